@@ -1,0 +1,86 @@
+//! The trait itself.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::{AtomicPointer, AtomicWord, DataCell, WorkerId, Workers};
+
+/// What a latch or a contended structure needs of the machine it runs on.
+///
+/// Implementors are zero-sized markers: all functions are associated, so that a generic structure stores nothing
+/// for its machine, and `Native` compiles to the code one would write against `std` by hand.
+pub trait Machine: Copy + Default + std::fmt::Debug + Send + Sync + 'static {
+    /// A 32-bit atomic; the only kind a futex may sleep on.
+    type U32: AtomicWord<u32>;
+    /// A 64-bit atomic.
+    type U64: AtomicWord<u64>;
+    /// An atomic pointer.
+    type Ptr<T: 'static>: AtomicPointer<T>;
+    /// Plain memory protected by a latch.
+    type Data<T>: DataCell<T>;
+
+    /// A memory fence. Where a protocol needs a total order it uses a `SeqCst` fence between relaxed accesses,
+    /// because loom models those exactly, and `SeqCst` accesses only as acquire/release.
+    fn fence(order: Ordering);
+
+    /// One step of polling: a CPU pause natively, a scheduling point under the checkers.
+    fn spin_hint();
+
+    /// Gives the CPU away once.
+    fn yield_now();
+
+    /// Sleeps while `word` holds `expected`, until woken or until `timeout` has passed. May return at any time;
+    /// the caller looks again.
+    fn futex_wait(word: &Self::U32, expected: u32, timeout: Option<Duration>) -> FutexOutcome;
+
+    /// Wakes up to `count` sleepers of `word`; returns how many were woken.
+    fn futex_wake(word: &Self::U32, count: u32) -> u32;
+
+    /// Sleeps for about `duration`.
+    fn sleep(duration: Duration);
+
+    /// Monotonic nanoseconds since some fixed instant.
+    fn now() -> u64;
+
+    /// Where the calling worker runs, as a hint that may be out of date when it arrives.
+    fn cpu() -> CpuHint;
+
+    /// Accounts for code between the accesses. Free natively; in a simulation it takes simulated time.
+    fn charge(work: Work);
+
+    /// The table of worker slots.
+    fn workers() -> &'static Workers<Self>;
+
+    /// The calling worker's slot; the first call on a thread claims one, and the thread's end returns it.
+    ///
+    /// Aborts with a message when all slots are taken; whoever starts threads on demand keeps below
+    /// [`Workers::capacity`] (the server refuses connections with 53300 before that).
+    fn worker() -> WorkerId;
+}
+
+/// What ended a [`Machine::futex_wait`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FutexOutcome {
+    /// Woken, interrupted, or for no reason at all.
+    Woken,
+    /// The word did not hold the expected value.
+    Changed,
+    /// The timeout passed.
+    TimedOut,
+}
+
+/// Where a worker runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CpuHint {
+    /// Hardware thread number.
+    pub cpu: u32,
+    /// NUMA node number.
+    pub node: u32,
+}
+
+/// An amount of work that is not modelled access by access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// Nanoseconds of CPU time.
+    Nanos(u64),
+}

@@ -1,0 +1,239 @@
+//! Production: std atomics, Linux futexes, one worker slot a thread.
+
+use std::cell::{Cell, UnsafeCell};
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
+use std::time::{Duration, Instant};
+
+use rustix::thread::futex;
+
+use crate::atomic::{forward_atomic_pointer, forward_atomic_word};
+use crate::{CpuHint, DataCell, FutexOutcome, Machine, Work, WorkerId, Workers};
+
+/// The machine this program runs on.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Native;
+
+/// As many workers as a server with 2,000 connections needs, with the background workers and room to spare.
+const WORKERS_MAX: usize = 4096;
+
+/// A 32-bit atomic of [`Native`].
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub struct NativeU32(AtomicU32);
+
+/// A 64-bit atomic of [`Native`].
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub struct NativeU64(AtomicU64);
+
+/// An atomic pointer of [`Native`].
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct NativePtr<T>(AtomicPtr<T>);
+
+/// A latch-guarded cell of [`Native`].
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct NativeData<T>(UnsafeCell<T>);
+
+impl NativeU32 {
+    /// A word usable in statics.
+    pub const fn new_const(value: u32) -> Self {
+        Self(AtomicU32::new(value))
+    }
+}
+
+impl NativeU64 {
+    /// A word usable in statics.
+    pub const fn new_const(value: u64) -> Self {
+        Self(AtomicU64::new(value))
+    }
+}
+
+forward_atomic_word!(NativeU32, AtomicU32, u32);
+forward_atomic_word!(NativeU64, AtomicU64, u64);
+forward_atomic_pointer!(NativePtr, AtomicPtr::<T>);
+
+impl<T> DataCell<T> for NativeData<T> {
+    fn new(value: T) -> Self {
+        Self(UnsafeCell::new(value))
+    }
+    #[inline(always)]
+    fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
+        read(self.0.get())
+    }
+    #[inline(always)]
+    fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
+        write(self.0.get())
+    }
+}
+
+/// Returns the slot when the thread ends.
+struct SlotReturn(Cell<u32>);
+
+impl Drop for SlotReturn {
+    fn drop(&mut self) {
+        let number = self.0.get();
+        if number != WorkerId::NONE {
+            CURRENT.with(|current| current.set(WorkerId::NONE));
+            Native::workers().release(WorkerId(number));
+        }
+    }
+}
+
+thread_local! {
+    // Two cells: the fast path reads one that has no destructor, hence no registration check.
+    static CURRENT: Cell<u32> = const { Cell::new(WorkerId::NONE) };
+    static RETURN: SlotReturn = const { SlotReturn(Cell::new(WorkerId::NONE)) };
+}
+
+#[cold]
+fn claim_slot() -> WorkerId {
+    let Some(worker) = Native::workers().claim() else {
+        eprintln!("clearway: all {WORKERS_MAX} worker slots are taken; start fewer threads");
+        std::process::abort();
+    };
+    CURRENT.with(|current| current.set(worker.0));
+    // A thread that waits inside its own destructors, after RETURN is gone, keeps the slot until the process ends.
+    let _ = RETURN.try_with(|slot| slot.0.set(worker.0));
+    worker
+}
+
+impl Machine for Native {
+    type U32 = NativeU32;
+    type U64 = NativeU64;
+    type Ptr<T: 'static> = NativePtr<T>;
+    type Data<T> = NativeData<T>;
+
+    #[inline(always)]
+    fn fence(order: Ordering) {
+        std::sync::atomic::fence(order);
+    }
+
+    #[inline(always)]
+    fn spin_hint() {
+        std::hint::spin_loop();
+    }
+
+    fn yield_now() {
+        std::thread::yield_now();
+    }
+
+    fn futex_wait(word: &NativeU32, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
+        let timeout = timeout.map(|t| futex::Timespec {
+            tv_sec: t.as_secs().min(i64::MAX as u64) as i64,
+            tv_nsec: i64::from(t.subsec_nanos()),
+        });
+        match futex::wait(&word.0, futex::Flags::PRIVATE, expected, timeout.as_ref()) {
+            Ok(()) | Err(rustix::io::Errno::INTR) => FutexOutcome::Woken,
+            Err(rustix::io::Errno::AGAIN) => FutexOutcome::Changed,
+            Err(rustix::io::Errno::TIMEDOUT) => FutexOutcome::TimedOut,
+            Err(error) => {
+                eprintln!("clearway: futex wait failed: {error}");
+                std::process::abort();
+            }
+        }
+    }
+
+    fn futex_wake(word: &NativeU32, count: u32) -> u32 {
+        // Waking cannot fail on a word that exists; the count is for statistics only.
+        futex::wake(&word.0, futex::Flags::PRIVATE, count).unwrap_or(0) as u32
+    }
+
+    fn sleep(duration: Duration) {
+        std::thread::sleep(duration);
+    }
+
+    fn now() -> u64 {
+        static START: OnceLock<Instant> = OnceLock::new();
+        START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+    }
+
+    fn cpu() -> CpuHint {
+        CpuHint {
+            cpu: rustix::thread::sched_getcpu() as u32,
+            node: 0,
+        }
+    }
+
+    #[inline(always)]
+    fn charge(_work: Work) {}
+
+    fn workers() -> &'static Workers<Native> {
+        static WORKERS: OnceLock<Workers<Native>> = OnceLock::new();
+        WORKERS.get_or_init(|| Workers::new(WORKERS_MAX))
+    }
+
+    #[inline]
+    fn worker() -> WorkerId {
+        let number = CURRENT.with(Cell::get);
+        if number == WorkerId::NONE {
+            claim_slot()
+        } else {
+            WorkerId(number)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Semaphore, WaitEvent, WaitScope};
+
+    #[test]
+    fn a_thread_keeps_its_slot_and_returns_it() {
+        let inner = std::thread::spawn(|| {
+            let first = Native::worker();
+            assert_eq!(first, Native::worker());
+            first
+        })
+        .join()
+        .unwrap();
+        // Another test's thread may take the slot at once, so only its owner's own view is asserted.
+        assert!((inner.0 as usize) < Native::workers().capacity());
+    }
+
+    #[test]
+    fn semaphore_counts_posts() {
+        let semaphore = Semaphore::<Native>::new();
+        semaphore.post();
+        semaphore.post();
+        semaphore.wait();
+        assert!(semaphore.try_wait());
+        assert!(!semaphore.try_wait());
+        assert!(!semaphore.wait_timeout(Duration::from_millis(1)));
+    }
+
+    #[test]
+    fn semaphore_hands_over_between_threads() {
+        let ping = Semaphore::<Native>::new();
+        let pong = Semaphore::<Native>::new();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..10_000 {
+                    ping.wait();
+                    pong.post();
+                }
+            });
+            for _ in 0..10_000 {
+                ping.post();
+                pong.wait();
+            }
+        });
+    }
+
+    #[test]
+    fn wait_events_nest() {
+        let slot = Native::workers().slot(Native::worker());
+        let outer = WaitScope::<Native>::enter(WaitEvent::WalWriteLatch);
+        {
+            let _inner = WaitScope::<Native>::enter(WaitEvent::SpinDelay);
+            assert_eq!(slot.wait_event(), WaitEvent::SpinDelay);
+        }
+        assert_eq!(slot.wait_event(), WaitEvent::WalWriteLatch);
+        drop(outer);
+        assert_eq!(slot.wait_event(), WaitEvent::Running);
+    }
+}

@@ -1,0 +1,182 @@
+//! Every point where a worker can wait, under its public name.
+//!
+//! One list, because these names are what a user sees in `pg_stat_activity`, in the bench's report and in the
+//! simulator's account; `docs/wait-events.md` explains each. Names follow PostgreSQL's where the thing is the same.
+
+macro_rules! wait_events {
+    ($($(#[$doc:meta])* $variant:ident = ($class:ident, $name:literal)),* $(,)?) => {
+        /// What a worker is waiting for.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u16)]
+        pub enum WaitEvent { $($(#[$doc])* $variant),* }
+
+        impl WaitEvent {
+            /// All events, in the order of their numbers.
+            pub const ALL: &'static [WaitEvent] = &[$(WaitEvent::$variant),*];
+
+            /// The class shown as `wait_event_type`; `None` for [`WaitEvent::Running`].
+            pub const fn class(self) -> WaitClass {
+                match self { $(WaitEvent::$variant => WaitClass::$class),* }
+            }
+
+            /// The name shown as `wait_event`.
+            pub const fn name(self) -> &'static str {
+                match self { $(WaitEvent::$variant => $name),* }
+            }
+        }
+    };
+}
+
+/// The class of a wait event (`wait_event_type` in `pg_stat_activity`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum WaitClass {
+    /// Not waiting.
+    None,
+    /// A latch of ours (PostgreSQL's LWLock).
+    LwLock,
+    /// A relation, tuple or transaction lock, held to the end of a transaction.
+    Lock,
+    /// Pinning a buffer that someone else must let go.
+    BufferPin,
+    /// Reading or writing a file.
+    Io,
+    /// Waiting for another worker to finish a step for us (group leaders and followers, for instance).
+    Ipc,
+    /// Sleeping for a set time.
+    Timeout,
+    /// Waiting for the client at the other end of the socket.
+    Client,
+    /// A background worker with nothing to do.
+    Activity,
+}
+
+impl WaitClass {
+    /// The name shown as `wait_event_type`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            WaitClass::None => "",
+            WaitClass::LwLock => "LWLock",
+            WaitClass::Lock => "Lock",
+            WaitClass::BufferPin => "BufferPin",
+            WaitClass::Io => "IO",
+            WaitClass::Ipc => "IPC",
+            WaitClass::Timeout => "Timeout",
+            WaitClass::Client => "Client",
+            WaitClass::Activity => "Activity",
+        }
+    }
+}
+
+wait_events! {
+    /// On the CPU, or ready to be.
+    Running = (None, ""),
+    /// The latch over one partition of the buffer mapping table.
+    BufferMapping = (LwLock, "BufferMapping"),
+    /// The latch over one page's content.
+    BufferContent = (LwLock, "BufferContent"),
+    /// The latch over the array of running transactions.
+    ProcArray = (LwLock, "ProcArray"),
+    /// The latch that hands out transaction ids.
+    XidGen = (LwLock, "XidGen"),
+    /// The latch over the commit log.
+    CommitLog = (LwLock, "CommitLog"),
+    /// One of the log's insertion latches.
+    WalInsert = (LwLock, "WALInsert"),
+    /// The latch under which the log is written out.
+    WalWriteLatch = (LwLock, "WALWrite"),
+    /// The latch over one partition of the lock table.
+    LockManager = (LwLock, "LockManager"),
+    /// The latch over the catalog cache.
+    Catalog = (LwLock, "Catalog"),
+    /// The latch over the checkpointer's state.
+    CheckpointLatch = (LwLock, "Checkpoint"),
+    /// The latch over a relation's free-space map.
+    FreeSpace = (LwLock, "FreeSpace"),
+    /// The latch over a relation's size while it is extended.
+    RelationExtension = (LwLock, "RelationExtension"),
+    /// A latch that belongs to an embedding program or a test.
+    UserLatch = (LwLock, "User"),
+    /// A lock on a whole relation.
+    LockRelation = (Lock, "relation"),
+    /// The place at the head of the queue for one row.
+    LockTuple = (Lock, "tuple"),
+    /// The end of another transaction.
+    LockTransaction = (Lock, "transactionid"),
+    /// A page that others have pinned.
+    BufferPin = (BufferPin, "BufferPin"),
+    /// Another worker's read or write of the same page.
+    BufferIo = (Ipc, "BufferIO"),
+    /// Reading a page from a data file.
+    DataFileRead = (Io, "DataFileRead"),
+    /// Writing a page to a data file.
+    DataFileWrite = (Io, "DataFileWrite"),
+    /// Making a data file longer.
+    DataFileExtend = (Io, "DataFileExtend"),
+    /// Making a data file's writes durable.
+    DataFileSync = (Io, "DataFileSync"),
+    /// Writing the log.
+    WalWrite = (Io, "WALWrite"),
+    /// Making the log's writes durable.
+    WalSync = (Io, "WALSync"),
+    /// Creating or recycling a log segment.
+    WalSegmentInit = (Io, "WALInitWrite"),
+    /// Reading the log during recovery.
+    WalRead = (Io, "WALRead"),
+    /// Reading a page of the commit log.
+    CommitLogRead = (Io, "SLRURead"),
+    /// Writing a page of the commit log.
+    CommitLogWrite = (Io, "SLRUWrite"),
+    /// Reading or writing the control file.
+    ControlFile = (Io, "ControlFile"),
+    /// A worker has sent a request to the checkpointer and waits for its end.
+    CheckpointDone = (Ipc, "CheckpointDone"),
+    /// A follower waits for the leader of its commit-log group.
+    CommitLogGroup = (Ipc, "XactGroupUpdate"),
+    /// A follower waits for the leader of its end-of-transaction group.
+    ProcArrayGroup = (Ipc, "ProcArrayGroupUpdate"),
+    /// A follower waits for the leader of its log-flush group.
+    WalFlushGroup = (Ipc, "WALFlushGroup"),
+    /// Sleeping inside the adaptive spin delay.
+    SpinDelay = (Timeout, "SpinDelay"),
+    /// Sleeping before a log flush so that more commits join it.
+    CommitDelay = (Timeout, "CommitDelay"),
+    /// Sleeping between two steps of a vacuum.
+    VacuumDelay = (Timeout, "VacuumDelay"),
+    /// Reading from the client.
+    ClientRead = (Client, "ClientRead"),
+    /// Writing to the client.
+    ClientWrite = (Client, "ClientWrite"),
+    /// The checkpointer, waiting for the next checkpoint.
+    CheckpointerMain = (Activity, "CheckpointerMain"),
+    /// The background log writer, waiting for asynchronous commits.
+    WalWriterMain = (Activity, "WalWriterMain"),
+    /// The vacuum worker, waiting for work.
+    VacuumMain = (Activity, "AutoVacuumMain"),
+}
+
+impl WaitEvent {
+    /// The event with this number, for readers of a worker's published word.
+    pub fn from_number(number: u32) -> WaitEvent {
+        Self::ALL
+            .get(number as usize)
+            .copied()
+            .unwrap_or(WaitEvent::Running)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_are_unique() {
+        for (number, event) in WaitEvent::ALL.iter().enumerate() {
+            assert_eq!(*event as usize, number);
+            assert_eq!(WaitEvent::from_number(number as u32), *event);
+        }
+        let mut names: Vec<_> = WaitEvent::ALL.iter().map(|e| (e.class(), e.name())).collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), WaitEvent::ALL.len());
+    }
+}

@@ -1,0 +1,193 @@
+//! Worker slots: what each thread that waits keeps where others can reach it.
+//!
+//! A slot is claimed on a thread's first wait and returned when the thread ends. Latch wait lists link *slot
+//! numbers*, never pointers, so a list survives being looked at by a debugger, a simulator or another process.
+
+use std::marker::PhantomData;
+use std::sync::atomic::Ordering;
+
+use crate::{AtomicWord, Machine, Padded, Semaphore, WaitEvent};
+
+/// The number of a worker slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WorkerId(pub u32);
+
+impl WorkerId {
+    /// What a link holds that points nowhere.
+    pub const NONE: u32 = u32::MAX;
+}
+
+/// How a worker waits on a latch's list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum WaitMode {
+    /// Wants the latch for itself.
+    Exclusive = 0,
+    /// Wants the latch along with other readers.
+    Shared = 1,
+    /// Wants to be told when the latch is free, not to have it.
+    UntilFree = 2,
+}
+
+/// One worker's slot. The fields `waiting`, `mode`, `next` and `previous` belong to the wait list that the worker is
+/// on and change under that list's lock; they are atomics only so that every machine sees each access.
+#[derive(Debug)]
+pub struct WorkerSlot<M: Machine> {
+    /// Posted by whoever ends this worker's wait.
+    pub semaphore: Semaphore<M>,
+    /// 0 = not waiting, 1 = on a list, 2 = taken off a list and about to be posted.
+    pub waiting: M::U32,
+    /// A [`WaitMode`] as a number.
+    pub mode: M::U32,
+    /// Next slot on the list, or [`WorkerId::NONE`].
+    pub next: M::U32,
+    /// Previous slot on the list, or [`WorkerId::NONE`].
+    pub previous: M::U32,
+    /// The published [`WaitEvent`].
+    wait_event: M::U32,
+    /// The worker's `spins_per_delay` (see the adaptive delay); 0 until first used.
+    pub spins_per_delay: M::U32,
+    /// 1 while a thread owns the slot.
+    claimed: M::U32,
+}
+
+impl<M: Machine> WorkerSlot<M> {
+    fn new() -> Self {
+        Self {
+            semaphore: Semaphore::new(),
+            waiting: M::U32::new(0),
+            mode: M::U32::new(0),
+            next: M::U32::new(WorkerId::NONE),
+            previous: M::U32::new(WorkerId::NONE),
+            wait_event: M::U32::new(WaitEvent::Running as u32),
+            spins_per_delay: M::U32::new(0),
+            claimed: M::U32::new(0),
+        }
+    }
+
+    /// What the worker waits for at this instant. Relaxed: a sample, ordered with nothing.
+    pub fn wait_event(&self) -> WaitEvent {
+        WaitEvent::from_number(self.wait_event.load(Ordering::Relaxed))
+    }
+
+    /// Whether a thread owns the slot.
+    pub fn is_claimed(&self) -> bool {
+        self.claimed.load(Ordering::Relaxed) != 0
+    }
+}
+
+/// The table of all worker slots of a machine.
+#[derive(Debug)]
+pub struct Workers<M: Machine> {
+    slots: Box<[Padded<WorkerSlot<M>>]>,
+    /// The shared estimate of `spins_per_delay` that new workers start from, in 1/16ths so that the running mean
+    /// does not lose its fraction.
+    pub spins_per_delay_estimate: M::U32,
+    /// One past the highest slot ever claimed: how far samplers look.
+    claimed_end: M::U32,
+}
+
+impl<M: Machine> Workers<M> {
+    /// A table of `capacity` unclaimed slots.
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            slots: (0..capacity).map(|_| Padded(WorkerSlot::new())).collect(),
+            spins_per_delay_estimate: M::U32::new(100 * 16),
+            claimed_end: M::U32::new(0),
+        }
+    }
+
+    /// How many workers there can be at once.
+    pub fn capacity(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The slot of `worker`.
+    #[inline]
+    pub fn slot(&self, worker: WorkerId) -> &WorkerSlot<M> {
+        &self.slots[worker.0 as usize]
+    }
+
+    /// Takes a free slot; `None` when all are taken.
+    pub fn claim(&self) -> Option<WorkerId> {
+        for (number, slot) in self.slots.iter().enumerate() {
+            // Acquire: pairs with the Release in `release`; the previous owner's last writes come first.
+            if slot.claimed.load(Ordering::Relaxed) == 0
+                && slot
+                    .claimed
+                    .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
+                    .is_ok()
+            {
+                let end = number as u32 + 1;
+                let mut seen = self.claimed_end.load(Ordering::Relaxed);
+                while seen < end {
+                    match self
+                        .claimed_end
+                        .compare_exchange(seen, end, Ordering::Relaxed, Ordering::Relaxed)
+                    {
+                        Ok(_) => break,
+                        Err(found) => seen = found,
+                    }
+                }
+                return Some(WorkerId(number as u32));
+            }
+        }
+        None
+    }
+
+    /// Returns a slot. Its worker waits for nothing any more; leftover posts are drained.
+    pub fn release(&self, worker: WorkerId) {
+        let slot = self.slot(worker);
+        debug_assert_eq!(
+            slot.waiting.load(Ordering::Relaxed),
+            0,
+            "a worker that waits gives its slot back"
+        );
+        while slot.semaphore.try_wait() {}
+        slot.wait_event
+            .store(WaitEvent::Running as u32, Ordering::Relaxed);
+        slot.claimed.store(0, Ordering::Release);
+    }
+
+    /// The slots claimed now, for samplers.
+    pub fn claimed(&self) -> impl Iterator<Item = (WorkerId, &WorkerSlot<M>)> {
+        let end = self.claimed_end.load(Ordering::Relaxed) as usize;
+        self.slots[..end]
+            .iter()
+            .enumerate()
+            .filter(|(_, slot)| slot.is_claimed())
+            .map(|(number, slot)| (WorkerId(number as u32), &slot.0))
+    }
+}
+
+/// Publishes a wait event for as long as it lives, then restores the one before (waits nest: a spin delay inside a
+/// latch wait).
+#[derive(Debug)]
+pub struct WaitScope<M: Machine> {
+    slot: &'static WorkerSlot<M>,
+    before: u32,
+    not_send: PhantomData<*const ()>,
+}
+
+impl<M: Machine> WaitScope<M> {
+    /// Publishes `event` for the calling worker.
+    #[inline]
+    pub fn enter(event: WaitEvent) -> Self {
+        let slot = M::workers().slot(M::worker());
+        // Only the owner writes its event, so a load and a store are enough.
+        let before = slot.wait_event.load(Ordering::Relaxed);
+        slot.wait_event.store(event as u32, Ordering::Relaxed);
+        Self {
+            slot,
+            before,
+            not_send: PhantomData,
+        }
+    }
+}
+
+impl<M: Machine> Drop for WaitScope<M> {
+    #[inline]
+    fn drop(&mut self) {
+        self.slot.wait_event.store(self.before, Ordering::Relaxed);
+    }
+}
