@@ -31,7 +31,7 @@ pub trait AtomicWord<V: Copy>: std::fmt::Debug + Send + Sync + 'static {
 }
 
 /// One atomic pointer to `T`.
-pub trait AtomicPointer<T>: std::fmt::Debug + Send + Sync {
+pub trait AtomicPointer<T>: Send + Sync {
     /// A pointer cell holding `pointer`.
     fn new(pointer: *mut T) -> Self;
     /// Reads the pointer.
