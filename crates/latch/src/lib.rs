@@ -1,1 +1,29 @@
-//! Under construction.
+//! Latches: short locks on in-memory structures, generic over the [`Machine`](clearway_machine::Machine).
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `class` | what a latch is called and what its class has counted |
+//! | `state` | the bits of the LwLock word |
+//! | `wait_list` | the list of sleeping workers |
+//! | `delay` | the adaptive spin delay |
+//! | `lwlock` | acquire and release, both algorithms |
+//! | `variable` | acquire_or_wait, and waiting for a variable |
+//! | `guard` | the RAII guards |
+//! | `latched` | a latch with the data it protects |
+//!
+//! A latch is held for nanoseconds to microseconds, by code that never waits for a user; what is held to the end of a
+//! transaction is a *lock* and lives in `clearway-txn`.
+
+mod class;
+mod delay;
+mod guard;
+mod latched;
+mod lwlock;
+mod state;
+mod variable;
+mod wait_list;
+
+pub use class::{HISTOGRAM_BUCKETS, LatchClass, LatchClassStatistics, ModeStatistics, statistics};
+pub use guard::{LwLockExclusive, LwLockShared};
+pub use latched::{Latched, LatchedExclusive, LatchedShared};
+pub use lwlock::{LatchMode, LwLock, LwLockAlgorithm};

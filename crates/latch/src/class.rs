@@ -1,0 +1,151 @@
+//! Latch classes: a name, a rank, and what all latches of the class have counted.
+//!
+//! The counters live on the slow path only: a worker that gets its latch at the first attempt touches nothing but the
+//! latch word. So "acquisitions" are those that met a conflict; the price of the uncontended path stays zero.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use clearway_machine::WaitEvent;
+
+/// Buckets of the wait-time histogram: bucket `i` counts waits of 2^i to 2^(i+1) nanoseconds.
+pub const HISTOGRAM_BUCKETS: usize = 40;
+
+/// Counters of one mode of one class.
+#[derive(Debug)]
+struct ModeCounters {
+    conflicts: AtomicU64,
+    spins: AtomicU64,
+    sleeps: AtomicU64,
+    wait_ns: [AtomicU64; HISTOGRAM_BUCKETS],
+}
+
+impl ModeCounters {
+    const fn new() -> Self {
+        Self {
+            conflicts: AtomicU64::new(0),
+            spins: AtomicU64::new(0),
+            sleeps: AtomicU64::new(0),
+            wait_ns: [const { AtomicU64::new(0) }; HISTOGRAM_BUCKETS],
+        }
+    }
+
+    fn read(&self) -> ModeStatistics {
+        ModeStatistics {
+            conflicts: self.conflicts.load(Ordering::Relaxed),
+            spins: self.spins.load(Ordering::Relaxed),
+            sleeps: self.sleeps.load(Ordering::Relaxed),
+            wait_ns: std::array::from_fn(|bucket| self.wait_ns[bucket].load(Ordering::Relaxed)),
+        }
+    }
+}
+
+/// What latches of one kind have in common. Declared as a `static`.
+#[derive(Debug)]
+pub struct LatchClass {
+    /// The name in reports.
+    pub name: &'static str,
+    /// What a worker that sleeps on such a latch publishes.
+    pub wait_event: WaitEvent,
+    /// Latches are taken in order of ascending rank.
+    pub rank: u16,
+    registered: AtomicBool,
+    exclusive: ModeCounters,
+    shared: ModeCounters,
+    until_free: ModeCounters,
+}
+
+/// One way of waiting, for the counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    Exclusive,
+    Shared,
+    UntilFree,
+}
+
+/// What one mode of a class has counted since the process started.
+#[derive(Debug, Clone)]
+pub struct ModeStatistics {
+    /// Acquisitions that were not granted at the first attempt.
+    pub conflicts: u64,
+    /// Polls while spinning.
+    pub spins: u64,
+    /// Sleeps on the semaphore.
+    pub sleeps: u64,
+    /// Waits by duration: bucket `i` counts those of 2^i to 2^(i+1) nanoseconds.
+    pub wait_ns: [u64; HISTOGRAM_BUCKETS],
+}
+
+/// What one class has counted since the process started.
+#[derive(Debug, Clone)]
+pub struct LatchClassStatistics {
+    /// The class's name.
+    pub name: &'static str,
+    /// Waits for exclusive mode.
+    pub exclusive: ModeStatistics,
+    /// Waits for shared mode.
+    pub shared: ModeStatistics,
+    /// Waits for the latch to be free (acquire_or_wait, wait_for_var).
+    pub until_free: ModeStatistics,
+}
+
+static CLASSES: Mutex<Vec<&'static LatchClass>> = Mutex::new(Vec::new());
+
+impl LatchClass {
+    /// A class for a `static`.
+    pub const fn new(name: &'static str, wait_event: WaitEvent, rank: u16) -> Self {
+        Self {
+            name,
+            wait_event,
+            rank,
+            registered: AtomicBool::new(false),
+            exclusive: ModeCounters::new(),
+            shared: ModeCounters::new(),
+            until_free: ModeCounters::new(),
+        }
+    }
+
+    /// Puts the class on the list that [`statistics`] reads, once.
+    fn register(&'static self) {
+        if !self.registered.load(Ordering::Relaxed) && !self.registered.swap(true, Ordering::Relaxed) {
+            CLASSES.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(self);
+        }
+    }
+
+    fn counters(&self, wait: Wait) -> &ModeCounters {
+        match wait {
+            Wait::Exclusive => &self.exclusive,
+            Wait::Shared => &self.shared,
+            Wait::UntilFree => &self.until_free,
+        }
+    }
+
+    /// Adds one finished wait.
+    pub(crate) fn record(&'static self, wait: Wait, spins: u64, sleeps: u64, wait_ns: u64) {
+        self.register();
+        let counters = self.counters(wait);
+        counters.conflicts.fetch_add(1, Ordering::Relaxed);
+        counters.spins.fetch_add(spins, Ordering::Relaxed);
+        counters.sleeps.fetch_add(sleeps, Ordering::Relaxed);
+        let bucket = (63 - (wait_ns | 1).leading_zeros() as usize).min(HISTOGRAM_BUCKETS - 1);
+        counters.wait_ns[bucket].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What the class has counted.
+    pub fn statistics(&self) -> LatchClassStatistics {
+        LatchClassStatistics {
+            name: self.name,
+            exclusive: self.exclusive.read(),
+            shared: self.shared.read(),
+            until_free: self.until_free.read(),
+        }
+    }
+}
+
+/// What every class that ever met a conflict has counted, by name.
+pub fn statistics() -> Vec<LatchClassStatistics> {
+    let classes = CLASSES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut all: Vec<_> = classes.iter().map(|class| class.statistics()).collect();
+    all.sort_by_key(|class| class.name);
+    all
+}

@@ -1,0 +1,109 @@
+//! The adaptive spin delay: how long to poll before sleeping, learned per worker.
+//!
+//! Each worker keeps `spins_per_delay` (S, 10 to 1000, from 100). A failed poll pauses once. After S polls the worker
+//! sleeps, first about 1 ms, then longer by a random factor of 1 to 2 each time, starting again at 1 ms past 1 s. A wait
+//! that ended without a sleep raises S by 100: spinning paid, so spin longer. One that slept lowers it by 1. After 1000
+//! sleeps the latch is stuck, and the process ends with a report that names it.
+//!
+//! One delay serves one acquisition, not one inner loop, so that a worker that keeps losing really does back off; and it is
+//! built on the slow path only. Origin: PostgreSQL's s_lock.c.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use clearway_machine::{AtomicWord, Machine, WaitEvent, WaitScope, WorkerId};
+
+const SPINS_MIN: u32 = 10;
+const SPINS_MAX: u32 = 1000;
+const SLEEP_US_MIN: u64 = 1_000;
+const SLEEP_US_MAX: u64 = 1_000_000;
+const SLEEPS_MAX: u32 = 1000;
+
+/// The state of one acquisition's polling.
+#[derive(Debug)]
+pub(crate) struct Delay {
+    worker: WorkerId,
+    spins_per_delay: u32,
+    spins: u32,
+    pub(crate) total_spins: u64,
+    sleeps: u32,
+    sleep_us: u64,
+    random: u64,
+}
+
+impl Delay {
+    #[cold]
+    pub(crate) fn new<M: Machine>(worker: WorkerId) -> Self {
+        let workers = M::workers();
+        let mut spins_per_delay = workers.slot(worker).spins_per_delay.load(Ordering::Relaxed);
+        if spins_per_delay == 0 {
+            spins_per_delay = workers.spins_per_delay_estimate.load(Ordering::Relaxed) / 16;
+        }
+        Self {
+            worker,
+            spins_per_delay: spins_per_delay.clamp(SPINS_MIN, SPINS_MAX),
+            spins: 0,
+            total_spins: 0,
+            sleeps: 0,
+            sleep_us: 0,
+            random: 0x9E37_79B9_7F4A_7C15 ^ (u64::from(worker.0) << 20),
+        }
+    }
+
+    /// How many polls this worker currently spends before it sleeps.
+    pub(crate) fn budget(&self) -> u32 {
+        self.spins_per_delay
+    }
+
+    /// One failed poll. `latch` names what is polled, for the stuck report.
+    pub(crate) fn step<M: Machine>(&mut self, latch: &'static str) {
+        M::spin_hint();
+        self.spins += 1;
+        self.total_spins += 1;
+        if self.spins < self.spins_per_delay {
+            return;
+        }
+        self.sleeps += 1;
+        if self.sleeps > SLEEPS_MAX {
+            eprintln!(
+                "clearway: stuck latch {latch}: worker {} polled it {} times and slept {} times; \
+                 a holder has died or two latches wait for each other",
+                self.worker.0, self.total_spins, self.sleeps
+            );
+            std::process::abort();
+        }
+        if self.sleep_us == 0 {
+            self.sleep_us = SLEEP_US_MIN;
+        }
+        {
+            let _wait = WaitScope::<M>::enter(WaitEvent::SpinDelay);
+            M::sleep(Duration::from_micros(self.sleep_us));
+        }
+        self.sleep_us += self.sleep_us * self.random_256() / 256;
+        if self.sleep_us > SLEEP_US_MAX {
+            self.sleep_us = SLEEP_US_MIN;
+        }
+        self.spins = 0;
+    }
+
+    /// The acquisition succeeded: learn from it.
+    pub(crate) fn finish<M: Machine>(self) {
+        if self.total_spins == 0 {
+            return;
+        }
+        let learned = if self.sleeps == 0 {
+            (self.spins_per_delay + 100).min(SPINS_MAX)
+        } else {
+            (self.spins_per_delay - 1).max(SPINS_MIN)
+        };
+        M::workers().slot(self.worker).spins_per_delay.store(learned, Ordering::Relaxed);
+    }
+
+    /// A pseudo-random number below 256 (xorshift): only its spread matters.
+    fn random_256(&mut self) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random & 255
+    }
+}

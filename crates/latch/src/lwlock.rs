@@ -1,0 +1,285 @@
+//! LwLock: a reader-writer latch whose waiters sleep on a list.
+//!
+//! # Protocol
+//! An *attempt* looks at the word and, if the mode is grantable, adds its unit by CAS. A *release* subtracts the unit and,
+//! from the word it made, decides whether to wake. A wake is a hint, never a hand-off: the woken worker attempts again, and
+//! others may barge in. The two algorithms differ in how a worker whose attempt failed gets on the list.
+//!
+//! **Queued** (what PostgreSQL ships): queue self; attempt *again*; if that succeeded, dequeue self. Without the second
+//! attempt the holder could release between the first attempt and the queueing, see no waiter, and leave us asleep.
+//!
+//! **Single CAS**: while the latch is held, set `LOCKED | HAS_WAITERS` with one CAS on the very word that said so. Its
+//! success proves that the latch was held when the list was locked, so nothing is retested and nobody dequeues himself.
+//! Before that the worker polls for a part of its adaptive budget (1/8 exclusive, 1/2 shared).
+//!
+//! # Invariants
+//! - R1: if a worker sleeps on the list, HAS_WAITERS is set, or a worker that was picked with it is about to post.
+//! - R2: HAS_WAITERS is set by an RMW on the same word that holders release by an RMW. One of the two comes first: either
+//!   the sleeper's last look sees the release, or the releaser sees HAS_WAITERS.
+//! - R3: WAKE_IN_PROGRESS is set only when a worker that wants the latch was picked, and that worker clears it on every path
+//!   before it looks again. So a release that does not wake, because of the flag, comes before a look that will see it.
+//!
+//! # Costs
+//! 24 bytes; one CAS to acquire and one fetch_sub to release when uncontended.
+//!
+//! Origin: PostgreSQL's lwlock.c (Andres Freund, 2014) for the queued form; the single-CAS form was proposed on
+//! pgsql-hackers by Yura Sokolov in 2017.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use clearway_machine::{AtomicWord, Machine, Native, WaitMode, WorkerId};
+
+use crate::class::{LatchClass, Wait};
+use crate::delay::Delay;
+use crate::guard::{LwLockExclusive, LwLockShared};
+use crate::state::{
+    EXCLUSIVE, HAS_WAITERS, LOCKED, SHARED_MASK, WAKE_IN_PROGRESS, grantable, must_wake, unit,
+};
+use crate::wait_list::{NOT_WAITING, WAITING, slot};
+
+/// How a latch is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LatchMode {
+    /// With other shared holders.
+    Shared,
+    /// Alone.
+    Exclusive,
+}
+
+impl LatchMode {
+    pub(crate) const fn wait_mode(self) -> WaitMode {
+        match self {
+            LatchMode::Shared => WaitMode::Shared,
+            LatchMode::Exclusive => WaitMode::Exclusive,
+        }
+    }
+
+    const fn wait(self) -> Wait {
+        match self {
+            LatchMode::Shared => Wait::Shared,
+            LatchMode::Exclusive => Wait::Exclusive,
+        }
+    }
+}
+
+/// How a worker that cannot have the latch gets to sleep; the switch `lwlock`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LwLockAlgorithm {
+    /// Queue, attempt again, dequeue: the baseline.
+    Queued,
+    /// One CAS proves the latch held and locks the list; spins first.
+    #[default]
+    SingleCas,
+}
+
+/// A reader-writer latch. See the module's documentation for the protocol.
+#[derive(Debug)]
+pub struct LwLock<M: Machine = Native> {
+    pub(crate) state: M::U32,
+    pub(crate) head: M::U32,
+    pub(crate) tail: M::U32,
+    pub(crate) algorithm: LwLockAlgorithm,
+    pub(crate) class: &'static LatchClass,
+}
+
+impl<M: Machine> LwLock<M> {
+    /// An idle latch of `class`.
+    pub fn new(class: &'static LatchClass, algorithm: LwLockAlgorithm) -> Self {
+        Self {
+            state: M::U32::new(0),
+            head: M::U32::new(WorkerId::NONE),
+            tail: M::U32::new(WorkerId::NONE),
+            algorithm,
+            class,
+        }
+    }
+
+    /// The latch's class.
+    pub fn class(&self) -> &'static LatchClass {
+        self.class
+    }
+
+    /// Acquires the latch along with other readers, waiting as long as it takes.
+    #[inline]
+    pub fn shared(&self) -> LwLockShared<'_, M> {
+        self.acquire(LatchMode::Shared);
+        LwLockShared::new(self)
+    }
+
+    /// Acquires the latch alone, waiting as long as it takes.
+    #[inline]
+    pub fn exclusive(&self) -> LwLockExclusive<'_, M> {
+        self.acquire(LatchMode::Exclusive);
+        LwLockExclusive::new(self)
+    }
+
+    /// Acquires the latch in shared mode if it can be had now.
+    #[inline]
+    pub fn try_shared(&self) -> Option<LwLockShared<'_, M>> {
+        self.try_acquire(LatchMode::Shared).then(|| LwLockShared::new(self))
+    }
+
+    /// Acquires the latch in exclusive mode if it can be had now.
+    #[inline]
+    pub fn try_exclusive(&self) -> Option<LwLockExclusive<'_, M>> {
+        self.try_acquire(LatchMode::Exclusive).then(|| LwLockExclusive::new(self))
+    }
+
+    /// One attempt, with no side effect when it fails. Acquire on success: what the last holder wrote is visible.
+    #[inline]
+    pub fn try_acquire(&self, mode: LatchMode) -> bool {
+        // Idle is the common case: try it without looking, so that an uncontended acquire is one instruction on the line.
+        match self.state.compare_exchange(0, unit(mode), Acquire, Relaxed) {
+            Ok(_) => true,
+            Err(found) => self.attempt_from(found, mode),
+        }
+    }
+
+    fn attempt_from(&self, mut state: u32, mode: LatchMode) -> bool {
+        while grantable(state, mode) {
+            debug_assert!(state & SHARED_MASK < SHARED_MASK, "the shared count overflows");
+            match self.state.compare_exchange_weak(state, state + unit(mode), Acquire, Relaxed) {
+                Ok(_) => return true,
+                Err(found) => state = found,
+            }
+        }
+        false
+    }
+
+    /// Acquires without a guard; the caller pairs it with [`release`](Self::release) of the same mode.
+    #[inline]
+    pub fn acquire(&self, mode: LatchMode) {
+        if !self.try_acquire(mode) {
+            self.acquire_slow(mode);
+        }
+    }
+
+    #[cold]
+    fn acquire_slow(&self, mode: LatchMode) {
+        let worker = M::worker();
+        let started = M::now();
+        let mut delay = Delay::new::<M>(worker);
+        let sleeps = match self.algorithm {
+            LwLockAlgorithm::Queued => self.acquire_queued(mode, worker, &mut delay),
+            LwLockAlgorithm::SingleCas => self.acquire_single_cas(mode, worker, &mut delay),
+        };
+        self.class.record(mode.wait(), delay.total_spins, sleeps, M::now().saturating_sub(started));
+        delay.finish::<M>();
+    }
+
+    fn acquire_queued(&self, mode: LatchMode, worker: WorkerId, delay: &mut Delay) -> u64 {
+        let mut surplus = 0;
+        let mut sleeps = 0;
+        loop {
+            if self.attempt_from(self.state.load(Relaxed), mode) {
+                break;
+            }
+            self.queue_self(worker, mode.wait_mode(), delay);
+            // R2: this look follows our HAS_WAITERS on the same word.
+            if self.attempt_from(self.state.load(Relaxed), mode) {
+                self.dequeue_self(worker, delay);
+                break;
+            }
+            sleeps += 1;
+            surplus += self.sleep(worker);
+            // R3: from here on a release must wake again.
+            self.state.fetch_and(!WAKE_IN_PROGRESS, Relaxed);
+        }
+        Self::repost(worker, surplus);
+        sleeps
+    }
+
+    fn acquire_single_cas(&self, mode: LatchMode, worker: WorkerId, delay: &mut Delay) -> u64 {
+        let budget = match mode {
+            LatchMode::Exclusive => delay.budget() / 8,
+            LatchMode::Shared => delay.budget() / 2,
+        };
+        let mut polls = 0;
+        let mut surplus = 0;
+        let mut sleeps = 0;
+        let mut state = self.state.load(Relaxed);
+        loop {
+            if grantable(state, mode) {
+                match self.state.compare_exchange_weak(state, state + unit(mode), Acquire, Relaxed) {
+                    Ok(_) => break,
+                    Err(found) => state = found,
+                }
+            } else if state & LOCKED == 0 && polls >= budget {
+                // Acquire: the list's links are visible, as in `lock_list`.
+                match self.state.compare_exchange_weak(state, state | LOCKED | HAS_WAITERS, Acquire, Relaxed) {
+                    Ok(_) => {
+                        self.push(worker, mode.wait_mode());
+                        self.unlock_list();
+                        sleeps += 1;
+                        surplus += self.sleep(worker);
+                        // R3: and with the same access, look.
+                        state = self.state.fetch_and(!WAKE_IN_PROGRESS, Relaxed) & !WAKE_IN_PROGRESS;
+                        polls = 0;
+                    }
+                    Err(found) => state = found,
+                }
+            } else {
+                delay.step::<M>(self.class.name);
+                polls += 1;
+                state = self.state.load(Relaxed);
+            }
+        }
+        Self::repost(worker, surplus);
+        sleeps
+    }
+
+    /// Puts the calling worker on the list (queued algorithm).
+    pub(crate) fn queue_self(&self, worker: WorkerId, mode: WaitMode, delay: &mut Delay) {
+        self.lock_list(delay);
+        self.state.fetch_or(HAS_WAITERS, Relaxed);
+        self.push(worker, mode);
+        self.unlock_list();
+    }
+
+    /// Takes the calling worker off the list because it no longer needs to sleep (queued algorithm).
+    pub(crate) fn dequeue_self(&self, worker: WorkerId, delay: &mut Delay) {
+        let me = slot::<M>(worker.0);
+        self.lock_list(delay);
+        if me.waiting.load(Relaxed) == WAITING {
+            self.unlink(worker.0);
+            me.waiting.store(NOT_WAITING, Relaxed);
+            if self.list_is_empty() {
+                self.state.fetch_and(!HAS_WAITERS, Relaxed);
+            }
+            self.unlock_list();
+            return;
+        }
+        self.unlock_list();
+        // Somebody picked us first. R3: we are the woken worker, so the flag is ours to clear; the post is ours to absorb.
+        self.state.fetch_and(!WAKE_IN_PROGRESS, Relaxed);
+        let surplus = self.sleep(worker);
+        Self::repost(worker, surplus);
+    }
+
+    /// Releases what [`acquire`](Self::acquire) acquired in `mode`. Release: the next holder sees what was written.
+    #[inline]
+    pub fn release(&self, mode: LatchMode) {
+        let before = self.state.fetch_sub(unit(mode), Release);
+        debug_assert!(
+            match mode {
+                LatchMode::Exclusive => before & EXCLUSIVE != 0,
+                LatchMode::Shared => before & SHARED_MASK != 0,
+            },
+            "latch {} is released in a mode it is not held in: {before:#x}",
+            self.class.name
+        );
+        if must_wake(before - unit(mode)) {
+            self.wake();
+        }
+    }
+
+    /// Whether anybody holds the latch at this instant, for assertions.
+    pub fn is_held(&self) -> bool {
+        self.state.load(Relaxed) & (EXCLUSIVE | SHARED_MASK) != 0
+    }
+
+    /// Whether somebody holds the latch exclusively at this instant, for assertions.
+    pub fn is_held_exclusive(&self) -> bool {
+        self.state.load(Relaxed) & EXCLUSIVE != 0
+    }
+}
