@@ -136,6 +136,18 @@ impl<M: Machine, D: StatusDevice> CommitLog<M, D> {
         Ok(())
     }
 
+    /// Adds the statuses that an image of page `number` holds (recovery). A status never changes once it is set, so adding
+    /// is an OR, in any order.
+    pub fn merge_page(&self, number: u32, content: &[u8]) -> io::Result<()> {
+        let mut slots = self.slots.exclusive();
+        let page = self.load(&mut slots[number as usize % SLOTS], number)?;
+        for (byte, image) in page.bytes[COMMIT_LOG_PAGE_HEADER..].iter_mut().zip(content) {
+            *byte |= image;
+        }
+        page.dirty = true;
+        Ok(())
+    }
+
     /// Makes `slot` hold page `number`.
     fn load<'a>(&self, slot: &'a mut Option<CachedPage>, number: u32) -> io::Result<&'a mut CachedPage> {
         if slot.as_ref().is_none_or(|page| page.number != number) {

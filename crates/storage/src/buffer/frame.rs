@@ -1,0 +1,121 @@
+//! A frame: one page's place in memory, with the word that says how it stands.
+//!
+//! | bits | name | meaning |
+//! | --- | --- | --- |
+//! | 0–17 | pin count | who relies on the tag |
+//! | 18–20 | usage | how often the clock hand passes before it may evict |
+//! | 24 | `DIRTY` | changed since it was written |
+//! | 25 | `VALID` | the content is the page's |
+//! | 26 | `CHANGING` | an atomic change is under way: the content latch must not be let go |
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use clearway_latch::{LatchClass, LwLock, LwLockAlgorithm};
+use clearway_machine::WaitEvent;
+
+use crate::page::{PAGE_SIZE, PageId};
+
+static BUFFER_CONTENT: LatchClass = LatchClass::new("BufferContent", WaitEvent::BufferContent, 350);
+static BUFFER_IO: LatchClass = LatchClass::new("BufferIO", WaitEvent::BufferIo, 420);
+
+pub(crate) const PIN: u32 = 1;
+pub(crate) const PIN_MASK: u32 = (1 << 18) - 1;
+const USAGE: u32 = 1 << 18;
+const USAGE_MASK: u32 = 7 << 18;
+const USAGE_MAX: u32 = 5 << 18;
+pub(crate) const DIRTY: u32 = 1 << 24;
+pub(crate) const VALID: u32 = 1 << 25;
+pub(crate) const CHANGING: u32 = 1 << 26;
+
+/// What the tag holds when the frame holds no page.
+pub(crate) const NO_PAGE: u64 = u64::MAX;
+
+/// The bytes of a page, aligned for direct I/O and for atomic access to words.
+#[repr(C, align(4096))]
+pub(crate) struct PageBytes(pub(crate) UnsafeCell<[u8; PAGE_SIZE]>);
+
+/// One frame, without its bytes, on cache lines of its own.
+#[repr(align(128))]
+pub(crate) struct Frame {
+    pub(crate) state: AtomicU32,
+    pub(crate) tag: AtomicU64,
+    pub(crate) content: LwLock,
+    pub(crate) io: LwLock,
+    pub(crate) bytes: *const PageBytes,
+}
+
+// SAFETY: the bytes are reached only through page guards, which hold the content latch, or by whoever holds the I/O latch
+// of a frame that is not valid yet.
+unsafe impl Sync for Frame {}
+// SAFETY: as above; a frame belongs to no thread.
+unsafe impl Send for Frame {}
+
+impl Frame {
+    pub(crate) fn new(algorithm: LwLockAlgorithm, bytes: *const PageBytes) -> Self {
+        Self {
+            state: AtomicU32::new(0),
+            tag: AtomicU64::new(NO_PAGE),
+            content: LwLock::new(&BUFFER_CONTENT, algorithm),
+            io: LwLock::new(&BUFFER_IO, algorithm),
+            bytes,
+        }
+    }
+
+    pub(crate) fn page(&self) -> PageId {
+        PageId::from_u64(self.tag.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn bytes(&self) -> *mut [u8; PAGE_SIZE] {
+        // SAFETY: the pool's memory lives as long as its frames; `UnsafeCell::get` makes no reference to the content.
+        unsafe { (*self.bytes).0.get() }
+    }
+
+    /// Adds a pin and raises the usage.
+    #[inline]
+    pub(crate) fn pin(&self) {
+        let mut state = self.state.load(Ordering::Relaxed);
+        loop {
+            debug_assert!(state & PIN_MASK < PIN_MASK, "a frame has too many pins");
+            let mut new = state + PIN;
+            if new & USAGE_MASK < USAGE_MAX {
+                new += USAGE;
+            }
+            // Acquire: pairs with the Release in `unpin`.
+            match self.state.compare_exchange_weak(state, new, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(found) => state = found,
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn unpin(&self) {
+        // Release: what this pin's owner did comes before an eviction that sees the pin gone.
+        let before = self.state.fetch_sub(PIN, Ordering::Release);
+        debug_assert!(before & PIN_MASK > 0, "a frame is unpinned once too often");
+    }
+
+    /// One look of the clock hand: takes a pin if nobody has one and the usage has run out; else lowers the usage.
+    pub(crate) fn try_claim(&self) -> bool {
+        let state = self.state.load(Ordering::Relaxed);
+        if state & PIN_MASK != 0 {
+            return false;
+        }
+        let new = if state & USAGE_MASK != 0 { state - USAGE } else { state + PIN };
+        let swapped = self.state.compare_exchange(state, new, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        swapped && new & PIN_MASK != 0
+    }
+
+    pub(crate) fn has(&self, bits: u32) -> bool {
+        self.state.load(Ordering::Acquire) & bits != 0
+    }
+
+    pub(crate) fn set(&self, bits: u32) {
+        self.state.fetch_or(bits, Ordering::Release);
+    }
+
+    pub(crate) fn clear(&self, bits: u32) {
+        self.state.fetch_and(!bits, Ordering::Release);
+    }
+}

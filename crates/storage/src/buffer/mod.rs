@@ -1,0 +1,22 @@
+//! The buffer pool: pages in memory, found by a mapping table, evicted by a clock sweep.
+//!
+//! # Rules
+//! 1. A page is looked at only while pinned, and only under its content latch: shared to read, exclusive to change.
+//! 2. A pin keeps the frame's tag from changing; the content latch says nothing about the tag.
+//! 3. Two content latches are taken in the order that the access method defines (heap: ascending page number; B+tree: down
+//!    and to the right).
+//! 4. A page is written only after the log is durable up to its LSN, and up to the newest asynchronous commit, so that hint
+//!    bits may be set freely.
+//! 5. A hint never makes a page dirty. Hints are therefore lost with a clean page, which is harmless, and a page is never
+//!    written for a hint alone, which could tear it without an image in the log.
+//! 6. Reading a page in, and writing one out, happen under the frame's I/O latch; whoever finds a page not yet valid waits
+//!    for that latch.
+
+mod frame;
+mod mapping;
+pub(crate) mod page_guard;
+mod pool;
+
+pub use mapping::BufferMapping;
+pub use page_guard::{PageExclusive, PageShared, PinnedPage};
+pub(crate) use pool::BufferPool;

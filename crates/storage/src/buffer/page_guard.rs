@@ -1,0 +1,239 @@
+//! Pins and page latches as values: a pin keeps the page in its frame, a guard holds its content latch as well.
+
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use clearway_latch::LatchMode;
+
+use crate::buffer::frame::{CHANGING, Frame, PIN_MASK};
+use crate::page::{PAGE_SIZE, PageId};
+
+/// A page kept in memory.
+pub struct PinnedPage<'a> {
+    frame: &'a Frame,
+    // The latch guards made from it belong to a thread.
+    not_send: PhantomData<*const ()>,
+}
+
+/// A page to read.
+pub struct PageShared<'a> {
+    frame: &'a Frame,
+    owns_pin: bool,
+    not_send: PhantomData<*const ()>,
+}
+
+/// A page to change.
+pub struct PageExclusive<'a> {
+    frame: &'a Frame,
+    owns_pin: bool,
+    not_send: PhantomData<*const ()>,
+}
+
+impl<'a> PinnedPage<'a> {
+    /// Takes over a pin that the caller has.
+    pub(crate) fn from_pin(frame: &'a Frame) -> Self {
+        Self { frame, not_send: PhantomData }
+    }
+
+    /// Which page this is.
+    pub fn page_id(&self) -> PageId {
+        self.frame.page()
+    }
+
+    /// Latches the page to read it.
+    #[inline]
+    pub fn shared(&self) -> PageShared<'_> {
+        self.frame.content.acquire(LatchMode::Shared);
+        PageShared { frame: self.frame, owns_pin: false, not_send: PhantomData }
+    }
+
+    /// Latches the page to change it.
+    #[inline]
+    pub fn exclusive(&self) -> PageExclusive<'_> {
+        self.frame.content.acquire(LatchMode::Exclusive);
+        PageExclusive { frame: self.frame, owns_pin: false, not_send: PhantomData }
+    }
+
+    /// Latches the page to change it, if that needs no waiting.
+    pub fn try_exclusive(&self) -> Option<PageExclusive<'_>> {
+        let latched = self.frame.content.try_acquire(LatchMode::Exclusive);
+        latched.then(|| PageExclusive { frame: self.frame, owns_pin: false, not_send: PhantomData })
+    }
+
+    /// Latches the page to change it, if nobody else has it latched or pinned.
+    pub fn try_cleanup(&self) -> Option<PageExclusive<'_>> {
+        let guard = self.try_exclusive()?;
+        (self.frame.state.load(Ordering::Acquire) & PIN_MASK == 1).then_some(guard)
+    }
+
+    /// As [`shared`](Self::shared); the guard keeps the pin.
+    #[inline]
+    pub fn into_shared(self) -> PageShared<'a> {
+        let frame = ManuallyDrop::new(self).frame;
+        frame.content.acquire(LatchMode::Shared);
+        PageShared { frame, owns_pin: true, not_send: PhantomData }
+    }
+
+    /// As [`exclusive`](Self::exclusive); the guard keeps the pin.
+    #[inline]
+    pub fn into_exclusive(self) -> PageExclusive<'a> {
+        let frame = ManuallyDrop::new(self).frame;
+        frame.content.acquire(LatchMode::Exclusive);
+        PageExclusive { frame, owns_pin: true, not_send: PhantomData }
+    }
+
+    /// As [`try_exclusive`](Self::try_exclusive); the guard keeps the pin.
+    pub fn try_into_exclusive(self) -> Result<PageExclusive<'a>, PinnedPage<'a>> {
+        if !self.frame.content.try_acquire(LatchMode::Exclusive) {
+            return Err(self);
+        }
+        let frame = ManuallyDrop::new(self).frame;
+        Ok(PageExclusive { frame, owns_pin: true, not_send: PhantomData })
+    }
+}
+
+impl Drop for PinnedPage<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.frame.unpin();
+    }
+}
+
+/// Sets bits of a 16-bit word of the page without making it dirty (rule 5).
+fn set_hint(frame: &Frame, offset: usize, bits: u16) {
+    assert!(offset.is_multiple_of(2) && offset < PAGE_SIZE, "a hint at offset {offset}");
+    // SAFETY: the offset is on the page and aligned; other holders of the shared latch reach this word only through this
+    // function or by reading it, for which any mix of old and new bits is right.
+    let word = unsafe { AtomicU16::from_ptr(frame.bytes().cast::<u8>().add(offset).cast()) };
+    word.fetch_or(bits.to_le(), Ordering::Relaxed);
+}
+
+impl PageShared<'_> {
+    /// Which page this is.
+    pub fn page_id(&self) -> PageId {
+        self.frame.page()
+    }
+
+    /// The page.
+    #[inline]
+    pub fn bytes(&self) -> &[u8; PAGE_SIZE] {
+        // SAFETY: the shared latch is held, so nothing but hints changes.
+        unsafe { &*self.frame.bytes() }
+    }
+
+    /// Sets bits of the 16-bit word at `offset`. Never makes the page dirty: a hint may be lost.
+    pub fn set_hint_u16(&self, offset: usize, bits: u16) {
+        set_hint(self.frame, offset, bits);
+    }
+}
+
+impl PageExclusive<'_> {
+    /// Which page this is.
+    pub fn page_id(&self) -> PageId {
+        self.frame.page()
+    }
+
+    /// The page. It is changed through an [`AtomicChange`](crate::AtomicChange).
+    #[inline]
+    pub fn bytes(&self) -> &[u8; PAGE_SIZE] {
+        // SAFETY: the exclusive latch is held.
+        unsafe { &*self.frame.bytes() }
+    }
+
+    /// Sets bits of the 16-bit word at `offset`. Never makes the page dirty: a hint may be lost.
+    pub fn set_hint_u16(&self, offset: usize, bits: u16) {
+        set_hint(self.frame, offset, bits);
+    }
+
+    #[inline]
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8; PAGE_SIZE] {
+        // SAFETY: the exclusive latch is held, and `&mut self` makes this the only reference.
+        unsafe { &mut *self.frame.bytes() }
+    }
+
+    /// The page differs from what is on disk (recovery; changes are marked by their record).
+    pub(crate) fn mark_dirty(&self) {
+        self.frame.set(super::frame::DIRTY);
+    }
+
+    pub(crate) fn frame(&self) -> *const () {
+        std::ptr::from_ref(self.frame).cast()
+    }
+}
+
+/// A frame under change; what an [`AtomicChange`](crate::AtomicChange) keeps of a guard it was shown.
+#[derive(Clone, Copy)]
+pub(crate) struct ChangingFrame(*const Frame);
+
+impl ChangingFrame {
+    /// Marks the page as changing: from here on its guard must not be dropped before [`end`](Self::end).
+    pub(crate) fn begin(guard: &PageExclusive<'_>) -> Self {
+        guard.frame.set(CHANGING);
+        Self(guard.frame)
+    }
+
+    pub(crate) fn is(self, guard: &PageExclusive<'_>) -> bool {
+        std::ptr::eq(self.0.cast(), guard.frame())
+    }
+
+    pub(crate) fn page_id(self) -> PageId {
+        // SAFETY: see `bytes_mut`.
+        unsafe { &*self.0 }.page()
+    }
+
+    /// The page's bytes.
+    ///
+    /// # Safety
+    /// No reference to the page's bytes is alive: the caller of the change holds guards, but uses none during `finish`.
+    pub(crate) unsafe fn bytes_mut<'a>(self) -> &'a mut [u8; PAGE_SIZE] {
+        // SAFETY: CHANGING is set, so the guard is alive (its drop would have aborted): pinned and latched exclusively.
+        unsafe { &mut *(*self.0).bytes() }
+    }
+
+    /// The change is in the log: the page is dirty, and its guard may go.
+    pub(crate) fn end(self) {
+        // SAFETY: as in `bytes_mut`.
+        let frame = unsafe { &*self.0 };
+        frame.set(super::frame::DIRTY);
+        frame.clear(CHANGING);
+    }
+}
+
+impl Drop for PageShared<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.frame.content.release(LatchMode::Shared);
+        if self.owns_pin {
+            self.frame.unpin();
+        }
+    }
+}
+
+impl Drop for PageExclusive<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.frame.has(CHANGING) {
+            eprintln!(
+                "clearway: the latch of {:?} was let go inside an atomic change; stopping before the change can be seen",
+                self.frame.page()
+            );
+            std::process::abort();
+        }
+        self.frame.content.release(LatchMode::Exclusive);
+        if self.owns_pin {
+            self.frame.unpin();
+        }
+    }
+}
+
+macro_rules! debug_as_page {
+    ($($name:ident),*) => {$(
+        impl std::fmt::Debug for $name<'_> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_tuple(stringify!($name)).field(&self.frame.page()).finish()
+            }
+        }
+    )*};
+}
+debug_as_page!(PinnedPage, PageShared, PageExclusive);

@@ -1,0 +1,278 @@
+//! Pinning, reading in, evicting, writing out.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use clearway_latch::{LatchMode, LwLockAlgorithm};
+
+use crate::buffer::frame::{DIRTY, Frame, NO_PAGE, PIN_MASK, PageBytes, VALID};
+use crate::buffer::{BufferMapping, PinnedPage};
+use crate::data_file::DataFiles;
+use crate::error::{Result, StorageError};
+use crate::page::{self, Lsn, PAGE_SIZE, PageId, RelId};
+use crate::wal::Wal;
+
+/// The memory of all frames' pages, in one piece.
+struct PageMemory {
+    start: *mut PageBytes,
+    layout: Layout,
+}
+
+// SAFETY: a plain allocation; who may touch which part is the frames' business.
+unsafe impl Sync for PageMemory {}
+// SAFETY: as above.
+unsafe impl Send for PageMemory {}
+
+impl PageMemory {
+    fn new(pages: usize) -> Self {
+        let layout = Layout::array::<PageBytes>(pages).expect("a buffer pool smaller than the address space");
+        // SAFETY: the layout is not empty: there are at least MIN_FRAMES pages.
+        let start = unsafe { alloc_zeroed(layout) }.cast::<PageBytes>();
+        if start.is_null() {
+            handle_alloc_error(layout);
+        }
+        Self { start, layout }
+    }
+
+    fn page(&self, number: usize) -> *const PageBytes {
+        debug_assert!(number * size_of::<PageBytes>() < self.layout.size());
+        // SAFETY: the number is below the count that was allocated.
+        unsafe { self.start.add(number) }
+    }
+}
+
+impl Drop for PageMemory {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout in `new`; the frames that point into it go with the pool.
+        unsafe { dealloc(self.start.cast(), self.layout) };
+    }
+}
+
+/// Fewer frames than this cannot hold a tree's path and a split for a handful of sessions.
+const MIN_FRAMES: usize = 64;
+
+pub(crate) struct BufferPool {
+    frames: Box<[Frame]>,
+    mapping: BufferMapping,
+    hand: AtomicU64,
+    files: Arc<DataFiles>,
+    wal: Arc<Wal>,
+    /// The position after the newest commit that did not wait for the disk.
+    async_commit: Arc<AtomicU64>,
+    _memory: PageMemory,
+}
+
+impl BufferPool {
+    pub(crate) fn new(
+        bytes: usize,
+        algorithm: LwLockAlgorithm,
+        files: Arc<DataFiles>,
+        wal: Arc<Wal>,
+        async_commit: Arc<AtomicU64>,
+    ) -> Self {
+        let count = (bytes / PAGE_SIZE).max(MIN_FRAMES);
+        let memory = PageMemory::new(count);
+        Self {
+            frames: (0..count).map(|number| Frame::new(algorithm, memory.page(number))).collect(),
+            mapping: BufferMapping::new(algorithm),
+            hand: AtomicU64::new(0),
+            files,
+            wal,
+            async_commit,
+            _memory: memory,
+        }
+    }
+
+    /// Pins `page`, reading it if it is not in memory. A page past the end of its relation is an error.
+    #[inline]
+    pub(crate) fn pin(&self, page: PageId) -> Result<PinnedPage<'_>> {
+        let partition = self.mapping.partition_of(page);
+        let found = {
+            let entries = self.mapping.shared(partition);
+            entries.get(&page.to_u64()).map(|&number| {
+                let frame = &self.frames[number as usize];
+                frame.pin();
+                frame
+            })
+        };
+        match found {
+            Some(frame) if frame.has(VALID) => Ok(PinnedPage::from_pin(frame)),
+            Some(frame) => self.wait_valid(frame, page),
+            None => self.read_in(page, true),
+        }
+    }
+
+    /// Pins a page just added to its relation: all zeros, not read.
+    pub(crate) fn pin_new(&self, page: PageId) -> Result<PinnedPage<'_>> {
+        self.read_in(page, false)
+    }
+
+    /// Another worker is reading the page.
+    #[cold]
+    fn wait_valid<'a>(&'a self, frame: &'a Frame, page: PageId) -> Result<PinnedPage<'a>> {
+        drop(frame.io.shared());
+        let pinned = PinnedPage::from_pin(frame);
+        if frame.has(VALID) && frame.page() == page {
+            return Ok(pinned);
+        }
+        // The read failed; trying again gives this caller its own error.
+        drop(pinned);
+        self.pin(page)
+    }
+
+    #[cold]
+    fn read_in(&self, page: PageId, read: bool) -> Result<PinnedPage<'_>> {
+        let file = self.files.file(page.rel)?;
+        if page.block >= file.blocks() {
+            return Err(StorageError::NoSuchPage { rel: page.rel.0, block: page.block });
+        }
+        let (number, frame) = self.claim_frame()?;
+        // Rule 6: taken before the page can be found.
+        let io = frame.io.exclusive();
+        {
+            let mut entries = self.mapping.exclusive(self.mapping.partition_of(page));
+            if let Some(&other) = entries.get(&page.to_u64()) {
+                let other = &self.frames[other as usize];
+                other.pin();
+                drop(entries);
+                drop(io);
+                frame.unpin();
+                return if other.has(VALID) { Ok(PinnedPage::from_pin(other)) } else { self.wait_valid(other, page) };
+            }
+            frame.tag.store(page.to_u64(), Ordering::Relaxed);
+            entries.insert(page.to_u64(), number);
+        }
+        // SAFETY: the I/O latch is held and the page is not valid, so nobody else looks at the bytes.
+        let bytes = unsafe { &mut *frame.bytes() };
+        let result = if read {
+            file.read(page, bytes)
+        } else {
+            bytes.fill(0);
+            Ok(())
+        };
+        if let Err(error) = result {
+            let mut entries = self.mapping.exclusive(self.mapping.partition_of(page));
+            entries.remove(&page.to_u64());
+            frame.tag.store(NO_PAGE, Ordering::Relaxed);
+            drop(entries);
+            drop(io);
+            frame.unpin();
+            return Err(error);
+        }
+        frame.set(VALID);
+        drop(io);
+        Ok(PinnedPage::from_pin(frame))
+    }
+
+    /// Finds a frame to use: pinned by us alone, clean, not valid, and in no partition.
+    fn claim_frame(&self) -> Result<(u32, &Frame)> {
+        // Usage is at most 5, so six rounds without a claim mean that everything is pinned (or was, each time).
+        for _ in 0..self.frames.len() * 8 {
+            let number = (self.hand.fetch_add(1, Ordering::Relaxed) % self.frames.len() as u64) as usize;
+            let frame = &self.frames[number];
+            if !frame.try_claim() {
+                continue;
+            }
+            if frame.has(DIRTY)
+                && let Err(error) = self.write_out(frame)
+            {
+                frame.unpin();
+                return Err(error);
+            }
+            if self.unmap(frame) {
+                return Ok((number as u32, frame));
+            }
+            frame.unpin();
+        }
+        Err(StorageError::NoFreeBuffer { frames: self.frames.len() })
+    }
+
+    /// Takes a frame that we alone have pinned out of the table; `false` if somebody wants it again.
+    fn unmap(&self, frame: &Frame) -> bool {
+        let tag = frame.tag.load(Ordering::Relaxed);
+        if tag == NO_PAGE {
+            return frame.state.load(Ordering::Acquire) & PIN_MASK == 1;
+        }
+        let page = PageId::from_u64(tag);
+        // Under the exclusive latch nobody can add a pin.
+        let mut entries = self.mapping.exclusive(self.mapping.partition_of(page));
+        let state = frame.state.load(Ordering::Acquire);
+        if state & PIN_MASK != 1 || state & DIRTY != 0 {
+            return false;
+        }
+        let removed = entries.remove(&tag);
+        debug_assert!(removed.is_some(), "a frame with a tag is in the table");
+        frame.tag.store(NO_PAGE, Ordering::Relaxed);
+        frame.clear(VALID);
+        true
+    }
+
+    /// Writes a pinned page if it is dirty.
+    fn write_out(&self, frame: &Frame) -> Result<()> {
+        // Shared, so that it does not change meanwhile; then the I/O latch, so that two writers write one after the other.
+        frame.content.acquire(LatchMode::Shared);
+        let result = {
+            let _io = frame.io.exclusive();
+            self.write_latched(frame)
+        };
+        frame.content.release(LatchMode::Shared);
+        result
+    }
+
+    fn write_latched(&self, frame: &Frame) -> Result<()> {
+        if !frame.has(DIRTY) {
+            return Ok(());
+        }
+        // SAFETY: the shared latch is held: nothing but hints changes, and any mix of old and new hints is right.
+        let mut copy = Box::new(unsafe { *frame.bytes() });
+        let page = frame.page();
+        // Rule 4.
+        let upto = page::lsn(&copy[..]).max(Lsn(self.async_commit.load(Ordering::Acquire)));
+        self.wal.flush(upto);
+        frame.clear(DIRTY);
+        let written = self.files.file(page.rel).and_then(|file| file.write(page.block, &mut copy[..]));
+        if written.is_err() {
+            frame.set(DIRTY);
+        }
+        written
+    }
+
+    /// Writes every page that is dirty now.
+    pub(crate) fn write_all(&self) -> Result<u64> {
+        let mut written = 0;
+        for frame in &self.frames {
+            if frame.has(DIRTY) {
+                frame.pin();
+                let _pin = PinnedPage::from_pin(frame);
+                // Between the look and the pin the frame may have got another page, or been written: both are fine.
+                if frame.has(VALID) {
+                    self.write_out(frame)?;
+                    written += 1;
+                }
+            }
+        }
+        Ok(written)
+    }
+
+    /// Forgets the pages of a relation that nobody uses any more.
+    pub(crate) fn discard(&self, rel: RelId) {
+        for frame in &self.frames {
+            if frame.tag.load(Ordering::Relaxed) == NO_PAGE || frame.page().rel != rel {
+                continue;
+            }
+            frame.pin();
+            // A writer may have it pinned for a moment; nobody else knows the relation any more.
+            while frame.page().rel == rel && frame.tag.load(Ordering::Relaxed) != NO_PAGE {
+                let io = frame.io.exclusive();
+                frame.clear(DIRTY);
+                drop(io);
+                if self.unmap(frame) {
+                    break;
+                }
+                std::thread::yield_now();
+            }
+            frame.unpin();
+        }
+    }
+}

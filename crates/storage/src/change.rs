@@ -1,0 +1,283 @@
+//! Atomic changes: what is done to pages, and the one log record that says so.
+//!
+//! A change collects writes to pages that the caller has latched exclusively. Each write happens in memory at once and is
+//! noted; `finish` inserts *one* record for all pages, so that recovery does all of it or nothing. Records speak of bytes,
+//! not of rows or keys: recovery needs no code of the access methods.
+//!
+//! ```text
+//! payload: for each page:  rel u32 | block u32 | form u8 | (form's data)
+//!   form 0, deltas:  count u16, then each: 0, offset u16, length u16, bytes   write
+//!                                          1, source u16, target u16, length u16   move
+//!   form 1, image:   length of the part before the hole u16, start of the part after it u16, both parts
+//!   form 2, fresh:   kind u16, trailer size u16, then as form 0: deltas on an empty page
+//! ```
+//!
+//! # Rules
+//! - R1: the first change of a page after the redo position logs the whole page (torn pages are healed by it); whether it is
+//!   the first is decided from the page's LSN and checked again under the insertion latch.
+//! - R2: between the first write and the end of `finish` nothing can fail, except the log's device, which ends the process.
+//!   Space for the record was made sure of by `begin_change`.
+//! - R3: a page's guard is not dropped in between; dropping it aborts the process.
+//!
+//! Origin: PostgreSQL's generic WAL records, made the only kind.
+
+use clearway_txn::Xid;
+
+use crate::buffer::PageExclusive;
+use crate::buffer::page_guard::ChangingFrame;
+use crate::error::Result;
+use crate::page::{self, Lsn, PAGE_SIZE, PageId, PageKind, get_u16, get_u32};
+use crate::storage::Storage;
+use crate::wal::RedoMoved;
+use crate::wal::record::RecordKind;
+
+const DELTAS: u8 = 0;
+const IMAGE: u8 = 1;
+const FRESH: u8 = 2;
+const WRITE: u8 = 0;
+const MOVE: u8 = 1;
+
+struct ChangedPage {
+    frame: ChangingFrame,
+    fresh: Option<(PageKind, u16)>,
+    deltas: Vec<u8>,
+    count: u16,
+}
+
+/// A change of one or several pages that recovery does as a whole or not at all.
+#[must_use = "a change is in the log only after finish"]
+pub struct AtomicChange<'s> {
+    storage: &'s Storage,
+    xid: Xid,
+    pages: Vec<ChangedPage>,
+}
+
+impl std::fmt::Debug for AtomicChange<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AtomicChange").field("xid", &self.xid).field("pages", &self.pages.len()).finish()
+    }
+}
+
+impl<'s> AtomicChange<'s> {
+    pub(crate) fn new(storage: &'s Storage, xid: Xid) -> Self {
+        Self { storage, xid, pages: Vec::with_capacity(2) }
+    }
+
+    fn entry(&mut self, page: &PageExclusive<'_>) -> &mut ChangedPage {
+        let found = self.pages.iter().position(|changed| changed.frame.is(page));
+        let index = found.unwrap_or_else(|| {
+            let frame = ChangingFrame::begin(page);
+            self.pages.push(ChangedPage { frame, fresh: None, deltas: Vec::with_capacity(256), count: 0 });
+            self.pages.len() - 1
+        });
+        &mut self.pages[index]
+    }
+
+    /// Writes `bytes` at `offset`.
+    pub fn write(&mut self, page: &mut PageExclusive<'_>, offset: usize, bytes: &[u8]) {
+        page.bytes_mut()[offset..offset + bytes.len()].copy_from_slice(bytes);
+        let entry = self.entry(page);
+        entry.deltas.push(WRITE);
+        entry.deltas.extend_from_slice(&(offset as u16).to_le_bytes());
+        entry.deltas.extend_from_slice(&(bytes.len() as u16).to_le_bytes());
+        entry.deltas.extend_from_slice(bytes);
+        entry.count += 1;
+    }
+
+    /// Writes a little-endian u16 at `offset`.
+    pub fn write_u16(&mut self, page: &mut PageExclusive<'_>, offset: usize, value: u16) {
+        self.write(page, offset, &value.to_le_bytes());
+    }
+
+    /// Moves `length` bytes from `source` to `target`; the two may overlap.
+    pub fn move_bytes(&mut self, page: &mut PageExclusive<'_>, source: usize, target: usize, length: usize) {
+        page.bytes_mut().copy_within(source..source + length, target);
+        let entry = self.entry(page);
+        entry.deltas.push(MOVE);
+        for word in [source, target, length] {
+            entry.deltas.extend_from_slice(&(word as u16).to_le_bytes());
+        }
+        entry.count += 1;
+    }
+
+    /// Makes the page an empty one of `kind`, with a trailer of `special_size` bytes. What was on it is gone.
+    pub fn init_page(&mut self, page: &mut PageExclusive<'_>, kind: PageKind, special_size: usize) {
+        page::init(page.bytes_mut(), kind, special_size);
+        let entry = self.entry(page);
+        entry.fresh = Some((kind, special_size as u16));
+        entry.deltas.clear();
+        entry.count = 0;
+    }
+
+    /// Logs the change and stamps its pages; they may be unlatched after this. Returns the position after the record.
+    pub fn finish(mut self) -> Result<Lsn> {
+        if self.pages.is_empty() {
+            return Ok(self.storage.wal.reserved());
+        }
+        let mut redo = self.storage.wal.redo();
+        let mut payload = Vec::with_capacity(self.pages.iter().map(|page| page.deltas.len() + 16).sum());
+        let lsn = loop {
+            payload.clear();
+            for changed in &self.pages {
+                changed.encode(redo, &mut payload);
+            }
+            match self.storage.wal.insert(RecordKind::Change, self.xid, &payload, redo) {
+                Ok(lsn) => break lsn,
+                Err(RedoMoved(now)) => redo = now,
+            }
+        };
+        for changed in self.pages.drain(..) {
+            // SAFETY: the guards' owner is inside `finish`, so no reference to the bytes is alive.
+            page::set_lsn(unsafe { changed.frame.bytes_mut() }, lsn);
+            changed.frame.end();
+        }
+        Ok(lsn)
+    }
+}
+
+impl Drop for AtomicChange<'_> {
+    fn drop(&mut self) {
+        if !self.pages.is_empty() {
+            eprintln!("clearway: a change of {} pages was dropped half-way; stopping", self.pages.len());
+            std::process::abort();
+        }
+    }
+}
+
+impl ChangedPage {
+    fn encode(&self, redo: Lsn, payload: &mut Vec<u8>) {
+        let page = self.frame.page_id();
+        payload.extend_from_slice(&page.rel.0.to_le_bytes());
+        payload.extend_from_slice(&page.block.to_le_bytes());
+        // SAFETY: as in `finish`.
+        let bytes = unsafe { self.frame.bytes_mut() };
+        if let Some((kind, special)) = self.fresh {
+            payload.push(FRESH);
+            payload.extend_from_slice(&kind.0.to_le_bytes());
+            payload.extend_from_slice(&special.to_le_bytes());
+        } else if page::lsn(&bytes[..]) <= redo {
+            // R1.
+            encode_image(&bytes[..], payload);
+            return;
+        } else {
+            payload.push(DELTAS);
+        }
+        payload.extend_from_slice(&self.count.to_le_bytes());
+        payload.extend_from_slice(&self.deltas);
+    }
+}
+
+fn encode_image(bytes: &[u8], payload: &mut Vec<u8>) {
+    let (mut lower, mut upper) = (page::lower(bytes), page::upper(bytes));
+    if !(page::PAGE_HEADER..=PAGE_SIZE).contains(&lower) || lower > upper || upper > PAGE_SIZE {
+        // Not a layout with a hole.
+        (lower, upper) = (PAGE_SIZE, PAGE_SIZE);
+    }
+    payload.push(IMAGE);
+    payload.extend_from_slice(&(lower as u16).to_le_bytes());
+    payload.extend_from_slice(&(upper as u16).to_le_bytes());
+    payload.extend_from_slice(&bytes[..lower]);
+    payload.extend_from_slice(&bytes[upper..]);
+}
+
+/// One page's part of a change record.
+pub(crate) enum PagePart<'a> {
+    Deltas(&'a [u8], u16),
+    Image { before: &'a [u8], after: &'a [u8] },
+    Fresh { kind: PageKind, special: usize, deltas: &'a [u8], count: u16 },
+}
+
+/// Takes `length` bytes off the front; `None` if there are fewer.
+fn take<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
+    let (front, back) = rest.split_at_checked(length)?;
+    *rest = back;
+    Some(front)
+}
+
+fn take_u16(rest: &mut &[u8]) -> Option<u16> {
+    Some(get_u16(take(rest, 2)?, 0))
+}
+
+/// The deltas at the front of `rest`, checked to lie on a page.
+fn take_deltas<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], u16)> {
+    let count = take_u16(rest)?;
+    let start = *rest;
+    for _ in 0..count {
+        match take(rest, 1)?[0] {
+            WRITE => {
+                let (offset, length) = (take_u16(rest)?, take_u16(rest)?);
+                take(rest, usize::from(length))?;
+                (usize::from(offset) + usize::from(length) <= PAGE_SIZE).then_some(())?;
+            }
+            MOVE => {
+                let (source, target, length) = (take_u16(rest)?, take_u16(rest)?, take_u16(rest)?);
+                (usize::from(source.max(target)) + usize::from(length) <= PAGE_SIZE).then_some(())?;
+            }
+            _ => return None,
+        }
+    }
+    Some((&start[..start.len() - rest.len()], count))
+}
+
+/// Takes the next page's part off a change record; `None` if the record is malformed.
+pub(crate) fn next_part<'a>(rest: &mut &'a [u8]) -> Option<(PageId, PagePart<'a>)> {
+    let head = take(rest, 9)?;
+    let page = PageId { rel: crate::page::RelId(get_u32(head, 0)), block: get_u32(head, 4) };
+    let part = match head[8] {
+        DELTAS => {
+            let (deltas, count) = take_deltas(rest)?;
+            PagePart::Deltas(deltas, count)
+        }
+        IMAGE => {
+            let (lower, upper) = (usize::from(take_u16(rest)?), usize::from(take_u16(rest)?));
+            (lower <= upper && upper <= PAGE_SIZE).then_some(())?;
+            PagePart::Image { before: take(rest, lower)?, after: take(rest, PAGE_SIZE - upper)? }
+        }
+        FRESH => {
+            let (kind, special) = (PageKind(take_u16(rest)?), usize::from(take_u16(rest)?));
+            (special <= PAGE_SIZE - page::PAGE_HEADER).then_some(())?;
+            let (deltas, count) = take_deltas(rest)?;
+            PagePart::Fresh { kind, special, deltas, count }
+        }
+        _ => return None,
+    };
+    Some((page, part))
+}
+
+impl PagePart<'_> {
+    /// Whether this makes the page anew, whatever is there.
+    pub(crate) fn replaces(&self) -> bool {
+        !matches!(self, PagePart::Deltas(..))
+    }
+
+    /// Does to `bytes` what was done to the page.
+    pub(crate) fn apply(&self, bytes: &mut [u8]) {
+        match *self {
+            PagePart::Deltas(deltas, count) => apply_deltas(deltas, count, bytes),
+            PagePart::Image { before, after } => {
+                bytes.fill(0);
+                bytes[..before.len()].copy_from_slice(before);
+                bytes[PAGE_SIZE - after.len()..].copy_from_slice(after);
+            }
+            PagePart::Fresh { kind, special, deltas, count } => {
+                page::init(bytes, kind, special);
+                apply_deltas(deltas, count, bytes);
+            }
+        }
+    }
+}
+
+fn apply_deltas(mut deltas: &[u8], count: u16, bytes: &mut [u8]) {
+    for _ in 0..count {
+        let word = |at| usize::from(get_u16(deltas, at));
+        let (first, second) = (word(1), word(3));
+        if deltas[0] == WRITE {
+            bytes[first..first + second].copy_from_slice(&deltas[5..5 + second]);
+            deltas = &deltas[5 + second..];
+        } else {
+            bytes.copy_within(first..first + word(5), second);
+            deltas = &deltas[7..];
+        }
+    }
+}
+

@@ -1,0 +1,120 @@
+//! What can go wrong with pages, files and the log.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// An error of the storage layer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StorageError {
+    /// The operating system refused.
+    #[error("could not {action} {}: {source}", file.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which file.
+        file: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The disk is full; nothing was changed.
+    #[error("no space left on device: could not {action} {}; free some space and try again", file.display())]
+    DiskFull {
+        /// What was tried.
+        action: &'static str,
+        /// On which file.
+        file: PathBuf,
+    },
+    /// A page's checksum does not fit its content.
+    #[error("page {block} of {} is corrupt at offset {offset}: checksum {found:08x}, expected {expected:08x}", file.display())]
+    CorruptPage {
+        /// The data file.
+        file: PathBuf,
+        /// The page's number in the file.
+        block: u32,
+        /// The page's byte offset in the file.
+        offset: u64,
+        /// The checksum stored on the page.
+        found: u32,
+        /// The checksum of what is there.
+        expected: u32,
+    },
+    /// A file is not what it should be.
+    #[error("{} is corrupt at offset {offset}: {problem}", file.display())]
+    CorruptFile {
+        /// The file.
+        file: PathBuf,
+        /// Where in it, in bytes.
+        offset: u64,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A page beyond the end of its relation was asked for.
+    #[error("relation {rel} has no page {block}")]
+    NoSuchPage {
+        /// The relation's number.
+        rel: u32,
+        /// The page's number.
+        block: u32,
+    },
+    /// Another process has the directory open.
+    #[error("another server is using {} (its lock file is held); stop it first", dir.display())]
+    DirectoryInUse {
+        /// The data directory.
+        dir: PathBuf,
+    },
+    /// Every buffer is pinned.
+    #[error("all {frames} buffers are pinned; raise shared_buffers")]
+    NoFreeBuffer {
+        /// How many buffers there are.
+        frames: usize,
+    },
+    /// A row or an index key does not fit on a page.
+    #[error("{what} of {size} bytes is larger than the maximum of {max} bytes")]
+    TooLarge {
+        /// "row" or "index key".
+        what: &'static str,
+        /// Its size.
+        size: usize,
+        /// What would fit.
+        max: usize,
+    },
+    /// A structure on a page contradicts itself.
+    #[error("relation {rel}, page {block}: {problem}")]
+    Inconsistent {
+        /// The relation's number.
+        rel: u32,
+        /// The page's number.
+        block: u32,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+/// A result of the storage layer.
+pub type Result<T> = std::result::Result<T, StorageError>;
+
+impl StorageError {
+    /// An error of the operating system, with a full disk told apart.
+    pub(crate) fn io(action: &'static str, file: &Path, source: io::Error) -> Self {
+        if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+            StorageError::DiskFull { action, file: file.to_owned() }
+        } else {
+            StorageError::Io { action, file: file.to_owned(), source }
+        }
+    }
+
+    /// The SQLSTATE a client gets.
+    pub fn sqlstate(&self) -> &'static str {
+        match self {
+            StorageError::Io { .. } => "58030",
+            StorageError::DiskFull { .. } => "53100",
+            StorageError::CorruptPage { .. } | StorageError::CorruptFile { .. } => "XX001",
+            StorageError::Inconsistent { .. } => "XX002",
+            StorageError::NoSuchPage { .. } => "XX000",
+            StorageError::DirectoryInUse { .. } => "55006",
+            StorageError::NoFreeBuffer { .. } => "53200",
+            StorageError::TooLarge { .. } => "54000",
+        }
+    }
+}

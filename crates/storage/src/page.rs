@@ -1,0 +1,210 @@
+//! The page: 8 KiB, with a header of 24 bytes that every kind of page shares.
+//!
+//! ```text
+//! 0        8          12      14      16      18      20        22         24
+//! | lsn    | checksum | kind  | flags | lower | upper | special | reserved | content …
+//! ```
+//!
+//! `lsn` is the log position after the last change; the log is durable up to there before the page is written. `checksum`
+//! is the CRC-32C of the page with this field zero, set when the page is written and checked when it is read. A page of
+//! zeros is valid: new. Free space lies between `lower` and `upper`; full-page images leave it out.
+
+use std::fmt;
+
+/// Bytes a page.
+pub const PAGE_SIZE: usize = 8192;
+/// Bytes of the header.
+pub const PAGE_HEADER: usize = 24;
+
+const LSN: usize = 0;
+const CHECKSUM: usize = 8;
+const KIND: usize = 12;
+const FLAGS: usize = 14;
+/// Offset of the header field `lower`.
+pub const LOWER: usize = 16;
+/// Offset of the header field `upper`.
+pub const UPPER: usize = 18;
+const SPECIAL: usize = 20;
+
+/// The number of a relation: a table's heap, an index, a sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RelId(pub u32);
+
+impl RelId {
+    /// The commit log.
+    pub const COMMIT_LOG: RelId = RelId(0);
+    /// The catalog's heap.
+    pub const CATALOG: RelId = RelId(1);
+    /// The first number for everything else.
+    pub const FIRST_NORMAL: RelId = RelId(16);
+}
+
+/// A page's place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PageId {
+    /// The relation.
+    pub rel: RelId,
+    /// The page in it.
+    pub block: u32,
+}
+
+impl PageId {
+    pub(crate) fn to_u64(self) -> u64 {
+        u64::from(self.rel.0) << 32 | u64::from(self.block)
+    }
+
+    pub(crate) fn from_u64(number: u64) -> Self {
+        PageId { rel: RelId((number >> 32) as u32), block: number as u32 }
+    }
+}
+
+/// A position in the log, in bytes from its beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Lsn(pub u64);
+
+impl fmt::Display for Lsn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:X}/{:X}", self.0 >> 32, self.0 as u32)
+    }
+}
+
+/// What a page holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageKind(pub u16);
+
+impl PageKind {
+    /// Nothing yet.
+    pub const NEW: PageKind = PageKind(0);
+    /// Commit log.
+    pub const COMMIT_LOG: PageKind = PageKind(1);
+    /// Rows.
+    pub const HEAP: PageKind = PageKind(2);
+    /// A B+tree's first page.
+    pub const BTREE_META: PageKind = PageKind(3);
+    /// A B+tree's node.
+    pub const BTREE_NODE: PageKind = PageKind(4);
+    /// A sequence.
+    pub const SEQUENCE: PageKind = PageKind(5);
+}
+
+/// Reads a little-endian u16.
+#[inline]
+pub(crate) fn get_u16(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+/// Reads a little-endian u32.
+#[inline]
+pub(crate) fn get_u32(bytes: &[u8], at: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(word)
+}
+
+/// Reads a little-endian u64.
+#[inline]
+pub(crate) fn get_u64(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(word)
+}
+
+/// The position after the page's last change.
+#[inline]
+pub fn lsn(page: &[u8]) -> Lsn {
+    Lsn(get_u64(page, LSN))
+}
+
+pub(crate) fn set_lsn(page: &mut [u8], lsn: Lsn) {
+    page[LSN..LSN + 8].copy_from_slice(&lsn.0.to_le_bytes());
+}
+
+/// What the page holds.
+#[inline]
+pub fn kind(page: &[u8]) -> PageKind {
+    PageKind(get_u16(page, KIND))
+}
+
+/// The page's flags; each kind has its own.
+#[inline]
+pub fn flags(page: &[u8]) -> u16 {
+    get_u16(page, FLAGS)
+}
+
+/// Where free space begins.
+#[inline]
+pub fn lower(page: &[u8]) -> usize {
+    usize::from(get_u16(page, LOWER))
+}
+
+/// Where free space ends.
+#[inline]
+pub fn upper(page: &[u8]) -> usize {
+    usize::from(get_u16(page, UPPER))
+}
+
+/// Where the kind's own trailer begins.
+#[inline]
+pub fn special(page: &[u8]) -> usize {
+    usize::from(get_u16(page, SPECIAL))
+}
+
+/// Makes `page` an empty page of `kind` with a trailer of `special_size` bytes.
+pub(crate) fn init(page: &mut [u8], kind: PageKind, special_size: usize) {
+    assert!(special_size <= PAGE_SIZE - PAGE_HEADER, "a trailer of {special_size} bytes");
+    let special = (PAGE_SIZE - special_size) as u16;
+    page.fill(0);
+    page[KIND..KIND + 2].copy_from_slice(&kind.0.to_le_bytes());
+    page[LOWER..LOWER + 2].copy_from_slice(&(PAGE_HEADER as u16).to_le_bytes());
+    page[UPPER..UPPER + 2].copy_from_slice(&special.to_le_bytes());
+    page[SPECIAL..SPECIAL + 2].copy_from_slice(&special.to_le_bytes());
+}
+
+/// Whether the page has never been written to.
+pub fn is_new(page: &[u8]) -> bool {
+    kind(page) == PageKind::NEW
+}
+
+fn checksum(page: &[u8]) -> u32 {
+    let before = crc32c::crc32c(&page[..CHECKSUM]);
+    let zeroed = crc32c::crc32c_append(before, &[0; 4]);
+    crc32c::crc32c_append(zeroed, &page[CHECKSUM + 4..])
+}
+
+/// Puts the checksum on a page about to be written.
+pub(crate) fn seal(page: &mut [u8]) {
+    let sum = checksum(page);
+    page[CHECKSUM..CHECKSUM + 4].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// Checks a page just read; `Err((found, expected))`.
+pub(crate) fn verify(page: &[u8]) -> std::result::Result<(), (u32, u32)> {
+    let found = get_u32(page, CHECKSUM);
+    let expected = checksum(page);
+    if found == expected || found == 0 && page.iter().all(|&byte| byte == 0) {
+        Ok(())
+    } else {
+        Err((found, expected))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flipped_bit_is_seen() {
+        let mut page = vec![0; PAGE_SIZE];
+        assert!(verify(&page).is_ok(), "a page of zeros is new");
+        init(&mut page, PageKind::HEAP, 16);
+        set_lsn(&mut page, Lsn(77));
+        seal(&mut page);
+        assert!(verify(&page).is_ok());
+        for byte in [0, 9, 30, PAGE_SIZE - 1] {
+            page[byte] ^= 4;
+            assert!(verify(&page).is_err(), "byte {byte}");
+            page[byte] ^= 4;
+        }
+        assert_eq!((lsn(&page), kind(&page), special(&page)), (Lsn(77), PageKind::HEAP, PAGE_SIZE - 16));
+    }
+}

@@ -1,0 +1,103 @@
+//! The commit log's pages on disk: relation 0.
+//!
+//! A page is written in place, so a crash can tear it. Before each write its image goes into the log, and recovery merges
+//! that image: statuses only ever go from "in progress" to something, so merging is an OR, and the order of images and of
+//! commit records does not matter.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use clearway_txn::{COMMIT_LOG_PAGE_HEADER, COMMIT_LOG_PAGE_SIZE, StatusDevice, Xid};
+
+use crate::data_file::DataFiles;
+use crate::error::StorageError;
+use crate::page::{self, Lsn, PAGE_HEADER, PAGE_SIZE, PageId, PageKind, RelId};
+use crate::wal::Wal;
+use crate::wal::record::RecordKind;
+
+const _: () = assert!(COMMIT_LOG_PAGE_SIZE == PAGE_SIZE && COMMIT_LOG_PAGE_HEADER == PAGE_HEADER);
+
+/// The device under the commit log.
+#[derive(Debug, Clone)]
+pub struct StatusPages {
+    files: Arc<DataFiles>,
+    wal: Arc<Wal>,
+    recovery: Arc<Recovery>,
+}
+
+/// How recovery treats commit-log pages.
+#[derive(Debug)]
+struct Recovery {
+    running: AtomicBool,
+    /// Torn pages met so far, until an image in the log heals them.
+    torn: Mutex<BTreeMap<u32, StorageError>>,
+}
+
+impl StatusPages {
+    pub(crate) fn new(files: Arc<DataFiles>, wal: Arc<Wal>) -> Self {
+        let recovery = Recovery { running: AtomicBool::new(true), torn: Mutex::default() };
+        Self { files, wal, recovery: Arc::new(recovery) }
+    }
+
+    /// An image of page `number` was in the log.
+    pub(crate) fn healed(&self, number: u32) {
+        self.recovery.torn.lock().unwrap_or_else(|e| e.into_inner()).remove(&number);
+    }
+
+    /// Recovery has read the whole log: a page still torn is lost.
+    pub(crate) fn end_recovery(&self) -> Result<(), StorageError> {
+        self.recovery.running.store(false, Ordering::Release);
+        match self.recovery.torn.lock().unwrap_or_else(|e| e.into_inner()).pop_first() {
+            Some((_, error)) => Err(error),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The storage error inside an error of the device.
+pub(crate) fn storage_error(error: io::Error) -> StorageError {
+    error.downcast::<StorageError>().unwrap_or_else(|source| StorageError::Io {
+        action: "read or write",
+        file: "the commit log".into(),
+        source,
+    })
+}
+
+impl StatusDevice for StatusPages {
+    fn read_page(&self, number: u32, bytes: &mut [u8; COMMIT_LOG_PAGE_SIZE]) -> io::Result<bool> {
+        let file = self.files.file(RelId::COMMIT_LOG).map_err(io::Error::other)?;
+        if number >= file.blocks() {
+            bytes.fill(0);
+            return Ok(false);
+        }
+        match file.read(PageId { rel: RelId::COMMIT_LOG, block: number }, bytes) {
+            Ok(()) => Ok(true),
+            Err(error @ StorageError::CorruptPage { .. }) if self.recovery.running.load(Ordering::Acquire) => {
+                bytes.fill(0);
+                self.recovery.torn.lock().unwrap_or_else(|e| e.into_inner()).insert(number, error);
+                Ok(false)
+            }
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+
+    fn write_page(&self, number: u32, bytes: &[u8; COMMIT_LOG_PAGE_SIZE], lsn: u64) -> io::Result<()> {
+        let file = self.files.file(RelId::COMMIT_LOG).map_err(io::Error::other)?;
+        file.extend_to(number + 1).map_err(io::Error::other)?;
+        let mut upto = Lsn(lsn);
+        if !self.recovery.running.load(Ordering::Acquire) {
+            self.wal.ensure_space()?;
+            let mut payload = number.to_le_bytes().to_vec();
+            payload.extend_from_slice(&bytes[COMMIT_LOG_PAGE_HEADER..]);
+            upto = self.wal.insert_any(RecordKind::StatusPage, Xid::INVALID, &payload);
+            self.wal.flush(upto);
+        }
+        let mut copy = [0; PAGE_SIZE];
+        page::init(&mut copy, PageKind::COMMIT_LOG, 0);
+        page::set_lsn(&mut copy, upto);
+        copy[COMMIT_LOG_PAGE_HEADER..].copy_from_slice(&bytes[COMMIT_LOG_PAGE_HEADER..]);
+        file.write(number, &mut copy).map_err(io::Error::other)
+    }
+}

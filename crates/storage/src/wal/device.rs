@@ -1,0 +1,228 @@
+//! What the log is written to.
+//!
+//! In production: segment files of 16 MiB, named by their number. A segment is filled with zeros before it is used, so that
+//! writing to it never needs space and syncing it never needs metadata; segments that recovery no longer needs are renamed
+//! to be future ones.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use clearway_machine::{Native, WaitEvent, WaitScope};
+
+/// Bytes a segment.
+pub const SEGMENT_SIZE: u64 = 16 << 20;
+/// So many future segments are kept when old ones are recycled.
+const SPARE_MAX: u64 = 4;
+
+/// Where log bytes go. Positions are bytes from the log's beginning.
+pub trait LogDevice: Send + Sync + std::fmt::Debug {
+    /// Makes room so that writing up to `position` needs no space. An error leaves everything as it was.
+    fn allocate(&self, position: u64) -> io::Result<()>;
+    /// Writes `bytes` at `position`.
+    fn write(&self, position: u64, bytes: &[u8]) -> io::Result<()>;
+    /// Makes durable what was written between the two positions.
+    fn sync(&self, from: u64, to: u64) -> io::Result<()>;
+    /// Reads from `position`; fewer bytes than asked for mean that there are no more.
+    fn read(&self, position: u64, bytes: &mut [u8]) -> io::Result<usize>;
+    /// Nothing before `position` will be read again.
+    fn forget_before(&self, position: u64) -> io::Result<()>;
+}
+
+/// Segment files in a directory.
+#[derive(Debug)]
+pub struct SegmentFiles {
+    dir: PathBuf,
+    fsync: bool,
+    segments: Mutex<BTreeMap<u64, Arc<File>>>,
+}
+
+impl SegmentFiles {
+    /// The segments in `dir`, which is made if it is not there.
+    pub fn open(dir: PathBuf, fsync: bool) -> io::Result<Self> {
+        fs::create_dir_all(&dir)?;
+        let mut segments = BTreeMap::new();
+        for entry in fs::read_dir(&dir)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            match name.to_str().and_then(|name| u64::from_str_radix(name, 16).ok()) {
+                Some(number) => {
+                    let file = OpenOptions::new().read(true).write(true).open(entry.path())?;
+                    segments.insert(number, Arc::new(file));
+                }
+                // Left behind by a crash while a segment was being made.
+                None if name.to_str().is_some_and(|name| name.ends_with(".new")) => {
+                    fs::remove_file(entry.path())?;
+                }
+                None => {}
+            }
+        }
+        Ok(Self { dir, fsync, segments: Mutex::new(segments) })
+    }
+
+    fn path(&self, number: u64) -> PathBuf {
+        self.dir.join(format!("{number:016x}"))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<File>>> {
+        self.segments.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn segment(&self, number: u64) -> Option<Arc<File>> {
+        self.lock().get(&number).cloned()
+    }
+
+    fn make_segment(&self, number: u64) -> io::Result<File> {
+        let _wait = WaitScope::<Native>::enter(WaitEvent::WalSegmentInit);
+        let unfinished = self.dir.join(format!("{number:016x}.new"));
+        let made = (|| {
+            let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&unfinished)?;
+            let zeros = vec![0; 1 << 20];
+            for megabyte in 0..SEGMENT_SIZE >> 20 {
+                file.write_all_at(&zeros, megabyte << 20)?;
+            }
+            if self.fsync {
+                file.sync_all()?;
+            }
+            fs::rename(&unfinished, self.path(number))?;
+            self.sync_names()?;
+            Ok(file)
+        })();
+        if made.is_err() {
+            // A full disk: give back what was taken. Should that fail too, the next start removes it.
+            let _ = fs::remove_file(&unfinished);
+        }
+        made
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        if self.fsync { File::open(&self.dir)?.sync_all() } else { Ok(()) }
+    }
+
+    /// Calls `part(segment, offset in it, range of the whole)` for each segment that `[position, position + length)` touches.
+    fn each_part(
+        &self,
+        position: u64,
+        length: usize,
+        mut part: impl FnMut(&File, u64, std::ops::Range<usize>) -> io::Result<bool>,
+    ) -> io::Result<()> {
+        let mut done = 0;
+        while done < length {
+            let at = position + done as u64;
+            let Some(file) = self.segment(at / SEGMENT_SIZE) else {
+                return Err(io::Error::new(
+                    io::ErrorKind::NotFound,
+                    format!("log segment {} is missing", self.path(at / SEGMENT_SIZE).display()),
+                ));
+            };
+            let within = at % SEGMENT_SIZE;
+            let take = (length - done).min((SEGMENT_SIZE - within) as usize);
+            if !part(&file, within, done..done + take)? {
+                break;
+            }
+            done += take;
+        }
+        Ok(())
+    }
+}
+
+impl LogDevice for SegmentFiles {
+    fn allocate(&self, position: u64) -> io::Result<()> {
+        let last = position / SEGMENT_SIZE;
+        let mut segments = self.lock();
+        let mut number = segments.keys().next_back().map_or(0, |newest| newest + 1);
+        if segments.is_empty() {
+            number = last;
+        }
+        while number <= last {
+            segments.insert(number, Arc::new(self.make_segment(number)?));
+            number += 1;
+        }
+        Ok(())
+    }
+
+    fn write(&self, position: u64, bytes: &[u8]) -> io::Result<()> {
+        let _wait = WaitScope::<Native>::enter(WaitEvent::WalWrite);
+        self.each_part(position, bytes.len(), |file, offset, range| {
+            file.write_all_at(&bytes[range], offset)?;
+            Ok(true)
+        })
+    }
+
+    fn sync(&self, from: u64, to: u64) -> io::Result<()> {
+        if !self.fsync || from == to {
+            return Ok(());
+        }
+        let _wait = WaitScope::<Native>::enter(WaitEvent::WalSync);
+        for number in from / SEGMENT_SIZE..=(to - 1) / SEGMENT_SIZE {
+            if let Some(file) = self.segment(number) {
+                file.sync_data()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, position: u64, bytes: &mut [u8]) -> io::Result<usize> {
+        let _wait = WaitScope::<Native>::enter(WaitEvent::WalRead);
+        let mut total = 0;
+        let length = bytes.len();
+        let result = self.each_part(position, length, |file, offset, range| {
+            let mut filled = range.start;
+            while filled < range.end {
+                let at = offset + (filled - range.start) as u64;
+                match file.read_at(&mut bytes[filled..range.end], at)? {
+                    0 => break,
+                    read => filled += read,
+                }
+            }
+            total = filled;
+            Ok(filled == range.end)
+        });
+        match result {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(total),
+        }
+    }
+
+    fn forget_before(&self, position: u64) -> io::Result<()> {
+        let keep = position / SEGMENT_SIZE;
+        let mut segments = self.lock();
+        while let Some(oldest) = segments.first_entry().filter(|oldest| *oldest.key() < keep) {
+            let number = *oldest.key();
+            let file = oldest.remove();
+            let next = segments.keys().next_back().map_or(keep, |newest| newest + 1);
+            if next <= keep + SPARE_MAX {
+                fs::rename(self.path(number), self.path(next))?;
+                segments.insert(next, file);
+            } else {
+                fs::remove_file(self.path(number))?;
+            }
+        }
+        self.sync_names()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_cross_segments_and_old_segments_are_recycled() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = SegmentFiles::open(dir.path().join("wal"), false).unwrap();
+        files.allocate(2 * SEGMENT_SIZE).unwrap();
+        let position = SEGMENT_SIZE - 3;
+        files.write(position, b"across").unwrap();
+        let again = SegmentFiles::open(dir.path().join("wal"), false).unwrap();
+        let mut bytes = [0; 6];
+        assert_eq!(again.read(position, &mut bytes).unwrap(), 6);
+        assert_eq!(&bytes, b"across");
+        assert_eq!(again.read(3 * SEGMENT_SIZE - 2, &mut bytes).unwrap(), 2, "the log ends with its last segment");
+        again.forget_before(2 * SEGMENT_SIZE + 5).unwrap();
+        let kept: Vec<_> = again.lock().keys().copied().collect();
+        assert_eq!(kept, [2, 3, 4]);
+    }
+}

@@ -1,0 +1,112 @@
+//! The form of a log record. All numbers are little-endian; records start at multiples of 8.
+//!
+//! ```text
+//! 0     4     8          16     18     20        24    32
+//! | len | crc | position | kind | zero | zero    | xid | payload … | zeros to a multiple of 8
+//! ```
+//!
+//! `len` counts from the record's start to the end of its payload. `crc` is the CRC-32C of the payload followed by the
+//! header with `crc` left out. `position` is the record's own place in the log, so that what an earlier life of a recycled
+//! segment left behind is never taken for a record.
+
+use clearway_txn::Xid;
+
+use crate::page::{get_u16, get_u32, get_u64};
+
+/// Bytes before the payload.
+pub const HEADER: usize = 32;
+/// No record is longer; a length above it is a torn tail.
+pub const RECORD_MAX: usize = 1 << 20;
+
+/// What a record says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u16)]
+pub enum RecordKind {
+    /// Pages changed (see the `change` module).
+    Change = 1,
+    /// A transaction committed.
+    Commit = 2,
+    /// A transaction rolled back.
+    Abort = 3,
+    /// A relation number was handed out and its file made; payload: the number.
+    CreateRel = 4,
+    /// A page of the commit log as it was about to be written; payload: its number and the page.
+    StatusPage = 5,
+    /// A checkpoint is complete.
+    Checkpoint = 6,
+}
+
+impl RecordKind {
+    fn from_number(number: u16) -> Option<Self> {
+        use RecordKind::*;
+        [Change, Commit, Abort, CreateRel, StatusPage, Checkpoint]
+            .into_iter()
+            .find(|kind| *kind as u16 == number)
+    }
+}
+
+/// A record read back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// What it says.
+    pub kind: RecordKind,
+    /// Who said it; [`Xid::INVALID`] if no transaction.
+    pub xid: Xid,
+    /// The rest, by kind.
+    pub payload: &'a [u8],
+}
+
+/// What stands in the log at a place.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Decoded<'a> {
+    /// A whole record that takes so many bytes.
+    Record(Record<'a>, usize),
+    /// The bytes given end before the record does; so many are needed.
+    NeedMore(usize),
+    /// No whole record.
+    End,
+}
+
+/// Bytes a record with `payload` bytes of payload takes.
+pub fn size(payload: usize) -> usize {
+    (HEADER + payload).next_multiple_of(8)
+}
+
+/// The header of a record; `payload_crc` is the CRC-32C of its payload.
+pub fn header(kind: RecordKind, xid: Xid, position: u64, payload: usize, payload_crc: u32) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    header[0..4].copy_from_slice(&((HEADER + payload) as u32).to_le_bytes());
+    header[8..16].copy_from_slice(&position.to_le_bytes());
+    header[16..18].copy_from_slice(&(kind as u16).to_le_bytes());
+    header[24..32].copy_from_slice(&xid.0.to_le_bytes());
+    let sum = header_crc(payload_crc, &header);
+    header[4..8].copy_from_slice(&sum.to_le_bytes());
+    header
+}
+
+fn header_crc(payload_crc: u32, header: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c_append(payload_crc, &header[0..4]), &header[8..HEADER])
+}
+
+/// Reads the record that begins `bytes`, which stand at `position` in the log.
+pub fn decode(bytes: &[u8], position: u64) -> Decoded<'_> {
+    if bytes.len() < HEADER {
+        return Decoded::NeedMore(HEADER);
+    }
+    let length = get_u32(bytes, 0) as usize;
+    if !(HEADER..=RECORD_MAX).contains(&length) || get_u64(bytes, 8) != position {
+        return Decoded::End;
+    }
+    let total = length.next_multiple_of(8);
+    if bytes.len() < total {
+        return Decoded::NeedMore(total);
+    }
+    let payload = &bytes[HEADER..length];
+    if header_crc(crc32c::crc32c(payload), &bytes[..HEADER]) != get_u32(bytes, 4) {
+        return Decoded::End;
+    }
+    match RecordKind::from_number(get_u16(bytes, 16)) {
+        Some(kind) => Decoded::Record(Record { kind, xid: Xid(get_u64(bytes, 24)), payload }, total),
+        None => Decoded::End,
+    }
+}
