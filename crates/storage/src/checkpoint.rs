@@ -47,11 +47,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Checkpointer {
     /// Starts the checkpointer and the log writer.
     pub(crate) fn spawn(storage: &Arc<Storage>) -> Result<Vec<JoinHandle<()>>> {
-        let start = |name: &str, body: fn(Weak<Storage>)| {
-            let weak = Arc::downgrade(storage);
+        let start = |name: &str, body: fn(Weak<Storage>, Arc<Checkpointer>)| {
+            let (weak, checkpointer) = (Arc::downgrade(storage), Arc::clone(&storage.checkpointer));
             thread::Builder::new()
                 .name(name.into())
-                .spawn(move || body(weak))
+                .spawn(move || body(weak, checkpointer))
                 .map_err(|error| StorageError::io("start a thread for", storage.dir(), error))
         };
         Ok(vec![start("checkpointer", checkpoint_loop)?, start("wal-writer", log_writer_loop)?])
@@ -72,12 +72,11 @@ impl Checkpointer {
     }
 }
 
-fn checkpoint_loop(storage: Weak<Storage>) {
+fn checkpoint_loop(storage: Weak<Storage>, checkpointer: Arc<Checkpointer>) {
     let mut last = Instant::now();
-    while let Some(storage) = storage.upgrade() {
-        if storage.checkpointer.sleep(SIZE_POLL, WaitEvent::CheckpointerMain) {
-            return;
-        }
+    // No strong reference while asleep: an engine that is dropped must not live on for that long.
+    while !checkpointer.sleep(SIZE_POLL, WaitEvent::CheckpointerMain) {
+        let Some(storage) = storage.upgrade() else { return };
         let grown = storage.wal.reserved().0 - storage.wal.redo().0;
         let due = last.elapsed() >= storage.options.checkpoint_timeout;
         // A quarter of a segment: an idle engine does not checkpoint for ever.
@@ -92,11 +91,10 @@ fn checkpoint_loop(storage: Weak<Storage>) {
     }
 }
 
-fn log_writer_loop(storage: Weak<Storage>) {
-    while let Some(storage) = storage.upgrade() {
-        if storage.checkpointer.sleep(storage.options.wal_writer_delay, WaitEvent::WalWriterMain) {
-            return;
-        }
+fn log_writer_loop(storage: Weak<Storage>, checkpointer: Arc<Checkpointer>) {
+    let Some(delay) = storage.upgrade().map(|storage| storage.options.wal_writer_delay) else { return };
+    while !checkpointer.sleep(delay, WaitEvent::WalWriterMain) {
+        let Some(storage) = storage.upgrade() else { return };
         storage.wal.flush(Lsn(storage.async_commit.load(Ordering::Acquire)));
         // Ahead of time, so that sessions seldom make segments. A full disk is reported to whoever wants to change something.
         let _ = storage.wal.ensure_space();

@@ -13,16 +13,20 @@
 //!
 //! README.md lists the rules of access by number.
 
+pub mod btree;
 mod buffer;
 mod change;
 mod checkpoint;
 mod control_file;
 mod data_file;
 mod error;
+mod fsm;
+pub mod heap;
 pub mod page;
 mod recovery;
 mod status_pages;
 mod storage;
+pub mod vacuum;
 pub mod wal;
 
 pub use buffer::{BufferMapping, PageExclusive, PageShared, PinnedPage};

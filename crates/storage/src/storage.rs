@@ -17,6 +17,7 @@ use crate::checkpoint::Checkpointer;
 use crate::control_file::ControlFile;
 use crate::data_file::{DataFiles, sync_directory};
 use crate::error::{Result, StorageError};
+use crate::fsm::FreeSpaceMaps;
 use crate::page::{Lsn, PageId, RelId};
 use crate::recovery::{self, RecoveryReport};
 use crate::status_pages::{StatusPages, storage_error};
@@ -76,7 +77,8 @@ pub struct Storage {
     pub(crate) files: Arc<DataFiles>,
     pub(crate) control: Mutex<ControlFile>,
     pub(crate) next_rel: AtomicU32,
-    pub(crate) checkpointer: Checkpointer,
+    pub(crate) checkpointer: Arc<Checkpointer>,
+    pub(crate) fsm: FreeSpaceMaps,
     pub(crate) options: StorageOptions,
     /// By session: odd between the logging of a commit and its entry in the commit log.
     pub(crate) committing: Box<[AtomicU64]>,
@@ -140,7 +142,8 @@ impl Storage {
             files,
             control: Mutex::new(control_file),
             next_rel: AtomicU32::new(scanned.next_rel),
-            checkpointer: Checkpointer::default(),
+            checkpointer: Arc::default(),
+            fsm: FreeSpaceMaps::default(),
             committing: (0..options.sessions_max).map(|_| AtomicU64::new(0)).collect(),
             async_commit,
             options,
@@ -201,6 +204,7 @@ impl Storage {
 
     /// Removes a relation that nobody uses any more: its pages in memory and its file. Doing it twice is harmless.
     pub fn drop_rel(&self, rel: RelId) -> Result<()> {
+        self.fsm.forget(rel);
         self.pool.discard(rel);
         self.files.remove(rel)
     }
@@ -276,7 +280,9 @@ impl Storage {
         self.run_checkpoint(true)
     }
 
-    fn stop_threads(&self) {
+    /// Stops the background threads. Dropping the last reference then closes the directory at once, and as a crash would
+    /// leave it, unless [`shutdown`](Self::shutdown) was called.
+    pub fn stop_threads(&self) {
         self.checkpointer.stop();
         for thread in self.threads.lock().unwrap_or_else(|e| e.into_inner()).drain(..) {
             // The threads hold a weak reference only, so one of them may be dropping us.

@@ -134,9 +134,6 @@ impl LogDevice for SegmentFiles {
         let last = position / SEGMENT_SIZE;
         let mut segments = self.lock();
         let mut number = segments.keys().next_back().map_or(0, |newest| newest + 1);
-        if segments.is_empty() {
-            number = last;
-        }
         while number <= last {
             segments.insert(number, Arc::new(self.make_segment(number)?));
             number += 1;

@@ -1,0 +1,67 @@
+//! B+trees: from keys to the rows that have them.
+//!
+//! Keys are byte strings that compare as unsigned bytes; entries are ordered by (key, tid), so that no two are equal. A page
+//! of every level has a link to its right neighbour and, unless it is the rightmost, a *high key*: all its entries are below it
+//! (Lehman and Yao, 1981). So a descent holds one latch at a time: if the page split between reading its parent and latching
+//! it, what is looked for is at or above the high key, and the descent moves right.
+//!
+//! # Rules
+//! - R1: one latch at a time going down; going right, the left one first. Never up or left.
+//! - R2: a split is one atomic change of the two halves; the separator goes into the parent in a change of its own. Between the
+//!   two, and after a crash between them, the right half is reached by the link.
+//! - R3: pages are never given back, so a page number once read leads to where one can move right from.
+//! - R4: inserters of equal unique keys meet at one exclusive latch: that of the first leaf that may hold the key, kept until the
+//!   entry is in.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `node` | the layout of a page |
+//! | `descend` | from the root to a leaf |
+//! | `insert` | inserting, splitting, unique checks |
+//! | `cursor` | reading ranges |
+//! | `build` | making a tree of sorted entries |
+//! | `delete` | what vacuum removes |
+
+mod build;
+mod cursor;
+mod delete;
+mod descend;
+mod insert;
+mod node;
+
+pub use cursor::{Direction, TreeCursor};
+pub use insert::InsertOutcome;
+
+use crate::error::Result;
+use crate::page::{PageKind, RelId};
+use crate::storage::Storage;
+use clearway_txn::Xid;
+
+/// The longest key, in bytes: so that a page holds at least three entries.
+pub const KEY_MAX: usize = 2_600;
+
+/// A B+tree.
+#[derive(Debug, Clone, Copy)]
+pub struct BTree {
+    rel: RelId,
+}
+
+impl BTree {
+    /// The tree in relation `rel`.
+    pub fn new(rel: u32) -> Self {
+        Self { rel: RelId(rel) }
+    }
+
+    /// Lays out an empty relation as an empty tree: a page that names the root, and the root, a leaf.
+    pub fn create(storage: &Storage, rel: RelId) -> Result<()> {
+        let meta = storage.extend(rel)?;
+        let root = storage.extend(rel)?;
+        let mut change = storage.begin_change(Xid::INVALID)?;
+        let (mut meta, mut root) = (meta.exclusive(), root.exclusive());
+        change.init_page(&mut meta, PageKind::BTREE_META, 0);
+        change.write(&mut meta, descend::META_ROOT, &root.page_id().block.to_le_bytes());
+        node::init(&mut change, &mut root, 0, None);
+        change.finish()?;
+        Ok(())
+    }
+}

@@ -1,0 +1,244 @@
+//! The layout of a tree page.
+//!
+//! ```text
+//! | page header | slots, 2 bytes each, in key order → | free | ← entries | right link u32 | level u16 | flags u16 |
+//!
+//! entry: key length u16 | tid block u32 | tid slot u16 | child u32 | key
+//! ```
+//!
+//! With the flag HAS_HIGH, slot 0 is the high key. On an inner page the first entry (after the high key) has an empty key and
+//! stands for everything below the second.
+
+use std::cmp::Ordering;
+
+use crate::buffer::PageExclusive;
+use crate::change::AtomicChange;
+use crate::heap::Tid;
+use crate::page::{self, LOWER, PAGE_HEADER, PAGE_SIZE, PageKind, get_u16, get_u32};
+
+/// Bytes of the trailer.
+const SPECIAL: usize = 8;
+const RIGHT: usize = PAGE_SIZE - SPECIAL;
+const LEVEL: usize = RIGHT + 4;
+const FLAGS: usize = RIGHT + 6;
+const HAS_HIGH: u16 = 1;
+/// Bytes of an entry before its key.
+const ENTRY: usize = 12;
+/// Bytes for entries and slots.
+pub(crate) const CAPACITY: usize = PAGE_SIZE - PAGE_HEADER - SPECIAL;
+
+/// What entries are ordered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Bound<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) tid: Tid,
+}
+
+/// An entry that is on no page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) key: Box<[u8]>,
+    pub(crate) tid: Tid,
+    pub(crate) child: u32,
+}
+
+impl Entry {
+    pub(crate) fn bound(&self) -> Bound<'_> {
+        Bound { key: &self.key, tid: self.tid }
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(&(self.key.len() as u16).to_le_bytes());
+        out.extend_from_slice(&self.tid.block.to_le_bytes());
+        out.extend_from_slice(&self.tid.slot.to_le_bytes());
+        out.extend_from_slice(&self.child.to_le_bytes());
+        out.extend_from_slice(&self.key);
+    }
+
+    /// Bytes it takes on a page, its slot included.
+    pub(crate) fn size(&self) -> usize {
+        entry_size(self.key.len())
+    }
+}
+
+/// Bytes an entry takes on a page, its slot included.
+pub(crate) const fn entry_size(key: usize) -> usize {
+    ENTRY + key + 2
+}
+
+/// A page, to read.
+#[derive(Clone, Copy)]
+pub(crate) struct Node<'p>(pub(crate) &'p [u8]);
+
+impl<'p> Node<'p> {
+    fn slots(&self) -> usize {
+        (page::lower(self.0).max(PAGE_HEADER) - PAGE_HEADER) / 2
+    }
+
+    fn has_high(&self) -> bool {
+        get_u16(self.0, FLAGS) & HAS_HIGH != 0
+    }
+
+    /// Slots before the first entry.
+    fn first(&self) -> usize {
+        usize::from(self.has_high())
+    }
+
+    /// How many entries there are, without the high key.
+    pub(crate) fn len(&self) -> usize {
+        self.slots() - self.first()
+    }
+
+    /// 0 for a leaf.
+    pub(crate) fn level(&self) -> u16 {
+        get_u16(self.0, LEVEL)
+    }
+
+    /// The right neighbour.
+    pub(crate) fn right(&self) -> Option<u32> {
+        Some(get_u32(self.0, RIGHT)).filter(|&block| block != 0)
+    }
+
+    fn offset(&self, slot: usize) -> usize {
+        usize::from(get_u16(self.0, PAGE_HEADER + slot * 2))
+    }
+
+    fn bound_at(&self, slot: usize) -> Bound<'p> {
+        let at = self.offset(slot);
+        let length = usize::from(get_u16(self.0, at));
+        let tid = Tid { block: get_u32(self.0, at + 2), slot: get_u16(self.0, at + 6) };
+        Bound { key: &self.0[at + ENTRY..at + ENTRY + length], tid }
+    }
+
+    /// What all entries are below; `None`: there is no right neighbour.
+    pub(crate) fn high(&self) -> Option<Bound<'p>> {
+        self.has_high().then(|| self.bound_at(0))
+    }
+
+    /// The key and tid of entry `index`.
+    pub(crate) fn bound(&self, index: usize) -> Bound<'p> {
+        self.bound_at(self.first() + index)
+    }
+
+    /// The child of entry `index` of an inner page.
+    pub(crate) fn child(&self, index: usize) -> u32 {
+        get_u32(self.0, self.offset(self.first() + index) + 8)
+    }
+
+    pub(crate) fn entry(&self, index: usize) -> Entry {
+        let bound = self.bound(index);
+        Entry { key: bound.key.into(), tid: bound.tid, child: self.child(index) }
+    }
+
+    /// The index of the first entry that is not below `bound`.
+    #[inline]
+    pub(crate) fn lower_bound(&self, bound: Bound<'_>) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = (low + high) / 2;
+            if self.bound(middle).cmp(&bound) == Ordering::Less {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// Of an inner page: the index of the entry whose child covers `bound`.
+    #[inline]
+    pub(crate) fn covering(&self, bound: Bound<'_>) -> usize {
+        let (mut low, mut high) = (1, self.len());
+        while low < high {
+            let middle = (low + high) / 2;
+            if self.bound(middle) <= bound {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low - 1
+    }
+
+    pub(crate) fn free(&self) -> usize {
+        page::upper(self.0).saturating_sub(page::lower(self.0))
+    }
+
+    /// All entries, copied.
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        (0..self.len()).map(|index| self.entry(index)).collect()
+    }
+}
+
+/// Makes `page` an empty node.
+pub(crate) fn init(
+    change: &mut AtomicChange<'_>,
+    page: &mut PageExclusive<'_>,
+    level: u16,
+    right: Option<u32>,
+) {
+    change.init_page(page, PageKind::BTREE_NODE, SPECIAL);
+    let mut trailer = [0; SPECIAL];
+    trailer[..4].copy_from_slice(&right.unwrap_or(0).to_le_bytes());
+    trailer[4..6].copy_from_slice(&level.to_le_bytes());
+    change.write(page, RIGHT, &trailer);
+}
+
+/// Makes `page` a node with these entries, in order.
+pub(crate) fn fill(
+    change: &mut AtomicChange<'_>,
+    page: &mut PageExclusive<'_>,
+    level: u16,
+    right: Option<u32>,
+    high: Option<&Entry>,
+    entries: &[Entry],
+) {
+    init(change, page, level, right);
+    let mut slots = Vec::new();
+    let mut body = Vec::new();
+    let mut upper = RIGHT;
+    let mut encoded = Vec::new();
+    // The entries are laid from the end of the page downwards, and written as one piece.
+    let mut pieces: Vec<Vec<u8>> = Vec::new();
+    for entry in high.into_iter().chain(entries) {
+        entry.encode(&mut encoded);
+        upper -= encoded.len();
+        slots.extend_from_slice(&(upper as u16).to_le_bytes());
+        pieces.push(encoded.clone());
+    }
+    for piece in pieces.iter().rev() {
+        body.extend_from_slice(piece);
+    }
+    change.write(page, upper, &body);
+    change.write(page, PAGE_HEADER, &slots);
+    set_bounds(change, page, PAGE_HEADER + slots.len(), upper);
+    if high.is_some() {
+        change.write_u16(page, FLAGS, HAS_HIGH);
+    }
+}
+
+fn set_bounds(change: &mut AtomicChange<'_>, page: &mut PageExclusive<'_>, lower: usize, upper: usize) {
+    change.write(page, LOWER, &(lower as u32 | (upper as u32) << 16).to_le_bytes());
+}
+
+/// Inserts an entry that fits, as entry `index`.
+pub(crate) fn insert_at(
+    change: &mut AtomicChange<'_>,
+    page: &mut PageExclusive<'_>,
+    index: usize,
+    entry: &Entry,
+) {
+    let node = Node(page.bytes());
+    let (lower, slot) = (page::lower(node.0), PAGE_HEADER + (node.first() + index) * 2);
+    let upper = page::upper(node.0) - (entry.size() - 2);
+    debug_assert!(lower + 2 <= upper, "an entry is inserted where it does not fit");
+    let mut encoded = Vec::with_capacity(entry.size());
+    entry.encode(&mut encoded);
+    change.write(page, upper, &encoded);
+    if slot < lower {
+        change.move_bytes(page, slot, slot + 2, lower - slot);
+    }
+    change.write_u16(page, slot, upper as u16);
+    set_bounds(change, page, lower + 2, upper);
+}

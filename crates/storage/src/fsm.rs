@@ -1,0 +1,126 @@
+//! Free space: where the next row goes.
+//!
+//! Each session keeps a target page a relation, so that concurrent inserters do not meet on one page. A session whose target
+//! is full looks for a page that vacuum or pruning has found to have room, and else adds a page. The map is in memory only:
+//! after a start it is empty, and vacuum fills it again; until then rows go to new pages. It is a hint: whoever inserts looks
+//! at the page itself.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, RwLock};
+
+use clearway_txn::ProcId;
+
+use crate::page::RelId;
+
+/// Bytes a unit of the map.
+const UNIT: usize = 32;
+/// Sessions share targets by number modulo this.
+const TARGETS: usize = 64;
+const NO_TARGET: u32 = u32::MAX;
+
+#[derive(Debug)]
+struct RelSpace {
+    targets: [u32; TARGETS],
+    /// Free space by page, in units, rounded down.
+    free: Vec<u8>,
+    /// Where the last search ended.
+    cursor: usize,
+    /// No page has more units than this.
+    most: u8,
+}
+
+/// The free-space maps of all relations.
+#[derive(Debug, Default)]
+pub(crate) struct FreeSpaceMaps {
+    rels: RwLock<HashMap<RelId, Arc<Mutex<RelSpace>>>>,
+}
+
+impl RelSpace {
+    fn new() -> Self {
+        Self { targets: [NO_TARGET; TARGETS], free: Vec::new(), cursor: 0, most: 0 }
+    }
+
+    fn set(&mut self, block: u32, free: usize) {
+        let units = (free / UNIT).min(255) as u8;
+        let block = block as usize;
+        if self.free.len() <= block {
+            self.free.resize(block + 1, 0);
+        }
+        self.free[block] = units;
+        self.most = self.most.max(units);
+    }
+
+    fn find(&mut self, need: usize) -> Option<u32> {
+        let units = need.div_ceil(UNIT).min(255) as u8;
+        if units > self.most {
+            return None;
+        }
+        let pages = self.free.len();
+        let found = (0..pages).map(|step| (self.cursor + step) % pages).find(|&page| self.free[page] >= units);
+        match found {
+            Some(page) => {
+                self.cursor = page;
+                // Taken: two sessions should not get the same page.
+                self.free[page] = 0;
+                Some(page as u32)
+            }
+            None => {
+                self.most = units - 1;
+                None
+            }
+        }
+    }
+}
+
+impl FreeSpaceMaps {
+    fn with<R>(&self, rel: RelId, body: impl FnOnce(&mut RelSpace) -> R) -> R {
+        let found = self.rels.read().unwrap_or_else(|e| e.into_inner()).get(&rel).cloned();
+        let space = found.unwrap_or_else(|| {
+            let mut rels = self.rels.write().unwrap_or_else(|e| e.into_inner());
+            Arc::clone(rels.entry(rel).or_insert_with(|| Arc::new(Mutex::new(RelSpace::new()))))
+        });
+        body(&mut space.lock().unwrap_or_else(|e| e.into_inner()))
+    }
+
+    /// A page that may have `need` bytes of room; `None`: add one.
+    pub(crate) fn target(&self, rel: RelId, proc: ProcId, need: usize, blocks: u32) -> Option<u32> {
+        self.with(rel, |space| {
+            let mine = &mut space.targets[proc.0 as usize % TARGETS];
+            if *mine != NO_TARGET && *mine < blocks {
+                return Some(*mine);
+            }
+            let found = space.find(need).filter(|&block| block < blocks);
+            if let Some(block) = found {
+                space.targets[proc.0 as usize % TARGETS] = block;
+            }
+            found
+        })
+    }
+
+    /// The session will insert into `block`.
+    pub(crate) fn use_page(&self, rel: RelId, proc: ProcId, block: u32) {
+        self.with(rel, |space| space.targets[proc.0 as usize % TARGETS] = block);
+    }
+
+    /// The session's target had no room for the next row, and has `free` bytes left.
+    pub(crate) fn is_full(&self, rel: RelId, proc: ProcId, block: u32, free: usize) {
+        self.with(rel, |space| {
+            let mine = &mut space.targets[proc.0 as usize % TARGETS];
+            if *mine == block {
+                *mine = NO_TARGET;
+            }
+            // Less than what was needed, so a row as large is not sent here again; a smaller one may be.
+            space.set(block, free.saturating_sub(UNIT));
+        });
+    }
+
+    /// `block` has `free` bytes of room.
+    pub(crate) fn record(&self, rel: RelId, block: u32, free: usize) {
+        self.with(rel, |space| space.set(block, free));
+    }
+
+    /// The relation is gone.
+    pub(crate) fn forget(&self, rel: RelId) {
+        self.rels.write().unwrap_or_else(|e| e.into_inner()).remove(&rel);
+    }
+}

@@ -1,0 +1,93 @@
+//! New rows.
+
+use crate::buffer::PageExclusive;
+use crate::change::AtomicChange;
+use crate::error::{Result, StorageError};
+use crate::heap::layout::{
+    HAS_UNUSED, LINE_POINTER, Line, encode_tuple, free_space, line, line_offset, slot_count, tuple_size,
+};
+use crate::heap::{Heap, ROW_MAX, Tid, TxnContext};
+use crate::page::{self, LOWER, PageId, PageKind};
+
+/// Fails if a row cannot be stored at all.
+pub(crate) fn check_size(row: usize) -> Result<()> {
+    if row > ROW_MAX {
+        return Err(StorageError::TooLarge { what: "row", size: row, max: ROW_MAX });
+    }
+    Ok(())
+}
+
+/// Whether a row fits on the page, with a line pointer of its own.
+pub(crate) fn fits(bytes: &[u8], row: usize) -> bool {
+    free_space(bytes) >= tuple_size(row) + LINE_POINTER
+}
+
+/// Puts an encoded tuple on a page it fits on; returns its slot.
+pub(crate) fn place(change: &mut AtomicChange<'_>, page: &mut PageExclusive<'_>, tuple: &[u8]) -> u16 {
+    let size = tuple.len().next_multiple_of(8);
+    let bytes = &page.bytes()[..];
+    let (count, lower) = (slot_count(bytes), page::lower(bytes));
+    let unused = (page::flags(bytes) & HAS_UNUSED != 0)
+        .then(|| (1..=count).find(|&slot| line(bytes, slot) == Line::Unused))
+        .flatten();
+    let (slot, lower) = match unused {
+        Some(slot) => (slot, lower),
+        None => (count + 1, lower + LINE_POINTER),
+    };
+    let upper = page::upper(bytes) - size;
+    debug_assert!(lower <= upper, "a tuple is placed where it does not fit");
+    change.write(page, upper, tuple);
+    change.write(page, line_offset(slot), &Line::Normal { offset: upper, length: tuple.len() }.encode());
+    let bounds = (lower as u32 | (upper as u32) << 16).to_le_bytes();
+    change.write(page, LOWER, &bounds);
+    slot
+}
+
+impl Heap {
+    /// Stores a row; no index leads to it yet.
+    pub fn insert(&self, ctx: &TxnContext<'_>, row: &[u8]) -> Result<Tid> {
+        let mut tids = self.insert_many(ctx, &[row])?;
+        Ok(tids.pop().unwrap_or_default())
+    }
+
+    /// Stores rows, a page and a log record at a time.
+    pub fn insert_many(&self, ctx: &TxnContext<'_>, rows: &[&[u8]]) -> Result<Vec<Tid>> {
+        let xid = ctx.writing_xid();
+        let mut tids = Vec::with_capacity(rows.len());
+        let mut tuple = Vec::new();
+        while tids.len() < rows.len() {
+            check_size(rows[tids.len()].len())?;
+            let block = self.target(ctx, rows[tids.len()].len())?;
+            let mut change = ctx.storage.begin_change(xid)?;
+            let mut page = ctx.storage.pin(PageId { rel: self.rel, block })?.into_exclusive();
+            if page::is_new(page.bytes()) {
+                change.init_page(&mut page, PageKind::HEAP, 0);
+            }
+            let mut placed = false;
+            while let Some(row) = rows.get(tids.len()).filter(|row| fits(page.bytes(), row.len())) {
+                encode_tuple(xid.0, ctx.command, 0, row, &mut tuple);
+                let slot = place(&mut change, &mut page, &tuple);
+                tids.push(Tid { block, slot });
+                placed = true;
+            }
+            let free = free_space(page.bytes());
+            change.finish()?;
+            drop(page);
+            if !placed || tids.len() < rows.len() {
+                ctx.storage.fsm.is_full(self.rel, ctx.proc, block, free);
+            }
+        }
+        Ok(tids)
+    }
+
+    /// A page that probably has room for a row.
+    pub(crate) fn target(&self, ctx: &TxnContext<'_>, row: usize) -> Result<u32> {
+        let need = tuple_size(row) + LINE_POINTER;
+        if let Some(block) = ctx.storage.fsm.target(self.rel, ctx.proc, need, ctx.storage.block_count(self.rel)?) {
+            return Ok(block);
+        }
+        let block = ctx.storage.extend(self.rel)?.page_id().block;
+        ctx.storage.fsm.use_page(self.rel, ctx.proc, block);
+        Ok(block)
+    }
+}

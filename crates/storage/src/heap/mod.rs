@@ -1,0 +1,90 @@
+//! Rows: a multi-version heap.
+//!
+//! An update writes a new version of the row and marks the old one; a delete marks it. Which version a reader sees is a
+//! matter of its snapshot. A chain of versions on one page whose indexed columns are equal is a HOT chain (heap-only tuples):
+//! the indexes lead to its first line pointer, the *root*, and know nothing of the others.
+//!
+//! ```text
+//! index ──► slot 3 (root) ──redirect──► slot 7 ──next──► slot 9
+//! ```
+//!
+//! # Rules
+//! - R1: an index entry leads to a root: a line pointer that is Normal and not heap-only, a Redirect, or Dead.
+//! - R2: `next` is followed within a HOT chain only if the next version's xmin is this one's xmax; otherwise the slot has been
+//!   used again.
+//! - R3: a root becomes Unused, and with that a place for another row, only after no index leads to it (vacuum).
+//! - R4: a version is removed only when no snapshot, present or future, can see it: its deleter committed below the horizon,
+//!   or its inserter rolled back.
+//! - R5: whether a transaction *runs* is asked before how it ended.
+//! - R6: two heap pages are latched in the order of their numbers.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `layout` | line pointers and tuple headers |
+//! | `visibility` | which version is seen; hint bits |
+//! | `insert`, `update`, `lock` | changing rows |
+//! | `scan` | fetching one row, scanning all |
+//! | `prune` | removing dead versions on one page |
+
+mod insert;
+pub(crate) mod layout;
+mod lock;
+pub(crate) mod prune;
+mod scan;
+mod update;
+pub(crate) mod visibility;
+
+use clearway_txn::{ProcId, Snapshot, Xid};
+
+pub use lock::LockOutcome;
+pub use scan::HeapScan;
+pub use update::{DeleteOutcome, UpdateOutcome};
+
+use crate::page::{PAGE_HEADER, PAGE_SIZE, RelId};
+use crate::storage::Storage;
+
+/// The place of a row version: page and line pointer (from 1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Tid {
+    /// The page.
+    pub block: u32,
+    /// The line pointer on it.
+    pub slot: u16,
+}
+
+/// On whose behalf rows are read and changed.
+#[derive(Debug, Clone, Copy)]
+pub struct TxnContext<'a> {
+    /// The data directory.
+    pub storage: &'a Storage,
+    /// The session.
+    pub proc: ProcId,
+    /// The transaction's xid, once it has one; whoever changes rows has.
+    pub xid: Option<Xid>,
+    /// The number of the running command: what earlier ones did is seen, what this one does is not.
+    pub command: u32,
+    /// What counts as finished.
+    pub snapshot: &'a Snapshot,
+}
+
+impl TxnContext<'_> {
+    fn writing_xid(&self) -> Xid {
+        self.xid.expect("a transaction that changes rows has an xid")
+    }
+}
+
+/// The rows of a table.
+#[derive(Debug, Clone, Copy)]
+pub struct Heap {
+    rel: RelId,
+}
+
+/// The longest row, in bytes, without its header.
+pub const ROW_MAX: usize = PAGE_SIZE - PAGE_HEADER - layout::LINE_POINTER - layout::TUPLE_HEADER - 8;
+
+impl Heap {
+    /// The heap in relation `rel`.
+    pub fn new(rel: u32) -> Self {
+        Self { rel: RelId(rel) }
+    }
+}

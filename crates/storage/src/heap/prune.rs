@@ -1,0 +1,114 @@
+//! Removing dead versions from one page.
+//!
+//! For each HOT chain the dead versions at its front go: the root becomes a Redirect to the first that stays, or Dead if none
+//! stays. Heap-only versions that go become Unused; roots do not (R3). Then the tuples move together. What was done is one log
+//! record of moves and line pointers.
+
+use clearway_txn::Xid;
+
+use crate::buffer::PageExclusive;
+use crate::error::Result;
+use crate::heap::layout::{
+    HAS_UNUSED, HEAP_ONLY, LINE_POINTER, Line, PAGE_FLAGS, Tuple, line, line_offset, slot_count,
+};
+use crate::heap::scan::{chain, chain_start};
+use crate::heap::visibility::removable;
+use crate::page::{self, LOWER, PAGE_SIZE};
+use crate::storage::Storage;
+
+/// What pruning found on a page.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Pruned {
+    /// Versions removed.
+    pub(crate) removed: usize,
+    /// Chains that still have a version.
+    pub(crate) live: usize,
+}
+
+/// Removes what no snapshot can see. The page is latched exclusively.
+pub(crate) fn prune(storage: &Storage, page: &mut PageExclusive<'_>, horizon: Xid) -> Result<Pruned> {
+    let bytes = &page.bytes()[..];
+    if page::is_new(bytes) {
+        return Ok(Pruned::default());
+    }
+    let count = slot_count(bytes);
+    let mut lines: Vec<Line> = (1..=count).map(|slot| line(bytes, slot)).collect();
+    let at = |slot: u16| usize::from(slot) - 1;
+    let mut pruned = Pruned::default();
+    let mut visited = vec![false; lines.len()];
+    for root in 1..=count {
+        let Some(start) = chain_start(bytes, root) else { continue };
+        let mut dead = Vec::new();
+        let mut first_live = None;
+        for (slot, tuple) in chain(bytes, start) {
+            visited[at(slot)] = true;
+            if first_live.is_none() && removable(storage, &tuple, horizon)? {
+                dead.push(slot);
+            } else {
+                first_live.get_or_insert(slot);
+            }
+        }
+        pruned.live += usize::from(first_live.is_some());
+        // A Redirect to nothing: the version it led to was rolled back and removed below.
+        if dead.is_empty() && first_live.is_some() {
+            continue;
+        }
+        pruned.removed += dead.len();
+        for slot in dead {
+            lines[at(slot)] = Line::Unused;
+        }
+        lines[at(root)] = first_live.map_or(Line::Dead, Line::Redirect);
+    }
+    // Versions that no chain leads to any more: successors whose updater rolled back.
+    for slot in 1..=count {
+        if let Some(tuple) = Tuple::at(bytes, slot)
+            && tuple.has(HEAP_ONLY)
+            && !visited[at(slot)]
+            && removable(storage, &tuple, horizon)?
+        {
+            lines[at(slot)] = Line::Unused;
+            pruned.removed += 1;
+        }
+    }
+    if pruned.removed > 0 {
+        let mut change = storage.begin_change(Xid::INVALID)?;
+        rewrite(&mut change, page, &mut lines);
+        change.finish()?;
+    }
+    Ok(pruned)
+}
+
+/// Gives the page these line pointers, and moves the tuples that stay together at its end.
+pub(crate) fn rewrite(
+    change: &mut crate::change::AtomicChange<'_>,
+    page: &mut PageExclusive<'_>,
+    lines: &mut Vec<Line>,
+) {
+    while lines.last() == Some(&Line::Unused) {
+        lines.pop();
+    }
+    let mut staying: Vec<usize> = Vec::new();
+    for (index, line) in lines.iter().enumerate() {
+        if matches!(line, Line::Normal { .. }) {
+            staying.push(index);
+        }
+    }
+    // From the page's end: each moves up into space that is free or its own.
+    let offset_of = |line: Line| if let Line::Normal { offset, .. } = line { offset } else { 0 };
+    staying.sort_unstable_by_key(|&index| std::cmp::Reverse(offset_of(lines[index])));
+    let mut upper = PAGE_SIZE;
+    for index in staying {
+        let Line::Normal { offset, length } = lines[index] else { continue };
+        upper -= length.next_multiple_of(8);
+        if offset != upper {
+            change.move_bytes(page, offset, upper, length);
+            lines[index] = Line::Normal { offset: upper, length };
+        }
+    }
+    let encoded: Vec<u8> = lines.iter().flat_map(|line| line.encode()).collect();
+    change.write(page, line_offset(1), &encoded);
+    let lower = line_offset(1) + lines.len() * LINE_POINTER;
+    change.write(page, LOWER, &(lower as u32 | (upper as u32) << 16).to_le_bytes());
+    let flags = if lines.contains(&Line::Unused) { HAS_UNUSED } else { 0 };
+    change.write_u16(page, PAGE_FLAGS, flags);
+}

@@ -1,0 +1,163 @@
+//! Fetching one row, and scanning all.
+
+use crate::error::Result;
+use crate::heap::layout::{HEAP_ONLY, Line, Tuple, line, slot_count};
+use crate::heap::visibility::{self, Liveness, liveness, next_in_chain};
+use crate::heap::{Heap, Tid, TxnContext};
+use crate::page::{self, PageId};
+
+/// The slot at which the HOT chain of `root` begins to have versions; `None` if the root leads nowhere.
+pub(crate) fn chain_start(bytes: &[u8], root: u16) -> Option<u16> {
+    match line(bytes, root) {
+        Line::Redirect(slot) => Some(slot),
+        // R1: a heap-only tuple here means that the slot has been used again.
+        Line::Normal { .. } => Tuple::at(bytes, root).filter(|tuple| !tuple.has(HEAP_ONLY)).map(|_| root),
+        Line::Unused | Line::Dead => None,
+    }
+}
+
+/// The versions of a HOT chain, oldest first.
+pub(crate) fn chain(bytes: &[u8], start: u16) -> impl Iterator<Item = (u16, Tuple<'_>)> {
+    let mut next = Some((start, None::<u64>));
+    std::iter::from_fn(move || {
+        let (slot, expected) = next?;
+        let tuple = Tuple::at(bytes, slot)?;
+        // R2.
+        if expected.is_some_and(|xmax| xmax != tuple.xmin()) {
+            return None;
+        }
+        next = next_in_chain(&tuple).map(|slot| (slot, Some(tuple.xmax())));
+        Some((slot, tuple))
+    })
+}
+
+impl Heap {
+    /// The visible version of the row that index entries lead to by `root`: `read` gets its place and bytes.
+    #[inline]
+    pub fn fetch<R>(
+        &self,
+        ctx: &TxnContext<'_>,
+        root: Tid,
+        mut read: impl FnMut(Tid, &[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let page = ctx.storage.pin(PageId { rel: self.rel, block: root.block })?.into_shared();
+        let bytes = &page.bytes()[..];
+        let Some(start) = chain_start(bytes, root.slot) else {
+            return Ok(None);
+        };
+        for (slot, tuple) in chain(bytes, start) {
+            if visibility::visible(ctx, &page, &tuple)? {
+                return Ok(Some(read(Tid { block: root.block, slot }, tuple.row())));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The version at exactly `tid`, whoever may see it; `None` if there is none any more.
+    pub fn version<R>(
+        &self,
+        ctx: &TxnContext<'_>,
+        tid: Tid,
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let page = ctx.storage.pin(PageId { rel: self.rel, block: tid.block })?.into_shared();
+        Ok(Tuple::at(page.bytes(), tid.slot).map(|tuple| read(tuple.row())))
+    }
+
+    /// How the row that index entries lead to by `root` stands for a unique check.
+    pub(crate) fn liveness(&self, ctx: &TxnContext<'_>, root: Tid) -> Result<Liveness> {
+        let page = ctx.storage.pin(PageId { rel: self.rel, block: root.block })?.into_shared();
+        let Some(start) = chain_start(page.bytes(), root.slot) else {
+            return Ok(Liveness::Dead);
+        };
+        for (_, tuple) in chain(page.bytes(), start) {
+            match liveness(ctx, &tuple)? {
+                Liveness::Dead => {}
+                found => return Ok(found),
+            }
+        }
+        Ok(Liveness::Dead)
+    }
+
+    /// A scan over all rows visible to `ctx`.
+    pub fn scan(&self, ctx: &TxnContext<'_>) -> Result<HeapScan> {
+        let blocks = ctx.storage.block_count(self.rel)?;
+        Ok(HeapScan { heap: *self, block: 0, blocks, rows: Vec::new(), at: 0 })
+    }
+}
+
+/// A scan over a heap, a page at a time. Pages added after its start hold nothing its snapshot sees.
+#[derive(Debug)]
+pub struct HeapScan {
+    heap: Heap,
+    block: u32,
+    blocks: u32,
+    /// The visible versions of the page before `block`: slot and root.
+    rows: Vec<(u16, u16)>,
+    at: usize,
+}
+
+impl HeapScan {
+    /// The next visible row: `read` gets its place and bytes.
+    pub fn next<R>(
+        &mut self,
+        ctx: &TxnContext<'_>,
+        mut read: impl FnMut(Tid, &[u8]) -> R,
+    ) -> Result<Option<R>> {
+        self.advance(ctx, |slot, _, block, row| read(Tid { block, slot }, row))
+    }
+
+    /// The next visible row: `read` gets the place that index entries lead to, and the bytes.
+    pub fn next_with_root<R>(
+        &mut self,
+        ctx: &TxnContext<'_>,
+        mut read: impl FnMut(Tid, &[u8]) -> R,
+    ) -> Result<Option<R>> {
+        self.advance(ctx, |_, root, block, row| read(Tid { block, slot: root }, row))
+    }
+
+    fn advance<R>(
+        &mut self,
+        ctx: &TxnContext<'_>,
+        mut read: impl FnMut(u16, u16, u32, &[u8]) -> R,
+    ) -> Result<Option<R>> {
+        loop {
+            if let Some(&(slot, root)) = self.rows.get(self.at) {
+                self.at += 1;
+                let block = self.block - 1;
+                let page = ctx.storage.pin(PageId { rel: self.heap.rel, block })?.into_shared();
+                // What the snapshot sees is not removed (R4), so the version is still there.
+                match Tuple::at(page.bytes(), slot) {
+                    Some(tuple) => return Ok(Some(read(slot, root, block, tuple.row()))),
+                    None => continue,
+                }
+            }
+            if self.block >= self.blocks {
+                return Ok(None);
+            }
+            self.collect(ctx)?;
+        }
+    }
+
+    /// Notes the visible versions of the next page.
+    fn collect(&mut self, ctx: &TxnContext<'_>) -> Result<()> {
+        let page = ctx.storage.pin(PageId { rel: self.heap.rel, block: self.block })?.into_shared();
+        self.block += 1;
+        self.at = 0;
+        self.rows.clear();
+        let bytes = &page.bytes()[..];
+        if page::is_new(bytes) {
+            return Ok(());
+        }
+        for root in 1..=slot_count(bytes) {
+            let Some(start) = chain_start(bytes, root) else { continue };
+            for (slot, tuple) in chain(bytes, start) {
+                if visibility::visible(ctx, &page, &tuple)? {
+                    self.rows.push((slot, root));
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! Vacuum: pruning every page, and giving back the line pointers of rows that are gone.
+//!
+//! 1. Prune each page; note its Dead line pointers and its free space.
+//! 2. Remove the index entries that lead to them.
+//! 3. Make them Unused.
+//!
+//! The order is what keeps R3 of the heap: between 1 and 3 an index scan that still holds such an entry finds a Dead line
+//! pointer; after 3 it cannot hold one that its snapshot would follow to a row it sees, because a row put there later was
+//! inserted after the snapshot.
+
+use std::collections::HashSet;
+
+use clearway_txn::Xid;
+
+use crate::btree::BTree;
+use crate::error::Result;
+use crate::heap::Tid;
+use crate::heap::layout::{Line, free_space, line, slot_count};
+use crate::heap::prune::{prune, rewrite};
+use crate::page::{self, PageId, RelId};
+use crate::storage::Storage;
+
+/// Dead rows noted before the indexes are gone through.
+const BATCH: usize = 1 << 20;
+
+/// What a vacuum found and did.
+#[derive(Debug, Default, Clone, Copy)]
+#[non_exhaustive]
+pub struct VacuumStats {
+    /// Pages looked at.
+    pub pages: u32,
+    /// Rows that have a version.
+    pub live_rows: u64,
+    /// Versions removed.
+    pub removed_versions: u64,
+    /// Line pointers given back.
+    pub removed_rows: u64,
+}
+
+/// Vacuums the heap `rel` with its indexes, as far as `horizon` allows. `cancel` ends it early, at a page's end; the caller
+/// holds a lock that keeps other vacuums and changes of definition away.
+pub fn vacuum(
+    storage: &Storage,
+    rel: RelId,
+    indexes: &[RelId],
+    horizon: Xid,
+    cancel: &dyn Fn() -> bool,
+) -> Result<VacuumStats> {
+    let mut stats = VacuumStats::default();
+    let mut dead: Vec<Tid> = Vec::new();
+    for block in 0..storage.block_count(rel)? {
+        if cancel() {
+            return Ok(stats);
+        }
+        let mut page = storage.pin(PageId { rel, block })?.into_exclusive();
+        let pruned = prune(storage, &mut page, horizon)?;
+        let bytes = &page.bytes()[..];
+        stats.pages += 1;
+        stats.live_rows += pruned.live as u64;
+        stats.removed_versions += pruned.removed as u64;
+        if page::is_new(bytes) {
+            continue;
+        }
+        dead.extend((1..=slot_count(bytes)).filter(|&s| line(bytes, s) == Line::Dead).map(|slot| Tid { block, slot }));
+        storage.fsm.record(rel, block, free_space(bytes));
+        drop(page);
+        if dead.len() >= BATCH {
+            stats.removed_rows += remove(storage, rel, indexes, &mut dead)?;
+        }
+    }
+    stats.removed_rows += remove(storage, rel, indexes, &mut dead)?;
+    Ok(stats)
+}
+
+/// Steps 2 and 3.
+fn remove(storage: &Storage, rel: RelId, indexes: &[RelId], dead: &mut Vec<Tid>) -> Result<u64> {
+    if dead.is_empty() {
+        return Ok(0);
+    }
+    let set: HashSet<Tid> = dead.iter().copied().collect();
+    for index in indexes {
+        BTree::new(index.0).vacuum_delete(storage, &set)?;
+    }
+    for tids in dead.chunk_by(|a, b| a.block == b.block) {
+        let mut change = storage.begin_change(Xid::INVALID)?;
+        let mut page = storage.pin(PageId { rel, block: tids[0].block })?.into_exclusive();
+        let bytes = &page.bytes()[..];
+        let mut lines: Vec<Line> = (1..=slot_count(bytes)).map(|slot| line(bytes, slot)).collect();
+        for tid in tids {
+            debug_assert_eq!(lines[usize::from(tid.slot) - 1], Line::Dead, "R3");
+            lines[usize::from(tid.slot) - 1] = Line::Unused;
+        }
+        rewrite(&mut change, &mut page, &mut lines);
+        change.finish()?;
+        storage.fsm.record(rel, tids[0].block, free_space(page.bytes()));
+    }
+    Ok(dead.drain(..).count() as u64)
+}
