@@ -44,6 +44,29 @@ impl BTree {
     }
 }
 
+impl BTree {
+    /// Appends the tids of all entries with exactly `key`. Allocates nothing but what `out` needs.
+    #[inline]
+    pub fn lookup(&self, storage: &Storage, key: &[u8], out: &mut Vec<Tid>) -> Result<()> {
+        let start = Bound { key, tid: Tid::default() };
+        let mut page = self.find_leaf(storage, start)?;
+        loop {
+            let node = Node(page.bytes());
+            for index in node.lower_bound(start)..node.len() {
+                let bound = node.bound(index);
+                if bound.key != key {
+                    return Ok(());
+                }
+                out.push(bound.tid);
+            }
+            match node.right().filter(|_| node.high().is_some_and(|high| high.key <= key)) {
+                Some(right) => page = self.read(storage, right)?,
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
 impl TreeCursor {
     /// Appends the tids of the next entries, about `count` of them; `false` when there are no more after these.
     pub fn next_batch(&mut self, storage: &Storage, count: usize, out: &mut Vec<Tid>) -> Result<bool> {

@@ -7,6 +7,7 @@
 //! | 24 | `DIRTY` | changed since it was written |
 //! | 25 | `VALID` | the content is the page's |
 //! | 26 | `CHANGING` | an atomic change is under way: the content latch must not be let go |
+//! | 27 | `REDIRTIED` | changed since the last copy for writing was made: that write leaves the page dirty |
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -27,6 +28,9 @@ const USAGE_MAX: u32 = 5 << 18;
 pub(crate) const DIRTY: u32 = 1 << 24;
 pub(crate) const VALID: u32 = 1 << 25;
 pub(crate) const CHANGING: u32 = 1 << 26;
+pub(crate) const REDIRTIED: u32 = 1 << 27;
+/// What a change sets.
+pub(crate) const CHANGED: u32 = DIRTY | REDIRTIED;
 
 /// What the tag holds when the frame holds no page.
 pub(crate) const NO_PAGE: u64 = u64::MAX;
@@ -71,9 +75,10 @@ impl Frame {
         unsafe { (*self.bytes).0.get() }
     }
 
-    /// Adds a pin and raises the usage.
+    /// Adds a pin and raises the usage; the caller holds the latch of the partition that maps to this frame. Returns the
+    /// state with the pin.
     #[inline]
-    pub(crate) fn pin(&self) {
+    pub(crate) fn pin(&self) -> u32 {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
             debug_assert!(state & PIN_MASK < PIN_MASK, "a frame has too many pins");
@@ -83,7 +88,7 @@ impl Frame {
             }
             // Acquire: pairs with the Release in `unpin`.
             match self.state.compare_exchange_weak(state, new, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return,
+                Ok(_) => return new,
                 Err(found) => state = found,
             }
         }
@@ -105,6 +110,26 @@ impl Frame {
         let new = if state & USAGE_MASK != 0 { state - USAGE } else { state + PIN };
         let swapped = self.state.compare_exchange(state, new, Ordering::Acquire, Ordering::Relaxed).is_ok();
         swapped && new & PIN_MASK != 0
+    }
+
+    /// Takes the only pin and makes the page clean; `false` if anybody else has it pinned.
+    pub(crate) fn try_seize(&self) -> bool {
+        let state = self.state.load(Ordering::Relaxed);
+        let new = (state & !CHANGED) + PIN;
+        state & PIN_MASK == 0
+            && self.state.compare_exchange(state, new, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// A copy of the page has reached its file: the page is clean, unless it was changed after the copy was made.
+    pub(crate) fn written(&self) {
+        let mut state = self.state.load(Ordering::Relaxed);
+        while state & REDIRTIED == 0 {
+            // Release: the write comes before a checkpoint that sees the page clean and syncs the file.
+            match self.state.compare_exchange(state, state & !DIRTY, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(found) => state = found,
+            }
+        }
     }
 
     pub(crate) fn has(&self, bits: u32) -> bool {

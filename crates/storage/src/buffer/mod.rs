@@ -11,6 +11,12 @@
 //!    written for a hint alone, which could tear it without an image in the log.
 //! 6. Reading a page in, and writing one out, happen under the frame's I/O latch; whoever finds a page not yet valid waits
 //!    for that latch.
+//! 7. A page is dirty from before its change is logged until a copy made after the change has reached its file. So whoever
+//!    sees it clean after the redo position has moved past the record knows that the file has the change.
+//! 8. A pin is added only under the latch of the mapping partition, shared, except to a frame that has none (the clock
+//!    hand, and whoever drops a relation). So under the partition's exclusive latch the number of pins cannot grow.
+//! 9. Whoever needs a frame does not wait for the latches of the page that is in it: its holder may wait for a page that
+//!    the seeker has latched. Only the checkpointer, which holds no page, waits.
 
 mod frame;
 mod mapping;

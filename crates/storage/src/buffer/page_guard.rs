@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use clearway_latch::LatchMode;
 
-use crate::buffer::frame::{CHANGING, Frame, PIN_MASK};
+use crate::buffer::frame::{CHANGED, CHANGING, Frame, PIN_MASK};
 use crate::page::{PAGE_SIZE, PageId};
 
 /// A page kept in memory.
@@ -154,7 +154,7 @@ impl PageExclusive<'_> {
 
     /// The page differs from what is on disk (recovery; changes are marked by their record).
     pub(crate) fn mark_dirty(&self) {
-        self.frame.set(super::frame::DIRTY);
+        self.frame.set(CHANGED);
     }
 
     pub(crate) fn frame(&self) -> *const () {
@@ -167,9 +167,10 @@ impl PageExclusive<'_> {
 pub(crate) struct ChangingFrame(*const Frame);
 
 impl ChangingFrame {
-    /// Marks the page as changing: from here on its guard must not be dropped before [`end`](Self::end).
+    /// Marks the page as changing: from here on its guard must not be dropped before [`end`](Self::end). It is dirty before
+    /// the change is in the log, so that a checkpoint whose redo position lies behind the record finds it (rule 7).
     pub(crate) fn begin(guard: &PageExclusive<'_>) -> Self {
-        guard.frame.set(CHANGING);
+        guard.frame.set(CHANGING | CHANGED);
         Self(guard.frame)
     }
 
@@ -191,12 +192,10 @@ impl ChangingFrame {
         unsafe { &mut *(*self.0).bytes() }
     }
 
-    /// The change is in the log: the page is dirty, and its guard may go.
+    /// The change is in the log: the page's guard may go.
     pub(crate) fn end(self) {
         // SAFETY: as in `bytes_mut`.
-        let frame = unsafe { &*self.0 };
-        frame.set(super::frame::DIRTY);
-        frame.clear(CHANGING);
+        unsafe { &*self.0 }.clear(CHANGING);
     }
 }
 

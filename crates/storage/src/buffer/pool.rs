@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use clearway_latch::{LatchMode, LwLockAlgorithm};
 
-use crate::buffer::frame::{DIRTY, Frame, NO_PAGE, PIN_MASK, PageBytes, VALID};
+use crate::buffer::frame::{DIRTY, Frame, NO_PAGE, PIN_MASK, PageBytes, REDIRTIED, VALID};
 use crate::buffer::{BufferMapping, PinnedPage};
 use crate::data_file::DataFiles;
 use crate::error::{Result, StorageError};
@@ -92,13 +92,12 @@ impl BufferPool {
             let entries = self.mapping.shared(partition);
             entries.get(&page.to_u64()).map(|&number| {
                 let frame = &self.frames[number as usize];
-                frame.pin();
-                frame
+                (frame, frame.pin())
             })
         };
         match found {
-            Some(frame) if frame.has(VALID) => Ok(PinnedPage::from_pin(frame)),
-            Some(frame) => self.wait_valid(frame, page),
+            Some((frame, state)) if state & VALID != 0 => Ok(PinnedPage::from_pin(frame)),
+            Some((frame, _)) => self.wait_valid(frame, page),
             None => self.read_in(page, true),
         }
     }
@@ -146,7 +145,7 @@ impl BufferPool {
         // SAFETY: the I/O latch is held and the page is not valid, so nobody else looks at the bytes.
         let bytes = unsafe { &mut *frame.bytes() };
         let result = if read {
-            file.read(page, bytes)
+            file.read(page, bytes).and_then(|()| self.check_lsn(page, bytes))
         } else {
             bytes.fill(0);
             Ok(())
@@ -165,6 +164,19 @@ impl BufferPool {
         Ok(PinnedPage::from_pin(frame))
     }
 
+    /// A page cannot be newer than the log that was durable before it was written.
+    fn check_lsn(&self, page: PageId, bytes: &[u8]) -> Result<()> {
+        let (lsn, end) = (page::lsn(bytes), self.wal.reserved());
+        if lsn <= end {
+            return Ok(());
+        }
+        Err(StorageError::Inconsistent {
+            rel: page.rel.0,
+            block: page.block,
+            problem: format!("the page was last changed at log position {lsn}, but the log ends at {end}"),
+        })
+    }
+
     /// Finds a frame to use: pinned by us alone, clean, not valid, and in no partition.
     fn claim_frame(&self) -> Result<(u32, &Frame)> {
         // Usage is at most 5, so six rounds without a claim mean that everything is pinned (or was, each time).
@@ -174,13 +186,13 @@ impl BufferPool {
             if !frame.try_claim() {
                 continue;
             }
-            if frame.has(DIRTY)
-                && let Err(error) = self.write_out(frame)
-            {
+            // Rule 9.
+            let clean = if frame.has(DIRTY) { self.try_write_out(frame) } else { Ok(true) };
+            if let Err(error) = clean {
                 frame.unpin();
                 return Err(error);
             }
-            if self.unmap(frame) {
+            if matches!(clean, Ok(true)) && self.unmap(frame) {
                 return Ok((number as u32, frame));
             }
             frame.unpin();
@@ -210,46 +222,69 @@ impl BufferPool {
 
     /// Writes a pinned page if it is dirty.
     fn write_out(&self, frame: &Frame) -> Result<()> {
-        // Shared, so that it does not change meanwhile; then the I/O latch, so that two writers write one after the other.
+        // The I/O latch for all of it, so that two writers write one after the other, and the older copy first.
+        let _io = frame.io.exclusive();
         frame.content.acquire(LatchMode::Shared);
-        let result = {
-            let _io = frame.io.exclusive();
-            self.write_latched(frame)
-        };
-        frame.content.release(LatchMode::Shared);
-        result
+        self.write_latched(frame)
     }
 
-    fn write_latched(&self, frame: &Frame) -> Result<()> {
-        if !frame.has(DIRTY) {
-            return Ok(());
+    /// As [`write_out`](Self::write_out), unless that needs to wait for a latch: `false`.
+    fn try_write_out(&self, frame: &Frame) -> Result<bool> {
+        let Some(_io) = frame.io.try_exclusive() else {
+            return Ok(false);
+        };
+        if !frame.content.try_acquire(LatchMode::Shared) {
+            return Ok(false);
         }
-        // SAFETY: the shared latch is held: nothing but hints changes, and any mix of old and new hints is right.
-        let mut copy = Box::new(unsafe { *frame.bytes() });
+        self.write_latched(frame).map(|()| true)
+    }
+
+    /// Copies the page, lets go of its shared latch, and writes the copy.
+    fn write_latched(&self, frame: &Frame) -> Result<()> {
+        let copy = frame.has(DIRTY).then(|| {
+            // Everything up to here is in the copy.
+            frame.clear(REDIRTIED);
+            // SAFETY: the shared latch is held: nothing but hints changes, and any mix of old and new hints is right.
+            Box::new(unsafe { *frame.bytes() })
+        });
+        frame.content.release(LatchMode::Shared);
+        let Some(mut copy) = copy else {
+            return Ok(());
+        };
         let page = frame.page();
         // Rule 4.
         let upto = page::lsn(&copy[..]).max(Lsn(self.async_commit.load(Ordering::Acquire)));
         self.wal.flush(upto);
-        frame.clear(DIRTY);
-        let written = self.files.file(page.rel).and_then(|file| file.write(page.block, &mut copy[..]));
-        if written.is_err() {
-            frame.set(DIRTY);
-        }
-        written
+        self.files.file(page.rel)?.write(page.block, &mut copy[..])?;
+        frame.written();
+        Ok(())
     }
 
-    /// Writes every page that is dirty now.
+    /// Pins frame `number` if it still holds the page with this tag.
+    fn pin_frame(&self, number: u32, tag: u64) -> Option<PinnedPage<'_>> {
+        let entries = self.mapping.shared(self.mapping.partition_of(PageId::from_u64(tag)));
+        (entries.get(&tag) == Some(&number)).then(|| {
+            let frame = &self.frames[number as usize];
+            frame.pin();
+            PinnedPage::from_pin(frame)
+        })
+    }
+
+    /// Writes every page that is dirty now, in the order of files and pages; returns how many.
     pub(crate) fn write_all(&self) -> Result<u64> {
-        let mut written = 0;
-        for frame in &self.frames {
+        let mut dirty: Vec<(u64, u32)> = Vec::new();
+        for (number, frame) in self.frames.iter().enumerate() {
             if frame.has(DIRTY) {
-                frame.pin();
-                let _pin = PinnedPage::from_pin(frame);
-                // Between the look and the pin the frame may have got another page, or been written: both are fine.
-                if frame.has(VALID) {
-                    self.write_out(frame)?;
-                    written += 1;
-                }
+                dirty.push((frame.tag.load(Ordering::Relaxed), number as u32));
+            }
+        }
+        dirty.sort_unstable();
+        let mut written = 0;
+        for (tag, number) in dirty {
+            // Not there any more: whoever took the frame has written the page.
+            if let Some(_pin) = self.pin_frame(number, tag) {
+                self.write_out(&self.frames[number as usize])?;
+                written += 1;
             }
         }
         Ok(written)
@@ -257,22 +292,25 @@ impl BufferPool {
 
     /// Forgets the pages of a relation that nobody uses any more.
     pub(crate) fn discard(&self, rel: RelId) {
-        for frame in &self.frames {
-            if frame.tag.load(Ordering::Relaxed) == NO_PAGE || frame.page().rel != rel {
-                continue;
-            }
-            frame.pin();
-            // A writer may have it pinned for a moment; nobody else knows the relation any more.
-            while frame.page().rel == rel && frame.tag.load(Ordering::Relaxed) != NO_PAGE {
-                let io = frame.io.exclusive();
-                frame.clear(DIRTY);
-                drop(io);
-                if self.unmap(frame) {
+        for (number, frame) in self.frames.iter().enumerate() {
+            loop {
+                let tag = frame.tag.load(Ordering::Relaxed);
+                let page = PageId::from_u64(tag);
+                if tag == NO_PAGE || page.rel != rel {
                     break;
                 }
+                let mut entries = self.mapping.exclusive(self.mapping.partition_of(page));
+                // Pinned: by somebody who writes it, for nobody else knows the relation any more.
+                if entries.get(&tag) == Some(&(number as u32)) && frame.try_seize() {
+                    entries.remove(&tag);
+                    frame.tag.store(NO_PAGE, Ordering::Relaxed);
+                    frame.clear(VALID);
+                    frame.unpin();
+                    break;
+                }
+                drop(entries);
                 std::thread::yield_now();
             }
-            frame.unpin();
         }
     }
 }
