@@ -108,7 +108,10 @@ impl LatchClass {
     /// Puts the class on the list that [`statistics`] reads, once.
     fn register(&'static self) {
         if !self.registered.load(Ordering::Relaxed) && !self.registered.swap(true, Ordering::Relaxed) {
-            CLASSES.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(self);
+            CLASSES
+                .lock()
+                .unwrap_or_else(|poisoned| poisoned.into_inner())
+                .push(self);
         }
     }
 

@@ -15,6 +15,8 @@ use clearway_machine::{AtomicWord, Machine, WaitEvent, WaitScope, WorkerId};
 
 const SPINS_MIN: u32 = 10;
 const SPINS_MAX: u32 = 1000;
+/// Under a checker: no poll before an exclusive queues, one before a shared does.
+const SPINS_EXPLORED: u32 = 2;
 const SLEEP_US_MIN: u64 = 1_000;
 const SLEEP_US_MAX: u64 = 1_000_000;
 const SLEEPS_MAX: u32 = 1000;
@@ -34,20 +36,34 @@ pub(crate) struct Delay {
 impl Delay {
     #[cold]
     pub(crate) fn new<M: Machine>(worker: WorkerId) -> Self {
-        let workers = M::workers();
-        let mut spins_per_delay = workers.slot(worker).spins_per_delay.load(Ordering::Relaxed);
-        if spins_per_delay == 0 {
-            spins_per_delay = workers.spins_per_delay_estimate.load(Ordering::Relaxed) / 16;
-        }
         Self {
             worker,
-            spins_per_delay: spins_per_delay.clamp(SPINS_MIN, SPINS_MAX),
+            spins_per_delay: Self::learned::<M>(worker),
             spins: 0,
             total_spins: 0,
             sleeps: 0,
             sleep_us: 0,
             random: 0x9E37_79B9_7F4A_7C15 ^ (u64::from(worker.0) << 20),
         }
+    }
+
+    /// The worker's S, or the shared estimate for a worker that has not spun yet.
+    fn learned<M: Machine>(worker: WorkerId) -> u32 {
+        if M::EXPLORED {
+            return SPINS_EXPLORED;
+        }
+        let workers = M::workers();
+        match workers.slot(worker).spins_per_delay.load(Ordering::Relaxed) {
+            0 => workers.spins_per_delay_estimate.load(Ordering::Relaxed) / 16,
+            spins => spins,
+        }
+        .clamp(SPINS_MIN, SPINS_MAX)
+    }
+
+    /// The worker has slept on its semaphore in between: polling starts afresh, but an acquisition that keeps losing
+    /// keeps its longer sleeps.
+    pub(crate) fn woken(&mut self) {
+        self.spins = 0;
     }
 
     /// How many polls this worker currently spends before it sleeps.
@@ -88,7 +104,7 @@ impl Delay {
 
     /// The acquisition succeeded: learn from it.
     pub(crate) fn finish<M: Machine>(self) {
-        if self.total_spins == 0 {
+        if self.total_spins == 0 || M::EXPLORED {
             return;
         }
         let learned = if self.sleeps == 0 {
@@ -96,7 +112,10 @@ impl Delay {
         } else {
             (self.spins_per_delay - 1).max(SPINS_MIN)
         };
-        M::workers().slot(self.worker).spins_per_delay.store(learned, Ordering::Relaxed);
+        M::workers()
+            .slot(self.worker)
+            .spins_per_delay
+            .store(learned, Ordering::Relaxed);
     }
 
     /// A pseudo-random number below 256 (xorshift): only its spread matters.
@@ -105,5 +124,76 @@ impl Delay {
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
         self.random & 255
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clearway_machine::Native;
+
+    use super::*;
+
+    fn spins_of_this_worker() -> u32 {
+        Native::workers()
+            .slot(Native::worker())
+            .spins_per_delay
+            .load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn learns_from_each_acquisition() {
+        // A thread of its own, so that nothing else has taught its worker.
+        std::thread::spawn(|| {
+            let worker = Native::worker();
+            let mut delay = Delay::new::<Native>(worker);
+            let start = delay.budget();
+            assert!((SPINS_MIN..=SPINS_MAX).contains(&start));
+            delay.step::<Native>("test");
+            delay.finish::<Native>();
+            let raised = spins_of_this_worker();
+            assert_eq!(raised, (start + 100).min(SPINS_MAX), "polling alone paid");
+
+            let mut delay = Delay::new::<Native>(worker);
+            for _ in 0..raised {
+                delay.step::<Native>("test");
+            }
+            assert_eq!(delay.sleeps, 1);
+            delay.finish::<Native>();
+            assert_eq!(spins_of_this_worker(), raised - 1, "polling did not pay");
+
+            Delay::new::<Native>(worker).finish::<Native>();
+            assert_eq!(spins_of_this_worker(), raised - 1, "no polling teaches nothing");
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn waking_in_between_postpones_the_sleep() {
+        std::thread::spawn(|| {
+            let mut delay = Delay::new::<Native>(Native::worker());
+            for _ in 0..10 {
+                for _ in 0..delay.budget() / 2 {
+                    delay.step::<Native>("test");
+                }
+                delay.woken();
+            }
+            assert_eq!(delay.sleeps, 0);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn sleeps_grow_and_start_over() {
+        let mut delay = Delay::new::<Native>(WorkerId(0));
+        let mut sleep_us = SLEEP_US_MIN;
+        for _ in 0..1_000 {
+            let factor = delay.random_256();
+            assert!(factor < 256);
+            let next = sleep_us + sleep_us * factor / 256;
+            assert!((sleep_us..sleep_us * 2).contains(&next));
+            sleep_us = if next > SLEEP_US_MAX { SLEEP_US_MIN } else { next };
+        }
     }
 }

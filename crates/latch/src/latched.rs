@@ -23,28 +23,40 @@ unsafe impl<T: Send, M: Machine> Send for Latched<T, M> {}
 impl<T, M: Machine> Latched<T, M> {
     /// `value` behind an idle latch of `class`.
     pub fn new(class: &'static LatchClass, algorithm: LwLockAlgorithm, value: T) -> Self {
-        Self { latch: LwLock::new(class, algorithm), data: M::Data::new(value) }
+        Self {
+            latch: LwLock::new(class, algorithm),
+            data: M::Data::new(value),
+        }
     }
 
     /// Acquires the latch in shared mode.
     #[inline]
     pub fn shared(&self) -> LatchedShared<'_, T, M> {
         let guard = self.latch.shared();
-        LatchedShared { pointer: self.data.with(|pointer| pointer), _guard: guard }
+        LatchedShared {
+            pointer: self.data.with(|pointer| pointer),
+            _guard: guard,
+        }
     }
 
     /// Acquires the latch in exclusive mode.
     #[inline]
     pub fn exclusive(&self) -> LatchedExclusive<'_, T, M> {
         let guard = self.latch.exclusive();
-        LatchedExclusive { pointer: self.data.with_mut(|pointer| pointer), _guard: guard }
+        LatchedExclusive {
+            pointer: self.data.with_mut(|pointer| pointer),
+            _guard: guard,
+        }
     }
 
     /// Acquires the latch in exclusive mode if it can be had now.
     #[inline]
     pub fn try_exclusive(&self) -> Option<LatchedExclusive<'_, T, M>> {
         let guard = self.latch.try_exclusive()?;
-        Some(LatchedExclusive { pointer: self.data.with_mut(|pointer| pointer), _guard: guard })
+        Some(LatchedExclusive {
+            pointer: self.data.with_mut(|pointer| pointer),
+            _guard: guard,
+        })
     }
 
     /// The data, when nobody else can reach it.
@@ -61,7 +73,9 @@ impl<T, M: Machine> Latched<T, M> {
 
 impl<T, M: Machine> std::fmt::Debug for Latched<T, M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Latched").field("latch", &self.latch).finish_non_exhaustive()
+        f.debug_struct("Latched")
+            .field("latch", &self.latch)
+            .finish_non_exhaustive()
     }
 }
 

@@ -27,3 +27,8 @@ pub use class::{HISTOGRAM_BUCKETS, LatchClass, LatchClassStatistics, ModeStatist
 pub use guard::{LwLockExclusive, LwLockShared};
 pub use latched::{Latched, LatchedExclusive, LatchedShared};
 pub use lwlock::{LatchMode, LwLock, LwLockAlgorithm};
+
+/// The README's example, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -16,6 +16,8 @@
 //! - R1: if a worker sleeps on the list, HAS_WAITERS is set, or a worker that was picked with it is about to post.
 //! - R2: HAS_WAITERS is set by an RMW on the same word that holders release by an RMW. One of the two comes first: either
 //!   the sleeper's last look sees the release, or the releaser sees HAS_WAITERS.
+//!   The looks may be plain loads: a load never shows a word older than the looker's own RMW, and a word that is out of
+//!   date only because its holder has since released was released *after* that RMW.
 //! - R3: WAKE_IN_PROGRESS is set only when a worker that wants the latch was picked, and that worker clears it on every path
 //!   before it looks again. So a release that does not wake, because of the flag, comes before a look that will see it.
 //!
@@ -33,7 +35,8 @@ use crate::class::{LatchClass, Wait};
 use crate::delay::Delay;
 use crate::guard::{LwLockExclusive, LwLockShared};
 use crate::state::{
-    EXCLUSIVE, HAS_WAITERS, LOCKED, SHARED_MASK, WAKE_IN_PROGRESS, grantable, must_wake, unit,
+    EXCLUSIVE, HAS_WAITERS, LOCKED, SHARED_MASK, SHARED_UNIT, WAKE_IN_PROGRESS, grantable,
+    last_shared_must_wake, must_wake, unit,
 };
 use crate::wait_list::{NOT_WAITING, WAITING, slot};
 
@@ -82,6 +85,8 @@ pub struct LwLock<M: Machine = Native> {
     pub(crate) class: &'static LatchClass,
 }
 
+const _: () = assert!(size_of::<LwLock<Native>>() == 24);
+
 impl<M: Machine> LwLock<M> {
     /// An idle latch of `class`.
     pub fn new(class: &'static LatchClass, algorithm: LwLockAlgorithm) -> Self {
@@ -116,29 +121,51 @@ impl<M: Machine> LwLock<M> {
     /// Acquires the latch in shared mode if it can be had now.
     #[inline]
     pub fn try_shared(&self) -> Option<LwLockShared<'_, M>> {
-        self.try_acquire(LatchMode::Shared).then(|| LwLockShared::new(self))
+        self.try_acquire(LatchMode::Shared)
+            .then(|| LwLockShared::new(self))
     }
 
     /// Acquires the latch in exclusive mode if it can be had now.
     #[inline]
     pub fn try_exclusive(&self) -> Option<LwLockExclusive<'_, M>> {
-        self.try_acquire(LatchMode::Exclusive).then(|| LwLockExclusive::new(self))
+        self.try_acquire(LatchMode::Exclusive)
+            .then(|| LwLockExclusive::new(self))
     }
 
     /// One attempt, with no side effect when it fails. Acquire on success: what the last holder wrote is visible.
     #[inline]
     pub fn try_acquire(&self, mode: LatchMode) -> bool {
-        // Idle is the common case: try it without looking, so that an uncontended acquire is one instruction on the line.
-        match self.state.compare_exchange(0, unit(mode), Acquire, Relaxed) {
-            Ok(_) => true,
-            Err(found) => self.attempt_from(found, mode),
+        match mode {
+            // Idle is the common case for an exclusive: try it without looking first.
+            LatchMode::Exclusive => match self.state.compare_exchange(0, EXCLUSIVE, Acquire, Relaxed) {
+                Ok(_) => true,
+                Err(found) => self.attempt_from(found, mode),
+            },
+            // A shared may well come as the second: look, so that no CAS is wasted on a line that readers pass around.
+            LatchMode::Shared => {
+                let found = self.state.load(Relaxed);
+                if found & EXCLUSIVE == 0
+                    && self
+                        .state
+                        .compare_exchange_weak(found, found + SHARED_UNIT, Acquire, Relaxed)
+                        .is_ok()
+                {
+                    return true;
+                }
+                self.attempt_from(found, mode)
+            }
         }
     }
 
+    #[cold]
+    #[inline(never)]
     fn attempt_from(&self, mut state: u32, mode: LatchMode) -> bool {
         while grantable(state, mode) {
             debug_assert!(state & SHARED_MASK < SHARED_MASK, "the shared count overflows");
-            match self.state.compare_exchange_weak(state, state + unit(mode), Acquire, Relaxed) {
+            match self
+                .state
+                .compare_exchange_weak(state, state + unit(mode), Acquire, Relaxed)
+            {
                 Ok(_) => return true,
                 Err(found) => state = found,
             }
@@ -163,7 +190,12 @@ impl<M: Machine> LwLock<M> {
             LwLockAlgorithm::Queued => self.acquire_queued(mode, worker, &mut delay),
             LwLockAlgorithm::SingleCas => self.acquire_single_cas(mode, worker, &mut delay),
         };
-        self.class.record(mode.wait(), delay.total_spins, sleeps, M::now().saturating_sub(started));
+        self.class.record(
+            mode.wait(),
+            delay.total_spins,
+            sleeps,
+            M::now().saturating_sub(started),
+        );
         delay.finish::<M>();
     }
 
@@ -200,13 +232,19 @@ impl<M: Machine> LwLock<M> {
         let mut state = self.state.load(Relaxed);
         loop {
             if grantable(state, mode) {
-                match self.state.compare_exchange_weak(state, state + unit(mode), Acquire, Relaxed) {
+                match self
+                    .state
+                    .compare_exchange_weak(state, state + unit(mode), Acquire, Relaxed)
+                {
                     Ok(_) => break,
                     Err(found) => state = found,
                 }
             } else if state & LOCKED == 0 && polls >= budget {
                 // Acquire: the list's links are visible, as in `lock_list`.
-                match self.state.compare_exchange_weak(state, state | LOCKED | HAS_WAITERS, Acquire, Relaxed) {
+                match self
+                    .state
+                    .compare_exchange_weak(state, state | LOCKED | HAS_WAITERS, Acquire, Relaxed)
+                {
                     Ok(_) => {
                         self.push(worker, mode.wait_mode());
                         self.unlock_list();
@@ -214,6 +252,7 @@ impl<M: Machine> LwLock<M> {
                         surplus += self.sleep(worker);
                         // R3: and with the same access, look.
                         state = self.state.fetch_and(!WAKE_IN_PROGRESS, Relaxed) & !WAKE_IN_PROGRESS;
+                        delay.woken();
                         polls = 0;
                     }
                     Err(found) => state = found,
@@ -259,16 +298,38 @@ impl<M: Machine> LwLock<M> {
     /// Releases what [`acquire`](Self::acquire) acquired in `mode`. Release: the next holder sees what was written.
     #[inline]
     pub fn release(&self, mode: LatchMode) {
-        let before = self.state.fetch_sub(unit(mode), Release);
-        debug_assert!(
-            match mode {
-                LatchMode::Exclusive => before & EXCLUSIVE != 0,
-                LatchMode::Shared => before & SHARED_MASK != 0,
-            },
-            "latch {} is released in a mode it is not held in: {before:#x}",
-            self.class.name
-        );
-        if must_wake(before - unit(mode)) {
+        match mode {
+            LatchMode::Exclusive => {
+                debug_assert!(
+                    M::EXPLORED || self.is_held_exclusive(),
+                    "latch {} is not held exclusively",
+                    self.class.name
+                );
+                // "Was it EXCLUSIVE and nothing else?" is the zero flag of x86's `lock sub`: no old value is kept.
+                if self.state.fetch_sub(EXCLUSIVE, Release) != EXCLUSIVE {
+                    self.released_exclusive();
+                }
+            }
+            LatchMode::Shared => {
+                let before = self.state.fetch_sub(SHARED_UNIT, Release);
+                debug_assert!(
+                    before & SHARED_MASK != 0,
+                    "latch {} is not held shared",
+                    self.class.name
+                );
+                if last_shared_must_wake(before) {
+                    self.wake();
+                }
+            }
+        }
+    }
+
+    /// The rest of an exclusive release whose word had more in it. R2 allows to look again rather than at the old value:
+    /// what is found is this release's outcome or a later one, and a later holder or waker answers for it in turn.
+    #[cold]
+    #[inline(never)]
+    fn released_exclusive(&self) {
+        if must_wake(self.state.load(Relaxed)) {
             self.wake();
         }
     }

@@ -45,3 +45,43 @@ pub(crate) const fn unit(mode: LatchMode) -> u32 {
 pub(crate) const fn must_wake(state: u32) -> bool {
     state & (HAS_WAITERS | WAKE_IN_PROGRESS | EXCLUSIVE | SHARED_MASK) == HAS_WAITERS
 }
+
+/// [`must_wake`] after a shared release, asked of the word before it.
+#[inline(always)]
+pub(crate) const fn last_shared_must_wake(before: u32) -> bool {
+    before & (HAS_WAITERS | WAKE_IN_PROGRESS | EXCLUSIVE | SHARED_MASK) == HAS_WAITERS | SHARED_UNIT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_come_in() {
+        for flags in [0, LOCKED, HAS_WAITERS, WAKE_IN_PROGRESS | HAS_WAITERS] {
+            assert!(grantable(flags, LatchMode::Exclusive) && grantable(flags, LatchMode::Shared));
+            assert!(!grantable(flags | 3, LatchMode::Exclusive) && grantable(flags | 3, LatchMode::Shared));
+            assert!(!grantable(flags | EXCLUSIVE, LatchMode::Exclusive));
+            assert!(!grantable(flags | EXCLUSIVE, LatchMode::Shared));
+        }
+    }
+
+    #[test]
+    fn who_must_wake() {
+        assert!(must_wake(HAS_WAITERS) && must_wake(HAS_WAITERS | LOCKED));
+        assert!(!must_wake(0) && !must_wake(HAS_WAITERS | WAKE_IN_PROGRESS));
+        assert!(!must_wake(HAS_WAITERS | 1) && !must_wake(HAS_WAITERS | EXCLUSIVE));
+        for flags in [
+            0,
+            LOCKED,
+            HAS_WAITERS,
+            HAS_WAITERS | LOCKED,
+            HAS_WAITERS | WAKE_IN_PROGRESS,
+        ] {
+            for holders in 1..4 {
+                let before = flags | holders;
+                assert_eq!(last_shared_must_wake(before), must_wake(before - SHARED_UNIT));
+            }
+        }
+    }
+}

@@ -4,11 +4,15 @@
 //! and then look whether their part has been done. `wait_for_var` waits until the exclusive holder has let go *or* has
 //! moved a variable on; the log uses it to wait for insertions in progress.
 //!
-//! R4: the holder changes the variable first and looks for waiters second; a waiter gets on the list first and compares
-//! the variable second (queued), or compares it while it holds the list (single CAS). Either the waiter sees the new value
-//! or the holder sees the waiter.
+//! R4: *no change goes unseen.* The holder changes the variable first and locks the list second; a waiter locks the list
+//! first, to get on it, and compares the variable second (queued) or while it holds the list (single CAS). Of the two that
+//! lock the list one comes first. The waiter first: the holder finds it on the list. The holder first: the waiter's lock
+//! acquires what the holder's unlock released, so the new value is seen.
+//!
+//! R5: a worker that waits here leaves the latch alone, so it must never be the one woken worker on whose account others
+//! are not woken: being picked in mode `UntilFree` does not set WAKE_IN_PROGRESS.
 
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use clearway_machine::{AtomicWord, Machine, WaitMode, WorkerId};
 
@@ -34,7 +38,8 @@ impl<M: Machine> LwLock<M> {
             LwLockAlgorithm::SingleCas => self.acquire_or_wait_single_cas(worker, &mut delay),
         };
         let waited = M::now().saturating_sub(started);
-        self.class.record(Wait::UntilFree, delay.total_spins, u64::from(!acquired), waited);
+        self.class
+            .record(Wait::UntilFree, delay.total_spins, u64::from(!acquired), waited);
         delay.finish::<M>();
         acquired.then(|| LwLockExclusive::new(self))
     }
@@ -54,12 +59,18 @@ impl<M: Machine> LwLock<M> {
         let mut state = self.state.load(Relaxed);
         loop {
             if state & (EXCLUSIVE | SHARED_MASK) == 0 {
-                match self.state.compare_exchange_weak(state, state | EXCLUSIVE, Acquire, Relaxed) {
+                match self
+                    .state
+                    .compare_exchange_weak(state, state | EXCLUSIVE, Acquire, Relaxed)
+                {
                     Ok(_) => return true,
                     Err(found) => state = found,
                 }
             } else if state & LOCKED == 0 {
-                match self.state.compare_exchange_weak(state, state | LOCKED | HAS_WAITERS, Acquire, Relaxed) {
+                match self
+                    .state
+                    .compare_exchange_weak(state, state | LOCKED | HAS_WAITERS, Acquire, Relaxed)
+                {
                     Ok(_) => {
                         self.push(worker, WaitMode::UntilFree);
                         self.unlock_list();
@@ -94,7 +105,12 @@ impl<M: Machine> LwLock<M> {
             LwLockAlgorithm::Queued => self.wait_for_var_queued(variable, old, worker, &mut delay),
             LwLockAlgorithm::SingleCas => self.wait_for_var_single_cas(variable, old, worker, &mut delay),
         };
-        self.class.record(Wait::UntilFree, delay.total_spins, sleeps, M::now().saturating_sub(started));
+        self.class.record(
+            Wait::UntilFree,
+            delay.total_spins,
+            sleeps,
+            M::now().saturating_sub(started),
+        );
         delay.finish::<M>();
         result
     }
@@ -122,8 +138,7 @@ impl<M: Machine> LwLock<M> {
             // A woken worker may have set out for the latch before we were on the list: its release must wake us even
             // if it has not looked yet.
             self.state.fetch_and(!WAKE_IN_PROGRESS, Relaxed);
-            // R4, StoreLoad: our HAS_WAITERS before our look at the variable; pairs with the fence in `update_var`.
-            M::fence(SeqCst);
+            // R4: our stay on the list comes before this look at the variable.
             if let Some(verdict) = self.variable_verdict(variable, old) {
                 self.dequeue_self(worker, delay);
                 break verdict;
@@ -159,7 +174,10 @@ impl<M: Machine> LwLock<M> {
                 state = self.state.load(Relaxed);
                 continue;
             }
-            if let Err(found) = self.state.compare_exchange_weak(state, state | LOCKED, Acquire, Relaxed) {
+            if let Err(found) = self
+                .state
+                .compare_exchange_weak(state, state | LOCKED, Acquire, Relaxed)
+            {
                 state = found;
                 continue;
             }
@@ -204,8 +222,8 @@ impl<M: Machine> LwLockExclusive<'_, M> {
 
     /// Sets `variable` and releases the latch.
     pub fn release_clear_var(self, variable: &M::U64, value: u64) {
-        // Release is the latch's; whoever sees the latch free looks no further.
-        variable.store(value, Relaxed);
+        // Release: a waiter may see the cleared variable before it sees the latch free, and returns with it.
+        variable.store(value, Release);
         drop(self);
     }
 }
@@ -214,9 +232,9 @@ impl<M: Machine> LwLock<M> {
     /// Sets `variable` and wakes the workers that wait for it to change; the caller holds the latch exclusively.
     pub fn update_var(&self, variable: &M::U64, value: u64) {
         debug_assert!(self.is_held_exclusive(), "update_var without the exclusive latch");
-        // R4: the variable first (AcqRel), then the list.
+        // R4: the variable first, then the list. Release: pairs with the Acquire in `variable_verdict` and at the start of
+        // `wait_for_var`; what the holder wrote before it moved the variable is visible.
         variable.swap(value, AcqRel);
-        M::fence(SeqCst);
         let mut delay = Delay::new::<M>(M::worker());
         let mut picked = Picked::none();
         self.lock_list(&mut delay);

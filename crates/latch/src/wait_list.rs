@@ -22,7 +22,10 @@ pub(crate) struct Picked {
 
 impl Picked {
     pub(crate) fn none() -> Self {
-        Self { head: WorkerId::NONE, tail: WorkerId::NONE }
+        Self {
+            head: WorkerId::NONE,
+            tail: WorkerId::NONE,
+        }
     }
 }
 
@@ -57,7 +60,12 @@ impl<M: Machine> LwLock<M> {
     /// the head, so that those are woken together and never stand behind an exclusive.
     pub(crate) fn push(&self, worker: WorkerId, mode: WaitMode) {
         let me = slot::<M>(worker.0);
-        assert_eq!(me.waiting.load(Relaxed), NOT_WAITING, "worker {} waits on two latches", worker.0);
+        assert_eq!(
+            me.waiting.load(Relaxed),
+            NOT_WAITING,
+            "worker {} waits on two latches",
+            worker.0
+        );
         me.mode.store(mode as u32, Relaxed);
         if mode == WaitMode::UntilFree {
             let next = self.head.load(Relaxed);

@@ -1,1 +1,187 @@
+//! The machine of loom: every atomic access is a branch of an exhaustive search under C11-like weak memory.
+//!
+//! An execution is one run of a test's closure. Everything global lives in loom's own lazy statics, so that each
+//! execution starts from nothing: the worker slots, the futex table, the clock.
+//!
+//! # Futexes
+//! Loom has none, so they are made of a table of sleepers under one loom mutex, which stands for the kernel's lock of a
+//! hash bucket: the comparison with the expected value and the entry into the table are one step with respect to wakers,
+//! as in Linux. A sleeper parks; a waker takes it out of the table and unparks it. A sleeper that nobody wakes is reported
+//! by loom as a deadlock, which is how a lost wake-up shows.
+//!
+//! # What this machine does not show
+//! The futex table's mutex orders a waker before a sleeper that comes later, also when the waker found nobody; Linux
+//! promises less in that case. A wait with a timeout gives up at once, since loom knows no time. Loom treats `SeqCst`
+//! accesses as acquire/release; protocols here use fences instead.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32 as PlainU32, AtomicU64 as PlainU64, Ordering};
+use std::time::Duration;
+
+use loom::sync::Mutex;
+use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
+use loom::thread::Thread;
+
+use crate::atomic::{forward_atomic_pointer, forward_atomic_word};
+use crate::{CpuHint, DataCell, FutexOutcome, Machine, Work, WorkerId, Workers};
+
+/// The machine inside `loom::model`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Loom;
+
+/// As many workers as loom can have threads.
+const WORKERS_MAX: u32 = loom::MAX_THREADS as u32;
+
+/// A 32-bit atomic of [`Loom`].
+#[derive(Debug)]
+pub struct LoomU32(AtomicU32);
+
+/// A 64-bit atomic of [`Loom`].
+#[derive(Debug)]
+pub struct LoomU64(AtomicU64);
+
+/// An atomic pointer of [`Loom`].
+#[derive(Debug)]
+pub struct LoomPtr<T>(AtomicPtr<T>);
+
+/// A latch-guarded cell of [`Loom`]: unordered accesses fail the test.
+#[derive(Debug)]
+pub struct LoomData<T>(loom::cell::UnsafeCell<T>);
+
+forward_atomic_word!(LoomU32, AtomicU32, u32);
+forward_atomic_word!(LoomU64, AtomicU64, u64);
+forward_atomic_pointer!(LoomPtr, AtomicPtr::<T>);
+
+impl<T> DataCell<T> for LoomData<T> {
+    fn new(value: T) -> Self {
+        Self(loom::cell::UnsafeCell::new(value))
+    }
+    #[track_caller]
+    fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
+        self.0.with(read)
+    }
+    #[track_caller]
+    fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
+        self.0.with_mut(write)
+    }
+}
+
+/// One thread asleep on a futex.
+struct Sleeper {
+    address: usize,
+    thread: Thread,
+    woken: Arc<AtomicBool>,
+}
+
+/// What an execution has one of. The plain atomics are no branches of the search: they change only while their thread
+/// runs, and loom runs one thread at a time.
+struct World {
+    workers: Workers<Loom>,
+    workers_next: PlainU32,
+    sleepers: Mutex<Vec<Sleeper>>,
+    clock_ns: PlainU64,
+}
+
+loom::lazy_static! {
+    static ref WORLD: World = World {
+        workers: Workers::new(WORKERS_MAX as usize),
+        workers_next: PlainU32::new(0),
+        sleepers: Mutex::new(Vec::new()),
+        clock_ns: PlainU64::new(0),
+    };
+}
+
+loom::thread_local! {
+    static CURRENT: WorkerId = claim_slot();
+}
+
+fn claim_slot() -> WorkerId {
+    let number = WORLD.workers_next.fetch_add(1, Ordering::Relaxed);
+    assert!(number < WORKERS_MAX, "more threads than loom's limit");
+    WorkerId(number)
+}
+
+impl Machine for Loom {
+    const EXPLORED: bool = true;
+
+    type U32 = LoomU32;
+    type U64 = LoomU64;
+    type Ptr<T: 'static> = LoomPtr<T>;
+    type Data<T> = LoomData<T>;
+
+    fn fence(order: Ordering) {
+        loom::sync::atomic::fence(order);
+    }
+
+    fn spin_hint() {
+        // A yield, so that loom runs somebody else before it polls again: it cannot explore endless polling.
+        loom::thread::yield_now();
+    }
+
+    fn yield_now() {
+        loom::thread::yield_now();
+    }
+
+    fn futex_wait(word: &LoomU32, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
+        let woken = Arc::new(AtomicBool::new(false));
+        {
+            let mut sleepers = WORLD.sleepers.lock().unwrap();
+            if word.0.load(Ordering::Relaxed) != expected {
+                return FutexOutcome::Changed;
+            }
+            if timeout.is_some() {
+                drop(sleepers);
+                loom::thread::yield_now();
+                return FutexOutcome::TimedOut;
+            }
+            sleepers.push(Sleeper {
+                address: std::ptr::from_ref(word).addr(),
+                thread: loom::thread::current(),
+                woken: Arc::clone(&woken),
+            });
+        }
+        while !woken.load(Ordering::Relaxed) {
+            loom::thread::park();
+        }
+        FutexOutcome::Woken
+    }
+
+    fn futex_wake(word: &LoomU32, count: u32) -> u32 {
+        let address = std::ptr::from_ref(word).addr();
+        let mut sleepers = WORLD.sleepers.lock().unwrap();
+        let mut woken = 0;
+        while woken < count {
+            let Some(position) = sleepers.iter().position(|sleeper| sleeper.address == address) else {
+                break;
+            };
+            let sleeper = sleepers.remove(position);
+            sleeper.woken.store(true, Ordering::Relaxed);
+            sleeper.thread.unpark();
+            woken += 1;
+        }
+        woken
+    }
+
+    fn sleep(_duration: Duration) {
+        loom::thread::yield_now();
+    }
+
+    fn now() -> u64 {
+        // A microsecond a look: the same on each run of the same schedule.
+        WORLD.clock_ns.fetch_add(1_000, Ordering::Relaxed)
+    }
+
+    fn cpu() -> CpuHint {
+        CpuHint::default()
+    }
+
+    fn charge(_work: Work) {}
+
+    fn workers() -> &'static Workers<Loom> {
+        &WORLD.workers
+    }
+
+    fn worker() -> WorkerId {
+        CURRENT.with(|worker| *worker)
+    }
+}

@@ -10,6 +10,10 @@ use crate::{AtomicPointer, AtomicWord, DataCell, WorkerId, Workers};
 /// Implementors are zero-sized markers: all functions are associated, so that a generic structure stores nothing
 /// for its machine, and `Native` compiles to the code one would write against `std` by hand.
 pub trait Machine: Copy + Default + std::fmt::Debug + Send + Sync + 'static {
+    /// Whether a checker explores this machine's schedules. Limits that only trade time, such as how long to poll before
+    /// sleeping, are then as small as they go, so that the rare paths become common ones.
+    const EXPLORED: bool = false;
+
     /// A 32-bit atomic; the only kind a futex may sleep on.
     type U32: AtomicWord<u32>;
     /// A 64-bit atomic.

@@ -1,1 +1,204 @@
+//! The machine of shuttle: random schedules of larger cases, sequentially consistent.
+//!
+//! Shuttle switches threads at its own atomics and locks, and replays a failing schedule from its printed seed. It does
+//! not model weak memory; loom does that for the small cases. As under loom, everything global belongs to one execution,
+//! and futexes are a table of sleepers under one mutex that stands for the kernel's bucket lock. A sleeper that nobody
+//! wakes is reported as a deadlock. A wait with a timeout gives up at once.
 
+use std::cell::UnsafeCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32 as PlainU32, AtomicU64 as PlainU64, Ordering};
+use std::time::Duration;
+
+use shuttle::sync::Mutex;
+use shuttle::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
+use shuttle::thread::Thread;
+
+use crate::atomic::{forward_atomic_pointer, forward_atomic_word};
+use crate::{CpuHint, DataCell, FutexOutcome, Machine, Work, WorkerId, Workers};
+
+/// The machine inside `shuttle::check_random` and its relatives.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Shuttle;
+
+/// More than any shuttle test starts.
+const WORKERS_MAX: u32 = 32;
+
+/// A 32-bit atomic of [`Shuttle`].
+#[derive(Debug)]
+pub struct ShuttleU32(AtomicU32);
+
+/// A 64-bit atomic of [`Shuttle`].
+#[derive(Debug)]
+pub struct ShuttleU64(AtomicU64);
+
+/// An atomic pointer of [`Shuttle`].
+#[derive(Debug)]
+pub struct ShuttlePtr<T>(AtomicPtr<T>);
+
+/// A latch-guarded cell of [`Shuttle`]: each access lets others run in its middle, and two that must not overlap but do
+/// fail the test.
+#[derive(Debug)]
+pub struct ShuttleData<T> {
+    value: UnsafeCell<T>,
+    /// Readers inside, or [`WRITER`].
+    inside: PlainU32,
+}
+
+const WRITER: u32 = u32::MAX;
+
+forward_atomic_word!(ShuttleU32, AtomicU32, u32);
+forward_atomic_word!(ShuttleU64, AtomicU64, u64);
+forward_atomic_pointer!(ShuttlePtr, AtomicPtr::<T>);
+
+impl<T> DataCell<T> for ShuttleData<T> {
+    fn new(value: T) -> Self {
+        Self {
+            value: UnsafeCell::new(value),
+            inside: PlainU32::new(0),
+        }
+    }
+    #[track_caller]
+    fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
+        let before = self.inside.fetch_add(1, Ordering::Relaxed);
+        assert!(before < WRITER - 64, "a reader meets a writer inside");
+        shuttle::thread::yield_now();
+        let result = read(self.value.get());
+        self.inside.fetch_sub(1, Ordering::Relaxed);
+        result
+    }
+    #[track_caller]
+    fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
+        let before = self.inside.swap(WRITER, Ordering::Relaxed);
+        assert_eq!(before, 0, "a writer meets somebody inside");
+        shuttle::thread::yield_now();
+        let result = write(self.value.get());
+        assert_eq!(
+            self.inside.swap(0, Ordering::Relaxed),
+            WRITER,
+            "somebody came in beside a writer"
+        );
+        result
+    }
+}
+
+/// One thread asleep on a futex.
+struct Sleeper {
+    address: usize,
+    thread: Thread,
+    woken: Arc<AtomicBool>,
+}
+
+/// What an execution has one of. The plain atomics are no scheduling points; shuttle runs one thread at a time.
+struct World {
+    workers: Workers<Shuttle>,
+    workers_next: PlainU32,
+    sleepers: Mutex<Vec<Sleeper>>,
+    clock_ns: PlainU64,
+}
+
+shuttle::lazy_static! {
+    static ref WORLD: World = World {
+        workers: Workers::new(WORKERS_MAX as usize),
+        workers_next: PlainU32::new(0),
+        sleepers: Mutex::new(Vec::new()),
+        clock_ns: PlainU64::new(0),
+    };
+}
+
+shuttle::thread_local! {
+    static CURRENT: WorkerId = claim_slot();
+}
+
+fn claim_slot() -> WorkerId {
+    let number = WORLD.workers_next.fetch_add(1, Ordering::Relaxed);
+    assert!(
+        number < WORKERS_MAX,
+        "more than {WORKERS_MAX} threads in one shuttle test"
+    );
+    WorkerId(number)
+}
+
+impl Machine for Shuttle {
+    const EXPLORED: bool = true;
+
+    type U32 = ShuttleU32;
+    type U64 = ShuttleU64;
+    type Ptr<T: 'static> = ShuttlePtr<T>;
+    type Data<T> = ShuttleData<T>;
+
+    fn fence(order: Ordering) {
+        shuttle::sync::atomic::fence(order);
+    }
+
+    fn spin_hint() {
+        shuttle::thread::yield_now();
+    }
+
+    fn yield_now() {
+        shuttle::thread::yield_now();
+    }
+
+    fn futex_wait(word: &ShuttleU32, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
+        let woken = Arc::new(AtomicBool::new(false));
+        {
+            let mut sleepers = WORLD.sleepers.lock().unwrap();
+            if word.0.load(Ordering::SeqCst) != expected {
+                return FutexOutcome::Changed;
+            }
+            if timeout.is_some() {
+                drop(sleepers);
+                shuttle::thread::yield_now();
+                return FutexOutcome::TimedOut;
+            }
+            sleepers.push(Sleeper {
+                address: std::ptr::from_ref(word).addr(),
+                thread: shuttle::thread::current(),
+                woken: Arc::clone(&woken),
+            });
+        }
+        while !woken.load(Ordering::Relaxed) {
+            shuttle::thread::park();
+        }
+        FutexOutcome::Woken
+    }
+
+    fn futex_wake(word: &ShuttleU32, count: u32) -> u32 {
+        let address = std::ptr::from_ref(word).addr();
+        let mut sleepers = WORLD.sleepers.lock().unwrap();
+        let mut woken = 0;
+        while woken < count {
+            let Some(position) = sleepers.iter().position(|sleeper| sleeper.address == address) else {
+                break;
+            };
+            let sleeper = sleepers.remove(position);
+            sleeper.woken.store(true, Ordering::Relaxed);
+            sleeper.thread.unpark();
+            woken += 1;
+        }
+        woken
+    }
+
+    fn sleep(_duration: Duration) {
+        shuttle::thread::yield_now();
+    }
+
+    fn now() -> u64 {
+        // A microsecond a look: the same on each run of the same schedule.
+        WORLD.clock_ns.fetch_add(1_000, Ordering::Relaxed)
+    }
+
+    fn cpu() -> CpuHint {
+        CpuHint::default()
+    }
+
+    fn charge(_work: Work) {}
+
+    fn workers() -> &'static Workers<Shuttle> {
+        &WORLD.workers
+    }
+
+    fn worker() -> WorkerId {
+        CURRENT.with(|worker| *worker)
+    }
+}

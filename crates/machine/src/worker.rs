@@ -144,6 +144,15 @@ impl<M: Machine> Workers<M> {
             "a worker that waits gives its slot back"
         );
         while slot.semaphore.try_wait() {}
+        // What this worker has learned about spinning joins the estimate that new workers start from. Concurrent updates
+        // may lose one another; a running mean does not mind.
+        let spins = slot.spins_per_delay.load(Ordering::Relaxed);
+        if spins != 0 {
+            let estimate = self.spins_per_delay_estimate.load(Ordering::Relaxed);
+            self.spins_per_delay_estimate
+                .store(estimate - estimate / 16 + spins, Ordering::Relaxed);
+            slot.spins_per_delay.store(0, Ordering::Relaxed);
+        }
         slot.wait_event
             .store(WaitEvent::Running as u32, Ordering::Relaxed);
         slot.claimed.store(0, Ordering::Release);

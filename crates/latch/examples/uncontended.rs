@@ -1,0 +1,110 @@
+//! What an uncontended acquire and release costs, beside parking_lot's and std's reader-writer locks.
+//!
+//! `cargo run --release -p clearway-latch --example uncontended` times all of them in turn, round after round, and prints
+//! medians. `crates/latch/benches/count-instructions` counts instructions: it runs `uncontended count NAME PAIRS` under
+//! callgrind twice and takes the difference, so that start-up and loop set-up cancel out. The loop's own instructions are
+//! those of the line `nothing`.
+
+use std::cell::Cell;
+use std::hint::black_box;
+use std::time::Instant;
+
+use clearway_latch::{LatchClass, LwLock, LwLockAlgorithm};
+use clearway_machine::WaitEvent;
+
+static CLASS: LatchClass = LatchClass::new("bench", WaitEvent::UserLatch, 0);
+
+struct Locks {
+    ours: LwLock,
+    counter: usize,
+    parking_lot: parking_lot::RwLock<u64>,
+    std: std::sync::RwLock<u64>,
+}
+
+/// Runs `pairs` acquire-and-release pairs.
+type Case = fn(&Locks, u64);
+
+/// Each case is a function of its own, so that nothing but the pair is in its loop.
+macro_rules! cases {
+    ($($name:ident => |$locks:ident| $pair:expr;)*) => {
+        $(
+            #[inline(never)]
+            fn $name(locks: &Locks, pairs: u64) {
+                for _ in 0..pairs {
+                    let $locks = black_box(locks);
+                    let _held = $pair;
+                }
+            }
+        )*
+        const CASES: &[(&str, Case)] = &[$((stringify!($name), $name)),*];
+    };
+}
+
+cases! {
+    nothing => |locks| locks;
+    ours_exclusive => |locks| locks.ours.exclusive();
+    parking_lot_exclusive => |locks| locks.parking_lot.write();
+    std_exclusive => |locks| locks.std.write().unwrap();
+    ours_shared => |locks| locks.ours.shared();
+    parking_lot_shared => |locks| locks.parking_lot.read();
+    std_shared => |locks| locks.std.read().unwrap();
+    counted_exclusive => |locks| counted(locks).ours.exclusive();
+    counted_shared => |locks| counted(locks).ours.shared();
+}
+
+thread_local! {
+    static ACQUISITIONS: [Cell<u64>; 64] = const { [const { Cell::new(0) }; 64] };
+}
+
+/// What counting every acquisition would add, done as cheaply as it goes: one plain increment in the worker's own memory,
+/// at an index that the latch carries.
+#[inline(always)]
+fn counted(locks: &Locks) -> &Locks {
+    ACQUISITIONS.with(|counts| {
+        let count = &counts[locks.counter & 63];
+        count.set(count.get() + 1);
+    });
+    locks
+}
+
+const ROUNDS: usize = 41;
+const PAIRS: u64 = 1_000_000;
+
+fn main() {
+    let locks = Locks {
+        ours: LwLock::new(&CLASS, LwLockAlgorithm::SingleCas),
+        counter: 7,
+        parking_lot: parking_lot::RwLock::new(0),
+        std: std::sync::RwLock::new(0),
+    };
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => time(&locks),
+        ["count", name, pairs] => {
+            let (_, case) = CASES
+                .iter()
+                .find(|(case, _)| *case == name)
+                .expect("no such case");
+            case(&locks, pairs.parse().expect("a number of pairs"));
+        }
+        ["list"] => CASES.iter().for_each(|(name, _)| println!("{name}")),
+        _ => eprintln!("usage: uncontended [list | count NAME PAIRS]"),
+    }
+}
+
+fn time(locks: &Locks) {
+    let mut samples = vec![Vec::with_capacity(ROUNDS); CASES.len()];
+    for _ in 0..ROUNDS {
+        for ((_, case), samples) in CASES.iter().zip(&mut samples) {
+            let started = Instant::now();
+            case(locks, PAIRS);
+            samples.push(started.elapsed().as_nanos() as f64 / PAIRS as f64);
+        }
+    }
+    println!("{:<22} {:>8} {:>8} {:>8}", "ns a pair", "median", "p10", "p90");
+    for ((name, _), mut samples) in CASES.iter().zip(samples) {
+        samples.sort_by(f64::total_cmp);
+        let at = |share: f64| samples[(share * (ROUNDS - 1) as f64) as usize];
+        println!("{name:<22} {:>8.2} {:>8.2} {:>8.2}", at(0.5), at(0.1), at(0.9));
+    }
+}

@@ -1,0 +1,265 @@
+//! LwLock under loom: every schedule of a few workers within a bound of preemptions, under weak memory.
+//!
+//! A worker that is left asleep is reported by loom as a deadlock; data that two workers reach without the latch having
+//! ordered them is reported as a causality violation. Each test names mutations of the code that it was seen to catch.
+//!
+//! `cargo test -p clearway-latch --features loom --test loom_lwlock --release`
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use clearway_latch::{LatchClass, LwLock, LwLockAlgorithm};
+use clearway_machine::{AtomicWord, DataCell, Loom, Machine, WaitEvent};
+use loom::sync::Arc;
+use loom::thread;
+
+static CLASS: LatchClass = LatchClass::new("loom", WaitEvent::UserLatch, 0);
+
+type Cell = <Loom as Machine>::Data<u64>;
+type Word = <Loom as Machine>::U64;
+
+/// A latch, data under it, and a variable as the log keeps one per insertion latch.
+struct Shared {
+    latch: LwLock<Loom>,
+    data: Cell,
+    variable: Word,
+}
+
+impl Shared {
+    fn new(algorithm: LwLockAlgorithm) -> Arc<Self> {
+        Arc::new(Self {
+            latch: LwLock::new(&CLASS, algorithm),
+            data: Cell::new(0),
+            variable: Word::new(0),
+        })
+    }
+
+    fn add_one(&self) {
+        // SAFETY: the caller holds the latch exclusively; loom fails the test if that does not order the accesses.
+        self.data.with_mut(|data| unsafe { *data += 1 });
+    }
+
+    fn read(&self) -> u64 {
+        // SAFETY: the caller holds the latch; loom fails the test if that does not order the accesses.
+        self.data.with(|data| unsafe { *data })
+    }
+}
+
+fn explore(preemptions: usize, case: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.max_branches = 20_000;
+    builder.check(case);
+}
+
+/// Runs `worker` in `workers` threads, one of them the model's own.
+fn run(shared: &Arc<Shared>, workers: usize, worker: impl Fn(usize, &Shared) + Send + Sync + Copy + 'static) {
+    // The machine's globals come to life before there is anybody to race with.
+    Loom::workers();
+    let threads: Vec<_> = (1..workers)
+        .map(|number| {
+            let shared = Arc::clone(shared);
+            thread::spawn(move || worker(number, &shared))
+        })
+        .collect();
+    worker(0, shared);
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+fn exclusives(algorithm: LwLockAlgorithm, workers: usize, preemptions: usize) {
+    explore(preemptions, move || {
+        let shared = Shared::new(algorithm);
+        run(&shared, workers, |_, shared| {
+            let _guard = shared.latch.exclusive();
+            shared.add_one();
+        });
+        let _guard = shared.latch.shared();
+        assert_eq!(shared.read(), workers as u64);
+    });
+}
+
+fn readers_and_writer(algorithm: LwLockAlgorithm, workers: usize, preemptions: usize) {
+    explore(preemptions, move || {
+        let shared = Shared::new(algorithm);
+        run(&shared, workers, |number, shared| {
+            if number == 0 {
+                let _guard = shared.latch.exclusive();
+                shared.add_one();
+            } else {
+                let _guard = shared.latch.shared();
+                assert!(shared.read() <= 1);
+            }
+        });
+        assert!(!shared.latch.is_held());
+    });
+}
+
+fn writers_and_reader(algorithm: LwLockAlgorithm, preemptions: usize) {
+    explore(preemptions, move || {
+        let shared = Shared::new(algorithm);
+        run(&shared, 3, |number, shared| {
+            if number == 2 {
+                let _guard = shared.latch.shared();
+                assert!(shared.read() <= 2);
+            } else {
+                let _guard = shared.latch.exclusive();
+                shared.add_one();
+            }
+        });
+    });
+}
+
+fn twice_each(algorithm: LwLockAlgorithm, preemptions: usize) {
+    explore(preemptions, move || {
+        let shared = Shared::new(algorithm);
+        run(&shared, 2, |_, shared| {
+            for _ in 0..2 {
+                let _guard = shared.latch.exclusive();
+                shared.add_one();
+            }
+        });
+        assert_eq!(shared.read(), 4);
+    });
+}
+
+fn conditional(algorithm: LwLockAlgorithm, preemptions: usize) {
+    explore(preemptions, move || {
+        let shared = Shared::new(algorithm);
+        run(&shared, 3, |number, shared| match number {
+            0 => {
+                if let Some(_guard) = shared.latch.try_exclusive() {
+                    shared.add_one();
+                }
+            }
+            1 => {
+                if let Some(_guard) = shared.latch.try_shared() {
+                    assert!(shared.read() <= 2);
+                }
+            }
+            _ => {
+                let _guard = shared.latch.exclusive();
+                shared.add_one();
+            }
+        });
+        assert!(!shared.latch.is_held());
+    });
+}
+
+/// Group work, as the log's flush: each worker needs the work done once after it has come; who gets the latch does it.
+fn group_work(algorithm: LwLockAlgorithm, workers: usize, preemptions: usize) {
+    explore(preemptions, move || {
+        let shared = Shared::new(algorithm);
+        run(&shared, workers, |_, shared| {
+            while shared.variable.load(Relaxed) == 0 {
+                if let Some(_guard) = shared.latch.acquire_or_wait()
+                    && shared.variable.load(Relaxed) == 0
+                {
+                    shared.add_one();
+                    shared.variable.store(1, Relaxed);
+                }
+            }
+        });
+        let _guard = shared.latch.exclusive();
+        assert_eq!(shared.read(), 1, "the work was done more than once");
+    });
+}
+
+/// The holder moves the variable and keeps the latch: waiters for the old value must come back while it does.
+fn variable_moves(algorithm: LwLockAlgorithm, preemptions: usize) {
+    explore(preemptions, move || {
+        let shared = Shared::new(algorithm);
+        let left = Arc::new(<Loom as Machine>::U32::new(0));
+        Loom::workers();
+        let guard = shared.latch.exclusive();
+        let waiter = {
+            let shared = Arc::clone(&shared);
+            let left = Arc::clone(&left);
+            thread::spawn(move || {
+                match shared.latch.wait_for_var(&shared.variable, 0) {
+                    Err(value) => assert_eq!(value, 7),
+                    Ok(()) => unreachable!("the latch is not let go before the waiter has left"),
+                }
+                // What the holder wrote before it moved the variable is visible, though the latch is still held.
+                assert_eq!(shared.read(), 1);
+                left.store(1, Relaxed);
+            })
+        };
+        shared.add_one();
+        guard.update_var(&shared.variable, 7);
+        waiter.join().unwrap();
+        assert_eq!(left.load(Relaxed), 1);
+        drop(guard);
+    });
+}
+
+/// The holder lets go, with the variable cleared or as it was: waiters must come back, also beside one that wants the
+/// latch.
+fn variable_released(algorithm: LwLockAlgorithm, preemptions: usize) {
+    explore(preemptions, move || {
+        let shared = Shared::new(algorithm);
+        shared.variable.store(5, Relaxed);
+        run(&shared, 3, |number, shared| match number {
+            0 => {
+                let guard = shared.latch.exclusive();
+                shared.add_one();
+                guard.release_clear_var(&shared.variable, 0);
+            }
+            1 => {
+                if let Err(value) = shared.latch.wait_for_var(&shared.variable, 5) {
+                    assert_eq!(value, 0);
+                    assert_eq!(shared.read(), 1);
+                }
+            }
+            _ => {
+                let _guard = shared.latch.shared();
+                assert!(shared.read() <= 1);
+            }
+        });
+    });
+}
+
+/// A worker that wants the latch and one that only waits for it to be free sleep side by side.
+fn mixed_sleepers(algorithm: LwLockAlgorithm, preemptions: usize) {
+    explore(preemptions, move || {
+        let shared = Shared::new(algorithm);
+        run(&shared, 3, |number, shared| {
+            if number == 1 {
+                if let Some(_guard) = shared.latch.acquire_or_wait() {
+                    shared.add_one();
+                }
+            } else {
+                let _guard = shared.latch.exclusive();
+                shared.add_one();
+            }
+        });
+    });
+}
+
+macro_rules! both_algorithms {
+    ($($(#[$doc:meta])* $name:ident => $case:ident($($argument:expr),*);)*) => {
+        mod queued {
+            use super::*;
+            $($(#[$doc])* #[test] fn $name() { $case(LwLockAlgorithm::Queued, $($argument),*) })*
+        }
+        mod single_cas {
+            use super::*;
+            $($(#[$doc])* #[test] fn $name() { $case(LwLockAlgorithm::SingleCas, $($argument),*) })*
+        }
+    };
+}
+
+both_algorithms! {
+    loom_two_exclusives => exclusives(2, 3);
+    loom_three_exclusives => exclusives(3, 2);
+    loom_two_exclusives_twice => twice_each(3);
+    loom_reader_and_writer => readers_and_writer(2, 3);
+    loom_readers_and_writer => readers_and_writer(3, 2);
+    loom_writers_and_reader => writers_and_reader(2);
+    loom_conditional => conditional(2);
+    loom_group_work => group_work(2, 3);
+    loom_group_work_of_three => group_work(3, 1);
+    loom_variable_moves => variable_moves(3);
+    loom_variable_released => variable_released(2);
+    loom_mixed_sleepers => mixed_sleepers(2);
+}

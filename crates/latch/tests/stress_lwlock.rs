@@ -1,0 +1,304 @@
+//! LwLock on the real machine: many more threads than CPUs, random modes, and a counter that must never be seen torn.
+//!
+//! Each thread draws its steps from its own seed, which the failing assertion prints.
+
+use std::cell::UnsafeCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clearway_latch::{LatchClass, Latched, LwLock, LwLockAlgorithm, statistics};
+use clearway_machine::{AtomicWord, Machine, Native, WaitEvent};
+
+const THREADS: u64 = 24;
+const STEPS: u64 = 60_000;
+const ALGORITHMS: [LwLockAlgorithm; 2] = [LwLockAlgorithm::Queued, LwLockAlgorithm::SingleCas];
+
+/// Two words that are equal whenever nobody is inside exclusively.
+struct Torn {
+    latch: LwLock,
+    words: UnsafeCell<[u64; 2]>,
+    variable: <Native as Machine>::U64,
+}
+
+// SAFETY: `words` is reached under the latch only, which is what the test checks.
+unsafe impl Sync for Torn {}
+
+impl Torn {
+    fn new(class: &'static LatchClass, algorithm: LwLockAlgorithm) -> Self {
+        Self {
+            latch: LwLock::new(class, algorithm),
+            words: UnsafeCell::new([0; 2]),
+            variable: AtomicWord::new(0),
+        }
+    }
+
+    /// Adds one to both words, with time in between. The caller holds the latch exclusively.
+    fn add_one(&self, pause: u64) {
+        let words = self.words.get();
+        // SAFETY: the latch is held exclusively; volatile, so that both writes happen where they stand.
+        unsafe {
+            let value = (&raw const (*words)[0]).read_volatile();
+            (&raw mut (*words)[0]).write_volatile(value + 1);
+            for _ in 0..pause {
+                std::hint::spin_loop();
+            }
+            (&raw mut (*words)[1]).write_volatile(value + 1);
+        }
+    }
+
+    /// Reads both words. The caller holds the latch.
+    fn check(&self, seed: u64) -> u64 {
+        let words = self.words.get();
+        // SAFETY: the latch is held.
+        let (first, second) = unsafe {
+            (
+                (&raw const (*words)[0]).read_volatile(),
+                (&raw const (*words)[1]).read_volatile(),
+            )
+        };
+        assert_eq!(first, second, "torn, seed {seed}");
+        first
+    }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+}
+
+/// Does one random thing; how often it has added one.
+fn step(torn: &Torn, random: &mut Random, seed: u64) -> u64 {
+    let pause = random.below(30);
+    match random.below(10) {
+        0..=2 => {
+            let _guard = torn.latch.exclusive();
+            torn.check(seed);
+            torn.add_one(pause);
+            1
+        }
+        3..=5 => {
+            let _guard = torn.latch.shared();
+            torn.check(seed);
+            0
+        }
+        6 => torn.latch.acquire_or_wait().map_or(0, |_guard| {
+            torn.add_one(pause);
+            1
+        }),
+        7 => {
+            let old = torn.variable.load(Ordering::Acquire);
+            if let Err(new) = torn.latch.wait_for_var(&torn.variable, old) {
+                assert_ne!(old, new, "seed {seed}");
+            }
+            0
+        }
+        8 => {
+            let guard = torn.latch.exclusive();
+            torn.add_one(pause);
+            guard.update_var(&torn.variable, torn.variable.load(Ordering::Relaxed) + 1);
+            torn.add_one(pause);
+            guard.release_clear_var(&torn.variable, 0);
+            2
+        }
+        _ => {
+            if let Some(_guard) = torn.latch.try_shared() {
+                torn.check(seed);
+            }
+            torn.latch.try_exclusive().map_or(0, |_guard| {
+                torn.add_one(pause);
+                1
+            })
+        }
+    }
+}
+
+#[test]
+fn stress_random_modes_never_tear() {
+    static CLASS: LatchClass = LatchClass::new("stress", WaitEvent::UserLatch, 0);
+    for algorithm in ALGORITHMS {
+        let torn = Torn::new(&CLASS, algorithm);
+        let added: u64 = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..THREADS)
+                .map(|seed| {
+                    let torn = &torn;
+                    scope.spawn(move || {
+                        let mut random = Random(seed);
+                        (0..STEPS).map(|_| step(torn, &mut random, seed)).sum::<u64>()
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        let _guard = torn.latch.exclusive();
+        assert_eq!(torn.check(0), added, "{algorithm:?}");
+    }
+}
+
+#[test]
+fn stress_sleepers_are_all_woken() {
+    static CLASS: LatchClass = LatchClass::new("sleepers", WaitEvent::UserLatch, 0);
+    for algorithm in ALGORITHMS {
+        let torn = Torn::new(&CLASS, algorithm);
+        for _ in 0..20 {
+            let guard = torn.latch.exclusive();
+            std::thread::scope(|scope| {
+                for number in 0..12 {
+                    let torn = &torn;
+                    scope.spawn(move || match number % 3 {
+                        0 => drop(torn.latch.exclusive()),
+                        1 => drop(torn.latch.shared()),
+                        _ => drop(torn.latch.acquire_or_wait()),
+                    });
+                }
+                // Long enough that most of them sleep on the list when the latch is let go.
+                std::thread::sleep(Duration::from_millis(5));
+                drop(guard);
+            });
+            assert!(!torn.latch.is_held());
+        }
+    }
+    let all = statistics();
+    let class = all.iter().find(|class| class.name == "sleepers").unwrap();
+    assert!(class.exclusive.sleeps > 0 && class.shared.sleeps > 0 && class.until_free.sleeps > 0);
+    for mode in [&class.exclusive, &class.shared, &class.until_free] {
+        assert_eq!(
+            mode.wait_ns.iter().sum::<u64>(),
+            mode.conflicts,
+            "each conflict is one wait"
+        );
+    }
+    assert!(
+        class.exclusive.wait_ns[20..].iter().sum::<u64>() > 0,
+        "waits of milliseconds are seen as such"
+    );
+}
+
+/// A waiter for a variable comes back while the latch is still held, and does not wait for readers.
+#[test]
+fn stress_variable_waiters_come_back() {
+    static CLASS: LatchClass = LatchClass::new("variable", WaitEvent::UserLatch, 0);
+    for algorithm in ALGORITHMS {
+        let torn = Torn::new(&CLASS, algorithm);
+        let guard = torn.latch.exclusive();
+        std::thread::scope(|scope| {
+            let waiters: Vec<_> = (0..8)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut seen = 0;
+                        while seen < 1_000 {
+                            match torn.latch.wait_for_var(&torn.variable, seen) {
+                                Ok(()) => panic!("nobody let the latch go"),
+                                Err(value) => {
+                                    assert!(value > seen, "the variable went backwards");
+                                    seen = value;
+                                }
+                            }
+                        }
+                    })
+                })
+                .collect();
+            for value in 1..=1_000 {
+                guard.update_var(&torn.variable, value);
+            }
+            for waiter in waiters {
+                waiter.join().unwrap();
+            }
+        });
+        drop(guard);
+        let _reader = torn.latch.shared();
+        assert_eq!(
+            torn.latch.wait_for_var(&torn.variable, 1_000),
+            Ok(()),
+            "shared holders are not waited for"
+        );
+    }
+}
+
+/// Readers that come without pause: the policy is barging, which promises an exclusive no bound, but on a machine that
+/// schedules everybody one gets in.
+#[test]
+fn stress_exclusive_gets_in_between_readers() {
+    static CLASS: LatchClass = LatchClass::new("readers", WaitEvent::UserLatch, 0);
+    for algorithm in ALGORITHMS {
+        let torn = Torn::new(&CLASS, algorithm);
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for seed in 0..4 {
+                let (torn, stop) = (&torn, &stop);
+                scope.spawn(move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        let _guard = torn.latch.shared();
+                        torn.check(seed);
+                    }
+                });
+            }
+            let started = Instant::now();
+            for _ in 0..50 {
+                let _guard = torn.latch.exclusive();
+                torn.add_one(0);
+            }
+            stop.store(true, Ordering::Relaxed);
+            assert!(started.elapsed() < Duration::from_secs(60));
+        });
+    }
+}
+
+#[test]
+fn panic_releases_the_guard() {
+    static CLASS: LatchClass = LatchClass::new("panic", WaitEvent::UserLatch, 0);
+    for algorithm in ALGORITHMS {
+        let latched: Latched<u64> = Latched::new(&CLASS, algorithm, 1);
+        std::thread::scope(|scope| {
+            // Another thread waits for the latch while its holder panics.
+            let holder = latched.exclusive();
+            let waiter = scope.spawn(|| *latched.shared());
+            std::thread::sleep(Duration::from_millis(5));
+            let outcome = catch_unwind(AssertUnwindSafe(move || {
+                let mut holder = holder;
+                *holder = 2;
+                panic!("a worker fails inside");
+            }));
+            assert!(outcome.is_err());
+            assert_eq!(waiter.join().unwrap(), 2);
+        });
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let _shared = latched.shared();
+            panic!("a reader fails inside");
+        }));
+        assert!(outcome.is_err());
+        assert!(!latched.latch().is_held());
+        *latched.exclusive() += 1;
+        assert_eq!(*latched.shared(), 3);
+    }
+}
+
+#[test]
+fn conditional_has_no_side_effect() {
+    static CLASS: LatchClass = LatchClass::new("conditional", WaitEvent::UserLatch, 0);
+    for algorithm in ALGORITHMS {
+        let latch: LwLock = LwLock::new(&CLASS, algorithm);
+        let exclusive = latch.try_exclusive().unwrap();
+        assert!(latch.try_exclusive().is_none());
+        assert!(latch.try_shared().is_none());
+        assert!(latch.is_held_exclusive());
+        drop(exclusive);
+        let first = latch.try_shared().unwrap();
+        let second = latch.try_shared().unwrap();
+        assert!(latch.try_exclusive().is_none());
+        assert!(latch.is_held() && !latch.is_held_exclusive());
+        drop(first);
+        assert!(latch.is_held());
+        drop(second);
+        assert!(!latch.is_held());
+        drop(latch.acquire_or_wait().unwrap());
+        assert!(latch.try_exclusive().is_some());
+    }
+}

@@ -1,0 +1,56 @@
+//! The semaphore under loom: no post is lost, and what was written before a post is seen after its wait.
+//!
+//! `cargo test -p clearway-machine --features loom --test loom_semaphore --release`
+
+use clearway_machine::{DataCell, Loom, Machine, Semaphore};
+use loom::sync::Arc;
+
+type Cell = <Loom as Machine>::Data<u64>;
+
+fn explore(case: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(case);
+}
+
+/// Caught here: `fetch_add(1, Relaxed)` in `post` (causality violation); no `futex_wake` in `post` (deadlock).
+#[test]
+fn loom_a_post_carries_what_was_written() {
+    explore(|| {
+        let shared = Arc::new((Semaphore::<Loom>::new(), Cell::new(0)));
+        Loom::workers();
+        let poster = {
+            let shared = Arc::clone(&shared);
+            loom::thread::spawn(move || {
+                // SAFETY: the other thread reads after it has consumed the post.
+                shared.1.with_mut(|data| unsafe { *data = 7 });
+                shared.0.post();
+            })
+        };
+        shared.0.wait();
+        // SAFETY: the post orders the write before this read; loom fails the test if not.
+        assert_eq!(shared.1.with(|data| unsafe { *data }), 7);
+        poster.join().unwrap();
+    });
+}
+
+/// Caught here: `wait` that consumes nothing (the count is not zero at the end).
+#[test]
+fn loom_two_posts_end_two_waits() {
+    explore(|| {
+        let semaphore = Arc::new(Semaphore::<Loom>::new());
+        Loom::workers();
+        let posters: Vec<_> = (0..2)
+            .map(|_| {
+                let semaphore = Arc::clone(&semaphore);
+                loom::thread::spawn(move || semaphore.post())
+            })
+            .collect();
+        semaphore.wait();
+        semaphore.wait();
+        assert!(!semaphore.try_wait());
+        for poster in posters {
+            poster.join().unwrap();
+        }
+    });
+}

@@ -1,0 +1,16 @@
+//! `docs/wait-events.md` lists every wait event.
+
+use clearway_machine::{WaitClass, WaitEvent};
+
+#[test]
+fn the_page_lists_every_event() {
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/wait-events.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for event in WaitEvent::ALL
+        .iter()
+        .filter(|event| event.class() != WaitClass::None)
+    {
+        let row = format!("| {} | {} |", event.class().name(), event.name());
+        assert!(page.contains(&row), "docs/wait-events.md has no row {row}");
+    }
+}
