@@ -101,7 +101,10 @@ fn place(xid: Xid) -> (u32, usize, u32) {
 impl<M: Machine, D: StatusDevice> CommitLog<M, D> {
     /// A commit log over `device`, with nothing cached.
     pub fn new(device: D, algorithm: LwLockAlgorithm) -> Self {
-        Self { device, slots: Latched::new(&COMMIT_LOG, algorithm, (0..SLOTS).map(|_| None).collect()) }
+        Self {
+            device,
+            slots: Latched::new(&COMMIT_LOG, algorithm, (0..SLOTS).map(|_| None).collect()),
+        }
     }
 
     /// How `xid` stands.
@@ -159,9 +162,15 @@ impl<M: Machine, D: StatusDevice> CommitLog<M, D> {
                 let _wait = WaitScope::<M>::enter(WaitEvent::CommitLogRead);
                 self.device.read_page(number, &mut bytes)?;
             }
-            *slot = Some(CachedPage { number, bytes, dirty: false, lsn: 0 });
+            *slot = Some(CachedPage {
+                number,
+                bytes,
+                dirty: false,
+                lsn: 0,
+            });
         }
-        slot.as_mut().ok_or_else(|| io::Error::other("the page just loaded is gone"))
+        slot.as_mut()
+            .ok_or_else(|| io::Error::other("the page just loaded is gone"))
     }
 
     fn write_back(&self, page: &mut CachedPage) -> io::Result<()> {
@@ -200,7 +209,12 @@ mod tests {
 
     impl StatusDevice for Arc<Memory> {
         fn read_page(&self, number: u32, page: &mut [u8; COMMIT_LOG_PAGE_SIZE]) -> io::Result<bool> {
-            let found = self.0.lock().unwrap().get(&number).map(|(bytes, _)| page.copy_from_slice(bytes));
+            let found = self
+                .0
+                .lock()
+                .unwrap()
+                .get(&number)
+                .map(|(bytes, _)| page.copy_from_slice(bytes));
             Ok(found.is_some())
         }
         fn write_page(&self, number: u32, page: &[u8; COMMIT_LOG_PAGE_SIZE], lsn: u64) -> io::Result<()> {
@@ -219,7 +233,11 @@ mod tests {
         log.set(near, Status::Committed, 500).unwrap();
         log.set(near.next(), Status::Aborted, 400).unwrap();
         log.set(far, Status::Aborted, 600).unwrap();
-        assert_eq!(memory.0.lock().unwrap()[&0].1, 500, "R1: the newest position of the page");
+        assert_eq!(
+            memory.0.lock().unwrap()[&0].1,
+            500,
+            "R1: the newest position of the page"
+        );
         assert_eq!(log.get(near).unwrap(), Status::Committed);
         assert_eq!(log.get(far).unwrap(), Status::Aborted);
         log.flush_all().unwrap();

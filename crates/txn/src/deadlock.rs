@@ -3,70 +3,149 @@
 //! A session that has waited for `deadlock_timeout` takes all partition latches, in order, and follows who waits for whom:
 //! a session queued for a lock waits for every other session that holds it in a conflicting mode, and for those queued
 //! before it in a conflicting mode; a session that waits for a transaction waits for the session that runs it. A path back
-//! to the searcher is a deadlock, and the searcher is the victim: it leaves its queue before the latches are let go, so of
-//! several searchers in one cycle only the first finds it.
+//! to the searcher is a deadlock, and the searcher is the victim.
+//!
+//! # Rules
+//! - R1: the victim's wait is struck out before the latches are let go, so of several searchers in one cycle only the first
+//!   finds it, and one victim suffices.
+//! - R2: a cycle found is real. Waits for locks cannot change under the latches. A wait for a transaction ends only when the
+//!   session that runs it goes on, and in a cycle none does; one seen out of date belongs to a session that runs, from which
+//!   no path goes on.
+//! - R3: no cycle is missed for ever. The last wait of it to begin finds it, since its session looks after it began; waits
+//!   that began before are visible to it, through the latches or the fence in `wait_for_transaction`.
+//!
+//! The cost, all latches for one pass over the queues, falls on sessions that have slept for a second.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::atomic::Ordering::Relaxed;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
+use clearway_latch::LatchedExclusive;
 use clearway_machine::{AtomicWord, Machine};
 
-use crate::lock_table::LockManager;
-use crate::{ProcId, Xid};
+use crate::lock_table::{LockManager, Partition};
+use crate::{LockMode, LockTag, ProcId, Xid};
+
+/// What a session waits for.
+#[derive(Debug, Clone, Copy)]
+enum Wanted {
+    Lock(LockTag, LockMode),
+    Transaction(Xid, ProcId),
+}
+
+/// The waits of one instant.
+struct WaitGraph<'a, M: Machine> {
+    partitions: Vec<LatchedExclusive<'a, Partition, M>>,
+    wanted: BTreeMap<ProcId, (Wanted, usize)>,
+}
 
 impl<M: Machine> LockManager<M> {
     /// Looks for a cycle through `searcher`; found, the searcher's wait is struck out and the cycle told in words.
     pub(crate) fn find_deadlock(&self, searcher: ProcId) -> Option<String> {
-        let mut partitions: Vec<_> = self.partitions.iter().map(|partition| partition.exclusive()).collect();
-        let mut waits_for: HashMap<ProcId, Vec<(ProcId, String)>> = HashMap::new();
-        for partition in &partitions {
-            for (tag, entry) in partition.iter() {
-                for (position, &(waiter, mode)) in entry.queue.iter().enumerate() {
-                    let before = entry.queue.iter().take(position);
-                    let blockers = entry.granted.iter().chain(before);
-                    let blockers = blockers.filter(|(other, held)| *other != waiter && held.conflicts_with(mode));
-                    let edges = waits_for.entry(waiter).or_default();
-                    edges.extend(blockers.map(|&(other, _)| (other, format!("{mode} on {tag:?}"))));
+        let mut graph = self.wait_graph();
+        let mut path = Vec::new();
+        if !graph.reaches(searcher, searcher, &mut BTreeSet::new(), &mut path) {
+            return None;
+        }
+        let cycle = graph.describe(&path);
+        // R1.
+        self.awaited_xids[searcher.0 as usize].store(0, Relaxed);
+        if let Some(&(Wanted::Lock(tag, _), partition)) = graph.wanted.get(&searcher)
+            && let Some(entry) = graph.partitions[partition].entries.get_mut(&tag)
+        {
+            entry.queue.retain(|waiter| waiter.proc != searcher);
+        }
+        Some(cycle)
+    }
+
+    fn wait_graph(&self) -> WaitGraph<'_, M> {
+        let partitions: Vec<_> = self
+            .partitions
+            .iter()
+            .map(|partition| partition.exclusive())
+            .collect();
+        let mut wanted = BTreeMap::new();
+        for (number, partition) in partitions.iter().enumerate() {
+            for (tag, entry) in &partition.entries {
+                for waiter in &entry.queue {
+                    wanted.insert(waiter.proc, (Wanted::Lock(*tag, waiter.mode), number));
                 }
             }
         }
+        // R3: pairs with the fence in `wait_for_transaction`; of two searchers one sees the other's wait.
+        M::fence(SeqCst);
         for waiter in self.proc_array.slots() {
-            let xid = Xid(self.wait_of(waiter).awaited_xid.load(Relaxed));
-            if xid.is_valid()
-                && let Some(runner) = self.proc_array.find_running(xid)
-            {
-                waits_for.entry(waiter).or_default().push((runner, format!("ShareLock on transaction {xid}")));
+            if let Some(xid) = self.awaited_transaction(waiter) {
+                let runner = ProcId(self.wait_of(waiter).awaited_proc.load(Relaxed));
+                if self.proc_array.xid_of(runner) == Some(xid) {
+                    wanted.insert(waiter, (Wanted::Transaction(xid, runner), 0));
+                }
             }
         }
-        let mut path = Vec::new();
-        let mut visited = HashSet::new();
-        if !reaches(&waits_for, searcher, searcher, &mut visited, &mut path) {
-            return None;
-        }
-        self.wait_of(searcher).awaited_xid.store(0, Relaxed);
-        for partition in &mut partitions {
-            for entry in partition.values_mut() {
-                entry.queue.retain(|&(waiter, _)| waiter != searcher);
-            }
-        }
-        Some(path.join("; "))
+        WaitGraph { partitions, wanted }
     }
 }
 
-/// Depth-first search from `from` for `goal`; `path` becomes the edges in words.
-fn reaches(
-    waits_for: &HashMap<ProcId, Vec<(ProcId, String)>>,
-    from: ProcId,
-    goal: ProcId,
-    visited: &mut HashSet<ProcId>,
-    path: &mut Vec<String>,
-) -> bool {
-    for (blocker, what) in waits_for.get(&from).into_iter().flatten() {
-        path.push(format!("session {} waits for {what}, blocked by session {}", from.0, blocker.0));
-        if *blocker == goal || visited.insert(*blocker) && reaches(waits_for, *blocker, goal, visited, path) {
-            return true;
+impl<M: Machine> WaitGraph<'_, M> {
+    /// Whom `waiter` waits for.
+    fn blockers(&self, waiter: ProcId) -> Vec<ProcId> {
+        match self.wanted.get(&waiter) {
+            None => Vec::new(),
+            Some(&(Wanted::Transaction(_, runner), _)) => vec![runner],
+            Some(&(Wanted::Lock(tag, mode), partition)) => {
+                let entry = &self.partitions[partition].entries[&tag];
+                let holders = entry
+                    .holders
+                    .iter()
+                    .filter(|holder| holder.modes & mode.conflicts() != 0);
+                let before = entry.queue.iter().take_while(|other| other.proc != waiter);
+                let before = before.filter(|other| other.mode.conflicts_with(mode));
+                let all = holders
+                    .map(|holder| holder.proc)
+                    .chain(before.map(|other| other.proc));
+                all.filter(|other| *other != waiter).collect()
+            }
+        }
+    }
+
+    /// Depth-first search from `from` for `goal`; `path` becomes the sessions on the way, `from` first.
+    fn reaches(
+        &self,
+        from: ProcId,
+        goal: ProcId,
+        visited: &mut BTreeSet<ProcId>,
+        path: &mut Vec<ProcId>,
+    ) -> bool {
+        path.push(from);
+        for blocker in self.blockers(from) {
+            if blocker == goal || visited.insert(blocker) && self.reaches(blocker, goal, visited, path) {
+                return true;
+            }
         }
         path.pop();
+        false
     }
-    false
+
+    fn describe(&self, path: &[ProcId]) -> String {
+        let mut words = String::new();
+        for (position, waiter) in path.iter().enumerate() {
+            let blocker = path[(position + 1) % path.len()];
+            let separator = if position == 0 { "" } else { "; " };
+            let _ = match self.wanted.get(waiter) {
+                Some((Wanted::Lock(tag, mode), _)) => {
+                    write!(words, "{separator}session {} waits for {mode} on {tag}", waiter.0)
+                }
+                Some((Wanted::Transaction(xid, _), _)) => {
+                    write!(
+                        words,
+                        "{separator}session {} waits for ShareLock on transaction {xid}",
+                        waiter.0
+                    )
+                }
+                None => unreachable!("a session on the path waits"),
+            };
+            let _ = write!(words, ", blocked by session {}", blocker.0);
+        }
+        words
+    }
 }

@@ -42,7 +42,10 @@ const _: () = {
     while a < 8 {
         let mut b = 0;
         while b < 8 {
-            assert!(CONFLICTS[a] >> b & 1 == CONFLICTS[b] >> a & 1, "conflicts are mutual");
+            assert!(
+                CONFLICTS[a] >> b & 1 == CONFLICTS[b] >> a & 1,
+                "conflicts are mutual"
+            );
             b += 1;
         }
         a += 1;
@@ -50,10 +53,34 @@ const _: () = {
 };
 
 impl LockMode {
+    /// All modes, weakest first.
+    pub const ALL: [LockMode; 8] = [
+        LockMode::AccessShare,
+        LockMode::RowShare,
+        LockMode::RowExclusive,
+        LockMode::ShareUpdateExclusive,
+        LockMode::Share,
+        LockMode::ShareRowExclusive,
+        LockMode::Exclusive,
+        LockMode::AccessExclusive,
+    ];
+
     /// Whether one session's `self` keeps another session's `other` out.
     #[inline]
     pub const fn conflicts_with(self, other: LockMode) -> bool {
         CONFLICTS[self as usize] >> other as u8 & 1 != 0
+    }
+
+    /// The modes that `self` excludes, as bits.
+    #[inline]
+    pub(crate) const fn conflicts(self) -> u8 {
+        CONFLICTS[self as usize]
+    }
+
+    /// This mode in a set of modes.
+    #[inline]
+    pub(crate) const fn bit(self) -> u8 {
+        1 << self as u8
     }
 
     /// The name in messages and views.
@@ -74,5 +101,31 @@ impl LockMode {
 impl fmt::Display for LockMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_says_what_statements_rely_on() {
+        use LockMode::*;
+        // Reading stops only for what replaces the table; writers meet; CREATE INDEX stops writers, not readers.
+        assert!(
+            LockMode::ALL
+                .iter()
+                .all(|mode| mode.conflicts_with(AccessShare) == (*mode == AccessExclusive))
+        );
+        assert!(!RowExclusive.conflicts_with(RowExclusive) && RowExclusive.conflicts_with(Share));
+        assert!(!Share.conflicts_with(Share) && !Share.conflicts_with(RowShare));
+        // Two vacuums of one table exclude each other, and let writers be.
+        assert!(ShareUpdateExclusive.conflicts_with(ShareUpdateExclusive));
+        assert!(!ShareUpdateExclusive.conflicts_with(RowExclusive));
+        assert!(
+            LockMode::ALL
+                .iter()
+                .all(|mode| mode.conflicts_with(AccessExclusive))
+        );
     }
 }

@@ -1,25 +1,39 @@
 //! The array of running transactions.
 //!
-//! Every session attaches to a slot. Two dense arrays mirror what scans need, one cache line serving eight slots: `xids[]`
-//! (the running transaction of each slot, 0 = none) and `xmins[]` (the oldest xid each slot's snapshots may need).
+//! Every session attaches to a slot. What snapshots scan is packed apart from the slots: `xids[..attached]`, the running
+//! transaction of each attached session (0 = none), eight to a cache line. A slot mirrors its own xid, and holds the oldest
+//! xid that its snapshots may need (`xmin`), on a cache line of its own, since its session writes there at each statement.
+//!
+//! | word | written under | read under |
+//! | --- | --- | --- |
+//! | `xids[i]`: 0 → xid | XidGen | ProcArray shared |
+//! | `xids[i]`: xid → 0 | ProcArray exclusive | ProcArray shared |
+//! | `procs[i]`, `slot.index`, `attached_count` | XidGen and ProcArray exclusive | either |
+//! | `slot.xid` | as `xids[i]` | nothing: one load |
+//! | `slot.xmin`: 0 → xmin | ProcArray shared, by its session | ProcArray |
+//! | `slot.xmin`: xmin → 0 | nothing, by its session | ProcArray |
+//! | `latest_completed` | ProcArray exclusive | ProcArray shared |
 //!
 //! # Rules
 //! - R1: an xid is stored in `xids[]` under XidGen before the next xid can be handed out.
 //! - R2: an xid leaves `xids[]`, and `latest_completed` moves, under ProcArray exclusive; its status is in the commit log
 //!   before that. So whoever finds an xid *not* in the array finds its end in the commit log.
 //! - R3: a snapshot is taken under ProcArray shared, and installs its xmin before it lets go.
+//! - R4: entries move only under both latches: neither who hands out an xid nor who scans sees a half-moved entry.
 //!
 //! # Why a snapshot is consistent
 //! `xmax` is `latest_completed + 1`. Take any xid x below it that has not ended. Some y > x had ended, so y was handed out;
 //! by R1 x was stored before that, and y's end (R2) comes before our shared acquire: we see x in the array. And as no
-//! transaction ends while we scan (R2, R3), we see either all or nothing of each one.
+//! transaction ends while we scan (R2, R3), we see either all or nothing of each one. The simpler version, a scan without
+//! the latch, sees Alice still running and Bob, who committed after her and read what she wrote, as done.
 //!
 //! # Why the horizon cannot pass a snapshot
-//! The horizon is the least of `xids[]` and `xmins[]` under ProcArray shared. While a snapshot is being taken the xids it
-//! saw running cannot leave; afterwards its xmin stands in `xmins[]`. There is no instant with neither.
+//! The horizon is the least of `xids[]`, the xmins and `latest_completed + 1`, under ProcArray shared. Nothing ends
+//! meanwhile (R2). A snapshot taken before has its xmin in its slot (R3). One that is being taken beside us may not have it
+//! there yet, but the xids it sees running we see running too, and its xmax is ours. A later one sees what only grows.
 //!
-//! Slots are handed out lowest first and scans stop at the highest ever attached, so the scanned part stays dense without
-//! moving entries.
+//! Costs: a snapshot is one shared acquire and a scan of 8 bytes a session, without allocation once its vector has grown;
+//! handing out an xid and ending it take one exclusive acquire each; 16 bytes and 128 bytes a session.
 //!
 //! Origin: PostgreSQL's procarray.c; the dense arrays are those of its version 14.
 
@@ -31,6 +45,7 @@ use clearway_machine::{AtomicWord, Machine, Native, Padded, WaitEvent};
 use crate::{Snapshot, Xid};
 
 static XID_GEN: LatchClass = LatchClass::new("XidGen", WaitEvent::XidGen, 300);
+static PROC_SLOTS: LatchClass = LatchClass::new("ProcSlots", WaitEvent::ProcArray, 290);
 static PROC_ARRAY: LatchClass = LatchClass::new("ProcArray", WaitEvent::ProcArray, 310);
 
 /// A session's slot in the array; not the thread's worker slot, since one thread may drive several sessions.
@@ -63,82 +78,151 @@ pub struct ProcArrayFull {
     pub capacity: u32,
 }
 
+/// What one session's slot holds.
+#[derive(Debug)]
+struct Slot<M: Machine> {
+    /// The running transaction, or 0; the same as `xids[index]`.
+    xid: M::U64,
+    /// The oldest xid the session's snapshots may need, or 0.
+    xmin: M::U64,
+    /// The session's place in the dense arrays.
+    index: M::U32,
+}
+
 /// The array of running transactions.
 #[derive(Debug)]
 pub struct ProcArray<M: Machine = Native> {
+    /// Dense: the running transaction of each attached session.
     xids: Box<[M::U64]>,
-    xmins: Box<[M::U64]>,
+    /// Dense: whose entry it is.
+    procs: Box<[M::U32]>,
+    slots: Box<[Padded<Slot<M>>]>,
+    /// How many entries of the dense arrays are in use.
+    attached_count: M::U32,
     attached: Latched<Vec<bool>, M>,
-    /// One past the highest slot ever attached.
-    scan_end: M::U32,
+    /// One past the highest slot attached.
+    slots_end: M::U32,
     latch: Padded<LwLock<M>>,
     xid_gen: Padded<LwLock<M>>,
     next_xid: M::U64,
-    latest_completed: M::U64,
+    latest_completed: Padded<M::U64>,
 }
 
 impl<M: Machine> ProcArray<M> {
     /// An array for `capacity` sessions; `first_xid` is the next to be handed out, and all before it have ended.
     pub fn new(capacity: u32, algorithm: LwLockAlgorithm, first_xid: Xid) -> Self {
-        assert!(first_xid >= Xid::FIRST_NORMAL, "xids below {} are reserved", Xid::FIRST_NORMAL);
+        assert!(
+            first_xid >= Xid::FIRST_NORMAL,
+            "xids below {} are reserved",
+            Xid::FIRST_NORMAL
+        );
+        let slot = || Slot {
+            xid: M::U64::new(0),
+            xmin: M::U64::new(0),
+            index: M::U32::new(0),
+        };
         Self {
             xids: (0..capacity).map(|_| M::U64::new(0)).collect(),
-            xmins: (0..capacity).map(|_| M::U64::new(0)).collect(),
-            attached: Latched::new(&PROC_ARRAY, algorithm, vec![false; capacity as usize]),
-            scan_end: M::U32::new(0),
+            procs: (0..capacity).map(|_| M::U32::new(0)).collect(),
+            slots: (0..capacity).map(|_| Padded(slot())).collect(),
+            attached_count: M::U32::new(0),
+            attached: Latched::new(&PROC_SLOTS, algorithm, vec![false; capacity as usize]),
+            slots_end: M::U32::new(0),
             latch: Padded(LwLock::new(&PROC_ARRAY, algorithm)),
             xid_gen: Padded(LwLock::new(&XID_GEN, algorithm)),
             next_xid: M::U64::new(first_xid.0),
-            latest_completed: M::U64::new(first_xid.0 - 1),
+            latest_completed: Padded(M::U64::new(first_xid.0 - 1)),
         }
     }
 
     /// How many sessions can be attached at once.
     pub fn capacity(&self) -> u32 {
-        self.xids.len() as u32
+        self.slots.len() as u32
+    }
+
+    fn slot(&self, proc: ProcId) -> &Slot<M> {
+        &self.slots[proc.0 as usize]
     }
 
     /// Takes the lowest free slot.
     pub fn attach(&self) -> Result<ProcId, ProcArrayFull> {
         let mut attached = self.attached.exclusive();
         let Some(free) = attached.iter().position(|taken| !taken) else {
-            return Err(ProcArrayFull { capacity: self.capacity() });
+            return Err(ProcArrayFull {
+                capacity: self.capacity(),
+            });
         };
         attached[free] = true;
-        let end = free as u32 + 1;
-        if self.scan_end.load(Relaxed) < end {
-            // Release: pairs with the Acquire in `scan_end`; under the latch, so that no scan is half-way.
-            let _exclusive = self.latch.exclusive();
-            self.scan_end.store(end, Release);
+        let proc = ProcId(free as u32);
+        if self.slots_end.load(Relaxed) <= proc.0 {
+            self.slots_end.store(proc.0 + 1, Relaxed);
         }
-        Ok(ProcId(free as u32))
+        // R4.
+        let _xid_gen = self.xid_gen.exclusive();
+        let _exclusive = self.latch.exclusive();
+        let index = self.attached_count.load(Relaxed);
+        debug_assert_eq!(
+            self.xids[index as usize].load(Relaxed),
+            0,
+            "an entry past the end is in use"
+        );
+        self.procs[index as usize].store(proc.0, Relaxed);
+        self.slot(proc).index.store(index, Relaxed);
+        self.attached_count.store(index + 1, Relaxed);
+        Ok(proc)
     }
 
     /// Returns a slot whose transaction has ended.
     pub fn detach(&self, proc: ProcId) {
-        assert_eq!(self.xids[proc.0 as usize].load(Relaxed), 0, "a session detaches inside transaction");
-        self.clear_xmin(proc);
         let mut attached = self.attached.exclusive();
         assert!(attached[proc.0 as usize], "slot {} is detached twice", proc.0);
         attached[proc.0 as usize] = false;
+        let end = attached
+            .iter()
+            .rposition(|taken| *taken)
+            .map_or(0, |last| last as u32 + 1);
+        self.slots_end.store(end, Relaxed);
+        // R4: the last entry fills the hole.
+        let _xid_gen = self.xid_gen.exclusive();
+        let _exclusive = self.latch.exclusive();
+        let slot = self.slot(proc);
+        assert_eq!(
+            slot.xid.load(Relaxed),
+            0,
+            "a session detaches inside a transaction"
+        );
+        slot.xmin.store(0, Release);
+        let hole = slot.index.load(Relaxed) as usize;
+        let last = self.attached_count.load(Relaxed) as usize - 1;
+        let moved = ProcId(self.procs[last].load(Relaxed));
+        self.procs[hole].store(moved.0, Relaxed);
+        self.xids[hole].store(self.xids[last].load(Relaxed), Relaxed);
+        self.slot(moved).index.store(hole as u32, Relaxed);
+        self.xids[last].store(0, Relaxed);
+        self.attached_count.store(last as u32, Relaxed);
     }
 
-    fn scan_end(&self) -> usize {
-        self.scan_end.load(Acquire) as usize
+    /// The dense entries in use; the caller holds ProcArray.
+    fn dense(&self) -> &[M::U64] {
+        &self.xids[..self.attached_count.load(Relaxed) as usize]
     }
 
-    /// The slots a scan looks at.
+    /// Every slot that may be attached.
     pub(crate) fn slots(&self) -> impl Iterator<Item = ProcId> {
-        (0..self.scan_end() as u32).map(ProcId)
+        (0..self.slots_end.load(Relaxed)).map(ProcId)
     }
 
     /// Hands out the next xid to `proc`.
     pub fn assign_xid(&self, proc: ProcId) -> Xid {
         let _exclusive = self.xid_gen.exclusive();
         let xid = self.next_xid.load(Relaxed);
-        assert_eq!(self.xids[proc.0 as usize].load(Relaxed), 0, "a transaction gets a second xid");
-        // R1: stored first. Release: a scan that sees it sees nothing less than its predecessors.
-        self.xids[proc.0 as usize].store(xid, Release);
+        let slot = self.slot(proc);
+        assert_eq!(slot.xid.load(Relaxed), 0, "a transaction gets a second xid");
+        // Release: pairs with the Acquire in `xid_of`.
+        slot.xid.store(xid, Release);
+        // R1: before `next_xid` moves. Scans are ordered after it: a snapshot by a later xid's way through both latches,
+        // `find_running` by its Acquire of `next_xid`.
+        self.xids[slot.index.load(Relaxed) as usize].store(xid, Relaxed);
         self.next_xid.store(xid + 1, Release);
         Xid(xid)
     }
@@ -148,46 +232,52 @@ impl<M: Machine> ProcArray<M> {
         Xid(self.next_xid.load(Acquire))
     }
 
-    /// The xid `proc` is running, if it has one.
+    /// The xid `proc` is running, if it has one. Acquire: `None` after an xid means its end is in the commit log.
+    #[inline]
     pub fn xid_of(&self, proc: ProcId) -> Option<Xid> {
-        Some(Xid(self.xids[proc.0 as usize].load(Acquire))).filter(|xid| xid.is_valid())
+        Some(Xid(self.slot(proc).xid.load(Acquire))).filter(|xid| xid.is_valid())
     }
 
     /// The xmin `proc` holds back the horizon with, if any.
     pub fn xmin_of(&self, proc: ProcId) -> Option<Xid> {
-        Some(Xid(self.xmins[proc.0 as usize].load(Acquire))).filter(|xid| xid.is_valid())
+        Some(Xid(self.slot(proc).xmin.load(Acquire))).filter(|xid| xid.is_valid())
     }
 
     /// Takes a snapshot into `snapshot`, reusing its memory, and holds back the horizon for `proc` until
     /// [`clear_xmin`](Self::clear_xmin) or [`end`](Self::end). A slot keeps the oldest xmin it has installed.
     pub fn snapshot(&self, proc: ProcId, snapshot: &mut Snapshot) {
-        snapshot.running.clear();
+        let running = &mut snapshot.running;
+        running.clear();
         {
             let _shared = self.latch.shared();
             let xmax = self.latest_completed.load(Relaxed) + 1;
             let mut xmin = xmax;
-            for slot in &self.xids[..self.scan_end()] {
-                let xid = slot.load(Relaxed);
-                if xid != 0 && xid < xmax {
+            for entry in self.dense() {
+                let xid = entry.load(Relaxed);
+                // 0, wrapped, is above every xmax.
+                if xid.wrapping_sub(1) < xmax - 1 {
                     xmin = xmin.min(xid);
-                    snapshot.running.push(Xid(xid));
+                    running.push(Xid(xid));
                 }
             }
-            let held = &self.xmins[proc.0 as usize];
+            let held = &self.slot(proc).xmin;
             if held.load(Relaxed) == 0 {
                 // R3.
-                held.store(xmin, Release);
+                held.store(xmin, Relaxed);
             }
             snapshot.xmin = Xid(xmin);
             snapshot.xmax = Xid(xmax);
         }
-        snapshot.running.sort_unstable();
+        if running.len() > 1 {
+            running.sort_unstable();
+        }
     }
 
     /// `proc` needs no snapshot any more. No latch: moving the horizon forward late is harmless.
     #[inline]
     pub fn clear_xmin(&self, proc: ProcId) {
-        self.xmins[proc.0 as usize].store(0, Release);
+        // Release: pairs with the Acquire fence in `horizon`; what the session read under its snapshots, it has read.
+        self.slot(proc).xmin.store(0, Release);
     }
 
     /// The transaction of `proc` has ended, and the commit log says how (R2). Without an xid only the xmin goes.
@@ -195,11 +285,18 @@ impl<M: Machine> ProcArray<M> {
         let Some(xid) = xid else {
             return self.clear_xmin(proc);
         };
+        let slot = self.slot(proc);
+        assert_eq!(
+            slot.xid.load(Relaxed),
+            xid.0,
+            "slot {} ends a transaction it does not run",
+            proc.0
+        );
         let _exclusive = self.latch.exclusive();
-        let before = self.xids[proc.0 as usize].load(Relaxed);
-        assert_eq!(before, xid.0, "slot {} ends a transaction it does not run", proc.0);
-        self.xids[proc.0 as usize].store(0, Release);
-        self.xmins[proc.0 as usize].store(0, Release);
+        self.xids[slot.index.load(Relaxed) as usize].store(0, Relaxed);
+        // Release: pairs with the Acquire in `xid_of`.
+        slot.xid.store(0, Release);
+        slot.xmin.store(0, Release);
         if self.latest_completed.load(Relaxed) < xid.0 {
             self.latest_completed.store(xid.0, Relaxed);
         }
@@ -208,16 +305,21 @@ impl<M: Machine> ProcArray<M> {
     /// The oldest xid that any snapshot, present or future, may regard as running. A row version deleted by a
     /// transaction that committed below it is visible to nobody.
     pub fn horizon(&self) -> Xid {
-        let _shared = self.latch.shared();
-        let mut horizon = self.latest_completed.load(Relaxed) + 1;
-        for slot in 0..self.scan_end() {
-            for word in [&self.xids[slot], &self.xmins[slot]] {
-                let xid = word.load(Relaxed);
-                if xid != 0 {
-                    horizon = horizon.min(xid);
+        let mut horizon;
+        {
+            let _shared = self.latch.shared();
+            horizon = self.latest_completed.load(Relaxed) + 1;
+            for (index, entry) in self.dense().iter().enumerate() {
+                let proc = ProcId(self.procs[index].load(Relaxed));
+                for word in [entry, &self.slot(proc).xmin] {
+                    let xid = word.load(Relaxed);
+                    if xid != 0 {
+                        horizon = horizon.min(xid);
+                    }
                 }
             }
         }
+        M::fence(Acquire);
         Xid(horizon)
     }
 
@@ -228,7 +330,11 @@ impl<M: Machine> ProcArray<M> {
             return None;
         }
         let _shared = self.latch.shared();
-        self.slots().find(|proc| self.xids[proc.0 as usize].load(Relaxed) == xid.0)
+        let index = self
+            .dense()
+            .iter()
+            .position(|entry| entry.load(Relaxed) == xid.0)?;
+        Some(ProcId(self.procs[index].load(Relaxed)))
     }
 
     /// Whether `xid` is still running.
@@ -253,7 +359,14 @@ mod tests {
         array.end(bob, Some(b));
         let mut snapshot = Snapshot::default();
         array.snapshot(bob, &mut snapshot);
-        assert_eq!(snapshot, Snapshot { xmin: a, xmax: b.next(), running: vec![a] });
+        assert_eq!(
+            snapshot,
+            Snapshot {
+                xmin: a,
+                xmax: b.next(),
+                running: vec![a]
+            }
+        );
         assert!(array.is_running(a) && !array.is_running(b) && !array.is_running(Xid(1000)));
     }
 
@@ -278,5 +391,26 @@ mod tests {
         assert_eq!(array.attach(), Err(ProcArrayFull { capacity: 4 }));
         array.detach(all[1]);
         assert_eq!(array.attach(), Ok(all[1]));
+    }
+
+    #[test]
+    fn a_hole_is_filled_and_the_moved_session_goes_on() {
+        let array = array();
+        let all: Vec<_> = (0..3).map(|_| array.attach().unwrap()).collect();
+        let before = array.assign_xid(all[2]);
+        array.detach(all[0]);
+        assert_eq!(array.dense().len(), 2);
+        assert_eq!(
+            (array.find_running(before), array.xid_of(all[2])),
+            (Some(all[2]), Some(before))
+        );
+        array.end(all[2], Some(before));
+        let after = array.assign_xid(all[2]);
+        let mut snapshot = Snapshot::default();
+        let newest = array.assign_xid(all[1]);
+        array.end(all[1], Some(newest));
+        array.snapshot(all[1], &mut snapshot);
+        assert_eq!(snapshot.running, vec![after]);
+        assert_eq!(array.attach(), Ok(all[0]), "the lowest free slot");
     }
 }

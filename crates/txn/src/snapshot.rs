@@ -43,8 +43,16 @@ mod tests {
 
     #[test]
     fn bounds_and_list_decide() {
-        let few = Snapshot { xmin: Xid(10), xmax: Xid(20), running: vec![Xid(10), Xid(15)] };
-        let many = Snapshot { xmin: Xid(10), xmax: Xid(60), running: (10..60).step_by(2).map(Xid).collect() };
+        let few = Snapshot {
+            xmin: Xid(10),
+            xmax: Xid(20),
+            running: vec![Xid(10), Xid(15)],
+        };
+        let many = Snapshot {
+            xmin: Xid(10),
+            xmax: Xid(60),
+            running: (10..60).step_by(2).map(Xid).collect(),
+        };
         assert!(!few.is_running(Xid(9)) && few.is_running(Xid(10)) && !few.is_running(Xid(11)));
         assert!(few.is_running(Xid(15)) && few.is_running(Xid(20)) && few.is_running(Xid(99)));
         assert!(many.is_running(Xid(58)) && !many.is_running(Xid(57)) && many.is_running(Xid(60)));

@@ -1,16 +1,24 @@
 //! Waiting for the end of another transaction: how an updater waits for the row's previous updater.
 //!
 //! Nobody takes a lock on his own xid at the start, as classic lock managers do; only those who wait pay. The waiter
-//! writes the xid it waits for in its own slot, raises `awaited` in the runner's slot, and looks once more whether the
+//! writes the xid it waits for in `awaited_xids`, raises `awaited` in the runner's slot, and looks once more whether the
 //! transaction runs. The runner, when its transaction has left the ProcArray, looks at `awaited`, and if it is raised
-//! posts everyone who waits for its xid.
+//! lowers it and posts everyone who waits for its xid.
 //!
 //! # Why no wake-up is lost
-//! A flag and a fact, each written by one side and read by the other: with a full fence between write and read on both
-//! sides, at least one side sees the other. If the waiter's fence comes first, the runner sees `awaited`; if the runner's
-//! comes first, the waiter sees that the transaction has left.
+//! Two words, each written by one side and read by the other: the waiter writes its wait and reads the runner's xid; the
+//! runner clears its xid and reads `awaited`. On both sides a SeqCst fence stands between, and the two fences have an order:
+//! - the waiter's comes first: the runner reads `awaited` = 1 and then the waiter's xid, and posts;
+//! - the runner's comes first: the waiter reads that the transaction has left, and does not sleep.
 //!
-//! The flag may still be raised when the slot's *next* transaction ends; that costs one look at the slots.
+//! Without them both may read old values (each store still in its own CPU's buffer), and the waiter sleeps on.
+//!
+//! The runner lowers `awaited` only after its fence. A waiter whose raise that undoes wrote it before; either its fence came
+//! first, and the runner's look at `awaited_xids`, which follows, finds it, or its fence comes later, and it sees the end.
+//! A waiter for the slot's *next* transaction learns of that one only after the session has begun it, so after the
+//! lowering. A raise that comes late stays up until the next end, which costs that one a look at the waits.
+//!
+//! Cost to a transaction nobody waits for: a fence and one load of a line of its own.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
@@ -20,22 +28,23 @@ use crate::lock_table::{LockError, LockManager, LockWait, Slept};
 use crate::{ProcId, Xid};
 
 impl<M: Machine> LockManager<M> {
-    /// Waits until `xid` has ended.
+    /// Waits until `xid` has ended, that is until it has left the ProcArray; the commit log says how.
     pub fn wait_for_transaction(&self, proc: ProcId, xid: Xid, wait: LockWait<'_>) -> Result<(), LockError> {
         let Some(runner) = self.proc_array.find_running(xid) else {
             return Ok(());
         };
         debug_assert_ne!(runner, proc, "a session waits for its own transaction");
         let _event = WaitScope::<M>::enter(WaitEvent::LockTransaction);
-        let me = self.wait_of(proc);
-        me.awaited_xid.store(xid.0, Relaxed);
+        let awaited_xid = &self.awaited_xids[proc.0 as usize];
+        self.wait_of(proc).awaited_proc.store(runner.0, Relaxed);
+        awaited_xid.store(xid.0, Relaxed);
         self.wait_of(runner).awaited.store(1, Relaxed);
         // StoreLoad: pairs with the fence in `transaction_ended`.
         M::fence(SeqCst);
         let started = M::now();
         let mut checked = false;
         let result = loop {
-            let ended = || !self.proc_array.is_running(xid);
+            let ended = || self.proc_array.xid_of(runner) != Some(xid);
             match self.sleep(proc, started, &mut checked, wait, ended) {
                 Slept::Done => break Ok(()),
                 Slept::GiveUp(error) => break Err(error),
@@ -47,11 +56,12 @@ impl<M: Machine> LockManager<M> {
                 }
             }
         };
-        me.awaited_xid.store(0, Relaxed);
+        awaited_xid.store(0, Relaxed);
         result
     }
 
-    /// The transaction `xid` of `proc` has left the ProcArray: wakes whoever waits for that.
+    /// The transaction `xid` of `proc` has left the ProcArray: wakes whoever waits for that. Called by the session itself,
+    /// before it begins another transaction.
     #[inline]
     pub fn transaction_ended(&self, proc: ProcId, xid: Xid) {
         // StoreLoad: pairs with the fence in `wait_for_transaction`.
@@ -66,9 +76,8 @@ impl<M: Machine> LockManager<M> {
     #[cold]
     fn post_waiters(&self, xid: Xid) {
         for waiter in self.proc_array.slots() {
-            let wait = self.wait_of(waiter);
-            if wait.awaited_xid.load(Relaxed) == xid.0 {
-                wait.semaphore.post();
+            if self.awaited_transaction(waiter) == Some(xid) {
+                self.wait_of(waiter).semaphore.post();
             }
         }
     }
