@@ -11,6 +11,7 @@
 //!   form 1, image:   length of the part before the hole u16, start of the part after it u16, both parts
 //!   form 2, fresh:   kind u16, trailer size u16, then as form 0: deltas on an empty page
 //! ```
+//! An image is also logged where it is shorter than the deltas, so no page takes more than 8 KiB and a few bytes of a record.
 //!
 //! # Rules
 //! - R1: the first change of a page after the redo position logs the whole page (torn pages are healed by it); whether it is
@@ -151,14 +152,17 @@ impl ChangedPage {
         payload.extend_from_slice(&page.block.to_le_bytes());
         // SAFETY: as in `finish`.
         let bytes = unsafe { self.frame.bytes_mut() };
+        let first_change = self.fresh.is_none() && page::lsn(&bytes[..]) <= redo;
+        let (lower, upper) = hole(&bytes[..]);
+        if first_change || self.deltas.len() > lower + PAGE_SIZE - upper {
+            // R1.
+            encode_image(&bytes[..], payload);
+            return;
+        }
         if let Some((kind, special)) = self.fresh {
             payload.push(FRESH);
             payload.extend_from_slice(&kind.0.to_le_bytes());
             payload.extend_from_slice(&special.to_le_bytes());
-        } else if page::lsn(&bytes[..]) <= redo {
-            // R1.
-            encode_image(&bytes[..], payload);
-            return;
         } else {
             payload.push(DELTAS);
         }
@@ -167,12 +171,20 @@ impl ChangedPage {
     }
 }
 
-fn encode_image(bytes: &[u8], payload: &mut Vec<u8>) {
-    let (mut lower, mut upper) = (page::lower(bytes), page::upper(bytes));
-    if !(page::PAGE_HEADER..=PAGE_SIZE).contains(&lower) || lower > upper || upper > PAGE_SIZE {
+/// The free space that an image leaves out: from, to. Only pages of slots and items keep their content out of it.
+fn hole(bytes: &[u8]) -> (usize, usize) {
+    let (lower, upper) = (page::lower(bytes), page::upper(bytes));
+    let slotted = matches!(page::kind(bytes), PageKind::HEAP | PageKind::BTREE_NODE);
+    if slotted && (page::PAGE_HEADER..=upper).contains(&lower) && upper <= PAGE_SIZE {
+        (lower, upper)
+    } else {
         // Not a layout with a hole.
-        (lower, upper) = (PAGE_SIZE, PAGE_SIZE);
+        (PAGE_SIZE, PAGE_SIZE)
     }
+}
+
+fn encode_image(bytes: &[u8], payload: &mut Vec<u8>) {
+    let (lower, upper) = hole(bytes);
     payload.push(IMAGE);
     payload.extend_from_slice(&(lower as u16).to_le_bytes());
     payload.extend_from_slice(&(upper as u16).to_le_bytes());

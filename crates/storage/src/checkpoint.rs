@@ -31,6 +31,9 @@ use crate::wal::record::RecordKind;
 /// How often the checkpointer looks how far the log has grown.
 const SIZE_POLL: Duration = Duration::from_millis(100);
 
+/// The log writer writes the log out when so many bytes have gathered.
+const UNWRITTEN_MAX: u64 = 1 << 20;
+
 /// The background threads' shared state.
 #[derive(Debug, Default)]
 pub(crate) struct Checkpointer {
@@ -95,9 +98,15 @@ fn log_writer_loop(storage: Weak<Storage>, checkpointer: Arc<Checkpointer>) {
     let Some(delay) = storage.upgrade().map(|storage| storage.options.wal_writer_delay) else { return };
     while !checkpointer.sleep(delay, WaitEvent::WalWriterMain) {
         let Some(storage) = storage.upgrade() else { return };
-        storage.wal.flush(Lsn(storage.async_commit.load(Ordering::Acquire)));
+        let mut upto = Lsn(storage.async_commit.load(Ordering::Acquire));
+        let reserved = storage.wal.reserved();
+        if reserved.0 - storage.wal.flushed().0 > UNWRITTEN_MAX {
+            // A large transaction: written behind its back, so that it does not find the log's buffer full.
+            upto = reserved;
+        }
+        storage.wal.flush(upto);
         // Ahead of time, so that sessions seldom make segments. A full disk is reported to whoever wants to change something.
-        let _ = storage.wal.ensure_space();
+        let _ = storage.wal.ensure_space_ahead();
     }
 }
 

@@ -120,11 +120,16 @@ impl ControlFile {
         self.generation += 1;
         let control = Control { generation: self.generation, redo, log_end, next_xid, next_rel, clean };
         let offset = self.generation % 2 * COPY_SIZE as u64;
-        let mut written = self.file.write_all_at(&control.encode(), offset);
-        if self.fsync {
-            written = written.and_then(|()| self.file.sync_all());
+        let written = self.file.write_all_at(&control.encode(), offset);
+        written.map_err(|error| StorageError::io("write", &self.path, error))?;
+        if self.fsync
+            && let Err(error) = self.file.sync_all()
+        {
+            // Whether this copy is on disk cannot be known any more, and the next one would overwrite the last good one.
+            eprintln!("clearway: could not sync {}: {error}; stopping", self.path.display());
+            std::process::abort();
         }
-        written.map_err(|error| StorageError::io("write", &self.path, error))
+        Ok(())
     }
 
     pub(crate) fn path(&self) -> &Path {

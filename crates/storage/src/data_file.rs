@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -12,9 +13,11 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use clearway_machine::{Native, WaitEvent, WaitScope};
 use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
 
 use crate::error::{Result, StorageError};
 use crate::page::{self, PAGE_SIZE, PageId, RelId};
+use crate::wal::Faults;
 
 /// At most so many pages are allocated in one step.
 const GROW_MAX: u32 = 128;
@@ -24,6 +27,7 @@ const GROW_MAX: u32 = 128;
 pub(crate) struct DataFile {
     file: File,
     path: PathBuf,
+    faults: Option<Arc<dyn Faults>>,
     /// Pages in use.
     blocks: AtomicU32,
     /// Pages allocated; changes under `growing`.
@@ -37,26 +41,43 @@ pub(crate) struct DataFile {
 pub(crate) struct DataFiles {
     dir: PathBuf,
     fsync: bool,
+    faults: Option<Arc<dyn Faults>>,
     open: RwLock<HashMap<RelId, Arc<DataFile>>>,
     /// Files were made or removed since the directory was last synced.
     directory_changed: AtomicBool,
 }
 
 impl DataFiles {
-    pub(crate) fn new(dir: PathBuf, fsync: bool) -> Result<Self> {
+    pub(crate) fn new(dir: PathBuf, fsync: bool, faults: Option<Arc<dyn Faults>>) -> Result<Self> {
         fs::create_dir_all(&dir).map_err(|error| StorageError::io("create directory", &dir, error))?;
-        Ok(Self { dir, fsync, open: RwLock::default(), directory_changed: AtomicBool::new(true) })
+        Ok(Self { dir, fsync, faults, open: RwLock::default(), directory_changed: AtomicBool::new(true) })
     }
 
     fn path(&self, rel: RelId) -> PathBuf {
         self.dir.join(rel.0.to_string())
     }
 
-    /// The file of `rel`, made if it is not there.
+    /// The file of `rel`. Those of the system relations are made when they are first asked for.
     pub(crate) fn file(&self, rel: RelId) -> Result<Arc<DataFile>> {
-        if let Some(file) = self.open.read().unwrap_or_else(|e| e.into_inner()).get(&rel) {
-            return Ok(Arc::clone(file));
+        let file = self.open.read().unwrap_or_else(|e| e.into_inner()).get(&rel).cloned();
+        match file {
+            Some(file) => Ok(file),
+            None => self.open_file(rel, rel < RelId::FIRST_NORMAL, false),
         }
+    }
+
+    /// The file of `rel`, made if it is not there (recovery).
+    pub(crate) fn file_or_new(&self, rel: RelId) -> Result<Arc<DataFile>> {
+        self.open_file(rel, true, false)
+    }
+
+    /// An empty file for `rel`, a number not used before; what a crash may have left under that name goes.
+    pub(crate) fn create(&self, rel: RelId) -> Result<Arc<DataFile>> {
+        self.open_file(rel, true, true)
+    }
+
+    #[cold]
+    fn open_file(&self, rel: RelId, create: bool, truncate: bool) -> Result<Arc<DataFile>> {
         let mut open = self.open.write().unwrap_or_else(|e| e.into_inner());
         if let Some(file) = open.get(&rel) {
             return Ok(Arc::clone(file));
@@ -65,16 +86,19 @@ impl DataFiles {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
-            .create(true)
-            .truncate(false)
+            .create(create)
+            .truncate(truncate)
             .open(&path)
             .map_err(|error| StorageError::io("open", &path, error))?;
-        self.directory_changed.store(true, Ordering::Relaxed);
+        if create {
+            self.directory_changed.store(true, Ordering::Relaxed);
+        }
         let length = file.metadata().map_err(|error| StorageError::io("stat", &path, error))?.len();
         let blocks = (length / PAGE_SIZE as u64) as u32;
         let file = Arc::new(DataFile {
             file,
             path,
+            faults: self.faults.clone(),
             blocks: AtomicU32::new(blocks),
             growing: Mutex::new(blocks),
             unsynced: AtomicBool::new(false),
@@ -165,11 +189,24 @@ impl DataFile {
     fn allocate(&self, allocated: &mut u32, more: u32) -> Result<()> {
         let _wait = WaitScope::<Native>::enter(WaitEvent::DataFileExtend);
         let (offset, length) = (u64::from(*allocated) * PAGE_SIZE as u64, u64::from(more) * PAGE_SIZE as u64);
-        rustix::fs::fallocate(&self.file, FallocateFlags::empty(), offset, length)
-            .map_err(|error| StorageError::io("extend", &self.path, error.into()))?;
+        let allocated_now = match &self.faults {
+            Some(faults) => faults.before_allocation(&self.path, length),
+            None => Ok(()),
+        };
+        allocated_now
+            .and_then(|()| self.take_space(offset, length))
+            .map_err(|error| StorageError::io("extend", &self.path, error))?;
         self.unsynced.store(true, Ordering::Release);
         *allocated += more;
         Ok(())
+    }
+
+    fn take_space(&self, offset: u64, length: u64) -> io::Result<()> {
+        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), offset, length) {
+            // This file system cannot: zeros take the space as well.
+            Err(Errno::OPNOTSUPP) => self.file.write_all_at(&vec![0; length as usize], offset),
+            result => result.map_err(io::Error::from),
+        }
     }
 
     /// Reads a page and checks it.

@@ -6,7 +6,8 @@
 //! transaction without a commit record counts as aborted: it is not running, and the commit log says nothing.
 //!
 //! Behind the end the log is overwritten with zeros for as far as bytes may have been written but not made durable:
-//! otherwise a whole record from before the crash could follow a new one of the right length.
+//! otherwise a whole record from before the crash could follow a new one of the right length. (After a shutdown in order
+//! everything written is durable, and what a recycled segment holds names other positions.)
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -127,7 +128,10 @@ pub(crate) fn replay(storage: &Storage, status: &StatusPages, scanned: &ScannedL
         apply(storage, status, &record, start, end, &wal_dir)?;
     }
     status.end_recovery()?;
-    clear_tail(storage, scanned.end).map_err(|error| StorageError::io("clear the end of the log in", &wal_dir, error))?;
+    if !scanned.clean {
+        let cleared = clear_tail(storage, scanned.end);
+        cleared.map_err(|error| StorageError::io("clear the end of the log in", &wal_dir, error))?;
+    }
     report.elapsed = started.elapsed();
     Ok(report)
 }
@@ -161,7 +165,7 @@ fn apply(
         }
         RecordKind::CreateRel => {
             let rel = record.payload.first_chunk().ok_or_else(malformed)?;
-            storage.files.file(RelId(u32::from_le_bytes(*rel)))?;
+            storage.files.file_or_new(RelId(u32::from_le_bytes(*rel)))?;
         }
         RecordKind::StatusPage => {
             let (number, content) = record.payload.split_first_chunk().ok_or_else(malformed)?;
@@ -175,7 +179,7 @@ fn apply(
 }
 
 fn apply_part(storage: &Storage, page: PageId, part: &change::PagePart<'_>, end: Lsn) -> Result<()> {
-    let file = storage.files.file(page.rel)?;
+    let file = storage.files.file_or_new(page.rel)?;
     file.extend_to(page.block + 1)?;
     let pinned = match storage.pool.pin(page) {
         // Torn: what is on disk does not matter.

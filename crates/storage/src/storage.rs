@@ -22,7 +22,7 @@ use crate::page::{Lsn, PageId, RelId};
 use crate::recovery::{self, RecoveryReport};
 use crate::status_pages::{StatusPages, storage_error};
 use crate::wal::record::RecordKind;
-use crate::wal::{SegmentFiles, Wal};
+use crate::wal::{Faults, SegmentFiles, Wal};
 
 /// How a data directory is opened.
 #[derive(Debug, Clone)]
@@ -111,14 +111,23 @@ fn lock_directory(dir: &Path) -> Result<File> {
 impl Storage {
     /// Opens `dir`, making it if it is not there, and recovers what the log holds.
     pub fn open(dir: &Path, options: StorageOptions) -> Result<(Arc<Storage>, RecoveryReport)> {
+        Self::open_with_faults(dir, options, None)
+    }
+
+    /// As [`open`](Self::open), with a disk that may be full, for tests.
+    pub fn open_with_faults(
+        dir: &Path,
+        options: StorageOptions,
+        faults: Option<Arc<dyn Faults>>,
+    ) -> Result<(Arc<Storage>, RecoveryReport)> {
         fs::create_dir_all(dir).map_err(|error| StorageError::io("create directory", dir, error))?;
         let lock = lock_directory(dir)?;
         let (control_file, control) = ControlFile::open(dir.join("control"), options.fsync)?;
         let wal_dir = dir.join("wal");
-        let device = SegmentFiles::open(wal_dir.clone(), options.fsync)
+        let device = SegmentFiles::open_with_faults(wal_dir.clone(), options.fsync, faults.clone())
             .map_err(|error| StorageError::io("open", &wal_dir, error))?;
         let scanned = recovery::scan_log(&device, control, control_file.path(), &wal_dir)?;
-        let files = Arc::new(DataFiles::new(dir.join("base"), options.fsync)?);
+        let files = Arc::new(DataFiles::new(dir.join("base"), options.fsync, faults)?);
         let wal = Wal::new(device, options.lwlock, scanned.end, scanned.redo, options.commit_delay);
         let wal = Arc::new(wal);
         let async_commit = Arc::new(AtomicU64::new(0));
@@ -197,7 +206,7 @@ impl Storage {
     pub fn create_rel(&self) -> Result<RelId> {
         self.allocate_log()?;
         let rel = RelId(self.next_rel.fetch_add(1, Ordering::Relaxed));
-        self.files.file(rel)?;
+        self.files.create(rel)?;
         self.wal.insert_any(RecordKind::CreateRel, Xid::INVALID, &rel.0.to_le_bytes());
         Ok(rel)
     }

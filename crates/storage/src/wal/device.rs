@@ -15,8 +15,10 @@ use clearway_machine::{Native, WaitEvent, WaitScope};
 
 /// Bytes a segment.
 pub const SEGMENT_SIZE: u64 = 16 << 20;
-/// So many future segments are kept when old ones are recycled.
-const SPARE_MAX: u64 = 4;
+/// At least and at most so many future segments are kept when old ones are recycled; in between as many as there were
+/// between the last two checkpoints, since the next one will need about the same.
+const SPARE_MIN: u64 = 4;
+const SPARE_MAX: u64 = 64;
 
 /// Where log bytes go. Positions are bytes from the log's beginning.
 pub trait LogDevice: Send + Sync + std::fmt::Debug {
@@ -32,17 +34,34 @@ pub trait LogDevice: Send + Sync + std::fmt::Debug {
     fn forget_before(&self, position: u64) -> io::Result<()>;
 }
 
+/// Errors on demand, for tests of full disks.
+pub trait Faults: Send + Sync + std::fmt::Debug {
+    /// Called before `bytes` of disk space are taken for `file`; an error stands for the file system's.
+    fn before_allocation(&self, file: &std::path::Path, bytes: u64) -> io::Result<()>;
+}
+
 /// Segment files in a directory.
 #[derive(Debug)]
 pub struct SegmentFiles {
     dir: PathBuf,
     fsync: bool,
+    faults: Option<Arc<dyn Faults>>,
+    /// Held while segments are made and recycled, which takes long; `segments` is not.
+    making: Mutex<()>,
     segments: Mutex<BTreeMap<u64, Arc<File>>>,
 }
 
 impl SegmentFiles {
     /// The segments in `dir`, which is made if it is not there.
     pub fn open(dir: PathBuf, fsync: bool) -> io::Result<Self> {
+        Self::open_with_faults(dir, fsync, None)
+    }
+
+    pub(crate) fn open_with_faults(
+        dir: PathBuf,
+        fsync: bool,
+        faults: Option<Arc<dyn Faults>>,
+    ) -> io::Result<Self> {
         fs::create_dir_all(&dir)?;
         let mut segments = BTreeMap::new();
         for entry in fs::read_dir(&dir)? {
@@ -60,7 +79,7 @@ impl SegmentFiles {
                 None => {}
             }
         }
-        Ok(Self { dir, fsync, segments: Mutex::new(segments) })
+        Ok(Self { dir, fsync, faults, making: Mutex::default(), segments: Mutex::new(segments) })
     }
 
     fn path(&self, number: u64) -> PathBuf {
@@ -79,6 +98,9 @@ impl SegmentFiles {
         let _wait = WaitScope::<Native>::enter(WaitEvent::WalSegmentInit);
         let unfinished = self.dir.join(format!("{number:016x}.new"));
         let made = (|| {
+            if let Some(faults) = &self.faults {
+                faults.before_allocation(&self.path(number), SEGMENT_SIZE)?;
+            }
             let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&unfinished)?;
             let zeros = vec![0; 1 << 20];
             for megabyte in 0..SEGMENT_SIZE >> 20 {
@@ -113,6 +135,7 @@ impl SegmentFiles {
         while done < length {
             let at = position + done as u64;
             let Some(file) = self.segment(at / SEGMENT_SIZE) else {
+                // Writers get here only if more was inserted than `ensure_space` foresaw; `write` deals with it.
                 return Err(io::Error::new(
                     io::ErrorKind::NotFound,
                     format!("log segment {} is missing", self.path(at / SEGMENT_SIZE).display()),
@@ -132,21 +155,33 @@ impl SegmentFiles {
 impl LogDevice for SegmentFiles {
     fn allocate(&self, position: u64) -> io::Result<()> {
         let last = position / SEGMENT_SIZE;
-        let mut segments = self.lock();
-        let mut number = segments.keys().next_back().map_or(0, |newest| newest + 1);
-        while number <= last {
-            segments.insert(number, Arc::new(self.make_segment(number)?));
-            number += 1;
+        let _making = self.making.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        // Not just after the newest: a crash may have left holes between recycled segments.
+        let first = self.lock().keys().next().copied().unwrap_or(0);
+        for number in first..=last {
+            if self.segment(number).is_none() {
+                let made = Arc::new(self.make_segment(number)?);
+                self.lock().insert(number, made);
+            }
         }
         Ok(())
     }
 
     fn write(&self, position: u64, bytes: &[u8]) -> io::Result<()> {
         let _wait = WaitScope::<Native>::enter(WaitEvent::WalWrite);
-        self.each_part(position, bytes.len(), |file, offset, range| {
-            file.write_all_at(&bytes[range], offset)?;
-            Ok(true)
-        })
+        let write = || {
+            self.each_part(position, bytes.len(), |file, offset, range| {
+                file.write_all_at(&bytes[range], offset)?;
+                Ok(true)
+            })
+        };
+        match write() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.allocate(position + bytes.len() as u64)?;
+                write()
+            }
+            written => written,
+        }
     }
 
     fn sync(&self, from: u64, to: u64) -> io::Result<()> {
@@ -186,14 +221,18 @@ impl LogDevice for SegmentFiles {
 
     fn forget_before(&self, position: u64) -> io::Result<()> {
         let keep = position / SEGMENT_SIZE;
-        let mut segments = self.lock();
-        while let Some(oldest) = segments.first_entry().filter(|oldest| *oldest.key() < keep) {
-            let number = *oldest.key();
-            let file = oldest.remove();
-            let next = segments.keys().next_back().map_or(keep, |newest| newest + 1);
-            if next <= keep + SPARE_MAX {
+        let _making = self.making.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let oldest = self.lock().keys().next().copied().unwrap_or(keep);
+        let spare = keep.saturating_sub(oldest).clamp(SPARE_MIN, SPARE_MAX);
+        for number in oldest..keep {
+            let (file, next) = {
+                let mut segments = self.lock();
+                let Some(file) = segments.remove(&number) else { continue };
+                (file, segments.keys().next_back().map_or(keep, |newest| newest + 1))
+            };
+            if next <= keep + spare {
                 fs::rename(self.path(number), self.path(next))?;
-                segments.insert(next, file);
+                self.lock().insert(next, file);
             } else {
                 fs::remove_file(self.path(number))?;
             }

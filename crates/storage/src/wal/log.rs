@@ -15,8 +15,8 @@
 //!
 //! # Flush (the baseline)
 //! Loop: durable far enough → done; wait for insertions before the target; `acquire_or_wait` the write latch: without it →
-//! loop, since whoever had it may have done our work; with it → look again, optionally sleep `commit_delay`, write and sync
-//! everything inserted, publish.
+//! loop, since whoever had it may have done our work; with it → look again, optionally sleep `commit_delay`, take along
+//! what has been inserted meanwhile (a look at the insertion latches that waits for none), write and sync, publish.
 //!
 //! # Invariants
 //! - R1: space is reserved only while an insertion latch is held, and the latch is kept until the bytes are in the ring. So
@@ -26,6 +26,8 @@
 //!   never waits for an insertion latch. So the two never wait for each other.
 //! - R3: bytes leave the ring (are overwritten) only below `written`.
 //! - R4: the redo position moves only under *all* insertion latches. So a record inserted before it moved lies before it.
+//!   Whoever takes them all inserts nothing and advertises the end of all time in each as soon as he has it: an inserter
+//!   that keeps him from the next one may be waiting, in a flush, for those that he has already.
 //!
 //! A failed write or sync of the log ends the process: what the kernel has kept of it cannot be known.
 //!
@@ -49,8 +51,8 @@ static WAL_WRITE: LatchClass = LatchClass::new("WALWrite", WaitEvent::WalWriteLa
 const INSERT_LATCHES: usize = 8;
 /// Bytes a word of the ring.
 const WORD: usize = 8;
-/// Bytes of the ring buffer natively.
-const RING_SIZE: usize = 16 << 20;
+/// Bytes of the ring buffer natively; at most a segment, since recovery clears so much behind the log's end.
+const RING_SIZE: usize = 8 << 20;
 
 /// The redo position has moved since the record was built; build it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +112,7 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
     ) -> Self {
         assert_eq!(end.0 % 8, 0, "the log goes on between records");
         assert!(ring_size.is_power_of_two(), "positions are mapped to the ring by a mask");
+        assert!(ring_size as u64 <= SEGMENT_SIZE, "recovery clears a segment behind the log's end, no more");
         let insert_latch =
             || InsertLatch { latch: LwLock::new(&WAL_INSERT, algorithm), inserting_at: M::U64::new(0) };
         Self {
@@ -136,9 +139,19 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
     /// disk is an error and not half a change.
     pub fn ensure_space(&self) -> std::io::Result<()> {
         // A segment ahead of all that sessions in the middle of a change may still insert.
-        let wanted = self.reserved.load(Relaxed) + SEGMENT_SIZE;
+        self.allocate_to(self.reserved.load(Relaxed) + SEGMENT_SIZE)
+    }
+
+    /// As [`ensure_space`](Self::ensure_space), but a segment further, for a background worker: sessions then find that
+    /// there is nothing to do.
+    pub fn ensure_space_ahead(&self) -> std::io::Result<()> {
+        self.allocate_to(self.reserved.load(Relaxed) + 2 * SEGMENT_SIZE)
+    }
+
+    fn allocate_to(&self, wanted: u64) -> std::io::Result<()> {
         if wanted > self.allocated.load(Acquire) {
             self.device.allocate(wanted)?;
+            // Two workers may store in the wrong order: then somebody asks the device again, no more.
             self.allocated.store((wanted / SEGMENT_SIZE + 1) * SEGMENT_SIZE, Release);
         }
         Ok(())
@@ -218,15 +231,39 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
         self.ring.len() * WORD
     }
 
+    /// Whether the ring can be addressed as one piece: natively a cell is its content and nothing else.
+    const CONTIGUOUS: bool = !M::EXPLORED && size_of::<M::Data<[u8; WORD]>>() == WORD;
+
+    /// The ring's byte `offset`.
+    fn ring_byte(&self, offset: usize) -> *mut u8 {
+        debug_assert!(Self::CONTIGUOUS && offset < self.ring_size());
+        // SAFETY: the offset lies in the ring, whose cells stand one behind the other and allow writes through `&self`.
+        unsafe { self.ring.as_ptr().cast::<u8>().cast_mut().add(offset) }
+    }
+
     /// Copies `bytes` to `position`, a multiple of 8, and zeros up to the next one.
     fn copy_in(&self, position: u64, bytes: &[u8]) {
+        if Self::CONTIGUOUS {
+            let start = position as usize & (self.ring_size() - 1);
+            let (front, back) = bytes.split_at(bytes.len().min(self.ring_size() - start));
+            let end = (start + bytes.len()) & (self.ring_size() - 1);
+            // SAFETY: R1: the bytes at [position, position + length) of the log, rounded up to 8, are ours until the latch
+            // is released, and R3 keeps their places in the ring from being anybody else's.
+            unsafe {
+                self.ring_byte(start).copy_from_nonoverlapping(front.as_ptr(), front.len());
+                self.ring_byte(0).copy_from_nonoverlapping(back.as_ptr(), back.len());
+                if !end.is_multiple_of(WORD) {
+                    self.ring_byte(end).write_bytes(0, WORD - end % WORD);
+                }
+            }
+            return;
+        }
         let mask = self.ring.len() - 1;
         let start = position as usize / WORD;
         for (index, part) in bytes.chunks(WORD).enumerate() {
             let mut word = [0; WORD];
             word[..part.len()].copy_from_slice(part);
-            // SAFETY: R1: the bytes at [position, position + len) of the log are ours until the latch is released, and R3
-            // keeps their places in the ring from being anybody else's.
+            // SAFETY: as above.
             self.ring[(start + index) & mask].with_mut(|place| unsafe { *place = word });
         }
     }
@@ -249,6 +286,22 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
         finished
     }
 
+    /// How far everything is in the ring, if that can be told without waiting (R2).
+    fn insertions_finished(&self) -> Option<u64> {
+        let mut finished = self.reserved.load(Acquire);
+        for insert in &self.insert_latches {
+            if insert.latch.is_held_exclusive() {
+                match insert.inserting_at.load(Acquire) {
+                    0 => return None,
+                    at => finished = finished.min(at),
+                }
+            }
+        }
+        // Pairs with the Release by which each latch seen free was let go: its holder's bytes are visible.
+        M::fence(Acquire);
+        Some(finished)
+    }
+
     /// Makes everything before `target` durable.
     pub fn flush(&self, target: Lsn) {
         while self.durable.load(Acquire) < target.0 {
@@ -263,7 +316,9 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
                 let _wait = WaitScope::<M>::enter(WaitEvent::CommitDelay);
                 M::sleep(self.commit_delay);
             }
-            finished = finished.max(target.0);
+            if let Some(now) = self.insertions_finished() {
+                finished = finished.max(now);
+            }
             self.write_out(finished);
         }
     }
@@ -292,7 +347,15 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
         while at < end {
             let offset = (at % ring) as usize;
             let take = (end - at).min(ring - offset as u64) as usize;
-            if let Err(error) = self.device.write(at, &self.copy_out(offset, take)) {
+            let written = if Self::CONTIGUOUS {
+                // SAFETY: the write latch is held and `wait_insertions` has shown these bytes complete (R1); nobody writes
+                // them before `written` moves past them (R3).
+                let bytes = unsafe { std::slice::from_raw_parts(self.ring_byte(offset), take) };
+                self.device.write(at, bytes)
+            } else {
+                self.device.write(at, &self.copy_out(offset, take))
+            };
+            if let Err(error) = written {
                 fail("write", error);
             }
             at += take as u64;
@@ -303,8 +366,7 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
     fn copy_out(&self, offset: usize, length: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(length);
         for place in &self.ring[offset / WORD..(offset + length) / WORD] {
-            // SAFETY: the write latch is held and `wait_insertions` has shown these bytes complete (R1); nobody writes
-            // them before `written` moves past them (R3).
+            // SAFETY: as in `write_ring`.
             bytes.extend_from_slice(&place.with(|word| unsafe { *word }));
         }
         bytes
@@ -313,9 +375,18 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
     /// Moves the redo position to the end of what is reserved: the start of a checkpoint. Nothing is being inserted at
     /// that instant (R4).
     pub fn move_redo(&self) -> Lsn {
-        let _all: Vec<_> = self.insert_latches.iter().map(|insert| insert.latch.exclusive()).collect();
+        let all = self.insert_latches.iter().map(|insert| {
+            let guard = insert.latch.exclusive();
+            // R4.
+            guard.update_var(&insert.inserting_at, u64::MAX);
+            (guard, &insert.inserting_at)
+        });
+        let all: Vec<_> = all.collect();
         let redo = self.reserved.load(Acquire);
         self.redo.store(redo, Release);
+        for (guard, inserting_at) in all {
+            guard.release_clear_var(inserting_at, 0);
+        }
         Lsn(redo)
     }
 }
