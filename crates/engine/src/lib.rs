@@ -1,1 +1,97 @@
-//! Under construction.
+//! The engine: SQL statements over MVCC tables, in process.
+//!
+//! # A first session
+//!
+//! ```
+//! use clearway_engine::{Collected, Config, Engine, SessionInfo, Value};
+//!
+//! # fn main() -> Result<(), clearway_engine::EngineError> {
+//! let directory = tempfile::tempdir().unwrap();
+//! let engine = Engine::open(directory.path(), Config::default())?;
+//! let mut session = engine.session(SessionInfo::default())?;
+//!
+//! let mut out = Collected::default();
+//! session.execute_simple("create table accounts (id int primary key, balance bigint)", &mut out)?;
+//! session.execute_simple("insert into accounts values (1, 100), (2, 200)", &mut out)?;
+//!
+//! // What runs often is prepared once: the plan is kept with it.
+//! let transfer = session.prepare("update accounts set balance = balance + $1 where id = $2", &[])?;
+//! session.execute(&transfer, &[Value::Int8(-30), Value::Int4(1)], 0, &mut out)?;
+//! session.sync()?;
+//!
+//! session.execute_simple("select balance from accounts where id = 1", &mut out)?;
+//! assert_eq!(out.rows, [[Value::Int8(70)]]);
+//! drop(session);
+//! engine.shutdown()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The way of a statement
+//!
+//! ```text
+//!   text ──sql::parse──▶ statement ──sql::bind──▶ plan ──executor──▶ Output
+//!                            ▲                      │
+//!                     catalog (a version)     heap, B+trees, locks (storage, txn)
+//! ```
+//!
+//! [`Session::prepare`] stops after `bind`; the plan is made anew when the catalog's version has moved. The simple
+//! protocol keeps the plans of recent texts too.
+//!
+//! | module | job |
+//! | --- | --- |
+//! | [`value`] | values, types, their text and binary forms, rows as bytes, index keys |
+//! | [`sql`] | parsing, binding, planning |
+//! | [`config`], [`mechanisms`] | what can be set, and which variant of each mechanism runs |
+//! | `catalog` | definitions as rows of a heap, visible as any row is, so that DDL is transactional |
+//! | `transaction` | begin, commit, abort; snapshots; who waits for whom |
+//! | `executor` | runs plans |
+//! | `ddl`, `copy`, `settings`, `maintenance`, `check` | what their names say |
+//! | [`session`], [`output`], [`activity`] | the face to the server, the lab and embedding programs |
+//!
+//! # Isolation
+//!
+//! READ COMMITTED takes a snapshot a statement; an UPDATE, DELETE or SELECT FOR UPDATE that meets a row changed since
+//! waits for that transaction, then looks at the newest version again. REPEATABLE READ takes one snapshot a
+//! transaction and is snapshot isolation: no dirty, non-repeatable or phantom reads, the first updater wins and the
+//! second gets 40001; write skew is possible. SERIALIZABLE is refused (0A000) rather than faked.
+//!
+//! # Threads
+//!
+//! A [`Session`] belongs to one thread at a time and blocks it. Everything else is shared.
+
+#![forbid(unsafe_code)]
+
+pub mod activity;
+mod catalog;
+mod check;
+mod clock;
+pub mod config;
+mod control;
+mod convert;
+mod copy;
+mod ddl;
+mod engine;
+pub mod error;
+mod executor;
+mod facts;
+mod interrupt;
+mod maintenance;
+pub mod mechanisms;
+pub mod output;
+mod prepared;
+pub mod session;
+mod settings;
+pub mod sql;
+mod transaction;
+pub mod value;
+
+pub use activity::{SessionActivity, SessionInfo, SessionState};
+pub use check::CheckReport;
+pub use config::Config;
+pub use engine::Engine;
+pub use error::{EngineError, SqlState};
+pub use mechanisms::Mechanisms;
+pub use output::{Collected, Column, Discard, Notice, Output};
+pub use session::{Completion, Portal, Prepared, Session, TransactionStatus};
+pub use value::{DataType, Value};

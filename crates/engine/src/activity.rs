@@ -1,0 +1,216 @@
+//! Who is connected and what each session waits for: the source of `pg_stat_activity` and of the bench's sampler.
+//!
+//! A session publishes its state in a slot that others may read at any time: small atomics for what changes with
+//! every statement, and a mutex of its own (never contended but by readers) for the texts. What a session *waits*
+//! for is not kept here: it is read from the worker slot of the thread that serves it.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use clearway_machine::{Machine, Native, WaitClass, WorkerId};
+
+/// Who opens a session.
+#[derive(Debug, Clone, Default)]
+pub struct SessionInfo {
+    /// The role's name; shown, not checked.
+    pub user: String,
+    /// The database's name; shown, not checked.
+    pub database: String,
+    /// The client's address (`127.0.0.1:4711`), or none for a Unix-domain socket or an embedding program.
+    pub client_address: Option<String>,
+    /// Settings from the start-up message, applied as by `SET`; unknown ones are an error as there.
+    pub settings: Vec<(String, String)>,
+}
+
+/// What a session is doing, in `pg_stat_activity`'s words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum SessionState {
+    /// No transaction, no statement.
+    Idle = 0,
+    /// A statement is running.
+    Active = 1,
+    /// Between two statements of a transaction.
+    IdleInTransaction = 2,
+    /// As before, after an error.
+    IdleInFailedTransaction = 3,
+}
+
+impl SessionState {
+    /// The name shown.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SessionState::Idle => "idle",
+            SessionState::Active => "active",
+            SessionState::IdleInTransaction => "idle in transaction",
+            SessionState::IdleInFailedTransaction => "idle in transaction (aborted)",
+        }
+    }
+
+    fn from_number(number: u32) -> SessionState {
+        match number {
+            1 => SessionState::Active,
+            2 => SessionState::IdleInTransaction,
+            3 => SessionState::IdleInFailedTransaction,
+            _ => SessionState::Idle,
+        }
+    }
+}
+
+/// One row of `pg_stat_activity`.
+#[derive(Debug, Clone)]
+pub struct SessionActivity {
+    /// The number by which the session is cancelled; stands in for a process id.
+    pub process_id: u32,
+    /// The role's name.
+    pub user: String,
+    /// The database's name.
+    pub database: String,
+    /// What the client calls itself.
+    pub application_name: String,
+    /// The client's address.
+    pub client_address: Option<String>,
+    /// When the session began, in microseconds since 2000-01-01 UTC, as all times here.
+    pub backend_start: i64,
+    /// When its transaction began, if it is in one.
+    pub transaction_start: Option<i64>,
+    /// When its last statement began.
+    pub query_start: Option<i64>,
+    /// When its state last changed.
+    pub state_change: i64,
+    /// What it is doing.
+    pub state: SessionState,
+    /// The class of what it waits for; `None` when on the CPU.
+    pub wait_event_type: Option<&'static str>,
+    /// The name of what it waits for.
+    pub wait_event: Option<&'static str>,
+    /// Its transaction's id, once it has written something.
+    pub transaction_id: Option<u64>,
+    /// The text of its last statement.
+    pub query: String,
+}
+
+/// What one session shows to others.
+#[derive(Debug)]
+pub(crate) struct ActivitySlot {
+    pub(crate) process_id: u32,
+    pub(crate) secret: u32,
+    user: String,
+    database: String,
+    client_address: Option<String>,
+    backend_start: i64,
+    worker: AtomicU32,
+    state: AtomicU32,
+    transaction_start: AtomicI64,
+    query_start: AtomicI64,
+    state_change: AtomicI64,
+    transaction_id: AtomicU64,
+    /// Set by a cancel request; taken by the session at its next check.
+    pub(crate) cancel: AtomicBool,
+    texts: Mutex<Texts>,
+}
+
+#[derive(Debug, Default)]
+struct Texts {
+    application_name: String,
+    query: Arc<str>,
+}
+
+impl ActivitySlot {
+    pub(crate) fn new(process_id: u32, secret: u32, info: &SessionInfo) -> ActivitySlot {
+        let now = crate::clock::now_us();
+        ActivitySlot {
+            process_id,
+            secret,
+            user: info.user.clone(),
+            database: info.database.clone(),
+            client_address: info.client_address.clone(),
+            backend_start: now,
+            worker: AtomicU32::new(WorkerId::NONE),
+            state: AtomicU32::new(SessionState::Idle as u32),
+            transaction_start: AtomicI64::new(0),
+            query_start: AtomicI64::new(0),
+            state_change: AtomicI64::new(now),
+            transaction_id: AtomicU64::new(0),
+            cancel: AtomicBool::new(false),
+            texts: Mutex::default(),
+        }
+    }
+
+    /// A statement begins on the calling thread.
+    pub(crate) fn begin_statement(&self, query: &Arc<str>, now_us: i64) {
+        self.worker.store(Native::worker().0, Ordering::Relaxed);
+        self.query_start.store(now_us, Ordering::Relaxed);
+        self.state_change.store(now_us, Ordering::Relaxed);
+        self.state.store(SessionState::Active as u32, Ordering::Relaxed);
+        let mut texts = self.texts.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if !Arc::ptr_eq(&texts.query, query) {
+            texts.query = Arc::clone(query);
+        }
+    }
+
+    /// The session's thread waits for its client.
+    pub(crate) fn set_state(&self, state: SessionState, now_us: i64) {
+        self.state_change.store(now_us, Ordering::Relaxed);
+        self.state.store(state as u32, Ordering::Relaxed);
+    }
+
+    /// The calling thread serves this session from now on.
+    pub(crate) fn adopt_thread(&self) {
+        self.worker.store(Native::worker().0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_transaction(&self, start_us: i64, xid: u64) {
+        self.transaction_start.store(start_us, Ordering::Relaxed);
+        self.transaction_id.store(xid, Ordering::Relaxed);
+    }
+
+    /// When the running statement began.
+    pub(crate) fn statement_start_us(&self) -> i64 {
+        self.query_start.load(Ordering::Relaxed)
+    }
+
+    /// Whether a statement is running.
+    pub(crate) fn is_active(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == SessionState::Active as u32
+    }
+
+    pub(crate) fn set_application_name(&self, name: &str) {
+        let mut texts = self.texts.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        texts.application_name = name.to_owned();
+    }
+
+    pub(crate) fn snapshot(&self) -> SessionActivity {
+        let some = |time: &AtomicI64| match time.load(Ordering::Relaxed) {
+            0 => None,
+            time => Some(time),
+        };
+        let (application_name, query) = {
+            let texts = self.texts.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            (texts.application_name.clone(), texts.query.to_string())
+        };
+        let worker = self.worker.load(Ordering::Relaxed);
+        let event = (worker != WorkerId::NONE)
+            .then(|| Native::workers().slot(WorkerId(worker)).wait_event())
+            .filter(|event| event.class() != WaitClass::None);
+        SessionActivity {
+            process_id: self.process_id,
+            user: self.user.clone(),
+            database: self.database.clone(),
+            application_name,
+            client_address: self.client_address.clone(),
+            backend_start: self.backend_start,
+            transaction_start: some(&self.transaction_start),
+            query_start: some(&self.query_start),
+            state_change: self.state_change.load(Ordering::Relaxed),
+            state: SessionState::from_number(self.state.load(Ordering::Relaxed)),
+            wait_event_type: event.map(|event| event.class().name()),
+            wait_event: event.map(|event| event.name()),
+            transaction_id: match self.transaction_id.load(Ordering::Relaxed) {
+                0 => None,
+                xid => Some(xid),
+            },
+            query,
+        }
+    }
+}

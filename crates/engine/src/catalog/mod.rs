@@ -1,0 +1,258 @@
+//! What tables there are.
+//!
+//! # Where definitions live
+//!
+//! Relation 1 is a heap whose rows are table definitions (see [`stored`]), written by the same code that writes user
+//! rows and visible by the same rules. So DDL is transactional for free: `BEGIN; DROP TABLE t; ROLLBACK` keeps `t`,
+//! a crash in the middle leaves what was committed, and nothing but the log needs to be replayed.
+//!
+//! # How they are found
+//!
+//! Nobody reads relation 1 after the start. All definitions are in memory, in an immutable [`CatalogState`] that
+//! statements share by reference count. A transaction that changes definitions works on a copy of its own (its
+//! *overlay*) beside the rows it writes, and at its commit the copy becomes everybody's. Every state has a version of
+//! its own, never used twice, and a plan remembers the version it was made with: one comparison tells whether it
+//! still holds.
+//!
+//! # Rules
+//!
+//! 1. Whoever changes definitions holds the *catalog lock* (a relation lock on relation 1) to the end of the
+//!    transaction. So there is one overlay at a time, and publishing it loses nobody's change.
+//! 2. A statement that uses a table locks it first and then compares versions again, and plans anew if they moved:
+//!    between planning and locking, the table may have been dropped. A commit publishes before it releases its locks.
+//! 3. A dropped table's files go when the transaction has committed, a created table's when it rolls back. A crash in
+//!    between leaves files that no definition names: they are removed at the next start.
+//! 4. A REPEATABLE READ transaction whose snapshot is older than a table's last change of definition gets 40001, since
+//!    old row versions may be gone (TRUNCATE) or not in the index (CREATE INDEX). PostgreSQL shows it an empty table.
+
+pub(crate) mod sequence;
+pub(crate) mod stored;
+pub(crate) mod virtual_tables;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+
+use clearway_storage::heap::Tid;
+
+use crate::catalog::sequence::Sequence;
+use crate::sql::catalog::CatalogView;
+use crate::sql::{TableDef, TableKind};
+
+/// The relation that holds the definitions.
+pub(crate) const CATALOG_REL: u32 = 1;
+
+/// Table and index numbers begin here, as PostgreSQL's do for what users make.
+pub(crate) const FIRST_OID: u32 = 16_384;
+
+/// What is kept about a table while the engine runs, whatever becomes of its definition.
+#[derive(Debug, Default)]
+pub(crate) struct TableRuntime {
+    /// Row versions that died since the last vacuum, about.
+    pub(crate) dead_rows: AtomicU64,
+    /// Live rows, about.
+    pub(crate) live_rows: AtomicI64,
+}
+
+/// A table with all that belongs to it.
+#[derive(Debug, Clone)]
+pub(crate) struct TableEntry {
+    pub(crate) def: Arc<TableDef>,
+    /// Where its catalog row lies.
+    pub(crate) tid: Tid,
+    /// The version at which the definition last changed in a way that old snapshots cannot follow.
+    pub(crate) changed: u64,
+    pub(crate) runtime: Arc<TableRuntime>,
+    /// One entry a column.
+    pub(crate) sequences: Vec<Option<Arc<Sequence>>>,
+}
+
+impl TableEntry {
+    /// The heap's relation.
+    pub(crate) fn rel(&self) -> u32 {
+        match self.def.kind {
+            TableKind::Heap { rel } => rel,
+            TableKind::Virtual => unreachable!("virtual tables have no catalog entry"),
+        }
+    }
+
+    /// All relations that belong to the table.
+    pub(crate) fn relations(&self) -> impl Iterator<Item = u32> + '_ {
+        std::iter::once(self.rel())
+            .chain(self.def.indexes.iter().map(|index| index.rel))
+            .chain(self.sequences.iter().flatten().map(|sequence| sequence.rel()))
+    }
+}
+
+/// All definitions at one moment.
+#[derive(Debug, Clone)]
+pub(crate) struct CatalogState {
+    version: u64,
+    by_name: HashMap<String, Arc<TableEntry>>,
+    by_oid: HashMap<u32, Arc<TableEntry>>,
+}
+
+impl CatalogState {
+    fn empty() -> CatalogState {
+        CatalogState { version: 1, by_name: HashMap::new(), by_oid: HashMap::new() }
+    }
+
+    /// The number of this state.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The table of this number.
+    pub(crate) fn table(&self, oid: u32) -> Option<&Arc<TableEntry>> {
+        self.by_oid.get(&oid)
+    }
+
+    /// All tables, by number.
+    pub(crate) fn tables(&self) -> Vec<Arc<TableEntry>> {
+        let mut tables: Vec<_> = self.by_oid.values().cloned().collect();
+        tables.sort_by_key(|entry| entry.def.oid);
+        tables
+    }
+
+    /// Whether a table or an index has this name: they share one space of names.
+    pub(crate) fn is_taken(&self, name: &str) -> bool {
+        self.by_name.contains_key(name) || self.lookup_index(name).is_some()
+    }
+
+    /// Adds or replaces a table.
+    pub(crate) fn put(&mut self, entry: TableEntry) {
+        let entry = Arc::new(entry);
+        if let Some(old) = self.by_oid.insert(entry.def.oid, Arc::clone(&entry)) {
+            self.by_name.remove(&old.def.name);
+        }
+        self.by_name.insert(entry.def.name.clone(), entry);
+    }
+
+    /// Takes a table out.
+    pub(crate) fn remove(&mut self, oid: u32) {
+        if let Some(old) = self.by_oid.remove(&oid) {
+            self.by_name.remove(&old.def.name);
+        }
+    }
+}
+
+impl CatalogView for CatalogState {
+    fn lookup_table(&self, schema: Option<&str>, name: &str) -> Option<Arc<TableDef>> {
+        let user_schema = schema.is_none_or(|schema| schema == "public");
+        if user_schema && let Some(entry) = self.by_name.get(name) {
+            return Some(Arc::clone(&entry.def));
+        }
+        let system_schema = schema.is_none_or(|schema| schema == "pg_catalog");
+        if system_schema { virtual_tables::lookup(name) } else { None }
+    }
+
+    fn lookup_index(&self, name: &str) -> Option<Arc<TableDef>> {
+        self.by_oid
+            .values()
+            .find(|entry| entry.def.indexes.iter().any(|index| index.name == name))
+            .map(|entry| Arc::clone(&entry.def))
+    }
+}
+
+/// The catalog everybody shares.
+#[derive(Debug)]
+pub(crate) struct Catalog {
+    /// The published state's version, for a look without a lock.
+    version: AtomicU64,
+    next_version: AtomicU64,
+    state: RwLock<Arc<CatalogState>>,
+    /// Sequences by relation, so that every state shares one counter.
+    sequences: Mutex<HashMap<u32, Arc<Sequence>>>,
+}
+
+impl Catalog {
+    /// A catalog without tables.
+    pub(crate) fn new() -> Catalog {
+        let state = CatalogState::empty();
+        Catalog {
+            version: AtomicU64::new(state.version),
+            next_version: AtomicU64::new(state.version + 1),
+            state: RwLock::new(Arc::new(state)),
+            sequences: Mutex::default(),
+        }
+    }
+
+    /// The published state.
+    pub(crate) fn state(&self) -> Arc<CatalogState> {
+        Arc::clone(&self.state.read().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    }
+
+    /// The published state's version.
+    #[inline]
+    pub(crate) fn version(&self) -> u64 {
+        // Acquire: pairs with the Release in `publish`; whoever sees the version finds that state or a later one.
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// A copy to change, under a version of its own.
+    pub(crate) fn changed_copy(&self, state: &CatalogState) -> CatalogState {
+        let mut copy = state.clone();
+        copy.version = self.next_version.fetch_add(1, Ordering::Relaxed);
+        copy
+    }
+
+    /// Makes a state everybody's.
+    pub(crate) fn publish(&self, state: Arc<CatalogState>) {
+        let version = state.version;
+        *self.state.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = state;
+        self.version.store(version, Ordering::Release);
+    }
+
+    /// The sequence in this relation, opened once.
+    pub(crate) fn sequence(&self, rel: u32) -> Arc<Sequence> {
+        let mut sequences = self.sequences.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        Arc::clone(sequences.entry(rel).or_insert_with(|| Arc::new(Sequence::new(rel))))
+    }
+
+    /// The sequence's relation is gone.
+    pub(crate) fn forget_sequence(&self, rel: u32) {
+        self.sequences.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).remove(&rel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sql::ColumnDef;
+    use crate::value::DataType;
+
+    fn entry(oid: u32, name: &str) -> TableEntry {
+        let columns = vec![ColumnDef::new("id", DataType::Int4)];
+        TableEntry {
+            def: Arc::new(TableDef::new(oid, name, TableKind::Heap { rel: oid }, columns)),
+            tid: Tid { block: 0, slot: 1 },
+            changed: 0,
+            runtime: Arc::default(),
+            sequences: vec![None],
+        }
+    }
+
+    #[test]
+    fn a_copy_is_seen_by_others_only_once_published() {
+        let catalog = Catalog::new();
+        let before = catalog.version();
+        let mut copy = catalog.changed_copy(&catalog.state());
+        copy.put(entry(16_384, "accounts"));
+        assert!(catalog.state().lookup_table(None, "accounts").is_none());
+        assert_eq!(catalog.version(), before);
+        catalog.publish(Arc::new(copy));
+        assert!(catalog.state().lookup_table(Some("public"), "accounts").is_some());
+        assert!(catalog.version() > before);
+    }
+
+    #[test]
+    fn renamed_and_removed_tables_leave_no_name_behind() {
+        let catalog = Catalog::new();
+        let mut state = catalog.changed_copy(&catalog.state());
+        state.put(entry(16_384, "old"));
+        state.put(entry(16_384, "new"));
+        assert!(!state.is_taken("old") && state.is_taken("new"));
+        state.remove(16_384);
+        assert!(!state.is_taken("new"));
+    }
+}

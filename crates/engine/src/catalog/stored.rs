@@ -1,0 +1,188 @@
+//! A table's definition as the bytes of one row of the catalog heap.
+//!
+//! One row holds everything about a table: its columns, its indexes, the files of its sequences. A DDL statement is
+//! then an insert, update or delete of one row, and is as atomic, durable and revocable as any row change. The format
+//! is JSON with short names: definitions are read once at start, and a row one can read with `strings` has saved more
+//! time than a compact one would.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{EngineError, Result, SqlState};
+use crate::sql::{ColumnDef, ColumnDefault, IndexDef, TableDef, TableKind};
+use crate::value::DataType;
+
+/// Catalog rows carry this so that a later format can tell them apart.
+const FORMAT: u32 = 1;
+
+/// A row must fit a page with room for its successor's header.
+const BYTES_MAX: usize = 7_900;
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredTable {
+    format: u32,
+    oid: u32,
+    name: String,
+    rel: u32,
+    fillfactor: u8,
+    columns: Vec<StoredColumn>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    indexes: Vec<StoredIndex>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredColumn {
+    name: String,
+    r#type: u32,
+    #[serde(rename = "mod", default = "no_modifier", skip_serializing_if = "is_no_modifier")]
+    modifier: i32,
+    #[serde(default, skip_serializing_if = "is_false")]
+    not_null: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    default: Option<String>,
+    /// The relation that holds the column's sequence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sequence: Option<u32>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredIndex {
+    oid: u32,
+    name: String,
+    rel: u32,
+    #[serde(default, skip_serializing_if = "is_false")]
+    unique: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    primary: bool,
+    columns: Vec<u16>,
+}
+
+fn no_modifier() -> i32 {
+    -1
+}
+
+fn is_no_modifier(modifier: &i32) -> bool {
+    *modifier == -1
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// A definition and the relations of its sequences (one entry a column).
+#[derive(Debug, Clone)]
+pub(crate) struct Definition {
+    pub(crate) table: Arc<TableDef>,
+    pub(crate) sequences: Vec<Option<u32>>,
+}
+
+/// Encodes a definition as a catalog row.
+pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
+    let table = &definition.table;
+    let TableKind::Heap { rel } = table.kind else {
+        return Err(EngineError::internal("a virtual table has no catalog row"));
+    };
+    assert_eq!(definition.sequences.len(), table.columns.len(), "one sequence entry a column");
+    let columns = table
+        .columns
+        .iter()
+        .zip(&definition.sequences)
+        .map(|(column, sequence)| StoredColumn {
+            name: column.name.clone(),
+            r#type: column.data_type.oid(),
+            modifier: column.typmod,
+            not_null: column.not_null,
+            default: match &column.default {
+                Some(ColumnDefault::Expression { sql, .. }) => Some(sql.clone()),
+                Some(ColumnDefault::Serial) | None => None,
+            },
+            sequence: *sequence,
+        })
+        .collect();
+    let indexes = table
+        .indexes
+        .iter()
+        .map(|index| StoredIndex {
+            oid: index.oid,
+            name: index.name.clone(),
+            rel: index.rel,
+            unique: index.unique,
+            primary: index.primary,
+            columns: index.columns.clone(),
+        })
+        .collect();
+    let stored = StoredTable {
+        format: FORMAT,
+        oid: table.oid,
+        name: table.name.clone(),
+        rel,
+        fillfactor: table.fillfactor,
+        columns,
+        indexes,
+    };
+    let bytes = serde_json::to_vec(&stored)
+        .map_err(|error| EngineError::internal(format!("cannot encode a definition: {error}")))?;
+    if bytes.len() > BYTES_MAX {
+        return Err(EngineError::new(
+            SqlState::TOO_MANY_COLUMNS,
+            format!("the definition of table \"{}\" is too long", table.name),
+        )
+        .with_detail(format!("It takes {} bytes; the limit is {BYTES_MAX}.", bytes.len())));
+    }
+    Ok(bytes)
+}
+
+/// Decodes a catalog row.
+pub(crate) fn decode(bytes: &[u8]) -> Result<Definition> {
+    let damaged = |what: String| {
+        EngineError::new(SqlState::DATA_CORRUPTED, format!("a row of the catalog is damaged: {what}"))
+    };
+    let stored: StoredTable = serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
+    if stored.format != FORMAT {
+        return Err(damaged(format!("format {} is not {FORMAT}", stored.format)));
+    }
+    let mut columns = Vec::with_capacity(stored.columns.len());
+    let mut sequences = Vec::with_capacity(stored.columns.len());
+    for column in stored.columns {
+        let data_type = DataType::from_oid(column.r#type)
+            .ok_or_else(|| damaged(format!("type {} of column \"{}\"", column.r#type, column.name)))?;
+        let mut definition = ColumnDef::new(column.name, data_type);
+        definition.typmod = column.modifier;
+        definition.not_null = column.not_null;
+        definition.default = match (column.sequence, column.default) {
+            (Some(_), _) => Some(ColumnDefault::Serial),
+            (None, Some(sql)) => {
+                let expr = crate::sql::bind_default(&sql, data_type, column.modifier)?;
+                Some(ColumnDefault::Expression { sql, expr })
+            }
+            (None, None) => None,
+        };
+        columns.push(definition);
+        sequences.push(column.sequence);
+    }
+    let types: Vec<DataType> = columns.iter().map(|column| column.data_type).collect();
+    let mut table = TableDef::new(stored.oid, stored.name, TableKind::Heap { rel: stored.rel }, columns);
+    table.fillfactor = stored.fillfactor;
+    for index in stored.indexes {
+        let index_types = index
+            .columns
+            .iter()
+            .map(|number| types.get(usize::from(*number)).copied())
+            .collect::<Option<Vec<_>>>()
+            .ok_or_else(|| damaged(format!("columns of index \"{}\"", index.name)))?;
+        table.indexes.push(Arc::new(IndexDef {
+            oid: index.oid,
+            name: index.name,
+            rel: index.rel,
+            unique: index.unique,
+            primary: index.primary,
+            columns: index.columns,
+            types: index_types,
+        }));
+    }
+    Ok(Definition { table: Arc::new(table), sequences })
+}

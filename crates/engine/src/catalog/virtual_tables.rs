@@ -1,0 +1,214 @@
+//! Tables whose rows are made up when they are asked for.
+//!
+//! | name | a row is |
+//! | --- | --- |
+//! | `pg_stat_activity` | a session, with what it waits for |
+//! | `pg_stat_user_tables` | a table's live and dead rows, as vacuum knows them |
+//! | `pg_tables`, `pg_indexes` | a table, an index |
+//! | `pg_settings` | a setting |
+//! | `clearway_latches` | a latch class and mode: conflicts, spins, sleeps |
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, LazyLock};
+
+use crate::activity::SessionActivity;
+use crate::catalog::CatalogState;
+use crate::settings::Settings;
+use crate::sql::{ColumnDef, TableDef, TableKind};
+use crate::value::{DataType, Value};
+
+/// What the rows are made from.
+pub(crate) struct Sources<'a> {
+    pub(crate) activity: &'a dyn Fn() -> Vec<SessionActivity>,
+    pub(crate) catalog: &'a CatalogState,
+    pub(crate) settings: &'a Settings,
+}
+
+static TABLES: LazyLock<Vec<Arc<TableDef>>> = LazyLock::new(|| {
+    use DataType::{Int4, Int8, Name, Oid, Text, TimestampTz};
+    let table = |oid: u32, name: &str, columns: &[(&str, DataType)]| {
+        let columns = columns.iter().map(|(name, data_type)| ColumnDef::new(*name, *data_type)).collect();
+        Arc::new(TableDef::new(oid, name, TableKind::Virtual, columns))
+    };
+    vec![
+        table(
+            12_001,
+            "pg_stat_activity",
+            &[
+                ("datid", Oid),
+                ("datname", Name),
+                ("pid", Int4),
+                ("leader_pid", Int4),
+                ("usesysid", Oid),
+                ("usename", Name),
+                ("application_name", Text),
+                ("client_addr", Text),
+                ("client_hostname", Text),
+                ("client_port", Int4),
+                ("backend_start", TimestampTz),
+                ("xact_start", TimestampTz),
+                ("query_start", TimestampTz),
+                ("state_change", TimestampTz),
+                ("wait_event_type", Text),
+                ("wait_event", Text),
+                ("state", Text),
+                ("backend_xid", Int8),
+                ("backend_xmin", Int8),
+                ("query_id", Int8),
+                ("query", Text),
+                ("backend_type", Text),
+            ],
+        ),
+        table(
+            12_002,
+            "pg_stat_user_tables",
+            &[
+                ("relid", Oid),
+                ("schemaname", Name),
+                ("relname", Name),
+                ("n_live_tup", Int8),
+                ("n_dead_tup", Int8),
+            ],
+        ),
+        table(
+            12_003,
+            "pg_tables",
+            &[("schemaname", Name), ("tablename", Name), ("tableowner", Name), ("tablespace", Name)],
+        ),
+        table(
+            12_004,
+            "pg_indexes",
+            &[("schemaname", Name), ("tablename", Name), ("indexname", Name), ("indexdef", Text)],
+        ),
+        table(12_005, "pg_settings", &[("name", Text), ("setting", Text)]),
+        table(
+            12_006,
+            "clearway_latches",
+            &[
+                ("name", Text),
+                ("mode", Text),
+                ("conflicts", Int8),
+                ("spins", Int8),
+                ("sleeps", Int8),
+            ],
+        ),
+    ]
+});
+
+/// The virtual table of this name.
+pub(crate) fn lookup(name: &str) -> Option<Arc<TableDef>> {
+    TABLES.iter().find(|table| table.name == name).cloned()
+}
+
+/// The rows of a virtual table, now.
+pub(crate) fn rows(name: &str, sources: &Sources<'_>) -> Vec<Vec<Value>> {
+    match name {
+        "pg_stat_activity" => (sources.activity)().into_iter().map(activity_row).collect(),
+        "pg_stat_user_tables" => sources
+            .catalog
+            .tables()
+            .iter()
+            .map(|entry| {
+                vec![
+                    Value::Oid(entry.def.oid),
+                    Value::text("public"),
+                    Value::text(entry.def.name.as_str()),
+                    Value::Int8(entry.runtime.live_rows.load(Ordering::Relaxed).max(0)),
+                    Value::Int8(entry.runtime.dead_rows.load(Ordering::Relaxed) as i64),
+                ]
+            })
+            .collect(),
+        "pg_tables" => sources
+            .catalog
+            .tables()
+            .iter()
+            .map(|entry| {
+                let name = Value::text(entry.def.name.as_str());
+                vec![Value::text("public"), name, Value::text("clearway"), Value::Null]
+            })
+            .collect(),
+        "pg_indexes" => sources.catalog.tables().iter().flat_map(|entry| index_rows(&entry.def)).collect(),
+        "pg_settings" => sources
+            .settings
+            .all()
+            .into_iter()
+            .map(|(name, value)| vec![Value::text(name), Value::text(value)])
+            .collect(),
+        "clearway_latches" => latch_rows(),
+        _ => Vec::new(),
+    }
+}
+
+fn activity_row(session: SessionActivity) -> Vec<Value> {
+    let text = |text: Option<&str>| text.map_or(Value::Null, Value::text);
+    let time = |time: Option<i64>| time.map_or(Value::Null, Value::TimestampTz);
+    let (address, port) = match session.client_address.as_deref().and_then(|a| a.rsplit_once(':')) {
+        Some((address, port)) => (Some(address), port.parse().ok()),
+        None => (session.client_address.as_deref(), None),
+    };
+    vec![
+        Value::Oid(1),
+        Value::text(session.database.as_str()),
+        Value::Int4(session.process_id as i32),
+        Value::Null,
+        Value::Oid(10),
+        Value::text(session.user.as_str()),
+        Value::text(session.application_name.as_str()),
+        text(address),
+        Value::Null,
+        port.map_or(Value::Null, Value::Int4),
+        Value::TimestampTz(session.backend_start),
+        time(session.transaction_start),
+        time(session.query_start),
+        Value::TimestampTz(session.state_change),
+        text(session.wait_event_type),
+        text(session.wait_event),
+        Value::text(session.state.name()),
+        session.transaction_id.map_or(Value::Null, |xid| Value::Int8(xid as i64)),
+        Value::Null,
+        Value::Null,
+        Value::text(session.query.as_str()),
+        Value::text("client backend"),
+    ]
+}
+
+fn index_rows(table: &TableDef) -> Vec<Vec<Value>> {
+    let row = |index: &Arc<crate::sql::IndexDef>| {
+        let columns: Vec<&str> =
+            index.columns.iter().map(|number| table.columns[usize::from(*number)].name.as_str()).collect();
+        let definition = format!(
+            "CREATE {}INDEX {} ON public.{} USING btree ({})",
+            if index.unique { "UNIQUE " } else { "" },
+            index.name,
+            table.name,
+            columns.join(", ")
+        );
+        vec![
+            Value::text("public"),
+            Value::text(table.name.as_str()),
+            Value::text(index.name.as_str()),
+            Value::text(definition),
+        ]
+    };
+    table.indexes.iter().map(row).collect()
+}
+
+fn latch_rows() -> Vec<Vec<Value>> {
+    let mut rows = Vec::new();
+    for class in clearway_latch::statistics() {
+        for (mode, counts) in [
+            ("shared", &class.shared),
+            ("exclusive", &class.exclusive),
+            ("until-free", &class.until_free),
+        ] {
+            rows.push(vec![
+                Value::text(class.name),
+                Value::text(mode),
+                Value::Int8(counts.conflicts as i64),
+                Value::Int8(counts.spins as i64),
+                Value::Int8(counts.sleeps as i64),
+            ]);
+        }
+    }
+    rows
+}

@@ -1,0 +1,427 @@
+//! The engine's configuration: `clearway.toml`, with a default for everything.
+//!
+//! ```toml
+//! shared_buffers = "512MB"
+//! max_connections = 2000
+//! synchronous_commit = true
+//! checkpoint_timeout = "5min"
+//!
+//! [mechanisms]
+//! preset = "clearway"
+//! lwlock = "queued"
+//! ```
+//!
+//! Sizes are written with a unit (`kB`, `MB`, `GB`, powers of 1,024) and times too (`us`, `ms`, `s`, `min`, `h`). A name
+//! that does not exist is an error that shows the line and the nearest name that does.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::error::{EngineError, SqlState};
+use crate::mechanisms::Mechanisms;
+
+/// All settings of an engine that do not belong to one session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Memory for pages.
+    pub shared_buffers: ByteSize,
+    /// Sessions at a time.
+    pub max_connections: u32,
+    /// Whether files are synced at all. Without, a crash of the operating system may lose or damage everything.
+    pub fsync: bool,
+    /// Whether a commit waits until it is on disk; sessions may change it for themselves.
+    pub synchronous_commit: bool,
+    /// How long a commit waits for company before it syncs the log.
+    pub commit_delay: Span,
+    /// How often the log is written in the background for commits that do not wait.
+    pub wal_writer_delay: Span,
+    /// Log kept in memory before it is written.
+    pub wal_buffers: ByteSize,
+    /// A checkpoint is made after this much log
+    pub max_wal_size: ByteSize,
+    /// or after this long.
+    pub checkpoint_timeout: Span,
+    /// How long a lock wait lasts before a deadlock is looked for.
+    pub deadlock_timeout: Span,
+    /// Whether dead rows are cleared away in the background.
+    pub autovacuum: bool,
+    /// How often the background vacuum looks for tables that need it.
+    pub autovacuum_naptime: Span,
+    /// A table needs it when this many rows are dead,
+    pub autovacuum_vacuum_threshold: u64,
+    /// plus this part of its rows.
+    pub autovacuum_vacuum_scale_factor: f64,
+    /// Memory for one sort or grouping before the statement fails.
+    pub work_mem: ByteSize,
+    /// Plans of recent statement texts that a session keeps.
+    pub plan_cache_entries: u32,
+    /// The variant of each mechanism.
+    pub mechanisms: Mechanisms,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            shared_buffers: ByteSize::mib(128),
+            max_connections: 500,
+            fsync: true,
+            synchronous_commit: true,
+            commit_delay: Span::from_micros(0),
+            wal_writer_delay: Span::from_millis(10),
+            wal_buffers: ByteSize::mib(4),
+            max_wal_size: ByteSize::mib(1024),
+            checkpoint_timeout: Span::from_secs(300),
+            deadlock_timeout: Span::from_secs(1),
+            autovacuum: true,
+            autovacuum_naptime: Span::from_secs(10),
+            autovacuum_vacuum_threshold: 50,
+            autovacuum_vacuum_scale_factor: 0.2,
+            work_mem: ByteSize::mib(1024),
+            plan_cache_entries: 256,
+            mechanisms: Mechanisms::default(),
+        }
+    }
+}
+
+impl Config {
+    /// Reads a configuration from TOML.
+    pub fn from_toml(text: &str) -> Result<Config, EngineError> {
+        let config: Config = toml::from_str(text).map_err(|error| {
+            let message = error.to_string();
+            let hint = unknown_field(error.message()).and_then(|name| {
+                nearest(name, field_names().iter().map(String::as_str))
+                    .map(|near| format!("Did you mean {near}?"))
+            });
+            let error = EngineError::new(SqlState::CONFIG_FILE_ERROR, message.trim_end().to_owned());
+            match hint {
+                Some(hint) => error.with_hint(hint),
+                None => error,
+            }
+        })?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Reads a configuration file.
+    pub fn from_file(path: &Path) -> Result<Config, EngineError> {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            EngineError::new(
+                SqlState::CONFIG_FILE_ERROR,
+                format!(
+                    "could not read configuration file \"{}\": {error}",
+                    path.display()
+                ),
+            )
+        })?;
+        Config::from_toml(&text).map_err(|error| {
+            let with_path = EngineError::new(
+                error.sqlstate(),
+                format!(
+                    "in configuration file \"{}\": {}",
+                    path.display(),
+                    error.message()
+                ),
+            );
+            match error.hint() {
+                Some(hint) => with_path.with_hint(hint),
+                None => with_path,
+            }
+        })
+    }
+
+    /// Refuses values that cannot work.
+    pub fn check(&self) -> Result<(), EngineError> {
+        let refuse = |name: &str, what: String| {
+            Err(EngineError::new(
+                SqlState::CONFIG_FILE_ERROR,
+                format!("{name} {what}"),
+            ))
+        };
+        if self.shared_buffers.bytes() < 1 << 20 {
+            return refuse(
+                "shared_buffers",
+                format!("is {}, but must be at least 1MB", self.shared_buffers),
+            );
+        }
+        if !(1..=60_000).contains(&self.max_connections) {
+            return refuse(
+                "max_connections",
+                format!("is {}, but must be 1 to 60000", self.max_connections),
+            );
+        }
+        if self.max_wal_size.bytes() < 32 << 20 {
+            return refuse(
+                "max_wal_size",
+                format!("is {}, but must be at least 32MB", self.max_wal_size),
+            );
+        }
+        if self.checkpoint_timeout.duration() < Duration::from_secs(1) {
+            return refuse(
+                "checkpoint_timeout",
+                format!("is {}, but must be at least 1s", self.checkpoint_timeout),
+            );
+        }
+        if !(0.0..=100.0).contains(&self.autovacuum_vacuum_scale_factor) {
+            return refuse("autovacuum_vacuum_scale_factor", "must be 0 to 100".to_owned());
+        }
+        Ok(())
+    }
+}
+
+fn field_names() -> Vec<String> {
+    match toml::Value::try_from(Config::default()) {
+        Ok(toml::Value::Table(table)) => table.keys().cloned().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn unknown_field(message: &str) -> Option<&str> {
+    message.split_once("unknown field `")?.1.split('`').next()
+}
+
+/// The candidate most like `name`, if any is like it at all.
+pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    candidates
+        .map(|candidate| (edit_distance(name, candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= candidate.len().max(name.len()) / 3)
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+fn edit_distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (i, l) in left.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, r) in right.iter().enumerate() {
+            let substituted = diagonal + usize::from(l != *r);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(row[j + 1] + 1);
+        }
+    }
+    row[right.len()]
+}
+
+/// A size in bytes, written with a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ByteSize(u64);
+
+const BYTE_UNITS: [(&str, u64); 5] = [
+    ("TB", 1 << 40),
+    ("GB", 1 << 30),
+    ("MB", 1 << 20),
+    ("kB", 1 << 10),
+    ("B", 1),
+];
+
+impl ByteSize {
+    /// So many bytes.
+    pub const fn from_bytes(bytes: u64) -> ByteSize {
+        ByteSize(bytes)
+    }
+
+    /// So many MiB.
+    pub const fn mib(count: u64) -> ByteSize {
+        ByteSize(count << 20)
+    }
+
+    /// In bytes.
+    pub const fn bytes(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for ByteSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, factor) = BYTE_UNITS
+            .into_iter()
+            .find(|(_, factor)| self.0 != 0 && self.0.is_multiple_of(*factor))
+            .unwrap_or(("B", 1));
+        write!(f, "{}{unit}", self.0 / factor)
+    }
+}
+
+impl FromStr for ByteSize {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ByteSize, String> {
+        let (number, factor) = split_unit(text, &BYTE_UNITS, 1, true)?;
+        number
+            .checked_mul(factor)
+            .map(ByteSize)
+            .ok_or_else(|| format!("\"{text}\" is too large"))
+    }
+}
+
+/// A length of time, written with a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span(Duration);
+
+const TIME_UNITS: [(&str, u64); 6] = [
+    ("d", 86_400_000_000),
+    ("h", 3_600_000_000),
+    ("min", 60_000_000),
+    ("s", 1_000_000),
+    ("ms", 1_000),
+    ("us", 1),
+];
+
+impl Span {
+    /// So many microseconds.
+    pub const fn from_micros(micros: u64) -> Span {
+        Span(Duration::from_micros(micros))
+    }
+
+    /// So many milliseconds.
+    pub const fn from_millis(millis: u64) -> Span {
+        Span(Duration::from_millis(millis))
+    }
+
+    /// So many seconds.
+    pub const fn from_secs(seconds: u64) -> Span {
+        Span(Duration::from_secs(seconds))
+    }
+
+    /// As a duration.
+    pub const fn duration(self) -> Duration {
+        self.0
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let micros = self.0.as_micros() as u64;
+        let (unit, factor) = TIME_UNITS
+            .into_iter()
+            .find(|(_, factor)| micros != 0 && micros.is_multiple_of(*factor))
+            .unwrap_or(("us", 1));
+        write!(f, "{}{unit}", micros / factor)
+    }
+}
+
+impl FromStr for Span {
+    type Err = String;
+
+    /// A bare number is milliseconds, as in PostgreSQL.
+    fn from_str(text: &str) -> Result<Span, String> {
+        let (number, factor) = split_unit(text, &TIME_UNITS, 1_000, false)?;
+        number
+            .checked_mul(factor)
+            .map(Span::from_micros)
+            .ok_or_else(|| format!("\"{text}\" is too long"))
+    }
+}
+
+fn split_unit(text: &str, units: &[(&str, u64)], bare: u64, ignore_case: bool) -> Result<(u64, u64), String> {
+    let trimmed = text.trim();
+    let digits = trimmed.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = trimmed.split_at(digits);
+    let unit = unit.trim();
+    let known = || {
+        units
+            .iter()
+            .rev()
+            .map(|(name, _)| *name)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let number = number
+        .parse::<u64>()
+        .map_err(|_| format!("\"{text}\" is not a number with a unit ({})", known()))?;
+    if unit.is_empty() {
+        return Ok((number, bare));
+    }
+    let found = units.iter().find(|(name, _)| {
+        if ignore_case {
+            name.eq_ignore_ascii_case(unit)
+        } else {
+            *name == unit
+        }
+    });
+    match found {
+        Some((_, factor)) => Ok((number, *factor)),
+        None => Err(format!(
+            "\"{unit}\" in \"{text}\" is no unit; there are {}",
+            known()
+        )),
+    }
+}
+
+/// In TOML: a string with a unit, or a bare number.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum NumberOrText {
+    Number(u64),
+    Text(String),
+}
+
+macro_rules! serde_by_text {
+    ($type:ident) => {
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<$type, D::Error> {
+                let text = match NumberOrText::deserialize(deserializer)? {
+                    NumberOrText::Number(number) => number.to_string(),
+                    NumberOrText::Text(text) => text,
+                };
+                text.parse().map_err(D::Error::custom)
+            }
+        }
+    };
+}
+
+serde_by_text!(ByteSize);
+serde_by_text!(Span);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_survives_its_own_file() {
+        let text = toml::to_string(&Config::default()).unwrap();
+        assert_eq!(Config::from_toml(&text).unwrap(), Config::default());
+        assert_eq!(Config::from_toml("").unwrap(), Config::default());
+    }
+
+    #[test]
+    fn units() {
+        let config = Config::from_toml(
+            "shared_buffers = \"512MB\"\ncheckpoint_timeout = \"2min\"\ncommit_delay = \"20us\"",
+        )
+        .unwrap();
+        assert_eq!(config.shared_buffers, ByteSize::mib(512));
+        assert_eq!(config.checkpoint_timeout, Span::from_secs(120));
+        assert_eq!(config.commit_delay, Span::from_micros(20));
+        assert_eq!(config.shared_buffers.to_string(), "512MB");
+        assert_eq!(config.checkpoint_timeout.to_string(), "2min");
+        assert!("12parsecs".parse::<Span>().unwrap_err().contains("min"));
+    }
+
+    #[test]
+    fn a_typo_gets_its_line_and_a_suggestion() {
+        let error = Config::from_toml("max_connections = 10\nshared_bufers = \"1GB\"").unwrap_err();
+        assert!(error.message().contains("line 2"), "{error}");
+        assert_eq!(error.hint(), Some("Did you mean shared_buffers?"));
+        let error = Config::from_toml("[mechanisms]\nsnapshot = \"csn\"").unwrap_err();
+        assert!(error.message().contains("available: scan"), "{error}");
+    }
+
+    #[test]
+    fn values_that_cannot_work_are_refused() {
+        assert!(Config::from_toml("shared_buffers = \"8kB\"").is_err());
+        assert!(Config::from_toml("max_connections = 0").is_err());
+    }
+}

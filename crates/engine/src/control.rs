@@ -1,0 +1,317 @@
+//! Statements about transactions, settings and maintenance: those that touch no row through a plan.
+
+use std::sync::Arc;
+
+use crate::error::{EngineError, Result, SqlState};
+use crate::output::{Notice, Output};
+use crate::session::Session;
+use crate::sql::Expr;
+use crate::sql::plan::{IsolationLevel, Statement, TransactionModes};
+use crate::transaction::Phase;
+use crate::value::cast::{CastContext, cast};
+use crate::value::{DataType, Value};
+
+impl Session {
+    /// Runs `statement` if it is one of these, its tag included; whether it was. `describe`: row descriptions are sent.
+    pub(crate) fn run_control(
+        &mut self,
+        statement: &Statement,
+        describe: bool,
+        columns: Option<&[crate::sql::plan::Column]>,
+        out: &mut dyn Output,
+    ) -> Result<bool> {
+        let tag = statement.tag();
+        match statement {
+            Statement::Empty => {
+                out.empty()?;
+                return Ok(true);
+            }
+            Statement::Begin(modes) => self.begin_block(modes, out)?,
+            Statement::Commit { chain } => {
+                let answer = self.end_block(true, *chain, out)?;
+                out.complete(answer)?;
+                return Ok(true);
+            }
+            Statement::Rollback { chain } => {
+                self.end_block(false, *chain, out)?;
+            }
+            Statement::SetTransaction { modes, session } => self.set_transaction(modes, *session, out)?,
+            Statement::Set { name, value, local } => self.set(name, value.as_deref(), *local, out)?,
+            Statement::Reset(Some(name)) => self.set(name, None, false, out)?,
+            Statement::Reset(None) => self.settings.reset_all(self.txn.phase != Phase::None),
+            Statement::Show(name) => {
+                let value = self.show(name)?;
+                send_rows(describe, columns, [vec![Value::text(value)]], out)?;
+            }
+            Statement::ShowAll => {
+                let rows = self.settings.all().into_iter().map(|(name, value)| {
+                    vec![Value::text(name), Value::text(value), Value::text("")]
+                });
+                send_rows(describe, columns, rows, out)?;
+            }
+            Statement::Vacuum { tables, full, .. } => {
+                if *full {
+                    return Err(EngineError::not_supported("VACUUM FULL"));
+                }
+                self.outside_block("VACUUM")?;
+                let oids: Vec<u32> = tables.iter().map(|table| table.oid).collect();
+                let engine = Arc::clone(&self.engine);
+                engine.vacuum_tables(&oids, &self.interrupts)?;
+            }
+            // Row counts are kept all the time, and the planner asks for nothing else.
+            Statement::Analyze { .. } => {}
+            Statement::Checkpoint => {
+                let engine = Arc::clone(&self.engine);
+                engine.checkpoint()?;
+            }
+            Statement::Prepare { name, types, sql } => {
+                if self.named.contains_key(name) {
+                    return Err(EngineError::new(
+                        SqlState::DUPLICATE_PREPARED_STATEMENT,
+                        format!("prepared statement \"{name}\" already exists"),
+                    ));
+                }
+                let prepared = self.prepare(sql, types)?;
+                self.named.insert(name.clone(), prepared);
+            }
+            Statement::Execute { name, arguments } => {
+                self.execute_named(name, arguments, describe, out)?;
+                return Ok(true);
+            }
+            Statement::Deallocate(Some(name)) => {
+                if self.named.remove(name).is_none() {
+                    return Err(no_statement(name));
+                }
+            }
+            Statement::Deallocate(None) => self.named.clear(),
+            Statement::DiscardAll => {
+                self.outside_block("DISCARD ALL")?;
+                self.named.clear();
+                self.forget_texts();
+                self.settings.reset_all(false);
+                self.report("application_name", out)?;
+            }
+            Statement::NoOperation(_) => {}
+            _ => return Ok(false),
+        }
+        out.complete(tag)?;
+        Ok(true)
+    }
+
+    fn begin_block(&mut self, modes: &TransactionModes, out: &mut dyn Output) -> Result<()> {
+        check_isolation(modes)?;
+        match self.txn.phase {
+            Phase::None => self.begin(Phase::Block),
+            Phase::Implicit => self.txn.phase = Phase::Block,
+            Phase::Block | Phase::Failed => {
+                return out.notice(&Notice::warning(
+                    SqlState::ACTIVE_SQL_TRANSACTION,
+                    "there is already a transaction in progress",
+                ));
+            }
+        }
+        self.apply_modes(modes)
+    }
+
+    fn apply_modes(&mut self, modes: &TransactionModes) -> Result<()> {
+        check_isolation(modes)?;
+        if let Some(isolation) = modes.isolation
+            && isolation != self.txn.isolation
+        {
+            if self.txn.has_started_work() {
+                return Err(EngineError::new(
+                    SqlState::ACTIVE_SQL_TRANSACTION,
+                    "SET TRANSACTION ISOLATION LEVEL must be called before any query",
+                ));
+            }
+            self.txn.isolation = isolation;
+        }
+        if let Some(read_only) = modes.read_only {
+            if !read_only && self.txn.read_only && self.txn.has_started_work() {
+                return Err(EngineError::new(
+                    SqlState::ACTIVE_SQL_TRANSACTION,
+                    "transaction read-write mode must be set before any query",
+                ));
+            }
+            self.txn.read_only = read_only;
+        }
+        Ok(())
+    }
+
+    /// COMMIT or ROLLBACK; the tag to answer with.
+    fn end_block(&mut self, commit: bool, chain: bool, out: &mut dyn Output) -> Result<&'static str> {
+        let (isolation, read_only) = (self.txn.isolation, self.txn.read_only);
+        let was_block = matches!(self.txn.phase, Phase::Block | Phase::Failed);
+        if !was_block {
+            if chain {
+                return Err(EngineError::new(
+                    SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                    format!("{} AND CHAIN can only be used in transaction blocks", name_of(commit)),
+                ));
+            }
+            out.notice(&Notice::warning(
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                "there is no transaction in progress",
+            ))?;
+        }
+        let answer = match self.txn.phase {
+            Phase::None => name_of(commit),
+            Phase::Failed => {
+                // Rolled back already, when it failed.
+                self.txn.phase = Phase::None;
+                "ROLLBACK"
+            }
+            Phase::Block | Phase::Implicit if commit => {
+                self.commit(out)?;
+                "COMMIT"
+            }
+            Phase::Block | Phase::Implicit => {
+                self.rollback();
+                "ROLLBACK"
+            }
+        };
+        if chain {
+            self.begin(Phase::Block);
+            self.txn.isolation = isolation;
+            self.txn.read_only = read_only;
+        }
+        Ok(answer)
+    }
+
+    fn set_transaction(&mut self, modes: &TransactionModes, session: bool, out: &mut dyn Output) -> Result<()> {
+        if session {
+            if let Some(isolation) = modes.isolation {
+                self.set("default_transaction_isolation", Some(isolation.name()), false, out)?;
+            }
+            if let Some(read_only) = modes.read_only {
+                let value = if read_only { "on" } else { "off" };
+                self.set("default_transaction_read_only", Some(value), false, out)?;
+            }
+            return Ok(());
+        }
+        if self.txn.phase != Phase::Block {
+            return out.notice(&Notice::warning(
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                "SET TRANSACTION can only be used in transaction blocks",
+            ));
+        }
+        self.apply_modes(modes)
+    }
+
+    fn set(&mut self, name: &str, value: Option<&str>, local: bool, out: &mut dyn Output) -> Result<()> {
+        let in_transaction = self.txn.phase == Phase::Block;
+        if local && !in_transaction {
+            return out.notice(&Notice::warning(
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                "SET LOCAL can only be used in transaction blocks",
+            ));
+        }
+        match (name, value) {
+            ("transaction_isolation", Some(value)) if in_transaction => {
+                let isolation = match value.to_ascii_lowercase().as_str() {
+                    "read committed" | "read uncommitted" => IsolationLevel::ReadCommitted,
+                    "repeatable read" => IsolationLevel::RepeatableRead,
+                    other => return Err(EngineError::not_supported(format!("isolation level \"{other}\""))),
+                };
+                let modes = TransactionModes { isolation: Some(isolation), ..TransactionModes::default() };
+                return self.apply_modes(&modes);
+            }
+            ("transaction_read_only", Some(value)) if in_transaction => {
+                let read_only = matches!(value.to_ascii_lowercase().as_str(), "on" | "true" | "yes" | "1");
+                let modes = TransactionModes { read_only: Some(read_only), ..TransactionModes::default() };
+                return self.apply_modes(&modes);
+            }
+            _ => {}
+        }
+        if self.settings.set(name, value, local, in_transaction)? {
+            self.report(&name.to_ascii_lowercase(), out)?;
+        }
+        Ok(())
+    }
+
+    fn show(&self, name: &str) -> Result<String> {
+        let in_transaction = self.txn.phase != Phase::None;
+        match name.to_ascii_lowercase().as_str() {
+            "transaction_isolation" | "transaction isolation level" => {
+                let isolation =
+                    if in_transaction { self.txn.isolation } else { self.settings.default_isolation };
+                Ok(isolation.name().to_owned())
+            }
+            "transaction_read_only" => {
+                let read_only =
+                    if in_transaction { self.txn.read_only } else { self.settings.default_read_only };
+                Ok(if read_only { "on" } else { "off" }.to_owned())
+            }
+            other => self.settings.show(other),
+        }
+    }
+
+    fn outside_block(&self, what: &str) -> Result<()> {
+        if self.txn.phase == Phase::Block {
+            return Err(EngineError::new(
+                SqlState::ACTIVE_SQL_TRANSACTION,
+                format!("{what} cannot run inside a transaction block"),
+            ));
+        }
+        Ok(())
+    }
+
+    fn execute_named(
+        &mut self,
+        name: &str,
+        arguments: &[(Expr, DataType)],
+        describe: bool,
+        out: &mut dyn Output,
+    ) -> Result<()> {
+        let Some(prepared) = self.named.get(name).cloned() else { return Err(no_statement(name)) };
+        let types = prepared.param_types();
+        if arguments.len() != types.len() {
+            return Err(EngineError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("wrong number of parameters for prepared statement \"{name}\""),
+            )
+            .with_detail(format!("Expected {} parameters but got {}.", types.len(), arguments.len())));
+        }
+        let mut params = Vec::with_capacity(types.len());
+        for ((expr, from), to) in arguments.iter().zip(types) {
+            let value = self.evaluate(expr)?;
+            params.push(cast(value, *from, *to, -1, CastContext::Assignment)?);
+        }
+        self.run_named(&prepared, &params, describe, out)
+    }
+}
+
+/// SERIALIZABLE is refused: what we would give instead allows write skew.
+fn check_isolation(modes: &TransactionModes) -> Result<()> {
+    if modes.isolation == Some(IsolationLevel::Serializable) {
+        return Err(EngineError::not_supported("isolation level SERIALIZABLE")
+            .with_hint("REPEATABLE READ is snapshot isolation."));
+    }
+    Ok(())
+}
+
+fn name_of(commit: bool) -> &'static str {
+    if commit { "COMMIT" } else { "ROLLBACK" }
+}
+
+fn no_statement(name: &str) -> EngineError {
+    EngineError::new(
+        SqlState::INVALID_SQL_STATEMENT_NAME,
+        format!("prepared statement \"{name}\" does not exist"),
+    )
+}
+
+fn send_rows(
+    describe: bool,
+    columns: Option<&[crate::sql::plan::Column]>,
+    rows: impl IntoIterator<Item = Vec<Value>>,
+    out: &mut dyn Output,
+) -> Result<()> {
+    if describe && let Some(columns) = columns {
+        out.row_description(columns)?;
+    }
+    for row in rows {
+        out.row(&row)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,28 @@
+//! Errors of the layers below, in the words of this one.
+
+use clearway_storage::StorageError;
+use clearway_txn::LockError;
+
+use crate::error::{EngineError, SqlState};
+use crate::interrupt::Interrupts;
+
+/// A storage error for the client.
+#[cold]
+pub(crate) fn storage_error(error: StorageError) -> EngineError {
+    let sqlstate = SqlState::from_code(error.sqlstate());
+    EngineError::new(sqlstate, error.to_string())
+}
+
+/// A lock error for the client.
+#[cold]
+pub(crate) fn lock_error(error: LockError, interrupts: &Interrupts) -> EngineError {
+    match error {
+        LockError::Deadlock { cycle } => {
+            EngineError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected").with_detail(cycle)
+        }
+        LockError::Timeout => {
+            EngineError::new(SqlState::LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout")
+        }
+        _ => interrupts.error(),
+    }
+}

@@ -1,0 +1,386 @@
+//! COPY data into fields.
+//!
+//! The client cuts its data into messages wherever it likes, so lines are cut here: bytes go in by
+//! [`RowReader::push`], rows come out by [`RowReader::next_row`] as soon as they are whole. A field is NULL when its
+//! raw text, before escapes are undone and (in CSV) without quotes, is the NULL string.
+
+use crate::error::{EngineError, Result, SqlState};
+use crate::sql::plan::{CopyFormat, CopyOptions};
+
+/// No line may be longer; a client that forgets its newlines must not take all memory.
+const LINE_BYTES_MAX: usize = 64 << 20;
+
+/// The fields of one row. The memory is used again for the next.
+#[derive(Debug, Default)]
+pub(crate) struct Fields {
+    text: String,
+    /// End of each field in `text`, and whether it is NULL. A field begins where the one before ends.
+    ends: Vec<(u32, bool)>,
+}
+
+impl Fields {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The field of this number; `None` is NULL.
+    pub(crate) fn get(&self, number: usize) -> Option<&str> {
+        let (end, null) = self.ends[number];
+        let start = if number == 0 { 0 } else { self.ends[number - 1].0 };
+        (!null).then(|| &self.text[start as usize..end as usize])
+    }
+}
+
+/// Cuts COPY data into rows.
+#[derive(Debug)]
+pub(crate) struct RowReader<'a> {
+    options: &'a CopyOptions,
+    pending: Vec<u8>,
+    /// Where the first line that has not been taken begins.
+    at: usize,
+    /// Up to where `pending` is known to hold no end of that line, and whether that point is inside CSV quotes.
+    searched: (usize, bool),
+    line_number: u64,
+    skip_header: bool,
+    /// The end marker `\.` has been seen, or the client said it is done.
+    ended: bool,
+    scratch: Vec<u8>,
+}
+
+impl<'a> RowReader<'a> {
+    pub(crate) fn new(options: &'a CopyOptions) -> RowReader<'a> {
+        RowReader {
+            options,
+            pending: Vec::new(),
+            at: 0,
+            searched: (0, false),
+            line_number: 0,
+            skip_header: options.header,
+            ended: false,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// The number of the line taken last, from 1: for error messages.
+    pub(crate) fn line_number(&self) -> u64 {
+        self.line_number
+    }
+
+    /// Adds what the client sent.
+    pub(crate) fn push(&mut self, chunk: &[u8]) -> Result<()> {
+        if self.at > 0 {
+            self.pending.drain(..self.at);
+            self.searched.0 -= self.at;
+            self.at = 0;
+        }
+        if self.pending.len() + chunk.len() > LINE_BYTES_MAX + (1 << 20) && self.searched.0 > LINE_BYTES_MAX {
+            return Err(EngineError::new(
+                SqlState::PROGRAM_LIMIT_EXCEEDED,
+                format!("line {} of COPY data is longer than {LINE_BYTES_MAX} bytes", self.line_number + 1),
+            ));
+        }
+        self.pending.extend_from_slice(chunk);
+        Ok(())
+    }
+
+    /// Takes the next row if it is whole. `finished`: no more data will come, so the last line needs no newline.
+    pub(crate) fn next_row(&mut self, finished: bool, fields: &mut Fields) -> Result<bool> {
+        loop {
+            if self.ended {
+                return Ok(false);
+            }
+            let Some((end, next)) = self.find_line(finished) else { return Ok(false) };
+            let line = self.at..end;
+            self.at = next;
+            self.searched = (next, false);
+            self.line_number += 1;
+            if std::mem::take(&mut self.skip_header) {
+                continue;
+            }
+            if &self.pending[line.clone()] == b"\\." {
+                self.ended = true;
+                return Ok(false);
+            }
+            self.split(line, fields)?;
+            return Ok(true);
+        }
+    }
+
+    /// The end of the current line and the start of the next.
+    fn find_line(&mut self, finished: bool) -> Option<(usize, usize)> {
+        let (mut position, mut quoted) = self.searched;
+        let csv = self.options.format == CopyFormat::Csv;
+        let bytes = &self.pending;
+        let found = if csv {
+            let mut found = None;
+            while position < bytes.len() {
+                let byte = bytes[position];
+                if quoted && byte == self.options.escape && self.options.escape != self.options.quote {
+                    if position + 1 == bytes.len() {
+                        break;
+                    }
+                    position += 1;
+                } else if byte == self.options.quote {
+                    quoted = !quoted;
+                } else if byte == b'\n' && !quoted {
+                    found = Some(position);
+                    break;
+                }
+                position += 1;
+            }
+            found
+        } else {
+            // A backslash before a newline makes it part of the field: rare, so looked at only when a newline is met.
+            let mut found = None;
+            while let Some(offset) = bytes[position..].iter().position(|byte| *byte == b'\n') {
+                let newline = position + offset;
+                let backslashes =
+                    bytes[self.at..newline].iter().rev().take_while(|byte| **byte == b'\\').count();
+                if backslashes % 2 == 0 {
+                    found = Some(newline);
+                    break;
+                }
+                position = newline + 1;
+            }
+            if found.is_none() {
+                position = bytes.len();
+            }
+            found
+        };
+        match found {
+            Some(newline) => {
+                let end = if newline > self.at && bytes[newline - 1] == b'\r' { newline - 1 } else { newline };
+                Some((end, newline + 1))
+            }
+            None if finished && self.at < bytes.len() => Some((bytes.len(), bytes.len())),
+            None => {
+                self.searched = (position, quoted);
+                None
+            }
+        }
+    }
+
+    fn split(&mut self, line: std::ops::Range<usize>, fields: &mut Fields) -> Result<()> {
+        let bytes = &self.pending[line];
+        self.scratch.clear();
+        fields.ends.clear();
+        match self.options.format {
+            CopyFormat::Text => split_text(bytes, self.options, &mut self.scratch, &mut fields.ends),
+            CopyFormat::Csv => split_csv(bytes, self.options, &mut self.scratch, &mut fields.ends)?,
+        }
+        let mut text = std::mem::take(&mut fields.text).into_bytes();
+        std::mem::swap(&mut text, &mut self.scratch);
+        match String::from_utf8(text) {
+            Ok(text) if !text.contains('\0') => {
+                // Each end is a boundary of the escaped text's fields, but an octal escape may have cut a character.
+                if fields.ends.iter().any(|(end, _)| !text.is_char_boundary(*end as usize)) {
+                    return Err(self.bad_encoding());
+                }
+                fields.text = text;
+                Ok(())
+            }
+            _ => Err(self.bad_encoding()),
+        }
+    }
+
+    fn bad_encoding(&self) -> EngineError {
+        EngineError::new(
+            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+            format!("invalid byte sequence for encoding \"UTF8\" in COPY data, line {}", self.line_number),
+        )
+    }
+}
+
+fn split_text(line: &[u8], options: &CopyOptions, out: &mut Vec<u8>, ends: &mut Vec<(u32, bool)>) {
+    let mut start = 0;
+    loop {
+        let mut end = start;
+        let mut escaped = false;
+        while end < line.len() && line[end] != options.delimiter {
+            if line[end] == b'\\' {
+                escaped = true;
+                end += 1;
+            }
+            end += 1;
+        }
+        let end = end.min(line.len());
+        let raw = &line[start..end];
+        let null = raw == options.null.as_bytes();
+        if !null {
+            if escaped {
+                unescape(raw, out);
+            } else {
+                out.extend_from_slice(raw);
+            }
+        }
+        ends.push((out.len() as u32, null));
+        if end >= line.len() {
+            return;
+        }
+        start = end + 1;
+    }
+}
+
+fn unescape(raw: &[u8], out: &mut Vec<u8>) {
+    let mut at = 0;
+    while at < raw.len() {
+        let byte = raw[at];
+        at += 1;
+        if byte != b'\\' || at == raw.len() {
+            out.push(byte);
+            continue;
+        }
+        let escaped = raw[at];
+        at += 1;
+        match escaped {
+            b'b' => out.push(8),
+            b'f' => out.push(12),
+            b'n' => out.push(b'\n'),
+            b'r' => out.push(b'\r'),
+            b't' => out.push(b'\t'),
+            b'v' => out.push(11),
+            b'0'..=b'7' => {
+                let mut code = u32::from(escaped - b'0');
+                let mut digits = 1;
+                while digits < 3 && at < raw.len() && (b'0'..=b'7').contains(&raw[at]) {
+                    code = code * 8 + u32::from(raw[at] - b'0');
+                    at += 1;
+                    digits += 1;
+                }
+                out.push(code as u8);
+            }
+            b'x' if at < raw.len() && raw[at].is_ascii_hexdigit() => {
+                let mut code = 0;
+                let mut digits = 0;
+                while digits < 2 && at < raw.len() && raw[at].is_ascii_hexdigit() {
+                    code = code * 16 + (raw[at] as char).to_digit(16).unwrap_or(0);
+                    at += 1;
+                    digits += 1;
+                }
+                out.push(code as u8);
+            }
+            other => out.push(other),
+        }
+    }
+}
+
+fn split_csv(
+    line: &[u8],
+    options: &CopyOptions,
+    out: &mut Vec<u8>,
+    ends: &mut Vec<(u32, bool)>,
+) -> Result<()> {
+    let mut at = 0;
+    loop {
+        let start = out.len();
+        let mut any_quotes = false;
+        let mut quoted = false;
+        while at < line.len() {
+            let byte = line[at];
+            if quoted {
+                if byte == options.escape
+                    && line.get(at + 1).is_some_and(|next| *next == options.quote || *next == options.escape)
+                {
+                    out.push(line[at + 1]);
+                    at += 2;
+                    continue;
+                }
+                if byte == options.quote {
+                    quoted = false;
+                } else {
+                    out.push(byte);
+                }
+            } else if byte == options.quote {
+                quoted = true;
+                any_quotes = true;
+            } else if byte == options.delimiter {
+                break;
+            } else {
+                out.push(byte);
+            }
+            at += 1;
+        }
+        if quoted {
+            return Err(EngineError::new(SqlState::BAD_COPY_FILE_FORMAT, "unterminated CSV quoted field"));
+        }
+        let null = !any_quotes && &out[start..] == options.null.as_bytes();
+        if null {
+            out.truncate(start);
+        }
+        ends.push((out.len() as u32, null));
+        if at >= line.len() {
+            return Ok(());
+        }
+        at += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(format: CopyFormat) -> CopyOptions {
+        let csv = format == CopyFormat::Csv;
+        CopyOptions {
+            format,
+            delimiter: if csv { b',' } else { b'\t' },
+            null: if csv { String::new() } else { "\\N".to_owned() },
+            header: false,
+            quote: b'"',
+            escape: b'"',
+            freeze: false,
+        }
+    }
+
+    /// Feeds `data` in pieces of `step` bytes; NULL is shown as `~`.
+    fn read(format: CopyFormat, data: &[u8], step: usize) -> Vec<Vec<String>> {
+        let options = options(format);
+        let mut reader = RowReader::new(&options);
+        let mut fields = Fields::default();
+        let mut rows = Vec::new();
+        let mut take = |reader: &mut RowReader<'_>, finished: bool| {
+            while reader.next_row(finished, &mut fields).unwrap() {
+                rows.push((0..fields.len()).map(|n| fields.get(n).unwrap_or("~").to_owned()).collect());
+            }
+        };
+        for chunk in data.chunks(step) {
+            reader.push(chunk).unwrap();
+            take(&mut reader, false);
+        }
+        take(&mut reader, true);
+        rows
+    }
+
+    #[test]
+    fn text_rows_come_out_the_same_however_they_are_cut() {
+        let data = b"1\tAlice\t\\N\n2\tBob\\tby\\\\\t\n3\t\\101\\x42\tx\r\n4\ttwo\\\nlines\ty\n\\.\n5\tno\tno\n";
+        let whole = read(CopyFormat::Text, data, data.len());
+        assert_eq!(
+            whole,
+            [["1", "Alice", "~"], ["2", "Bob\tby\\", ""], ["3", "AB", "x"], ["4", "two\nlines", "y"]]
+        );
+        for step in 1..9 {
+            assert_eq!(read(CopyFormat::Text, data, step), whole);
+        }
+    }
+
+    #[test]
+    fn csv_quotes_hold_delimiters_newlines_and_empty_strings() {
+        let data = b"1,\"a \"\"b\"\", c\",\n2,\"line\nbreak\",\"\"\n3,,z";
+        let whole = read(CopyFormat::Csv, data, data.len());
+        assert_eq!(whole, [["1", "a \"b\", c", "~"], ["2", "line\nbreak", ""], ["3", "~", "z"]]);
+        for step in 1..9 {
+            assert_eq!(read(CopyFormat::Csv, data, step), whole);
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_utf8_are_refused() {
+        let options = options(CopyFormat::Text);
+        let mut reader = RowReader::new(&options);
+        reader.push(b"\xff\xfe\n").unwrap();
+        let error = reader.next_row(false, &mut Fields::default()).unwrap_err();
+        assert_eq!(error.sqlstate(), SqlState::CHARACTER_NOT_IN_REPERTOIRE);
+    }
+}

@@ -1,0 +1,459 @@
+//! Changing definitions.
+//!
+//! Every statement here holds the catalog lock (rule 1 of [`crate::catalog`]) and the table's own lock in the mode
+//! that [`locks`] tells, changes rows of the catalog heap and the transaction's overlay, and leaves files to be unlinked
+//! to the transaction's end.
+//!
+//! # Building an index
+//!
+//! The table is locked against writers, so no row version is in anybody's hands but our own. The heap is read once under
+//! a fresh snapshot (also in a REPEATABLE READ transaction, whose old snapshot would miss rows), each row's key is
+//! written to one long buffer, the keys are sorted, and the tree is loaded from left to right. Duplicates are
+//! neighbours then. Entries point at the roots of the version chains, with the key of the version that is live now:
+//! older versions may have had other values, which is why older snapshots are turned away (rule 4).
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use clearway_storage::btree::BTree;
+use clearway_storage::heap::{DeleteOutcome, Heap, Tid, UpdateOutcome};
+use clearway_storage::RelId;
+use clearway_txn::LockMode;
+
+use crate::catalog::sequence::Sequence;
+use crate::catalog::stored::{self, Definition};
+use crate::catalog::{CATALOG_REL, Catalog, CatalogState, FIRST_OID, TableEntry};
+use crate::convert::storage_error;
+use crate::error::{EngineError, Result, SqlState};
+use crate::executor::{Execution, heap_rel, unique};
+use crate::output::Notice;
+use crate::sql::plan::{CreateIndex, CreateTable, IndexSpec, Statement};
+use crate::sql::{ColumnDefault, IndexDef, TableDef, TableKind};
+use crate::value::Value;
+use crate::value::key::encode_key_of_row;
+
+/// What a DDL statement has to say.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) notices: Vec<Notice>,
+}
+
+/// The relation locks a statement takes before it runs: table numbers and modes.
+pub(crate) fn locks(statement: &Statement) -> Vec<(u32, LockMode)> {
+    let catalog = (CATALOG_REL, LockMode::ShareRowExclusive);
+    let with = |tables: &mut dyn Iterator<Item = u32>, mode: LockMode| {
+        let mut oids: Vec<u32> = tables.collect();
+        oids.sort_unstable();
+        let mut all = vec![catalog];
+        all.extend(oids.into_iter().map(|oid| (oid, mode)));
+        all
+    };
+    match statement {
+        Statement::CreateTable(_) => vec![catalog],
+        Statement::DropTable { tables, .. } => with(
+            &mut tables.iter().filter_map(|(_, def)| Some(def.as_ref()?.oid)),
+            LockMode::AccessExclusive,
+        ),
+        Statement::DropIndex { indexes, .. } => with(
+            &mut indexes.iter().filter_map(|(_, def)| Some(def.as_ref()?.oid)),
+            LockMode::AccessExclusive,
+        ),
+        Statement::Truncate { tables, .. } => {
+            with(&mut tables.iter().map(|def| def.oid), LockMode::AccessExclusive)
+        }
+        Statement::CreateIndex(create) => with(&mut std::iter::once(create.table.oid), LockMode::Share),
+        Statement::AddConstraint(create) => {
+            with(&mut std::iter::once(create.table.oid), LockMode::AccessExclusive)
+        }
+        Statement::SetFillfactor { table, .. } => {
+            with(&mut std::iter::once(table.oid), LockMode::ShareUpdateExclusive)
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Runs a statement that changes definitions.
+pub(crate) fn run(execution: &mut Execution<'_>, catalog: &Catalog, statement: &Statement) -> Result<Outcome> {
+    let mut outcome = Outcome::default();
+    let mut ddl = Ddl { execution, catalog, outcome: &mut outcome };
+    match statement {
+        Statement::CreateTable(create) => ddl.create_table(create)?,
+        Statement::DropTable { tables, if_exists } => {
+            for (name, def) in tables {
+                ddl.drop_table(name, def.as_deref(), *if_exists)?;
+            }
+        }
+        Statement::Truncate { tables, restart_identity } => {
+            for table in tables {
+                ddl.truncate(table, *restart_identity)?;
+            }
+        }
+        Statement::CreateIndex(create) | Statement::AddConstraint(create) => ddl.create_index(create)?,
+        Statement::DropIndex { indexes, if_exists } => {
+            for (name, def) in indexes {
+                ddl.drop_index(name, def.as_deref(), *if_exists)?;
+            }
+        }
+        Statement::SetFillfactor { table, fillfactor } => ddl.set_fillfactor(table, *fillfactor)?,
+        other => return Err(EngineError::internal(format!("{} changes no definition", other.tag()))),
+    }
+    Ok(outcome)
+}
+
+struct Ddl<'e, 'x, 'c> {
+    execution: &'e mut Execution<'x>,
+    catalog: &'c Catalog,
+    outcome: &'c mut Outcome,
+}
+
+impl Ddl<'_, '_, '_> {
+    /// A copy of the transaction's catalog to change.
+    fn state(&mut self) -> Result<CatalogState> {
+        self.execution.txn.assign_xid()?;
+        Ok(self.catalog.changed_copy(&self.execution.txn.catalog_state()))
+    }
+
+    fn create_rel(&mut self) -> Result<RelId> {
+        let rel = self.execution.storage.create_rel().map_err(storage_error)?;
+        self.execution.txn.note_created(rel);
+        Ok(rel)
+    }
+
+    /// A fresh relation with an empty tree.
+    fn create_tree(&mut self) -> Result<u32> {
+        let rel = self.create_rel()?;
+        BTree::create(self.execution.storage, rel).map_err(storage_error)?;
+        Ok(rel.0)
+    }
+
+    fn create_table(&mut self, create: &CreateTable) -> Result<()> {
+        let mut state = self.state()?;
+        if state.is_taken(&create.name) {
+            if create.if_not_exists {
+                let text = format!("relation \"{}\" already exists, skipping", create.name);
+                self.outcome.notices.push(notice(SqlState::DUPLICATE_TABLE, text));
+                return Ok(());
+            }
+            return Err(already_exists(&create.name));
+        }
+        let rel = self.create_rel()?;
+        let kind = TableKind::Heap { rel: rel.0 };
+        let mut table = TableDef::new(FIRST_OID + rel.0, create.name.clone(), kind, create.columns.clone());
+        table.fillfactor = create.fillfactor;
+        // Nobody waits for this: it keeps others away between the commit's publishing and its end.
+        let (interrupts, timeout) = (self.execution.interrupts, self.execution.lock_timeout);
+        self.execution.txn.lock_relation(table.oid, LockMode::AccessExclusive, interrupts, timeout)?;
+        let mut sequences = Vec::with_capacity(table.columns.len());
+        for column in &table.columns {
+            sequences.push(match column.default {
+                Some(ColumnDefault::Serial) => {
+                    let rel = self.create_rel()?;
+                    Sequence::create(self.execution.storage, rel)?;
+                    Some(self.catalog.sequence(rel.0))
+                }
+                _ => None,
+            });
+        }
+        for spec in &create.indexes {
+            if state.is_taken(&spec.name) || table.indexes.iter().any(|index| index.name == spec.name) {
+                return Err(already_exists(&spec.name));
+            }
+            let rel = self.create_tree()?;
+            table.indexes.push(Arc::new(index_def(spec, rel, &table)));
+        }
+        let mut entry = TableEntry {
+            def: Arc::new(table),
+            tid: Tid { block: 0, slot: 0 },
+            changed: state.version(),
+            runtime: Arc::default(),
+            sequences,
+        };
+        let bytes = stored::encode(&definition(&entry))?;
+        let context = self.execution.txn.context();
+        entry.tid = Heap::new(CATALOG_REL).insert(&context, &bytes).map_err(storage_error)?;
+        state.put(entry);
+        self.execution.txn.set_catalog_state(state);
+        Ok(())
+    }
+
+    fn drop_table(&mut self, name: &str, def: Option<&TableDef>, if_exists: bool) -> Result<()> {
+        let Some(def) = def else {
+            if !if_exists {
+                return Err(EngineError::new(
+                    SqlState::UNDEFINED_TABLE,
+                    format!("table \"{name}\" does not exist"),
+                ));
+            }
+            let text = format!("table \"{name}\" does not exist, skipping");
+            self.outcome.notices.push(notice(SqlState::SUCCESS, text));
+            return Ok(());
+        };
+        let mut state = self.state()?;
+        let entry = self.execution.entry(def)?;
+        self.delete_row(&entry)?;
+        for rel in entry.relations() {
+            self.execution.txn.note_dropped(RelId(rel));
+        }
+        state.remove(def.oid);
+        self.execution.txn.set_catalog_state(state);
+        Ok(())
+    }
+
+    fn truncate(&mut self, def: &TableDef, restart_identity: bool) -> Result<()> {
+        let mut state = self.state()?;
+        let entry = self.execution.entry(def)?;
+        let mut table = (*entry.def).clone();
+        let rel = self.create_rel()?;
+        self.execution.txn.note_dropped(RelId(entry.rel()));
+        table.kind = TableKind::Heap { rel: rel.0 };
+        for index in &mut table.indexes {
+            let rel = self.create_tree()?;
+            self.execution.txn.note_dropped(RelId(index.rel));
+            *index = Arc::new(IndexDef { rel, ..(**index).clone() });
+        }
+        let mut sequences = entry.sequences.clone();
+        if restart_identity {
+            for sequence in sequences.iter_mut().flatten() {
+                let rel = self.create_rel()?;
+                Sequence::create(self.execution.storage, rel)?;
+                self.execution.txn.note_dropped(RelId(sequence.rel()));
+                *sequence = self.catalog.sequence(rel.0);
+            }
+        }
+        entry.runtime.live_rows.store(0, Ordering::Relaxed);
+        entry.runtime.dead_rows.store(0, Ordering::Relaxed);
+        self.replace(&mut state, &entry, table, sequences)?;
+        self.execution.txn.set_catalog_state(state);
+        Ok(())
+    }
+
+    fn create_index(&mut self, create: &CreateIndex) -> Result<()> {
+        let mut state = self.state()?;
+        let spec = &create.index;
+        if state.is_taken(&spec.name) {
+            if create.if_not_exists {
+                let text = format!("relation \"{}\" already exists, skipping", spec.name);
+                self.outcome.notices.push(notice(SqlState::DUPLICATE_TABLE, text));
+                return Ok(());
+            }
+            return Err(already_exists(&spec.name));
+        }
+        let entry = self.execution.entry(&create.table)?;
+        let mut table = (*entry.def).clone();
+        if spec.primary {
+            if table.primary_key().is_some() {
+                return Err(EngineError::new(
+                    SqlState::INVALID_TABLE_DEFINITION,
+                    format!("multiple primary keys for table \"{}\" are not allowed", table.name),
+                ));
+            }
+            for column in &spec.columns {
+                table.columns[usize::from(*column)].not_null = true;
+            }
+        }
+        if !self.execution.txn.snapshot_is_current() {
+            return Err(EngineError::new(
+                SqlState::SERIALIZATION_FAILURE,
+                "could not serialize access: an index cannot lead to rows as this transaction's snapshot sees them",
+            ));
+        }
+        let rel = self.create_tree()?;
+        let index = index_def(spec, rel, &table);
+        self.execution.txn.with_fresh_snapshot(|txn| {
+            build(self.execution.storage, txn, self.execution.interrupts, &table, &index)
+        })?;
+        table.indexes.push(Arc::new(index));
+        self.replace(&mut state, &entry, table, entry.sequences.clone())?;
+        self.execution.txn.set_catalog_state(state);
+        Ok(())
+    }
+
+    fn drop_index(&mut self, name: &str, def: Option<&TableDef>, if_exists: bool) -> Result<()> {
+        let Some(def) = def else {
+            if !if_exists {
+                return Err(EngineError::new(
+                    SqlState::UNDEFINED_OBJECT,
+                    format!("index \"{name}\" does not exist"),
+                ));
+            }
+            let text = format!("index \"{name}\" does not exist, skipping");
+            self.outcome.notices.push(notice(SqlState::SUCCESS, text));
+            return Ok(());
+        };
+        let mut state = self.state()?;
+        let entry = self.execution.entry(def)?;
+        let mut table = (*entry.def).clone();
+        let Some(at) = table.indexes.iter().position(|index| index.name == name) else {
+            return Err(EngineError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!("index \"{name}\" does not exist"),
+            ));
+        };
+        let index = table.indexes.remove(at);
+        self.execution.txn.note_dropped(RelId(index.rel));
+        self.replace(&mut state, &entry, table, entry.sequences.clone())?;
+        self.execution.txn.set_catalog_state(state);
+        Ok(())
+    }
+
+    fn set_fillfactor(&mut self, def: &TableDef, fillfactor: u8) -> Result<()> {
+        let mut state = self.state()?;
+        let entry = self.execution.entry(def)?;
+        let mut table = (*entry.def).clone();
+        table.fillfactor = fillfactor;
+        self.replace(&mut state, &entry, table, entry.sequences.clone())?;
+        self.execution.txn.set_catalog_state(state);
+        Ok(())
+    }
+
+    /// Puts a changed definition into the catalog heap and the state.
+    fn replace(
+        &mut self,
+        state: &mut CatalogState,
+        old: &TableEntry,
+        table: TableDef,
+        sequences: Vec<Option<Arc<Sequence>>>,
+    ) -> Result<()> {
+        let mut entry = TableEntry {
+            def: Arc::new(table),
+            tid: old.tid,
+            changed: state.version(),
+            runtime: Arc::clone(&old.runtime),
+            sequences,
+        };
+        let bytes = stored::encode(&definition(&entry))?;
+        let context = self.execution.txn.context();
+        match Heap::new(CATALOG_REL).update(&context, old.tid, &bytes, false).map_err(storage_error)? {
+            UpdateOutcome::Updated { tid, .. } => entry.tid = tid,
+            _ => return Err(raced(&old.def.name)),
+        }
+        // A later step of the same statement may change the row again.
+        self.execution.txn.next_command();
+        state.put(entry);
+        Ok(())
+    }
+
+    fn delete_row(&mut self, entry: &TableEntry) -> Result<()> {
+        let context = self.execution.txn.context();
+        match Heap::new(CATALOG_REL).delete(&context, entry.tid).map_err(storage_error)? {
+            DeleteOutcome::Deleted => Ok(()),
+            _ => Err(raced(&entry.def.name)),
+        }
+    }
+}
+
+fn notice(sqlstate: SqlState, message: String) -> Notice {
+    Notice { severity: "NOTICE", sqlstate, message }
+}
+
+fn already_exists(name: &str) -> EngineError {
+    EngineError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists"))
+}
+
+/// The catalog lock should make this impossible.
+fn raced(name: &str) -> EngineError {
+    EngineError::internal(format!("the definition of \"{name}\" was changed under the catalog lock"))
+}
+
+fn definition(entry: &TableEntry) -> Definition {
+    Definition {
+        table: Arc::clone(&entry.def),
+        sequences: entry.sequences.iter().map(|sequence| sequence.as_ref().map(|s| s.rel())).collect(),
+    }
+}
+
+fn index_def(spec: &IndexSpec, rel: u32, table: &TableDef) -> IndexDef {
+    IndexDef {
+        oid: FIRST_OID + rel,
+        name: spec.name.clone(),
+        rel,
+        unique: spec.unique,
+        primary: spec.primary,
+        columns: spec.columns.clone(),
+        types: spec.columns.iter().map(|column| table.columns[usize::from(*column)].data_type).collect(),
+    }
+}
+
+/// A key in the long buffer, and the row it belongs to.
+struct BuildEntry {
+    start: usize,
+    length: u32,
+    any_null: bool,
+    root: Tid,
+}
+
+/// Fills a new index from the table's live rows.
+fn build(
+    storage: &Arc<clearway_storage::Storage>,
+    txn: &mut crate::transaction::Transaction,
+    interrupts: &crate::interrupt::Interrupts,
+    table: &TableDef,
+    index: &IndexDef,
+) -> Result<()> {
+    let mut needed = crate::value::ColumnSet::new();
+    index.columns.iter().for_each(|column| needed.insert(*column));
+    let mut row = vec![Value::Null; table.columns.len()];
+    let (mut keys, mut key) = (Vec::new(), Vec::new());
+    let mut entries: Vec<BuildEntry> = Vec::new();
+    let context = txn.context();
+    let mut rows = Heap::new(heap_rel(table)).scan(&context).map_err(storage_error)?;
+    loop {
+        let next = rows.next_with_root(&context, |root, bytes| {
+            table.codec.decode(bytes, &needed, &mut row)?;
+            let any_null = encode_key_of_row(&row, &index.columns, &index.types, &mut key);
+            if any_null && index.primary {
+                return Err(null_in_key(table, index, &row));
+            }
+            entries.push(BuildEntry { start: keys.len(), length: key.len() as u32, any_null, root });
+            keys.extend_from_slice(&key);
+            Ok(())
+        });
+        match next.map_err(storage_error)? {
+            None => break,
+            Some(result) => result?,
+        }
+        if entries.len().is_multiple_of(1_024) {
+            interrupts.check()?;
+        }
+    }
+    let bytes = |entry: &BuildEntry| &keys[entry.start..entry.start + entry.length as usize];
+    entries.sort_unstable_by(|a, b| bytes(a).cmp(bytes(b)).then(a.root.cmp(&b.root)));
+    interrupts.check()?;
+    if index.unique {
+        for pair in entries.windows(2) {
+            if !pair[0].any_null && bytes(&pair[0]) == bytes(&pair[1]) {
+                return Err(duplicated(txn, table, index, pair[0].root));
+            }
+        }
+    }
+    let sorted = entries.iter().map(|entry| (bytes(entry), entry.root));
+    BTree::bulk_load(storage, RelId(index.rel), sorted).map_err(storage_error)
+}
+
+fn null_in_key(table: &TableDef, index: &IndexDef, row: &[Value]) -> EngineError {
+    let column = index.columns.iter().find(|column| row[usize::from(**column)].is_null());
+    let name = column.map_or("", |column| table.columns[usize::from(*column)].name.as_str());
+    EngineError::new(
+        SqlState::NOT_NULL_VIOLATION,
+        format!("column \"{name}\" of relation \"{}\" contains null values", table.name),
+    )
+}
+
+fn duplicated(
+    txn: &crate::transaction::Transaction,
+    table: &TableDef,
+    index: &IndexDef,
+    root: Tid,
+) -> EngineError {
+    let error = EngineError::new(
+        SqlState::UNIQUE_VIOLATION,
+        format!("could not create unique index \"{}\"", index.name),
+    );
+    let heap = Heap::new(heap_rel(table));
+    match heap.fetch(&txn.context(), root, |_, bytes| table.codec.decode_all(bytes)) {
+        Ok(Some(Ok(row))) => {
+            error.with_detail(format!("Key {} is duplicated.", unique::describe_key(table, index, &row)))
+        }
+        _ => error,
+    }
+}

@@ -1,0 +1,284 @@
+//! The engine as a whole: opening and closing a data directory, sessions, cancelling.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use clearway_latch::LwLockAlgorithm;
+use clearway_storage::heap::Heap;
+use clearway_storage::{RecoveryReport, RelId, Storage, StorageOptions};
+use clearway_txn::ProcId;
+
+use crate::activity::{ActivitySlot, SessionActivity, SessionInfo};
+use crate::catalog::{CATALOG_REL, Catalog, TableEntry, stored};
+use crate::config::Config;
+use crate::convert::storage_error;
+use crate::error::{EngineError, Result, SqlState};
+use crate::interrupt::Interrupts;
+use crate::maintenance::VacuumWorker;
+use crate::mechanisms::LwLockVariant;
+use crate::session::Session;
+use crate::settings::Settings;
+use crate::transaction::Transaction;
+
+/// How long a shutdown waits for sessions to notice.
+const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Places in the array of running transactions for what is not a session: vacuum, checks.
+const PROCS_RESERVED: u32 = 16;
+
+/// An open data directory.
+#[derive(Debug)]
+pub struct Engine {
+    pub(crate) storage: Arc<Storage>,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) config: Config,
+    recovery: RecoveryReport,
+    sessions: Mutex<HashMap<u32, OpenSession>>,
+    next_process_id: AtomicU32,
+    secrets: RandomState,
+    /// Set once; sessions end with 57P01.
+    pub(crate) stopping: Arc<AtomicBool>,
+    vacuum: Mutex<Option<VacuumWorker>>,
+}
+
+#[derive(Debug)]
+struct OpenSession {
+    slot: Arc<ActivitySlot>,
+    proc: ProcId,
+}
+
+impl Engine {
+    /// Opens `directory`, creating what is not there, after recovery if it was not closed cleanly.
+    pub fn open(directory: impl AsRef<Path>, config: Config) -> Result<Arc<Engine>, EngineError> {
+        config.check()?;
+        let options = StorageOptions {
+            buffer_bytes: config.shared_buffers.bytes() as usize,
+            sessions_max: config.max_connections + PROCS_RESERVED,
+            fsync: config.fsync,
+            commit_delay: config.commit_delay.duration(),
+            checkpoint_timeout: config.checkpoint_timeout.duration(),
+            wal_bytes_max: config.max_wal_size.bytes(),
+            deadlock_timeout: config.deadlock_timeout.duration(),
+            lwlock: match config.mechanisms.lwlock {
+                LwLockVariant::Queued => LwLockAlgorithm::Queued,
+                LwLockVariant::SingleCas => LwLockAlgorithm::SingleCas,
+            },
+            wal_writer_delay: config.wal_writer_delay.duration(),
+        };
+        let (storage, recovery) = Storage::open(directory.as_ref(), options).map_err(storage_error)?;
+        let catalog = Arc::new(Catalog::new());
+        let engine = Arc::new(Engine {
+            storage,
+            catalog,
+            recovery,
+            sessions: Mutex::default(),
+            next_process_id: AtomicU32::new(1),
+            secrets: RandomState::new(),
+            stopping: Arc::default(),
+            vacuum: Mutex::default(),
+            config,
+        });
+        engine.load_catalog()?;
+        engine.remove_orphans()?;
+        if engine.config.autovacuum {
+            let worker = VacuumWorker::start(Arc::downgrade(&engine), &engine.config)
+                .map_err(|error| EngineError::internal(format!("cannot start the vacuum thread: {error}")))?;
+            *engine.vacuum.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(worker);
+        }
+        Ok(engine)
+    }
+
+    /// What recovery did when the directory was opened.
+    pub fn recovery(&self) -> &RecoveryReport {
+        &self.recovery
+    }
+
+    /// The configuration the engine runs with.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Opens a session; 53300 when `max_connections` are open, 57P01 when the engine is shutting down.
+    pub fn session(self: &Arc<Self>, info: SessionInfo) -> Result<Session, EngineError> {
+        if self.stopping.load(Ordering::Acquire) {
+            return Err(EngineError::new(SqlState::CANNOT_CONNECT_NOW, "the database system is shutting down"));
+        }
+        let mut settings = Settings::new();
+        if !self.config.synchronous_commit {
+            settings.set_default("synchronous_commit", "off")?;
+        }
+        settings.set_default("max_connections", &self.config.max_connections.to_string())?;
+        settings.set_default("deadlock_timeout", &self.config.deadlock_timeout.to_string())?;
+        if !info.user.is_empty() {
+            settings.set_default("session_authorization", &info.user)?;
+        }
+        for (name, value) in &info.settings {
+            settings.set_default(name, value)?;
+        }
+        let mut sessions = self.sessions();
+        if sessions.len() >= self.config.max_connections as usize {
+            return Err(EngineError::new(
+                SqlState::TOO_MANY_CONNECTIONS,
+                "sorry, too many clients already",
+            ));
+        }
+        let process_id = loop {
+            let candidate = self.next_process_id.fetch_add(1, Ordering::Relaxed) & 0x7fff_ffff;
+            if candidate != 0 && !sessions.contains_key(&candidate) {
+                break candidate;
+            }
+        };
+        let secret = self.secrets.hash_one((process_id, crate::clock::now_us())) as u32;
+        let slot = Arc::new(ActivitySlot::new(process_id, secret, &info));
+        slot.set_application_name(settings.value("application_name").unwrap_or_default());
+        let proc = self.attach()?;
+        sessions.insert(process_id, OpenSession { slot: Arc::clone(&slot), proc });
+        drop(sessions);
+        let interrupts = Interrupts::new(Arc::clone(&slot), Arc::clone(&self.stopping));
+        let txn = self.transaction(&slot, proc);
+        Ok(Session::new(Arc::clone(self), slot, txn, interrupts, settings, info))
+    }
+
+    /// Takes a place in the array of running transactions.
+    pub(crate) fn attach(&self) -> Result<ProcId> {
+        self.storage.proc_array.attach().map_err(|_| {
+            EngineError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already")
+        })
+    }
+
+    /// A place for a transaction.
+    pub(crate) fn transaction(&self, slot: &Arc<ActivitySlot>, proc: ProcId) -> Transaction {
+        Transaction::new(Arc::clone(&self.storage), Arc::clone(&self.catalog), Arc::clone(slot), proc)
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<u32, OpenSession>> {
+        self.sessions.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// A session is gone; its transaction has ended.
+    pub(crate) fn session_closed(&self, process_id: u32, proc: ProcId) {
+        self.storage.proc_array.detach(proc);
+        self.sessions().remove(&process_id);
+    }
+
+    /// Asks a session to give up its running statement; whether the key was right.
+    pub fn cancel(&self, process_id: u32, secret: u32) -> bool {
+        let sessions = self.sessions();
+        let Some(session) = sessions.get(&process_id).filter(|session| session.slot.secret == secret) else {
+            return false;
+        };
+        session.slot.cancel.store(true, Ordering::Relaxed);
+        self.storage.locks.wake(session.proc);
+        true
+    }
+
+    /// What all sessions are doing, by process id.
+    pub fn activity(&self) -> Vec<SessionActivity> {
+        let mut all: Vec<_> = self.sessions().values().map(|session| session.slot.snapshot()).collect();
+        all.sort_by_key(|activity| activity.process_id);
+        all
+    }
+
+    /// How many sessions are open.
+    pub fn session_count(&self) -> usize {
+        self.sessions().len()
+    }
+
+    /// Writes out all changed pages and moves recovery's starting point.
+    pub fn checkpoint(&self) -> Result<(), EngineError> {
+        self.storage.checkpoint().map_err(storage_error)
+    }
+
+    /// Refuses new sessions, cancels running statements, waits a little for sessions to end, checkpoints, and closes
+    /// the files. Sessions that are still open get errors afterwards.
+    pub fn shutdown(&self) -> Result<(), EngineError> {
+        if self.stopping.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        for session in self.sessions().values() {
+            self.storage.locks.wake(session.proc);
+        }
+        let worker = self.vacuum.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        if let Some(worker) = worker {
+            worker.stop();
+        }
+        let patience = Instant::now() + SHUTDOWN_PATIENCE;
+        while Instant::now() < patience {
+            let active = |session: &OpenSession| session.slot.is_active();
+            if !self.sessions().values().any(active) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.storage.shutdown().map_err(storage_error)
+    }
+
+    /// Reads all committed definitions.
+    fn load_catalog(&self) -> Result<()> {
+        if self.storage.block_count(RelId(CATALOG_REL)).map_err(storage_error)? == 0 {
+            return Ok(());
+        }
+        let slot = Arc::new(ActivitySlot::new(0, 0, &SessionInfo::default()));
+        let proc = self.attach()?;
+        let result = self.read_definitions(self.transaction(&slot, proc));
+        self.storage.proc_array.detach(proc);
+        result
+    }
+
+    fn read_definitions(&self, mut txn: Transaction) -> Result<()> {
+        txn.take_snapshot();
+        let mut state = self.catalog.changed_copy(&self.catalog.state());
+        let context = txn.context();
+        let mut rows = Heap::new(CATALOG_REL).scan(&context).map_err(storage_error)?;
+        while let Some(definition) =
+            rows.next(&context, |tid, bytes| stored::decode(bytes).map(|definition| (tid, definition))).map_err(storage_error)?
+        {
+            let (tid, definition) = definition?;
+            state.put(TableEntry {
+                def: definition.table,
+                tid,
+                changed: 0,
+                runtime: Arc::default(),
+                sequences: definition
+                    .sequences
+                    .into_iter()
+                    .map(|rel| rel.map(|rel| self.catalog.sequence(rel)))
+                    .collect(),
+            });
+        }
+        self.catalog.publish(Arc::new(state));
+        txn.rollback();
+        Ok(())
+    }
+
+    /// Removes files that no definition names: of tables whose creation or drop a crash has cut off.
+    fn remove_orphans(&self) -> Result<()> {
+        let state = self.catalog.state();
+        let known: HashSet<u32> = state
+            .tables()
+            .iter()
+            .flat_map(|entry| entry.relations().collect::<Vec<_>>())
+            .chain([RelId::COMMIT_LOG.0, CATALOG_REL])
+            .collect();
+        for rel in self.storage.list_rels().map_err(storage_error)? {
+            if !known.contains(&rel.0) {
+                tracing::info!(rel = rel.0, "removing a relation that no definition names");
+                self.storage.drop_rel(rel).map_err(storage_error)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.stopping.store(true, Ordering::Release);
+        if let Some(worker) = self.vacuum.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner()).take() {
+            worker.stop();
+        }
+    }
+}

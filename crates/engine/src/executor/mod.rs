@@ -1,0 +1,163 @@
+//! Running plans.
+//!
+//! | module | job |
+//! | --- | --- |
+//! | `scan` | rows of a table that satisfy WHERE, by index or from end to end; locking them |
+//! | `select` | SELECT |
+//! | `modify` | INSERT, UPDATE, DELETE |
+//! | `unique` | index entries and the duplicates they find |
+//! | `limits` | what a statement may hold in memory |
+//!
+//! # Two sessions, one row
+//!
+//! A row version that somebody else has updated, deleted or locked is met by UPDATE, DELETE and FOR UPDATE alike. What
+//! happens then is one protocol, in [`Execution::wait_for_row`] and its callers:
+//!
+//! 1. The heap says who is in the way (an id that still runs).
+//! 2. The session takes the row's *tuple lock*: of all who wait for the row, its holder is the first in line. Without it,
+//!    everyone would be woken at once and whoever runs first would win: the oldest might wait for ever.
+//! 3. It waits for that transaction's end, and asks the heap again.
+//! 4. Rolled back: the row is as it was seen; go on. Committed: REPEATABLE READ gives up with 40001, since the row it
+//!    should change is not the one its snapshot shows. READ COMMITTED follows the row to its newest version, evaluates
+//!    the whole WHERE clause on that, and goes on with it or leaves the row out.
+//! 5. When the row is changed, the tuple lock is given back: from now on the row itself bears this session's id.
+
+mod limits;
+pub(crate) mod modify;
+pub(crate) mod scan;
+pub(crate) mod select;
+pub(crate) mod unique;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clearway_storage::heap::Tid;
+use clearway_storage::Storage;
+use clearway_txn::{LockMode, LockTag, Xid};
+
+use crate::catalog::TableEntry;
+use crate::error::{EngineError, Result, SqlState};
+use crate::interrupt::Interrupts;
+use crate::sql::expr::EvalContext;
+use crate::sql::plan::{IsolationLevel, LockWaitPolicy};
+use crate::sql::{TableDef, TableKind};
+use crate::transaction::Transaction;
+use crate::value::Value;
+
+/// How many rows go by between two looks at the interrupts.
+const TICKS_PER_CHECK: u32 = 256;
+
+/// Gives a virtual table's rows.
+pub(crate) type VirtualRows<'a> = &'a dyn Fn(&str) -> Vec<Vec<Value>>;
+
+/// Buffers that live as long as the session, so that a statement allocates little.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    pub(crate) key: Vec<u8>,
+    pub(crate) payload: Vec<u8>,
+    pub(crate) rows: Vec<Vec<Value>>,
+    pub(crate) tids: Vec<Tid>,
+}
+
+/// One statement's run.
+pub(crate) struct Execution<'a> {
+    pub(crate) storage: &'a Arc<Storage>,
+    pub(crate) txn: &'a mut Transaction,
+    pub(crate) eval: EvalContext<'a>,
+    pub(crate) interrupts: &'a Interrupts,
+    pub(crate) lock_timeout: Option<Duration>,
+    pub(crate) virtual_rows: VirtualRows<'a>,
+    pub(crate) scratch: &'a mut Scratch,
+    pub(crate) ticks: u32,
+}
+
+impl Execution<'_> {
+    /// Counts a row; now and then looks whether to stop.
+    #[inline]
+    pub(crate) fn tick(&mut self) -> Result<()> {
+        self.ticks += 1;
+        if self.ticks < TICKS_PER_CHECK {
+            return Ok(());
+        }
+        self.ticks = 0;
+        self.interrupts.check()
+    }
+
+    /// Looks whether to stop.
+    pub(crate) fn check_interrupts(&self) -> Result<()> {
+        self.interrupts.check()
+    }
+
+    /// The catalog entry of a table in a plan. Its lock is held, and the plan's version has been compared since.
+    pub(crate) fn entry(&self, table: &TableDef) -> Result<Arc<TableEntry>> {
+        self.txn.catalog_state().table(table.oid).cloned().ok_or_else(|| {
+            EngineError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{}\" does not exist", table.name))
+        })
+    }
+
+    /// Waits until the transaction that is in a row's way has ended: steps 2 and 3 of the protocol above.
+    ///
+    /// `queued` tells whether the tuple lock is held, and becomes true. `false`: the policy is not to wait, and to leave
+    /// the row out.
+    pub(crate) fn wait_for_row(
+        &mut self,
+        table: &TableDef,
+        tid: Tid,
+        xid: Xid,
+        policy: LockWaitPolicy,
+        queued: &mut Queued,
+    ) -> Result<bool> {
+        let tag = LockTag::Tuple { rel: heap_rel(table), block: tid.block, slot: tid.slot };
+        match policy {
+            LockWaitPolicy::Block => {}
+            LockWaitPolicy::SkipLocked => return Ok(false),
+            LockWaitPolicy::NoWait => {
+                return Err(EngineError::new(
+                    SqlState::LOCK_NOT_AVAILABLE,
+                    format!("could not obtain lock on row in relation \"{}\"", table.name),
+                ));
+            }
+        }
+        if queued.0 != Some(tag) {
+            queued.release(self.txn);
+            self.txn.wait_for_lock(tag, LockMode::Exclusive, self.interrupts, self.lock_timeout)?;
+            queued.0 = Some(tag);
+        }
+        self.txn.wait_for_transaction(xid, self.interrupts, self.lock_timeout)?;
+        Ok(true)
+    }
+
+    /// The error of step 4 for REPEATABLE READ; `Ok` when the newest version may be followed.
+    pub(crate) fn check_concurrent(&self, what: &str) -> Result<()> {
+        match self.txn.isolation {
+            IsolationLevel::ReadCommitted => Ok(()),
+            IsolationLevel::RepeatableRead | IsolationLevel::Serializable => Err(EngineError::new(
+                SqlState::SERIALIZATION_FAILURE,
+                format!("could not serialize access due to concurrent {what}"),
+            )),
+        }
+    }
+}
+
+/// The place at the head of a row's queue, while it is held.
+#[derive(Debug, Default)]
+pub(crate) struct Queued(Option<LockTag>);
+
+impl Queued {
+    /// Gives the place up. On the error path the end of the transaction does it.
+    #[inline]
+    pub(crate) fn release(&mut self, txn: &mut Transaction) {
+        if let Some(tag) = self.0.take() {
+            txn.unlock(tag, LockMode::Exclusive);
+        }
+    }
+}
+
+/// The storage relation of a table's heap.
+#[inline]
+pub(crate) fn heap_rel(table: &TableDef) -> u32 {
+    match table.kind {
+        TableKind::Heap { rel } => rel,
+        TableKind::Virtual => unreachable!("a virtual table has no heap"),
+    }
+}

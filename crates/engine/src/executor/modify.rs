@@ -1,0 +1,284 @@
+//! INSERT, UPDATE, DELETE.
+
+use clearway_storage::heap::{DeleteOutcome, Heap, Tid, UpdateOutcome};
+
+use crate::convert::storage_error;
+use crate::error::{EngineError, Result, SqlState};
+use crate::executor::scan::{self, Scan};
+use crate::executor::unique::{describe, insert_entries};
+use crate::executor::{Execution, Queued, heap_rel, select};
+use crate::sql::TableDef;
+use crate::sql::expr::Expr;
+use crate::sql::plan::{DeletePlan, InsertPlan, InsertSource, LockWaitPolicy, Returning, UpdatePlan};
+use crate::value::key::encode_key_of_row;
+use crate::value::{ColumnSet, Value};
+
+/// Runs an INSERT; the number of rows.
+pub(crate) fn insert(
+    execution: &mut Execution<'_>,
+    plan: &InsertPlan,
+    sink: &mut select::Sink<'_>,
+) -> Result<u64> {
+    let mut count = 0;
+    let mut one = |execution: &mut Execution<'_>, exprs: &[Expr], input: &[Value]| -> Result<()> {
+        let mut row = execution.scratch.rows.pop().unwrap_or_default();
+        row.clear();
+        for expr in exprs {
+            row.push(expr.eval(input, &execution.eval)?);
+        }
+        insert_row(execution, &plan.table, &row)?;
+        count += 1;
+        if let Some(returning) = &plan.returning {
+            send(execution, returning, &row, sink)?;
+        }
+        execution.scratch.rows.push(row);
+        Ok(())
+    };
+    match &plan.source {
+        InsertSource::Rows(rows) => {
+            for exprs in rows {
+                execution.tick()?;
+                one(execution, exprs, &[])?;
+            }
+        }
+        InsertSource::Select { select: query, columns } => {
+            select::run(execution, query, &mut |execution, row| one(execution, columns, row))?;
+        }
+    }
+    execution.txn.count_rows(plan.table.oid, count as i64, 0);
+    Ok(count)
+}
+
+/// Stores a row and its index entries.
+pub(crate) fn insert_row(execution: &mut Execution<'_>, table: &TableDef, row: &[Value]) -> Result<Tid> {
+    check_not_null(table, row)?;
+    execution.txn.assign_xid()?;
+    let mut payload = std::mem::take(&mut execution.scratch.payload);
+    table.codec.encode(row, &mut payload);
+    let heap = Heap::new(heap_rel(table));
+    let stored = heap.insert(&execution.txn.context(), &payload);
+    execution.scratch.payload = payload;
+    let tid = stored.map_err(storage_error)?;
+    insert_entries(execution, table, row, tid)?;
+    Ok(tid)
+}
+
+/// 23502 for the first column that is NULL and must not be.
+pub(crate) fn check_not_null(table: &TableDef, row: &[Value]) -> Result<()> {
+    for (column, value) in table.columns.iter().zip(row) {
+        if column.not_null && value.is_null() {
+            let values: Vec<String> = row.iter().map(describe).collect();
+            return Err(EngineError::new(
+                SqlState::NOT_NULL_VIOLATION,
+                format!(
+                    "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
+                    column.name, table.name
+                ),
+            )
+            .with_detail(format!("Failing row contains ({}).", values.join(", "))));
+        }
+    }
+    Ok(())
+}
+
+fn send(
+    execution: &mut Execution<'_>,
+    returning: &Returning,
+    row: &[Value],
+    sink: &mut select::Sink<'_>,
+) -> Result<()> {
+    let mut output = Vec::with_capacity(returning.projection.len());
+    for expr in &returning.projection {
+        output.push(expr.eval(row, &execution.eval)?);
+    }
+    sink(execution, &output)
+}
+
+/// Runs an UPDATE; the number of rows.
+pub(crate) fn update(
+    execution: &mut Execution<'_>,
+    plan: &UpdatePlan,
+    sink: &mut select::Sink<'_>,
+) -> Result<u64> {
+    let mut rows = Scan::open(execution, &plan.scan)?;
+    rows.keep_payload(execution);
+    let mut changes = Changes::default();
+    let mut count = 0;
+    while let Some(tid) = rows.next(execution)? {
+        if update_row(execution, plan, tid, rows.row(), rows.payload(), &mut changes)? {
+            count += 1;
+            if let Some(returning) = &plan.returning {
+                let row = plan.scan.table.codec.decode_all(&changes.payload)?;
+                send(execution, returning, &row, sink)?;
+            }
+        }
+    }
+    rows.close(execution);
+    execution.txn.count_rows(plan.scan.table.oid, 0, count);
+    Ok(count)
+}
+
+/// Buffers of an UPDATE.
+#[derive(Default)]
+struct Changes {
+    values: Vec<(u16, Value)>,
+    payload: Vec<u8>,
+}
+
+/// Updates one row that the scan has found; `false` if it turned out that it is not to be updated.
+fn update_row(
+    execution: &mut Execution<'_>,
+    plan: &UpdatePlan,
+    tid: Tid,
+    row: &[Value],
+    payload: &[u8],
+    changes: &mut Changes,
+) -> Result<bool> {
+    let table = &*plan.scan.table;
+    let heap = Heap::new(heap_rel(table));
+    // At the first row: a statement that changes nothing leaves no trace in the log.
+    execution.txn.assign_xid()?;
+    let mut queued = Queued::default();
+    let mut target = tid;
+    let mut newer: Option<(Vec<Value>, Vec<u8>)> = None;
+    let mut stale = true;
+    let mut hot_allowed = true;
+    loop {
+        if stale {
+            let (row, payload) = match &newer {
+                Some((row, payload)) => (row.as_slice(), payload.as_slice()),
+                None => (row, payload),
+            };
+            changes.values.clear();
+            for (column, expr) in &plan.assignments {
+                changes.values.push((*column, expr.eval(row, &execution.eval)?));
+            }
+            check_assigned(table, payload, &changes.values)?;
+            table.codec.update(payload, &changes.values, &mut changes.payload)?;
+            hot_allowed = !plan.changes_indexed_columns || same_keys(table, payload, &changes.payload)?;
+            stale = false;
+        }
+        let outcome = heap.update(&execution.txn.context(), target, &changes.payload, hot_allowed);
+        match outcome.map_err(storage_error)? {
+            UpdateOutcome::Updated { tid, hot } => {
+                queued.release(execution.txn);
+                if !hot && !table.indexes.is_empty() {
+                    let row = table.codec.decode_all(&changes.payload)?;
+                    insert_entries(execution, table, &row, tid)?;
+                }
+                return Ok(true);
+            }
+            UpdateOutcome::SelfModified => {
+                queued.release(execution.txn);
+                return Ok(false);
+            }
+            UpdateOutcome::Wait(xid) => {
+                execution.wait_for_row(table, target, xid, LockWaitPolicy::Block, &mut queued)?;
+            }
+            UpdateOutcome::Deleted => {
+                execution.check_concurrent("delete")?;
+                queued.release(execution.txn);
+                return Ok(false);
+            }
+            UpdateOutcome::Changed { latest } => {
+                execution.check_concurrent("update")?;
+                newer = scan::newest(execution, &plan.scan, &heap, latest)?;
+                if newer.is_none() {
+                    queued.release(execution.txn);
+                    return Ok(false);
+                }
+                stale = true;
+                target = latest;
+            }
+        }
+    }
+}
+
+fn check_assigned(table: &TableDef, old: &[u8], values: &[(u16, Value)]) -> Result<()> {
+    let missing = |(column, value): &(u16, Value)| {
+        value.is_null() && table.columns[usize::from(*column)].not_null
+    };
+    if !values.iter().any(missing) {
+        return Ok(());
+    }
+    let mut row = table.codec.decode_all(old)?;
+    for (column, value) in values {
+        row[usize::from(*column)] = value.clone();
+    }
+    check_not_null(table, &row)
+}
+
+/// Whether no index sees a difference between two versions of a row.
+fn same_keys(table: &TableDef, old: &[u8], new: &[u8]) -> Result<bool> {
+    let mut needed = ColumnSet::new();
+    for index in &table.indexes {
+        index.columns.iter().for_each(|column| needed.insert(*column));
+    }
+    let mut before = vec![Value::Null; table.columns.len()];
+    let mut after = before.clone();
+    table.codec.decode(old, &needed, &mut before)?;
+    table.codec.decode(new, &needed, &mut after)?;
+    let (mut key_before, mut key_after) = (Vec::new(), Vec::new());
+    Ok(table.indexes.iter().all(|index| {
+        encode_key_of_row(&before, &index.columns, &index.types, &mut key_before);
+        encode_key_of_row(&after, &index.columns, &index.types, &mut key_after);
+        key_before == key_after
+    }))
+}
+
+/// Runs a DELETE; the number of rows.
+pub(crate) fn delete(
+    execution: &mut Execution<'_>,
+    plan: &DeletePlan,
+    sink: &mut select::Sink<'_>,
+) -> Result<u64> {
+    let mut rows = Scan::open(execution, &plan.scan)?;
+    let mut count = 0;
+    while let Some(tid) = rows.next(execution)? {
+        if let Some(newer) = delete_row(execution, plan, tid)? {
+            count += 1;
+            if let Some(returning) = &plan.returning {
+                let row = newer.unwrap_or_else(|| rows.row().to_vec());
+                send(execution, returning, &row, sink)?;
+            }
+        }
+    }
+    rows.close(execution);
+    execution.txn.count_rows(plan.scan.table.oid, -(count as i64), count);
+    Ok(count)
+}
+
+/// Deletes one row that the scan has found. `None`: it turned out that it is not to be deleted. The row inside is the
+/// newer version, if it was that which was deleted.
+fn delete_row(execution: &mut Execution<'_>, plan: &DeletePlan, tid: Tid) -> Result<Option<Option<Vec<Value>>>> {
+    let table = &*plan.scan.table;
+    let heap = Heap::new(heap_rel(table));
+    // At the first row: a statement that changes nothing leaves no trace in the log.
+    execution.txn.assign_xid()?;
+    let mut queued = Queued::default();
+    let mut target = tid;
+    let mut newer = None;
+    let deleted = loop {
+        match heap.delete(&execution.txn.context(), target).map_err(storage_error)? {
+            DeleteOutcome::Deleted => break true,
+            DeleteOutcome::SelfModified => break false,
+            DeleteOutcome::Wait(xid) => {
+                execution.wait_for_row(table, target, xid, LockWaitPolicy::Block, &mut queued)?;
+            }
+            DeleteOutcome::Gone => {
+                execution.check_concurrent("delete")?;
+                break false;
+            }
+            DeleteOutcome::Changed { latest } => {
+                execution.check_concurrent("update")?;
+                match scan::newest(execution, &plan.scan, &heap, latest)? {
+                    Some((row, _)) => newer = Some(row),
+                    None => break false,
+                }
+                target = latest;
+            }
+        }
+    };
+    queued.release(execution.txn);
+    Ok(deleted.then_some(newer))
+}

@@ -1,0 +1,300 @@
+//! The rows of a table that satisfy WHERE.
+//!
+//! A scan is pulled: [`Scan::next`] leaves the next row in [`Scan::row`] and says where its visible version lies. No
+//! latch and no pin is held between two calls, so whoever pulls may write to the same table; what the statement itself
+//! writes is invisible to it, by command number.
+//!
+//! Index entries lead to the root of a chain of versions, from which the heap finds the one that the snapshot sees;
+//! all versions of a chain have the same indexed values, so the key need not be compared again.
+
+use clearway_storage::btree::{BTree, Direction, TreeCursor};
+use clearway_storage::heap::{Heap, HeapScan, LockOutcome, Tid};
+use clearway_txn::LockMode;
+
+use crate::convert::storage_error;
+use crate::error::Result;
+use crate::executor::{Execution, Queued, heap_rel};
+use crate::sql::TableKind;
+use crate::sql::access::KeyRange;
+use crate::sql::plan::{AccessPath, LockStrength, RowLock, TableScan};
+use crate::value::Value;
+
+/// How many index entries are taken from the tree at a time.
+const BATCH: usize = 64;
+
+/// A running scan.
+pub(crate) struct Scan<'p> {
+    plan: &'p TableScan,
+    heap: Heap,
+    row: Vec<Value>,
+    /// The bytes of the row, when they are kept.
+    payload: Vec<u8>,
+    keep_payload: bool,
+    cursor: Cursor,
+}
+
+enum Cursor {
+    Done,
+    /// Entries of one key, looked up.
+    Tids { tids: Vec<Tid>, at: usize },
+    Index(IndexCursor),
+    Heap(HeapScan),
+    Virtual(std::vec::IntoIter<Vec<Value>>),
+}
+
+struct IndexCursor {
+    tree: BTree,
+    ranges: std::vec::IntoIter<KeyRange>,
+    direction: Direction,
+    current: Option<TreeCursor>,
+    batch: Vec<Tid>,
+    at: usize,
+}
+
+impl<'p> Scan<'p> {
+    /// Starts a scan. The table is locked and the snapshot taken.
+    pub(crate) fn open(execution: &mut Execution<'_>, plan: &'p TableScan) -> Result<Scan<'p>> {
+        let table = &*plan.table;
+        let mut row = execution.scratch.rows.pop().unwrap_or_default();
+        row.clear();
+        row.resize(table.columns.len(), Value::Null);
+        let heap = match table.kind {
+            TableKind::Heap { rel } => Heap::new(rel),
+            TableKind::Virtual => Heap::new(0),
+        };
+        let cursor = match (&plan.access, table.kind) {
+            (_, TableKind::Virtual) => Cursor::Virtual((execution.virtual_rows)(&table.name).into_iter()),
+            (AccessPath::Sequential, _) => Cursor::Heap(heap.scan(&execution.txn.context()).map_err(storage_error)?),
+            (AccessPath::UniquePoint { index, .. }, _) => {
+                let mut key = std::mem::take(&mut execution.scratch.key);
+                let found = plan.access.point_key(table, &execution.eval, &mut key);
+                let cursor = match found {
+                    Ok(true) => {
+                        let mut tids = std::mem::take(&mut execution.scratch.tids);
+                        tids.clear();
+                        BTree::new(table.indexes[*index].rel)
+                            .lookup(execution.storage, &key, &mut tids)
+                            .map_err(storage_error)
+                            .map(|()| Cursor::Tids { tids, at: 0 })
+                    }
+                    Ok(false) => Ok(Cursor::Done),
+                    Err(error) => Err(error),
+                };
+                execution.scratch.key = key;
+                cursor?
+            }
+            (access @ (AccessPath::Points { index, .. } | AccessPath::Range { index, .. }), _) => {
+                let mut ranges = access.key_ranges(table, &execution.eval)?;
+                let reverse = matches!(access, AccessPath::Range { reverse: true, .. });
+                if reverse {
+                    ranges.reverse();
+                }
+                Cursor::Index(IndexCursor {
+                    tree: BTree::new(table.indexes[*index].rel),
+                    ranges: ranges.into_iter(),
+                    direction: if reverse { Direction::Backward } else { Direction::Forward },
+                    current: None,
+                    batch: std::mem::take(&mut execution.scratch.tids),
+                    at: 0,
+                })
+            }
+        };
+        let mut scan = Scan { plan, heap, row, payload: Vec::new(), keep_payload: false, cursor };
+        if let Cursor::Index(cursor) = &mut scan.cursor {
+            cursor.batch.clear();
+        }
+        Ok(scan)
+    }
+
+    /// Keeps the bytes of each row too, for [`Scan::payload`].
+    pub(crate) fn keep_payload(&mut self, execution: &mut Execution<'_>) {
+        self.keep_payload = true;
+        self.payload = std::mem::take(&mut execution.scratch.payload);
+    }
+
+    /// The current row: as wide as the table, the needed columns filled in.
+    pub(crate) fn row(&self) -> &[Value] {
+        &self.row
+    }
+
+    /// The bytes of the current row.
+    pub(crate) fn payload(&self) -> &[u8] {
+        debug_assert!(self.keep_payload);
+        &self.payload
+    }
+
+    /// Gives the buffers back.
+    pub(crate) fn close(self, execution: &mut Execution<'_>) {
+        execution.scratch.rows.push(self.row);
+        if self.keep_payload {
+            execution.scratch.payload = self.payload;
+        }
+        match self.cursor {
+            Cursor::Tids { tids, .. } => execution.scratch.tids = tids,
+            Cursor::Index(cursor) => execution.scratch.tids = cursor.batch,
+            _ => {}
+        }
+    }
+
+    /// Goes to the next row that satisfies WHERE; where its visible version lies, or `None` at the end.
+    pub(crate) fn next(&mut self, execution: &mut Execution<'_>) -> Result<Option<Tid>> {
+        loop {
+            execution.tick()?;
+            let Some(found) = self.next_visible(execution)? else { return Ok(None) };
+            match &self.plan.filter {
+                Some(filter) if !filter.passes(&self.row, &execution.eval)? => {}
+                _ => return Ok(Some(found)),
+            }
+        }
+    }
+
+    fn next_visible(&mut self, execution: &mut Execution<'_>) -> Result<Option<Tid>> {
+        let Scan { plan, heap, row, payload, keep_payload, cursor } = self;
+        let codec = &plan.table.codec;
+        let mut take = |tid: Tid, bytes: &[u8]| {
+            if *keep_payload {
+                payload.clear();
+                payload.extend_from_slice(bytes);
+            }
+            codec.decode(bytes, &plan.needed, row).map(|()| tid)
+        };
+        loop {
+            let root = match cursor {
+                Cursor::Done => return Ok(None),
+                Cursor::Tids { tids, at } => match tids.get(*at) {
+                    None => return Ok(None),
+                    Some(tid) => {
+                        *at += 1;
+                        *tid
+                    }
+                },
+                Cursor::Index(cursor) => match cursor.next(execution)? {
+                    None => return Ok(None),
+                    Some(tid) => tid,
+                },
+                Cursor::Heap(scan) => {
+                    return scan
+                        .next(&execution.txn.context(), &mut take)
+                        .map_err(storage_error)?
+                        .transpose();
+                }
+                Cursor::Virtual(rows) => {
+                    let Some(next) = rows.next() else { return Ok(None) };
+                    *row = next;
+                    return Ok(Some(Tid { block: 0, slot: 0 }));
+                }
+            };
+            let found = heap.fetch(&execution.txn.context(), root, &mut take).map_err(storage_error)?;
+            if let Some(tid) = found {
+                return tid.map(Some);
+            }
+        }
+    }
+}
+
+impl IndexCursor {
+    fn next(&mut self, execution: &mut Execution<'_>) -> Result<Option<Tid>> {
+        loop {
+            if let Some(tid) = self.batch.get(self.at) {
+                self.at += 1;
+                return Ok(Some(*tid));
+            }
+            self.batch.clear();
+            self.at = 0;
+            let Some(current) = &mut self.current else {
+                let Some(range) = self.ranges.next() else { return Ok(None) };
+                self.current = Some(self.tree.range(&range.lower, range.upper.as_deref(), self.direction));
+                continue;
+            };
+            execution.check_interrupts()?;
+            let more =
+                current.next_batch(execution.storage, BATCH, &mut self.batch).map_err(storage_error)?;
+            if !more {
+                self.current = None;
+            }
+        }
+    }
+}
+
+/// What became of a row that was to be locked.
+pub(crate) enum Locked {
+    /// Locked, and it is the version that was seen.
+    AsSeen,
+    /// Deleted since, or no longer what WHERE asks for, or to be skipped.
+    Gone,
+    /// Locked in a newer version, whose columns these are.
+    Newer(Vec<Value>),
+}
+
+/// Locks a row that a scan has found.
+pub(crate) fn lock_row(
+    execution: &mut Execution<'_>,
+    scan: &TableScan,
+    tid: Tid,
+    lock: RowLock,
+) -> Result<Locked> {
+    let heap = Heap::new(heap_rel(&scan.table));
+    let exclusive = matches!(lock.strength, LockStrength::Update | LockStrength::NoKeyUpdate);
+    execution.txn.assign_xid()?;
+    let mut queued = Queued::default();
+    let mut target = tid;
+    let mut newer = None;
+    loop {
+        let outcome =
+            heap.lock_row(&execution.txn.context(), target, exclusive).map_err(storage_error)?;
+        match outcome {
+            LockOutcome::Locked => {
+                queued.release(execution.txn);
+                return Ok(newer.map_or(Locked::AsSeen, Locked::Newer));
+            }
+            LockOutcome::SelfModified => {
+                queued.release(execution.txn);
+                return Ok(Locked::Gone);
+            }
+            LockOutcome::Wait(xid) => {
+                if !execution.wait_for_row(&scan.table, target, xid, lock.wait, &mut queued)? {
+                    return Ok(Locked::Gone);
+                }
+            }
+            LockOutcome::Deleted => {
+                execution.check_concurrent("delete")?;
+                queued.release(execution.txn);
+                return Ok(Locked::Gone);
+            }
+            LockOutcome::Changed { latest } => {
+                execution.check_concurrent("update")?;
+                match newest(execution, scan, &heap, latest)? {
+                    Some((row, _)) => newer = Some(row),
+                    None => {
+                        queued.release(execution.txn);
+                        return Ok(Locked::Gone);
+                    }
+                }
+                target = latest;
+            }
+        }
+    }
+}
+
+/// The version at `tid`, whoever may see it, if it passes the whole WHERE clause: its columns and bytes.
+pub(crate) fn newest(
+    execution: &mut Execution<'_>,
+    scan: &TableScan,
+    heap: &Heap,
+    tid: Tid,
+) -> Result<Option<(Vec<Value>, Vec<u8>)>> {
+    let table = &*scan.table;
+    let bytes = heap.version(&execution.txn.context(), tid, |bytes| bytes.to_vec()).map_err(storage_error)?;
+    let Some(bytes) = bytes else { return Ok(None) };
+    let mut row = vec![Value::Null; table.columns.len()];
+    table.codec.decode(&bytes, &scan.needed, &mut row)?;
+    match &scan.recheck {
+        Some(recheck) if !recheck.passes(&row, &execution.eval)? => Ok(None),
+        _ => Ok(Some((row, bytes))),
+    }
+}
+
+/// The mode in which a statement locks the table it reads.
+pub(crate) fn relation_mode(lock: Option<RowLock>) -> LockMode {
+    if lock.is_some() { LockMode::RowShare } else { LockMode::AccessShare }
+}

@@ -1,0 +1,88 @@
+//! Index entries for new row versions, and the duplicates they find.
+//!
+//! A unique index is checked under the latch of the leaf where the entry goes, so two sessions cannot both find the key
+//! absent. An entry with the same key may belong to a row that is dead (no conflict), alive (23505), or in the hands
+//! of a transaction that still runs: then only its end tells, so the session waits and asks again.
+
+use clearway_storage::btree::{BTree, InsertOutcome};
+use clearway_storage::heap::Tid;
+
+use crate::convert::storage_error;
+use crate::error::{EngineError, Result, SqlState};
+use crate::executor::{Execution, heap_rel};
+use crate::sql::{IndexDef, TableDef};
+use crate::value::key::encode_key_of_row;
+use crate::value::{Value, text};
+
+/// Enters a row version into all of its table's indexes.
+pub(crate) fn insert_entries(
+    execution: &mut Execution<'_>,
+    table: &TableDef,
+    row: &[Value],
+    tid: Tid,
+) -> Result<()> {
+    for index in &table.indexes {
+        insert_entry(execution, table, index, row, tid)?;
+    }
+    Ok(())
+}
+
+fn insert_entry(
+    execution: &mut Execution<'_>,
+    table: &TableDef,
+    index: &IndexDef,
+    row: &[Value],
+    tid: Tid,
+) -> Result<()> {
+    let mut key = std::mem::take(&mut execution.scratch.key);
+    let any_null = encode_key_of_row(row, &index.columns, &index.types, &mut key);
+    let result = insert_key(execution, table, index, row, &key, index.unique && !any_null, tid);
+    execution.scratch.key = key;
+    result
+}
+
+fn insert_key(
+    execution: &mut Execution<'_>,
+    table: &TableDef,
+    index: &IndexDef,
+    row: &[Value],
+    key: &[u8],
+    unique: bool,
+    tid: Tid,
+) -> Result<()> {
+    let tree = BTree::new(index.rel);
+    loop {
+        let context = execution.txn.context();
+        let outcome = tree.insert(&context, key, tid, unique.then_some(heap_rel(table)));
+        match outcome.map_err(storage_error)? {
+            InsertOutcome::Inserted => return Ok(()),
+            InsertOutcome::Duplicate { .. } => return Err(violation(table, index, row)),
+            InsertOutcome::WaitFor(xid) => {
+                execution.txn.wait_for_transaction(xid, execution.interrupts, execution.lock_timeout)?;
+            }
+        }
+    }
+}
+
+/// 23505 in PostgreSQL's words.
+#[cold]
+pub(crate) fn violation(_table: &TableDef, index: &IndexDef, row: &[Value]) -> EngineError {
+    EngineError::new(
+        SqlState::UNIQUE_VIOLATION,
+        format!("duplicate key value violates unique constraint \"{}\"", index.name),
+    )
+    .with_detail(format!("Key {} already exists.", describe_key(_table, index, row)))
+}
+
+/// `(a, b)=(1, x)`
+pub(crate) fn describe_key(table: &TableDef, index: &IndexDef, row: &[Value]) -> String {
+    let names: Vec<&str> =
+        index.columns.iter().map(|number| table.columns[usize::from(*number)].name.as_str()).collect();
+    let values: Vec<String> = index.columns.iter().map(|number| describe(&row[usize::from(*number)])).collect();
+    format!("({})=({})", names.join(", "), values.join(", "))
+}
+
+/// A value in an error's detail.
+pub(crate) fn describe(value: &Value) -> String {
+    text::to_text(value).unwrap_or_else(|| "null".to_owned())
+}

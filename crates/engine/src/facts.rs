@@ -1,0 +1,94 @@
+//! What an expression can ask of its session.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use crate::activity::{ActivitySlot, SessionInfo};
+use crate::catalog::CatalogState;
+use crate::clock;
+use crate::engine::Engine;
+use crate::error::{EngineError, Result};
+use crate::settings::Settings;
+use crate::sql::SessionFacts;
+use crate::value::DataType;
+
+/// The session behind an evaluation.
+pub(crate) struct Facts<'a> {
+    engine: &'a Engine,
+    settings: &'a Settings,
+    slot: &'a ActivitySlot,
+    info: &'a SessionInfo,
+    transaction_us: i64,
+    overlay: Option<Arc<CatalogState>>,
+    random: &'a Cell<u64>,
+}
+
+impl<'a> Facts<'a> {
+    pub(crate) fn new(
+        engine: &'a Engine,
+        settings: &'a Settings,
+        slot: &'a ActivitySlot,
+        info: &'a SessionInfo,
+        transaction_us: i64,
+        overlay: Option<Arc<CatalogState>>,
+        random: &'a Cell<u64>,
+    ) -> Facts<'a> {
+        Facts { engine, settings, slot, info, transaction_us, overlay, random }
+    }
+}
+
+impl SessionFacts for Facts<'_> {
+    fn transaction_timestamp(&self) -> i64 {
+        if self.transaction_us == 0 { clock::now_us() } else { self.transaction_us }
+    }
+
+    fn statement_timestamp(&self) -> i64 {
+        self.slot.statement_start_us()
+    }
+
+    fn backend_pid(&self) -> i32 {
+        self.slot.process_id as i32
+    }
+
+    fn database(&self) -> &str {
+        &self.info.database
+    }
+
+    fn user(&self) -> &str {
+        &self.info.user
+    }
+
+    fn setting(&self, name: &str) -> Option<String> {
+        self.settings.show(name).ok()
+    }
+
+    fn next_serial(&self, table_oid: u32, column: u16) -> Result<i64> {
+        let state = match &self.overlay {
+            Some(overlay) => Arc::clone(overlay),
+            None => self.engine.catalog.state(),
+        };
+        let found = state.table(table_oid).and_then(|entry| {
+            let sequence = entry.sequences.get(usize::from(column))?.as_ref()?;
+            Some((Arc::clone(sequence), entry.def.columns[usize::from(column)].data_type))
+        });
+        let Some((sequence, data_type)) = found else {
+            return Err(EngineError::internal(format!("column {column} of table {table_oid} has no sequence")));
+        };
+        let max = match data_type {
+            DataType::Int2 => i64::from(i16::MAX),
+            DataType::Int4 => i64::from(i32::MAX),
+            _ => i64::MAX,
+        };
+        sequence.next(&self.engine.storage, max)
+    }
+
+    fn random(&self) -> f64 {
+        // xorshift64*: for tests and sampling, not for secrets.
+        let mut state = self.random.get();
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        self.random.set(state);
+        (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}

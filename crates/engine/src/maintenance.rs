@@ -1,0 +1,162 @@
+//! Clearing away dead row versions, by request and in the background.
+//!
+//! An update leaves a dead version behind, and a page that fills up is pruned on the spot, so a table that is only
+//! updated in place needs no vacuum at all. What pruning cannot do is free a version that an index entry points at:
+//! that takes a pass over the indexes, which is what vacuum is.
+//!
+//! The background worker looks at every table's count of dead rows now and then, and vacuums those with more than
+//! `autovacuum_vacuum_threshold` plus `autovacuum_vacuum_scale_factor` of the live ones. It holds the table lock that
+//! excludes other vacuums and changes of definition, but no reader and no writer.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use clearway_machine::{Native, WaitEvent, WaitScope};
+use clearway_storage::vacuum;
+use clearway_storage::RelId;
+use clearway_txn::{LockMode, LockTag, LockWait, ProcId};
+
+use crate::catalog::{CATALOG_REL, TableEntry};
+use crate::config::Config;
+use crate::convert::{lock_error, storage_error};
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::interrupt::Interrupts;
+
+impl Engine {
+    /// Vacuums every table now.
+    pub fn vacuum(&self) -> Result<()> {
+        self.vacuum_tables(&[], &self.background_interrupts())
+    }
+
+    fn background_interrupts(&self) -> Interrupts {
+        let slot = crate::activity::ActivitySlot::new(0, 0, &crate::activity::SessionInfo::default());
+        Interrupts::new(Arc::new(slot), Arc::clone(&self.stopping))
+    }
+
+    /// Vacuums these tables; none = all.
+    pub(crate) fn vacuum_tables(&self, oids: &[u32], interrupts: &Interrupts) -> Result<()> {
+        let state = self.catalog.state();
+        for entry in state.tables() {
+            if oids.is_empty() || oids.contains(&entry.def.oid) {
+                self.with_table(&entry, interrupts, |entry| self.vacuum_table(entry, interrupts))?;
+            }
+        }
+        if oids.is_empty() {
+            let horizon = self.storage.proc_array.horizon();
+            let cancel = || interrupts.pending();
+            vacuum::vacuum(&self.storage, RelId(CATALOG_REL), &[], horizon, &cancel).map_err(storage_error)?;
+            interrupts.check()?;
+        }
+        Ok(())
+    }
+
+    /// Runs `work` on a table under the vacuum lock, unless it has been dropped meanwhile.
+    fn with_table(
+        &self,
+        entry: &TableEntry,
+        interrupts: &Interrupts,
+        work: impl FnOnce(&TableEntry) -> Result<()>,
+    ) -> Result<()> {
+        let proc = self.attach()?;
+        let result = self.lock_for_vacuum(proc, entry.def.oid, interrupts).and_then(|()| {
+            match self.catalog.state().table(entry.def.oid) {
+                Some(current) => work(current),
+                None => Ok(()),
+            }
+        });
+        self.storage.locks.release_all(proc);
+        self.storage.proc_array.detach(proc);
+        result
+    }
+
+    fn lock_for_vacuum(&self, proc: ProcId, oid: u32, interrupts: &Interrupts) -> Result<()> {
+        let cancel = || interrupts.pending();
+        let wait = LockWait { timeout: None, cancel: &cancel };
+        self.storage
+            .locks
+            .acquire(proc, LockTag::Relation(oid), LockMode::ShareUpdateExclusive, wait)
+            .map_err(|error| lock_error(error, interrupts))
+    }
+
+    fn vacuum_table(&self, entry: &TableEntry, interrupts: &Interrupts) -> Result<()> {
+        let indexes: Vec<RelId> = entry.def.indexes.iter().map(|index| RelId(index.rel)).collect();
+        let horizon = self.storage.proc_array.horizon();
+        let before = entry.runtime.dead_rows.load(Ordering::Relaxed);
+        let cancel = || interrupts.pending();
+        let done = vacuum::vacuum(&self.storage, RelId(entry.rel()), &indexes, horizon, &cancel)
+            .map_err(storage_error)?;
+        interrupts.check()?;
+        tracing::debug!(table = entry.def.name, ?done, "vacuumed");
+        entry.runtime.live_rows.store(done.live_rows as i64, Ordering::Relaxed);
+        // Those that died while we were at it are for the next time.
+        let since = entry.runtime.dead_rows.load(Ordering::Relaxed).saturating_sub(before);
+        entry.runtime.dead_rows.store(since, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// One look at all tables by the background worker.
+    fn vacuum_where_needed(&self) {
+        let interrupts = self.background_interrupts();
+        for entry in self.catalog.state().tables() {
+            let dead = entry.runtime.dead_rows.load(Ordering::Relaxed);
+            let live = entry.runtime.live_rows.load(Ordering::Relaxed).max(0) as f64;
+            let most = self.config.autovacuum_vacuum_threshold as f64
+                + self.config.autovacuum_vacuum_scale_factor * live;
+            if (dead as f64) <= most {
+                continue;
+            }
+            let result = self.with_table(&entry, &interrupts, |entry| self.vacuum_table(entry, &interrupts));
+            if let Err(error) = result
+                && !self.stopping.load(Ordering::Relaxed)
+            {
+                tracing::warn!(%error, table = entry.def.name, "background vacuum failed");
+            }
+        }
+    }
+}
+
+/// The background thread.
+#[derive(Debug)]
+pub(crate) struct VacuumWorker {
+    stop: Arc<(Mutex<bool>, Condvar)>,
+    thread: JoinHandle<()>,
+}
+
+impl VacuumWorker {
+    /// Starts it. It keeps no engine alive.
+    pub(crate) fn start(engine: Weak<Engine>, config: &Config) -> std::io::Result<VacuumWorker> {
+        let stop = Arc::new((Mutex::new(false), Condvar::new()));
+        let nap = config.autovacuum_naptime.duration();
+        let signal = Arc::clone(&stop);
+        let thread = std::thread::Builder::new().name("vacuum".to_owned()).spawn(move || {
+            while !Self::nap(&signal, nap) {
+                let Some(engine) = engine.upgrade() else { return };
+                engine.vacuum_where_needed();
+            }
+        })?;
+        Ok(VacuumWorker { stop, thread })
+    }
+
+    /// Sleeps; whether it is time to stop.
+    fn nap(signal: &(Mutex<bool>, Condvar), nap: Duration) -> bool {
+        let _waiting = WaitScope::<Native>::enter(WaitEvent::VacuumMain);
+        let (stopped, changed) = signal;
+        let guard = stopped.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let waited = changed.wait_timeout_while(guard, nap, |stopped| !*stopped);
+        *waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0
+    }
+
+    /// Stops it and waits until it has.
+    pub(crate) fn stop(self) {
+        let (stopped, changed) = &*self.stop;
+        *stopped.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = true;
+        changed.notify_all();
+        // The thread itself may hold the last reference to the engine, whose drop calls this.
+        if self.thread.thread().id() != std::thread::current().id() {
+            let _ = self.thread.join();
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Where a statement's results go.
+//!
+//! The engine pushes: it calls [`Output`] as rows come up, so that a row goes from the page to the socket's buffer
+//! without a result set in between. The wire server, the in-process bench and the tests each implement the trait.
+//!
+//! Calls for one statement come in this order:
+//!
+//! | statement | calls |
+//! | --- | --- |
+//! | returns rows, simple protocol | `row_description`, `row`…, `complete` |
+//! | returns rows, extended protocol | `row`…, then `complete` or (portal suspended) nothing |
+//! | returns none | `complete` |
+//! | `COPY … FROM STDIN` | `copy_in_start`, `copy_in_read`… until it says no more, `complete` |
+//! | `COPY … TO STDOUT` | `copy_out_start`, `copy_out_data`…, `copy_out_done`, `complete` |
+//! | empty text | `empty` |
+//!
+//! `notice` and `parameter_status` may come in between at any point. An error from an `Output` method ends the
+//! statement as any other error does.
+
+use crate::error::{EngineError, SqlState};
+pub use crate::sql::plan::Column;
+use crate::value::Value;
+
+/// A receiver of results; see the [module](self) for the order of calls.
+pub trait Output {
+    /// The columns of the rows that follow.
+    fn row_description(&mut self, columns: &[Column]) -> Result<(), EngineError>;
+    /// One row.
+    fn row(&mut self, values: &[Value]) -> Result<(), EngineError>;
+    /// The statement is done; `tag` is PostgreSQL's command tag (`UPDATE 1`).
+    fn complete(&mut self, tag: &str) -> Result<(), EngineError>;
+    /// The text held no statement at all.
+    fn empty(&mut self) -> Result<(), EngineError> {
+        Ok(())
+    }
+    /// A message beside the result.
+    fn notice(&mut self, _notice: &Notice) -> Result<(), EngineError> {
+        Ok(())
+    }
+    /// A setting that clients track has a new value.
+    fn parameter_status(&mut self, _name: &str, _value: &str) -> Result<(), EngineError> {
+        Ok(())
+    }
+    /// The statement is about to read `columns` columns of text-format COPY data from the client.
+    fn copy_in_start(&mut self, _columns: usize) -> Result<(), EngineError> {
+        Err(EngineError::not_supported("COPY FROM STDIN on this connection"))
+    }
+    /// Appends the next chunk to `buffer`, which arrives empty; `false` when there is no more.
+    ///
+    /// Chunks may end anywhere in a line. A client that gives up (`CopyFail`) is an error, 57014.
+    fn copy_in_read(&mut self, _buffer: &mut Vec<u8>) -> Result<bool, EngineError> {
+        Ok(false)
+    }
+    /// The statement is about to send `columns` columns of text-format COPY data.
+    fn copy_out_start(&mut self, _columns: usize) -> Result<(), EngineError> {
+        Err(EngineError::not_supported("COPY TO STDOUT on this connection"))
+    }
+    /// One line of COPY data, its newline included.
+    fn copy_out_data(&mut self, _line: &[u8]) -> Result<(), EngineError> {
+        Ok(())
+    }
+    /// The COPY data is complete.
+    fn copy_out_done(&mut self) -> Result<(), EngineError> {
+        Ok(())
+    }
+}
+
+/// A message that is not an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// `NOTICE`, `WARNING` or `INFO`.
+    pub severity: &'static str,
+    /// The SQLSTATE.
+    pub sqlstate: SqlState,
+    /// The text.
+    pub message: String,
+}
+
+impl Notice {
+    /// A `NOTICE`, 00000.
+    pub fn plain(message: impl Into<String>) -> Notice {
+        Notice { severity: "NOTICE", sqlstate: SqlState::SUCCESS, message: message.into() }
+    }
+
+    /// A `WARNING` with a SQLSTATE.
+    pub fn warning(sqlstate: SqlState, message: impl Into<String>) -> Notice {
+        Notice { severity: "WARNING", sqlstate, message: message.into() }
+    }
+}
+
+/// An [`Output`] that keeps everything: for tests and small tools.
+#[derive(Debug, Default)]
+pub struct Collected {
+    /// The columns described last.
+    pub columns: Vec<Column>,
+    /// All rows.
+    pub rows: Vec<Vec<Value>>,
+    /// The command tags, one a statement.
+    pub tags: Vec<String>,
+    /// The notices.
+    pub notices: Vec<Notice>,
+    /// What COPY TO STDOUT sent.
+    pub copied: Vec<u8>,
+    /// What COPY FROM STDIN shall read; taken by the first statement that reads.
+    pub copy_input: Vec<u8>,
+}
+
+impl Output for Collected {
+    fn row_description(&mut self, columns: &[Column]) -> Result<(), EngineError> {
+        self.columns = columns.to_vec();
+        Ok(())
+    }
+    fn row(&mut self, values: &[Value]) -> Result<(), EngineError> {
+        self.rows.push(values.to_vec());
+        Ok(())
+    }
+    fn complete(&mut self, tag: &str) -> Result<(), EngineError> {
+        self.tags.push(tag.to_owned());
+        Ok(())
+    }
+    fn notice(&mut self, notice: &Notice) -> Result<(), EngineError> {
+        self.notices.push(notice.clone());
+        Ok(())
+    }
+    fn copy_in_start(&mut self, _columns: usize) -> Result<(), EngineError> {
+        Ok(())
+    }
+    fn copy_in_read(&mut self, buffer: &mut Vec<u8>) -> Result<bool, EngineError> {
+        buffer.append(&mut self.copy_input);
+        Ok(!buffer.is_empty())
+    }
+    fn copy_out_start(&mut self, _columns: usize) -> Result<(), EngineError> {
+        Ok(())
+    }
+    fn copy_out_data(&mut self, line: &[u8]) -> Result<(), EngineError> {
+        self.copied.extend_from_slice(line);
+        Ok(())
+    }
+}
+
+/// An [`Output`] that drops everything and counts the rows: for benches.
+#[derive(Debug, Default)]
+pub struct Discard {
+    /// How many rows came.
+    pub rows: u64,
+}
+
+impl Output for Discard {
+    fn row_description(&mut self, _columns: &[Column]) -> Result<(), EngineError> {
+        Ok(())
+    }
+    #[inline]
+    fn row(&mut self, _values: &[Value]) -> Result<(), EngineError> {
+        self.rows += 1;
+        Ok(())
+    }
+    #[inline]
+    fn complete(&mut self, _tag: &str) -> Result<(), EngineError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,325 @@
+//! From syntax tree to plan: names to positions, literals to values, types settled, access path chosen.
+//!
+//! Types are settled the way PostgreSQL does it, as far as one table needs it. A quoted literal and an undeclared
+//! parameter begin without a type; the first thing they meet gives them one (the other side of an operator, the column
+//! they are stored in, the type a function wants). A parameter keeps the type it got first. What stays without a type
+//! to the end is text.
+
+mod definition;
+mod expression;
+mod path;
+mod select;
+#[cfg(test)]
+mod tests;
+mod types;
+mod utility;
+mod write;
+
+use std::sync::Arc;
+
+use sqlparser::ast;
+use sqlparser::tokenizer::Span;
+
+use crate::error::{EngineError, Result, SqlState};
+use crate::sql::catalog::{CatalogView, TableDef, TableKind};
+use crate::sql::expr::{EvalContext, Expr, NoSession};
+use crate::sql::parse::{ParsedStatement, Tree, parse_expression};
+use crate::sql::plan::{Plan, Statement};
+use crate::value::DataType;
+
+pub use types::common_type;
+
+/// The most parameters a statement may have: the protocol counts them in 16 bits.
+const PARAMETERS_MAX: usize = 65_535;
+
+/// Binds a statement. `declared` are the parameter types the client gave, `None` or absent where it left them open.
+pub fn bind(
+    statement: &ParsedStatement,
+    catalog: &dyn CatalogView,
+    declared: &[Option<DataType>],
+) -> Result<Plan> {
+    if let Some(plan) = super::pgbench_catalog::recognise(&statement.text, catalog) {
+        return Ok(plan);
+    }
+    let mut binder = Binder {
+        statement,
+        catalog,
+        params: declared.to_vec(),
+    };
+    let (bound, columns) = match &statement.tree {
+        Tree::Utility(utility) => binder.utility(utility)?,
+        Tree::Sql(tree) => binder.statement(tree)?,
+    };
+    let param_types = binder
+        .params
+        .iter()
+        .map(|known| known.unwrap_or(DataType::Text))
+        .collect();
+    Ok(Plan {
+        statement: bound,
+        param_types,
+        columns,
+    })
+}
+
+/// Compiles the text of a column's default, as it is kept in the catalog, to an expression of the column's type.
+pub fn bind_default(sql: &str, data_type: DataType, typmod: i32) -> Result<Expr> {
+    let tree = parse_expression(sql, 0)?;
+    let statement = ParsedStatement {
+        text: sql.into(),
+        offset: 0,
+        tree: Tree::Utility(Box::new(super::utility::Utility::Checkpoint)),
+    };
+    let catalog = super::catalog::EmptyCatalog;
+    let mut binder = Binder {
+        statement: &statement,
+        catalog: &catalog,
+        params: Vec::new(),
+    };
+    let typed = binder.expression(&tree, &mut Scope::empty("DEFAULT expressions"))?;
+    if !binder.params.is_empty() {
+        return Err(EngineError::new(
+            SqlState::UNDEFINED_PARAMETER,
+            "there is no parameter $1",
+        ));
+    }
+    binder.assign(typed, data_type, typmod, "default", None)
+}
+
+/// An expression with its type.
+#[derive(Debug, Clone)]
+pub(crate) struct Typed {
+    pub expr: Expr,
+    pub data_type: DataType,
+    pub typmod: i32,
+}
+
+impl Typed {
+    fn new(expr: Expr, data_type: DataType) -> Typed {
+        Typed {
+            expr,
+            data_type,
+            typmod: -1,
+        }
+    }
+}
+
+/// A column that expressions can name.
+#[derive(Debug, Clone)]
+struct ScopeColumn {
+    name: String,
+    data_type: DataType,
+    typmod: i32,
+}
+
+/// What an expression can see.
+struct Scope {
+    /// The table's alias, or its name.
+    alias: Option<String>,
+    columns: Vec<ScopeColumn>,
+    table_oid: u32,
+    /// The clause, for errors.
+    clause: &'static str,
+    aggregates: Aggregates,
+}
+
+/// What to do about an aggregate call.
+enum Aggregates {
+    /// Refuse it.
+    Refused,
+    /// Collect it; it stands as a column past [`AGGREGATE_BASE`] until grouping puts it in its place.
+    Collected(Vec<crate::sql::aggregate::AggregateCall>),
+}
+
+/// Columns from here on stand for aggregate results while a SELECT is being bound.
+const AGGREGATE_BASE: u16 = 0x8000;
+
+impl Scope {
+    fn empty(clause: &'static str) -> Scope {
+        Scope {
+            alias: None,
+            columns: Vec::new(),
+            table_oid: 0,
+            clause,
+            aggregates: Aggregates::Refused,
+        }
+    }
+
+    fn of_table(table: &TableDef, alias: Option<String>, clause: &'static str) -> Scope {
+        let columns = table.columns.iter().map(|column| ScopeColumn {
+            name: column.name.clone(),
+            data_type: column.data_type,
+            typmod: column.typmod,
+        });
+        Scope {
+            alias: Some(alias.unwrap_or_else(|| table.name.clone())),
+            columns: columns.collect(),
+            table_oid: table.oid,
+            clause,
+            aggregates: Aggregates::Refused,
+        }
+    }
+}
+
+struct Binder<'a> {
+    statement: &'a ParsedStatement,
+    catalog: &'a dyn CatalogView,
+    params: Vec<Option<DataType>>,
+}
+
+type Bound = (Statement, Option<Vec<crate::sql::plan::Column>>);
+
+impl Binder<'_> {
+    fn statement(&mut self, tree: &ast::Statement) -> Result<Bound> {
+        match tree {
+            ast::Statement::Query(query) => {
+                let select = self.query(query, true)?;
+                let columns = select.columns.clone();
+                Ok((Statement::Select(Box::new(select)), Some(columns)))
+            }
+            ast::Statement::Insert(insert) => {
+                let plan = self.insert(insert)?;
+                let columns = plan.returning.as_ref().map(|returning| returning.columns.clone());
+                Ok((Statement::Insert(Box::new(plan)), columns))
+            }
+            ast::Statement::Update(update) => {
+                let plan = self.update(update)?;
+                let columns = plan.returning.as_ref().map(|returning| returning.columns.clone());
+                Ok((Statement::Update(Box::new(plan)), columns))
+            }
+            ast::Statement::Delete(delete) => {
+                let plan = self.delete(delete)?;
+                let columns = plan.returning.as_ref().map(|returning| returning.columns.clone());
+                Ok((Statement::Delete(Box::new(plan)), columns))
+            }
+            ast::Statement::CreateTable(create) => Ok((self.create_table(create)?, None)),
+            ast::Statement::CreateIndex(create) => Ok((self.create_index(create)?, None)),
+            ast::Statement::AlterTable(alter) => Ok((self.alter_table(alter)?, None)),
+            other => Err(EngineError::not_supported(first_words(&other.to_string()))),
+        }
+    }
+
+    /// The table of this name, or 42P01.
+    fn table(&self, name: &ast::ObjectName) -> Result<Arc<TableDef>> {
+        let (schema, table, span) = split_name(name)?;
+        self.table_named(schema.as_deref(), &table, self.statement.position(span))
+    }
+
+    fn table_named(&self, schema: Option<&str>, name: &str, position: Option<u32>) -> Result<Arc<TableDef>> {
+        self.catalog.lookup_table(schema, name).ok_or_else(|| {
+            let shown = match schema {
+                Some(schema) => format!("{schema}.{name}"),
+                None => name.to_owned(),
+            };
+            EngineError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("relation \"{shown}\" does not exist"),
+            )
+            .or_position(position)
+        })
+    }
+
+    /// The table of this name, which must be one that can be changed.
+    fn heap_table(&self, name: &ast::ObjectName) -> Result<Arc<TableDef>> {
+        let table = self.table(name)?;
+        require_heap(&table)?;
+        Ok(table)
+    }
+
+    fn position(&self, span: Span) -> Option<u32> {
+        self.statement.position(span)
+    }
+
+    /// `$n` of whatever type it has so far.
+    fn parameter(&mut self, text: &str, span: Span) -> Result<Typed> {
+        let number = text
+            .strip_prefix('$')
+            .and_then(|digits| digits.parse::<usize>().ok());
+        let number = number
+            .filter(|number| (1..=PARAMETERS_MAX).contains(number))
+            .ok_or_else(|| {
+                EngineError::new(
+                    SqlState::UNDEFINED_PARAMETER,
+                    format!("there is no parameter {text}"),
+                )
+                .or_position(self.position(span))
+            })?;
+        if self.params.len() < number {
+            self.params.resize(number, None);
+        }
+        let known = self.params[number - 1].unwrap_or(DataType::Unknown);
+        Ok(Typed::new(Expr::Parameter(number as u16 - 1), known))
+    }
+}
+
+/// Refuses a virtual table where rows or definitions would change.
+fn require_heap(table: &TableDef) -> Result<()> {
+    match table.kind {
+        TableKind::Heap { .. } => Ok(()),
+        TableKind::Virtual => Err(EngineError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("\"{}\" is a system view and cannot be changed", table.name),
+        )),
+    }
+}
+
+/// Schema, name, and where it is written.
+fn split_name(name: &ast::ObjectName) -> Result<(Option<String>, String, Span)> {
+    let mut idents = name.0.iter().map(|part| match part {
+        ast::ObjectNamePart::Identifier(ident) => Ok(ident),
+        ast::ObjectNamePart::Function(_) => Err(EngineError::not_supported("a computed name")),
+    });
+    match (idents.next(), idents.next(), idents.next()) {
+        (Some(name), None, _) => {
+            let name = name?;
+            Ok((None, normal(name), name.span))
+        }
+        (Some(schema), Some(name), None) => {
+            let schema = schema?;
+            Ok((Some(normal(schema)), normal(name?), schema.span))
+        }
+        _ => Err(EngineError::not_supported(format!(
+            "the name {name} (a database in front of a schema)"
+        ))),
+    }
+}
+
+/// The name without a schema; `pg_catalog` and `public` are left off.
+fn plain_name(name: &ast::ObjectName) -> Result<String> {
+    let (schema, name, _) = split_name(name)?;
+    match schema.as_deref() {
+        None | Some("public" | "pg_catalog") => Ok(name),
+        Some(other) => Err(EngineError::new(
+            SqlState::INVALID_SCHEMA_NAME,
+            format!("schema \"{other}\" does not exist"),
+        )),
+    }
+}
+
+/// An identifier as the catalog spells it: in lower case unless it was quoted.
+fn normal(ident: &ast::Ident) -> String {
+    match ident.quote_style {
+        Some(_) => ident.value.clone(),
+        None => ident.value.to_lowercase(),
+    }
+}
+
+/// The words a statement begins with, to name it in an error.
+fn first_words(text: &str) -> String {
+    text.split_whitespace()
+        .take_while(|word| word.chars().all(|c| c.is_ascii_uppercase()))
+        .take(3)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Computes what is known now; what would fail is left to fail when it runs.
+fn fold(expr: Expr) -> Expr {
+    if matches!(expr, Expr::Constant(_)) || !expr.is_constant() {
+        return expr;
+    }
+    match expr.eval(&[], &EvalContext::new(&[], &NoSession)) {
+        Ok(value) => Expr::Constant(value),
+        Err(_) => expr,
+    }
+}

@@ -1,0 +1,277 @@
+//! Utility statements: their names looked up, their arguments bound.
+
+use std::sync::Arc;
+
+use crate::error::{EngineError, Result, SqlState};
+use crate::sql::bind::path::need;
+use crate::sql::bind::write::table_default;
+use crate::sql::bind::{Binder, Bound, Scope, bind, require_heap};
+use crate::sql::catalog::{TableDef, TableKind};
+use crate::sql::expr::Expr;
+use crate::sql::plan::{Column, CopyDirection, CopyPlan, SelectPlan, Source, Statement, TableScan};
+use crate::sql::utility::{Copy, CopySource, Name, Utility};
+use crate::sql::{access::AccessPath, explain};
+use crate::value::{ColumnSet, DataType};
+
+impl Binder<'_> {
+    pub(super) fn utility(&mut self, utility: &Utility) -> Result<Bound> {
+        let statement = match utility {
+            Utility::Explain(inner) => {
+                let plan = bind(inner, self.catalog, &self.params)?;
+                self.params = plan.param_types.iter().copied().map(Some).collect();
+                let lines = explain::explain(&plan.statement)?;
+                let columns = vec![Column::computed("QUERY PLAN", DataType::Text)];
+                return Ok((Statement::Explain(lines), Some(columns)));
+            }
+            Utility::Show(name) => {
+                let columns = vec![Column::computed(name.clone(), DataType::Text)];
+                return Ok((Statement::Show(name.clone()), Some(columns)));
+            }
+            Utility::ShowAll => {
+                let columns =
+                    ["name", "setting", "description"].map(|name| Column::computed(name, DataType::Text));
+                return Ok((Statement::ShowAll, Some(columns.to_vec())));
+            }
+            Utility::Begin(modes) => Statement::Begin(*modes),
+            Utility::Commit { chain } => Statement::Commit { chain: *chain },
+            Utility::Rollback { chain } => Statement::Rollback { chain: *chain },
+            Utility::SetTransaction { modes, session } => Statement::SetTransaction {
+                modes: *modes,
+                session: *session,
+            },
+            Utility::Set { name, value, local } => Statement::Set {
+                name: name.clone(),
+                value: value.clone(),
+                local: *local,
+            },
+            Utility::Reset(name) => Statement::Reset(name.clone()),
+            Utility::Checkpoint => Statement::Checkpoint,
+            Utility::Vacuum {
+                tables,
+                analyze,
+                full,
+            } => Statement::Vacuum {
+                tables: self.heaps(tables)?,
+                analyze: *analyze,
+                full: *full,
+            },
+            Utility::Analyze { tables } => Statement::Analyze {
+                tables: self.heaps(tables)?,
+            },
+            Utility::Truncate {
+                tables,
+                restart_identity,
+            } => Statement::Truncate {
+                tables: self.heaps(tables)?,
+                restart_identity: *restart_identity,
+            },
+            Utility::DropTable { tables, if_exists } => {
+                let mut found = Vec::with_capacity(tables.len());
+                for name in tables {
+                    let table = self.catalog.lookup_table(name.schema.as_deref(), &name.name);
+                    match &table {
+                        Some(table) => require_heap(table)?,
+                        None if !if_exists => {
+                            return Err(EngineError::new(
+                                SqlState::UNDEFINED_TABLE,
+                                format!("table \"{}\" does not exist", name.name),
+                            ));
+                        }
+                        None => {}
+                    }
+                    found.push((name.name.clone(), table));
+                }
+                Statement::DropTable {
+                    tables: found,
+                    if_exists: *if_exists,
+                }
+            }
+            Utility::DropIndex { indexes, if_exists } => {
+                let mut found = Vec::with_capacity(indexes.len());
+                for name in indexes {
+                    let table = self.catalog.lookup_index(&name.name);
+                    if table.is_none() && !if_exists {
+                        return Err(EngineError::new(
+                            SqlState::UNDEFINED_OBJECT,
+                            format!("index \"{}\" does not exist", name.name),
+                        ));
+                    }
+                    found.push((name.name.clone(), table));
+                }
+                Statement::DropIndex {
+                    indexes: found,
+                    if_exists: *if_exists,
+                }
+            }
+            Utility::SetFillfactor { table, fillfactor } => Statement::SetFillfactor {
+                table: self.heap(table)?,
+                fillfactor: *fillfactor,
+            },
+            Utility::Prepare { name, types, sql } => {
+                let types = types
+                    .iter()
+                    .map(|text| Ok(Some(self.type_named(text)?).filter(|known| *known != DataType::Unknown)))
+                    .collect::<Result<_>>()?;
+                Statement::Prepare {
+                    name: name.clone(),
+                    types,
+                    sql: sql.clone(),
+                }
+            }
+            Utility::Execute { name, arguments } => {
+                let mut bound = Vec::with_capacity(arguments.len());
+                for tree in arguments {
+                    let typed = self.expression(tree, &mut Scope::empty("EXECUTE parameters"))?;
+                    bound.push((typed.expr, typed.data_type));
+                }
+                Statement::Execute {
+                    name: name.clone(),
+                    arguments: bound,
+                }
+            }
+            Utility::Deallocate(name) => Statement::Deallocate(name.clone()),
+            Utility::DiscardAll => Statement::DiscardAll,
+            Utility::Copy(copy) => Statement::Copy(Box::new(self.copy(copy)?)),
+            Utility::NoOperation(tag) => Statement::NoOperation(tag),
+        };
+        Ok((statement, None))
+    }
+
+    fn any_table(&self, name: &Name) -> Result<Arc<TableDef>> {
+        self.table_named(name.schema.as_deref(), &name.name, Some(name.position))
+    }
+
+    fn heap(&self, name: &Name) -> Result<Arc<TableDef>> {
+        let table = self.any_table(name)?;
+        require_heap(&table)?;
+        Ok(table)
+    }
+
+    fn heaps(&self, names: &[Name]) -> Result<Vec<Arc<TableDef>>> {
+        names.iter().map(|name| self.heap(name)).collect()
+    }
+
+    fn copy(&mut self, copy: &Copy) -> Result<CopyPlan> {
+        let direction = if copy.from {
+            CopyDirection::FromStdin
+        } else {
+            CopyDirection::ToStdout
+        };
+        let (table, names) = match &copy.source {
+            CopySource::Table { table, columns } => (
+                if copy.from {
+                    self.heap(table)?
+                } else {
+                    self.any_table(table)?
+                },
+                columns,
+            ),
+            CopySource::Query(query) => {
+                if copy.from {
+                    return Err(EngineError::new(
+                        SqlState::SYNTAX_ERROR,
+                        "COPY FROM needs a table",
+                    ));
+                }
+                let plan = bind(query, self.catalog, &[])?;
+                let Statement::Select(select) = plan.statement else {
+                    return Err(EngineError::not_supported("COPY of anything but a SELECT"));
+                };
+                return Ok(CopyPlan {
+                    direction,
+                    table: None,
+                    columns: (0..select.visible as u16).collect(),
+                    defaults: Vec::new(),
+                    query: Some(select),
+                    options: copy.options.clone(),
+                });
+            }
+        };
+        let columns: Vec<u16> = match names {
+            None => (0..table.columns.len() as u16).collect(),
+            Some(names) => names
+                .iter()
+                .map(|name| {
+                    table.column_number(&name.name).ok_or_else(|| {
+                        EngineError::new(
+                            SqlState::UNDEFINED_COLUMN,
+                            format!(
+                                "column \"{}\" of relation \"{}\" does not exist",
+                                name.name, table.name
+                            ),
+                        )
+                        .with_position(name.position)
+                    })
+                })
+                .collect::<Result<_>>()?,
+        };
+        if let Some((at, _)) = columns
+            .iter()
+            .enumerate()
+            .find(|(at, column)| columns[..*at].contains(column))
+        {
+            return Err(EngineError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!(
+                    "column \"{}\" specified more than once",
+                    table.columns[usize::from(columns[at])].name
+                ),
+            ));
+        }
+        let defaults = (0..table.columns.len() as u16)
+            .map(|column| (!columns.contains(&column)).then(|| table_default(&table, column)))
+            .collect();
+        let query = (!copy.from).then(|| Box::new(whole_table(table.clone(), &columns)));
+        Ok(CopyPlan {
+            direction,
+            table: Some(table),
+            columns,
+            defaults,
+            query,
+            options: copy.options.clone(),
+        })
+    }
+}
+
+/// `SELECT columns FROM table`.
+fn whole_table(table: Arc<TableDef>, columns: &[u16]) -> SelectPlan {
+    let projection: Vec<Expr> = columns.iter().map(|column| Expr::Column(*column)).collect();
+    let mut needed = ColumnSet::new();
+    projection.iter().for_each(|expr| need(&mut needed, expr));
+    let described = columns
+        .iter()
+        .map(|column| {
+            let def = &table.columns[usize::from(*column)];
+            Column {
+                name: def.name.clone(),
+                data_type: def.data_type,
+                type_modifier: def.typmod,
+                table_oid: if table.kind == TableKind::Virtual {
+                    0
+                } else {
+                    table.oid
+                },
+                attribute: *column as i16 + 1,
+            }
+        })
+        .collect();
+    SelectPlan {
+        source: Source::Table(TableScan {
+            table,
+            access: AccessPath::Sequential,
+            filter: None,
+            recheck: None,
+            needed,
+        }),
+        aggregate: None,
+        visible: projection.len(),
+        projection,
+        distinct: false,
+        sort: Vec::new(),
+        limit: None,
+        offset: None,
+        stop_after: None,
+        lock: None,
+        columns: described,
+    }
+}

@@ -1,0 +1,352 @@
+//! The scalar functions we have.
+
+use crate::error::{EngineError, Result, SqlState};
+use crate::sql::expr::EvalContext;
+use crate::value::{DataType, Value};
+
+/// The version we tell clients that ask.
+pub const VERSION: &str = concat!(
+    "PostgreSQL 15.0 (Clearway ",
+    env!("CARGO_PKG_VERSION"),
+    ") on x86_64-pc-linux-gnu, compiled by rustc, 64-bit"
+);
+
+/// A scalar function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Function {
+    /// `version()`
+    Version,
+    /// `now()`, `current_timestamp`, `transaction_timestamp()`
+    Now,
+    /// `statement_timestamp()`
+    StatementTimestamp,
+    /// `clock_timestamp()`
+    ClockTimestamp,
+    /// `current_date`
+    CurrentDate,
+    /// `localtimestamp`
+    LocalTimestamp,
+    /// `current_database()`, `current_catalog`
+    CurrentDatabase,
+    /// `current_schema()`
+    CurrentSchema,
+    /// `current_user`, `session_user`, `user`
+    CurrentUser,
+    /// `pg_backend_pid()`
+    BackendPid,
+    /// `current_setting(name [, missing_ok])`
+    CurrentSetting,
+    /// `pg_is_in_recovery()`
+    IsInRecovery,
+    /// `random()`
+    Random,
+    /// `abs(x)`
+    Abs,
+    /// `mod(x, y)`
+    Mod,
+    /// `length(text)`
+    Length,
+    /// `lower(text)`
+    Lower,
+    /// `upper(text)`
+    Upper,
+    /// `floor(x)`
+    Floor,
+    /// `ceil(x)`
+    Ceil,
+    /// `round(x)`
+    Round,
+    /// `coalesce(…)`
+    Coalesce,
+    /// `nullif(x, y)` over values of one type
+    NullIf(DataType),
+    /// `greatest(…)` over values of one type
+    Greatest(DataType),
+    /// `least(…)` over values of one type
+    Least(DataType),
+    /// `repeat(text, n)`
+    Repeat,
+    /// `concat(…)` over text
+    Concat,
+    /// `pg_sleep(seconds)`
+    Sleep,
+}
+
+impl Function {
+    /// Whether two calls in one statement may give different values.
+    pub fn is_volatile(self) -> bool {
+        matches!(
+            self,
+            Function::Random | Function::ClockTimestamp | Function::Sleep
+        )
+    }
+
+    /// Whether its value depends on its arguments only.
+    pub fn is_immutable(self) -> bool {
+        use Function::*;
+        matches!(
+            self,
+            Abs | Mod
+                | Length
+                | Lower
+                | Upper
+                | Floor
+                | Ceil
+                | Round
+                | Coalesce
+                | NullIf(_)
+                | Greatest(_)
+                | Least(_)
+                | Repeat
+                | Concat
+        )
+    }
+
+    /// Its value.
+    pub fn call(self, arguments: &[Value], context: &EvalContext<'_>) -> Result<Value> {
+        let session = context.session;
+        Ok(match self {
+            Function::Version => Value::from(VERSION),
+            Function::Now => Value::TimestampTz(session.transaction_timestamp()),
+            Function::StatementTimestamp => Value::TimestampTz(session.statement_timestamp()),
+            Function::ClockTimestamp => Value::TimestampTz(crate::value::datetime::clock()),
+            Function::CurrentDate => Value::Date(
+                session
+                    .transaction_timestamp()
+                    .div_euclid(crate::value::datetime::MICROS_PER_DAY) as i32,
+            ),
+            Function::LocalTimestamp => Value::Timestamp(session.transaction_timestamp()),
+            Function::CurrentDatabase => Value::from(session.database()),
+            Function::CurrentSchema => Value::from("public"),
+            Function::CurrentUser => Value::from(session.user()),
+            Function::BackendPid => Value::Int4(session.backend_pid()),
+            Function::CurrentSetting => {
+                let Some(name) = arguments[0].as_str() else {
+                    return Ok(Value::Null);
+                };
+                match session.setting(&name.to_lowercase()) {
+                    Some(value) => Value::from(&*value),
+                    None if arguments.get(1).and_then(Value::as_bool) == Some(true) => Value::Null,
+                    None => {
+                        return Err(EngineError::new(
+                            SqlState::UNDEFINED_OBJECT,
+                            format!("unrecognized configuration parameter \"{name}\""),
+                        ));
+                    }
+                }
+            }
+            Function::IsInRecovery => Value::Bool(false),
+            Function::Random => Value::Float8(session.random()),
+            Function::Coalesce => arguments
+                .iter()
+                .find(|value| !value.is_null())
+                .cloned()
+                .unwrap_or(Value::Null),
+            Function::NullIf(data_type) => {
+                let same = !arguments[0].is_null()
+                    && !arguments[1].is_null()
+                    && crate::value::equal(&arguments[0], &arguments[1], data_type);
+                if same { Value::Null } else { arguments[0].clone() }
+            }
+            Function::Greatest(data_type) | Function::Least(data_type) => {
+                let present = arguments.iter().filter(|value| !value.is_null());
+                let order = |a: &&Value, b: &&Value| crate::value::compare(a, b, data_type);
+                let found = match self {
+                    Function::Greatest(_) => present.max_by(order),
+                    _ => present.min_by(order),
+                };
+                found.cloned().unwrap_or(Value::Null)
+            }
+            Function::Concat => {
+                let all: String = arguments.iter().filter_map(Value::as_str).collect();
+                Value::from(&*all)
+            }
+            _ if arguments.iter().any(Value::is_null) => Value::Null,
+            Function::Abs => match &arguments[0] {
+                Value::Int2(v) => Value::Int2(v.checked_abs().ok_or_else(|| range("smallint"))?),
+                Value::Int4(v) => Value::Int4(v.checked_abs().ok_or_else(|| range("integer"))?),
+                Value::Int8(v) => Value::Int8(v.checked_abs().ok_or_else(|| range("bigint"))?),
+                Value::Float8(v) => Value::Float8(v.abs()),
+                Value::Numeric(v) => Value::Numeric(v.abs()),
+                other => return Err(EngineError::internal(format!("abs of {other:?}"))),
+            },
+            Function::Mod => crate::value::arithmetic::apply(
+                crate::value::arithmetic::ArithmeticOp::Remainder,
+                &arguments[0],
+                &arguments[1],
+            )?,
+            Function::Length => Value::Int4(text(&arguments[0])?.chars().count() as i32),
+            Function::Lower => Value::from(&*text(&arguments[0])?.to_lowercase()),
+            Function::Upper => Value::from(&*text(&arguments[0])?.to_uppercase()),
+            Function::Floor | Function::Ceil | Function::Round => match &arguments[0] {
+                Value::Float8(v) => Value::Float8(match self {
+                    Function::Floor => v.floor(),
+                    Function::Ceil => v.ceil(),
+                    _ => v.round_ties_even(),
+                }),
+                Value::Numeric(v) => {
+                    let places = arguments.get(1).and_then(Value::as_i64).unwrap_or(0).clamp(0, 28) as u32;
+                    Value::Numeric(match self {
+                        Function::Floor => v.floor(),
+                        Function::Ceil => v.ceil(),
+                        _ => {
+                            let mut rounded = v.round_dp_with_strategy(
+                                places,
+                                rust_decimal::RoundingStrategy::MidpointAwayFromZero,
+                            );
+                            rounded.rescale(places);
+                            rounded
+                        }
+                    })
+                }
+                other => return Err(EngineError::internal(format!("rounding of {other:?}"))),
+            },
+            Function::Repeat => {
+                let count = arguments[1].as_i64().unwrap_or(0).max(0) as usize;
+                let unit = text(&arguments[0])?;
+                if unit.len().saturating_mul(count) > 1 << 28 {
+                    return Err(EngineError::new(
+                        SqlState::PROGRAM_LIMIT_EXCEEDED,
+                        "requested length too large",
+                    ));
+                }
+                Value::from(&*unit.repeat(count))
+            }
+            Function::Sleep => {
+                if let Value::Float8(seconds) = arguments[0]
+                    && seconds > 0.0
+                {
+                    std::thread::sleep(std::time::Duration::from_secs_f64(seconds.min(86_400.0)));
+                }
+                Value::from("")
+            }
+        })
+    }
+}
+
+/// A function found by name: what it is, what its arguments become, what it gives.
+pub struct Signature {
+    /// The function.
+    pub function: Function,
+    /// The types its arguments are converted to.
+    pub arguments: Vec<DataType>,
+    /// Its result's type.
+    pub result: DataType,
+}
+
+/// The function of this name for arguments of these types. `None`: there is no such function.
+pub fn resolve(name: &str, arguments: &[DataType]) -> Option<Signature> {
+    use DataType::*;
+    let fixed = |function, wanted: &[DataType], result| {
+        (wanted.len() == arguments.len()).then(|| Signature {
+            function,
+            arguments: wanted.to_vec(),
+            result,
+        })
+    };
+    let numeric = |function| {
+        let first = *arguments.first()?;
+        let kind = if first == Unknown { Float8 } else { first };
+        (arguments.len() == 1 && kind.category() == crate::value::Category::Numeric).then(|| Signature {
+            function,
+            arguments: vec![kind],
+            result: kind,
+        })
+    };
+    match name {
+        "version" => fixed(Function::Version, &[], Text),
+        "now" | "transaction_timestamp" | "current_timestamp" => fixed(Function::Now, &[], TimestampTz),
+        "statement_timestamp" => fixed(Function::StatementTimestamp, &[], TimestampTz),
+        "clock_timestamp" => fixed(Function::ClockTimestamp, &[], TimestampTz),
+        "current_date" => fixed(Function::CurrentDate, &[], Date),
+        "localtimestamp" => fixed(Function::LocalTimestamp, &[], Timestamp),
+        "current_database" | "current_catalog" => fixed(Function::CurrentDatabase, &[], Name),
+        "current_schema" => fixed(Function::CurrentSchema, &[], Name),
+        "current_user" | "session_user" | "user" | "current_role" => fixed(Function::CurrentUser, &[], Name),
+        "pg_backend_pid" => fixed(Function::BackendPid, &[], Int4),
+        "current_setting" if arguments.len() == 2 => fixed(Function::CurrentSetting, &[Text, Bool], Text),
+        "current_setting" => fixed(Function::CurrentSetting, &[Text], Text),
+        "pg_is_in_recovery" => fixed(Function::IsInRecovery, &[], Bool),
+        "random" => fixed(Function::Random, &[], Float8),
+        "abs" => numeric(Function::Abs),
+        "mod" if arguments.len() == 2 => {
+            let kind = crate::sql::bind::common_type(arguments)?;
+            (kind.category() == crate::value::Category::Numeric && kind != Float8).then(|| Signature {
+                function: Function::Mod,
+                arguments: vec![kind, kind],
+                result: kind,
+            })
+        }
+        "length" | "char_length" | "character_length" => fixed(Function::Length, &[Text], Int4),
+        "lower" => fixed(Function::Lower, &[Text], Text),
+        "upper" => fixed(Function::Upper, &[Text], Text),
+        "floor" => rounding(Function::Floor, arguments),
+        "ceil" | "ceiling" => rounding(Function::Ceil, arguments),
+        "round" if arguments.len() == 2 => fixed(Function::Round, &[Numeric, Int4], Numeric),
+        "round" => rounding(Function::Round, arguments),
+        "repeat" => fixed(Function::Repeat, &[Text, Int4], Text),
+        "pg_sleep" => fixed(Function::Sleep, &[Float8], Text),
+        "concat" if !arguments.is_empty() => Some(Signature {
+            function: Function::Concat,
+            arguments: vec![Text; arguments.len()],
+            result: Text,
+        }),
+        "nullif" if arguments.len() == 2 => {
+            let kind = crate::sql::bind::common_type(arguments)?;
+            // The result is the first argument as it was; integers need no conversion to be compared.
+            let integers = arguments.iter().all(|argument| argument.is_integer());
+            let converted = if integers {
+                arguments.to_vec()
+            } else {
+                vec![kind; 2]
+            };
+            Some(Signature {
+                function: Function::NullIf(kind),
+                result: converted[0],
+                arguments: converted,
+            })
+        }
+        "coalesce" | "greatest" | "least" if !arguments.is_empty() => {
+            let kind = crate::sql::bind::common_type(arguments)?;
+            let function = match name {
+                "coalesce" => Function::Coalesce,
+                "greatest" => Function::Greatest(kind),
+                _ => Function::Least(kind),
+            };
+            Some(Signature {
+                function,
+                arguments: vec![kind; arguments.len()],
+                result: kind,
+            })
+        }
+        _ => None,
+    }
+}
+
+fn rounding(function: Function, arguments: &[DataType]) -> Option<Signature> {
+    let [argument] = arguments else { return None };
+    let kind = match argument {
+        DataType::Numeric => DataType::Numeric,
+        other if other.category() == crate::value::Category::Numeric => DataType::Float8,
+        DataType::Unknown => DataType::Float8,
+        _ => return None,
+    };
+    Some(Signature {
+        function,
+        arguments: vec![kind],
+        result: kind,
+    })
+}
+
+fn text(value: &Value) -> Result<&str> {
+    value
+        .as_str()
+        .ok_or_else(|| EngineError::internal(format!("{value:?} is used as text")))
+}
+
+fn range(type_name: &str) -> EngineError {
+    EngineError::new(
+        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+        format!("{type_name} out of range"),
+    )
+}

@@ -1,0 +1,42 @@
+//! From text to plan.
+//!
+//! ```text
+//! text ──parse──▶ syntax tree ──bind──▶ Plan ──(the executor, elsewhere)──▶ rows
+//! ```
+//!
+//! `parse` splits a message into statements, takes the utility statements sqlparser does not know (VACUUM, CHECKPOINT,
+//! COPY's options …) in a small front end of ours, and gives the rest to sqlparser. `bind` resolves names and types
+//! against a [`catalog::CatalogView`], infers parameter types the way PostgreSQL does, chooses the access path and
+//! compiles expressions. What OLTP load does not need is refused with 0A000 and its name, never half done: every field
+//! of a syntax tree that we do not act on is checked to be absent.
+//!
+//! | module | job |
+//! |---|---|
+//! | `parse`, `split`, `lex`, `utility` | text to syntax tree |
+//! | `catalog` | tables and indexes as statements see them |
+//! | `bind` | syntax tree to plan |
+//! | `access` | index or sequential scan; key ranges at run time |
+//! | `expr`, `function`, `aggregate` | compiled expressions and their evaluation |
+//! | `plan` | the data structures of a plan |
+//! | `explain` | a plan as text |
+//! | `pgbench_catalog` | the one catalog query pgbench asks |
+
+pub mod access;
+pub mod aggregate;
+pub mod bind;
+pub mod catalog;
+pub mod explain;
+pub mod expr;
+pub mod function;
+mod lex;
+pub mod parse;
+pub mod pgbench_catalog;
+pub mod plan;
+mod split;
+mod utility;
+
+pub use bind::{bind, bind_default};
+pub use catalog::{CatalogView, ColumnDef, ColumnDefault, IndexDef, TableDef, TableKind};
+pub use expr::{EvalContext, Expr, SessionFacts};
+pub use parse::{ParsedStatement, parse};
+pub use plan::{Column, Plan, Statement};

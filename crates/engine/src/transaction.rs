@@ -1,0 +1,466 @@
+//! One session's transaction: its id, its snapshot, its locks, and how it ends.
+//!
+//! # Life
+//!
+//! ```text
+//!            first statement                 BEGIN
+//!   none ───────────────────▶ implicit    none ─────▶ block ──error──▶ failed
+//!     ▲     end of statements    │          ▲           │ COMMIT, ROLLBACK │
+//!     └──────────────────────────┘          └───────────┴──────────────────┘
+//! ```
+//!
+//! An id is assigned at the first write, so a transaction that only reads writes no log and takes no place among the
+//! running ids. A failed transaction is rolled back at once: its locks are free although the client has yet to say
+//! ROLLBACK.
+//!
+//! # The order of a commit
+//!
+//! 1. The commit record enters the log.
+//! 2. It is flushed, unless `synchronous_commit` is off. From here on the commit survives a crash.
+//! 3. The commit log says *committed*. Nobody looks yet: the id still counts as running in every snapshot.
+//! 4. New definitions, if the transaction made any, become the catalog everybody sees.
+//! 5. The id leaves the array of running transactions: the moment at which new snapshots see the changes.
+//! 6. Those who wait for the transaction are woken, locks are released, files of dropped tables are unlinked.
+//!
+//! Swapping 3 and 5 would let a snapshot that sees the id as finished read *in progress* from the commit log and take
+//! the changes for aborted. Swapping 4 and 6 would let a session that waited for a table's lock plan with the old
+//! definition.
+//!
+//! # Subtransactions
+//!
+//! Savepoints are not there yet (0A000). They need ids of their own below this one's, which is why everything asks
+//! [`Transaction::is_own`] rather than comparing with one id.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use clearway_storage::heap::TxnContext;
+use clearway_storage::{RelId, Storage};
+use clearway_txn::{LockMode, LockTag, LockWait, ProcId, Snapshot, Xid};
+
+use crate::activity::ActivitySlot;
+use crate::catalog::{Catalog, CatalogState};
+use crate::convert::{lock_error, storage_error};
+use crate::error::{EngineError, Result, SqlState};
+use crate::interrupt::Interrupts;
+use crate::session::TransactionStatus;
+use crate::sql::plan::IsolationLevel;
+
+/// Row counts are handed over when this many have come together.
+const COUNTED_MAX: u64 = 64;
+
+/// Where a transaction is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// There is none.
+    None,
+    /// Opened by a statement outside a block; ends with it.
+    Implicit,
+    /// Opened by BEGIN.
+    Block,
+    /// A block after an error: rolled back already, waiting for its end to be said.
+    Failed,
+}
+
+/// A session's transaction, or the place where one will be.
+#[derive(Debug)]
+pub(crate) struct Transaction {
+    storage: Arc<Storage>,
+    catalog: Arc<Catalog>,
+    slot: Arc<ActivitySlot>,
+    pub(crate) proc: ProcId,
+    pub(crate) phase: Phase,
+    pub(crate) isolation: IsolationLevel,
+    pub(crate) read_only: bool,
+    xid: Option<Xid>,
+    /// The number of the running statement among those of this transaction that change something: a statement sees
+    /// what earlier ones did, not what it does itself.
+    command: u32,
+    snapshot: Snapshot,
+    has_snapshot: bool,
+    /// The catalog's version when the snapshot was taken.
+    snapshot_catalog: u64,
+    start_us: i64,
+    held: Vec<(u32, LockMode)>,
+    /// Whether anything is held that `release_all` must free (relations, tuples).
+    locked: bool,
+    /// The definitions as this transaction has changed them.
+    overlay: Option<Arc<CatalogState>>,
+    created: Vec<RelId>,
+    dropped: Vec<RelId>,
+    counts: Vec<RowCount>,
+    counted: u64,
+}
+
+#[derive(Debug)]
+struct RowCount {
+    oid: u32,
+    live: i64,
+    dead: u64,
+}
+
+impl Transaction {
+    pub(crate) fn new(
+        storage: Arc<Storage>,
+        catalog: Arc<Catalog>,
+        slot: Arc<ActivitySlot>,
+        proc: ProcId,
+    ) -> Transaction {
+        Transaction {
+            storage,
+            catalog,
+            slot,
+            proc,
+            phase: Phase::None,
+            isolation: IsolationLevel::ReadCommitted,
+            read_only: false,
+            xid: None,
+            command: 0,
+            snapshot: Snapshot::default(),
+            has_snapshot: false,
+            snapshot_catalog: 0,
+            start_us: 0,
+            held: Vec::new(),
+            locked: false,
+            overlay: None,
+            created: Vec::new(),
+            dropped: Vec::new(),
+            counts: Vec::new(),
+            counted: 0,
+        }
+    }
+
+    /// Starts a transaction.
+    pub(crate) fn begin(&mut self, phase: Phase, isolation: IsolationLevel, read_only: bool, now_us: i64) {
+        assert!(self.phase == Phase::None, "a transaction begins where none is");
+        debug_assert!(self.xid.is_none() && self.held.is_empty() && self.overlay.is_none());
+        self.phase = phase;
+        self.isolation = isolation;
+        self.read_only = read_only;
+        self.command = 0;
+        self.start_us = now_us;
+        self.slot.set_transaction(now_us, 0);
+    }
+
+    /// What ReadyForQuery reports.
+    pub(crate) fn status(&self) -> TransactionStatus {
+        match self.phase {
+            Phase::None | Phase::Implicit => TransactionStatus::Idle,
+            Phase::Block => TransactionStatus::InTransaction,
+            Phase::Failed => TransactionStatus::Failed,
+        }
+    }
+
+    /// When it began, in microseconds since 2000.
+    pub(crate) fn start_us(&self) -> i64 {
+        self.start_us
+    }
+
+    /// Whether it has taken a snapshot or an id, so that its isolation can no longer change.
+    pub(crate) fn has_started_work(&self) -> bool {
+        self.has_snapshot || self.xid.is_some()
+    }
+
+    /// Whether changes by `xid` are this transaction's own.
+    pub(crate) fn is_own(&self, xid: Xid) -> bool {
+        self.xid == Some(xid)
+    }
+
+    /// Its id; assigned now if it has none.
+    #[inline]
+    pub(crate) fn assign_xid(&mut self) -> Result<Xid> {
+        match self.xid {
+            Some(xid) => Ok(xid),
+            None => self.assign_xid_slow(),
+        }
+    }
+
+    fn assign_xid_slow(&mut self) -> Result<Xid> {
+        if self.read_only {
+            return Err(EngineError::new(
+                SqlState::READ_ONLY_SQL_TRANSACTION,
+                "cannot execute a statement that writes in a read-only transaction",
+            ));
+        }
+        let xid = self.storage.assign_xid(self.proc).map_err(storage_error)?;
+        self.xid = Some(xid);
+        self.slot.set_transaction(self.start_us, xid.0);
+        Ok(xid)
+    }
+
+    /// A statement begins: READ COMMITTED takes a new snapshot, REPEATABLE READ its only one.
+    #[inline]
+    pub(crate) fn take_snapshot(&mut self) {
+        if self.has_snapshot && self.isolation != IsolationLevel::ReadCommitted {
+            return;
+        }
+        self.snapshot_catalog = self.catalog.version();
+        self.storage.proc_array.snapshot(self.proc, &mut self.snapshot);
+        self.has_snapshot = true;
+    }
+
+    /// A statement has ended: what it wrote becomes visible to the next.
+    #[inline]
+    pub(crate) fn end_statement(&mut self) {
+        if self.xid.is_some() {
+            self.command += 1;
+        }
+        if self.has_snapshot && self.isolation == IsolationLevel::ReadCommitted {
+            self.has_snapshot = false;
+            self.storage.proc_array.clear_xmin(self.proc);
+        }
+    }
+
+    /// Makes what was written so far visible to the rest of the same statement (DDL that reads what it has made).
+    pub(crate) fn next_command(&mut self) {
+        self.command += 1;
+    }
+
+    /// What the heap needs to know.
+    #[inline]
+    pub(crate) fn context(&self) -> TxnContext<'_> {
+        debug_assert!(self.has_snapshot, "rows are read under a snapshot");
+        TxnContext {
+            storage: &self.storage,
+            proc: self.proc,
+            xid: self.xid,
+            command: self.command,
+            snapshot: &self.snapshot,
+        }
+    }
+
+    /// Fails with 40001 when the table was redefined (truncated, indexed …) after a REPEATABLE READ transaction took
+    /// its snapshot: rows it should see may be gone, and new indexes do not lead to old row versions.
+    pub(crate) fn check_definition_age(&self, changed_version: u64, table: &str) -> Result<()> {
+        let redefined = self.isolation != IsolationLevel::ReadCommitted
+            && self.has_snapshot
+            && self.overlay.is_none()
+            && changed_version > self.snapshot_catalog;
+        if redefined {
+            return Err(EngineError::new(
+                SqlState::SERIALIZATION_FAILURE,
+                format!("could not serialize access: table \"{table}\" was redefined concurrently"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// The catalog as this transaction sees it.
+    #[inline]
+    pub(crate) fn catalog_state(&self) -> Arc<CatalogState> {
+        match &self.overlay {
+            Some(overlay) => Arc::clone(overlay),
+            None => self.catalog.state(),
+        }
+    }
+
+    /// The version of that catalog.
+    #[inline]
+    pub(crate) fn catalog_version(&self) -> u64 {
+        match &self.overlay {
+            Some(overlay) => overlay.version(),
+            None => self.catalog.version(),
+        }
+    }
+
+    /// Replaces the catalog this transaction sees.
+    pub(crate) fn set_catalog_state(&mut self, state: CatalogState) {
+        assert!(self.xid.is_some(), "definitions change in a transaction that has an id");
+        self.overlay = Some(Arc::new(state));
+    }
+
+    /// The file is this transaction's: unlinked if it rolls back.
+    pub(crate) fn note_created(&mut self, rel: RelId) {
+        self.created.push(rel);
+    }
+
+    /// The file is unlinked if the transaction commits.
+    pub(crate) fn note_dropped(&mut self, rel: RelId) {
+        self.dropped.push(rel);
+    }
+
+    /// Locks a table for the rest of the transaction; free when it holds that mode already.
+    #[inline]
+    pub(crate) fn lock_relation(
+        &mut self,
+        oid: u32,
+        mode: LockMode,
+        interrupts: &Interrupts,
+        timeout: Option<Duration>,
+    ) -> Result<()> {
+        if self.held.contains(&(oid, mode)) {
+            return Ok(());
+        }
+        self.wait_for_lock(LockTag::Relation(oid), mode, interrupts, timeout)?;
+        self.held.push((oid, mode));
+        Ok(())
+    }
+
+    /// Takes any lock, waiting for it.
+    pub(crate) fn wait_for_lock(
+        &mut self,
+        tag: LockTag,
+        mode: LockMode,
+        interrupts: &Interrupts,
+        timeout: Option<Duration>,
+    ) -> Result<()> {
+        self.locked = true;
+        let cancel = || interrupts.pending();
+        self.storage
+            .locks
+            .acquire(self.proc, tag, mode, LockWait { timeout, cancel: &cancel })
+            .map_err(|error| lock_error(error, interrupts))
+    }
+
+    /// Gives a lock back before the transaction's end.
+    pub(crate) fn unlock(&mut self, tag: LockTag, mode: LockMode) {
+        self.storage.locks.release(self.proc, tag, mode);
+    }
+
+    /// Waits until another transaction has ended.
+    pub(crate) fn wait_for_transaction(
+        &mut self,
+        xid: Xid,
+        interrupts: &Interrupts,
+        timeout: Option<Duration>,
+    ) -> Result<()> {
+        debug_assert!(!self.is_own(xid), "a transaction does not wait for itself");
+        let cancel = || interrupts.pending();
+        self.storage
+            .locks
+            .wait_for_transaction(self.proc, xid, LockWait { timeout, cancel: &cancel })
+            .map_err(|error| lock_error(error, interrupts))
+    }
+
+    /// The definitions as this transaction has changed them, if it has.
+    #[inline]
+    pub(crate) fn overlay(&self) -> Option<Arc<CatalogState>> {
+        self.overlay.clone()
+    }
+
+    /// Whether a snapshot taken now would see the same, or the next statement takes a new one anyway.
+    pub(crate) fn snapshot_is_current(&self) -> bool {
+        let mut fresh = Snapshot::default();
+        self.storage.proc_array.snapshot(self.proc, &mut fresh);
+        self.isolation == IsolationLevel::ReadCommitted || fresh == self.snapshot
+    }
+
+    /// Runs `work` under a snapshot of this moment, whatever the isolation level.
+    pub(crate) fn with_fresh_snapshot<T>(&mut self, work: impl FnOnce(&mut Transaction) -> T) -> T {
+        let mut fresh = Snapshot::default();
+        self.storage.proc_array.snapshot(self.proc, &mut fresh);
+        let kept = std::mem::replace(&mut self.snapshot, fresh);
+        let result = work(self);
+        self.snapshot = kept;
+        result
+    }
+
+    /// Counts rows for the background vacuum: how many more live ones there are, and how many versions died.
+    #[inline]
+    pub(crate) fn count_rows(&mut self, oid: u32, live: i64, dead: u64) {
+        if live == 0 && dead == 0 {
+            return;
+        }
+        match self.counts.iter_mut().find(|count| count.oid == oid) {
+            Some(count) => {
+                count.live += live;
+                count.dead += dead;
+            }
+            None => self.counts.push(RowCount { oid, live, dead }),
+        }
+        self.counted += live.unsigned_abs() + dead;
+    }
+
+    /// Hands the counts over. They are about right, so a session saves them up and spares everybody a shared cache
+    /// line per row.
+    fn hand_over_counts(&mut self) {
+        let state = self.catalog.state();
+        for count in self.counts.drain(..) {
+            if let Some(entry) = state.table(count.oid) {
+                entry.runtime.live_rows.fetch_add(count.live, Ordering::Relaxed);
+                entry.runtime.dead_rows.fetch_add(count.dead, Ordering::Relaxed);
+            }
+        }
+        self.counted = 0;
+    }
+
+    /// Commits and leaves no transaction. An error means that it was rolled back, except when the log has failed, in
+    /// which case nobody can tell and the engine has stopped.
+    pub(crate) fn commit(&mut self, synchronous: bool) -> Result<()> {
+        if let Some(xid) = self.xid {
+            let committed = self.storage.commit(self.proc, xid, synchronous);
+            if let Err(error) = committed {
+                self.rollback();
+                return Err(storage_error(error));
+            }
+            if let Some(overlay) = self.overlay.take() {
+                self.catalog.publish(overlay);
+            }
+            self.storage.proc_array.end(self.proc, Some(xid));
+            self.storage.locks.transaction_ended(self.proc, xid);
+            self.finish();
+            if self.counted >= COUNTED_MAX {
+                self.hand_over_counts();
+            }
+            self.created.clear();
+            for rel in std::mem::take(&mut self.dropped) {
+                self.unlink(rel);
+            }
+        } else {
+            self.finish();
+        }
+        self.phase = Phase::None;
+        Ok(())
+    }
+
+    /// Rolls back and leaves no transaction.
+    pub(crate) fn rollback(&mut self) {
+        self.overlay = None;
+        if let Some(xid) = self.xid {
+            // A failure here changes nothing: an id without a commit record reads as aborted.
+            if let Err(error) = self.storage.abort(self.proc, xid) {
+                tracing::warn!(%error, xid = xid.0, "an abort could not be logged");
+            }
+            self.storage.proc_array.end(self.proc, Some(xid));
+            self.storage.locks.transaction_ended(self.proc, xid);
+        }
+        for rel in std::mem::take(&mut self.created) {
+            self.unlink(rel);
+        }
+        self.dropped.clear();
+        self.finish();
+        self.phase = Phase::None;
+    }
+
+    fn finish(&mut self) {
+        if self.has_snapshot {
+            self.has_snapshot = false;
+            self.storage.proc_array.clear_xmin(self.proc);
+        }
+        if self.locked {
+            self.storage.locks.release_all(self.proc);
+            self.locked = false;
+            self.held.clear();
+        }
+        self.xid = None;
+        self.slot.set_transaction(0, 0);
+    }
+
+    fn unlink(&self, rel: RelId) {
+        self.catalog.forget_sequence(rel.0);
+        // What stays behind is found and removed at the next start.
+        if let Err(error) = self.storage.drop_rel(rel) {
+            tracing::warn!(%error, rel = rel.0, "a dropped relation's file could not be removed");
+        }
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if !matches!(self.phase, Phase::None) {
+            self.rollback();
+        }
+        self.hand_over_counts();
+    }
+}

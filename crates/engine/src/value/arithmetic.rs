@@ -1,0 +1,297 @@
+//! `+ - * / %` and unary minus. Both operands have one type (the binder sees to it), but for dates, where the operators
+//! mix a date with a number of days.
+
+use crate::error::{EngineError, Result, SqlState};
+use crate::value::{DataType, Decimal, Value};
+
+/// An arithmetic operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArithmeticOp {
+    /// `+`
+    Add,
+    /// `-`
+    Subtract,
+    /// `*`
+    Multiply,
+    /// `/`
+    Divide,
+    /// `%`
+    Remainder,
+}
+
+impl ArithmeticOp {
+    /// As written in SQL.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            ArithmeticOp::Add => "+",
+            ArithmeticOp::Subtract => "-",
+            ArithmeticOp::Multiply => "*",
+            ArithmeticOp::Divide => "/",
+            ArithmeticOp::Remainder => "%",
+        }
+    }
+
+    /// The types the operands are converted to and the result's type; `None` when there is no such operator.
+    pub fn resolve(self, left: DataType, right: DataType) -> Option<(DataType, DataType, DataType)> {
+        use ArithmeticOp::*;
+        use DataType::{Date, Float8, Int4, Int8, Numeric, Unknown};
+        match (self, left, right) {
+            (Add, Date, Int4 | DataType::Int2) => return Some((Date, Int4, Date)),
+            (Add, Int4 | DataType::Int2, Date) => return Some((Int4, Date, Date)),
+            (Subtract, Date, Int4 | DataType::Int2) => return Some((Date, Int4, Date)),
+            (Subtract, Date, Date | Unknown) => return Some((Date, Date, Int4)),
+            _ => {}
+        }
+        let common = match (left, right) {
+            (Unknown, Unknown) => return None,
+            (Unknown, other) | (other, Unknown) => other,
+            (Float8, other) | (other, Float8) if other.category() == Float8.category() => Float8,
+            (Numeric, other) | (other, Numeric) if other.category() == Float8.category() => Numeric,
+            (l, r) if l.is_integer() && r.is_integer() => {
+                if l == Int8 || r == Int8 {
+                    Int8
+                } else if l == Int4 || r == Int4 {
+                    Int4
+                } else {
+                    DataType::Int2
+                }
+            }
+            _ => return None,
+        };
+        let known = common.is_integer() || common == Numeric || (common == Float8 && self != Remainder);
+        known.then_some((common, common, common))
+    }
+}
+
+macro_rules! integers {
+    ($op:expr, $l:expr, $r:expr, $variant:ident, $name:literal) => {{
+        let (l, r) = ($l, $r);
+        let result = match $op {
+            ArithmeticOp::Add => l.checked_add(r),
+            ArithmeticOp::Subtract => l.checked_sub(r),
+            ArithmeticOp::Multiply => l.checked_mul(r),
+            ArithmeticOp::Divide | ArithmeticOp::Remainder if r == 0 => return Err(division_by_zero()),
+            ArithmeticOp::Divide => l.checked_div(r),
+            ArithmeticOp::Remainder => Some(l.wrapping_rem(r)),
+        };
+        result
+            .map(Value::$variant)
+            .ok_or_else(|| out_of_range(concat!($name, " out of range")))
+    }};
+}
+
+/// The operator's value; NULL when an operand is.
+#[inline]
+pub fn apply(op: ArithmeticOp, left: &Value, right: &Value) -> Result<Value> {
+    match (left, right) {
+        (Value::Int4(l), Value::Int4(r)) => integers!(op, *l, *r, Int4, "integer"),
+        (Value::Int8(l), Value::Int8(r)) => integers!(op, *l, *r, Int8, "bigint"),
+        (Value::Int2(l), Value::Int2(r)) => integers!(op, *l, *r, Int2, "smallint"),
+        (Value::Float8(l), Value::Float8(r)) => floats(op, *l, *r),
+        (Value::Numeric(l), Value::Numeric(r)) => numerics(op, *l, *r),
+        (Value::Null, _) | (_, Value::Null) => Ok(Value::Null),
+        (Value::Date(l), Value::Date(r)) if op == ArithmeticOp::Subtract => {
+            if is_infinite(*l) || is_infinite(*r) {
+                let message = "cannot subtract infinite dates";
+                return Err(EngineError::new(SqlState::DATETIME_FIELD_OVERFLOW, message));
+            }
+            l.checked_sub(*r)
+                .map(Value::Int4)
+                .ok_or_else(|| out_of_range("date out of range"))
+        }
+        (Value::Date(date), Value::Int4(days)) | (Value::Int4(days), Value::Date(date)) => {
+            if is_infinite(*date) {
+                return Ok(Value::Date(*date));
+            }
+            let moved = match op {
+                ArithmeticOp::Subtract => date.checked_sub(*days),
+                _ => date.checked_add(*days),
+            };
+            moved
+                .filter(|date| crate::value::datetime::is_valid_date(*date))
+                .map(Value::Date)
+                .ok_or_else(|| EngineError::new(SqlState::DATETIME_FIELD_OVERFLOW, "date out of range"))
+        }
+        _ => Err(EngineError::internal(format!(
+            "{left:?} {} {right:?}",
+            op.symbol()
+        ))),
+    }
+}
+
+/// Unary minus.
+pub fn negate(value: &Value) -> Result<Value> {
+    Ok(match value {
+        Value::Null => Value::Null,
+        Value::Int2(v) => Value::Int2(
+            v.checked_neg()
+                .ok_or_else(|| out_of_range("smallint out of range"))?,
+        ),
+        Value::Int4(v) => Value::Int4(
+            v.checked_neg()
+                .ok_or_else(|| out_of_range("integer out of range"))?,
+        ),
+        Value::Int8(v) => Value::Int8(
+            v.checked_neg()
+                .ok_or_else(|| out_of_range("bigint out of range"))?,
+        ),
+        Value::Float8(v) => Value::Float8(-v),
+        Value::Numeric(v) => Value::Numeric(-*v),
+        other => return Err(EngineError::internal(format!("- {other:?}"))),
+    })
+}
+
+fn is_infinite(date: i32) -> bool {
+    date == i32::MAX || date == i32::MIN
+}
+
+fn floats(op: ArithmeticOp, l: f64, r: f64) -> Result<Value> {
+    let result = match op {
+        ArithmeticOp::Add => l + r,
+        ArithmeticOp::Subtract => l - r,
+        ArithmeticOp::Multiply => l * r,
+        ArithmeticOp::Divide if r == 0.0 && !l.is_nan() => return Err(division_by_zero()),
+        ArithmeticOp::Divide => l / r,
+        ArithmeticOp::Remainder => l % r,
+    };
+    if result.is_infinite() && l.is_finite() && r.is_finite() {
+        return Err(out_of_range("value out of range: overflow"));
+    }
+    let vanished = result == 0.0
+        && match op {
+            ArithmeticOp::Multiply => l != 0.0 && r != 0.0,
+            ArithmeticOp::Divide => l != 0.0 && r.is_finite(),
+            _ => false,
+        };
+    if vanished {
+        return Err(out_of_range("value out of range: underflow"));
+    }
+    Ok(Value::Float8(result))
+}
+
+fn numerics(op: ArithmeticOp, l: Decimal, r: Decimal) -> Result<Value> {
+    let (result, scale) = match op {
+        ArithmeticOp::Add => (l.checked_add(r), l.scale().max(r.scale())),
+        ArithmeticOp::Subtract => (l.checked_sub(r), l.scale().max(r.scale())),
+        ArithmeticOp::Multiply => (l.checked_mul(r), l.scale() + r.scale()),
+        ArithmeticOp::Divide => return divide_numeric(l, r).map(Value::Numeric),
+        ArithmeticOp::Remainder if r.is_zero() => return Err(division_by_zero()),
+        ArithmeticOp::Remainder => (l.checked_rem(r), l.scale().max(r.scale())),
+    };
+    let mut result = result.ok_or_else(|| out_of_range("value overflows numeric format"))?;
+    // The digits shown follow from the operands' digits, even of a zero.
+    if result.scale() < scale {
+        result.rescale(scale.min(28));
+    }
+    Ok(Value::Numeric(result))
+}
+
+/// Numeric division with as many digits as PostgreSQL gives (at least 16 significant ones), within our 28.
+pub fn divide_numeric(l: Decimal, r: Decimal) -> Result<Decimal> {
+    if r.is_zero() {
+        return Err(division_by_zero());
+    }
+    let (left_weight, left_first) = leading_digit(l);
+    let (right_weight, right_first) = leading_digit(r);
+    let quotient_weight = left_weight - right_weight - i32::from(left_first <= right_first);
+    let scale = (16 - quotient_weight * 4)
+        .max(l.scale() as i32)
+        .max(r.scale() as i32)
+        .clamp(0, 28) as u32;
+    let quotient = l
+        .checked_div(r)
+        .ok_or_else(|| out_of_range("value overflows numeric format"))?;
+    let mut rounded =
+        quotient.round_dp_with_strategy(scale, rust_decimal::RoundingStrategy::MidpointAwayFromZero);
+    rounded.rescale(scale);
+    Ok(rounded)
+}
+
+/// The weight (power of 10,000) and value of a number's first digit in base 10,000.
+fn leading_digit(value: Decimal) -> (i32, u32) {
+    let mantissa = value.mantissa().unsigned_abs();
+    if mantissa == 0 {
+        return (0, 0);
+    }
+    let digits = mantissa.ilog10() as i32 + 1;
+    let power = digits - value.scale() as i32 - 1;
+    let weight = power.div_euclid(4);
+    let wanted = power.rem_euclid(4) + 1;
+    let first = if digits >= wanted {
+        mantissa / 10u128.pow((digits - wanted) as u32)
+    } else {
+        mantissa * 10u128.pow((wanted - digits) as u32)
+    };
+    (weight, first as u32)
+}
+
+#[cold]
+fn division_by_zero() -> EngineError {
+    EngineError::new(SqlState::DIVISION_BY_ZERO, "division by zero")
+}
+
+#[cold]
+fn out_of_range(message: &'static str) -> EngineError {
+    EngineError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numeric(text: &str) -> Decimal {
+        Decimal::from_str_exact(text).unwrap()
+    }
+
+    #[test]
+    fn division_gives_postgresql_digits() {
+        for (l, r, expected) in [
+            ("1", "3", "0.33333333333333333333"),
+            ("10", "4", "2.5000000000000000"),
+            ("2", "3", "0.66666666666666666667"),
+            ("100000", "3", "33333.333333333333"),
+            ("1.5", "0.5", "3.0000000000000000"),
+            ("0", "7", "0.00000000000000000000"),
+        ] {
+            assert_eq!(
+                divide_numeric(numeric(l), numeric(r)).unwrap().to_string(),
+                expected,
+                "{l} / {r}"
+            );
+        }
+    }
+
+    #[test]
+    fn overflow_and_zero_are_errors() {
+        let code = |op, l, r| apply(op, &l, &r).unwrap_err().sqlstate();
+        use ArithmeticOp::*;
+        assert_eq!(
+            code(Add, Value::Int4(i32::MAX), Value::Int4(1)),
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE
+        );
+        assert_eq!(
+            code(Divide, Value::Int4(i32::MIN), Value::Int4(-1)),
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE
+        );
+        assert_eq!(
+            code(Divide, Value::Int8(1), Value::Int8(0)),
+            SqlState::DIVISION_BY_ZERO
+        );
+        assert_eq!(
+            code(Divide, Value::Float8(1.0), Value::Float8(0.0)),
+            SqlState::DIVISION_BY_ZERO
+        );
+        assert_eq!(
+            code(Multiply, Value::Float8(1e300), Value::Float8(1e300)),
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE
+        );
+        assert_eq!(
+            apply(Remainder, &Value::Int4(i32::MIN), &Value::Int4(-1)).unwrap(),
+            Value::Int4(0)
+        );
+        assert_eq!(
+            apply(Divide, &Value::Int4(-7), &Value::Int4(2)).unwrap(),
+            Value::Int4(-3)
+        );
+    }
+}

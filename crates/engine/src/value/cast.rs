@@ -1,0 +1,256 @@
+//! Conversion between types: which exist, when they may happen without being asked for, and how.
+//!
+//! As in PostgreSQL a conversion is *implicit* (an integer meets a bigint), happens on *assignment* (a bigint is stored
+//! in an integer column), or must be written out (*explicit*). Every type converts to text on assignment and from text
+//! when asked to. A literal in quotes has no type until it meets one; it then is read in that type's text form.
+
+use rust_decimal::Decimal;
+use rust_decimal::prelude::{FromPrimitive, ToPrimitive};
+
+use crate::error::{EngineError, Result, SqlState};
+use crate::value::compare::trim_blanks;
+use crate::value::datetime::{self, MICROS_PER_DAY};
+use crate::value::text::{decode_text, fit_length, round_numeric, to_text};
+use crate::value::{DataType, Value};
+
+/// Why a conversion takes place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CastContext {
+    /// Two types meet in an expression.
+    Implicit,
+    /// A value is stored in a column.
+    Assignment,
+    /// Someone wrote CAST or `::`.
+    Explicit,
+}
+
+/// The least context in which `from` becomes `to`; `None` if never.
+pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
+    use CastContext::*;
+    use DataType::*;
+    if from == to || from == Unknown {
+        return Some(Implicit);
+    }
+    Some(match (from, to) {
+        (Int2, Int4 | Int8 | Float8 | Numeric | Oid) => Implicit,
+        (Int4, Int8 | Float8 | Numeric | Oid) => Implicit,
+        (Int8, Float8 | Numeric | Oid) => Implicit,
+        (Numeric, Float8) => Implicit,
+        (Int4, Int2) | (Int8, Int2 | Int4) | (Oid, Int4 | Int8) => Assignment,
+        (Numeric, Int2 | Int4 | Int8) | (Float8, Int2 | Int4 | Int8 | Numeric) => Assignment,
+        (Bool, Int4) | (Int4, Bool) => Explicit,
+        (Text | Varchar | Char, Text | Varchar | Char) => Implicit,
+        (Name, Text) | (Text | Varchar | Char, Name) | (CharByte, Text) => Implicit,
+        (Name | CharByte, Varchar | Char) | (Text | Varchar | Char, CharByte) => Assignment,
+        (Date, Timestamp | TimestampTz) | (Timestamp, TimestampTz) => Implicit,
+        (Timestamp, Date) | (TimestampTz, Date | Timestamp) => Assignment,
+        (_, Text | Varchar | Char) => Assignment,
+        (Text | Varchar | Char, _) => Explicit,
+        _ => return None,
+    })
+}
+
+/// Whether `from` becomes `to` in this context.
+pub fn can_cast(from: DataType, to: DataType, context: CastContext) -> bool {
+    cast_context(from, to).is_some_and(|least| least <= context)
+}
+
+/// Converts a value; NULL stays NULL.
+pub fn cast(value: Value, from: DataType, to: DataType, typmod: i32, context: CastContext) -> Result<Value> {
+    if value.is_null() {
+        return Ok(Value::Null);
+    }
+    let converted = if from == to {
+        value
+    } else {
+        convert(value, from, to)?
+    };
+    apply_typmod(converted, to, typmod, context == CastContext::Explicit)
+}
+
+/// Fits a value to its type's modifier: length, precision and scale.
+#[inline]
+pub fn apply_typmod(value: Value, data_type: DataType, typmod: i32, explicit: bool) -> Result<Value> {
+    if typmod < 0 {
+        return Ok(value);
+    }
+    Ok(match value {
+        Value::Text(text) => Value::Text(fit_length(text, data_type, typmod, explicit)?),
+        Value::Numeric(v) => Value::Numeric(round_numeric(v, typmod)?),
+        Value::Timestamp(v) => Value::Timestamp(datetime::round_timestamp(v, typmod)),
+        Value::TimestampTz(v) => Value::TimestampTz(datetime::round_timestamp(v, typmod)),
+        other => other,
+    })
+}
+
+fn convert(value: Value, from: DataType, to: DataType) -> Result<Value> {
+    use DataType::*;
+    match (value, to) {
+        (Value::Text(text), Text | Varchar | Name) => Ok(Value::Text(match from {
+            Char => trim_blanks(&text).into(),
+            _ => text,
+        })),
+        (Value::Text(text), Char) => Ok(Value::Text(text)),
+        (Value::Text(text), _) => decode_text(if from == Char { trim_blanks(&text) } else { &text }, to),
+        (Value::Bool(v), Text | Varchar | Char) => Ok(Value::from(if v { "true" } else { "false" })),
+        (value, Text | Varchar | Char | Name | Unknown) => {
+            Ok(Value::Text(to_text(&value).expect("not NULL").into()))
+        }
+        (Value::Bool(v), Int4) => Ok(Value::Int4(i32::from(v))),
+        (Value::Int4(v), Bool) => Ok(Value::Bool(v != 0)),
+        (Value::Date(v), Timestamp) => date_to_timestamp(v).map(Value::Timestamp),
+        (Value::Date(v), TimestampTz) => date_to_timestamp(v).map(Value::TimestampTz),
+        (Value::Timestamp(v), TimestampTz) => Ok(Value::TimestampTz(v)),
+        (Value::TimestampTz(v), Timestamp) => Ok(Value::Timestamp(v)),
+        (Value::Timestamp(v) | Value::TimestampTz(v), Date) => Ok(Value::Date(match v {
+            i64::MAX => i32::MAX,
+            i64::MIN => i32::MIN,
+            v => v.div_euclid(MICROS_PER_DAY) as i32,
+        })),
+        (Value::Float8(v), Numeric) => float_to_numeric(v).map(Value::Numeric),
+        (Value::Numeric(v), Float8) => Ok(Value::Float8(v.to_string().parse().unwrap_or(f64::NAN))),
+        (Value::Float8(v), Int2 | Int4 | Int8) => {
+            let rounded = v.round_ties_even();
+            // Both ends are exact as floats; i64::MAX itself is not.
+            let fits = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&rounded);
+            if !fits {
+                return Err(out_of_range(to));
+            }
+            narrow(rounded as i64, to)
+        }
+        (Value::Numeric(v), Int2 | Int4 | Int8) => {
+            let rounded = v.round_dp_with_strategy(0, rust_decimal::RoundingStrategy::MidpointAwayFromZero);
+            narrow(rounded.to_i64().ok_or_else(|| out_of_range(to))?, to)
+        }
+        (value, to) => match (value.as_i64(), to) {
+            (Some(v), Int2 | Int4 | Int8 | Oid) => narrow(v, to),
+            (Some(v), Float8) => Ok(Value::Float8(v as f64)),
+            (Some(v), Numeric) => Ok(Value::Numeric(Decimal::from(v))),
+            _ => Err(EngineError::new(
+                SqlState::CANNOT_COERCE,
+                format!("cannot cast type {from} to {to}"),
+            )),
+        },
+    }
+}
+
+fn narrow(value: i64, to: DataType) -> Result<Value> {
+    let narrowed = match to {
+        DataType::Int2 => i16::try_from(value).ok().map(Value::Int2),
+        DataType::Int4 => i32::try_from(value).ok().map(Value::Int4),
+        DataType::Oid => u32::try_from(value).ok().map(Value::Oid),
+        _ => Some(Value::Int8(value)),
+    };
+    narrowed.ok_or_else(|| out_of_range(to))
+}
+
+/// PostgreSQL keeps 15 significant digits.
+fn float_to_numeric(value: f64) -> Result<Decimal> {
+    if !value.is_finite() {
+        return Err(EngineError::not_supported("numeric NaN or infinity"));
+    }
+    Decimal::from_f64(value)
+        .and_then(|_| crate::value::text::parse_numeric(&format!("{value:.14e}")).ok())
+        .map(|value| value.normalize())
+        .ok_or_else(|| out_of_range(DataType::Numeric))
+}
+
+fn date_to_timestamp(days: i32) -> Result<i64> {
+    match days {
+        i32::MAX => Ok(i64::MAX),
+        i32::MIN => Ok(i64::MIN),
+        days => i64::from(days)
+            .checked_mul(MICROS_PER_DAY)
+            .filter(|micros| datetime::is_valid_timestamp(*micros))
+            .ok_or_else(|| {
+                EngineError::new(
+                    SqlState::DATETIME_FIELD_OVERFLOW,
+                    "date out of range for timestamp",
+                )
+            }),
+    }
+}
+
+#[cold]
+fn out_of_range(to: DataType) -> EngineError {
+    EngineError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{to} out of range"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn explicit(value: Value, from: DataType, to: DataType) -> Value {
+        cast(value, from, to, -1, CastContext::Explicit).unwrap()
+    }
+
+    #[test]
+    fn rounding_follows_the_source_type() {
+        assert_eq!(
+            explicit(Value::Float8(2.5), DataType::Float8, DataType::Int4),
+            Value::Int4(2)
+        );
+        assert_eq!(
+            explicit(Value::Float8(3.5), DataType::Float8, DataType::Int4),
+            Value::Int4(4)
+        );
+        let numeric = |text| Value::Numeric(Decimal::from_str_exact(text).unwrap());
+        assert_eq!(
+            explicit(numeric("2.5"), DataType::Numeric, DataType::Int4),
+            Value::Int4(3)
+        );
+        assert_eq!(
+            explicit(numeric("-2.5"), DataType::Numeric, DataType::Int4),
+            Value::Int4(-3)
+        );
+        assert_eq!(
+            explicit(Value::Float8(0.1), DataType::Float8, DataType::Numeric),
+            numeric("0.1")
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_is_an_error() {
+        let code = |value, from, to| {
+            cast(value, from, to, -1, CastContext::Explicit)
+                .unwrap_err()
+                .sqlstate()
+        };
+        assert_eq!(
+            code(Value::Int8(1 << 40), DataType::Int8, DataType::Int4),
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE
+        );
+        assert_eq!(
+            code(Value::Float8(1e300), DataType::Float8, DataType::Int8),
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE
+        );
+        assert_eq!(
+            code(Value::from("x"), DataType::Text, DataType::Int4),
+            SqlState::INVALID_TEXT_REPRESENTATION
+        );
+    }
+
+    #[test]
+    fn a_char_loses_its_padding_when_it_becomes_text() {
+        assert_eq!(
+            explicit(Value::from("ab  "), DataType::Char, DataType::Text),
+            Value::from("ab")
+        );
+        assert_eq!(
+            explicit(Value::Bool(true), DataType::Bool, DataType::Text),
+            Value::from("true")
+        );
+    }
+
+    #[test]
+    fn contexts_are_postgresqls() {
+        use DataType::*;
+        assert!(can_cast(Int4, Int8, CastContext::Implicit));
+        assert!(!can_cast(Int8, Int4, CastContext::Implicit));
+        assert!(can_cast(Int8, Int4, CastContext::Assignment));
+        assert!(!can_cast(Text, Int4, CastContext::Assignment));
+        assert!(can_cast(Text, Int4, CastContext::Explicit));
+        assert!(!can_cast(Bool, Float8, CastContext::Explicit));
+        assert!(can_cast(Unknown, Date, CastContext::Implicit));
+    }
+}

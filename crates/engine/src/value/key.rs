@@ -1,0 +1,196 @@
+//! Index keys: bytes whose order is the values' order.
+//!
+//! A B+tree compares keys with memcmp and knows nothing of types. So each column of a key is written such that
+//! unsigned bytes order as values do, and such that no column's bytes are a prefix of another value's of the same
+//! column (else the next column would be compared with the rest of this one):
+//!
+//! | value | bytes |
+//! |---|---|
+//! | not NULL | `01`, then the value |
+//! | NULL | `02`: after all values |
+//! | integers, date, timestamps | big-endian, sign bit flipped |
+//! | float8 | IEEE bits; sign bit flipped if positive, all bits if negative; −0 as 0, one NaN above infinity |
+//! | bool | `00` or `01` |
+//! | strings | UTF-8, then `00` (no string holds that byte); `char(n)` without its blanks |
+//! | numeric | `01` zero; `02` exponent, digits, `00` if positive; `00` and those bytes inverted if negative |
+//!
+//! A numeric is 0.d₁d₂… × 100^e in base 100: one byte e + 64, then each digit + 1, without trailing zeros, so equal
+//! values of different scale (1.5, 1.50) give one key.
+
+use crate::value::compare::trim_blanks;
+use crate::value::{DataType, Decimal, Value};
+
+const PRESENT: u8 = 0x01;
+const NULL: u8 = 0x02;
+
+/// A buffer to reuse from key to key.
+pub type KeyBuffer = Vec<u8>;
+
+/// The key of several columns.
+pub fn encode_key(values: &[Value], types: &[DataType]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(values.len() * 9);
+    for (value, data_type) in values.iter().zip(types) {
+        encode_value(value, *data_type, &mut key);
+    }
+    key
+}
+
+/// Writes the key of the given columns of a row into `buffer`, replacing what is there. `true` when a column is NULL:
+/// such a key never violates uniqueness.
+pub fn encode_key_of_row(row: &[Value], columns: &[u16], types: &[DataType], buffer: &mut KeyBuffer) -> bool {
+    buffer.clear();
+    let mut any_null = false;
+    for (column, data_type) in columns.iter().zip(types) {
+        let value = &row[usize::from(*column)];
+        any_null |= value.is_null();
+        encode_value(value, *data_type, buffer);
+    }
+    any_null
+}
+
+/// Appends one column of a key.
+#[inline]
+pub fn encode_value(value: &Value, data_type: DataType, key: &mut Vec<u8>) {
+    if value.is_null() {
+        return key.push(NULL);
+    }
+    key.push(PRESENT);
+    match value {
+        Value::Null => {}
+        Value::Int2(v) => key.extend_from_slice(&((*v as u16) ^ (1 << 15)).to_be_bytes()),
+        Value::Int4(v) | Value::Date(v) => key.extend_from_slice(&((*v as u32) ^ (1 << 31)).to_be_bytes()),
+        Value::Int8(v) | Value::Timestamp(v) | Value::TimestampTz(v) => {
+            key.extend_from_slice(&((*v as u64) ^ (1 << 63)).to_be_bytes());
+        }
+        Value::Oid(v) => key.extend_from_slice(&v.to_be_bytes()),
+        Value::Bool(v) => key.push(u8::from(*v)),
+        Value::Float8(v) => key.extend_from_slice(&float_bits(*v).to_be_bytes()),
+        Value::Text(v) => {
+            let text: &str = if data_type == DataType::Char {
+                trim_blanks(v)
+            } else {
+                v
+            };
+            key.extend_from_slice(text.as_bytes());
+            key.push(0);
+        }
+        Value::Numeric(v) => encode_numeric(*v, key),
+    }
+}
+
+/// The least byte string above all that begin with `prefix`; `None` if there is none.
+pub fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte != 0xff)?;
+    let mut next = prefix[..=last].to_vec();
+    next[last] += 1;
+    Some(next)
+}
+
+fn float_bits(value: f64) -> u64 {
+    let value = if value == 0.0 { 0.0 } else { value };
+    let bits = if value.is_nan() {
+        0x7fff_ffff_ffff_ffff
+    } else {
+        value.to_bits()
+    };
+    if bits >> 63 == 0 { bits ^ (1 << 63) } else { !bits }
+}
+
+fn encode_numeric(value: Decimal, key: &mut Vec<u8>) {
+    let mut mantissa = value.mantissa().unsigned_abs();
+    if mantissa == 0 {
+        return key.push(0x01);
+    }
+    // An even number of decimal places makes base-100 digits fall on the decimal point.
+    let mut places = value.scale();
+    if places % 2 == 1 {
+        mantissa *= 10;
+        places += 1;
+    }
+    let mut digits = [0u8; 32];
+    let mut at = digits.len();
+    while mantissa > 0 {
+        at -= 1;
+        digits[at] = (mantissa % 100) as u8 + 1;
+        mantissa /= 100;
+    }
+    let significant = &digits[at..];
+    let exponent = significant.len() as i32 - (places / 2) as i32;
+    let end = significant
+        .iter()
+        .rposition(|digit| *digit != 1)
+        .map_or(0, |last| last + 1);
+    let negative = value.is_sign_negative();
+    let flip = if negative { 0xff } else { 0x00 };
+    key.push(if negative { 0x00 } else { 0x02 });
+    key.push((exponent + 64) as u8 ^ flip);
+    key.extend(significant[..end].iter().map(|digit| digit ^ flip));
+    key.push(flip);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(value: Value, data_type: DataType) -> Vec<u8> {
+        encode_key(&[value], &[data_type])
+    }
+
+    #[test]
+    fn numerics_of_different_scale_share_a_key() {
+        let numeric = |text| {
+            key(
+                Value::Numeric(Decimal::from_str_exact(text).unwrap()),
+                DataType::Numeric,
+            )
+        };
+        assert_eq!(numeric("1.5"), numeric("1.500"));
+        assert_eq!(numeric("0"), numeric("-0.00"));
+        let ordered = [
+            "-1000", "-100.5", "-100", "-1", "-0.5", "-0.01", "0", "0.001", "0.01", "0.5", "1", "99", "100",
+            "100.01", "1000",
+        ];
+        for pair in ordered.windows(2) {
+            assert!(numeric(pair[0]) < numeric(pair[1]), "{} < {}", pair[0], pair[1]);
+        }
+    }
+
+    #[test]
+    fn floats_order_with_nan_last() {
+        let float = |v| key(Value::Float8(v), DataType::Float8);
+        let ordered = [
+            f64::NEG_INFINITY,
+            -1e300,
+            -1.0,
+            -1e-300,
+            0.0,
+            1e-300,
+            1.0,
+            1e300,
+            f64::INFINITY,
+            f64::NAN,
+        ];
+        for pair in ordered.windows(2) {
+            assert!(float(pair[0]) < float(pair[1]), "{} < {}", pair[0], pair[1]);
+        }
+        assert_eq!(float(0.0), float(-0.0));
+    }
+
+    #[test]
+    fn a_shorter_string_does_not_borrow_from_the_next_column() {
+        let two = |a: &str, b: &str| encode_key(&[a.into(), b.into()], &[DataType::Text, DataType::Text]);
+        assert!(two("a", "z") < two("ab", "a"));
+        assert_eq!(
+            key("ab  ".into(), DataType::Char),
+            key("ab".into(), DataType::Char)
+        );
+        assert!(key(Value::Null, DataType::Text) > key("\u{10ffff}".into(), DataType::Text));
+    }
+
+    #[test]
+    fn successors() {
+        assert_eq!(successor(&[1, 2]), Some(vec![1, 3]));
+        assert_eq!(successor(&[1, 0xff]), Some(vec![2]));
+        assert_eq!(successor(&[0xff]), None);
+    }
+}

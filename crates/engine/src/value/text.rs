@@ -1,0 +1,494 @@
+//! PostgreSQL's text form of values, and LIKE.
+
+use std::fmt::Write as _;
+
+use rust_decimal::Decimal;
+
+use crate::error::{EngineError, Result, SqlState};
+use crate::value::datatype::{length_of_typmod, numeric_of_typmod};
+use crate::value::{DataType, Value, datetime};
+
+/// Appends the text form of a value that is not NULL.
+pub fn encode_text(value: &Value, out: &mut String) {
+    match value {
+        Value::Null => debug_assert!(false, "NULL has no text form"),
+        Value::Bool(v) => out.push(if *v { 't' } else { 'f' }),
+        Value::Int2(v) => push_integer(i64::from(*v), out),
+        Value::Int4(v) => push_integer(i64::from(*v), out),
+        Value::Int8(v) => push_integer(*v, out),
+        Value::Oid(v) => push_integer(i64::from(*v), out),
+        Value::Float8(v) => push_float(*v, out),
+        Value::Numeric(v) => {
+            // A zero has no sign in SQL.
+            let shown = if v.is_zero() { v.abs() } else { *v };
+            let _ = write!(out, "{shown}");
+        }
+        Value::Text(v) => out.push_str(v),
+        Value::Date(v) => datetime::format_date(*v, out),
+        Value::Timestamp(v) => datetime::format_timestamp(*v, "", out),
+        Value::TimestampTz(v) => datetime::format_timestamp(*v, "+00", out),
+    }
+}
+
+/// The text form as a string of its own; `None` for NULL.
+pub fn to_text(value: &Value) -> Option<String> {
+    if value.is_null() {
+        return None;
+    }
+    let mut out = String::new();
+    encode_text(value, &mut out);
+    Some(out)
+}
+
+/// Reads the text form of a value of this type (without modifier: see [`crate::value::cast::apply_typmod`]).
+pub fn decode_text(text: &str, data_type: DataType) -> Result<Value> {
+    Ok(match data_type {
+        DataType::Int4 => {
+            Value::Int4(parse_integer(text, i64::from(i32::MIN), i64::from(i32::MAX), data_type)? as i32)
+        }
+        DataType::Int8 => Value::Int8(parse_integer(text, i64::MIN, i64::MAX, data_type)?),
+        DataType::Int2 => {
+            Value::Int2(parse_integer(text, i64::from(i16::MIN), i64::from(i16::MAX), data_type)? as i16)
+        }
+        DataType::Oid => {
+            Value::Oid(parse_integer(text, i64::from(i32::MIN), i64::from(u32::MAX), data_type)? as u32)
+        }
+        DataType::Text | DataType::Varchar | DataType::Char | DataType::Name | DataType::Unknown => {
+            check_text(text)?;
+            Value::Text(text.into())
+        }
+        DataType::CharByte => {
+            check_text(text)?;
+            Value::Text(text.chars().next().map(String::from).unwrap_or_default().into())
+        }
+        DataType::Bool => Value::Bool(parse_bool(text).ok_or_else(|| invalid_syntax(text, data_type))?),
+        DataType::Float8 => Value::Float8(parse_float(text)?),
+        DataType::Numeric => Value::Numeric(parse_numeric(text)?),
+        DataType::Date => Value::Date(datetime::parse_date(text)?),
+        DataType::Timestamp => Value::Timestamp(datetime::parse_timestamp(text, false)?),
+        DataType::TimestampTz => Value::TimestampTz(datetime::parse_timestamp(text, true)?),
+    })
+}
+
+/// Refuses what no text may hold.
+pub fn check_text(text: &str) -> Result<()> {
+    if text.as_bytes().contains(&0) {
+        return Err(EngineError::new(
+            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+            "invalid byte sequence for encoding \"UTF8\": 0x00",
+        ));
+    }
+    Ok(())
+}
+
+#[cold]
+fn invalid_syntax(text: &str, data_type: DataType) -> EngineError {
+    EngineError::new(
+        SqlState::INVALID_TEXT_REPRESENTATION,
+        format!("invalid input syntax for type {data_type}: \"{text}\""),
+    )
+}
+
+fn push_integer(value: i64, out: &mut String) {
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    let mut rest = value.unsigned_abs();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        out.push('-');
+    }
+    out.push_str(std::str::from_utf8(&digits[at..]).expect("digits are ASCII"));
+}
+
+/// The shortest digits that read back as the same number, written as PostgreSQL writes them: plain between 1e-4 and
+/// 1e15, else with an exponent of at least two digits.
+fn push_float(value: f64, out: &mut String) {
+    if value.is_nan() {
+        return out.push_str("NaN");
+    }
+    if value.is_infinite() {
+        return out.push_str(if value > 0.0 { "Infinity" } else { "-Infinity" });
+    }
+    let scientific = format!("{value:e}");
+    let (digits, exponent) = scientific.split_once('e').expect("LowerExp writes an exponent");
+    let exponent: i32 = exponent.parse().expect("LowerExp writes a number");
+    if (-4..15).contains(&exponent) {
+        let _ = write!(out, "{value}");
+    } else {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        let _ = write!(out, "{digits}e{sign}{:02}", exponent.abs());
+    }
+}
+
+fn parse_integer(text: &str, min: i64, max: i64, data_type: DataType) -> Result<i64> {
+    let trimmed = text.trim_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
+    let (negative, digits) = match trimmed.as_bytes() {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        rest => (false, rest),
+    };
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return Err(invalid_syntax(text, data_type));
+    }
+    let mut value = 0i64;
+    for digit in digits {
+        let digit = i64::from(digit - b'0');
+        let next = value.checked_mul(10).and_then(|v| {
+            if negative {
+                v.checked_sub(digit)
+            } else {
+                v.checked_add(digit)
+            }
+        });
+        value = next.ok_or_else(|| out_of_range(text, data_type))?;
+    }
+    if value < min || value > max {
+        return Err(out_of_range(text, data_type));
+    }
+    Ok(value)
+}
+
+#[cold]
+fn out_of_range(text: &str, data_type: DataType) -> EngineError {
+    EngineError::new(
+        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+        format!("value \"{text}\" is out of range for type {data_type}"),
+    )
+}
+
+fn parse_bool(text: &str) -> Option<bool> {
+    let word = text.trim().to_ascii_lowercase();
+    let is_prefix = |of: &str, least: usize| word.len() >= least && of.starts_with(&word);
+    if word == "1" || is_prefix("true", 1) || is_prefix("yes", 1) || word == "on" {
+        Some(true)
+    } else if word == "0" || is_prefix("false", 1) || is_prefix("no", 1) || is_prefix("off", 2) {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+fn parse_float(text: &str) -> Result<f64> {
+    let trimmed = text.trim();
+    let value: f64 = trimmed
+        .parse()
+        .map_err(|_| invalid_syntax(text, DataType::Float8))?;
+    let mantissa = trimmed.split(['e', 'E']).next().unwrap_or("");
+    let has_digits = mantissa.bytes().any(|byte| byte.is_ascii_digit());
+    let vanished = value == 0.0 && mantissa.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
+    if (value.is_infinite() && has_digits) || vanished {
+        return Err(EngineError::new(
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+            format!("\"{text}\" is out of range for type double precision"),
+        ));
+    }
+    Ok(value)
+}
+
+/// Reads a numeric exactly. More digits than we can keep (28) are an error, not rounded away.
+pub fn parse_numeric(text: &str) -> Result<Decimal> {
+    let bad = || invalid_syntax(text, DataType::Numeric);
+    let trimmed = text.trim();
+    let (mantissa, exponent) = match trimmed.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => {
+            let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+            if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+                return Err(bad());
+            }
+            (mantissa, exponent.parse::<i32>().map_err(|_| numeric_overflow())?)
+        }
+        None => (trimmed, 0),
+    };
+    let (negative, digits) = match mantissa.as_bytes() {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        rest => (false, rest),
+    };
+    if trimmed.eq_ignore_ascii_case("nan")
+        || mantissa
+            .trim_start_matches(['+', '-'])
+            .eq_ignore_ascii_case("infinity")
+    {
+        return Err(EngineError::not_supported("numeric NaN or infinity"));
+    }
+    let mut value = 0i128;
+    let mut scale = 0i32;
+    let mut any = false;
+    let mut point = false;
+    for byte in digits {
+        match byte {
+            b'0'..=b'9' => {
+                any = true;
+                scale += i32::from(point);
+                value = value
+                    .checked_mul(10)
+                    .and_then(|v| v.checked_add(i128::from(byte - b'0')))
+                    .ok_or_else(numeric_overflow)?;
+            }
+            b'.' if !point => point = true,
+            _ => return Err(bad()),
+        }
+    }
+    if !any {
+        return Err(bad());
+    }
+    scale = scale.checked_sub(exponent).ok_or_else(numeric_overflow)?;
+    if scale < 0 {
+        let factor = u32::try_from(-scale)
+            .ok()
+            .and_then(|power| 10i128.checked_pow(power));
+        value = match factor.and_then(|factor| value.checked_mul(factor)) {
+            Some(value) => value,
+            None if value == 0 => 0,
+            None => return Err(numeric_overflow()),
+        };
+        scale = 0;
+    }
+    if negative {
+        value = -value;
+    }
+    Decimal::try_from_i128_with_scale(value, scale as u32).map_err(|_| numeric_overflow())
+}
+
+#[cold]
+fn numeric_overflow() -> EngineError {
+    EngineError::new(
+        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+        "value overflows numeric format",
+    )
+    .with_detail("numeric values here have at most 28 digits.")
+}
+
+/// Rounds to `numeric(p, s)`.
+pub fn round_numeric(value: Decimal, typmod: i32) -> Result<Decimal> {
+    let Some((precision, scale)) = numeric_of_typmod(typmod) else {
+        return Ok(value);
+    };
+    let mut rounded =
+        value.round_dp_with_strategy(scale, rust_decimal::RoundingStrategy::MidpointAwayFromZero);
+    rounded.rescale(scale);
+    let whole = rounded.trunc().mantissa().unsigned_abs() / 10u128.pow(rounded.trunc().scale());
+    let whole_digits = if whole == 0 { 0 } else { whole.ilog10() + 1 };
+    if whole_digits > precision.saturating_sub(scale) {
+        return Err(EngineError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow").with_detail(
+            format!(
+                "A field with precision {precision}, scale {scale} must round to an absolute value less than {}{}.",
+                if precision > scale { "10^" } else { "1" },
+                if precision > scale { (precision - scale).to_string() } else { String::new() }
+            ),
+        ));
+    }
+    if rounded.scale() != scale {
+        return Err(numeric_overflow());
+    }
+    Ok(rounded)
+}
+
+/// Fits text to `char(n)` or `varchar(n)`: pads a char; what is too long is cut when `explicit` (a cast someone wrote)
+/// or when only blanks are lost, else an error.
+pub fn fit_length(text: Box<str>, data_type: DataType, typmod: i32, explicit: bool) -> Result<Box<str>> {
+    let Some(length) = length_of_typmod(typmod) else {
+        return Ok(text);
+    };
+    // Nearly all text is ASCII: then bytes are characters.
+    let characters = if text.is_ascii() {
+        text.len()
+    } else {
+        text.chars().count()
+    };
+    if characters == length {
+        return Ok(text);
+    }
+    if characters < length {
+        if data_type != DataType::Char {
+            return Ok(text);
+        }
+        let mut padded = String::with_capacity(text.len() + length - characters);
+        padded.push_str(&text);
+        padded.extend(std::iter::repeat_n(' ', length - characters));
+        return Ok(padded.into());
+    }
+    let end = text.char_indices().nth(length).map_or(text.len(), |(at, _)| at);
+    if !explicit && !text[end..].bytes().all(|byte| byte == b' ') {
+        return Err(EngineError::new(
+            SqlState::STRING_DATA_RIGHT_TRUNCATION,
+            format!("value too long for type {}({length})", data_type.name()),
+        ));
+    }
+    Ok(text[..end].into())
+}
+
+/// Whether `text` matches a LIKE pattern: `%` any run, `_` any one character, `escape` takes the next literally.
+pub fn like(text: &str, pattern: &str, escape: Option<char>) -> Result<bool> {
+    let mut items = Vec::with_capacity(pattern.len());
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        items.push(match character {
+            c if Some(c) == escape => Item::One(characters.next().ok_or_else(|| {
+                EngineError::new(
+                    SqlState::INVALID_ESCAPE_SEQUENCE,
+                    "LIKE pattern must not end with escape character",
+                )
+            })?),
+            '%' => Item::Run,
+            '_' => Item::Any,
+            c => Item::One(c),
+        });
+    }
+    let text: Vec<char> = text.chars().collect();
+    // On a mismatch, only the last % can help: let it take one character more.
+    let (mut at, mut item) = (0, 0);
+    let mut retry: Option<(usize, usize)> = None;
+    while at < text.len() {
+        match items.get(item) {
+            Some(Item::Run) => {
+                retry = Some((at, item + 1));
+                item += 1;
+                continue;
+            }
+            Some(Item::Any) => {}
+            Some(Item::One(c)) if *c == text[at] => {}
+            _ => match retry {
+                Some((from, after)) => {
+                    retry = Some((from + 1, after));
+                    (at, item) = (from + 1, after);
+                    continue;
+                }
+                None => return Ok(false),
+            },
+        }
+        at += 1;
+        item += 1;
+    }
+    Ok(items[item..].iter().all(|item| matches!(item, Item::Run)))
+}
+
+enum Item {
+    One(char),
+    Any,
+    Run,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip(text: &str, data_type: DataType) -> String {
+        to_text(&decode_text(text, data_type).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn floats_are_written_as_postgresql_does() {
+        for (input, expected) in [
+            ("1", "1"),
+            ("0.1", "0.1"),
+            ("1e15", "1e+15"),
+            ("1e14", "100000000000000"),
+            ("123456789012345678", "1.2345678901234568e+17"),
+            ("0.0001", "0.0001"),
+            ("0.00001", "1e-05"),
+            ("-0", "-0"),
+            ("nan", "NaN"),
+            ("-infinity", "-Infinity"),
+            ("1e-320", "1e-320"),
+        ] {
+            assert_eq!(round_trip(input, DataType::Float8), expected);
+        }
+        assert_eq!(
+            decode_text("1e400", DataType::Float8).unwrap_err().sqlstate(),
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE
+        );
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_told_from_nonsense() {
+        let code = |text, data_type| decode_text(text, data_type).unwrap_err().sqlstate();
+        assert_eq!(
+            code("2147483648", DataType::Int4),
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE
+        );
+        assert_eq!(
+            code("99999999999999999999", DataType::Int8),
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE
+        );
+        assert_eq!(code("1.5", DataType::Int4), SqlState::INVALID_TEXT_REPRESENTATION);
+        assert_eq!(code("", DataType::Int4), SqlState::INVALID_TEXT_REPRESENTATION);
+        assert_eq!(
+            code("1_000", DataType::Numeric),
+            SqlState::INVALID_TEXT_REPRESENTATION
+        );
+        assert_eq!(round_trip(" -42 ", DataType::Int2), "-42");
+        assert_eq!(
+            round_trip("-9223372036854775808", DataType::Int8),
+            "-9223372036854775808"
+        );
+    }
+
+    #[test]
+    fn numerics_keep_their_digits() {
+        for text in ["0", "1.50", "-0.001", "12345678901234567890.12345678", "100"] {
+            assert_eq!(round_trip(text, DataType::Numeric), text);
+        }
+        assert_eq!(round_trip("1.5e3", DataType::Numeric), "1500");
+        assert_eq!(round_trip("15e-3", DataType::Numeric), "0.015");
+        assert_eq!(round_trip(".5", DataType::Numeric), "0.5");
+    }
+
+    #[test]
+    fn truth_values_may_be_shortened() {
+        for text in ["t", "tr", "true", "YES", "y", "on", "1"] {
+            assert_eq!(round_trip(text, DataType::Bool), "t");
+        }
+        for text in ["f", "fal", "no", "n", "of", "off", "0"] {
+            assert_eq!(round_trip(text, DataType::Bool), "f");
+        }
+        assert!(decode_text("o", DataType::Bool).is_err());
+        assert!(decode_text("", DataType::Bool).is_err());
+    }
+
+    #[test]
+    fn lengths_are_counted_in_characters() {
+        let fit = |text: &str, data_type, length: i32, explicit| {
+            fit_length(text.into(), data_type, length + 4, explicit).map(String::from)
+        };
+        assert_eq!(fit("ab", DataType::Char, 4, false).unwrap(), "ab  ");
+        assert_eq!(fit("äöü", DataType::Varchar, 3, false).unwrap(), "äöü");
+        assert_eq!(fit("ab   ", DataType::Varchar, 3, false).unwrap(), "ab ");
+        assert_eq!(fit("abcd", DataType::Varchar, 3, true).unwrap(), "abc");
+        assert_eq!(
+            fit("abcd", DataType::Varchar, 3, false).unwrap_err().sqlstate(),
+            SqlState::STRING_DATA_RIGHT_TRUNCATION
+        );
+    }
+
+    #[test]
+    fn like_patterns() {
+        for (text, pattern, expected) in [
+            ("abc", "abc", true),
+            ("abc", "a%", true),
+            ("abc", "%c", true),
+            ("abc", "_b_", true),
+            ("abc", "_", false),
+            ("aXbXc", "a%b%c", true),
+            ("mississippi", "%iss%ppi", true),
+            ("", "%", true),
+            ("", "_", false),
+            ("50%", "50\\%", true),
+            ("50x", "50\\%", false),
+        ] {
+            assert_eq!(
+                like(text, pattern, Some('\\')).unwrap(),
+                expected,
+                "{text} like {pattern}"
+            );
+        }
+        assert!(like("a", "a\\", Some('\\')).is_ok_and(|_| false) || like("a", "a\\", Some('\\')).is_err());
+    }
+}

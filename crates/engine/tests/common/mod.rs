@@ -1,0 +1,211 @@
+//! Stories of several sessions, and small helpers.
+//!
+//! A story is text. Each line says who does what and what comes of it:
+//!
+//! ```text
+//! alice: update accounts set balance = 0 where id = 1 => UPDATE 1
+//! bob:   update accounts set balance = 1 where id = 1 => waits
+//! alice: commit                                       => COMMIT
+//! bob                                                 => UPDATE 1
+//! ```
+//!
+//! Rows are shown as `a|b` and joined by `, `; errors as `ERROR` and their SQLSTATE; nothing is shown for no rows. Every
+//! session has a thread of its own, so a statement that waits keeps only its own session busy. Lines that begin with
+//! `#` are remarks.
+
+#![allow(dead_code)]
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use clearway_engine::{Collected, Config, Engine, EngineError, Session, SessionInfo, Value};
+
+/// How long anything may take before the test has failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// An engine in a directory that goes away with it.
+pub struct Fixture {
+    /// The engine.
+    pub engine: Arc<Engine>,
+    /// Its directory.
+    pub directory: tempfile::TempDir,
+}
+
+/// A configuration for tests: small, quick to find deadlocks, without waiting for the disk.
+pub fn config() -> Config {
+    Config {
+        shared_buffers: "16MB".parse().unwrap(),
+        deadlock_timeout: "250ms".parse().unwrap(),
+        autovacuum_naptime: "50ms".parse().unwrap(),
+        fsync: false,
+        ..Config::default()
+    }
+}
+
+impl Fixture {
+    /// A fresh engine, with these statements run.
+    pub fn new(setup: &str) -> Fixture {
+        Fixture::with_config(setup, config())
+    }
+
+    /// As [`Fixture::new`], with another configuration.
+    pub fn with_config(setup: &str, config: Config) -> Fixture {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = Engine::open(directory.path(), config).unwrap();
+        let fixture = Fixture { engine, directory };
+        if !setup.trim().is_empty() {
+            fixture.session().execute_simple(setup, &mut Collected::default()).unwrap();
+        }
+        fixture
+    }
+
+    /// A session.
+    pub fn session(&self) -> Session {
+        self.engine.session(SessionInfo::default()).unwrap()
+    }
+
+    /// Plays a story.
+    #[track_caller]
+    pub fn play(&self, story: &str) {
+        let mut stage = Stage::new(Arc::clone(&self.engine));
+        for (number, line) in story.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            stage.line(number + 1, line);
+        }
+        stage.close();
+    }
+}
+
+/// What a statement came to, in one line.
+pub fn run(session: &mut Session, sql: &str) -> String {
+    let mut out = Collected::default();
+    show(session.execute_simple(sql, &mut out), &out)
+}
+
+/// The rows of a query, in one line; panics on errors.
+#[track_caller]
+pub fn query(session: &mut Session, sql: &str) -> String {
+    let shown = run(session, sql);
+    assert!(!shown.starts_with("ERROR"), "{sql}: {shown}");
+    shown
+}
+
+/// The error of a statement.
+#[track_caller]
+pub fn error(session: &mut Session, sql: &str) -> EngineError {
+    session.execute_simple(sql, &mut Collected::default()).expect_err(sql)
+}
+
+/// A value as psql shows it.
+pub fn show_value(value: &Value) -> String {
+    clearway_engine::value::text::to_text(value).unwrap_or_default()
+}
+
+fn show(result: Result<(), EngineError>, out: &Collected) -> String {
+    match result {
+        Err(error) => format!("ERROR {}", error.sqlstate().as_str()),
+        Ok(()) if out.columns.is_empty() => out.tags.join("; "),
+        Ok(()) => {
+            let row = |row: &Vec<Value>| row.iter().map(show_value).collect::<Vec<_>>().join("|");
+            out.rows.iter().map(row).collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+struct Actor {
+    orders: Sender<String>,
+    results: Receiver<String>,
+    process_id: u32,
+    busy: bool,
+}
+
+struct Stage {
+    engine: Arc<Engine>,
+    actors: HashMap<String, Actor>,
+}
+
+impl Stage {
+    fn new(engine: Arc<Engine>) -> Stage {
+        Stage { engine, actors: HashMap::new() }
+    }
+
+    fn actor(&mut self, name: &str) -> &mut Actor {
+        let engine = &self.engine;
+        self.actors.entry(name.to_owned()).or_insert_with(|| {
+            let (orders, inbox) = channel::<String>();
+            let (outbox, results) = channel();
+            let mut session = engine.session(SessionInfo::default()).unwrap();
+            let process_id = session.cancel_key().0;
+            std::thread::spawn(move || {
+                for sql in inbox {
+                    if outbox.send(run(&mut session, &sql)).is_err() {
+                        return;
+                    }
+                }
+            });
+            Actor { orders, results, process_id, busy: false }
+        })
+    }
+
+    #[track_caller]
+    fn line(&mut self, number: usize, line: &str) {
+        let (order, expected) = line.rsplit_once("=>").unwrap_or((line, ""));
+        let expected = expected.trim();
+        let (name, sql) = match order.split_once(':') {
+            Some((name, sql)) => (name.trim(), Some(sql.trim())),
+            None => (order.trim(), None),
+        };
+        let actor = self.actor(name);
+        if let Some(sql) = sql {
+            assert!(!actor.busy, "line {number}: {name} is still busy");
+            actor.orders.send(sql.to_owned()).unwrap();
+            actor.busy = true;
+        }
+        if expected == "waits" {
+            return self.expect_waiting(number, name);
+        }
+        let actor = self.actor(name);
+        match actor.results.recv_timeout(PATIENCE) {
+            Ok(result) => {
+                actor.busy = false;
+                assert_eq!(result, expected, "line {number}: {line}");
+            }
+            Err(RecvTimeoutError::Timeout) => panic!("line {number}: {name} has no result: {line}"),
+            Err(RecvTimeoutError::Disconnected) => panic!("line {number}: {name} has died: {line}"),
+        }
+    }
+
+    /// Waits until the session is seen to wait for a lock.
+    #[track_caller]
+    fn expect_waiting(&mut self, number: usize, name: &str) {
+        let start = Instant::now();
+        let process_id = self.actor(name).process_id;
+        while start.elapsed() < PATIENCE {
+            let waiting = self
+                .engine
+                .activity()
+                .iter()
+                .any(|a| a.process_id == process_id && a.wait_event_type == Some("Lock"));
+            if waiting {
+                return;
+            }
+            if let Ok(result) = self.actor(name).results.try_recv() {
+                panic!("line {number}: {name} should wait, but got {result:?}");
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        panic!("line {number}: {name} does not wait for a lock");
+    }
+
+    #[track_caller]
+    fn close(self) {
+        for (name, actor) in self.actors {
+            assert!(!actor.busy, "at the end {name} is still busy");
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! What is there after the end: a clean one, and one in the middle of everything.
+//!
+//! A crash is played by copying the data directory while the engine runs and opening the copy: what the copy holds is
+//! what the operating system had been given, which is what a killed process leaves.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use clearway_engine::{Discard, Engine, SessionInfo, Value};
+use common::{Fixture, config, query, run};
+
+fn copy_directory(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_directory(&entry.path(), &target);
+        } else {
+            // A file may be unlinked while we look.
+            let _ = fs::copy(entry.path(), &target);
+        }
+    }
+}
+
+/// Opens what a crash at this moment would leave.
+///
+/// The copy is not made in an instant, so its order matters: an old control file finds its log; pages copied before the
+/// log are never ahead of it, and a page that was written while it was copied is whole in the log.
+fn crash(fixture: &Fixture) -> Fixture {
+    let directory = tempfile::tempdir().unwrap();
+    let (from, to) = (fixture.directory.path(), directory.path());
+    fs::copy(from.join("control"), to.join("control")).unwrap();
+    copy_directory(&from.join("base"), &to.join("base"));
+    copy_directory(&from.join("wal"), &to.join("wal"));
+    let engine = Engine::open(directory.path(), config()).unwrap();
+    Fixture { engine, directory }
+}
+
+fn reopen(fixture: Fixture) -> Fixture {
+    fixture.engine.shutdown().unwrap();
+    let Fixture { engine, directory } = fixture;
+    drop(engine);
+    let engine = Engine::open(directory.path(), config()).unwrap();
+    Fixture { engine, directory }
+}
+
+#[track_caller]
+fn assert_sound(fixture: &Fixture) {
+    let report = fixture.engine.check().unwrap();
+    assert_eq!(report.problems, Vec::<String>::new());
+}
+
+#[test]
+fn everything_is_there_after_a_clean_end() {
+    let fixture = Fixture::new(
+        "create table accounts (id int primary key, balance bigint, note text default 'none');
+         insert into accounts (id, balance) values (1, 100), (2, 200);
+         create index by_balance on accounts (balance);
+         create table visits (id serial, who varchar(10))",
+    );
+    query(&mut fixture.session(), "insert into visits (who) values ('alice')");
+    query(&mut fixture.session(), "update accounts set balance = 150 where id = 1");
+    let fixture = reopen(fixture);
+    let mut s = fixture.session();
+    assert_eq!(query(&mut s, "select id, balance, note from accounts order by id"), "1|150|none, 2|200|none");
+    assert_eq!(query(&mut s, "select id from accounts where balance = 150"), "1");
+    assert_eq!(run(&mut s, "insert into accounts values (2, 0)"), "ERROR 23505");
+    assert_eq!(query(&mut s, "select count(*) from visits where id >= 1"), "1");
+    let next: i64 = query(&mut s, "insert into visits (who) values ('bob') returning id").parse().unwrap();
+    assert!(next > 1, "a sequence gave {next} again");
+    assert_sound(&fixture);
+}
+
+#[test]
+fn a_crash_keeps_what_was_committed_and_nothing_else() {
+    let fixture = Fixture::new(
+        "create table accounts (id int primary key, balance bigint);
+         insert into accounts select i, 100 from generate_series(1, 1000) i",
+    );
+    fixture.engine.checkpoint().unwrap();
+    let mut alice = fixture.session();
+    query(&mut alice, "update accounts set balance = 0 where id <= 10");
+    query(&mut alice, "delete from accounts where id > 990");
+    let mut bob = fixture.session();
+    query(&mut bob, "begin");
+    query(&mut bob, "update accounts set balance = -1 where id between 20 and 30");
+    query(&mut bob, "insert into accounts values (5000, 1)");
+    query(&mut bob, "create table half_made (id int primary key)");
+    // Makes sure that Bob's changes are in the log, too.
+    query(&mut alice, "update accounts set balance = 1 where id = 11");
+    let after = crash(&fixture);
+    let mut s = after.session();
+    assert_eq!(query(&mut s, "select count(*) from accounts"), "990");
+    assert_eq!(query(&mut s, "select sum(balance) from accounts where id <= 30"), "1901");
+    assert_eq!(query(&mut s, "select count(*) from accounts where id = 5000"), "0");
+    assert_eq!(run(&mut s, "select * from half_made"), "ERROR 42P01");
+    query(&mut s, "insert into accounts values (5000, 2)");
+    query(&mut s, "create table half_made (id int primary key)");
+    assert_sound(&after);
+}
+
+#[test]
+fn dropped_and_truncated_tables_stay_so() {
+    let fixture = Fixture::new(
+        "create table a (id int primary key);
+         create table b (id int primary key);
+         insert into a select i from generate_series(1, 500) i;
+         insert into b select i from generate_series(1, 500) i",
+    );
+    let mut s = fixture.session();
+    query(&mut s, "truncate a");
+    query(&mut s, "insert into a values (7)");
+    query(&mut s, "drop table b");
+    query(&mut s, "begin");
+    query(&mut s, "truncate a");
+    let after = crash(&fixture);
+    let mut s = after.session();
+    assert_eq!(query(&mut s, "select id from a"), "7");
+    assert_eq!(query(&mut s, "select id from a where id = 7"), "7");
+    assert_eq!(run(&mut s, "select * from b"), "ERROR 42P01");
+    assert_sound(&after);
+}
+
+#[test]
+fn crashes_under_load_lose_no_acknowledged_transfer() {
+    let fixture = Fixture::new(
+        "create table accounts (id int primary key, balance bigint);
+         create table history (worker int, number bigint, amount bigint);
+         insert into accounts select i, 0 from generate_series(1, 100) i",
+    );
+    let stop = AtomicBool::new(false);
+    let acknowledged: Vec<AtomicU64> = (0..4).map(|_| AtomicU64::new(0)).collect();
+    std::thread::scope(|scope| {
+        for (worker, acknowledged) in acknowledged.iter().enumerate() {
+            let engine = Arc::clone(&fixture.engine);
+            let stop = &stop;
+            scope.spawn(move || transfer(&engine, worker as i32, acknowledged, stop));
+        }
+        for round in 0..4 {
+            std::thread::sleep(std::time::Duration::from_millis(120));
+            if round == 2 {
+                fixture.engine.checkpoint().unwrap();
+            }
+            let known: Vec<u64> = acknowledged.iter().map(|count| count.load(Ordering::SeqCst)).collect();
+            let after = crash(&fixture);
+            let mut s = after.session();
+            let sums = query(&mut s, "select sum(balance) from accounts");
+            let booked = query(&mut s, "select coalesce(sum(amount), 0) from history");
+            assert_eq!(sums, booked, "round {round}");
+            for (worker, known) in known.iter().enumerate() {
+                let sql = format!("select count(*), coalesce(max(number), 0) from history where worker = {worker}");
+                let found = query(&mut s, &sql);
+                let (count, last) = found.split_once('|').unwrap();
+                assert_eq!(count, last, "worker {worker} has gaps in round {round}");
+                assert!(last.parse::<u64>().unwrap() >= *known, "worker {worker}: {last} of {known} in round {round}");
+            }
+            assert_sound(&after);
+        }
+        stop.store(true, Ordering::SeqCst);
+    });
+    assert!(acknowledged.iter().all(|count| count.load(Ordering::SeqCst) > 0));
+}
+
+fn transfer(engine: &Arc<Engine>, worker: i32, acknowledged: &AtomicU64, stop: &AtomicBool) {
+    let mut session = engine.session(SessionInfo::default()).unwrap();
+    let out = &mut Discard::default();
+    let begin = session.prepare("begin", &[]).unwrap();
+    let update = session.prepare("update accounts set balance = balance + $1 where id = $2", &[]).unwrap();
+    let insert = session.prepare("insert into history values ($1, $2, $3)", &[]).unwrap();
+    let commit = session.prepare("commit", &[]).unwrap();
+    let mut number = 0i64;
+    while !stop.load(Ordering::SeqCst) {
+        number += 1;
+        let amount = number % 17 - 8;
+        let account = ((number * 31 + i64::from(worker) * 7) % 100 + 1) as i32;
+        session.execute(&begin, &[], 0, out).unwrap();
+        session.execute(&update, &[Value::Int8(amount), Value::Int4(account)], 0, out).unwrap();
+        session.execute(&insert, &[Value::Int4(worker), Value::Int8(number), Value::Int8(amount)], 0, out).unwrap();
+        session.execute(&commit, &[], 0, out).unwrap();
+        session.sync().unwrap();
+        acknowledged.store(number as u64, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn one_directory_one_engine() {
+    let fixture = Fixture::new("create table t (a int)");
+    let error = Engine::open(fixture.directory.path(), config()).unwrap_err();
+    assert!(error.message().contains("another server"), "{error}");
+}
+
+#[test]
+fn a_damaged_page_is_an_error_that_names_the_file() {
+    let fixture = Fixture::new("create table t (a int); insert into t select i from generate_series(1, 2000) i");
+    fixture.engine.shutdown().unwrap();
+    let Fixture { engine, directory } = fixture;
+    drop(engine);
+    let base = directory.path().join("base");
+    let largest = fs::read_dir(&base).unwrap().map(|entry| entry.unwrap().path()).max_by_key(|path| fs::metadata(path).unwrap().len());
+    let path = largest.unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[8192 + 4000] ^= 0x40;
+    fs::write(&path, bytes).unwrap();
+    let engine = Engine::open(directory.path(), config()).unwrap();
+    let mut s = engine.session(SessionInfo::default()).unwrap();
+    let error = common::error(&mut s, "select count(*) from t");
+    assert_eq!(error.sqlstate().as_str(), "XX001");
+    let name = path.file_name().unwrap().to_str().unwrap();
+    assert!(error.message().contains(name) && error.message().contains("8192"), "{error}");
+}
