@@ -1,1 +1,71 @@
-//! Under construction.
+//! The server: PostgreSQL's wire protocol 3.0 over loopback TCP and Unix-domain sockets, a thread a session.
+//!
+//! ```no_run
+//! use clearway_engine::{Config, Engine};
+//! use clearway_server::{Server, ServerOptions, StopSignal};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let engine = Engine::open("data", Config::default())?;
+//! let server = Server::bind(engine, ServerOptions::default())?;
+//! let stop = StopSignal::new()?; // give a clone to whoever handles SIGTERM
+//! server.run(&stop)?; // returns after a clean shutdown with a checkpoint
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The way of a message
+//!
+//! ```text
+//!  client ──▶ Socket ──▶ FrameReader ──▶ wire::frontend ──▶ Connection ──▶ Session (engine)
+//!                one read for all          borrows from         portals,        │ rows, tags
+//!                that has arrived          the read buffer      statements      ▼
+//!  client ◀── Socket ◀── WriteBuffer ◀── codec (pgwire, or bytes for what is hot) ◀── Responder: Output
+//!                one write per Sync, or when the buffer is full
+//! ```
+//!
+//! | module | job |
+//! | --- | --- |
+//! | `listener` | addresses, the loopback rule, socket files and their lock files |
+//! | `server` | accepting, the watcher, shutting down |
+//! | `registry` | who is connected; finding clients that have vanished |
+//! | `connection` | start-up and the message loop of one client |
+//! | `extended` | statements and portals of the extended protocol |
+//! | `responder` | the engine's output as protocol messages, COPY included |
+//! | [`wire`] | frames and messages as they arrive: no I/O, no state, fuzzed |
+//! | `codec` | messages as they leave; the only module that names `pgwire` |
+//! | [`stub`] | a server with the same loop that answers constants: the ceiling of any measurement through a socket |
+//!
+//! # Rules
+//!
+//! 1. A byte from the client never makes the server panic, allocate more than has arrived, or wait with a latch held.
+//! 2. A malformed frame ends that connection with FATAL 08P01; a malformed body inside a sound frame is an ERROR and,
+//!    in the extended protocol, everything up to the next Sync is skipped.
+//! 3. A connection that ends, however it ends, drops its session, which rolls back and frees its locks.
+//! 4. A client that vanishes while its statement waits for a lock is found by the watcher within half a second; the
+//!    statement is then cancelled.
+//! 5. Nothing but loopback is listened on, for there are no passwords.
+//!
+//! # Not here
+//!
+//! TLS (a request for it is declined), passwords, replication, function calls, the binary COPY formats.
+
+#![forbid(unsafe_code)]
+
+mod codec;
+mod connection;
+mod error;
+mod extended;
+mod listener;
+mod reader;
+mod registry;
+mod responder;
+mod server;
+mod socket;
+mod stop;
+pub mod stub;
+pub mod wire;
+mod writer;
+
+pub use error::{Result, ServerError};
+pub use server::{Server, ServerOptions};
+pub use stop::StopSignal;

@@ -1,0 +1,412 @@
+//! One client, from its first packet to its last.
+//!
+//! ```text
+//!   first packet ─▶ TLS or GSSAPI asked for? decline, and read again
+//!        │        ─▶ cancel request? act, close without an answer
+//!        ▼
+//!   session ─▶ AuthenticationOk, ParameterStatus…, BackendKeyData, ReadyForQuery
+//!        ▼
+//!   message loop ─▶ Query ─▶ run, ReadyForQuery
+//!                ─▶ Parse, Bind, Describe, Execute, Close, Flush   (after an error: skipped up to Sync)
+//!                ─▶ Sync ─▶ end the implicit transaction, ReadyForQuery
+//!                ─▶ Terminate, end of stream, or a broken frame ─▶ the session is dropped
+//! ```
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use clearway_engine::{Engine, EngineError, Session, SessionInfo, SqlState, TransactionStatus};
+use tracing::{debug, warn};
+
+use crate::codec::{self, ResultFormats, Scratch};
+use crate::extended::Extended;
+use crate::reader::{FrameReader, ReadError};
+use crate::registry::{Presence, Registration, Registry};
+use crate::responder::Responder;
+use crate::socket::Socket;
+use crate::wire::WireError;
+use crate::wire::frontend::{self, Message};
+use crate::wire::startup::{self, Startup};
+use crate::writer::WriteBuffer;
+
+/// How long a client may take to say who it is.
+const STARTUP_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Connections beyond the limit that may still say what they want: a cancel request needs no session, and a client
+/// that is turned away shall learn why.
+const EXTRA_CONNECTIONS: usize = 64;
+
+/// What all connections of a server share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) registry: Arc<Registry>,
+    sessions: AtomicUsize,
+    sessions_max: usize,
+}
+
+impl Shared {
+    pub(crate) fn new(sessions_max: usize) -> Shared {
+        Shared { registry: Arc::default(), sessions: AtomicUsize::new(0), sessions_max }
+    }
+
+    /// A place for a session, if there is one.
+    fn take_place(&self) -> Option<Place<'_>> {
+        let taken = self.sessions.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
+            (taken < self.sessions_max).then_some(taken + 1)
+        });
+        taken.is_ok().then_some(Place(&self.sessions))
+    }
+}
+
+/// A session's place among those allowed.
+struct Place<'a>(&'a AtomicUsize);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Both directions of a connection.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    pub(crate) socket: Arc<Socket>,
+    pub(crate) presence: Arc<Presence>,
+    pub(crate) reader: FrameReader,
+    pub(crate) out: WriteBuffer,
+    /// Set when reading ended in the middle of a statement.
+    pub(crate) ended: Option<ReadError>,
+}
+
+impl Channel {
+    pub(crate) fn new(socket: Arc<Socket>, presence: Arc<Presence>) -> Channel {
+        Channel { socket, presence, reader: FrameReader::new(), out: WriteBuffer::new(), ended: None }
+    }
+
+    pub(crate) fn flush(&mut self) {
+        self.out.flush(&self.socket);
+    }
+
+    /// Says why the connection ends.
+    pub(crate) fn fatal(&mut self, error: &EngineError) {
+        codec::error(&mut self.out.bytes, "FATAL", error);
+        self.flush();
+    }
+}
+
+/// Serves a connection on a thread of its own.
+pub(crate) fn spawn(shared: Arc<Shared>, engine: Option<Arc<Engine>>, socket: Socket, stack_bytes: usize) {
+    let socket = Arc::new(socket);
+    let presence = Arc::new(Presence::new(Arc::clone(&socket)));
+    let limit = shared.sessions_max.saturating_add(EXTRA_CONNECTIONS);
+    let Some(registration) = shared.registry.enter(Arc::clone(&presence), limit) else {
+        let error = if shared.registry.is_stopping() { shutting_down() } else { too_many() };
+        Channel::new(socket, presence).fatal(&error);
+        return;
+    };
+    let refused = Arc::clone(&socket);
+    let builder = std::thread::Builder::new().name("clearway session".to_owned()).stack_size(stack_bytes);
+    let spawned = builder.spawn(move || {
+        let mut channel = Channel::new(socket, presence);
+        serve_guarded(&shared, engine, &mut channel, registration);
+    });
+    if let Err(error) = spawned {
+        warn!("cannot start a thread for a connection: {error}");
+        let presence = Arc::new(Presence::new(Arc::clone(&refused)));
+        Channel::new(refused, presence).fatal(&EngineError::new(
+            SqlState::TOO_MANY_CONNECTIONS,
+            format!("could not start a session: {error}"),
+        ));
+    }
+}
+
+/// Serves, and if that panics tells the client before the connection is closed; the unwinding has dropped the session.
+fn serve_guarded(shared: &Shared, engine: Option<Arc<Engine>>, channel: &mut Channel, registration: Registration) {
+    let served = std::panic::catch_unwind(AssertUnwindSafe(|| serve(shared, engine, channel)));
+    if served.is_err() {
+        // Half a message may be in the buffer.
+        channel.out = WriteBuffer::new();
+        channel.fatal(&EngineError::internal("the session failed; its transaction has been rolled back"));
+    }
+    drop(registration);
+}
+
+fn serve(shared: &Shared, engine: Option<Arc<Engine>>, channel: &mut Channel) {
+    channel.socket.set_receive_timeout(Some(STARTUP_PATIENCE));
+    let (minor, parameters) = loop {
+        match channel.reader.startup(&channel.socket, &channel.presence) {
+            Ok(Startup::Tls | Startup::Gssapi) => {
+                if channel.reader.has_buffered() {
+                    // Sent before our answer, so meant for an encrypted stream that an attacker is in the middle of.
+                    return channel.fatal(&EngineError::new(
+                        SqlState::PROTOCOL_VIOLATION,
+                        "received unencrypted data after an encryption request",
+                    ));
+                }
+                channel.out.bytes.extend_from_slice(&[codec::DECLINE]);
+                channel.flush();
+            }
+            Ok(Startup::Cancel { process_id, secret }) => {
+                if let Some(engine) = &engine {
+                    let known = engine.cancel(process_id, secret);
+                    debug!(process_id, known, "cancel request");
+                }
+                return;
+            }
+            Ok(Startup::Session { minor, parameters }) => break (minor, parameters),
+            Err(error) => return end(channel, shared, &error),
+        }
+    };
+    let Some(engine) = engine else {
+        return channel.fatal(&EngineError::new(
+            SqlState::CANNOT_CONNECT_NOW,
+            "the database system is starting up",
+        ));
+    };
+    let Some(place) = shared.take_place() else { return channel.fatal(&too_many()) };
+    match open(&engine, channel, minor, parameters) {
+        Ok(session) => Connection::new(session).run(shared, channel),
+        Err(error) => channel.fatal(&error),
+    }
+    drop(place);
+}
+
+/// Opens the session and greets the client.
+fn open(
+    engine: &Arc<Engine>,
+    channel: &mut Channel,
+    minor: u16,
+    parameters: Vec<(String, String)>,
+) -> Result<Session, EngineError> {
+    let mut info = SessionInfo { client_address: channel.socket.peer().map(str::to_owned), ..Default::default() };
+    let mut unknown_options = Vec::new();
+    let refuse = |sqlstate, message: String| Err(EngineError::new(sqlstate, message));
+    for (name, value) in parameters {
+        match name.as_str() {
+            "user" => info.user = value,
+            "database" => info.database = value,
+            "replication" if matches!(value.as_str(), "off" | "false" | "no" | "0") => {}
+            "replication" => return Err(EngineError::not_supported("replication")),
+            "options" => match startup::parse_options(&value) {
+                Ok(settings) => info.settings.extend(settings),
+                Err(message) => return refuse(SqlState::SYNTAX_ERROR, message),
+            },
+            _ if name.starts_with("_pq_.") => unknown_options.push(name),
+            _ => info.settings.push((name, value)),
+        }
+    }
+    if info.user.is_empty() {
+        return refuse(
+            SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+            "no PostgreSQL user name specified in startup packet".to_owned(),
+        );
+    }
+    if info.database.is_empty() {
+        info.database = info.user.clone();
+    }
+    let session = engine.session(info)?;
+    session.adopt_thread();
+    let out = &mut channel.out.bytes;
+    if minor > startup::MINOR_VERSION || !unknown_options.is_empty() {
+        codec::negotiate_protocol_version(out, startup::MINOR_VERSION, unknown_options);
+    }
+    codec::authentication_ok(out);
+    for (name, value) in session.reported_settings() {
+        codec::parameter_status(out, name, &value);
+    }
+    let (process_id, secret) = session.cancel_key();
+    codec::backend_key_data(out, process_id, secret);
+    codec::ready_for_query(out, TransactionStatus::Idle);
+    channel.flush();
+    channel.socket.set_receive_timeout(None);
+    channel.presence.has_session(Arc::clone(engine), process_id, secret);
+    Ok(session)
+}
+
+/// A client that has a session.
+struct Connection {
+    session: Session,
+    extended: Extended,
+    scratch: Scratch,
+    /// The text of the running simple query: the read buffer is needed for COPY data.
+    sql: String,
+    /// After an error in the extended protocol: nothing counts until Sync.
+    skipping: bool,
+}
+
+impl Connection {
+    fn new(session: Session) -> Connection {
+        Connection {
+            session,
+            extended: Extended::default(),
+            scratch: Scratch::default(),
+            sql: String::new(),
+            skipping: false,
+        }
+    }
+
+    fn run(mut self, shared: &Shared, channel: &mut Channel) {
+        loop {
+            let error = match channel.reader.next(&channel.socket, &channel.presence) {
+                Ok(frame) => match self.message(channel, &frame) {
+                    Ok(true) => match channel.ended.take() {
+                        None if channel.out.is_broken() => ReadError::Closed,
+                        None => continue,
+                        Some(error) => error,
+                    },
+                    Ok(false) => return,
+                    Err(fatal) => return channel.fatal(&fatal),
+                },
+                Err(error) => error,
+            };
+            return end(channel, shared, &error);
+        }
+    }
+
+    /// Handles one message; whether to go on, or the error that ends the connection.
+    fn message(&mut self, channel: &mut Channel, frame: &crate::wire::frame::Frame) -> Result<bool, EngineError> {
+        if self.skipping && !matches!(frame.kind, b'S' | b'X') {
+            return Ok(true);
+        }
+        let message = match frontend::decode(frame.kind, channel.reader.body(frame)) {
+            Ok(message) => message,
+            Err(error) => {
+                let extended = matches!(frame.kind, b'P' | b'B' | b'D' | b'E' | b'C' | b'H');
+                self.report(channel, &wire_error(&error), extended)?;
+                if matches!(frame.kind, b'Q' | b'F' | b'S') {
+                    self.ready(channel);
+                }
+                return Ok(true);
+            }
+        };
+        match message {
+            Message::Query(sql) => {
+                self.sql.clear();
+                self.sql.push_str(sql);
+                self.extended.forget_unnamed();
+                let formats = ResultFormats::Text;
+                let mut responder = Responder::new(channel, &formats, &mut self.scratch);
+                if let Err(error) = self.session.execute_simple(&self.sql, &mut responder) {
+                    self.report(channel, &error, false)?;
+                }
+                if self.session.transaction_status() == TransactionStatus::Idle {
+                    self.extended.forget_portals();
+                }
+                if self.sql.capacity() > 64 << 10 {
+                    self.sql = String::new();
+                }
+                self.ready(channel);
+            }
+            Message::Parse(parse) => {
+                let outcome = self.extended.parse(&mut self.session, &parse);
+                self.answer(channel, outcome, codec::parse_complete)?;
+            }
+            Message::Bind(bind) => {
+                let outcome = self.extended.bind(&bind);
+                self.answer(channel, outcome, codec::bind_complete)?;
+            }
+            Message::Describe(target) => {
+                let outcome = self.extended.describe(target, &mut channel.out.bytes);
+                self.answer(channel, outcome, |_| {})?;
+            }
+            Message::Execute { portal, max_rows } => {
+                let outcome = match self.extended.find(portal) {
+                    Ok(portal) => {
+                        self.extended.execute(&mut self.session, portal, max_rows, channel, &mut self.scratch)
+                    }
+                    Err(error) => Err(error),
+                };
+                if let Err(error) = outcome {
+                    self.report(channel, &error, true)?;
+                }
+                let bytes = &mut channel.out;
+                bytes.flush_if_full(&channel.socket).or(Ok(()))?;
+            }
+            Message::Close(target) => {
+                self.extended.close(target);
+                codec::close_complete(&mut channel.out.bytes);
+            }
+            Message::Flush => channel.flush(),
+            Message::Sync => {
+                self.skipping = false;
+                if let Err(error) = self.session.sync() {
+                    self.report(channel, &error, false)?;
+                }
+                if self.session.transaction_status() == TransactionStatus::Idle {
+                    self.extended.forget_portals();
+                }
+                self.ready(channel);
+            }
+            // What is left of a COPY that failed: the client had not heard of it yet.
+            Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_) => {}
+            Message::FunctionCall => {
+                self.report(channel, &EngineError::not_supported("the function call protocol"), false)?;
+                self.ready(channel);
+            }
+            Message::Password => {
+                return Err(EngineError::new(
+                    SqlState::PROTOCOL_VIOLATION,
+                    "unexpected password message: none was asked for",
+                ));
+            }
+            Message::Terminate => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn answer(
+        &mut self,
+        channel: &mut Channel,
+        outcome: Result<(), EngineError>,
+        acknowledge: impl FnOnce(&mut bytes::BytesMut),
+    ) -> Result<(), EngineError> {
+        match outcome {
+            Ok(()) => {
+                acknowledge(&mut channel.out.bytes);
+                Ok(())
+            }
+            Err(error) => self.report(channel, &error, true),
+        }
+    }
+
+    /// Sends an error; gives it back if it ends the connection.
+    fn report(&mut self, channel: &mut Channel, error: &EngineError, extended: bool) -> Result<(), EngineError> {
+        if error.sqlstate() == SqlState::ADMIN_SHUTDOWN {
+            return Err(error.clone());
+        }
+        if channel.ended.is_none() {
+            codec::error(&mut channel.out.bytes, "ERROR", error);
+        }
+        self.skipping = extended;
+        Ok(())
+    }
+
+    fn ready(&mut self, channel: &mut Channel) {
+        codec::ready_for_query(&mut channel.out.bytes, self.session.transaction_status());
+        channel.flush();
+    }
+}
+
+/// The connection's reads have ended: says so if anyone may be listening.
+fn end(channel: &mut Channel, shared: &Shared, error: &ReadError) {
+    match error {
+        ReadError::Wire(error) => channel.fatal(&wire_error(error)),
+        _ if shared.registry.is_stopping() => channel.fatal(&shutting_down()),
+        ReadError::Closed => {}
+        ReadError::Io(error) => debug!("a connection ended: {error}"),
+    }
+}
+
+fn wire_error(error: &WireError) -> EngineError {
+    EngineError::new(SqlState::from_code(error.sqlstate()), error.to_string())
+}
+
+fn shutting_down() -> EngineError {
+    EngineError::new(SqlState::ADMIN_SHUTDOWN, "terminating connection due to administrator command")
+}
+
+fn too_many() -> EngineError {
+    EngineError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already")
+}

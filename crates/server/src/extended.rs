@@ -1,0 +1,276 @@
+//! Statements and portals of the extended protocol.
+//!
+//! The unnamed portal, by which nearly everything runs, keeps its parameter and format vectors from one Bind to the
+//! next: binding a point statement allocates nothing but what its values need.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use clearway_engine::session::Portal as Suspended;
+use clearway_engine::value::{decode_binary, decode_text};
+use clearway_engine::{Completion, DataType, EngineError, Prepared, Session, SqlState, Value};
+
+use crate::codec::{self, ResultFormats, Scratch};
+use crate::connection::Channel;
+use crate::responder::Responder;
+use crate::wire::frontend::{Bind, Formats, Parse, Target, text_parameter};
+
+/// PostgreSQL's number of the type `unknown`: as good as no type given.
+const UNKNOWN_OID: u32 = 705;
+
+/// PostgreSQL's number of the pseudo-type `void`, which some drivers send for NULL.
+const VOID_OID: u32 = 2_278;
+
+/// One client's statements and portals.
+#[derive(Debug, Default)]
+pub(crate) struct Extended {
+    statements: HashMap<String, Arc<Prepared>>,
+    unnamed_statement: Option<Arc<Prepared>>,
+    portals: HashMap<String, Portal>,
+    unnamed_portal: Portal,
+}
+
+/// A statement with its parameters.
+#[derive(Debug, Default)]
+struct Portal {
+    /// `None`: there is no such portal (the unnamed one stays as a shell).
+    statement: Option<Arc<Prepared>>,
+    params: Vec<Value>,
+    formats: ResultFormats,
+    progress: Progress,
+}
+
+/// How far a portal has run.
+#[derive(Debug, Default)]
+enum Progress {
+    #[default]
+    Fresh,
+    Suspended(Suspended),
+    Done,
+}
+
+/// Which portal to run.
+#[derive(Debug)]
+pub(crate) enum PortalName {
+    Unnamed,
+    Named(String),
+}
+
+impl Extended {
+    /// Parse.
+    pub(crate) fn parse(&mut self, session: &mut Session, parse: &Parse<'_>) -> Result<(), EngineError> {
+        if parse.name.is_empty() {
+            self.unnamed_statement = None;
+        } else if self.statements.contains_key(parse.name) {
+            return Err(EngineError::new(
+                SqlState::DUPLICATE_PREPARED_STATEMENT,
+                format!("prepared statement \"{}\" already exists", parse.name),
+            ));
+        }
+        let types = parse.types().map(parameter_type).collect::<Result<Vec<_>, _>>()?;
+        let prepared = session.prepare(parse.sql, &types)?;
+        if parse.name.is_empty() {
+            self.unnamed_statement = Some(prepared);
+        } else {
+            self.statements.insert(parse.name.to_owned(), prepared);
+        }
+        Ok(())
+    }
+
+    fn statement(&self, name: &str) -> Result<&Arc<Prepared>, EngineError> {
+        let found = if name.is_empty() { self.unnamed_statement.as_ref() } else { self.statements.get(name) };
+        found.ok_or_else(|| {
+            let message = if name.is_empty() {
+                "unnamed prepared statement does not exist".to_owned()
+            } else {
+                format!("prepared statement \"{name}\" does not exist")
+            };
+            EngineError::new(SqlState::INVALID_SQL_STATEMENT_NAME, message)
+        })
+    }
+
+    /// Bind.
+    pub(crate) fn bind(&mut self, bind: &Bind<'_>) -> Result<(), EngineError> {
+        let statement = Arc::clone(self.statement(bind.statement)?);
+        let mut portal = if bind.portal.is_empty() {
+            self.unnamed_portal.statement = None;
+            std::mem::take(&mut self.unnamed_portal)
+        } else if self.portals.contains_key(bind.portal) {
+            return Err(EngineError::new(
+                SqlState::DUPLICATE_CURSOR,
+                format!("cursor \"{}\" already exists", bind.portal),
+            ));
+        } else {
+            Portal::default()
+        };
+        portal.progress = Progress::Fresh;
+        decode_parameters(bind, statement.param_types(), &mut portal.params)?;
+        set_formats(&mut portal.formats, bind.result_formats, statement.columns().map_or(0, <[_]>::len))?;
+        portal.statement = Some(statement);
+        if bind.portal.is_empty() {
+            self.unnamed_portal = portal;
+        } else {
+            self.portals.insert(bind.portal.to_owned(), portal);
+        }
+        Ok(())
+    }
+
+    /// Describe.
+    pub(crate) fn describe(&self, target: Target<'_>, out: &mut BytesMut) -> Result<(), EngineError> {
+        let (statement, formats) = match target {
+            Target::Statement(name) => {
+                let statement = self.statement(name)?;
+                codec::parameter_description(out, statement.param_types().iter().map(|data_type| data_type.oid()));
+                (statement, &ResultFormats::Text)
+            }
+            Target::Portal(name) => {
+                let portal = if name.is_empty() { Some(&self.unnamed_portal) } else { self.portals.get(name) };
+                let portal = portal.ok_or_else(|| no_portal(name))?;
+                (portal.statement.as_ref().ok_or_else(|| no_portal(name))?, &portal.formats)
+            }
+        };
+        match statement.columns() {
+            Some(columns) => codec::row_description(out, columns, formats),
+            None => codec::no_data(out),
+        }
+        Ok(())
+    }
+
+    /// Finds the portal that Execute names; apart from running it, since the name lies in the read buffer, which a
+    /// COPY needs.
+    pub(crate) fn find(&self, name: &str) -> Result<PortalName, EngineError> {
+        if name.is_empty() && self.unnamed_portal.statement.is_some() {
+            Ok(PortalName::Unnamed)
+        } else if self.portals.contains_key(name) {
+            Ok(PortalName::Named(name.to_owned()))
+        } else {
+            Err(no_portal(name))
+        }
+    }
+
+    /// Execute.
+    pub(crate) fn execute(
+        &mut self,
+        session: &mut Session,
+        name: PortalName,
+        max_rows: u32,
+        channel: &mut Channel,
+        scratch: &mut Scratch,
+    ) -> Result<(), EngineError> {
+        let portal = match &name {
+            PortalName::Unnamed => &mut self.unnamed_portal,
+            PortalName::Named(name) => self.portals.get_mut(name).ok_or_else(|| no_portal(name))?,
+        };
+        let statement = portal.statement.as_ref().ok_or_else(|| no_portal(""))?;
+        let mut responder = Responder::new(channel, &portal.formats, scratch);
+        let completion = match std::mem::replace(&mut portal.progress, Progress::Done) {
+            Progress::Fresh => session.execute(statement, &portal.params, max_rows, &mut responder)?,
+            Progress::Suspended(rows) => session.resume(rows, max_rows, &mut responder)?,
+            Progress::Done if statement.columns().is_some() => {
+                codec::command_complete(&mut channel.out.bytes, "SELECT 0");
+                return Ok(());
+            }
+            Progress::Done => {
+                let name = if let PortalName::Named(name) = &name { name } else { "" };
+                return Err(EngineError::new(
+                    SqlState::from_code("55000"),
+                    format!("portal \"{name}\" cannot be run"),
+                ));
+            }
+        };
+        if let Completion::Suspended(rows) = completion {
+            portal.progress = Progress::Suspended(rows);
+            codec::portal_suspended(&mut channel.out.bytes);
+        }
+        Ok(())
+    }
+
+    /// Close; nothing happens when there is nothing of that name.
+    pub(crate) fn close(&mut self, target: Target<'_>) {
+        match target {
+            Target::Statement("") => self.unnamed_statement = None,
+            Target::Statement(name) => drop(self.statements.remove(name)),
+            Target::Portal("") => self.unnamed_portal.statement = None,
+            Target::Portal(name) => drop(self.portals.remove(name)),
+        }
+    }
+
+    /// The transaction has ended, and its portals with it.
+    pub(crate) fn forget_portals(&mut self) {
+        self.portals.clear();
+        self.unnamed_portal.statement = None;
+        self.unnamed_portal.progress = Progress::Fresh;
+    }
+
+    /// A simple query ends the unnamed statement and portal.
+    pub(crate) fn forget_unnamed(&mut self) {
+        self.unnamed_statement = None;
+        self.unnamed_portal.statement = None;
+    }
+}
+
+/// The type a client gives a parameter.
+fn parameter_type(oid: u32) -> Result<Option<DataType>, EngineError> {
+    match oid {
+        0 | UNKNOWN_OID | VOID_OID => Ok(None),
+        oid => DataType::from_oid(oid).map(Some).ok_or_else(|| {
+            EngineError::not_supported(format!("a parameter of the type with number {oid}"))
+        }),
+    }
+}
+
+fn decode_parameters(bind: &Bind<'_>, types: &[DataType], params: &mut Vec<Value>) -> Result<(), EngineError> {
+    let count = bind.parameter_count();
+    if !bind.formats.fits(count) {
+        return Err(EngineError::new(
+            SqlState::PROTOCOL_VIOLATION,
+            format!("bind message has {} parameter formats but {count} parameters", bind.formats.len()),
+        ));
+    }
+    if count != types.len() {
+        return Err(EngineError::new(
+            SqlState::PROTOCOL_VIOLATION,
+            format!(
+                "bind message supplies {count} parameters, but prepared statement \"{}\" requires {}",
+                bind.statement,
+                types.len()
+            ),
+        ));
+    }
+    params.clear();
+    for (number, (bytes, data_type)) in bind.parameters().zip(types).enumerate() {
+        params.push(match bytes {
+            None => Value::Null,
+            Some(bytes) if bind.formats.is_binary(number) => decode_binary(bytes, *data_type)?,
+            Some(bytes) => {
+                let text = text_parameter(bytes).map_err(|error| {
+                    EngineError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, error.to_string())
+                })?;
+                decode_text(text, *data_type)?
+            }
+        });
+    }
+    Ok(())
+}
+
+fn set_formats(formats: &mut ResultFormats, codes: Formats<'_>, columns: usize) -> Result<(), EngineError> {
+    *formats = match codes.len() {
+        0 => ResultFormats::Text,
+        1 if codes.is_binary(0) => ResultFormats::Binary,
+        1 => ResultFormats::Text,
+        _ if codes.fits(columns) => ResultFormats::Each(codes.codes().map(|code| code == 1).collect()),
+        count => {
+            return Err(EngineError::new(
+                SqlState::PROTOCOL_VIOLATION,
+                format!("bind message has {count} result formats but query has {columns} columns"),
+            ));
+        }
+    };
+    Ok(())
+}
+
+#[cold]
+fn no_portal(name: &str) -> EngineError {
+    EngineError::new(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
+}

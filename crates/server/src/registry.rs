@@ -1,0 +1,229 @@
+//! Who is connected, and finding the clients that have vanished.
+//!
+//! A session's thread learns that its client is gone when it reads or writes. While a statement waits for a lock it
+//! does neither, and a lock that a vanished client's transaction holds may be what everyone waits for. So one watcher
+//! thread looks at all connections every [`WATCH_EVERY`]: those that have been at work since its last look are asked
+//! (one `poll` for all of them) whether their client has hung up, and if so their statement is cancelled.
+//!
+//! Each connection counts its changes between waiting and working ([`Presence`]): even means waiting for the client.
+//! An odd count that has not moved since the last look is work that has lasted that long. So the hot path pays two
+//! plain stores a message batch, and reads no clock.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use clearway_engine::Engine;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tracing::debug;
+
+use crate::socket::Socket;
+
+/// How often the watcher looks.
+const WATCH_EVERY: Duration = Duration::from_millis(200);
+
+/// What the watcher sees of a connection.
+#[derive(Debug)]
+pub(crate) struct Presence {
+    socket: Arc<Socket>,
+    /// Even: waiting for the client; odd: at work. Written by the connection's thread alone.
+    changes: AtomicU64,
+    session: OnceLock<(Arc<Engine>, u32, u32)>,
+}
+
+impl Presence {
+    pub(crate) fn new(socket: Arc<Socket>) -> Presence {
+        Presence { socket, changes: AtomicU64::new(1), session: OnceLock::new() }
+    }
+
+    /// The thread is about to wait for the client. Relaxed: the watcher acts on what stays, not on order.
+    #[inline]
+    pub(crate) fn waiting(&self) {
+        self.changes.store((self.changes.load(Ordering::Relaxed) | 1) + 1, Ordering::Relaxed);
+    }
+
+    /// The thread has something to do.
+    #[inline]
+    pub(crate) fn working(&self) {
+        self.changes.store(self.changes.load(Ordering::Relaxed) | 1, Ordering::Relaxed);
+    }
+
+    /// Names the session whose statement is cancelled when the client vanishes.
+    pub(crate) fn has_session(&self, engine: Arc<Engine>, process_id: u32, secret: u32) {
+        let _ = self.session.set((engine, process_id, secret));
+    }
+
+    fn cancel(&self) {
+        if let Some((engine, process_id, secret)) = self.session.get() {
+            engine.cancel(*process_id, *secret);
+        }
+    }
+}
+
+/// All connections.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    state: Mutex<State>,
+    /// Signalled when a connection ends, and when the watcher shall end.
+    changed: Condvar,
+    stopping: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    connections: HashMap<u64, Arc<Presence>>,
+    next_number: u64,
+    watcher_ends: bool,
+}
+
+/// A place in the registry, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Registration {
+    registry: Arc<Registry>,
+    number: u64,
+}
+
+impl Registry {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Enters a connection, unless `limit` are there or the server is stopping.
+    pub(crate) fn enter(self: &Arc<Self>, presence: Arc<Presence>, limit: usize) -> Option<Registration> {
+        let mut state = self.lock();
+        if state.connections.len() >= limit || self.is_stopping() {
+            return None;
+        }
+        state.next_number += 1;
+        let number = state.next_number;
+        state.connections.insert(number, presence);
+        Some(Registration { registry: Arc::clone(self), number })
+    }
+
+    /// How many are connected.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().connections.len()
+    }
+
+    /// Whether [`stop_all`](Self::stop_all) has been called.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Has every connection's next read report the end, also those that wait in one.
+    pub(crate) fn stop_all(&self) {
+        let state = self.lock();
+        // Under the mutex, so that no connection enters unseen.
+        self.stopping.store(true, Ordering::Relaxed);
+        for presence in state.connections.values() {
+            presence.socket.stop_reading();
+        }
+    }
+
+    /// Waits until all connections have ended; after `patience`, cuts them off, and waits as long again.
+    pub(crate) fn wait_until_empty(&self, patience: Duration) {
+        for cut_off in [false, true] {
+            let mut state = self.lock();
+            if cut_off {
+                for presence in state.connections.values() {
+                    presence.cancel();
+                    presence.socket.stop();
+                }
+            }
+            let deadline = Instant::now() + patience;
+            while !state.connections.is_empty() {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    break;
+                }
+                state = self.changed.wait_timeout(state, left).unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+            }
+        }
+    }
+
+    /// Starts the watcher; it ends when what this returns is dropped.
+    pub(crate) fn watch(registry: Arc<Registry>) -> io::Result<Watcher> {
+        let watched = Arc::clone(&registry);
+        let thread = std::thread::Builder::new()
+            .name("clearway watcher".to_owned())
+            .stack_size(256 << 10)
+            .spawn(move || watched.watch_loop())?;
+        Ok(Watcher { registry, thread: Some(thread) })
+    }
+
+    fn watch_loop(&self) {
+        let mut last_seen: HashMap<u64, u64> = HashMap::new();
+        let mut state = self.lock();
+        while !state.watcher_ends {
+            let mut suspects = Vec::new();
+            let mut seen = HashMap::with_capacity(state.connections.len());
+            for (number, presence) in &state.connections {
+                let changes = presence.changes.load(Ordering::Relaxed);
+                if changes % 2 == 1 {
+                    seen.insert(*number, changes);
+                    if last_seen.get(number) == Some(&changes) {
+                        suspects.push(Arc::clone(presence));
+                    }
+                }
+            }
+            last_seen = seen;
+            drop(state);
+            cancel_vanished(&suspects);
+            state = self.lock();
+            if !state.watcher_ends {
+                state =
+                    self.changed.wait_timeout(state, WATCH_EVERY).unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+            }
+        }
+    }
+}
+
+/// Cancels the statements of those whose client has hung up.
+fn cancel_vanished(suspects: &[Arc<Presence>]) {
+    if suspects.is_empty() {
+        return;
+    }
+    let hung_up = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+    let mut polled: Vec<PollFd<'_>> =
+        suspects.iter().map(|presence| PollFd::new(&*presence.socket, PollFlags::RDHUP)).collect();
+    if poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap_or(0) == 0 {
+        return;
+    }
+    for (presence, polled) in suspects.iter().zip(&polled) {
+        if polled.revents().intersects(hung_up) {
+            debug!("a client has vanished: cancelling its statement");
+            // Again at every look until the thread has noticed: a cancel that falls between two statements of one
+            // batch is lost, and harms nobody when it comes twice.
+            presence.cancel();
+        }
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.registry.lock().connections.remove(&self.number);
+        if self.registry.is_stopping() {
+            self.registry.changed.notify_all();
+        }
+    }
+}
+
+/// The watcher's thread; ends when dropped.
+#[derive(Debug)]
+pub(crate) struct Watcher {
+    registry: Arc<Registry>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.registry.lock().watcher_ends = true;
+        self.registry.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

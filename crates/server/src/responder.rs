@@ -1,0 +1,131 @@
+//! The engine's output as protocol messages, COPY data in both directions included.
+
+use clearway_engine::output::Notice;
+use clearway_engine::{Column, EngineError, Output, SqlState, Value};
+
+use crate::codec::{self, ResultFormats, Scratch};
+use crate::connection::Channel;
+use crate::reader::ReadError;
+use crate::wire::frontend::{self, Message};
+use crate::writer::connection_lost;
+
+/// Writes what the engine says to one client.
+#[derive(Debug)]
+pub(crate) struct Responder<'a> {
+    channel: &'a mut Channel,
+    formats: &'a ResultFormats,
+    scratch: &'a mut Scratch,
+}
+
+impl<'a> Responder<'a> {
+    pub(crate) fn new(channel: &'a mut Channel, formats: &'a ResultFormats, scratch: &'a mut Scratch) -> Self {
+        Responder { channel, formats, scratch }
+    }
+}
+
+impl Output for Responder<'_> {
+    fn row_description(&mut self, columns: &[Column]) -> Result<(), EngineError> {
+        codec::row_description(&mut self.channel.out.bytes, columns, self.formats);
+        Ok(())
+    }
+
+    #[inline]
+    fn row(&mut self, values: &[Value]) -> Result<(), EngineError> {
+        codec::data_row(&mut self.channel.out.bytes, values, self.formats, self.scratch);
+        self.channel.out.flush_if_full(&self.channel.socket)
+    }
+
+    #[inline]
+    fn complete(&mut self, tag: &str) -> Result<(), EngineError> {
+        codec::command_complete(&mut self.channel.out.bytes, tag);
+        Ok(())
+    }
+
+    fn empty(&mut self) -> Result<(), EngineError> {
+        codec::empty_query_response(&mut self.channel.out.bytes);
+        Ok(())
+    }
+
+    fn notice(&mut self, notice: &Notice) -> Result<(), EngineError> {
+        codec::notice(
+            &mut self.channel.out.bytes,
+            notice.severity,
+            notice.sqlstate.as_str(),
+            &notice.message,
+        );
+        Ok(())
+    }
+
+    fn parameter_status(&mut self, name: &str, value: &str) -> Result<(), EngineError> {
+        codec::parameter_status(&mut self.channel.out.bytes, name, value);
+        Ok(())
+    }
+
+    fn copy_in_start(&mut self, columns: usize) -> Result<(), EngineError> {
+        codec::copy_in_response(&mut self.channel.out.bytes, columns);
+        self.channel.flush();
+        Ok(())
+    }
+
+    fn copy_in_read(&mut self, buffer: &mut Vec<u8>) -> Result<bool, EngineError> {
+        let channel = &mut *self.channel;
+        loop {
+            let frame = match channel.reader.next(&channel.socket, &channel.presence) {
+                Ok(frame) => frame,
+                Err(error) => {
+                    let told = match &error {
+                        ReadError::Wire(error) => {
+                            EngineError::new(SqlState::PROTOCOL_VIOLATION, error.to_string())
+                        }
+                        ReadError::Closed | ReadError::Io(_) => connection_lost(),
+                    };
+                    channel.ended = Some(error);
+                    return Err(told);
+                }
+            };
+            let violation = |message: String| Err(EngineError::new(SqlState::PROTOCOL_VIOLATION, message));
+            match frontend::decode(frame.kind, channel.reader.body(&frame)) {
+                Ok(Message::CopyData([])) => {}
+                Ok(Message::CopyData(data)) => {
+                    buffer.extend_from_slice(data);
+                    return Ok(true);
+                }
+                Ok(Message::CopyDone) => return Ok(false),
+                Ok(Message::CopyFail(reason)) => {
+                    return Err(EngineError::new(
+                        SqlState::QUERY_CANCELED,
+                        format!("COPY from stdin failed: {reason}"),
+                    ));
+                }
+                // Clients may send these without knowing that a COPY has begun.
+                Ok(Message::Flush | Message::Sync) => {}
+                Ok(Message::Terminate) => {
+                    channel.ended = Some(ReadError::Closed);
+                    return Err(connection_lost());
+                }
+                Ok(_) => {
+                    return violation(format!(
+                        "unexpected message type \"{}\" during COPY from stdin",
+                        frame.kind.escape_ascii()
+                    ));
+                }
+                Err(error) => return violation(error.to_string()),
+            }
+        }
+    }
+
+    fn copy_out_start(&mut self, columns: usize) -> Result<(), EngineError> {
+        codec::copy_out_response(&mut self.channel.out.bytes, columns);
+        Ok(())
+    }
+
+    fn copy_out_data(&mut self, line: &[u8]) -> Result<(), EngineError> {
+        codec::copy_data(&mut self.channel.out.bytes, line);
+        self.channel.out.flush_if_full(&self.channel.socket)
+    }
+
+    fn copy_out_done(&mut self) -> Result<(), EngineError> {
+        codec::copy_done(&mut self.channel.out.bytes);
+        Ok(())
+    }
+}

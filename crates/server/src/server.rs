@@ -1,0 +1,165 @@
+//! Accepting connections, watching them, and shutting down.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use clearway_engine::Engine;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tracing::{debug, info, warn};
+
+use crate::connection::{self, Shared};
+use crate::error::{Result, ServerError};
+use crate::listener::Listeners;
+use crate::registry::Registry;
+use crate::socket::Socket;
+use crate::stop::StopSignal;
+
+/// A session's stack. Only the pages that are touched cost memory; deep expressions need some hundred KiB in a debug
+/// build.
+const STACK_BYTES: usize = if cfg!(debug_assertions) { 4 << 20 } else { 1 << 20 };
+
+/// How long sessions may take to notice that the server is stopping before their sockets are closed under them.
+const STOP_PATIENCE: Duration = Duration::from_secs(3);
+
+/// Descriptors wanted beside one per connection: data files, log segments, listeners.
+const OTHER_DESCRIPTORS: u64 = 1_024;
+
+/// Where to listen and for how many.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// `address:port` to listen on, loopback only; `None` for no TCP at all. Port 0 takes a free one.
+    pub listen: Option<String>,
+    /// The directory for the Unix-domain socket `.s.PGSQL.<port>`; `None` for none.
+    pub socket_dir: Option<PathBuf>,
+    /// The number in the socket's name; 0 takes that of `listen`, and without one 5433.
+    pub port: u16,
+    /// How many clients may be connected at once.
+    pub max_connections: usize,
+}
+
+impl Default for ServerOptions {
+    fn default() -> ServerOptions {
+        ServerOptions { listen: Some("127.0.0.1:5433".to_owned()), socket_dir: None, port: 0, max_connections: 500 }
+    }
+}
+
+/// A server that holds its sockets and waits for [`run`](Server::run).
+#[derive(Debug)]
+pub struct Server {
+    listeners: Listeners,
+    engine: OnceLock<Arc<Engine>>,
+    max_connections: usize,
+}
+
+impl Server {
+    /// Takes the sockets for an engine that is open.
+    pub fn bind(engine: Arc<Engine>, options: ServerOptions) -> Result<Server> {
+        let server = Server::bind_early(options)?;
+        server.ready(engine);
+        Ok(server)
+    }
+
+    /// Takes the sockets before the engine is open. Until [`ready`](Server::ready) is called, clients are told that
+    /// the database is starting (57P03); [`run`](Server::run) may be running already.
+    pub fn bind_early(options: ServerOptions) -> Result<Server> {
+        raise_descriptor_limit(options.max_connections);
+        let listeners = Listeners::bind(&options)?;
+        Ok(Server { listeners, engine: OnceLock::new(), max_connections: options.max_connections })
+    }
+
+    /// Gives the server its engine: from now on clients are served. A second call changes nothing.
+    pub fn ready(&self, engine: Arc<Engine>) {
+        let _ = self.engine.set(engine);
+    }
+
+    /// The TCP address that is listened on.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.listeners.tcp_address()
+    }
+
+    /// The Unix-domain socket that is listened on.
+    pub fn socket_path(&self) -> Option<&Path> {
+        self.listeners.socket_path()
+    }
+
+    /// Serves clients until `stop` is given; then ends all sessions, has the engine checkpoint and close, and returns.
+    pub fn run(&self, stop: &StopSignal) -> Result<()> {
+        let shared = Arc::new(Shared::new(self.max_connections));
+        let watcher = Registry::watch(Arc::clone(&shared.registry))
+            .map_err(|error| ServerError::io("starting the connection watcher", error))?;
+        let outcome = accept_loop(&self.listeners, stop, |socket| {
+            connection::spawn(Arc::clone(&shared), self.engine.get().cloned(), socket, STACK_BYTES);
+        });
+        info!("stopping: {} clients are connected", shared.registry.len());
+        shared.registry.stop_all();
+        let closed = match self.engine.get() {
+            Some(engine) => engine.shutdown().map_err(ServerError::from),
+            None => Ok(()),
+        };
+        shared.registry.wait_until_empty(STOP_PATIENCE);
+        drop(watcher);
+        outcome.and(closed)
+    }
+}
+
+/// Hands every accepted connection to `serve` until `stop` is given.
+pub(crate) fn accept_loop(listeners: &Listeners, stop: &StopSignal, mut serve: impl FnMut(Socket)) -> Result<()> {
+    let mut complained: HashMap<i32, Instant> = HashMap::new();
+    while !stop.is_stopped() {
+        let mut polled = vec![PollFd::from_borrowed_fd(stop.descriptor(), PollFlags::IN)];
+        listeners.for_each(|descriptor| polled.push(PollFd::from_borrowed_fd(descriptor, PollFlags::IN)));
+        match poll(&mut polled, None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(ServerError::io("waiting for connections", error)),
+        }
+        if stop.is_stopped() {
+            break;
+        }
+        let ready: Vec<bool> =
+            polled[1..].iter().map(|entry| entry.revents().intersects(PollFlags::IN | PollFlags::ERR)).collect();
+        drop(polled);
+        for (number, _) in ready.iter().enumerate().filter(|(_, ready)| **ready) {
+            // All that wait now, so that a burst of connections costs one poll.
+            loop {
+                match listeners.accept(number) {
+                    Ok(Some(socket)) => serve(socket),
+                    Ok(None) => break,
+                    Err(error) => {
+                        // Out of descriptors or memory: what is connected goes on; try again shortly, and do not fill
+                        // the log with it.
+                        let code = error.raw_os_error().unwrap_or(0);
+                        let now = Instant::now();
+                        if complained.get(&code).is_none_or(|at| now - *at > Duration::from_secs(10)) {
+                            complained.insert(code, now);
+                            warn!("cannot accept a connection: {error}");
+                        }
+                        std::thread::sleep(Duration::from_millis(20));
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Asks for enough file descriptors; what cannot be had shows when connections are accepted.
+fn raise_descriptor_limit(max_connections: usize) {
+    let wanted = max_connections as u64 + OTHER_DESCRIPTORS;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return;
+    }
+    let current = Some(limit.maximum.map_or(wanted, |maximum| maximum.min(wanted)));
+    match setrlimit(Resource::Nofile, Rlimit { current, maximum: limit.maximum }) {
+        Ok(()) if current == Some(wanted) => debug!("raised the limit of open files to {wanted}"),
+        _ => warn!(
+            "{max_connections} connections need {wanted} open files, but the limit is {}",
+            limit.maximum.unwrap_or(0)
+        ),
+    }
+}

@@ -1,0 +1,82 @@
+//! A connected stream socket, TCP or Unix-domain alike.
+
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use rustix::net::{RecvFlags, SendFlags, Shutdown};
+
+/// One end of a connection. Reads and writes go straight to the operating system.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    descriptor: OwnedFd,
+    peer: Option<String>,
+}
+
+impl Socket {
+    pub(crate) fn from_tcp(stream: TcpStream, peer: String) -> Socket {
+        // Answers are written whole; waiting for more of them would only delay the client.
+        let _ = stream.set_nodelay(true);
+        let _ = rustix::net::sockopt::set_socket_keepalive(&stream, true);
+        Socket { descriptor: stream.into(), peer: Some(peer) }
+    }
+
+    pub(crate) fn from_unix(stream: UnixStream) -> Socket {
+        Socket { descriptor: stream.into(), peer: None }
+    }
+
+    /// The client's address; none on a Unix-domain socket.
+    pub(crate) fn peer(&self) -> Option<&str> {
+        self.peer.as_deref()
+    }
+
+    /// Reads what there is, waiting for at least one byte; 0 at the end of the stream.
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match rustix::net::recv(&self.descriptor, &mut *buffer, RecvFlags::empty()) {
+                Ok((_, count)) => return Ok(count),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Writes all of `bytes`.
+    pub(crate) fn send_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match rustix::net::send(&self.descriptor, bytes, SendFlags::NOSIGNAL) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => bytes = &bytes[count..],
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes this and every later read report the end of the stream, also one that waits in another thread.
+    pub(crate) fn stop_reading(&self) {
+        let _ = rustix::net::shutdown(&self.descriptor, Shutdown::Read);
+    }
+
+    /// Ends both directions.
+    pub(crate) fn stop(&self) {
+        let _ = rustix::net::shutdown(&self.descriptor, Shutdown::Both);
+    }
+
+    /// Limits how long one read may wait.
+    pub(crate) fn set_receive_timeout(&self, timeout: Option<std::time::Duration>) {
+        let _ = rustix::net::sockopt::set_socket_timeout(
+            &self.descriptor,
+            rustix::net::sockopt::Timeout::Recv,
+            timeout,
+        );
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
