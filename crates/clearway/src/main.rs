@@ -1,1 +1,88 @@
-fn main() {}
+//! The one binary. Each command is a file; what they share is here: the allocator, the exit code, the log.
+//!
+//! | command | file |
+//! | --- | --- |
+//! | `serve` | `serve.rs` |
+//! | `bench` | `bench.rs` |
+//! | `check` | `check.rs` |
+//! | `mechanisms` | `mechanisms.rs` |
+//! | `stub-server` (hidden) | `stub_server.rs` |
+
+#![forbid(unsafe_code)]
+
+mod bench;
+mod check;
+mod error;
+mod mechanisms;
+mod options;
+mod serve;
+mod signals;
+mod stub_server;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// The concurrency core of an OLTP database: an engine to run pgbench against, and a laboratory to see where its time
+/// goes.
+#[derive(Debug, Parser)]
+#[command(
+    name = "clearway",
+    version,
+    after_help = "Examples:\n  \
+        clearway bench                              what this machine does, in about three minutes\n  \
+        clearway serve --data /var/tmp/clearway     then: psql -h 127.0.0.1 -p 5433\n  \
+        clearway check --data /var/tmp/clearway     do indexes agree with tables?\n  \
+        clearway mechanisms                         what --set can switch\n\n\
+        CLEARWAY_LOG=debug shows more of what happens (error, warn, info, debug, trace)."
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(serve::Arguments),
+    Bench(bench::Arguments),
+    Check(check::Arguments),
+    Mechanisms(mechanisms::Arguments),
+    StubServer(stub_server::Arguments),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let level = EnvFilter::try_from_env("CLEARWAY_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt()
+        .with_env_filter(level)
+        .with_writer(std::io::stderr)
+        .init();
+    let outcome = match &arguments.command {
+        Command::Serve(arguments) => serve::run(arguments),
+        Command::Bench(arguments) => bench::run(arguments),
+        Command::Check(arguments) => check::run(arguments),
+        Command::Mechanisms(arguments) => mechanisms::run(arguments),
+        Command::StubServer(arguments) => stub_server::run(arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("clearway: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        super::Arguments::command().debug_assert();
+    }
+}

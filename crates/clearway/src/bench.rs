@@ -1,0 +1,130 @@
+//! `clearway bench`: the main job.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use clearway_lab::workload::Workload;
+use clearway_lab::{BenchOptions, Variant, run_bench, table};
+
+use crate::error::Result;
+use crate::options;
+
+/// Run pgbench's transactions in process, under two presets side by side, and show where the time goes
+///
+/// Opens an embedded database per preset (in a temporary directory unless --data names one), loads pgbench's tables,
+/// and measures every workload × clients under the presets in turn (A B, B A, …), so that both meet the same
+/// conditions. Prints one table: the median TPS and its spread, latency, the ratio to the first preset, and what the
+/// clients waited for. Afterwards the balances must add up, or the run is an error.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    clearway bench --out result                       also writes result/result.json and result/report.html\n  \
+    clearway bench --workload tpcb-like --clients 16 --duration 10s\n  \
+    clearway bench --set lwlock=queued                the clearway preset against itself with one switch changed\n  \
+    clearway bench --sync-commit off --data /mnt/fast/bench\n\n\
+    Which presets are compared: without --preset and --set, classic against clearway. With --set alone, clearway against\n\
+    clearway with these settings. With --preset, the named ones, with the settings applied to each.")]
+pub(crate) struct Arguments {
+    /// Scale of the tables: 100,000 accounts each
+    #[arg(long, default_value_t = 10)]
+    scale: u32,
+    /// Numbers of clients, a thread with a session each
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,2,4,8,16")]
+    clients: Vec<usize>,
+    /// Measured time per point, e.g. 3s or 500ms
+    #[arg(long, value_name = "TIME", default_value = "1.5s", value_parser = options::duration)]
+    duration: Duration,
+    /// How often each point is measured; the table shows medians
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    rounds: usize,
+    /// Workloads: select-only, simple-update, tpcb-like
+    #[arg(
+        long,
+        value_name = "NAME,…",
+        value_delimiter = ',',
+        default_value = "select-only,simple-update,tpcb-like"
+    )]
+    workload: Vec<String>,
+    /// Presets to compare: classic, clearway
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    preset: Vec<String>,
+    /// Choose the variant of a mechanism, e.g. --set lwlock=queued; see `clearway mechanisms`
+    #[arg(long = "set", value_name = "NAME=VARIANT")]
+    settings: Vec<String>,
+    /// Keep the databases here, one directory per preset, and use what is there already
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Whether a commit waits until it is on disk
+    #[arg(long, value_name = "on|off", default_value = "on")]
+    sync_commit: Switch,
+    /// Write result.json and a self-contained report.html here
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Where the random numbers start; both presets draw the same
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let options = BenchOptions {
+        scale: arguments.scale,
+        clients: arguments.clients.clone(),
+        duration: arguments.duration,
+        rounds: arguments.rounds,
+        workloads: arguments
+            .workload
+            .iter()
+            .map(|name| Workload::from_name(name))
+            .collect::<Result<_, _>>()?,
+        variants: Variant::choose(&arguments.preset, &arguments.settings)?,
+        data: arguments.data.clone(),
+        synchronous_commit: arguments.sync_commit == Switch::On,
+        seed: arguments.seed,
+        command: command_line(),
+        progress: true,
+    };
+    let names: Vec<&str> = options
+        .variants
+        .iter()
+        .map(|variant| variant.name.as_str())
+        .collect();
+    eprintln!(
+        "Scale {}, {} rounds, {}: about {} s of measuring after the tables are loaded.",
+        options.scale,
+        options.rounds,
+        names.join(" against "),
+        options.estimated_time().as_secs_f64().ceil()
+    );
+    if cfg!(debug_assertions) {
+        eprintln!("This is a debug build: the numbers mean nothing. Use cargo run --release -- bench.");
+    }
+    let result = run_bench(&options)?;
+    print!("{}", table::text(&result));
+    let from = &result.provenance;
+    println!(
+        "\n{} on {} CPUs; commit {}; configuration {}; seed {}; {}; the balances add up.",
+        from.machine.cpu_model, from.machine.cpus, from.commit, from.config_hash, from.seed, from.date
+    );
+    if let Some(directory) = &arguments.out {
+        result.write(directory)?;
+        println!(
+            "Wrote {} and report.html beside it.",
+            directory.join("result.json").display()
+        );
+    }
+    Ok(())
+}
+
+/// As it was typed, but for the binary's directory.
+fn command_line() -> String {
+    std::iter::once("clearway".to_owned())
+        .chain(std::env::args().skip(1))
+        .collect::<Vec<_>>()
+        .join(" ")
+}

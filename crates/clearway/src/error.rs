@@ -1,0 +1,52 @@
+//! What a command can fail with.
+
+use std::path::{Path, PathBuf};
+
+use clearway_engine::EngineError;
+use clearway_engine::mechanisms::MechanismError;
+use clearway_lab::LabError;
+use clearway_server::ServerError;
+
+pub(crate) type Result<T, E = CommandError> = std::result::Result<T, E>;
+
+/// What a command can fail with, in words for the terminal.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CommandError {
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    #[error(transparent)]
+    Mechanism(#[from] MechanismError),
+    #[error("{what} {}: {source}", .path.display())]
+    Database {
+        what: &'static str,
+        path: PathBuf,
+        source: EngineError,
+    },
+    #[error("{0}")]
+    Config(EngineError),
+    #[error("{what}: {source}")]
+    Io {
+        what: &'static str,
+        source: std::io::Error,
+    },
+    #[error("{} in {}; they are listed above", plural(*.count, "problem"), .path.display())]
+    Damaged { count: usize, path: PathBuf },
+}
+
+impl CommandError {
+    pub(crate) fn database(what: &'static str, path: &Path) -> impl FnOnce(EngineError) -> CommandError {
+        let path = path.to_owned();
+        move |source| CommandError::Database { what, path, source }
+    }
+
+    pub(crate) fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> CommandError {
+        move |source| CommandError::Io { what, source }
+    }
+}
+
+/// `1 problem`, `2 problems`.
+pub(crate) fn plural(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,100 @@
+//! `clearway serve`: the server.
+
+use std::path::PathBuf;
+use std::thread;
+
+use clap::Args;
+use clearway_engine::Engine;
+use clearway_server::{Server, ServerOptions};
+
+use crate::error::{CommandError, Result, plural};
+use crate::options::ConfigOptions;
+use crate::signals::stop_on_signals;
+
+/// Serve a data directory to PostgreSQL clients
+///
+/// The directory is created if it is not there, and recovered if it was not closed cleanly. SIGTERM or SIGINT shuts down
+/// with a checkpoint. There are no passwords yet: only loopback addresses and Unix-domain sockets are listened on.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    clearway serve --data /var/tmp/clearway\n  \
+    clearway serve --data /var/tmp/clearway --socket-dir /tmp --config clearway.toml\n\n\
+    Then, in another terminal:\n  \
+    psql -h 127.0.0.1 -p 5433\n  \
+    pgbench -h /tmp -p 5433 -i -s 10 && pgbench -h /tmp -p 5433 -M prepared -c 16 -T 10")]
+pub(crate) struct Arguments {
+    /// Data directory
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Address to listen on, loopback only; "none" for Unix-domain sockets alone
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5433")]
+    listen: String,
+    /// Directory for a Unix-domain socket, .s.PGSQL.<port>
+    #[arg(long, value_name = "DIR")]
+    socket_dir: Option<PathBuf>,
+    /// Port in the Unix-domain socket's name, if it differs from that of --listen
+    #[arg(long, default_value_t = 0, hide_default_value = true)]
+    port: u16,
+    #[command(flatten)]
+    config: ConfigOptions,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let config = arguments.config.load()?;
+    let stop = stop_on_signals()?;
+    // The sockets first: clients that come during recovery are told so instead of being refused.
+    let server = Server::bind_early(ServerOptions {
+        listen: (arguments.listen != "none").then(|| arguments.listen.clone()),
+        socket_dir: arguments.socket_dir.clone(),
+        port: arguments.port,
+        max_connections: config.max_connections as usize,
+    })?;
+    thread::scope(|scope| {
+        let running = scope.spawn(|| server.run(&stop));
+        let opened =
+            Engine::open(&arguments.data, config).map_err(CommandError::database("opening", &arguments.data));
+        match opened {
+            Ok(engine) => {
+                eprintln!("clearway: {}", recovery_line(&engine));
+                server.ready(engine);
+                for address in addresses(&server) {
+                    eprintln!("clearway: ready to accept connections on {address}");
+                }
+            }
+            Err(error) => {
+                stop.stop();
+                let _ = running.join();
+                return Err(error);
+            }
+        }
+        match running.join() {
+            Ok(outcome) => outcome?,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+        eprintln!("clearway: shut down");
+        Ok(())
+    })
+}
+
+/// What clients can connect to.
+pub(crate) fn addresses(server: &Server) -> Vec<String> {
+    let tcp = server.local_addr().map(|address| address.to_string());
+    let unix = server.socket_path().map(|path| path.display().to_string());
+    tcp.into_iter().chain(unix).collect()
+}
+
+/// What recovery did, in a line.
+pub(crate) fn recovery_line(engine: &Engine) -> String {
+    let report = engine.recovery();
+    if report.clean {
+        return "the database was closed cleanly".to_owned();
+    }
+    format!(
+        "recovered: {} with {} replayed in {:.2?}, log {} to {}",
+        plural(report.records as usize, "record"),
+        plural(report.commits as usize, "commit"),
+        report.elapsed,
+        report.redo.0,
+        report.end.0
+    )
+}

@@ -1,0 +1,451 @@
+//! The bench from its options to its result.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clearway_engine::config::{ByteSize, Span};
+use clearway_engine::{Config, Engine, Mechanisms};
+use hdrhistogram::Histogram;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::error::{LabError, Result};
+use crate::result::{
+    BalanceCheck, BenchResult, Cell, FORMAT, Parameters, Provenance, VariantInfo, WaitShare,
+};
+use crate::run::{self, Measured, Point, latency_histogram, seed_of};
+use crate::sampler::Samples;
+use crate::workload::Workload;
+use crate::workload::pgbench::{self, Acknowledged, Balances};
+use crate::{schedule, stats};
+
+/// Buffer memory per unit of scale: tables, indexes, and room for the history to grow.
+const BUFFER_BYTES_PER_SCALE: u64 = 24 << 20;
+
+/// Buffer memory at the least and at the most.
+const BUFFER_BYTES: (u64, u64) = (128 << 20, 8 << 30);
+
+/// Part of a point's duration that is run before it, unmeasured.
+const WARM_UP_SHARE: f64 = 0.1;
+
+/// What to compare, and on what.
+#[derive(Debug, Clone)]
+pub struct BenchOptions {
+    /// pgbench's scale: 100,000 accounts each.
+    pub scale: u32,
+    /// Numbers of clients.
+    pub clients: Vec<usize>,
+    /// Measured time per point.
+    pub duration: Duration,
+    /// How often each point is measured.
+    pub rounds: usize,
+    /// Workloads.
+    pub workloads: Vec<Workload>,
+    /// What is compared; ratios are to the first.
+    pub variants: Vec<Variant>,
+    /// Where the databases are kept, one directory per variant; none is a temporary directory.
+    pub data: Option<PathBuf>,
+    /// Whether a commit waits for the disk.
+    pub synchronous_commit: bool,
+    /// Where the random numbers start.
+    pub seed: u64,
+    /// How it was called, for the provenance.
+    pub command: String,
+    /// Whether to draw a progress bar on standard error (if that is a terminal).
+    pub progress: bool,
+}
+
+/// One of the configurations compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variant {
+    /// Its name in tables, and its directory's.
+    pub name: String,
+    /// Its mechanisms.
+    pub mechanisms: Mechanisms,
+}
+
+impl Variant {
+    /// What is compared when these presets and `name=variant` settings are given.
+    ///
+    /// | presets | settings | compared |
+    /// | --- | --- | --- |
+    /// | none | none | classic, clearway |
+    /// | none | some | clearway, clearway with the settings |
+    /// | some | none | these |
+    /// | some | some | each of these with the settings |
+    pub fn choose(presets: &[String], settings: &[String]) -> Result<Vec<Variant>> {
+        let preset = |name: &str| -> Result<Variant> {
+            Ok(Variant {
+                name: name.to_owned(),
+                mechanisms: Mechanisms::preset(name)?,
+            })
+        };
+        let with_settings = |mut variant: Variant| -> Result<Variant> {
+            for setting in settings {
+                variant.mechanisms.set(setting)?;
+                variant.name.push('+');
+                variant.name.push_str(setting);
+            }
+            Ok(variant)
+        };
+        let mut variants = match (presets, settings) {
+            ([], []) => vec![preset("classic")?, preset("clearway")?],
+            ([], _) => vec![preset("clearway")?, with_settings(preset("clearway")?)?],
+            _ => presets
+                .iter()
+                .map(|name| with_settings(preset(name)?))
+                .collect::<Result<_>>()?,
+        };
+        let mut seen = Vec::new();
+        variants.retain(|variant| {
+            let new = !seen.contains(&variant.name);
+            seen.push(variant.name.clone());
+            new
+        });
+        Ok(variants)
+    }
+}
+
+impl BenchOptions {
+    fn check(&self) -> Result<()> {
+        let refuse = |what, value: String, must| Err(LabError::BadNumber { what, value, must });
+        if !(1..=20_000).contains(&self.scale) {
+            return refuse("--scale", self.scale.to_string(), "1 to 20000");
+        }
+        if self.clients.is_empty() || self.clients.iter().any(|clients| !(1..=1_000).contains(clients)) {
+            return refuse(
+                "--clients",
+                format!("{:?}", self.clients),
+                "one or more numbers from 1 to 1000",
+            );
+        }
+        if self.rounds == 0 {
+            return refuse("--rounds", "0".to_owned(), "at least 1");
+        }
+        if self.duration < Duration::from_millis(10) {
+            return refuse("--duration", format!("{:?}", self.duration), "at least 10ms");
+        }
+        if self.workloads.is_empty() {
+            return refuse("--workload", "empty".to_owned(), "one or more names");
+        }
+        if self.variants.is_empty() {
+            return refuse("--preset", "empty".to_owned(), "one or more names");
+        }
+        Ok(())
+    }
+
+    fn warm_up(&self) -> Duration {
+        self.duration
+            .mul_f64(WARM_UP_SHARE)
+            .max(Duration::from_millis(50))
+    }
+
+    /// How long the measuring will take, loading not counted.
+    pub fn estimated_time(&self) -> Duration {
+        let points = self.rounds * self.workloads.len() * self.clients.len() * self.variants.len();
+        (self.duration + self.warm_up()) * points as u32
+    }
+
+    /// The engine's configuration for a variant. Buffers hold everything, and no checkpoint falls due by the clock, so
+    /// that points differ by what is compared and not by when they are measured.
+    fn config(&self, variant: &Variant) -> Config {
+        let buffers = (u64::from(self.scale) * BUFFER_BYTES_PER_SCALE).clamp(BUFFER_BYTES.0, BUFFER_BYTES.1);
+        let clients = self.clients.iter().copied().max().unwrap_or(1) as u32;
+        Config {
+            shared_buffers: ByteSize::from_bytes(buffers),
+            max_connections: clients.max(100) + 20,
+            synchronous_commit: self.synchronous_commit,
+            checkpoint_timeout: Span::from_secs(3_600),
+            max_wal_size: ByteSize::mib(8_192),
+            mechanisms: variant.mechanisms,
+            ..Config::default()
+        }
+    }
+}
+
+/// A variant's open database.
+struct Database {
+    name: String,
+    engine: Arc<Engine>,
+    before: Balances,
+    acknowledged: Acknowledged,
+}
+
+/// What the rounds of one cell have gathered.
+struct Gathered {
+    tps: Vec<f64>,
+    latency: Histogram<u64>,
+    waits: Samples,
+    retries: u64,
+}
+
+/// Runs a bench: opens and fills a database per variant, measures every point of the [schedule], checks the sums.
+pub fn run_bench(options: &BenchOptions) -> Result<BenchResult> {
+    options.check()?;
+    let configs: Vec<VariantInfo> = options
+        .variants
+        .iter()
+        .map(|variant| VariantInfo {
+            name: variant.name.clone(),
+            config: options.config(variant),
+        })
+        .collect();
+    let parameters = Parameters {
+        scale: options.scale,
+        clients: options.clients.clone(),
+        workloads: options
+            .workloads
+            .iter()
+            .map(|workload| workload.name().to_owned())
+            .collect(),
+        duration_s: options.duration.as_secs_f64(),
+        warm_up_s: options.warm_up().as_secs_f64(),
+        rounds: options.rounds,
+        synchronous_commit: options.synchronous_commit,
+    };
+    let provenance = Provenance::now(
+        options.command.clone(),
+        options.seed,
+        options.rounds,
+        &(&parameters, &configs),
+    );
+
+    let temporary = match &options.data {
+        Some(_) => None,
+        None => Some(tempfile::tempdir().map_err(LabError::io(
+            "creating a temporary directory in",
+            &std::env::temp_dir(),
+        ))?),
+    };
+    let root = match (&options.data, &temporary) {
+        (Some(data), _) => data.clone(),
+        (None, Some(temporary)) => temporary.path().to_owned(),
+        (None, None) => std::env::temp_dir(),
+    };
+    let mut databases = Vec::new();
+    for variant in &configs {
+        databases.push(open(&root.join(&variant.name), variant, options)?);
+    }
+    let gathered = measure(options, &mut databases)?;
+    let balances = databases.iter().map(close).collect::<Result<Vec<_>>>()?;
+    drop(databases);
+
+    let mut result = BenchResult {
+        format: FORMAT,
+        provenance,
+        parameters,
+        variants: configs,
+        cells: cells(options, &gathered),
+        balances,
+    };
+    result.compare();
+    Ok(result)
+}
+
+/// Opens a variant's database and fills it unless it is full already.
+fn open(directory: &Path, variant: &VariantInfo, options: &BenchOptions) -> Result<Database> {
+    let while_loading = |what: &str| LabError::engine(format!("{what} for {}", variant.name));
+    std::fs::create_dir_all(directory).map_err(LabError::io("creating", directory))?;
+    let engine = Engine::open(directory, variant.config.clone())
+        .map_err(LabError::engine(format!("opening {}", directory.display())))?;
+    match pgbench::loaded_scale(&engine).map_err(while_loading("looking for pgbench's tables"))? {
+        Some(scale) if scale == i64::from(options.scale) => {}
+        Some(found) => {
+            return Err(LabError::OtherScale {
+                path: directory.to_owned(),
+                found,
+                wanted: options.scale,
+            });
+        }
+        None => {
+            let accounts = u64::from(options.scale) * pgbench::ACCOUNTS_PER_BRANCH as u64;
+            let bar = progress_bar(options, accounts, "{human_pos}/{human_len} accounts");
+            bar.set_message(format!("loading {}", variant.name));
+            pgbench::load(&engine, options.scale, &mut |rows| bar.set_position(rows))
+                .map_err(while_loading("loading pgbench's tables"))?;
+            bar.finish_and_clear();
+        }
+    }
+    let before = Balances::read(&engine).map_err(while_loading("adding up the balances"))?;
+    Ok(Database {
+        name: variant.name.clone(),
+        engine,
+        before,
+        acknowledged: Acknowledged::default(),
+    })
+}
+
+/// Measures every point, in the order of the schedule.
+fn measure(options: &BenchOptions, databases: &mut [Database]) -> Result<Vec<Gathered>> {
+    let (workloads, clients, variants) = (options.workloads.len(), options.clients.len(), databases.len());
+    let mut gathered: Vec<Gathered> = (0..workloads * clients * variants)
+        .map(|_| Gathered {
+            tps: Vec::new(),
+            latency: latency_histogram(),
+            waits: Samples::new(),
+            retries: 0,
+        })
+        .collect();
+    let steps = schedule::interleaved(options.rounds, workloads, clients, variants);
+    let bar = progress_bar(options, steps.len() as u64, "{pos}/{len} points, {eta} left");
+    for step in steps {
+        let database = &mut databases[step.variant];
+        let workload = options.workloads[step.workload];
+        bar.set_message(format!(
+            "{} × {} {}",
+            workload.name(),
+            options.clients[step.clients],
+            database.name
+        ));
+        // The variants of one step draw the same numbers.
+        let place = (step.round * workloads + step.workload) * clients + step.clients;
+        let Measured {
+            tps,
+            latency,
+            waits,
+            acknowledged,
+            retries,
+        } = run::run(Point {
+            engine: &database.engine,
+            variant: &database.name,
+            workload,
+            clients: options.clients[step.clients],
+            scale: options.scale,
+            warm_up: options.warm_up(),
+            duration: options.duration,
+            seed: seed_of(options.seed, place as u64),
+        })?;
+        database.acknowledged += acknowledged;
+        let cell = &mut gathered[(step.workload * clients + step.clients) * variants + step.variant];
+        cell.tps.push(tps);
+        cell.latency
+            .add(&latency)
+            .expect("all histograms have the same bounds");
+        cell.retries += retries;
+        for (event, count) in waits {
+            *cell.waits.entry(event).or_default() += count;
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(gathered)
+}
+
+/// Checks a database's sums and closes it.
+fn close(database: &Database) -> Result<BalanceCheck> {
+    let sums = Balances::read(&database.engine).map_err(LabError::engine(format!(
+        "adding up the balances of {}",
+        database.name
+    )))?;
+    if let Some(what) = sums.fault(&database.before, &database.acknowledged) {
+        return Err(LabError::Unbalanced {
+            variant: database.name.clone(),
+            what,
+        });
+    }
+    database
+        .engine
+        .shutdown()
+        .map_err(LabError::engine(format!("closing {}", database.name)))?;
+    Ok(BalanceCheck::new(&database.name, &sums, &database.acknowledged))
+}
+
+fn cells(options: &BenchOptions, gathered: &[Gathered]) -> Vec<Cell> {
+    let mut gathered = gathered.iter();
+    let mut cells = Vec::new();
+    for workload in &options.workloads {
+        for clients in &options.clients {
+            for (variant, cell) in options.variants.iter().zip(gathered.by_ref()) {
+                cells.push(Cell {
+                    workload: workload.name().to_owned(),
+                    clients: *clients,
+                    variant: variant.name.clone(),
+                    tps: stats::median(&cell.tps),
+                    tps_spread: stats::spread(&cell.tps),
+                    tps_rounds: cell.tps.clone(),
+                    ratio: None,
+                    p50_us: cell.latency.value_at_quantile(0.5) as f64 / 1e3,
+                    p99_us: cell.latency.value_at_quantile(0.99) as f64 / 1e3,
+                    transactions: cell.latency.len(),
+                    retries: cell.retries,
+                    waits: shares(&cell.waits),
+                });
+            }
+        }
+    }
+    cells
+}
+
+/// Counts as shares, most first.
+fn shares(waits: &Samples) -> Vec<WaitShare> {
+    let all: u64 = waits.values().sum();
+    let mut shares: Vec<WaitShare> = waits
+        .iter()
+        .map(|(event, count)| WaitShare {
+            event: event.clone(),
+            share: *count as f64 / all.max(1) as f64,
+        })
+        .collect();
+    shares.sort_by(|a, b| b.share.total_cmp(&a.share));
+    shares
+}
+
+fn progress_bar(options: &BenchOptions, length: u64, counts: &str) -> ProgressBar {
+    if !options.progress {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(length);
+    if let Ok(style) = ProgressStyle::with_template(&format!("{{bar:40}} {counts}  {{msg}}")) {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(500));
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(presets: &[&str], settings: &[&str]) -> Vec<String> {
+        let own = |list: &[&str]| list.iter().map(|text| text.to_string()).collect::<Vec<_>>();
+        let variants = Variant::choose(&own(presets), &own(settings)).unwrap();
+        variants.into_iter().map(|variant| variant.name).collect()
+    }
+
+    #[test]
+    fn what_is_compared() {
+        assert_eq!(names(&[], &[]), ["classic", "clearway"]);
+        assert_eq!(
+            names(&[], &["lwlock=queued"]),
+            ["clearway", "clearway+lwlock=queued"]
+        );
+        assert_eq!(names(&["classic"], &[]), ["classic"]);
+        assert_eq!(names(&["clearway", "clearway"], &[]), ["clearway"]);
+        assert_eq!(
+            names(&["classic"], &["lwlock=single-cas"]),
+            ["classic+lwlock=single-cas"]
+        );
+    }
+
+    #[test]
+    fn a_wrong_preset_gets_the_list() {
+        let error = Variant::choose(&["fast".to_owned()], &[])
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("classic, clearway"), "{error}");
+    }
+
+    #[test]
+    fn shares_add_up_to_one() {
+        let waits = Samples::from([("a".to_owned(), 1), ("b".to_owned(), 3)]);
+        let shares = shares(&waits);
+        assert_eq!(
+            shares[0],
+            WaitShare {
+                event: "b".to_owned(),
+                share: 0.75
+            }
+        );
+        assert_eq!(shares.iter().map(|wait| wait.share).sum::<f64>(), 1.0);
+    }
+}

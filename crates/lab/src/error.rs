@@ -1,0 +1,95 @@
+//! Why a bench could not run, or must not be believed.
+
+use std::path::PathBuf;
+
+use clearway_engine::EngineError;
+use clearway_engine::mechanisms::MechanismError;
+
+/// A result of this crate.
+pub type Result<T, E = LabError> = std::result::Result<T, E>;
+
+/// Why a bench could not run, or must not be believed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LabError {
+    /// A name that does not exist, with those that do.
+    #[error("there is no {what} \"{name}\"; available: {available}")]
+    UnknownName {
+        /// What kind of thing was named.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The names there are.
+        available: String,
+    },
+    /// A number that cannot work.
+    #[error("{what} is {value}, but must be {must}")]
+    BadNumber {
+        /// Which option.
+        what: &'static str,
+        /// What it was.
+        value: String,
+        /// What it may be.
+        must: &'static str,
+    },
+    /// A wrong preset or switch.
+    #[error(transparent)]
+    Mechanism(#[from] MechanismError),
+    /// The engine refused something.
+    #[error("{what}: {source}")]
+    Engine {
+        /// What was tried.
+        what: String,
+        /// What the engine said.
+        source: EngineError,
+    },
+    /// The operating system refused something.
+    #[error("{what} {}: {source}", .path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What it said.
+        source: std::io::Error,
+    },
+    /// The data directory holds tables of another scale.
+    #[error("{} holds pgbench tables of scale {found}, but scale {wanted} was asked for; name another directory", .path.display())]
+    OtherScale {
+        /// The directory.
+        path: PathBuf,
+        /// The scale found.
+        found: i64,
+        /// The scale asked for.
+        wanted: u32,
+    },
+    /// The sums after the run are not what the acknowledged transactions make them.
+    #[error("the balances of {variant} do not add up: {what}")]
+    Unbalanced {
+        /// Whose database.
+        variant: String,
+        /// What differs.
+        what: String,
+    },
+    /// A client thread panicked.
+    #[error("a client thread of {variant} panicked; its message is above")]
+    ClientPanicked {
+        /// Whose client.
+        variant: String,
+    },
+    /// A plot could not be drawn.
+    #[error("drawing a plot: {0}")]
+    Plot(String),
+}
+
+impl LabError {
+    pub(crate) fn engine(what: impl Into<String>) -> impl FnOnce(EngineError) -> LabError {
+        let what = what.into();
+        move |source| LabError::Engine { what, source }
+    }
+
+    pub(crate) fn io(what: &'static str, path: &std::path::Path) -> impl FnOnce(std::io::Error) -> LabError {
+        let path = path.to_owned();
+        move |source| LabError::Io { what, path, source }
+    }
+}

@@ -1,0 +1,225 @@
+//! The page around the plots. Nothing in it points outside: no scripts, fonts or pictures from elsewhere.
+
+use std::fmt::Write as _;
+
+use super::plot;
+use crate::error::Result;
+use crate::result::BenchResult;
+use crate::table;
+
+const STYLE: &str = "
+:root { color-scheme: light dark; --ink: #1c2430; --soft: #5a6675; --paper: #ffffff; --card: #f5f7f9; --line: #d9dfe5; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e9ee; --soft: #9aa7b4; --paper: #14181d; --card: #1d232a; --line: #323b45; }
+}
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--paper); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
+main { max-width: 1480px; margin: 0 auto; padding: 28px 24px 60px; }
+h1 { font-size: 24px; margin: 0 0 4px; } h2 { font-size: 18px; margin: 36px 0 6px; } h3 { font-size: 15px; margin: 0 0 4px; }
+p, .note { color: var(--soft); margin: 4px 0 12px; max-width: 95ch; }
+.plots { display: grid; gap: 16px; grid-template-columns: repeat(auto-fit, minmax(min(400px, 100%), 1fr)); }
+figure { margin: 0; padding: 14px 14px 6px; background: var(--card); border: 1px solid var(--line); border-radius: 8px; }
+svg { width: 100%; height: auto; display: block; color: var(--ink); }
+.legend { display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 8px 0 12px; padding: 0; list-style: none; }
+.legend i { display: inline-block; width: 12px; height: 12px; border-radius: 3px; margin-right: 6px; vertical-align: -1px; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-size: 14px; font-variant-numeric: tabular-nums; }
+th, td { padding: 3px 12px 3px 0; text-align: left; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th { color: var(--soft); font-weight: 600; } .r { text-align: right; }
+tr.first td { border-top: 2px solid var(--line); }
+code { font: 13px ui-monospace, monospace; overflow-wrap: anywhere; white-space: normal; }
+";
+
+/// Columns of the table that stand at the right.
+const RIGHT: [bool; 9] = [false, true, false, true, true, true, true, true, false];
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+/// The whole report.
+pub fn html(result: &BenchResult) -> Result<String> {
+    let from = &result.provenance;
+    let names: Vec<&str> = result
+        .variants
+        .iter()
+        .map(|variant| variant.name.as_str())
+        .collect();
+    let mut page = String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+    page.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+    let title = format!("Clearway bench: {}", names.join(" against "));
+    let _ = writeln!(
+        page,
+        "<title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>",
+        escaped(&title)
+    );
+    let _ = writeln!(page, "<h1>{}</h1>", escaped(&title));
+    let _ = writeln!(
+        page,
+        "<p>pgbench's transactions in process, scale {}, synchronous commit {}. {} on {} CPUs, {}.</p>",
+        result.parameters.scale,
+        if result.parameters.synchronous_commit {
+            "on"
+        } else {
+            "off"
+        },
+        escaped(&from.machine.cpu_model),
+        from.machine.cpus,
+        escaped(&from.date),
+    );
+
+    page.push_str("<h2>Throughput</h2>\n");
+    let _ = writeln!(
+        page,
+        "<p>Transactions a second over clients: the median of {} rounds, and a bar from the lowest to the highest.</p>",
+        from.samples_per_cell
+    );
+    legend(
+        &mut page,
+        names
+            .iter()
+            .enumerate()
+            .map(|(place, name)| (*name, plot::variant_colour(place))),
+    );
+    figures(&mut page, result, |workload| plot::throughput(result, workload))?;
+
+    page.push_str("<h2>Where the clients' time went</h2>\n");
+    page.push_str(
+        "<p>Shares of the samples of each client's wait event; a bar per number of clients and variant. \
+         <em>running</em> is on a CPU or ready to be.</p>\n",
+    );
+    let waits = plot::wait_legend(result);
+    legend(
+        &mut page,
+        waits.iter().map(|(event, colour)| (event.as_str(), *colour)),
+    );
+    figures(&mut page, result, |workload| {
+        plot::waits(result, workload, &waits)
+    })?;
+
+    page.push_str("<h2>All numbers</h2>\n");
+    numbers(&mut page, result);
+    page.push_str("<h2>Where this comes from</h2>\n");
+    provenance(&mut page, result);
+    page.push_str("</main>\n</body>\n</html>\n");
+    Ok(page)
+}
+
+fn legend<'a>(page: &mut String, entries: impl Iterator<Item = (&'a str, plot::Colour)>) {
+    page.push_str("<ul class=\"legend\">");
+    for (name, (red, green, blue)) in entries {
+        let _ = write!(
+            page,
+            "<li><i style=\"background:rgb({red},{green},{blue})\"></i>{}</li>",
+            escaped(name)
+        );
+    }
+    page.push_str("</ul>\n");
+}
+
+fn figures(page: &mut String, result: &BenchResult, draw: impl Fn(&str) -> Result<String>) -> Result<()> {
+    page.push_str("<div class=\"plots\">\n");
+    for workload in &result.parameters.workloads {
+        let _ = writeln!(
+            page,
+            "<figure><h3>{}</h3>{}</figure>",
+            escaped(workload),
+            draw(workload)?
+        );
+    }
+    page.push_str("</div>\n");
+    Ok(())
+}
+
+fn numbers(page: &mut String, result: &BenchResult) {
+    page.push_str("<div class=\"scroll\"><table>\n");
+    let mut before = String::new();
+    for (number, row) in table::rows(result).into_iter().enumerate() {
+        let tag = if number == 0 { "th" } else { "td" };
+        let first = number > 1 && row[0] != before;
+        page.push_str(if first { "<tr class=\"first\">" } else { "<tr>" });
+        for (entry, right) in row.iter().zip(RIGHT) {
+            let class = if right { " class=\"r\"" } else { "" };
+            let _ = write!(page, "<{tag}{class}>{}</{tag}>", escaped(entry));
+        }
+        page.push_str("</tr>\n");
+        before.clone_from(&row[0]);
+    }
+    page.push_str("</table></div>\n");
+}
+
+fn provenance(page: &mut String, result: &BenchResult) {
+    let from = &result.provenance;
+    let machine = format!(
+        "{} (family {}), {} CPUs, {} GiB, Linux {}",
+        from.machine.cpu_model,
+        from.machine.cpu_family,
+        from.machine.cpus,
+        from.machine.memory_gib,
+        from.machine.kernel
+    );
+    let samples = format!(
+        "{} rounds of {} s a point, each after {} s of warm-up, variants interleaved",
+        from.samples_per_cell, result.parameters.duration_s, result.parameters.warm_up_s
+    );
+    page.push_str("<div class=\"scroll\"><table>\n");
+    let mut row = |name: &str, value: &str| {
+        let _ = writeln!(
+            page,
+            "<tr><th>{name}</th><td><code>{}</code></td></tr>",
+            escaped(value)
+        );
+    };
+    row("command", &from.command);
+    row("commit", &from.commit);
+    row("build", &from.build);
+    row("configuration hash", &from.config_hash);
+    row("machine", &machine);
+    row("samples", &samples);
+    row("seed", &from.seed.to_string());
+    row("date", &from.date);
+    for variant in &result.variants {
+        let switches: Vec<String> = variant
+            .config
+            .mechanisms
+            .list()
+            .iter()
+            .map(|(name, variant)| format!("{name}={variant}"))
+            .collect();
+        row(
+            &format!("variant {}", escaped(&variant.name)),
+            &switches.join(" "),
+        );
+    }
+    for check in &result.balances {
+        let sums = format!(
+            "accounts {} = history {}; tellers {} = branches {}; {} writing transactions acknowledged, all there",
+            check.accounts, check.history, check.tellers, check.branches, check.acknowledged_writes
+        );
+        row(&format!("sums of {}", escaped(&check.variant)), &sums);
+    }
+    page.push_str("</table></div>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::tests::example;
+
+    #[test]
+    fn a_report_needs_nothing_else_and_escapes_names() {
+        let page = html(&example()).unwrap();
+        assert_eq!(page.matches("<svg").count(), 4);
+        let outside = page.replace("http://www.w3.org/2000/svg", "");
+        for sign in [
+            "http://", "https://", "<script", "<link", "src=", "@import", "url(",
+        ] {
+            assert!(!outside.contains(sign), "the report points outside with {sign}");
+        }
+        assert!(page.contains("clearway bench &lt;test&gt;"));
+        assert!(page.contains("prefers-color-scheme: dark"));
+    }
+}

@@ -1,0 +1,282 @@
+//! What a bench found, in the form in which it is written to `result.json`.
+
+use std::path::Path;
+
+use clearway_engine::Config;
+use serde::Serialize;
+
+use crate::error::{LabError, Result};
+use crate::stats;
+use crate::workload::pgbench::{Acknowledged, Balances};
+
+/// Goes up when a field changes its meaning or goes away.
+pub const FORMAT: u32 = 1;
+
+/// A whole bench.
+#[derive(Debug, Clone, Serialize)]
+pub struct BenchResult {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// Where it comes from.
+    pub provenance: Provenance,
+    /// What was asked for.
+    pub parameters: Parameters,
+    /// The variants that were compared, A first.
+    pub variants: Vec<VariantInfo>,
+    /// One per workload × clients × variant.
+    pub cells: Vec<Cell>,
+    /// The sums after the run, one per variant.
+    pub balances: Vec<BalanceCheck>,
+}
+
+/// Where a result comes from: enough to run it again.
+#[derive(Debug, Clone, Serialize)]
+pub struct Provenance {
+    /// The commit the binary was built from.
+    pub commit: String,
+    /// `release` or `debug`.
+    pub build: String,
+    /// A hash of the parameters and configurations.
+    pub config_hash: String,
+    /// When it started, UTC.
+    pub date: String,
+    /// The command line.
+    pub command: String,
+    /// What the random numbers started from.
+    pub seed: u64,
+    /// Rounds, that is samples behind each median.
+    pub samples_per_cell: usize,
+    /// On what.
+    pub machine: Machine,
+}
+
+/// A machine.
+#[derive(Debug, Clone, Serialize)]
+pub struct Machine {
+    /// As the kernel names it.
+    pub cpu_model: String,
+    /// The CPU family's number: virtual machines often hide the model.
+    pub cpu_family: String,
+    /// CPUs this process may use.
+    pub cpus: usize,
+    /// Memory in GiB.
+    pub memory_gib: f64,
+    /// The kernel's release.
+    pub kernel: String,
+}
+
+/// What was asked for.
+#[derive(Debug, Clone, Serialize)]
+pub struct Parameters {
+    /// pgbench's scale.
+    pub scale: u32,
+    /// Client counts.
+    pub clients: Vec<usize>,
+    /// Workloads by name.
+    pub workloads: Vec<String>,
+    /// Measured seconds per point.
+    pub duration_s: f64,
+    /// Seconds before that.
+    pub warm_up_s: f64,
+    /// Rounds.
+    pub rounds: usize,
+    /// Whether commits waited for the disk.
+    pub synchronous_commit: bool,
+}
+
+/// One of the variants compared.
+#[derive(Debug, Clone, Serialize)]
+pub struct VariantInfo {
+    /// Its name in tables.
+    pub name: String,
+    /// The engine's whole configuration, mechanisms included.
+    pub config: Config,
+}
+
+/// A share of the clients' time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WaitShare {
+    /// `class:name`, or `running`.
+    pub event: String,
+    /// 0 to 1.
+    pub share: f64,
+}
+
+/// One workload × clients × variant.
+#[derive(Debug, Clone, Serialize)]
+pub struct Cell {
+    /// The workload's name.
+    pub workload: String,
+    /// How many clients.
+    pub clients: usize,
+    /// The variant's name.
+    pub variant: String,
+    /// Median transactions a second.
+    pub tps: f64,
+    /// Half the range over the rounds, as a share of the median.
+    pub tps_spread: f64,
+    /// Transactions a second of each round.
+    pub tps_rounds: Vec<f64>,
+    /// Median of the ratios to A in the same round; `None` for A itself.
+    pub ratio: Option<f64>,
+    /// Median latency of a transaction, microseconds, over all rounds.
+    pub p50_us: f64,
+    /// Its 99th percentile.
+    pub p99_us: f64,
+    /// Transactions measured.
+    pub transactions: u64,
+    /// Transactions rolled back for another's sake and run again.
+    pub retries: u64,
+    /// What the clients' time went to, most first.
+    pub waits: Vec<WaitShare>,
+}
+
+/// The sums of one variant's database after the run; a bench with a fault in them gives an error instead of a result.
+#[derive(Debug, Clone, Serialize)]
+pub struct BalanceCheck {
+    /// The variant's name.
+    pub variant: String,
+    /// Sum over all accounts.
+    pub accounts: i64,
+    /// Sum over all tellers.
+    pub tellers: i64,
+    /// Sum over all branches.
+    pub branches: i64,
+    /// Sum over the history.
+    pub history: i64,
+    /// Writing transactions that were acknowledged to a client during the run.
+    pub acknowledged_writes: i64,
+}
+
+impl BalanceCheck {
+    pub(crate) fn new(variant: &str, sums: &Balances, acknowledged: &Acknowledged) -> BalanceCheck {
+        BalanceCheck {
+            variant: variant.to_owned(),
+            accounts: sums.accounts,
+            tellers: sums.tellers,
+            branches: sums.branches,
+            history: sums.history,
+            acknowledged_writes: acknowledged.writes,
+        }
+    }
+}
+
+impl BenchResult {
+    /// The cell of this workload, client count and variant.
+    pub fn cell(&self, workload: &str, clients: usize, variant: &str) -> Option<&Cell> {
+        self.cells
+            .iter()
+            .find(|cell| cell.workload == workload && cell.clients == clients && cell.variant == variant)
+    }
+
+    /// Fills in every cell's ratio to the first variant.
+    pub(crate) fn compare(&mut self) {
+        let Some(base) = self.variants.first().map(|variant| variant.name.clone()) else {
+            return;
+        };
+        let ratios: Vec<Option<f64>> = self
+            .cells
+            .iter()
+            .map(|cell| {
+                if cell.variant == base {
+                    return None;
+                }
+                let base = self.cell(&cell.workload, cell.clients, &base)?;
+                stats::paired_ratio(&base.tps_rounds, &cell.tps_rounds)
+            })
+            .collect();
+        for (cell, ratio) in self.cells.iter_mut().zip(ratios) {
+            cell.ratio = ratio;
+        }
+    }
+
+    /// Writes `result.json` and `report.html` into `directory`, which is created if need be.
+    pub fn write(&self, directory: &Path) -> Result<()> {
+        std::fs::create_dir_all(directory).map_err(LabError::io("creating", directory))?;
+        let mut json = serde_json::to_string_pretty(self).unwrap_or_default();
+        json.push('\n');
+        for (name, text) in [("result.json", json), ("report.html", crate::report::html(self)?)] {
+            let path = directory.join(name);
+            std::fs::write(&path, text).map_err(LabError::io("writing", &path))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A small result to format.
+    pub(crate) fn example() -> BenchResult {
+        let variant = |name: &str| VariantInfo {
+            name: name.to_owned(),
+            config: Config::default(),
+        };
+        let cell = |workload: &str, clients: usize, variant: &str, tps: f64| Cell {
+            workload: workload.to_owned(),
+            clients,
+            variant: variant.to_owned(),
+            tps,
+            tps_spread: 0.02,
+            tps_rounds: vec![tps * 0.98, tps, tps * 1.02],
+            ratio: None,
+            p50_us: clients as f64 / tps * 1e6,
+            p99_us: clients as f64 / tps * 4e6,
+            transactions: tps as u64,
+            retries: 0,
+            waits: vec![
+                WaitShare {
+                    event: "running".to_owned(),
+                    share: 0.4,
+                },
+                WaitShare {
+                    event: "IO:WALSync".to_owned(),
+                    share: 0.35,
+                },
+                WaitShare {
+                    event: "LWLock:WALWrite".to_owned(),
+                    share: 0.25,
+                },
+            ],
+        };
+        let mut cells = Vec::new();
+        for (workload, tps) in [("select-only", 500_000.0), ("tpcb-like", 6_000.0)] {
+            for clients in [1, 2, 4, 8, 16] {
+                cells.push(cell(workload, clients, "classic", tps * (clients as f64).sqrt()));
+                cells.push(cell(
+                    workload,
+                    clients,
+                    "clearway",
+                    tps * (clients as f64).sqrt() * 1.1,
+                ));
+            }
+        }
+        let mut result = BenchResult {
+            format: FORMAT,
+            provenance: Provenance::now("clearway bench <test>".to_owned(), 1, 3, &()),
+            parameters: Parameters {
+                scale: 1,
+                clients: vec![1, 2, 4, 8, 16],
+                workloads: vec!["select-only".to_owned(), "tpcb-like".to_owned()],
+                duration_s: 1.0,
+                warm_up_s: 0.1,
+                rounds: 3,
+                synchronous_commit: true,
+            },
+            variants: vec![variant("classic"), variant("clearway")],
+            cells,
+            balances: Vec::new(),
+        };
+        result.compare();
+        result
+    }
+
+    #[test]
+    fn ratios_are_to_the_first_variant() {
+        let result = example();
+        let ratio = |variant| result.cell("tpcb-like", 4, variant).unwrap().ratio;
+        assert_eq!(ratio("classic"), None);
+        assert!((ratio("clearway").unwrap() - 1.1).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,194 @@
+//! One point: so many clients on one engine, for so long.
+//!
+//! | phase | clients | this thread |
+//! | --- | --- | --- |
+//! | get ready | open a session, prepare, wait | waits for all |
+//! | warm up | run transactions, count nothing | sleeps |
+//! | measure | count those that end in this phase | sleeps; the sampler looks |
+//! | stop | finish what they are at, leave | joins |
+
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+use clearway_engine::{Engine, EngineError};
+use hdrhistogram::Histogram;
+
+use crate::error::{LabError, Result};
+use crate::sampler::{Sampler, Samples};
+use crate::workload::Workload;
+use crate::workload::pgbench::{Acknowledged, Client};
+
+const WARM_UP: u8 = 0;
+const MEASURE: u8 = 1;
+const STOP: u8 = 2;
+
+/// The longest latency told apart, one minute.
+const LATENCY_NS_MAX: u64 = 60_000_000_000;
+
+/// A histogram of latencies in nanoseconds, to two digits.
+pub(crate) fn latency_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LATENCY_NS_MAX, 2)
+        .expect("the bounds are in order and two digits are allowed")
+}
+
+/// What to run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Point<'a> {
+    pub(crate) engine: &'a Arc<Engine>,
+    pub(crate) variant: &'a str,
+    pub(crate) workload: Workload,
+    pub(crate) clients: usize,
+    pub(crate) scale: u32,
+    pub(crate) warm_up: Duration,
+    pub(crate) duration: Duration,
+    pub(crate) seed: u64,
+}
+
+/// What came out.
+#[derive(Debug)]
+pub(crate) struct Measured {
+    pub(crate) tps: f64,
+    pub(crate) latency: Histogram<u64>,
+    pub(crate) waits: Samples,
+    pub(crate) acknowledged: Acknowledged,
+    pub(crate) retries: u64,
+}
+
+struct ClientResult {
+    latency: Histogram<u64>,
+    acknowledged: Acknowledged,
+    retries: u64,
+}
+
+/// Runs one point.
+pub(crate) fn run(point: Point<'_>) -> Result<Measured> {
+    let phase = AtomicU8::new(WARM_UP);
+    let failed = AtomicBool::new(false);
+    let ready = Barrier::new(point.clients + 1);
+    let sampler = Sampler::default();
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..point.clients)
+            .map(|number| {
+                let (phase, failed, ready, sampler) = (&phase, &failed, &ready, &sampler);
+                scope.spawn(move || {
+                    let result = client(point, number, phase, failed, ready, sampler);
+                    if result.is_err() {
+                        failed.store(true, Ordering::Relaxed);
+                    }
+                    result
+                })
+            })
+            .collect();
+        ready.wait();
+        sleep_unless(point.warm_up, &failed);
+        let started = Instant::now();
+        phase.store(MEASURE, Ordering::Relaxed);
+        let looking = scope.spawn(|| sampler.run());
+        sleep_unless(point.duration, &failed);
+        phase.store(STOP, Ordering::Relaxed);
+        let elapsed = started.elapsed();
+        sampler.stop();
+        let mut measured = Measured {
+            tps: 0.0,
+            latency: latency_histogram(),
+            waits: looking.join().unwrap_or_default(),
+            acknowledged: Acknowledged::default(),
+            retries: 0,
+        };
+        for client in clients {
+            let result = client
+                .join()
+                .map_err(|_| LabError::ClientPanicked {
+                    variant: point.variant.to_owned(),
+                })?
+                .map_err(LabError::engine(format!(
+                    "a {} client of {}",
+                    point.workload.name(),
+                    point.variant
+                )))?;
+            measured
+                .latency
+                .add(&result.latency)
+                .expect("all histograms have the same bounds");
+            measured.acknowledged += result.acknowledged;
+            measured.retries += result.retries;
+        }
+        measured.tps = measured.latency.len() as f64 / elapsed.as_secs_f64();
+        Ok(measured)
+    })
+}
+
+fn client(
+    point: Point<'_>,
+    number: usize,
+    phase: &AtomicU8,
+    failed: &AtomicBool,
+    ready: &Barrier,
+    sampler: &Sampler,
+) -> Result<ClientResult, EngineError> {
+    sampler.register_this_thread();
+    let client = Client::new(
+        point.engine,
+        point.workload,
+        point.scale,
+        seed_of(point.seed, number as u64),
+    );
+    // Everyone passes the barrier, also one that has failed already.
+    ready.wait();
+    let mut client = client?;
+    let mut latency = latency_histogram();
+    let mut before = Instant::now();
+    loop {
+        client.transaction()?;
+        let after = Instant::now();
+        match phase.load(Ordering::Relaxed) {
+            WARM_UP => {}
+            MEASURE => latency.saturating_record((after - before).as_nanos() as u64),
+            _ => break,
+        }
+        if failed.load(Ordering::Relaxed) {
+            break;
+        }
+        before = after;
+    }
+    Ok(ClientResult {
+        latency,
+        acknowledged: client.acknowledged,
+        retries: client.retries,
+    })
+}
+
+/// Sleeps, but not on when a client has failed.
+fn sleep_unless(duration: Duration, failed: &AtomicBool) {
+    let end = Instant::now() + duration;
+    while let Some(left) = end
+        .checked_duration_since(Instant::now())
+        .filter(|left| !left.is_zero())
+    {
+        if failed.load(Ordering::Relaxed) {
+            return;
+        }
+        std::thread::sleep(left.min(Duration::from_millis(100)));
+    }
+}
+
+/// A seed of its own for each client: the finaliser of splitmix64 over both numbers.
+pub(crate) fn seed_of(seed: u64, number: u64) -> u64 {
+    let mut mixed = seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_have_seeds_of_their_own() {
+        let seeds: std::collections::HashSet<u64> = (0..1_000).map(|number| seed_of(42, number)).collect();
+        assert_eq!(seeds.len(), 1_000);
+        assert_ne!(seed_of(1, 0), seed_of(2, 0));
+    }
+}

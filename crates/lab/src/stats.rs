@@ -1,0 +1,66 @@
+//! Medians and spreads of a handful of samples.
+
+/// The median; the mean of the middle two for an even count, 0 for none.
+pub(crate) fn median(samples: &[f64]) -> f64 {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => 0.0,
+        count if count % 2 == 1 => sorted[count / 2],
+        count => (sorted[count / 2 - 1] + sorted[count / 2]) / 2.0,
+    }
+}
+
+/// Half the range of the samples, as a share of their median: what stands behind the ±.
+pub(crate) fn spread(samples: &[f64]) -> f64 {
+    let middle = median(samples);
+    let (low, high) = samples
+        .iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), sample| {
+            (low.min(*sample), high.max(*sample))
+        });
+    if samples.is_empty() || middle == 0.0 {
+        0.0
+    } else {
+        (high - low) / 2.0 / middle
+    }
+}
+
+/// The median of the ratios of samples taken side by side.
+pub(crate) fn paired_ratio(base: &[f64], other: &[f64]) -> Option<f64> {
+    let ratios: Vec<f64> = base
+        .iter()
+        .zip(other)
+        .filter(|(base, _)| **base > 0.0)
+        .map(|(base, other)| other / base)
+        .collect();
+    (!ratios.is_empty()).then(|| median(&ratios))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians() {
+        assert_eq!(median(&[]), 0.0);
+        assert_eq!(median(&[3.0]), 3.0);
+        assert_eq!(median(&[9.0, 1.0, 5.0]), 5.0);
+        assert_eq!(median(&[4.0, 1.0, 2.0, 9.0]), 3.0);
+    }
+
+    #[test]
+    fn the_spread_is_half_the_range() {
+        assert_eq!(spread(&[]), 0.0);
+        assert_eq!(spread(&[10.0]), 0.0);
+        assert_eq!(spread(&[90.0, 100.0, 110.0]), 0.1);
+    }
+
+    #[test]
+    fn ratios_are_taken_between_neighbours() {
+        // The machine was twice as fast in the second round; B was a tenth faster in both.
+        assert_eq!(paired_ratio(&[100.0, 200.0], &[110.0, 220.0]), Some(1.1));
+        assert_eq!(paired_ratio(&[], &[]), None);
+        assert_eq!(paired_ratio(&[0.0], &[1.0]), None);
+    }
+}

@@ -1,0 +1,165 @@
+//! The table a bench prints.
+
+use crate::result::{BenchResult, Cell};
+use crate::sampler::RUNNING;
+
+/// Waits shown per row.
+const WAITS_SHOWN: usize = 3;
+
+/// Waits below this share are not worth a word.
+const SHARE_MIN: f64 = 0.01;
+
+/// A whole number with its thousands set apart.
+pub fn grouped(number: f64) -> String {
+    let digits = format!("{:.0}", number.max(0.0));
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A latency with a unit that suits it.
+pub fn latency(microseconds: f64) -> String {
+    match microseconds {
+        us if us < 10.0 => format!("{us:.1} µs"),
+        us if us < 1_000.0 => format!("{us:.0} µs"),
+        us if us < 10_000.0 => format!("{:.2} ms", us / 1e3),
+        us if us < 1_000_000.0 => format!("{:.0} ms", us / 1e3),
+        us => format!("{:.1} s", us / 1e6),
+    }
+}
+
+/// The waits that took most of the clients' time, with their shares.
+pub fn top_waits(cell: &Cell) -> String {
+    let top: Vec<String> = cell
+        .waits
+        .iter()
+        .filter(|wait| wait.event != RUNNING && wait.share >= SHARE_MIN)
+        .take(WAITS_SHOWN)
+        .map(|wait| format!("{} {:.0}%", wait.event, wait.share * 100.0))
+        .collect();
+    if top.is_empty() {
+        "–".to_owned()
+    } else {
+        top.join(", ")
+    }
+}
+
+/// The head of the ratio column: `B/A` with the names in it, where there are two.
+pub fn ratio_head(result: &BenchResult) -> String {
+    match result.variants.as_slice() {
+        [base, other] if base.name.len() + other.name.len() < 24 => format!("{}/{}", other.name, base.name),
+        _ => "to the first".to_owned(),
+    }
+}
+
+/// The rows of the table, head first.
+pub fn rows(result: &BenchResult) -> Vec<[String; 9]> {
+    let head = [
+        "workload",
+        "clients",
+        "preset",
+        "TPS",
+        "±",
+        "p50",
+        "p99",
+        &ratio_head(result),
+        "top waits",
+    ]
+    .map(str::to_owned);
+    let body = result.cells.iter().map(|cell| {
+        [
+            cell.workload.clone(),
+            cell.clients.to_string(),
+            cell.variant.clone(),
+            grouped(cell.tps),
+            format!("{:.1}%", cell.tps_spread * 100.0),
+            latency(cell.p50_us),
+            latency(cell.p99_us),
+            cell.ratio
+                .map_or_else(String::new, |ratio| format!("{ratio:.2}×")),
+            top_waits(cell),
+        ]
+    });
+    std::iter::once(head).chain(body).collect()
+}
+
+/// Columns whose entries stand at the right.
+const RIGHT: [bool; 9] = [false, true, false, true, true, true, true, true, false];
+
+/// The table as text.
+pub fn text(result: &BenchResult) -> String {
+    let rows = rows(result);
+    let mut widths = [0usize; 9];
+    for row in &rows {
+        for (width, entry) in widths.iter_mut().zip(row) {
+            *width = (*width).max(entry.chars().count());
+        }
+    }
+    let mut text = String::new();
+    let mut previous = "";
+    for (number, row) in rows.iter().enumerate() {
+        if number > 1 && row[0] != previous {
+            text.push('\n');
+        }
+        previous = &row[0];
+        let mut line = String::new();
+        for (column, entry) in row.iter().enumerate() {
+            let padding = " ".repeat(widths[column] - entry.chars().count());
+            if column > 0 {
+                line.push_str("  ");
+            }
+            if RIGHT[column] {
+                line.push_str(&padding);
+                line.push_str(entry);
+            } else {
+                line.push_str(entry);
+                line.push_str(&padding);
+            }
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+        if number == 0 {
+            let width = widths.iter().sum::<usize>() + 2 * (widths.len() - 1);
+            text.push_str(&"─".repeat(width));
+            text.push('\n');
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::tests::example;
+
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!(grouped(1_234_567.4), "1,234,567");
+        assert_eq!(grouped(999.0), "999");
+        assert_eq!(grouped(0.0), "0");
+        assert_eq!(latency(1.25), "1.2 µs");
+        assert_eq!(latency(250.0), "250 µs");
+        assert_eq!(latency(2_500.0), "2.50 ms");
+        assert_eq!(latency(250_000.0), "250 ms");
+        assert_eq!(latency(2_500_000.0), "2.5 s");
+    }
+
+    #[test]
+    fn the_table_lines_up_and_names_the_waits() {
+        let text = text(&example());
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].contains("clearway/classic"), "{text}");
+        assert!(lines[2].starts_with("select-only"), "{text}");
+        assert!(text.contains("IO:WALSync 35%, LWLock:WALWrite 25%"), "{text}");
+        assert!(text.contains("1.10×") && !text.contains("running"), "{text}");
+        let place = |line: &str| line.chars().position(|c| c == '×').unwrap_or(0);
+        assert_eq!(place(lines[3]), place(lines[5]), "{text}");
+        // A blank line between workloads.
+        assert_eq!(lines.iter().filter(|line| line.is_empty()).count(), 1, "{text}");
+    }
+}

@@ -1,0 +1,416 @@
+//! pgbench's tables and transactions, in process.
+//!
+//! The tables, their contents and the statements are those of PostgreSQL's `pgbench`, so that the numbers can be held
+//! beside anybody's; only the way differs: statements are prepared once on a [`Session`] and run without a socket.
+//!
+//! # What must hold afterwards
+//!
+//! `simple-update` adds the same amount to an account and to the history; `tpcb-like` adds it to a teller and a branch
+//! too. Every client keeps the sum of what it was told is committed. So after any run
+//!
+//! | rule | |
+//! | --- | --- |
+//! | B1 | sum(abalance) = sum(history.delta) |
+//! | B2 | sum(tbalance) = sum(bbalance) |
+//! | B3 | sum(abalance) has grown by what all transactions acknowledged |
+//! | B4 | sum(bbalance) has grown by what tpcb-like transactions acknowledged |
+//! | B5 | the history has grown by one row per acknowledged writing transaction |
+
+use std::sync::Arc;
+
+use clearway_engine::{
+    Collected, DataType, Discard, Engine, EngineError, Output, Prepared, Session, SessionInfo, Value,
+};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+use super::Workload;
+
+/// Accounts a branch has.
+pub const ACCOUNTS_PER_BRANCH: i64 = 100_000;
+
+/// Tellers a branch has.
+pub const TELLERS_PER_BRANCH: i64 = 10;
+
+const TABLES: [&str; 4] = [
+    "create table pgbench_history(tid int, bid int, aid int, delta int, mtime timestamp, filler char(22))",
+    "create table pgbench_tellers(tid int not null, bid int, tbalance int, filler char(84))",
+    "create table pgbench_accounts(aid int not null, bid int, abalance int, filler char(84))",
+    "create table pgbench_branches(bid int not null, bbalance int, filler char(88))",
+];
+
+const AFTERWARDS: [&str; 6] = [
+    "alter table pgbench_branches add primary key (bid)",
+    "alter table pgbench_tellers add primary key (tid)",
+    "alter table pgbench_accounts add primary key (aid)",
+    "vacuum pgbench_branches",
+    "vacuum pgbench_tellers",
+    "vacuum pgbench_accounts",
+];
+
+/// The scale of the tables that are there: the number of branches. `None` when there are no tables.
+pub fn loaded_scale(engine: &Arc<Engine>) -> Result<Option<i64>, EngineError> {
+    let mut session = engine.session(SessionInfo::default())?;
+    match one_number(&mut session, "select count(*) from pgbench_branches") {
+        Ok(count) => Ok(Some(count)),
+        Err(error) if error.sqlstate() == clearway_engine::SqlState::UNDEFINED_TABLE => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Creates and fills the tables. `progress` is told how many accounts were read by the engine so far.
+pub fn load(engine: &Arc<Engine>, scale: u32, progress: &mut dyn FnMut(u64)) -> Result<(), EngineError> {
+    let mut session = engine.session(SessionInfo::default())?;
+    let mut run = |sql: &str| session.execute_simple(sql, &mut Discard::default());
+    for table in TABLES {
+        run(table)?;
+    }
+    let scale = i64::from(scale);
+    let mut copy = |table: &str, rows: i64, line: fn(i64) -> String, progress: &mut dyn FnMut(u64)| {
+        let mut source = CopyLines {
+            next: 1,
+            last: rows,
+            line,
+            progress,
+        };
+        session.execute_simple(&format!("copy {table} from stdin"), &mut source)
+    };
+    copy(
+        "pgbench_branches",
+        scale,
+        |bid| format!("{bid}\t0\t\\N\n"),
+        &mut |_| (),
+    )?;
+    copy(
+        "pgbench_tellers",
+        scale * TELLERS_PER_BRANCH,
+        |tid| format!("{tid}\t{}\t0\t\\N\n", (tid - 1) / TELLERS_PER_BRANCH + 1),
+        &mut |_| (),
+    )?;
+    copy(
+        "pgbench_accounts",
+        scale * ACCOUNTS_PER_BRANCH,
+        |aid| format!("{aid}\t{}\t0\t\n", (aid - 1) / ACCOUNTS_PER_BRANCH + 1),
+        progress,
+    )?;
+    for sql in AFTERWARDS {
+        session.execute_simple(sql, &mut Discard::default())?;
+    }
+    engine.checkpoint()
+}
+
+/// COPY data made as it is read.
+struct CopyLines<'a> {
+    next: i64,
+    last: i64,
+    line: fn(i64) -> String,
+    progress: &'a mut dyn FnMut(u64),
+}
+
+/// Rows handed over at a time.
+const COPY_CHUNK_ROWS: i64 = 1_000;
+
+impl Output for CopyLines<'_> {
+    fn row_description(&mut self, _columns: &[clearway_engine::Column]) -> Result<(), EngineError> {
+        Ok(())
+    }
+    fn row(&mut self, _values: &[Value]) -> Result<(), EngineError> {
+        Ok(())
+    }
+    fn complete(&mut self, _tag: &str) -> Result<(), EngineError> {
+        Ok(())
+    }
+    fn copy_in_start(&mut self, _columns: usize) -> Result<(), EngineError> {
+        Ok(())
+    }
+    fn copy_in_read(&mut self, buffer: &mut Vec<u8>) -> Result<bool, EngineError> {
+        let end = (self.next + COPY_CHUNK_ROWS).min(self.last + 1);
+        for number in self.next..end {
+            buffer.extend_from_slice((self.line)(number).as_bytes());
+        }
+        self.next = end;
+        (self.progress)((end - 1).max(0) as u64);
+        Ok(!buffer.is_empty())
+    }
+}
+
+/// What a client was told is committed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Acknowledged {
+    /// Sum of the amounts of all writing transactions.
+    pub all_deltas: i64,
+    /// Sum of the amounts of the `tpcb-like` ones.
+    pub branch_deltas: i64,
+    /// How many writing transactions there were.
+    pub writes: i64,
+}
+
+impl std::ops::AddAssign for Acknowledged {
+    fn add_assign(&mut self, other: Acknowledged) {
+        self.all_deltas += other.all_deltas;
+        self.branch_deltas += other.branch_deltas;
+        self.writes += other.writes;
+    }
+}
+
+/// The sums of a database at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Balances {
+    /// sum(abalance)
+    pub accounts: i64,
+    /// sum(tbalance)
+    pub tellers: i64,
+    /// sum(bbalance)
+    pub branches: i64,
+    /// sum(delta) over the history
+    pub history: i64,
+    /// Rows in the history.
+    pub history_rows: i64,
+}
+
+impl Balances {
+    /// Reads them.
+    pub fn read(engine: &Arc<Engine>) -> Result<Balances, EngineError> {
+        let mut session = engine.session(SessionInfo::default())?;
+        let mut number = |sql: &str| one_number(&mut session, sql);
+        Ok(Balances {
+            accounts: number("select sum(abalance) from pgbench_accounts")?,
+            tellers: number("select sum(tbalance) from pgbench_tellers")?,
+            branches: number("select sum(bbalance) from pgbench_branches")?,
+            history: number("select sum(delta) from pgbench_history")?,
+            history_rows: number("select count(*) from pgbench_history")?,
+        })
+    }
+
+    /// What is wrong with these sums, given those before and what was acknowledged in between; `None` when all is well.
+    pub fn fault(&self, before: &Balances, acknowledged: &Acknowledged) -> Option<String> {
+        let rules = [
+            (
+                "B1: sum(abalance) against sum(history.delta)",
+                self.accounts,
+                self.history,
+            ),
+            (
+                "B2: sum(tbalance) against sum(bbalance)",
+                self.tellers,
+                self.branches,
+            ),
+            (
+                "B3: growth of sum(abalance) against acknowledged amounts",
+                self.accounts - before.accounts,
+                acknowledged.all_deltas,
+            ),
+            (
+                "B4: growth of sum(bbalance) against acknowledged tpcb-like amounts",
+                self.branches - before.branches,
+                acknowledged.branch_deltas,
+            ),
+            (
+                "B5: growth of the history against acknowledged transactions",
+                self.history_rows - before.history_rows,
+                acknowledged.writes,
+            ),
+        ];
+        let faults: Vec<String> = rules
+            .into_iter()
+            .filter(|(_, left, right)| left != right)
+            .map(|(rule, left, right)| format!("{rule}: {left} is not {right}"))
+            .collect();
+        (!faults.is_empty()).then(|| faults.join("; "))
+    }
+}
+
+fn one_number(session: &mut Session, sql: &str) -> Result<i64, EngineError> {
+    let mut out = Collected::default();
+    session.execute_simple(sql, &mut out)?;
+    let wrong =
+        |what: String| EngineError::internal(format!("{sql} gave {what} where a number was expected"));
+    match out.rows.first().and_then(|row| row.first()) {
+        Some(Value::Null) => Ok(0),
+        Some(Value::Int2(number)) => Ok(i64::from(*number)),
+        Some(Value::Int4(number)) => Ok(i64::from(*number)),
+        Some(Value::Int8(number)) => Ok(*number),
+        Some(other) => Err(wrong(format!("{other:?}"))),
+        None => Err(wrong("no row".to_owned())),
+    }
+}
+
+/// One client: a session with its prepared statements and its random numbers.
+#[derive(Debug)]
+pub struct Client {
+    session: Session,
+    workload: Workload,
+    scale: i64,
+    random: SmallRng,
+    statements: Statements,
+    out: Discard,
+    /// What it was told is committed.
+    pub acknowledged: Acknowledged,
+    /// Transactions that were rolled back and tried again (40001, 40P01).
+    pub retries: u64,
+}
+
+#[derive(Debug)]
+struct Statements {
+    begin: Arc<Prepared>,
+    end: Arc<Prepared>,
+    rollback: Arc<Prepared>,
+    select_account: Arc<Prepared>,
+    update_account: Arc<Prepared>,
+    update_teller: Arc<Prepared>,
+    update_branch: Arc<Prepared>,
+    insert_history: Arc<Prepared>,
+}
+
+impl Client {
+    /// Opens a session and prepares the statements.
+    pub fn new(
+        engine: &Arc<Engine>,
+        workload: Workload,
+        scale: u32,
+        seed: u64,
+    ) -> Result<Client, EngineError> {
+        let mut session = engine.session(SessionInfo::default())?;
+        let int = Some(DataType::Int4);
+        let mut prepare = |sql: &str, parameters: usize| session.prepare(sql, &[int; 5][..parameters]);
+        let statements = Statements {
+            begin: prepare("begin", 0)?,
+            end: prepare("end", 0)?,
+            rollback: prepare("rollback", 0)?,
+            select_account: prepare("select abalance from pgbench_accounts where aid = $1", 1)?,
+            update_account: prepare(
+                "update pgbench_accounts set abalance = abalance + $1 where aid = $2",
+                2,
+            )?,
+            update_teller: prepare(
+                "update pgbench_tellers set tbalance = tbalance + $1 where tid = $2",
+                2,
+            )?,
+            update_branch: prepare(
+                "update pgbench_branches set bbalance = bbalance + $1 where bid = $2",
+                2,
+            )?,
+            insert_history: prepare(
+                "insert into pgbench_history (tid, bid, aid, delta, mtime) values ($1, $2, $3, $4, current_timestamp)",
+                4,
+            )?,
+        };
+        Ok(Client {
+            session,
+            workload,
+            scale: i64::from(scale),
+            random: SmallRng::seed_from_u64(seed),
+            statements,
+            out: Discard::default(),
+            acknowledged: Acknowledged::default(),
+            retries: 0,
+        })
+    }
+
+    /// Runs one transaction to its commit, again and again if it has to be rolled back for another's sake.
+    #[inline]
+    pub fn transaction(&mut self) -> Result<(), EngineError> {
+        let aid = self.random.random_range(1..=ACCOUNTS_PER_BRANCH * self.scale) as i32;
+        if !self.workload.writes() {
+            self.out.rows = 0;
+            self.session.execute(
+                &self.statements.select_account,
+                &[Value::Int4(aid)],
+                0,
+                &mut self.out,
+            )?;
+            self.session.sync()?;
+            return match self.out.rows {
+                1 => Ok(()),
+                rows => Err(EngineError::internal(format!(
+                    "account {aid} was found {rows} times"
+                ))),
+            };
+        }
+        let bid = self.random.random_range(1..=self.scale) as i32;
+        let tid = self.random.random_range(1..=TELLERS_PER_BRANCH * self.scale) as i32;
+        let delta = self.random.random_range(-5_000..=5_000);
+        while let Err(error) = self.write(aid, bid, tid, delta) {
+            if !error.is_retryable() {
+                return Err(error);
+            }
+            self.session
+                .execute(&self.statements.rollback, &[], 0, &mut self.out)?;
+            self.session.sync()?;
+            self.retries += 1;
+        }
+        self.acknowledged.writes += 1;
+        self.acknowledged.all_deltas += i64::from(delta);
+        if self.workload == Workload::TpcbLike {
+            self.acknowledged.branch_deltas += i64::from(delta);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, aid: i32, bid: i32, tid: i32, delta: i32) -> Result<(), EngineError> {
+        let Client {
+            session,
+            statements,
+            out,
+            ..
+        } = self;
+        let (aid, bid, tid, delta) = (
+            Value::Int4(aid),
+            Value::Int4(bid),
+            Value::Int4(tid),
+            Value::Int4(delta),
+        );
+        let mut run = |statement: &Arc<Prepared>, parameters: &[Value]| -> Result<(), EngineError> {
+            session.execute(statement, parameters, 0, out)?;
+            session.sync()
+        };
+        run(&statements.begin, &[])?;
+        run(&statements.update_account, &[delta.clone(), aid.clone()])?;
+        run(&statements.select_account, &[aid.clone()])?;
+        if self.workload == Workload::TpcbLike {
+            run(&statements.update_teller, &[delta.clone(), tid.clone()])?;
+            run(&statements.update_branch, &[delta.clone(), bid.clone()])?;
+        }
+        run(&statements.insert_history, &[tid, bid, aid, delta])?;
+        run(&statements.end, &[])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_that_agree_and_sums_that_do_not() {
+        let before = Balances {
+            accounts: 10,
+            tellers: 4,
+            branches: 4,
+            history: 10,
+            history_rows: 2,
+        };
+        let told = Acknowledged {
+            all_deltas: 5,
+            branch_deltas: 2,
+            writes: 2,
+        };
+        let after = Balances {
+            accounts: 15,
+            tellers: 6,
+            branches: 6,
+            history: 15,
+            history_rows: 4,
+        };
+        assert_eq!(after.fault(&before, &told), None);
+        let lost = Balances {
+            tellers: 5,
+            history_rows: 3,
+            ..after
+        };
+        let fault = lost.fault(&before, &told).unwrap();
+        assert!(
+            fault.contains("B2") && fault.contains("B5") && !fault.contains("B3"),
+            "{fault}"
+        );
+    }
+}
