@@ -1,0 +1,1 @@
+"""What the test scripts share: servers, clients' tools, builds."""

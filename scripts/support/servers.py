@@ -1,0 +1,219 @@
+"""Servers on scratch directories. Each is ended by its process id, also when the script is interrupted."""
+
+import atexit
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+from . import tools
+
+_running = []
+
+
+def _end_all(*_):
+    for server in list(_running):
+        server.kill()
+
+
+atexit.register(_end_all)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+
+def free_port():
+    """A TCP port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """A server process with a Unix-domain socket in `sockets`."""
+
+    user = "clearway"
+
+    def __init__(self, directory):
+        self.directory = pathlib.Path(directory)
+        self.sockets = self.directory / "s"
+        self.sockets.mkdir(parents=True, exist_ok=True)
+        self.data = self.directory / "data"
+        self.log = self.directory / "server.log"
+        self.port = free_port()
+        self.process = None
+
+    @property
+    def address(self):
+        """The environment by which libpq's programs find this server."""
+        return {"PGHOST": str(self.sockets), "PGPORT": str(self.port), "PGUSER": self.user, "PGDATABASE": "postgres"}
+
+    def environment(self, **more):
+        """A whole environment for a client's process."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+        return {**kept, **self.address, **more}
+
+    def command(self):
+        raise NotImplementedError
+
+    def start(self, wait=60):
+        """Starts the server and waits until it accepts a session."""
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(self.command(), stdout=log, stderr=log, cwd=self.directory)
+        _running.append(self)
+        if wait:
+            self.wait_until_ready(wait)
+        return self
+
+    def wait_until_ready(self, seconds=60):
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                break
+            if self.answers():
+                return
+            time.sleep(0.02)
+        raise RuntimeError(f"the server did not start:\n{self.last_log()}")
+
+    def answers(self):
+        """Whether a session can be opened."""
+        run = subprocess.run(
+            [tools.find("psql"), "-XAtqc", "select 1"], env=self.environment(), capture_output=True, text=True
+        )
+        return run.returncode == 0
+
+    def last_log(self, lines=30):
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:]) if self.log.exists() else ""
+
+    def stop(self, seconds=60):
+        """A clean shutdown."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise RuntimeError(f"the server did not stop in {seconds} s:\n{self.last_log()}") from None
+        if self in _running:
+            _running.remove(self)
+        if code != 0:
+            raise RuntimeError(f"the server stopped with code {code}:\n{self.last_log()}")
+
+    def kill(self):
+        """kill -9."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        if self in _running:
+            _running.remove(self)
+
+    def run(self, *command, check=True, seconds=300, text_in=None, **more):
+        """Runs a client program against this server."""
+        program = tools.find(command[0]) or command[0]
+        done = subprocess.run(
+            [program, *map(str, command[1:])],
+            env=self.environment(**more),
+            cwd=self.directory,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            input=text_in,
+        )
+        if check and done.returncode != 0:
+            raise RuntimeError(
+                f"{' '.join(map(str, command))}\nended with {done.returncode}:\n{done.stdout}\n{done.stderr}\n"
+                f"server log:\n{self.last_log()}"
+            )
+        return done
+
+    def sql(self, text):
+        """Runs SQL through psql; the rows, fields joined by |."""
+        done = self.run("psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-c", text)
+        return done.stdout.strip()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+
+
+class Clearway(Server):
+    """`clearway serve`."""
+
+    def __init__(self, binary, directory, configuration=""):
+        super().__init__(directory)
+        self.binary = binary
+        self.configuration = self.directory / "clearway.toml"
+        self.configuration.write_text(configuration)
+
+    def command(self):
+        return [
+            self.binary, "serve", "--data", self.data, "--listen", f"127.0.0.1:{self.port}",
+            "--socket-dir", self.sockets, "--config", self.configuration,
+        ]
+
+
+class Stub(Server):
+    """`clearway stub-server`: answers constants."""
+
+    def __init__(self, binary, directory):
+        super().__init__(directory)
+        self.binary = binary
+
+    def command(self):
+        return [self.binary, "stub-server", "--listen", f"127.0.0.1:{self.port}", "--socket-dir", self.sockets]
+
+
+class Postgres(Server):
+    """PostgreSQL 15 as packaged. It refuses to run as root, so it then runs as a user without rights."""
+
+    user = "postgres"
+
+    def __init__(self, directory, settings=()):
+        super().__init__(directory)
+        self.as_user = []
+        if os.geteuid() == 0:
+            names = {entry.pw_name for entry in pwd.getpwall()}
+            user = pwd.getpwnam("postgres" if "postgres" in names else "nobody")
+            self.as_user = [
+                tools.find("setpriv"), f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups",
+            ]
+            for path in (self.directory, self.sockets):
+                shutil.chown(path, user.pw_uid, user.pw_gid)
+        subprocess.run(
+            [*self.as_user, tools.find("initdb"), "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8",
+             "--no-locale"],
+            check=True, stdout=subprocess.DEVNULL, cwd=self.directory,
+        )
+        with (self.data / "postgresql.conf").open("a") as configuration:
+            configuration.write("listen_addresses = ''\n")
+            configuration.write(f"unix_socket_directories = '{self.sockets}'\nport = {self.port}\n")
+            for name, value in settings:
+                configuration.write(f"{name} = '{value}'\n")
+
+    def command(self):
+        return [*self.as_user, tools.find("postgres"), "-D", self.data]
+
+    def kill(self):
+        # The postmaster takes its children along when it is asked to; kill -9 would leave them for a moment.
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGQUIT)
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                pass
+        super().kill()
+
+
+def scratch(prefix):
+    """A directory that goes when the script ends; readable for a server that runs as another user."""
+    directory = tempfile.TemporaryDirectory(prefix=f"clearway-{prefix}-")
+    os.chmod(directory.name, 0o755)
+    atexit.register(directory.cleanup)
+    # Registered last, run first: no server may still write into it.
+    atexit.register(_end_all)
+    return pathlib.Path(directory.name)
