@@ -1,5 +1,6 @@
 //! Gives the crate the commit it was built from, for the provenance of results.
 
+use std::path::Path;
 use std::process::Command;
 
 fn git(arguments: &[&str]) -> Option<String> {
@@ -22,13 +23,11 @@ fn main() {
         None => "unknown (built outside a git checkout)".to_owned(),
     };
     println!("cargo:rustc-env=CLEARWAY_COMMIT={commit}");
-    println!("cargo:rerun-if-changed=src");
-    println!("cargo:rerun-if-changed=build.rs");
+    // Any crate: also whether there are uncommitted changes must be up to date.
+    println!("cargo:rerun-if-changed=..");
     for path in ["HEAD", "index", "logs/HEAD"] {
-        if let Some(path) = git(&["rev-parse", "--git-path", path]) {
-            if std::path::Path::new(&path).exists() {
-                println!("cargo:rerun-if-changed={path}");
-            }
+        if let Some(path) = git(&["rev-parse", "--git-path", path]).filter(|path| Path::new(path).exists()) {
+            println!("cargo:rerun-if-changed={path}");
         }
     }
 }

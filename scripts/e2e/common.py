@@ -23,7 +23,8 @@ class WithServer(unittest.TestCase):
     def assert_balanced(self):
         """pgbench's invariant."""
         sums = self.server.sql(
-            "select (select sum(abalance) from pgbench_accounts), (select sum(tbalance) from pgbench_tellers),"
-            " (select sum(bbalance) from pgbench_branches), (select sum(delta) from pgbench_history)"
-        ).split("|")
+            "select sum(abalance) from pgbench_accounts; select sum(tbalance) from pgbench_tellers;"
+            " select sum(bbalance) from pgbench_branches; select sum(delta) from pgbench_history"
+        ).split("\n")
+        self.assertEqual(len(sums), 4)
         self.assertEqual(len({value or "0" for value in sums}), 1, sums)

@@ -12,15 +12,12 @@ BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT count(*), min(tbalance), max(tbalance) FROM pgbench_tellers WHERE tid BETWEEN :low AND :low + 5;
 SELECT abalance FROM pgbench_accounts WHERE aid = :aid \gset
 \if :shift = 0
-INSERT INTO notes VALUES (:client_id, :aid, 'seven') ON CONFLICT DO NOTHING;
+INSERT INTO notes VALUES (:client_id, :aid, 'seven');
 \else
 INSERT INTO notes VALUES (:client_id, :aid, 'other');
 \endif
 COMMIT;
 """
-
-CUSTOM_PLAIN = CUSTOM.replace(" ON CONFLICT DO NOTHING", "")
-
 
 class Pgbench(WithServer):
     def tps(self, *arguments, **more):
@@ -55,9 +52,9 @@ class Pgbench(WithServer):
             for mode in ("simple", "extended", "prepared"):
                 with self.subTest(script=script, mode=mode):
                     self.assertGreater(self.tps("-b", script, "-M", mode, "-c", 4, "-j", 2, "-T", 1), 10)
-        self.server.sql("select 1")
 
     def test_e_sums_agree_after_a_run(self):
+        self.server.run("pgbench", "-i", "-q", "-s", 1)
         done = self.tps("-b", "tpcb-like", "-M", "prepared", "-c", 8, "-j", 2, "-t", 200)
         self.assertEqual(done, 1600)
         self.assert_balanced()
@@ -66,7 +63,7 @@ class Pgbench(WithServer):
     def test_f_custom_script(self):
         self.server.sql("create table notes (client int, aid int, what varchar(10))")
         script = self.server.directory / "custom.sql"
-        script.write_text(CUSTOM_PLAIN)
+        script.write_text(CUSTOM)
         for mode in ("simple", "extended", "prepared"):
             with self.subTest(mode=mode):
                 self.assertEqual(self.tps("-n", "-f", script, "-M", mode, "-c", 3, "-t", 50), 150)

@@ -132,7 +132,7 @@ class Server:
     def sql(self, text):
         """Runs SQL through psql; the rows, fields joined by |."""
         done = self.run("psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-c", text)
-        return done.stdout.strip()
+        return done.stdout.removesuffix("\n")
 
     def __enter__(self):
         return self

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use clearway_lab::workload::Workload;
 use clearway_lab::{BenchOptions, Variant, run_bench, table};
 
-use crate::error::Result;
+use crate::error::{Result, plural};
 use crate::options;
 
 /// Run pgbench's transactions in process, under two presets side by side, and show where the time goes
@@ -95,9 +95,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         .map(|variant| variant.name.as_str())
         .collect();
     eprintln!(
-        "Scale {}, {} rounds, {}: about {} s of measuring after the tables are loaded.",
+        "Scale {}, {}, {}: about {} s of measuring after the tables are loaded.",
         options.scale,
-        options.rounds,
+        plural(options.rounds, "round"),
         names.join(" against "),
         options.estimated_time().as_secs_f64().ceil()
     );

@@ -21,11 +21,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let path = &arguments.data;
     if !path.is_dir() {
-        let source = std::io::Error::from(std::io::ErrorKind::NotFound);
-        return Err(CommandError::Io {
-            what: "opening the data directory",
-            source,
-        });
+        return Err(CommandError::NoDirectory { path: path.clone() });
     }
     let engine = Engine::open(path, Config::default()).map_err(CommandError::database("opening", path))?;
     println!("{}", crate::serve::recovery_line(&engine));

@@ -26,6 +26,8 @@ pub(crate) enum CommandError {
     },
     #[error("{0}")]
     Config(EngineError),
+    #[error("there is no data directory {}", .path.display())]
+    NoDirectory { path: PathBuf },
     #[error("{what}: {source}")]
     Io {
         what: &'static str,

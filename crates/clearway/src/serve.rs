@@ -87,7 +87,7 @@ pub(crate) fn addresses(server: &Server) -> Vec<String> {
 pub(crate) fn recovery_line(engine: &Engine) -> String {
     let report = engine.recovery();
     if report.clean {
-        return "the database was closed cleanly".to_owned();
+        return "nothing to recover".to_owned();
     }
     format!(
         "recovered: {} with {} replayed in {:.2?}, log {} to {}",

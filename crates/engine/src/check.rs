@@ -57,7 +57,9 @@ impl Engine {
 fn check_table(session: &mut Session, entry: &TableEntry, report: &mut CheckReport) -> Result<()> {
     session.begin(Phase::Implicit);
     let interrupts = session.interrupts();
-    session.txn.lock_relation(entry.def.oid, LockMode::AccessShare, &interrupts, None)?;
+    session
+        .txn
+        .lock_relation(entry.def.oid, LockMode::AccessShare, &interrupts, None)?;
     session.txn.take_snapshot();
     let result = compare(session, entry, &interrupts, report);
     session.rollback();
@@ -70,7 +72,9 @@ fn compare(
     interrupts: &Interrupts,
     report: &mut CheckReport,
 ) -> Result<()> {
-    let Some(entry) = session.txn.catalog_state().table(entry.def.oid).cloned() else { return Ok(()) };
+    let Some(entry) = session.txn.catalog_state().table(entry.def.oid).cloned() else {
+        return Ok(());
+    };
     report.tables += 1;
     // Per index, the (key, root) pairs that must be found.
     let mut wanted: Vec<HashSet<(Vec<u8>, Tid)>> = vec![HashSet::new(); entry.def.indexes.len()];
@@ -102,10 +106,14 @@ fn compare(
         while more {
             interrupts.check()?;
             batch.clear();
-            more = cursor.next_entries(&session.engine.storage, BATCH, &mut batch).map_err(storage_error)?;
+            more = cursor
+                .next_entries(&session.engine.storage, BATCH, &mut batch)
+                .map_err(storage_error)?;
             for (key, tid) in batch.drain(..) {
                 let found = heap.fetch(&context, tid, |_, bytes| entry.def.codec.decode_all(bytes));
-                let Some(row) = found.map_err(storage_error)? else { continue };
+                let Some(row) = found.map_err(storage_error)? else {
+                    continue;
+                };
                 let row = row?;
                 if key_of(index, &row) != key {
                     let values: Vec<String> = row.iter().map(describe).collect();
@@ -125,11 +133,19 @@ fn compare(
             }
         }
         for (_, root) in wanted {
-            problems.push(format!("index \"{}\" has no entry for the row at {root:?}", index.name));
+            problems.push(format!(
+                "index \"{}\" has no entry for the row at {root:?}",
+                index.name
+            ));
         }
     }
     let table = &entry.def.name;
-    report.problems.extend(problems.into_iter().take(PROBLEMS_MAX).map(|problem| format!("{table}: {problem}")));
+    report.problems.extend(
+        problems
+            .into_iter()
+            .take(PROBLEMS_MAX)
+            .map(|problem| format!("{table}: {problem}")),
+    );
     Ok(())
 }
 

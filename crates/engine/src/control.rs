@@ -44,9 +44,11 @@ impl Session {
                 send_rows(describe, columns, [vec![Value::text(value)]], out)?;
             }
             Statement::ShowAll => {
-                let rows = self.settings.all().into_iter().map(|(name, value)| {
-                    vec![Value::text(name), Value::text(value), Value::text("")]
-                });
+                let rows = self
+                    .settings
+                    .all()
+                    .into_iter()
+                    .map(|(name, value)| vec![Value::text(name), Value::text(value), Value::text("")]);
                 send_rows(describe, columns, rows, out)?;
             }
             Statement::Vacuum { tables, full, .. } => {
@@ -146,7 +148,10 @@ impl Session {
             if chain {
                 return Err(EngineError::new(
                     SqlState::NO_ACTIVE_SQL_TRANSACTION,
-                    format!("{} AND CHAIN can only be used in transaction blocks", name_of(commit)),
+                    format!(
+                        "{} AND CHAIN can only be used in transaction blocks",
+                        name_of(commit)
+                    ),
                 ));
             }
             out.notice(&Notice::warning(
@@ -178,10 +183,20 @@ impl Session {
         Ok(answer)
     }
 
-    fn set_transaction(&mut self, modes: &TransactionModes, session: bool, out: &mut dyn Output) -> Result<()> {
+    fn set_transaction(
+        &mut self,
+        modes: &TransactionModes,
+        session: bool,
+        out: &mut dyn Output,
+    ) -> Result<()> {
         if session {
             if let Some(isolation) = modes.isolation {
-                self.set("default_transaction_isolation", Some(isolation.name()), false, out)?;
+                self.set(
+                    "default_transaction_isolation",
+                    Some(isolation.name()),
+                    false,
+                    out,
+                )?;
             }
             if let Some(read_only) = modes.read_only {
                 let value = if read_only { "on" } else { "off" };
@@ -213,12 +228,18 @@ impl Session {
                     "repeatable read" => IsolationLevel::RepeatableRead,
                     other => return Err(EngineError::not_supported(format!("isolation level \"{other}\""))),
                 };
-                let modes = TransactionModes { isolation: Some(isolation), ..TransactionModes::default() };
+                let modes = TransactionModes {
+                    isolation: Some(isolation),
+                    ..TransactionModes::default()
+                };
                 return self.apply_modes(&modes);
             }
             ("transaction_read_only", Some(value)) if in_transaction => {
                 let read_only = matches!(value.to_ascii_lowercase().as_str(), "on" | "true" | "yes" | "1");
-                let modes = TransactionModes { read_only: Some(read_only), ..TransactionModes::default() };
+                let modes = TransactionModes {
+                    read_only: Some(read_only),
+                    ..TransactionModes::default()
+                };
                 return self.apply_modes(&modes);
             }
             _ => {}
@@ -233,13 +254,19 @@ impl Session {
         let in_transaction = self.txn.phase != Phase::None;
         match name.to_ascii_lowercase().as_str() {
             "transaction_isolation" | "transaction isolation level" => {
-                let isolation =
-                    if in_transaction { self.txn.isolation } else { self.settings.default_isolation };
+                let isolation = if in_transaction {
+                    self.txn.isolation
+                } else {
+                    self.settings.default_isolation
+                };
                 Ok(isolation.name().to_owned())
             }
             "transaction_read_only" => {
-                let read_only =
-                    if in_transaction { self.txn.read_only } else { self.settings.default_read_only };
+                let read_only = if in_transaction {
+                    self.txn.read_only
+                } else {
+                    self.settings.default_read_only
+                };
                 Ok(if read_only { "on" } else { "off" }.to_owned())
             }
             other => self.settings.show(other),
@@ -263,14 +290,20 @@ impl Session {
         describe: bool,
         out: &mut dyn Output,
     ) -> Result<()> {
-        let Some(prepared) = self.named.get(name).cloned() else { return Err(no_statement(name)) };
+        let Some(prepared) = self.named.get(name).cloned() else {
+            return Err(no_statement(name));
+        };
         let types = prepared.param_types();
         if arguments.len() != types.len() {
             return Err(EngineError::new(
                 SqlState::SYNTAX_ERROR,
                 format!("wrong number of parameters for prepared statement \"{name}\""),
             )
-            .with_detail(format!("Expected {} parameters but got {}.", types.len(), arguments.len())));
+            .with_detail(format!(
+                "Expected {} parameters but got {}.",
+                types.len(),
+                arguments.len()
+            )));
         }
         let mut params = Vec::with_capacity(types.len());
         for ((expr, from), to) in arguments.iter().zip(types) {

@@ -20,9 +20,10 @@ pub(crate) fn lock_error(error: LockError, interrupts: &Interrupts) -> EngineErr
         LockError::Deadlock { cycle } => {
             EngineError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected").with_detail(cycle)
         }
-        LockError::Timeout => {
-            EngineError::new(SqlState::LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout")
-        }
+        LockError::Timeout => EngineError::new(
+            SqlState::LOCK_NOT_AVAILABLE,
+            "canceling statement due to lock timeout",
+        ),
         _ => interrupts.error(),
     }
 }

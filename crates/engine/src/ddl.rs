@@ -15,9 +15,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use clearway_storage::RelId;
 use clearway_storage::btree::BTree;
 use clearway_storage::heap::{DeleteOutcome, Heap, Tid, UpdateOutcome};
-use clearway_storage::RelId;
 use clearway_txn::LockMode;
 
 use crate::catalog::sequence::Sequence;
@@ -73,9 +73,17 @@ pub(crate) fn locks(statement: &Statement) -> Vec<(u32, LockMode)> {
 }
 
 /// Runs a statement that changes definitions.
-pub(crate) fn run(execution: &mut Execution<'_>, catalog: &Catalog, statement: &Statement) -> Result<Outcome> {
+pub(crate) fn run(
+    execution: &mut Execution<'_>,
+    catalog: &Catalog,
+    statement: &Statement,
+) -> Result<Outcome> {
     let mut outcome = Outcome::default();
-    let mut ddl = Ddl { execution, catalog, outcome: &mut outcome };
+    let mut ddl = Ddl {
+        execution,
+        catalog,
+        outcome: &mut outcome,
+    };
     match statement {
         Statement::CreateTable(create) => ddl.create_table(create)?,
         Statement::DropTable { tables, if_exists } => {
@@ -83,7 +91,10 @@ pub(crate) fn run(execution: &mut Execution<'_>, catalog: &Catalog, statement: &
                 ddl.drop_table(name, def.as_deref(), *if_exists)?;
             }
         }
-        Statement::Truncate { tables, restart_identity } => {
+        Statement::Truncate {
+            tables,
+            restart_identity,
+        } => {
             for table in tables {
                 ddl.truncate(table, *restart_identity)?;
             }
@@ -95,7 +106,12 @@ pub(crate) fn run(execution: &mut Execution<'_>, catalog: &Catalog, statement: &
             }
         }
         Statement::SetFillfactor { table, fillfactor } => ddl.set_fillfactor(table, *fillfactor)?,
-        other => return Err(EngineError::internal(format!("{} changes no definition", other.tag()))),
+        other => {
+            return Err(EngineError::internal(format!(
+                "{} changes no definition",
+                other.tag()
+            )));
+        }
     }
     Ok(outcome)
 }
@@ -138,11 +154,18 @@ impl Ddl<'_, '_, '_> {
         }
         let rel = self.create_rel()?;
         let kind = TableKind::Heap { rel: rel.0 };
-        let mut table = TableDef::new(FIRST_OID + rel.0, create.name.clone(), kind, create.columns.clone());
+        let mut table = TableDef::new(
+            FIRST_OID + rel.0,
+            create.name.clone(),
+            kind,
+            create.columns.clone(),
+        );
         table.fillfactor = create.fillfactor;
         // Nobody waits for this: it keeps others away between the commit's publishing and its end.
         let (interrupts, timeout) = (self.execution.interrupts, self.execution.lock_timeout);
-        self.execution.txn.lock_relation(table.oid, LockMode::AccessExclusive, interrupts, timeout)?;
+        self.execution
+            .txn
+            .lock_relation(table.oid, LockMode::AccessExclusive, interrupts, timeout)?;
         let mut sequences = Vec::with_capacity(table.columns.len());
         for column in &table.columns {
             sequences.push(match column.default {
@@ -170,7 +193,9 @@ impl Ddl<'_, '_, '_> {
         };
         let bytes = stored::encode(&definition(&entry))?;
         let context = self.execution.txn.context();
-        entry.tid = Heap::new(CATALOG_REL).insert(&context, &bytes).map_err(storage_error)?;
+        entry.tid = Heap::new(CATALOG_REL)
+            .insert(&context, &bytes)
+            .map_err(storage_error)?;
         state.put(entry);
         self.execution.txn.set_catalog_state(state);
         Ok(())
@@ -209,7 +234,10 @@ impl Ddl<'_, '_, '_> {
         for index in &mut table.indexes {
             let rel = self.create_tree()?;
             self.execution.txn.note_dropped(RelId(index.rel));
-            *index = Arc::new(IndexDef { rel, ..(**index).clone() });
+            *index = Arc::new(IndexDef {
+                rel,
+                ..(**index).clone()
+            });
         }
         let mut sequences = entry.sequences.clone();
         if restart_identity {
@@ -244,7 +272,10 @@ impl Ddl<'_, '_, '_> {
             if table.primary_key().is_some() {
                 return Err(EngineError::new(
                     SqlState::INVALID_TABLE_DEFINITION,
-                    format!("multiple primary keys for table \"{}\" are not allowed", table.name),
+                    format!(
+                        "multiple primary keys for table \"{}\" are not allowed",
+                        table.name
+                    ),
                 ));
             }
             for column in &spec.columns {
@@ -260,7 +291,13 @@ impl Ddl<'_, '_, '_> {
         let rel = self.create_tree()?;
         let index = index_def(spec, rel, &table);
         self.execution.txn.with_fresh_snapshot(|txn| {
-            build(self.execution.storage, txn, self.execution.interrupts, &table, &index)
+            build(
+                self.execution.storage,
+                txn,
+                self.execution.interrupts,
+                &table,
+                &index,
+            )
         })?;
         table.indexes.push(Arc::new(index));
         self.replace(&mut state, &entry, table, entry.sequences.clone())?;
@@ -323,7 +360,10 @@ impl Ddl<'_, '_, '_> {
         };
         let bytes = stored::encode(&definition(&entry))?;
         let context = self.execution.txn.context();
-        match Heap::new(CATALOG_REL).update(&context, old.tid, &bytes, false).map_err(storage_error)? {
+        match Heap::new(CATALOG_REL)
+            .update(&context, old.tid, &bytes, false)
+            .map_err(storage_error)?
+        {
             UpdateOutcome::Updated { tid, .. } => entry.tid = tid,
             _ => return Err(raced(&old.def.name)),
         }
@@ -335,7 +375,10 @@ impl Ddl<'_, '_, '_> {
 
     fn delete_row(&mut self, entry: &TableEntry) -> Result<()> {
         let context = self.execution.txn.context();
-        match Heap::new(CATALOG_REL).delete(&context, entry.tid).map_err(storage_error)? {
+        match Heap::new(CATALOG_REL)
+            .delete(&context, entry.tid)
+            .map_err(storage_error)?
+        {
             DeleteOutcome::Deleted => Ok(()),
             _ => Err(raced(&entry.def.name)),
         }
@@ -343,22 +386,35 @@ impl Ddl<'_, '_, '_> {
 }
 
 fn notice(sqlstate: SqlState, message: String) -> Notice {
-    Notice { severity: "NOTICE", sqlstate, message }
+    Notice {
+        severity: "NOTICE",
+        sqlstate,
+        message,
+    }
 }
 
 fn already_exists(name: &str) -> EngineError {
-    EngineError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists"))
+    EngineError::new(
+        SqlState::DUPLICATE_TABLE,
+        format!("relation \"{name}\" already exists"),
+    )
 }
 
 /// The catalog lock should make this impossible.
 fn raced(name: &str) -> EngineError {
-    EngineError::internal(format!("the definition of \"{name}\" was changed under the catalog lock"))
+    EngineError::internal(format!(
+        "the definition of \"{name}\" was changed under the catalog lock"
+    ))
 }
 
 fn definition(entry: &TableEntry) -> Definition {
     Definition {
         table: Arc::clone(&entry.def),
-        sequences: entry.sequences.iter().map(|sequence| sequence.as_ref().map(|s| s.rel())).collect(),
+        sequences: entry
+            .sequences
+            .iter()
+            .map(|sequence| sequence.as_ref().map(|s| s.rel()))
+            .collect(),
     }
 }
 
@@ -370,7 +426,11 @@ fn index_def(spec: &IndexSpec, rel: u32, table: &TableDef) -> IndexDef {
         unique: spec.unique,
         primary: spec.primary,
         columns: spec.columns.clone(),
-        types: spec.columns.iter().map(|column| table.columns[usize::from(*column)].data_type).collect(),
+        types: spec
+            .columns
+            .iter()
+            .map(|column| table.columns[usize::from(*column)].data_type)
+            .collect(),
     }
 }
 
@@ -404,7 +464,12 @@ fn build(
             if any_null && index.primary {
                 return Err(null_in_key(table, index, &row));
             }
-            entries.push(BuildEntry { start: keys.len(), length: key.len() as u32, any_null, root });
+            entries.push(BuildEntry {
+                start: keys.len(),
+                length: key.len() as u32,
+                any_null,
+                root,
+            });
             keys.extend_from_slice(&key);
             Ok(())
         });
@@ -431,11 +496,17 @@ fn build(
 }
 
 fn null_in_key(table: &TableDef, index: &IndexDef, row: &[Value]) -> EngineError {
-    let column = index.columns.iter().find(|column| row[usize::from(**column)].is_null());
+    let column = index
+        .columns
+        .iter()
+        .find(|column| row[usize::from(**column)].is_null());
     let name = column.map_or("", |column| table.columns[usize::from(*column)].name.as_str());
     EngineError::new(
         SqlState::NOT_NULL_VIOLATION,
-        format!("column \"{name}\" of relation \"{}\" contains null values", table.name),
+        format!(
+            "column \"{name}\" of relation \"{}\" contains null values",
+            table.name
+        ),
     )
 }
 
@@ -451,9 +522,10 @@ fn duplicated(
     );
     let heap = Heap::new(heap_rel(table));
     match heap.fetch(&txn.context(), root, |_, bytes| table.codec.decode_all(bytes)) {
-        Ok(Some(Ok(row))) => {
-            error.with_detail(format!("Key {} is duplicated.", unique::describe_key(table, index, &row)))
-        }
+        Ok(Some(Ok(row))) => error.with_detail(format!(
+            "Key {} is duplicated.",
+            unique::describe_key(table, index, &row)
+        )),
         _ => error,
     }
 }

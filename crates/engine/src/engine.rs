@@ -42,6 +42,8 @@ pub struct Engine {
     secrets: RandomState,
     /// Set once; sessions end with 57P01.
     pub(crate) stopping: Arc<AtomicBool>,
+    /// Set once the last checkpoint begins: nothing is logged any more.
+    closed: Arc<AtomicBool>,
     vacuum: Mutex<Option<VacuumWorker>>,
 }
 
@@ -79,6 +81,7 @@ impl Engine {
             next_process_id: AtomicU32::new(1),
             secrets: RandomState::new(),
             stopping: Arc::default(),
+            closed: Arc::default(),
             vacuum: Mutex::default(),
             config,
         });
@@ -87,7 +90,10 @@ impl Engine {
         if engine.config.autovacuum {
             let worker = VacuumWorker::start(Arc::downgrade(&engine), &engine.config)
                 .map_err(|error| EngineError::internal(format!("cannot start the vacuum thread: {error}")))?;
-            *engine.vacuum.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(worker);
+            *engine
+                .vacuum
+                .lock()
+                .unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(worker);
         }
         Ok(engine)
     }
@@ -105,7 +111,10 @@ impl Engine {
     /// Opens a session; 53300 when `max_connections` are open, 57P01 when the engine is shutting down.
     pub fn session(self: &Arc<Self>, info: SessionInfo) -> Result<Session, EngineError> {
         if self.stopping.load(Ordering::Acquire) {
-            return Err(EngineError::new(SqlState::CANNOT_CONNECT_NOW, "the database system is shutting down"));
+            return Err(EngineError::new(
+                SqlState::CANNOT_CONNECT_NOW,
+                "the database system is shutting down",
+            ));
         }
         let mut settings = Settings::new();
         if !self.config.synchronous_commit {
@@ -136,27 +145,49 @@ impl Engine {
         let slot = Arc::new(ActivitySlot::new(process_id, secret, &info));
         slot.set_application_name(settings.value("application_name").unwrap_or_default());
         let proc = self.attach()?;
-        sessions.insert(process_id, OpenSession { slot: Arc::clone(&slot), proc });
+        sessions.insert(
+            process_id,
+            OpenSession {
+                slot: Arc::clone(&slot),
+                proc,
+            },
+        );
         drop(sessions);
         let interrupts = Interrupts::new(Arc::clone(&slot), Arc::clone(&self.stopping));
         let txn = self.transaction(&slot, proc);
-        Ok(Session::new(Arc::clone(self), slot, txn, interrupts, settings, info))
+        Ok(Session::new(
+            Arc::clone(self),
+            slot,
+            txn,
+            interrupts,
+            settings,
+            info,
+        ))
     }
 
     /// Takes a place in the array of running transactions.
     pub(crate) fn attach(&self) -> Result<ProcId> {
-        self.storage.proc_array.attach().map_err(|_| {
-            EngineError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already")
-        })
+        self.storage
+            .proc_array
+            .attach()
+            .map_err(|_| EngineError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already"))
     }
 
     /// A place for a transaction.
     pub(crate) fn transaction(&self, slot: &Arc<ActivitySlot>, proc: ProcId) -> Transaction {
-        Transaction::new(Arc::clone(&self.storage), Arc::clone(&self.catalog), Arc::clone(slot), proc)
+        Transaction::new(
+            Arc::clone(&self.storage),
+            Arc::clone(&self.catalog),
+            Arc::clone(slot),
+            Arc::clone(&self.closed),
+            proc,
+        )
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<u32, OpenSession>> {
-        self.sessions.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.sessions
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// A session is gone; its transaction has ended.
@@ -168,7 +199,10 @@ impl Engine {
     /// Asks a session to give up its running statement; whether the key was right.
     pub fn cancel(&self, process_id: u32, secret: u32) -> bool {
         let sessions = self.sessions();
-        let Some(session) = sessions.get(&process_id).filter(|session| session.slot.secret == secret) else {
+        let Some(session) = sessions
+            .get(&process_id)
+            .filter(|session| session.slot.secret == secret)
+        else {
             return false;
         };
         session.slot.cancel.store(true, Ordering::Relaxed);
@@ -178,7 +212,11 @@ impl Engine {
 
     /// What all sessions are doing, by process id.
     pub fn activity(&self) -> Vec<SessionActivity> {
-        let mut all: Vec<_> = self.sessions().values().map(|session| session.slot.snapshot()).collect();
+        let mut all: Vec<_> = self
+            .sessions()
+            .values()
+            .map(|session| session.slot.snapshot())
+            .collect();
         all.sort_by_key(|activity| activity.process_id);
         all
     }
@@ -202,7 +240,11 @@ impl Engine {
         for session in self.sessions().values() {
             self.storage.locks.wake(session.proc);
         }
-        let worker = self.vacuum.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        let worker = self
+            .vacuum
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .take();
         if let Some(worker) = worker {
             worker.stop();
         }
@@ -214,12 +256,18 @@ impl Engine {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
+        self.closed.store(true, Ordering::Release);
         self.storage.shutdown().map_err(storage_error)
     }
 
     /// Reads all committed definitions.
     fn load_catalog(&self) -> Result<()> {
-        if self.storage.block_count(RelId(CATALOG_REL)).map_err(storage_error)? == 0 {
+        if self
+            .storage
+            .block_count(RelId(CATALOG_REL))
+            .map_err(storage_error)?
+            == 0
+        {
             return Ok(());
         }
         let slot = Arc::new(ActivitySlot::new(0, 0, &SessionInfo::default()));
@@ -234,8 +282,11 @@ impl Engine {
         let mut state = self.catalog.changed_copy(&self.catalog.state());
         let context = txn.context();
         let mut rows = Heap::new(CATALOG_REL).scan(&context).map_err(storage_error)?;
-        while let Some(definition) =
-            rows.next(&context, |tid, bytes| stored::decode(bytes).map(|definition| (tid, definition))).map_err(storage_error)?
+        while let Some(definition) = rows
+            .next(&context, |tid, bytes| {
+                stored::decode(bytes).map(|definition| (tid, definition))
+            })
+            .map_err(storage_error)?
         {
             let (tid, definition) = definition?;
             state.put(TableEntry {
@@ -277,7 +328,12 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         self.stopping.store(true, Ordering::Release);
-        if let Some(worker) = self.vacuum.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner()).take() {
+        if let Some(worker) = self
+            .vacuum
+            .get_mut()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .take()
+        {
             worker.stop();
         }
     }

@@ -33,13 +33,25 @@ impl<'a> Facts<'a> {
         overlay: Option<Arc<CatalogState>>,
         random: &'a Cell<u64>,
     ) -> Facts<'a> {
-        Facts { engine, settings, slot, info, transaction_us, overlay, random }
+        Facts {
+            engine,
+            settings,
+            slot,
+            info,
+            transaction_us,
+            overlay,
+            random,
+        }
     }
 }
 
 impl SessionFacts for Facts<'_> {
     fn transaction_timestamp(&self) -> i64 {
-        if self.transaction_us == 0 { clock::now_us() } else { self.transaction_us }
+        if self.transaction_us == 0 {
+            clock::now_us()
+        } else {
+            self.transaction_us
+        }
     }
 
     fn statement_timestamp(&self) -> i64 {
@@ -69,10 +81,15 @@ impl SessionFacts for Facts<'_> {
         };
         let found = state.table(table_oid).and_then(|entry| {
             let sequence = entry.sequences.get(usize::from(column))?.as_ref()?;
-            Some((Arc::clone(sequence), entry.def.columns[usize::from(column)].data_type))
+            Some((
+                Arc::clone(sequence),
+                entry.def.columns[usize::from(column)].data_type,
+            ))
         });
         let Some((sequence, data_type)) = found else {
-            return Err(EngineError::internal(format!("column {column} of table {table_oid} has no sequence")));
+            return Err(EngineError::internal(format!(
+                "column {column} of table {table_oid} has no sequence"
+            )));
         };
         let max = match data_type {
             DataType::Int2 => i64::from(i16::MAX),

@@ -21,7 +21,11 @@ pub(crate) struct Interrupts {
 
 impl Interrupts {
     pub(crate) fn new(slot: Arc<ActivitySlot>, shutdown: Arc<AtomicBool>) -> Interrupts {
-        Interrupts { slot, shutdown, deadline: None }
+        Interrupts {
+            slot,
+            shutdown,
+            deadline: None,
+        }
     }
 
     /// A statement begins.

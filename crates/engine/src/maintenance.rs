@@ -14,8 +14,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use clearway_machine::{Native, WaitEvent, WaitScope};
-use clearway_storage::vacuum;
 use clearway_storage::RelId;
+use clearway_storage::vacuum;
 use clearway_txn::{LockMode, LockTag, LockWait, ProcId};
 
 use crate::catalog::{CATALOG_REL, TableEntry};
@@ -24,6 +24,9 @@ use crate::convert::{lock_error, storage_error};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::interrupt::Interrupts;
+
+/// So many changes of definitions leave enough dead catalog rows to look after.
+const DEFINITIONS_PER_VACUUM: u64 = 200;
 
 impl Engine {
     /// Vacuums every table now.
@@ -45,12 +48,25 @@ impl Engine {
             }
         }
         if oids.is_empty() {
-            let horizon = self.storage.proc_array.horizon();
-            let cancel = || interrupts.pending();
-            vacuum::vacuum(&self.storage, RelId(CATALOG_REL), &[], horizon, &cancel).map_err(storage_error)?;
-            interrupts.check()?;
+            self.vacuum_catalog(interrupts)?;
         }
         Ok(())
+    }
+
+    fn vacuum_catalog(&self, interrupts: &Interrupts) -> Result<()> {
+        let proc = self.attach()?;
+        let result = self
+            .lock_for_vacuum(proc, CATALOG_REL, interrupts)
+            .and_then(|()| {
+                let horizon = self.storage.proc_array.horizon();
+                let cancel = || interrupts.pending();
+                vacuum::vacuum(&self.storage, RelId(CATALOG_REL), &[], horizon, &cancel)
+                    .map_err(storage_error)?;
+                interrupts.check()
+            });
+        self.storage.locks.release_all(proc);
+        self.storage.proc_array.detach(proc);
+        result
     }
 
     /// Runs `work` on a table under the vacuum lock, unless it has been dropped meanwhile.
@@ -61,12 +77,12 @@ impl Engine {
         work: impl FnOnce(&TableEntry) -> Result<()>,
     ) -> Result<()> {
         let proc = self.attach()?;
-        let result = self.lock_for_vacuum(proc, entry.def.oid, interrupts).and_then(|()| {
-            match self.catalog.state().table(entry.def.oid) {
+        let result = self
+            .lock_for_vacuum(proc, entry.def.oid, interrupts)
+            .and_then(|()| match self.catalog.state().table(entry.def.oid) {
                 Some(current) => work(current),
                 None => Ok(()),
-            }
-        });
+            });
         self.storage.locks.release_all(proc);
         self.storage.proc_array.detach(proc);
         result
@@ -74,7 +90,10 @@ impl Engine {
 
     fn lock_for_vacuum(&self, proc: ProcId, oid: u32, interrupts: &Interrupts) -> Result<()> {
         let cancel = || interrupts.pending();
-        let wait = LockWait { timeout: None, cancel: &cancel };
+        let wait = LockWait {
+            timeout: None,
+            cancel: &cancel,
+        };
         self.storage
             .locks
             .acquire(proc, LockTag::Relation(oid), LockMode::ShareUpdateExclusive, wait)
@@ -90,16 +109,30 @@ impl Engine {
             .map_err(storage_error)?;
         interrupts.check()?;
         tracing::debug!(table = entry.def.name, ?done, "vacuumed");
-        entry.runtime.live_rows.store(done.live_rows as i64, Ordering::Relaxed);
+        entry
+            .runtime
+            .live_rows
+            .store(done.live_rows as i64, Ordering::Relaxed);
         // Those that died while we were at it are for the next time.
-        let since = entry.runtime.dead_rows.load(Ordering::Relaxed).saturating_sub(before);
+        let since = entry
+            .runtime
+            .dead_rows
+            .load(Ordering::Relaxed)
+            .saturating_sub(before);
         entry.runtime.dead_rows.store(since, Ordering::Relaxed);
         Ok(())
     }
 
     /// One look at all tables by the background worker.
-    fn vacuum_where_needed(&self) {
+    fn vacuum_where_needed(&self, catalog_version: &mut u64) {
         let interrupts = self.background_interrupts();
+        let version = self.catalog.version();
+        if version - *catalog_version > DEFINITIONS_PER_VACUUM {
+            *catalog_version = version;
+            if let Err(error) = self.vacuum_catalog(&interrupts) {
+                tracing::debug!(%error, "background vacuum of the catalog failed");
+            }
+        }
         for entry in self.catalog.state().tables() {
             let dead = entry.runtime.dead_rows.load(Ordering::Relaxed);
             let live = entry.runtime.live_rows.load(Ordering::Relaxed).max(0) as f64;
@@ -131,12 +164,15 @@ impl VacuumWorker {
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
         let nap = config.autovacuum_naptime.duration();
         let signal = Arc::clone(&stop);
-        let thread = std::thread::Builder::new().name("vacuum".to_owned()).spawn(move || {
-            while !Self::nap(&signal, nap) {
-                let Some(engine) = engine.upgrade() else { return };
-                engine.vacuum_where_needed();
-            }
-        })?;
+        let thread = std::thread::Builder::new()
+            .name("vacuum".to_owned())
+            .spawn(move || {
+                let mut catalog_version = 0;
+                while !Self::nap(&signal, nap) {
+                    let Some(engine) = engine.upgrade() else { return };
+                    engine.vacuum_where_needed(&mut catalog_version);
+                }
+            })?;
         Ok(VacuumWorker { stop, thread })
     }
 

@@ -79,12 +79,20 @@ pub struct Notice {
 impl Notice {
     /// A `NOTICE`, 00000.
     pub fn plain(message: impl Into<String>) -> Notice {
-        Notice { severity: "NOTICE", sqlstate: SqlState::SUCCESS, message: message.into() }
+        Notice {
+            severity: "NOTICE",
+            sqlstate: SqlState::SUCCESS,
+            message: message.into(),
+        }
     }
 
     /// A `WARNING` with a SQLSTATE.
     pub fn warning(sqlstate: SqlState, message: impl Into<String>) -> Notice {
-        Notice { severity: "WARNING", sqlstate, message: message.into() }
+        Notice {
+            severity: "WARNING",
+            sqlstate,
+            message: message.into(),
+        }
     }
 }
 

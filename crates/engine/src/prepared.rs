@@ -61,7 +61,11 @@ impl CachedPlan {
                 }
             })
             .collect();
-        CachedPlan { plan, version: state.version(), uses }
+        CachedPlan {
+            plan,
+            version: state.version(),
+            uses,
+        }
     }
 }
 
@@ -163,12 +167,18 @@ impl Prepared {
         let types: Vec<Option<DataType>> = if self.given_types.len() >= self.param_types.len() {
             self.given_types.clone()
         } else {
-            self.param_types.iter().map(|data_type| Some(*data_type)).collect()
+            self.param_types
+                .iter()
+                .map(|data_type| Some(*data_type))
+                .collect()
         };
         let plan = plan_for(self.parsed.as_ref(), &types, &state)?;
         let same_types = |a: &Option<Vec<Column>>, b: &Option<Vec<Column>>| match (a, b) {
             (Some(a), Some(b)) => {
-                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.data_type == b.data_type && a.name == b.name)
+                a.len() == b.len()
+                    && a.iter()
+                        .zip(b)
+                        .all(|(a, b)| a.data_type == b.data_type && a.name == b.name)
             }
             (None, None) => true,
             _ => false,
@@ -191,7 +201,11 @@ fn plan_for(
 ) -> Result<Plan> {
     match parsed {
         Some(parsed) => bind(parsed, state, types),
-        None => Ok(Plan { statement: Statement::Empty, param_types: Vec::new(), columns: None }),
+        None => Ok(Plan {
+            statement: Statement::Empty,
+            param_types: Vec::new(),
+            columns: None,
+        }),
     }
 }
 
@@ -234,7 +248,8 @@ impl TextCache {
             self.entries.retain(|_, (_, used)| *used > median);
         }
         self.clock += 1;
-        self.entries.insert(Arc::clone(&prepared.text), (Arc::clone(prepared), self.clock));
+        self.entries
+            .insert(Arc::clone(&prepared.text), (Arc::clone(prepared), self.clock));
     }
 
     /// Forgets everything.

@@ -11,7 +11,7 @@
 //!
 //! Outside a transaction block, what is executed up to the next `sync` is one implicit transaction. An error aborts
 //! an implicit transaction at once and puts an explicit one into the failed state. COPY runs inside `execute` or
-//! `execute_simple`, which pull the data through [`Output::copy_in_read`](crate::Output::copy_in_read).
+//! `execute_simple`, which pull the data through [`Output::copy_in_read`].
 //!
 //! A dropped session rolls its transaction back and frees its locks.
 
@@ -124,7 +124,10 @@ impl Session {
 
     /// Runs all statements in `sql`, as one implicit transaction unless they say otherwise.
     pub fn execute_simple(&mut self, sql: &str, out: &mut dyn Output) -> Result<(), EngineError> {
-        let request = Request { describe: true, max_rows: 0 };
+        let request = Request {
+            describe: true,
+            max_rows: 0,
+        };
         if let Some(prepared) = self.texts.get(sql) {
             return self.run_last(&prepared, request, out);
         }
@@ -137,7 +140,11 @@ impl Session {
             return out.empty();
         }
         for (number, parsed) in statements.into_iter().enumerate() {
-            let text: Arc<str> = if count == 1 { sql.into() } else { Arc::clone(&parsed.text) };
+            let text: Arc<str> = if count == 1 {
+                sql.into()
+            } else {
+                Arc::clone(&parsed.text)
+            };
             let prepared = Arc::new(self.bind(text, Some(parsed), &[])?);
             if number + 1 < count {
                 self.run(&prepared, &[], request, out, false)?;
@@ -201,7 +208,16 @@ impl Session {
         max_rows: u32,
         out: &mut dyn Output,
     ) -> Result<Completion, EngineError> {
-        self.run(statement, params, Request { describe: false, max_rows }, out, false)
+        self.run(
+            statement,
+            params,
+            Request {
+                describe: false,
+                max_rows,
+            },
+            out,
+            false,
+        )
     }
 
     /// Sends the next `max_rows` rows (0: all) of a suspended execution.
@@ -211,7 +227,11 @@ impl Session {
         max_rows: u32,
         out: &mut dyn Output,
     ) -> Result<Completion, EngineError> {
-        let most = if max_rows == 0 { usize::MAX } else { max_rows as usize };
+        let most = if max_rows == 0 {
+            usize::MAX
+        } else {
+            max_rows as usize
+        };
         let mut sent = 0;
         while sent < most {
             let Some(row) = portal.rows.pop_front() else { break };
@@ -356,7 +376,12 @@ impl Session {
         }
         let cached = self.current_plan(prepared)?;
         self.interrupts.check()?;
-        if self.run_control(&cached.plan.statement, request.describe, cached.plan.columns.as_deref(), out)? {
+        if self.run_control(
+            &cached.plan.statement,
+            request.describe,
+            cached.plan.columns.as_deref(),
+            out,
+        )? {
             if last && self.txn.phase == Phase::Implicit {
                 self.commit(out)?;
             }
@@ -376,7 +401,10 @@ impl Session {
             None => write!(self.tag, "{command}"),
         };
         if request.max_rows > 0 && !held_back.is_empty() {
-            let portal = Portal { rows: held_back, tag: self.tag.clone() };
+            let portal = Portal {
+                rows: held_back,
+                tag: self.tag.clone(),
+            };
             return self.resume(portal, request.max_rows, out);
         }
         if last && self.txn.phase == Phase::Implicit {
@@ -394,7 +422,12 @@ impl Session {
     fn lock_tables(&mut self, prepared: &Prepared, mut cached: Arc<CachedPlan>) -> Result<Arc<CachedPlan>> {
         loop {
             for table in &cached.uses {
-                self.txn.lock_relation(table.oid, table.mode, &self.interrupts, self.settings.lock_timeout)?;
+                self.txn.lock_relation(
+                    table.oid,
+                    table.mode,
+                    &self.interrupts,
+                    self.settings.lock_timeout,
+                )?;
             }
             if cached.version == self.txn.catalog_version() {
                 break;
@@ -420,7 +453,10 @@ impl Session {
         if self.txn.read_only && statement.writes() {
             return Err(EngineError::new(
                 SqlState::READ_ONLY_SQL_TRANSACTION,
-                format!("cannot execute {} in a read-only transaction", statement.tag().trim_end_matches(" 0")),
+                format!(
+                    "cannot execute {} in a read-only transaction",
+                    statement.tag().trim_end_matches(" 0")
+                ),
             ));
         }
         self.txn.take_snapshot();
@@ -514,7 +550,17 @@ impl Session {
         describe: bool,
         out: &mut dyn Output,
     ) -> Result<()> {
-        self.run_inner(prepared, params, Request { describe, max_rows: 0 }, out, false).map(|_| ())
+        self.run_inner(
+            prepared,
+            params,
+            Request {
+                describe,
+                max_rows: 0,
+            },
+            out,
+            false,
+        )
+        .map(|_| ())
     }
 
     /// A context for evaluating expressions outside of a row statement.

@@ -41,22 +41,48 @@ struct Definition {
 }
 
 const fn setting(name: &'static str, kind: Kind, default: &'static str) -> Definition {
-    Definition { name, shown: name, kind, default, reported: false }
+    Definition {
+        name,
+        shown: name,
+        kind,
+        default,
+        reported: false,
+    }
 }
 
-const fn reported(
-    name: &'static str,
-    shown: &'static str,
-    kind: Kind,
-    default: &'static str,
-) -> Definition {
-    Definition { name, shown, kind, default, reported: true }
+const fn reported(name: &'static str, shown: &'static str, kind: Kind, default: &'static str) -> Definition {
+    Definition {
+        name,
+        shown,
+        kind,
+        default,
+        reported: true,
+    }
 }
 
-const ISOLATION: &[&str] = &["read committed", "repeatable read", "read uncommitted", "serializable"];
-const SYNC: &[&str] = &["on", "off", "local", "remote_write", "remote_apply", "true", "false", "yes", "no", "1", "0"];
-const LEVELS: &[&str] =
-    &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error", "info", "fatal", "panic"];
+const ISOLATION: &[&str] = &[
+    "read committed",
+    "repeatable read",
+    "read uncommitted",
+    "serializable",
+];
+const SYNC: &[&str] = &[
+    "on",
+    "off",
+    "local",
+    "remote_write",
+    "remote_apply",
+    "true",
+    "false",
+    "yes",
+    "no",
+    "1",
+    "0",
+];
+const LEVELS: &[&str] = &[
+    "debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error", "info", "fatal",
+    "panic",
+];
 
 /// All settings, sorted by name.
 static DEFINITIONS: &[Definition] = &[
@@ -71,8 +97,17 @@ static DEFINITIONS: &[Definition] = &[
     setting("default_table_access_method", Kind::Text, "heap"),
     setting("default_tablespace", Kind::Text, ""),
     setting("default_transaction_deferrable", Kind::Boolean, "off"),
-    setting("default_transaction_isolation", Kind::Word(ISOLATION), "read committed"),
-    reported("default_transaction_read_only", "default_transaction_read_only", Kind::Boolean, "off"),
+    setting(
+        "default_transaction_isolation",
+        Kind::Word(ISOLATION),
+        "read committed",
+    ),
+    reported(
+        "default_transaction_read_only",
+        "default_transaction_read_only",
+        Kind::Boolean,
+        "off",
+    ),
     setting("enable_seqscan", Kind::Boolean, "on"),
     setting("extra_float_digits", Kind::Integer(-15, 3), "1"),
     setting("fsync", Kind::ReadOnly, "on"),
@@ -90,7 +125,11 @@ static DEFINITIONS: &[Definition] = &[
     setting("lc_numeric", Kind::Text, "C"),
     setting("lc_time", Kind::Text, "C"),
     setting("lock_timeout", Kind::Milliseconds, "0"),
-    setting("log_min_duration_statement", Kind::Integer(-1, i32::MAX as i64), "-1"),
+    setting(
+        "log_min_duration_statement",
+        Kind::Integer(-1, i32::MAX as i64),
+        "-1",
+    ),
     setting("maintenance_work_mem", Kind::Text, "64MB"),
     setting("max_connections", Kind::ReadOnly, "500"),
     setting("max_parallel_workers_per_gather", Kind::Integer(0, 1024), "0"),
@@ -99,11 +138,30 @@ static DEFINITIONS: &[Definition] = &[
     reported("scram_iterations", "scram_iterations", Kind::ReadOnly, "4096"),
     setting("search_path", Kind::Text, "\"$user\", public"),
     reported("server_encoding", "server_encoding", Kind::ReadOnly, "UTF8"),
-    reported("server_version", "server_version", Kind::ReadOnly, "15.0 (Clearway)"),
+    reported(
+        "server_version",
+        "server_version",
+        Kind::ReadOnly,
+        "15.0 (Clearway)",
+    ),
     setting("server_version_num", Kind::ReadOnly, "150000"),
-    reported("session_authorization", "session_authorization", Kind::Text, "clearway"),
-    setting("session_replication_role", Kind::Word(&["origin", "replica", "local"]), "origin"),
-    reported("standard_conforming_strings", "standard_conforming_strings", Kind::Word(&["on", "true"]), "on"),
+    reported(
+        "session_authorization",
+        "session_authorization",
+        Kind::Text,
+        "clearway",
+    ),
+    setting(
+        "session_replication_role",
+        Kind::Word(&["origin", "replica", "local"]),
+        "origin",
+    ),
+    reported(
+        "standard_conforming_strings",
+        "standard_conforming_strings",
+        Kind::Word(&["on", "true"]),
+        "on",
+    ),
     setting("statement_timeout", Kind::Milliseconds, "0"),
     setting("synchronous_commit", Kind::Word(SYNC), "on"),
     setting("tcp_keepalives_idle", Kind::Integer(0, i32::MAX as i64), "0"),
@@ -145,11 +203,16 @@ pub(crate) struct Settings {
 }
 
 fn definition(name: &str) -> Option<&'static Definition> {
-    DEFINITIONS.binary_search_by(|definition| definition.name.cmp(name)).ok().map(|at| &DEFINITIONS[at])
+    DEFINITIONS
+        .binary_search_by(|definition| definition.name.cmp(name))
+        .ok()
+        .map(|at| &DEFINITIONS[at])
 }
 
 fn lookup<'a>(list: &'a [(String, String)], name: &str) -> Option<&'a str> {
-    list.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    list.iter()
+        .find(|(known, _)| known == name)
+        .map(|(_, value)| value.as_str())
 }
 
 fn unrecognized(name: &str) -> EngineError {
@@ -198,7 +261,13 @@ impl Settings {
     }
 
     /// SET; `None` is SET … TO DEFAULT. Whether the client is to be told of the new value.
-    pub(crate) fn set(&mut self, name: &str, value: Option<&str>, local: bool, in_transaction: bool) -> Result<bool> {
+    pub(crate) fn set(
+        &mut self,
+        name: &str,
+        value: Option<&str>,
+        local: bool,
+        in_transaction: bool,
+    ) -> Result<bool> {
         let name = match name.to_ascii_lowercase().as_str() {
             "time zone" | "time_zone" => "timezone".to_owned(),
             "names" => "client_encoding".to_owned(),
@@ -219,7 +288,11 @@ impl Settings {
         };
         if in_transaction {
             let old = lookup(&self.changed, &name).map(str::to_owned);
-            self.replaced.push(Replaced { name: name.clone(), value: old, local });
+            self.replaced.push(Replaced {
+                name: name.clone(),
+                value: old,
+                local,
+            });
         }
         self.put(&name, value);
         Ok(known.is_some_and(|definition| definition.reported))
@@ -229,7 +302,11 @@ impl Settings {
     pub(crate) fn reset_all(&mut self, in_transaction: bool) {
         for (name, value) in std::mem::take(&mut self.changed) {
             if in_transaction {
-                self.replaced.push(Replaced { name: name.clone(), value: Some(value), local: false });
+                self.replaced.push(Replaced {
+                    name: name.clone(),
+                    value: Some(value),
+                    local: false,
+                });
             }
             self.apply(&name);
         }
@@ -261,7 +338,9 @@ impl Settings {
             "transaction isolation level" => "transaction_isolation".to_owned(),
             other => other.to_owned(),
         };
-        self.value(&name).map(str::to_owned).ok_or_else(|| unrecognized(&name))
+        self.value(&name)
+            .map(str::to_owned)
+            .ok_or_else(|| unrecognized(&name))
     }
 
     /// The value of a setting by its lower-case name.
@@ -273,7 +352,10 @@ impl Settings {
 
     /// All settings with their values, as SHOW ALL gives them.
     pub(crate) fn all(&self) -> Vec<(&'static str, String)> {
-        DEFINITIONS.iter().map(|d| (d.shown, self.value(d.name).unwrap_or_default().to_owned())).collect()
+        DEFINITIONS
+            .iter()
+            .map(|d| (d.shown, self.value(d.name).unwrap_or_default().to_owned()))
+            .collect()
     }
 
     /// The settings a client is told, under the names it expects.
@@ -337,7 +419,10 @@ fn checked(definition: &Definition, value: &str) -> Result<String> {
             "datestyle" => {
                 let lower = value.to_ascii_lowercase();
                 let fits = lower.split(',').map(str::trim).all(|word| {
-                    matches!(word, "iso" | "mdy" | "us" | "noneuropean" | "noneuropean, us" | "default")
+                    matches!(
+                        word,
+                        "iso" | "mdy" | "us" | "noneuropean" | "noneuropean, us" | "default"
+                    )
                 });
                 if fits {
                     Ok("ISO, MDY".to_owned())
@@ -351,8 +436,8 @@ fn checked(definition: &Definition, value: &str) -> Result<String> {
             "timezone" => {
                 let zone = value.trim_matches('\'');
                 match zone.to_ascii_uppercase().as_str() {
-                    "UTC" | "GMT" | "ETC/UTC" | "ETC/GMT" | "Z" | "0" | "UCT" | "ZULU" | "DEFAULT" | "LOCAL"
-                    | "UNIVERSAL" => Ok("UTC".to_owned()),
+                    "UTC" | "GMT" | "ETC/UTC" | "ETC/GMT" | "Z" | "0" | "UCT" | "ZULU" | "DEFAULT"
+                    | "LOCAL" | "UNIVERSAL" => Ok("UTC".to_owned()),
                     // Drivers send their host's zone at the start: taken, shown as what is used.
                     _ if zone.contains('/') || zone.len() <= 5 => Ok("UTC".to_owned()),
                     _ => Err(wrong()),
@@ -410,7 +495,9 @@ fn parse_milliseconds(text: &str) -> Option<u64> {
         "d" => 86_400_000,
         _ => return None,
     };
-    number.checked_mul(factor).filter(|milliseconds| *milliseconds <= i32::MAX as u64)
+    number
+        .checked_mul(factor)
+        .filter(|milliseconds| *milliseconds <= i32::MAX as u64)
 }
 
 fn show_milliseconds(milliseconds: u64) -> String {
@@ -418,7 +505,10 @@ fn show_milliseconds(milliseconds: u64) -> String {
     if milliseconds == 0 {
         return "0".to_owned();
     }
-    match UNITS.iter().find(|(factor, _)| milliseconds.is_multiple_of(*factor)) {
+    match UNITS
+        .iter()
+        .find(|(factor, _)| milliseconds.is_multiple_of(*factor))
+    {
         Some((factor, unit)) => format!("{}{unit}", milliseconds / factor),
         None => format!("{milliseconds}ms"),
     }
@@ -432,18 +522,28 @@ mod tests {
     fn definitions_are_sorted_and_their_defaults_valid() {
         assert!(DEFINITIONS.is_sorted_by(|a, b| a.name < b.name));
         for definition in DEFINITIONS.iter().filter(|d| d.kind != Kind::ReadOnly) {
-            assert!(checked(definition, definition.default).is_ok(), "{}", definition.name);
+            assert!(
+                checked(definition, definition.default).is_ok(),
+                "{}",
+                definition.name
+            );
         }
     }
 
     #[test]
     fn a_rollback_undoes_set_and_any_end_undoes_set_local() {
         let mut settings = Settings::new();
-        settings.set("statement_timeout", Some("5s"), false, false).unwrap();
-        settings.set("statement_timeout", Some("7s"), false, true).unwrap();
+        settings
+            .set("statement_timeout", Some("5s"), false, false)
+            .unwrap();
+        settings
+            .set("statement_timeout", Some("7s"), false, true)
+            .unwrap();
         settings.end_transaction(false);
         assert_eq!(settings.statement_timeout, Some(Duration::from_secs(5)));
-        settings.set("statement_timeout", Some("250"), true, true).unwrap();
+        settings
+            .set("statement_timeout", Some("250"), true, true)
+            .unwrap();
         assert_eq!(settings.show("statement_timeout").unwrap(), "250ms");
         settings.end_transaction(true);
         assert_eq!(settings.show("STATEMENT_TIMEOUT").unwrap(), "5s");
@@ -452,7 +552,9 @@ mod tests {
     #[test]
     fn unknown_names_are_42704_unless_dotted() {
         let mut settings = Settings::new();
-        let error = settings.set("no_such_thing", Some("1"), false, false).unwrap_err();
+        let error = settings
+            .set("no_such_thing", Some("1"), false, false)
+            .unwrap_err();
         assert_eq!(error.sqlstate(), SqlState::UNDEFINED_OBJECT);
         settings.set("myapp.user", Some("alice"), false, false).unwrap();
         assert_eq!(settings.show("myapp.user").unwrap(), "alice");
@@ -462,7 +564,9 @@ mod tests {
     fn a_reset_goes_back_to_what_the_session_started_with() {
         let mut settings = Settings::new();
         settings.set_default("application_name", "psql").unwrap();
-        settings.set("application_name", Some("other"), false, false).unwrap();
+        settings
+            .set("application_name", Some("other"), false, false)
+            .unwrap();
         settings.set("application_name", None, false, false).unwrap();
         assert_eq!(settings.show("application_name").unwrap(), "psql");
     }

@@ -32,7 +32,7 @@
 //! [`Transaction::is_own`] rather than comparing with one id.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clearway_storage::heap::TxnContext;
@@ -69,6 +69,7 @@ pub(crate) struct Transaction {
     storage: Arc<Storage>,
     catalog: Arc<Catalog>,
     slot: Arc<ActivitySlot>,
+    closed: Arc<AtomicBool>,
     pub(crate) proc: ProcId,
     pub(crate) phase: Phase,
     pub(crate) isolation: IsolationLevel,
@@ -105,12 +106,14 @@ impl Transaction {
         storage: Arc<Storage>,
         catalog: Arc<Catalog>,
         slot: Arc<ActivitySlot>,
+        closed: Arc<AtomicBool>,
         proc: ProcId,
     ) -> Transaction {
         Transaction {
             storage,
             catalog,
             slot,
+            closed,
             proc,
             phase: Phase::None,
             isolation: IsolationLevel::ReadCommitted,
@@ -266,7 +269,10 @@ impl Transaction {
 
     /// Replaces the catalog this transaction sees.
     pub(crate) fn set_catalog_state(&mut self, state: CatalogState) {
-        assert!(self.xid.is_some(), "definitions change in a transaction that has an id");
+        assert!(
+            self.xid.is_some(),
+            "definitions change in a transaction that has an id"
+        );
         self.overlay = Some(Arc::new(state));
     }
 
@@ -309,7 +315,15 @@ impl Transaction {
         let cancel = || interrupts.pending();
         self.storage
             .locks
-            .acquire(self.proc, tag, mode, LockWait { timeout, cancel: &cancel })
+            .acquire(
+                self.proc,
+                tag,
+                mode,
+                LockWait {
+                    timeout,
+                    cancel: &cancel,
+                },
+            )
             .map_err(|error| lock_error(error, interrupts))
     }
 
@@ -329,7 +343,14 @@ impl Transaction {
         let cancel = || interrupts.pending();
         self.storage
             .locks
-            .wait_for_transaction(self.proc, xid, LockWait { timeout, cancel: &cancel })
+            .wait_for_transaction(
+                self.proc,
+                xid,
+                LockWait {
+                    timeout,
+                    cancel: &cancel,
+                },
+            )
             .map_err(|error| lock_error(error, interrupts))
     }
 
@@ -389,6 +410,13 @@ impl Transaction {
     /// which case nobody can tell and the engine has stopped.
     pub(crate) fn commit(&mut self, synchronous: bool) -> Result<()> {
         if let Some(xid) = self.xid {
+            if self.is_closed() {
+                self.rollback();
+                return Err(EngineError::new(
+                    SqlState::ADMIN_SHUTDOWN,
+                    "terminating connection due to administrator command",
+                ));
+            }
             let committed = self.storage.commit(self.proc, xid, synchronous);
             if let Err(error) = committed {
                 self.rollback();
@@ -418,8 +446,10 @@ impl Transaction {
     pub(crate) fn rollback(&mut self) {
         self.overlay = None;
         if let Some(xid) = self.xid {
-            // A failure here changes nothing: an id without a commit record reads as aborted.
-            if let Err(error) = self.storage.abort(self.proc, xid) {
+            // Nothing depends on this: an id without a commit record reads as aborted.
+            if !self.is_closed()
+                && let Err(error) = self.storage.abort(self.proc, xid)
+            {
                 tracing::warn!(%error, xid = xid.0, "an abort could not be logged");
             }
             self.storage.proc_array.end(self.proc, Some(xid));
@@ -447,7 +477,15 @@ impl Transaction {
         self.slot.set_transaction(0, 0);
     }
 
+    /// Whether the engine was shut down under the session: its log takes no more.
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
     fn unlink(&self, rel: RelId) {
+        if self.is_closed() {
+            return;
+        }
         self.catalog.forget_sequence(rel.0);
         // What stays behind is found and removed at the next start.
         if let Err(error) = self.storage.drop_rel(rel) {

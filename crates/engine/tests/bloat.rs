@@ -20,12 +20,18 @@ fn update_at_random(engine: &Arc<Engine>, worker: u64, rounds: u64) {
     let mut session = engine.session(SessionInfo::default()).unwrap();
     let out = &mut Discard::default();
     query(&mut session, "set synchronous_commit = off");
-    let update = session.prepare("update accounts set balance = balance + 1 where id = $1", &[]).unwrap();
+    let update = session
+        .prepare("update accounts set balance = balance + 1 where id = $1", &[])
+        .unwrap();
     let mut state = worker + 1;
     for _ in 0..rounds {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         let id = (state >> 33) % 1_000 + 1;
-        session.execute(&update, &[Value::Int4(id as i32)], 0, out).unwrap();
+        session
+            .execute(&update, &[Value::Int4(id as i32)], 0, out)
+            .unwrap();
         session.sync().unwrap();
     }
 }
@@ -48,7 +54,10 @@ fn simple_updates_do_not_bloat() {
     let warm = data_bytes(&fixture);
     rounds(6_000);
     let end = data_bytes(&fixture);
-    assert_eq!(query(&mut fixture.session(), "select sum(balance) from accounts"), "30000");
+    assert_eq!(
+        query(&mut fixture.session(), "select sum(balance) from accounts"),
+        "30000"
+    );
     assert!(end <= warm * 3 / 2, "grew from {warm} to {end} bytes");
     assert_eq!(fixture.engine.check().unwrap().problems, Vec::<String>::new());
 }
@@ -74,7 +83,10 @@ fn vacuum_takes_back_what_updates_of_an_indexed_column_leave() {
     }
     let end = data_bytes(&fixture);
     assert!(end <= warm * 3 / 2, "grew from {warm} to {end} bytes");
-    assert_eq!(query(&mut session, "select min(balance), max(balance) from accounts"), "1|1000");
+    assert_eq!(
+        query(&mut session, "select min(balance), max(balance) from accounts"),
+        "1|1000"
+    );
     assert_eq!(fixture.engine.check().unwrap().problems, Vec::<String>::new());
 }
 
@@ -85,7 +97,10 @@ fn space_of_deleted_rows_is_used_again() {
     let mut warm = 0;
     for round in 0..12 {
         // The same keys each time: a tree's emptied pages are used again for their own range of keys only.
-        query(&mut session, "insert into queue select i, 'job' || i from generate_series(1, 500) i");
+        query(
+            &mut session,
+            "insert into queue select i, 'job' || i from generate_series(1, 500) i",
+        );
         query(&mut session, "delete from queue");
         query(&mut session, "vacuum queue");
         if round == 3 {

@@ -63,15 +63,26 @@ fn everything_is_there_after_a_clean_end() {
          create index by_balance on accounts (balance);
          create table visits (id serial, who varchar(10))",
     );
-    query(&mut fixture.session(), "insert into visits (who) values ('alice')");
-    query(&mut fixture.session(), "update accounts set balance = 150 where id = 1");
+    query(
+        &mut fixture.session(),
+        "insert into visits (who) values ('alice')",
+    );
+    query(
+        &mut fixture.session(),
+        "update accounts set balance = 150 where id = 1",
+    );
     let fixture = reopen(fixture);
     let mut s = fixture.session();
-    assert_eq!(query(&mut s, "select id, balance, note from accounts order by id"), "1|150|none, 2|200|none");
+    assert_eq!(
+        query(&mut s, "select id, balance, note from accounts order by id"),
+        "1|150|none, 2|200|none"
+    );
     assert_eq!(query(&mut s, "select id from accounts where balance = 150"), "1");
     assert_eq!(run(&mut s, "insert into accounts values (2, 0)"), "ERROR 23505");
     assert_eq!(query(&mut s, "select count(*) from visits where id >= 1"), "1");
-    let next: i64 = query(&mut s, "insert into visits (who) values ('bob') returning id").parse().unwrap();
+    let next: i64 = query(&mut s, "insert into visits (who) values ('bob') returning id")
+        .parse()
+        .unwrap();
     assert!(next > 1, "a sequence gave {next} again");
     assert_sound(&fixture);
 }
@@ -88,7 +99,10 @@ fn a_crash_keeps_what_was_committed_and_nothing_else() {
     query(&mut alice, "delete from accounts where id > 990");
     let mut bob = fixture.session();
     query(&mut bob, "begin");
-    query(&mut bob, "update accounts set balance = -1 where id between 20 and 30");
+    query(
+        &mut bob,
+        "update accounts set balance = -1 where id between 20 and 30",
+    );
     query(&mut bob, "insert into accounts values (5000, 1)");
     query(&mut bob, "create table half_made (id int primary key)");
     // Makes sure that Bob's changes are in the log, too.
@@ -96,8 +110,14 @@ fn a_crash_keeps_what_was_committed_and_nothing_else() {
     let after = crash(&fixture);
     let mut s = after.session();
     assert_eq!(query(&mut s, "select count(*) from accounts"), "990");
-    assert_eq!(query(&mut s, "select sum(balance) from accounts where id <= 30"), "1901");
-    assert_eq!(query(&mut s, "select count(*) from accounts where id = 5000"), "0");
+    assert_eq!(
+        query(&mut s, "select sum(balance) from accounts where id <= 30"),
+        "1901"
+    );
+    assert_eq!(
+        query(&mut s, "select count(*) from accounts where id = 5000"),
+        "0"
+    );
     assert_eq!(run(&mut s, "select * from half_made"), "ERROR 42P01");
     query(&mut s, "insert into accounts values (5000, 2)");
     query(&mut s, "create table half_made (id int primary key)");
@@ -146,18 +166,25 @@ fn crashes_under_load_lose_no_acknowledged_transfer() {
             if round == 2 {
                 fixture.engine.checkpoint().unwrap();
             }
-            let known: Vec<u64> = acknowledged.iter().map(|count| count.load(Ordering::SeqCst)).collect();
+            let known: Vec<u64> = acknowledged
+                .iter()
+                .map(|count| count.load(Ordering::SeqCst))
+                .collect();
             let after = crash(&fixture);
             let mut s = after.session();
             let sums = query(&mut s, "select sum(balance) from accounts");
             let booked = query(&mut s, "select coalesce(sum(amount), 0) from history");
             assert_eq!(sums, booked, "round {round}");
             for (worker, known) in known.iter().enumerate() {
-                let sql = format!("select count(*), coalesce(max(number), 0) from history where worker = {worker}");
+                let sql =
+                    format!("select count(*), coalesce(max(number), 0) from history where worker = {worker}");
                 let found = query(&mut s, &sql);
                 let (count, last) = found.split_once('|').unwrap();
                 assert_eq!(count, last, "worker {worker} has gaps in round {round}");
-                assert!(last.parse::<u64>().unwrap() >= *known, "worker {worker}: {last} of {known} in round {round}");
+                assert!(
+                    last.parse::<u64>().unwrap() >= *known,
+                    "worker {worker}: {last} of {known} in round {round}"
+                );
             }
             assert_sound(&after);
         }
@@ -170,8 +197,12 @@ fn transfer(engine: &Arc<Engine>, worker: i32, acknowledged: &AtomicU64, stop: &
     let mut session = engine.session(SessionInfo::default()).unwrap();
     let out = &mut Discard::default();
     let begin = session.prepare("begin", &[]).unwrap();
-    let update = session.prepare("update accounts set balance = balance + $1 where id = $2", &[]).unwrap();
-    let insert = session.prepare("insert into history values ($1, $2, $3)", &[]).unwrap();
+    let update = session
+        .prepare("update accounts set balance = balance + $1 where id = $2", &[])
+        .unwrap();
+    let insert = session
+        .prepare("insert into history values ($1, $2, $3)", &[])
+        .unwrap();
     let commit = session.prepare("commit", &[]).unwrap();
     let mut number = 0i64;
     while !stop.load(Ordering::SeqCst) {
@@ -179,8 +210,17 @@ fn transfer(engine: &Arc<Engine>, worker: i32, acknowledged: &AtomicU64, stop: &
         let amount = number % 17 - 8;
         let account = ((number * 31 + i64::from(worker) * 7) % 100 + 1) as i32;
         session.execute(&begin, &[], 0, out).unwrap();
-        session.execute(&update, &[Value::Int8(amount), Value::Int4(account)], 0, out).unwrap();
-        session.execute(&insert, &[Value::Int4(worker), Value::Int8(number), Value::Int8(amount)], 0, out).unwrap();
+        session
+            .execute(&update, &[Value::Int8(amount), Value::Int4(account)], 0, out)
+            .unwrap();
+        session
+            .execute(
+                &insert,
+                &[Value::Int4(worker), Value::Int8(number), Value::Int8(amount)],
+                0,
+                out,
+            )
+            .unwrap();
         session.execute(&commit, &[], 0, out).unwrap();
         session.sync().unwrap();
         acknowledged.store(number as u64, Ordering::SeqCst);
@@ -196,12 +236,16 @@ fn one_directory_one_engine() {
 
 #[test]
 fn a_damaged_page_is_an_error_that_names_the_file() {
-    let fixture = Fixture::new("create table t (a int); insert into t select i from generate_series(1, 2000) i");
+    let fixture =
+        Fixture::new("create table t (a int); insert into t select i from generate_series(1, 2000) i");
     fixture.engine.shutdown().unwrap();
     let Fixture { engine, directory } = fixture;
     drop(engine);
     let base = directory.path().join("base");
-    let largest = fs::read_dir(&base).unwrap().map(|entry| entry.unwrap().path()).max_by_key(|path| fs::metadata(path).unwrap().len());
+    let largest = fs::read_dir(&base)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .max_by_key(|path| fs::metadata(path).unwrap().len());
     let path = largest.unwrap();
     let mut bytes = fs::read(&path).unwrap();
     bytes[8192 + 4000] ^= 0x40;
@@ -211,5 +255,8 @@ fn a_damaged_page_is_an_error_that_names_the_file() {
     let error = common::error(&mut s, "select count(*) from t");
     assert_eq!(error.sqlstate().as_str(), "XX001");
     let name = path.file_name().unwrap().to_str().unwrap();
-    assert!(error.message().contains(name) && error.message().contains("8192"), "{error}");
+    assert!(
+        error.message().contains(name) && error.message().contains("8192"),
+        "{error}"
+    );
 }

@@ -285,21 +285,34 @@ fn write_skew_is_possible_under_snapshot_isolation() {
 
 #[test]
 fn a_deadlock_costs_one_of_the_two_his_transaction() {
-    // Whoever waits longer looks first, and is the victim: Alice.
-    accounts().play(
-        "alice: begin => BEGIN
-         bob:   begin => BEGIN
-         alice: update accounts set balance = 1 where id = 1 => UPDATE 1
-         bob:   update accounts set balance = 2 where id = 2 => UPDATE 1
-         bob:   set local lock_timeout = '10s' => SET
-         alice: update accounts set balance = 1 where id = 2 => waits
-         bob:   update accounts set balance = 2 where id = 1 => waits
-         alice  => ERROR 40P01
-         bob    => UPDATE 1
-         bob:   commit => COMMIT
-         alice: rollback => ROLLBACK
-         alice: select balance from accounts order by id => 2, 2",
-    );
+    let fixture = accounts();
+    let crosswise = |name: &'static str, first: i32, second: i32, meet: &std::sync::Barrier| {
+        let mut session = fixture.session();
+        common::query(&mut session, "begin");
+        common::query(
+            &mut session,
+            &format!("update accounts set owner = '{name}' where id = {first}"),
+        );
+        meet.wait();
+        let result = common::run(
+            &mut session,
+            &format!("update accounts set owner = '{name}' where id = {second}"),
+        );
+        let end = common::run(&mut session, "commit");
+        (result, end)
+    };
+    let meet = std::sync::Barrier::new(2);
+    let (alice, bob) = std::thread::scope(|scope| {
+        let alice = scope.spawn(|| crosswise("alice", 1, 2, &meet));
+        let bob = scope.spawn(|| crosswise("bob", 2, 1, &meet));
+        (alice.join().unwrap(), bob.join().unwrap())
+    });
+    let victim = ("ERROR 40P01".to_owned(), "ROLLBACK".to_owned());
+    let survivor = ("UPDATE 1".to_owned(), "COMMIT".to_owned());
+    let name = if alice == victim { "bob" } else { "alice" };
+    assert!([(victim.clone(), survivor.clone()), (survivor, victim)].contains(&(alice, bob)));
+    let owners = common::query(&mut fixture.session(), "select owner from accounts order by id");
+    assert_eq!(owners, format!("{name}, {name}"));
 }
 
 #[test]
@@ -442,7 +455,13 @@ fn a_session_that_vanishes_frees_its_locks() {
     std::thread::sleep(std::time::Duration::from_millis(30));
     drop(alice);
     assert_eq!(waiting.join().unwrap(), "UPDATE 1");
-    assert_eq!(common::query(&mut fixture.session(), "select balance from accounts where id = 1"), "101");
+    assert_eq!(
+        common::query(
+            &mut fixture.session(),
+            "select balance from accounts where id = 1"
+        ),
+        "101"
+    );
 }
 
 #[test]
@@ -462,7 +481,10 @@ fn a_cancel_request_ends_a_wait_and_a_loop() {
             (bob, shown)
         });
         std::thread::sleep(std::time::Duration::from_millis(50));
-        assert!(!fixture.engine.cancel(process_id, secret.wrapping_add(1)), "a wrong secret");
+        assert!(
+            !fixture.engine.cancel(process_id, secret.wrapping_add(1)),
+            "a wrong secret"
+        );
         assert!(fixture.engine.cancel(process_id, secret));
         let (mut bob, shown) = running.join().unwrap();
         assert_eq!(shown, "ERROR 57014");

@@ -17,15 +17,51 @@ fn shop() -> Fixture {
 fn where_order_limit_and_arithmetic() {
     let fixture = shop();
     let mut s = fixture.session();
-    assert_eq!(query(&mut s, "select name from items where price > 1 order by price desc"), "cheese, bread");
-    assert_eq!(query(&mut s, "select id from items where id in (3, 1, 9) order by id"), "1, 3");
-    assert_eq!(query(&mut s, "select id from items where id between 2 and 3 order by 1 desc"), "3, 2");
+    assert_eq!(
+        query(
+            &mut s,
+            "select name from items where price > 1 order by price desc"
+        ),
+        "cheese, bread"
+    );
+    assert_eq!(
+        query(&mut s, "select id from items where id in (3, 1, 9) order by id"),
+        "1, 3"
+    );
+    assert_eq!(
+        query(
+            &mut s,
+            "select id from items where id between 2 and 3 order by 1 desc"
+        ),
+        "3, 2"
+    );
     assert_eq!(query(&mut s, "select id from items where stock is null"), "3");
-    assert_eq!(query(&mut s, "select id from items where not (id = 1 or name = 'bread')"), "3");
-    assert_eq!(query(&mut s, "select id, price * 2 from items order by id limit 1 offset 1"), "2|4.50");
-    assert_eq!(query(&mut s, "select id from items where name like '%e%' order by id"), "1, 2, 3");
-    assert_eq!(query(&mut s, "select distinct stock is null from items order by 1"), "f, t");
-    assert_eq!(query(&mut s, "select id from items order by stock nulls first, id"), "3, 2, 1");
+    assert_eq!(
+        query(
+            &mut s,
+            "select id from items where not (id = 1 or name = 'bread')"
+        ),
+        "3"
+    );
+    assert_eq!(
+        query(
+            &mut s,
+            "select id, price * 2 from items order by id limit 1 offset 1"
+        ),
+        "2|4.50"
+    );
+    assert_eq!(
+        query(&mut s, "select id from items where name like '%e%' order by id"),
+        "1, 2, 3"
+    );
+    assert_eq!(
+        query(&mut s, "select distinct stock is null from items order by 1"),
+        "f, t"
+    );
+    assert_eq!(
+        query(&mut s, "select id from items order by stock nulls first, id"),
+        "3, 2, 1"
+    );
     assert_eq!(query(&mut s, "select 2 + 3 * 4, 7 / 2, -7 % 3"), "14|3|-1");
     assert_eq!(run(&mut s, "select 1 / 0"), "ERROR 22012");
     assert_eq!(run(&mut s, "select id from items limit -1"), "ERROR 2201W");
@@ -36,13 +72,31 @@ fn aggregates_and_groups() {
     let fixture = shop();
     let mut s = fixture.session();
     assert_eq!(
-        query(&mut s, "select count(*), count(stock), sum(stock), min(name), max(price) from items"),
+        query(
+            &mut s,
+            "select count(*), count(stock), sum(stock), min(name), max(price) from items"
+        ),
         "3|2|110|apple|7.80"
     );
-    assert_eq!(query(&mut s, "select count(*), sum(stock) from items where id > 99"), "0|");
-    query(&mut s, "insert into log select i, case when i % 2 = 0 then 'even' else 'odd' end from generate_series(1, 9) i");
-    assert_eq!(query(&mut s, "select what, count(*), avg(at) from log group by what order by what"), "even|4|5.0000000000000000, odd|5|5.0000000000000000");
-    assert_eq!(query(&mut s, "select what from log group by what having count(*) > 4"), "odd");
+    assert_eq!(
+        query(&mut s, "select count(*), sum(stock) from items where id > 99"),
+        "0|"
+    );
+    query(
+        &mut s,
+        "insert into log select i, case when i % 2 = 0 then 'even' else 'odd' end from generate_series(1, 9) i",
+    );
+    assert_eq!(
+        query(
+            &mut s,
+            "select what, count(*), avg(at) from log group by what order by what"
+        ),
+        "even|4|5.0000000000000000, odd|5|5.0000000000000000"
+    );
+    assert_eq!(
+        query(&mut s, "select what from log group by what having count(*) > 4"),
+        "odd"
+    );
     assert_eq!(query(&mut s, "select count(distinct what) from log"), "2");
     assert_eq!(run(&mut s, "select at, count(*) from log"), "ERROR 42803");
     // The ends of an index are looked up, not searched for.
@@ -54,13 +108,34 @@ fn aggregates_and_groups() {
 fn insert_update_delete_with_returning() {
     let fixture = shop();
     let mut s = fixture.session();
-    assert_eq!(query(&mut s, "insert into items (id, name) values (4, 'dates') returning id, stock, price"), "4|0|");
-    assert_eq!(query(&mut s, "update items set price = 1.999, stock = stock + 1 where id = 4 returning price, stock"), "2.00|1");
-    assert_eq!(query(&mut s, "delete from items where id = 4 returning name"), "dates");
+    assert_eq!(
+        query(
+            &mut s,
+            "insert into items (id, name) values (4, 'dates') returning id, stock, price"
+        ),
+        "4|0|"
+    );
+    assert_eq!(
+        query(
+            &mut s,
+            "update items set price = 1.999, stock = stock + 1 where id = 4 returning price, stock"
+        ),
+        "2.00|1"
+    );
+    assert_eq!(
+        query(&mut s, "delete from items where id = 4 returning name"),
+        "dates"
+    );
     assert_eq!(query(&mut s, "delete from items where id = 4 returning name"), "");
-    assert_eq!(query(&mut s, "update items set stock = 1 where stock is null"), "UPDATE 1");
+    assert_eq!(
+        query(&mut s, "update items set stock = 1 where stock is null"),
+        "UPDATE 1"
+    );
     assert_eq!(query(&mut s, "update items set id = id + 10"), "UPDATE 3");
-    assert_eq!(query(&mut s, "select id, name from items where id >= 2 order by id"), "11|apple, 12|bread, 13|cheese");
+    assert_eq!(
+        query(&mut s, "select id, name from items where id >= 2 order by id"),
+        "11|apple, 12|bread, 13|cheese"
+    );
     // Checked row by row, as in PostgreSQL: the first row meets the second, which has yet to move.
     assert_eq!(run(&mut s, "update items set id = id + 1"), "ERROR 23505");
     assert_eq!(query(&mut s, "select name from items where id = 1"), "");
@@ -72,20 +147,44 @@ fn constraints_speak_as_postgresql_does() {
     let mut s = fixture.session();
     let duplicate = error(&mut s, "insert into items values (2, 'brie')");
     assert_eq!(duplicate.sqlstate().as_str(), "23505");
-    assert_eq!(duplicate.message(), "duplicate key value violates unique constraint \"items_pkey\"");
+    assert_eq!(
+        duplicate.message(),
+        "duplicate key value violates unique constraint \"items_pkey\""
+    );
     assert_eq!(duplicate.detail(), Some("Key (id)=(2) already exists."));
     let missing = error(&mut s, "insert into items (id) values (9)");
     assert_eq!(missing.sqlstate().as_str(), "23502");
-    assert_eq!(missing.message(), "null value in column \"name\" of relation \"items\" violates not-null constraint");
+    assert_eq!(
+        missing.message(),
+        "null value in column \"name\" of relation \"items\" violates not-null constraint"
+    );
     assert_eq!(missing.detail(), Some("Failing row contains (9, null, null, 0)."));
-    assert_eq!(run(&mut s, "update items set name = null where id = 1"), "ERROR 23502");
+    assert_eq!(
+        run(&mut s, "update items set name = null where id = 1"),
+        "ERROR 23502"
+    );
     assert_eq!(run(&mut s, "update items set id = 1 where id = 2"), "ERROR 23505");
-    assert_eq!(run(&mut s, "insert into items values (5, 'a name of more than twenty characters')"), "ERROR 22001");
-    assert_eq!(run(&mut s, "insert into items values (5, 'x', 1234567.00)"), "ERROR 22003");
-    assert_eq!(run(&mut s, "insert into items values (99999999999, 'x')"), "ERROR 22003");
+    assert_eq!(
+        run(
+            &mut s,
+            "insert into items values (5, 'a name of more than twenty characters')"
+        ),
+        "ERROR 22001"
+    );
+    assert_eq!(
+        run(&mut s, "insert into items values (5, 'x', 1234567.00)"),
+        "ERROR 22003"
+    );
+    assert_eq!(
+        run(&mut s, "insert into items values (99999999999, 'x')"),
+        "ERROR 22003"
+    );
     assert_eq!(run(&mut s, "insert into items values ('x', 'x')"), "ERROR 22P02");
     // A failed statement leaves nothing behind, not even its first rows.
-    assert_eq!(run(&mut s, "insert into items values (6, 'fig'), (1, 'apple')"), "ERROR 23505");
+    assert_eq!(
+        run(&mut s, "insert into items values (6, 'fig'), (1, 'apple')"),
+        "ERROR 23505"
+    );
     assert_eq!(query(&mut s, "select count(*) from items where id = 6"), "0");
 }
 
@@ -100,7 +199,10 @@ fn names_that_do_not_exist() {
     assert_eq!(run(&mut s, "set no_such_setting = 1"), "ERROR 42704");
     assert_eq!(run(&mut s, "create table items (id int)"), "ERROR 42P07");
     assert_eq!(run(&mut s, "drop table nothing"), "ERROR 42P01");
-    assert_eq!(run(&mut s, "select * from items a join log b on true"), "ERROR 0A000");
+    assert_eq!(
+        run(&mut s, "select * from items a join log b on true"),
+        "ERROR 0A000"
+    );
     assert_eq!(run(&mut s, "savepoint a"), "ERROR 0A000");
 }
 
@@ -120,9 +222,21 @@ fn a_failed_transaction_takes_only_its_end() {
 fn several_statements_in_one_message_are_one_transaction() {
     let fixture = shop();
     let mut s = fixture.session();
-    assert_eq!(run(&mut s, "insert into log values (1, 'a'); insert into log values (2, 'b'); select 1 / 0"), "ERROR 22012");
+    assert_eq!(
+        run(
+            &mut s,
+            "insert into log values (1, 'a'); insert into log values (2, 'b'); select 1 / 0"
+        ),
+        "ERROR 22012"
+    );
     assert_eq!(query(&mut s, "select count(*) from log"), "0");
-    assert_eq!(run(&mut s, "insert into log values (1, 'a'); begin; insert into log values (2, 'b'); commit; select 1 / 0"), "ERROR 22012");
+    assert_eq!(
+        run(
+            &mut s,
+            "insert into log values (1, 'a'); begin; insert into log values (2, 'b'); commit; select 1 / 0"
+        ),
+        "ERROR 22012"
+    );
     assert_eq!(query(&mut s, "select count(*) from log"), "2");
     assert_eq!(run(&mut s, ""), "");
 }
@@ -143,30 +257,71 @@ fn read_only_transactions_do_not_write() {
 fn indexes_are_built_used_and_kept() {
     let fixture = Fixture::new("create table words (id int, word text, n int)");
     let mut s = fixture.session();
-    query(&mut s, "insert into words select i, 'w' || (i % 100), i / 10 from generate_series(1, 5000) i");
-    query(&mut s, "create index by_word on words (word, n desc)".replace(" desc", "").as_str());
+    query(
+        &mut s,
+        "insert into words select i, 'w' || (i % 100), i / 10 from generate_series(1, 5000) i",
+    );
+    query(
+        &mut s,
+        "create index by_word on words (word, n desc)"
+            .replace(" desc", "")
+            .as_str(),
+    );
     query(&mut s, "alter table words add primary key (id)");
-    assert_eq!(query(&mut s, "select count(*) from words where word = 'w7'"), "50");
-    assert_eq!(query(&mut s, "select id from words where word = 'w7' and n < 25 order by n"), "7, 107, 207");
-    query(&mut s, "update words set word = 'other' where id <= 107 and word = 'w7'");
-    assert_eq!(query(&mut s, "select id from words where word = 'other' order by id"), "7, 107");
-    assert_eq!(query(&mut s, "select count(*) from words where word = 'w7'"), "48");
-    assert_eq!(run(&mut s, "create unique index twice on words (word)"), "ERROR 23505");
-    assert_eq!(run(&mut s, "alter table words add primary key (n)"), "ERROR 42P16");
+    assert_eq!(
+        query(&mut s, "select count(*) from words where word = 'w7'"),
+        "50"
+    );
+    assert_eq!(
+        query(
+            &mut s,
+            "select id from words where word = 'w7' and n < 25 order by n"
+        ),
+        "7, 107, 207"
+    );
+    query(
+        &mut s,
+        "update words set word = 'other' where id <= 107 and word = 'w7'",
+    );
+    assert_eq!(
+        query(&mut s, "select id from words where word = 'other' order by id"),
+        "7, 107"
+    );
+    assert_eq!(
+        query(&mut s, "select count(*) from words where word = 'w7'"),
+        "48"
+    );
+    assert_eq!(
+        run(&mut s, "create unique index twice on words (word)"),
+        "ERROR 23505"
+    );
+    assert_eq!(
+        run(&mut s, "alter table words add primary key (n)"),
+        "ERROR 42P16"
+    );
     query(&mut s, "insert into words values (9000, null, null)");
     assert_eq!(query(&mut s, "select id from words where word is null"), "9000");
     query(&mut s, "drop index by_word");
-    assert_eq!(query(&mut s, "select count(*) from words where word = 'other'"), "2");
+    assert_eq!(
+        query(&mut s, "select count(*) from words where word = 'other'"),
+        "2"
+    );
     let report = fixture.engine.check().unwrap();
     assert_eq!(report.problems, Vec::<String>::new());
-    assert_eq!((report.tables, report.rows, report.index_entries), (1, 5001, 5001));
+    assert_eq!(
+        (report.tables, report.rows, report.index_entries),
+        (1, 5001, 5001)
+    );
 }
 
 #[test]
 fn serial_columns_count_on_after_a_rollback_and_a_restart() {
     let fixture = Fixture::new("create table t (id serial primary key, x int)");
     let mut s = fixture.session();
-    assert_eq!(query(&mut s, "insert into t (x) values (1), (2) returning id"), "1, 2");
+    assert_eq!(
+        query(&mut s, "insert into t (x) values (1), (2) returning id"),
+        "1, 2"
+    );
     query(&mut s, "begin");
     assert_eq!(query(&mut s, "insert into t (x) values (3) returning id"), "3");
     query(&mut s, "rollback");
@@ -207,9 +362,14 @@ fn a_portal_gives_its_rows_in_portions() {
     let mut s = fixture.session();
     let all = s.prepare("select id from items order by id", &[]).unwrap();
     let mut out = Collected::default();
-    let Completion::Suspended(portal) = s.execute(&all, &[], 2, &mut out).unwrap() else { panic!("not suspended") };
+    let Completion::Suspended(portal) = s.execute(&all, &[], 2, &mut out).unwrap() else {
+        panic!("not suspended")
+    };
     assert_eq!(out.rows.len(), 2);
-    assert!(matches!(s.resume(portal, 2, &mut out).unwrap(), Completion::Complete));
+    assert!(matches!(
+        s.resume(portal, 2, &mut out).unwrap(),
+        Completion::Complete
+    ));
     assert_eq!(out.rows.len(), 3);
     assert_eq!(out.tags, ["SELECT 1"]);
     s.sync().unwrap();
@@ -221,11 +381,13 @@ fn implicit_transactions_of_the_extended_protocol_end_at_sync() {
     let (mut s, mut other) = (fixture.session(), fixture.session());
     let mut out = Collected::default();
     let insert = s.prepare("insert into log values ($1, $2)", &[]).unwrap();
-    s.execute(&insert, &[Value::Int4(1), Value::text("a")], 0, &mut out).unwrap();
+    s.execute(&insert, &[Value::Int4(1), Value::text("a")], 0, &mut out)
+        .unwrap();
     assert_eq!(query(&mut other, "select count(*) from log"), "0");
     s.sync().unwrap();
     assert_eq!(query(&mut other, "select count(*) from log"), "1");
-    s.execute(&insert, &[Value::Int4(2), Value::text("b")], 0, &mut out).unwrap();
+    s.execute(&insert, &[Value::Int4(2), Value::text("b")], 0, &mut out)
+        .unwrap();
     assert!(s.execute(&insert, &[Value::Int4(2)], 0, &mut out).is_err());
     s.sync().unwrap();
     assert_eq!(query(&mut other, "select count(*) from log"), "1");
@@ -235,7 +397,13 @@ fn implicit_transactions_of_the_extended_protocol_end_at_sync() {
 fn sql_level_prepare_and_execute() {
     let fixture = shop();
     let mut s = fixture.session();
-    assert_eq!(query(&mut s, "prepare find (int) as select name from items where id = $1"), "PREPARE");
+    assert_eq!(
+        query(
+            &mut s,
+            "prepare find (int) as select name from items where id = $1"
+        ),
+        "PREPARE"
+    );
     assert_eq!(query(&mut s, "execute find(1 + 1)"), "bread");
     assert_eq!(run(&mut s, "execute find"), "ERROR 42601");
     assert_eq!(query(&mut s, "deallocate find"), "DEALLOCATE");
@@ -246,22 +414,42 @@ fn sql_level_prepare_and_execute() {
 fn copy_in_and_out() {
     let fixture = shop();
     let mut s = fixture.session();
-    let mut out = Collected { copy_input: b"7\tgrapes\t3.10\t5\n8\thalva\t\\N\t1\n".to_vec(), ..Collected::default() };
+    let mut out = Collected {
+        copy_input: b"7\tgrapes\t3.10\t5\n8\thalva\t\\N\t1\n".to_vec(),
+        ..Collected::default()
+    };
     s.execute_simple("copy items from stdin", &mut out).unwrap();
     assert_eq!(out.tags, ["COPY 2"]);
-    let mut out = Collected { copy_input: b"9,\"iced, tea\"\n".to_vec(), ..Collected::default() };
-    s.execute_simple("copy items (id, name) from stdin with (format csv)", &mut out).unwrap();
-    assert_eq!(query(&mut s, "select name, stock from items where id = 9"), "iced, tea|0");
+    let mut out = Collected {
+        copy_input: b"9,\"iced, tea\"\n".to_vec(),
+        ..Collected::default()
+    };
+    s.execute_simple("copy items (id, name) from stdin with (format csv)", &mut out)
+        .unwrap();
+    assert_eq!(
+        query(&mut s, "select name, stock from items where id = 9"),
+        "iced, tea|0"
+    );
     let mut out = Collected::default();
-    s.execute_simple("copy (select id, price, name from items where id > 6 order by id) to stdout", &mut out).unwrap();
-    assert_eq!(String::from_utf8(out.copied).unwrap(), "7\t3.10\tgrapes\n8\t\\N\thalva\n9\t\\N\ticed, tea\n");
+    s.execute_simple(
+        "copy (select id, price, name from items where id > 6 order by id) to stdout",
+        &mut out,
+    )
+    .unwrap();
+    assert_eq!(
+        String::from_utf8(out.copied).unwrap(),
+        "7\t3.10\tgrapes\n8\t\\N\thalva\n9\t\\N\ticed, tea\n"
+    );
     for (bad, state) in [
         (&b"10\n"[..], "22P04"),
         (b"10\tx\t1\t1\t1\n", "22P04"),
         (b"ten\tx\t1\t1\n", "22P02"),
         (b"10\tx\t1\t1\n1\tapple\t1\t1\n", "23505"),
     ] {
-        let mut out = Collected { copy_input: bad.to_vec(), ..Collected::default() };
+        let mut out = Collected {
+            copy_input: bad.to_vec(),
+            ..Collected::default()
+        };
         let error = s.execute_simple("copy items from stdin", &mut out).unwrap_err();
         assert_eq!(error.sqlstate().as_str(), state, "{error}");
     }
@@ -272,10 +460,20 @@ fn copy_in_and_out() {
 fn a_large_copy_goes_in_batches() {
     let fixture = Fixture::new("create table big (id int primary key, filler char(84))");
     let mut s = fixture.session();
-    let copy_input = (0..20_000).map(|i| format!("{i}\t\n")).collect::<String>().into_bytes();
-    let mut out = Collected { copy_input, ..Collected::default() };
-    s.execute_simple("copy big from stdin with (freeze on)", &mut out).unwrap();
-    assert_eq!(query(&mut s, "select count(*), min(id), max(id) from big"), "20000|0|19999");
+    let copy_input = (0..20_000)
+        .map(|i| format!("{i}\t\n"))
+        .collect::<String>()
+        .into_bytes();
+    let mut out = Collected {
+        copy_input,
+        ..Collected::default()
+    };
+    s.execute_simple("copy big from stdin with (freeze on)", &mut out)
+        .unwrap();
+    assert_eq!(
+        query(&mut s, "select count(*), min(id), max(id) from big"),
+        "20000|0|19999"
+    );
     assert_eq!(query(&mut s, "select id from big where id = 12345"), "12345");
 }
 
@@ -324,5 +522,8 @@ fn utility_statements() {
     query(&mut s, "rollback");
     assert!(query(&mut s, "explain select * from items where id = 1").contains("items_pkey"));
     assert_eq!(query(&mut s, "drop table if exists nothing, log"), "DROP TABLE");
-    assert_eq!(query(&mut s, "create table if not exists items (id int)"), "CREATE TABLE");
+    assert_eq!(
+        query(&mut s, "create table if not exists items (id int)"),
+        "CREATE TABLE"
+    );
 }

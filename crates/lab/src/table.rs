@@ -89,7 +89,7 @@ pub fn rows(result: &BenchResult) -> Vec<[String; 9]> {
 }
 
 /// Columns whose entries stand at the right.
-const RIGHT: [bool; 9] = [false, true, false, true, true, true, true, true, false];
+pub(crate) const RIGHT: [bool; 9] = [false, true, false, true, true, true, true, true, false];
 
 /// The table as text.
 pub fn text(result: &BenchResult) -> String {

@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release -p clearway-latch --example uncontended` times all of them in turn, round after round, and prints
 //! medians. `crates/latch/benches/count-instructions` counts instructions: it runs `uncontended count NAME PAIRS` under
-//! callgrind twice and takes the difference, so that start-up and loop set-up cancel out. The loop's own instructions are
-//! those of the line `nothing`.
+//! callgrind twice and takes the difference, so that start-up and loop set-up cancel out. What it prints
+//! includes the loop around the pair: 5 instructions, or 3 in the line `nothing`, where the compiler drops one of them.
 
 use std::cell::Cell;
 use std::hint::black_box;

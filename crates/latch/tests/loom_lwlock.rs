@@ -67,6 +67,9 @@ fn run(shared: &Arc<Shared>, workers: usize, worker: impl Fn(usize, &Shared) + S
     }
 }
 
+/// Seen to catch: the acquire CAS or the exclusive release `Relaxed` (causality); queued without its second attempt, single CAS
+/// with a `fetch_or` in place of the CAS (deadlock); with three workers, WAKE_IN_PROGRESS left set by a dequeue that was
+/// picked meanwhile, and HAS_WAITERS cleared by a wake that left some on the list (deadlock).
 fn exclusives(algorithm: LwLockAlgorithm, workers: usize, preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(algorithm);
@@ -79,6 +82,7 @@ fn exclusives(algorithm: LwLockAlgorithm, workers: usize, preemptions: usize) {
     });
 }
 
+/// Seen to catch: the shared release `Relaxed` (causality).
 fn readers_and_writer(algorithm: LwLockAlgorithm, workers: usize, preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(algorithm);
@@ -95,6 +99,8 @@ fn readers_and_writer(algorithm: LwLockAlgorithm, workers: usize, preemptions: u
     });
 }
 
+/// Seen to catch: a shared acquire that does not look at EXCLUSIVE (causality); a shared release that never wakes, and a
+/// woken worker that leaves WAKE_IN_PROGRESS set (deadlock).
 fn writers_and_reader(algorithm: LwLockAlgorithm, preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(algorithm);
@@ -110,6 +116,7 @@ fn writers_and_reader(algorithm: LwLockAlgorithm, preemptions: usize) {
     });
 }
 
+/// Seen to catch: a woken worker that leaves WAKE_IN_PROGRESS set, in either algorithm (deadlock).
 fn twice_each(algorithm: LwLockAlgorithm, preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(algorithm);
@@ -123,6 +130,7 @@ fn twice_each(algorithm: LwLockAlgorithm, preemptions: usize) {
     });
 }
 
+/// Seen to catch: the acquire CAS or the shared release `Relaxed` (causality).
 fn conditional(algorithm: LwLockAlgorithm, preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(algorithm);
@@ -147,6 +155,9 @@ fn conditional(algorithm: LwLockAlgorithm, preemptions: usize) {
 }
 
 /// Group work, as the log's flush: each worker needs the work done once after it has come; who gets the latch does it.
+///
+/// Seen to catch: queued without its second attempt, single CAS with a `fetch_or` in place of the CAS; with three workers, the
+/// list's lock taken or dropped `Relaxed`, and a post before `waiting` says NOT (deadlock).
 fn group_work(algorithm: LwLockAlgorithm, workers: usize, preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(algorithm);
@@ -166,6 +177,9 @@ fn group_work(algorithm: LwLockAlgorithm, workers: usize, preemptions: usize) {
 }
 
 /// The holder moves the variable and keeps the latch: waiters for the old value must come back while it does.
+///
+/// Seen to catch: `update_var` that locks the list first and writes the variable second, or wakes nobody; a waiter that does not
+/// compare after queueing, or not under the list's lock (deadlock); `update_var` that writes `Relaxed` (causality).
 fn variable_moves(algorithm: LwLockAlgorithm, preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(algorithm);
@@ -195,11 +209,15 @@ fn variable_moves(algorithm: LwLockAlgorithm, preemptions: usize) {
 
 /// The holder lets go, with the variable cleared or as it was: waiters must come back, also beside one that wants the
 /// latch.
-fn variable_released(algorithm: LwLockAlgorithm, preemptions: usize) {
+///
+/// Seen to catch: a queued waiter that does not look after queueing; with three preemptions, a single-CAS waiter that
+/// queues although EXCLUSIVE has gone meanwhile (deadlock); `release_clear_var` that writes `Relaxed`
+/// (causality).
+fn variable_released(algorithm: LwLockAlgorithm, workers: usize, preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(algorithm);
         shared.variable.store(5, Relaxed);
-        run(&shared, 3, |number, shared| match number {
+        run(&shared, workers, |number, shared| match number {
             0 => {
                 let guard = shared.latch.exclusive();
                 shared.add_one();
@@ -220,6 +238,9 @@ fn variable_released(algorithm: LwLockAlgorithm, preemptions: usize) {
 }
 
 /// A worker that wants the latch and one that only waits for it to be free sleep side by side.
+///
+/// Seen to catch: being picked as `UntilFree` sets WAKE_IN_PROGRESS; HAS_WAITERS cleared by a wake that left some on the list;
+/// wake's unlock `Relaxed` (deadlock).
 fn mixed_sleepers(algorithm: LwLockAlgorithm, preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(algorithm);
@@ -233,6 +254,31 @@ fn mixed_sleepers(algorithm: LwLockAlgorithm, preemptions: usize) {
                 shared.add_one();
             }
         });
+    });
+}
+
+/// A worker's semaphore serves other waits too: a post for one of those, met while sleeping on the latch, is still there
+/// afterwards.
+///
+/// Seen to catch: surplus posts that are not posted again (deadlock).
+fn foreign_post(algorithm: LwLockAlgorithm, preemptions: usize) {
+    explore(preemptions, move || {
+        let shared = Shared::new(algorithm);
+        let mine = Loom::workers().slot(Loom::worker());
+        let poster = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let _guard = shared.latch.exclusive();
+                shared.add_one();
+                mine.semaphore.post();
+            })
+        };
+        {
+            let _guard = shared.latch.exclusive();
+            shared.add_one();
+        }
+        mine.semaphore.wait();
+        poster.join().unwrap();
     });
 }
 
@@ -260,6 +306,8 @@ both_algorithms! {
     loom_group_work => group_work(2, 3);
     loom_group_work_of_three => group_work(3, 1);
     loom_variable_moves => variable_moves(3);
-    loom_variable_released => variable_released(2);
+    loom_variable_released => variable_released(2, 3);
+    loom_variable_released_to_two => variable_released(3, 2);
+    loom_foreign_post => foreign_post(3);
     loom_mixed_sleepers => mixed_sleepers(2);
 }

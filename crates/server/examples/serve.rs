@@ -8,7 +8,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (Some(data), Some(sockets)) = (arguments.next(), arguments.next()) else {
         return Err("usage: serve DIR SOCKET_DIR".into());
     };
-    let options = ServerOptions { socket_dir: Some(sockets.into()), ..ServerOptions::default() };
+    let options = ServerOptions {
+        socket_dir: Some(sockets.into()),
+        ..ServerOptions::default()
+    };
     let stop = StopSignal::new()?;
     if data == "stub" {
         return Ok(stub::run(options, &stop)?);

@@ -59,12 +59,18 @@ pub(crate) fn parameter_status(out: &mut BytesMut, name: &str, value: &str) {
 }
 
 pub(crate) fn backend_key_data(out: &mut BytesMut, process_id: u32, secret: u32) {
-    put(out, &BackendKeyData::new(process_id.cast_signed(), SecretKey::I32(secret.cast_signed())));
+    put(
+        out,
+        &BackendKeyData::new(process_id.cast_signed(), SecretKey::I32(secret.cast_signed())),
+    );
 }
 
 pub(crate) fn negotiate_protocol_version(out: &mut BytesMut, minor: u16, unknown_options: Vec<String>) {
     // PostgreSQL 15's form: the minor version alone.
-    put(out, &NegotiateProtocolVersion::new(i32::from(minor), unknown_options));
+    put(
+        out,
+        &NegotiateProtocolVersion::new(i32::from(minor), unknown_options),
+    );
 }
 
 /// An ErrorResponse; `severity` is `ERROR` or `FATAL`.
@@ -258,13 +264,22 @@ mod tests {
         assert_eq!(ours(parse_complete), theirs(extendedquery::ParseComplete::new()));
         assert_eq!(ours(bind_complete), theirs(extendedquery::BindComplete::new()));
         assert_eq!(ours(close_complete), theirs(extendedquery::CloseComplete::new()));
-        assert_eq!(ours(portal_suspended), theirs(extendedquery::PortalSuspended::new()));
+        assert_eq!(
+            ours(portal_suspended),
+            theirs(extendedquery::PortalSuspended::new())
+        );
         assert_eq!(ours(no_data), theirs(pgwire::messages::data::NoData::new()));
-        assert_eq!(ours(empty_query_response), theirs(response::EmptyQueryResponse::new()));
+        assert_eq!(
+            ours(empty_query_response),
+            theirs(response::EmptyQueryResponse::new())
+        );
         assert_eq!(ours(copy_done), theirs(pgwire::messages::copy::CopyDone::new()));
         for (status, their_status) in [
             (TransactionStatus::Idle, response::TransactionStatus::Idle),
-            (TransactionStatus::InTransaction, response::TransactionStatus::Transaction),
+            (
+                TransactionStatus::InTransaction,
+                response::TransactionStatus::Transaction,
+            ),
             (TransactionStatus::Failed, response::TransactionStatus::Error),
         ] {
             assert_eq!(
@@ -278,7 +293,9 @@ mod tests {
         );
         assert_eq!(
             ours(|out| copy_data(out, b"1\ta\n")),
-            theirs(pgwire::messages::copy::CopyData::new(bytes::Bytes::from_static(b"1\ta\n")))
+            theirs(pgwire::messages::copy::CopyData::new(bytes::Bytes::from_static(
+                b"1\ta\n"
+            )))
         );
     }
 
@@ -306,7 +323,9 @@ mod tests {
 
         let values = [Value::Int4(-7), Value::Null, Value::text("ä"), Value::Bool(true)];
         let mut expected = BytesMut::new();
-        expected.put_slice(&[0, 0, 0, 2, b'-', b'7', 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 2, 0xc3, 0xa4]);
+        expected.put_slice(&[
+            0, 0, 0, 2, b'-', b'7', 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 2, 0xc3, 0xa4,
+        ]);
         expected.put_slice(&[0, 0, 0, 1, b't']);
         let mut scratch = Scratch::default();
         assert_eq!(

@@ -48,14 +48,20 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(sessions_max: usize) -> Shared {
-        Shared { registry: Arc::default(), sessions: AtomicUsize::new(0), sessions_max }
+        Shared {
+            registry: Arc::default(),
+            sessions: AtomicUsize::new(0),
+            sessions_max,
+        }
     }
 
     /// A place for a session, if there is one.
     fn take_place(&self) -> Option<Place<'_>> {
-        let taken = self.sessions.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
-            (taken < self.sessions_max).then_some(taken + 1)
-        });
+        let taken = self
+            .sessions
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
+                (taken < self.sessions_max).then_some(taken + 1)
+            });
         taken.is_ok().then_some(Place(&self.sessions))
     }
 }
@@ -82,7 +88,13 @@ pub(crate) struct Channel {
 
 impl Channel {
     pub(crate) fn new(socket: Arc<Socket>, presence: Arc<Presence>) -> Channel {
-        Channel { socket, presence, reader: FrameReader::new(), out: WriteBuffer::new(), ended: None }
+        Channel {
+            socket,
+            presence,
+            reader: FrameReader::new(),
+            out: WriteBuffer::new(),
+            ended: None,
+        }
     }
 
     pub(crate) fn flush(&mut self) {
@@ -102,12 +114,18 @@ pub(crate) fn spawn(shared: Arc<Shared>, engine: Option<Arc<Engine>>, socket: So
     let presence = Arc::new(Presence::new(Arc::clone(&socket)));
     let limit = shared.sessions_max.saturating_add(EXTRA_CONNECTIONS);
     let Some(registration) = shared.registry.enter(Arc::clone(&presence), limit) else {
-        let error = if shared.registry.is_stopping() { shutting_down() } else { too_many() };
+        let error = if shared.registry.is_stopping() {
+            shutting_down()
+        } else {
+            too_many()
+        };
         Channel::new(socket, presence).fatal(&error);
         return;
     };
     let refused = Arc::clone(&socket);
-    let builder = std::thread::Builder::new().name("clearway session".to_owned()).stack_size(stack_bytes);
+    let builder = std::thread::Builder::new()
+        .name("clearway session".to_owned())
+        .stack_size(stack_bytes);
     let spawned = builder.spawn(move || {
         let mut channel = Channel::new(socket, presence);
         serve_guarded(&shared, engine, &mut channel, registration);
@@ -123,12 +141,19 @@ pub(crate) fn spawn(shared: Arc<Shared>, engine: Option<Arc<Engine>>, socket: So
 }
 
 /// Serves, and if that panics tells the client before the connection is closed; the unwinding has dropped the session.
-fn serve_guarded(shared: &Shared, engine: Option<Arc<Engine>>, channel: &mut Channel, registration: Registration) {
+fn serve_guarded(
+    shared: &Shared,
+    engine: Option<Arc<Engine>>,
+    channel: &mut Channel,
+    registration: Registration,
+) {
     let served = std::panic::catch_unwind(AssertUnwindSafe(|| serve(shared, engine, channel)));
     if served.is_err() {
         // Half a message may be in the buffer.
         channel.out = WriteBuffer::new();
-        channel.fatal(&EngineError::internal("the session failed; its transaction has been rolled back"));
+        channel.fatal(&EngineError::internal(
+            "the session failed; its transaction has been rolled back",
+        ));
     }
     drop(registration);
 }
@@ -165,7 +190,9 @@ fn serve(shared: &Shared, engine: Option<Arc<Engine>>, channel: &mut Channel) {
             "the database system is starting up",
         ));
     };
-    let Some(place) = shared.take_place() else { return channel.fatal(&too_many()) };
+    let Some(place) = shared.take_place() else {
+        return channel.fatal(&too_many());
+    };
     match open(&engine, channel, minor, parameters) {
         Ok(session) => Connection::new(session).run(shared, channel),
         Err(error) => channel.fatal(&error),
@@ -180,7 +207,10 @@ fn open(
     minor: u16,
     parameters: Vec<(String, String)>,
 ) -> Result<Session, EngineError> {
-    let mut info = SessionInfo { client_address: channel.socket.peer().map(str::to_owned), ..Default::default() };
+    let mut info = SessionInfo {
+        client_address: channel.socket.peer().map(str::to_owned),
+        ..Default::default()
+    };
     let mut unknown_options = Vec::new();
     let refuse = |sqlstate, message: String| Err(EngineError::new(sqlstate, message));
     for (name, value) in parameters {
@@ -221,7 +251,9 @@ fn open(
     codec::ready_for_query(out, TransactionStatus::Idle);
     channel.flush();
     channel.socket.set_receive_timeout(None);
-    channel.presence.has_session(Arc::clone(engine), process_id, secret);
+    channel
+        .presence
+        .has_session(Arc::clone(engine), process_id, secret);
     Ok(session)
 }
 
@@ -266,7 +298,11 @@ impl Connection {
     }
 
     /// Handles one message; whether to go on, or the error that ends the connection.
-    fn message(&mut self, channel: &mut Channel, frame: &crate::wire::frame::Frame) -> Result<bool, EngineError> {
+    fn message(
+        &mut self,
+        channel: &mut Channel,
+        frame: &crate::wire::frame::Frame,
+    ) -> Result<bool, EngineError> {
         if self.skipping && !matches!(frame.kind, b'S' | b'X') {
             return Ok(true);
         }
@@ -314,7 +350,8 @@ impl Connection {
             Message::Execute { portal, max_rows } => {
                 let outcome = match self.extended.find(portal) {
                     Ok(portal) => {
-                        self.extended.execute(&mut self.session, portal, max_rows, channel, &mut self.scratch)
+                        self.extended
+                            .execute(&mut self.session, portal, max_rows, channel, &mut self.scratch)
                     }
                     Err(error) => Err(error),
                 };
@@ -342,7 +379,11 @@ impl Connection {
             // What is left of a COPY that failed: the client had not heard of it yet.
             Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_) => {}
             Message::FunctionCall => {
-                self.report(channel, &EngineError::not_supported("the function call protocol"), false)?;
+                self.report(
+                    channel,
+                    &EngineError::not_supported("the function call protocol"),
+                    false,
+                )?;
                 self.ready(channel);
             }
             Message::Password => {
@@ -372,7 +413,12 @@ impl Connection {
     }
 
     /// Sends an error; gives it back if it ends the connection.
-    fn report(&mut self, channel: &mut Channel, error: &EngineError, extended: bool) -> Result<(), EngineError> {
+    fn report(
+        &mut self,
+        channel: &mut Channel,
+        error: &EngineError,
+        extended: bool,
+    ) -> Result<(), EngineError> {
         if error.sqlstate() == SqlState::ADMIN_SHUTDOWN {
             return Err(error.clone());
         }
@@ -404,7 +450,10 @@ fn wire_error(error: &WireError) -> EngineError {
 }
 
 fn shutting_down() -> EngineError {
-    EngineError::new(SqlState::ADMIN_SHUTDOWN, "terminating connection due to administrator command")
+    EngineError::new(
+        SqlState::ADMIN_SHUTDOWN,
+        "terminating connection due to administrator command",
+    )
 }
 
 fn too_many() -> EngineError {

@@ -65,6 +65,9 @@ pub enum ServerError {
 
 impl ServerError {
     pub(crate) fn io(what: impl Into<String>, source: impl Into<io::Error>) -> ServerError {
-        ServerError::Io { what: what.into(), source: source.into() }
+        ServerError::Io {
+            what: what.into(),
+            source: source.into(),
+        }
     }
 }

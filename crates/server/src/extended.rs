@@ -79,7 +79,11 @@ impl Extended {
     }
 
     fn statement(&self, name: &str) -> Result<&Arc<Prepared>, EngineError> {
-        let found = if name.is_empty() { self.unnamed_statement.as_ref() } else { self.statements.get(name) };
+        let found = if name.is_empty() {
+            self.unnamed_statement.as_ref()
+        } else {
+            self.statements.get(name)
+        };
         found.ok_or_else(|| {
             let message = if name.is_empty() {
                 "unnamed prepared statement does not exist".to_owned()
@@ -106,7 +110,11 @@ impl Extended {
         };
         portal.progress = Progress::Fresh;
         decode_parameters(bind, statement.param_types(), &mut portal.params)?;
-        set_formats(&mut portal.formats, bind.result_formats, statement.columns().map_or(0, <[_]>::len))?;
+        set_formats(
+            &mut portal.formats,
+            bind.result_formats,
+            statement.columns().map_or(0, <[_]>::len),
+        )?;
         portal.statement = Some(statement);
         if bind.portal.is_empty() {
             self.unnamed_portal = portal;
@@ -121,13 +129,23 @@ impl Extended {
         let (statement, formats) = match target {
             Target::Statement(name) => {
                 let statement = self.statement(name)?;
-                codec::parameter_description(out, statement.param_types().iter().map(|data_type| data_type.oid()));
+                codec::parameter_description(
+                    out,
+                    statement.param_types().iter().map(|data_type| data_type.oid()),
+                );
                 (statement, &ResultFormats::Text)
             }
             Target::Portal(name) => {
-                let portal = if name.is_empty() { Some(&self.unnamed_portal) } else { self.portals.get(name) };
+                let portal = if name.is_empty() {
+                    Some(&self.unnamed_portal)
+                } else {
+                    self.portals.get(name)
+                };
                 let portal = portal.ok_or_else(|| no_portal(name))?;
-                (portal.statement.as_ref().ok_or_else(|| no_portal(name))?, &portal.formats)
+                (
+                    portal.statement.as_ref().ok_or_else(|| no_portal(name))?,
+                    &portal.formats,
+                )
             }
         };
         match statement.columns() {
@@ -172,7 +190,11 @@ impl Extended {
                 return Ok(());
             }
             Progress::Done => {
-                let name = if let PortalName::Named(name) = &name { name } else { "" };
+                let name = if let PortalName::Named(name) = &name {
+                    name
+                } else {
+                    ""
+                };
                 return Err(EngineError::new(
                     SqlState::from_code("55000"),
                     format!("portal \"{name}\" cannot be run"),
@@ -214,18 +236,25 @@ impl Extended {
 fn parameter_type(oid: u32) -> Result<Option<DataType>, EngineError> {
     match oid {
         0 | UNKNOWN_OID | VOID_OID => Ok(None),
-        oid => DataType::from_oid(oid).map(Some).ok_or_else(|| {
-            EngineError::not_supported(format!("a parameter of the type with number {oid}"))
-        }),
+        oid => DataType::from_oid(oid)
+            .map(Some)
+            .ok_or_else(|| EngineError::not_supported(format!("a parameter of the type with number {oid}"))),
     }
 }
 
-fn decode_parameters(bind: &Bind<'_>, types: &[DataType], params: &mut Vec<Value>) -> Result<(), EngineError> {
+fn decode_parameters(
+    bind: &Bind<'_>,
+    types: &[DataType],
+    params: &mut Vec<Value>,
+) -> Result<(), EngineError> {
     let count = bind.parameter_count();
     if !bind.formats.fits(count) {
         return Err(EngineError::new(
             SqlState::PROTOCOL_VIOLATION,
-            format!("bind message has {} parameter formats but {count} parameters", bind.formats.len()),
+            format!(
+                "bind message has {} parameter formats but {count} parameters",
+                bind.formats.len()
+            ),
         ));
     }
     if count != types.len() {
@@ -272,5 +301,8 @@ fn set_formats(formats: &mut ResultFormats, codes: Formats<'_>, columns: usize) 
 
 #[cold]
 fn no_portal(name: &str) -> EngineError {
-    EngineError::new(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
+    EngineError::new(
+        SqlState::INVALID_CURSOR_NAME,
+        format!("portal \"{name}\" does not exist"),
+    )
 }

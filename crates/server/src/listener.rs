@@ -97,7 +97,10 @@ impl Listeners {
                 Ok(Socket::from_tcp(stream, peer.to_string()))
             }),
             None => {
-                let socket = self.unix.as_ref().expect("only the last number is past the TCP listeners");
+                let socket = self
+                    .unix
+                    .as_ref()
+                    .expect("only the last number is past the TCP listeners");
                 socket.listener.accept().and_then(|(stream, _)| {
                     stream.set_nonblocking(false)?;
                     Ok(Socket::from_unix(stream))
@@ -120,9 +123,15 @@ impl Listeners {
 fn loopback_addresses(listen: &str) -> Result<Vec<SocketAddr>> {
     let addresses: Vec<SocketAddr> = listen
         .to_socket_addrs()
-        .map_err(|source| ServerError::Address { address: listen.to_owned(), source })?
+        .map_err(|source| ServerError::Address {
+            address: listen.to_owned(),
+            source,
+        })?
         .collect();
-    match addresses.iter().find(|address| !address.ip().to_canonical().is_loopback()) {
+    match addresses
+        .iter()
+        .find(|address| !address.ip().to_canonical().is_loopback())
+    {
         Some(address) => Err(ServerError::NotLoopback { address: *address }),
         // One is enough for port 0, where each address would get a port of its own.
         None if addresses.first().is_some_and(|address| address.port() == 0) => Ok(addresses[..1].to_vec()),
@@ -135,20 +144,26 @@ fn listen_tcp(address: SocketAddr) -> Result<TcpListener> {
         .map_err(|error| ServerError::io(format!("listening on {address}"), error))?;
     // std listens with a backlog of 128: too short for thousands of clients that start at once.
     rustix::net::listen(&listener, BACKLOG).map_err(|error| ServerError::io("listening", error))?;
-    listener.set_nonblocking(true).map_err(|error| ServerError::io("listening", error))?;
+    listener
+        .set_nonblocking(true)
+        .map_err(|error| ServerError::io("listening", error))?;
     info!("listening on {}", listener.local_addr().unwrap_or(address));
     Ok(listener)
 }
 
 impl UnixSocket {
     fn bind(directory: &Path, port: u16) -> Result<UnixSocket> {
-        let directory = directory
-            .canonicalize()
-            .map_err(|error| ServerError::io(format!("the socket directory {}", directory.display()), error))?;
+        let directory = directory.canonicalize().map_err(|error| {
+            ServerError::io(format!("the socket directory {}", directory.display()), error)
+        })?;
         let path = directory.join(format!(".s.PGSQL.{port}"));
         let length = path.as_os_str().len();
         if length > SOCKET_PATH_BYTES_MAX {
-            return Err(ServerError::SocketPathTooLong { path, length, limit: SOCKET_PATH_BYTES_MAX });
+            return Err(ServerError::SocketPathTooLong {
+                path,
+                length,
+                limit: SOCKET_PATH_BYTES_MAX,
+            });
         }
         let lock_path = directory.join(format!(".s.PGSQL.{port}.lock"));
         let lock = take_lock(&lock_path, &path, port)?;
@@ -167,7 +182,12 @@ impl UnixSocket {
         // Who may enter the directory may connect, as with PostgreSQL.
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).map_err(context)?;
         info!("listening on {}", path.display());
-        Ok(UnixSocket { listener, path, lock_path, _lock: lock })
+        Ok(UnixSocket {
+            listener,
+            path,
+            lock_path,
+            _lock: lock,
+        })
     }
 }
 
@@ -186,8 +206,14 @@ fn take_lock(lock_path: &Path, socket_path: &Path, port: u16) -> Result<File> {
         if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             let mut text = String::new();
             let _ = file.read_to_string(&mut text);
-            let process = text.lines().next().and_then(|line| line.trim().parse::<u32>().ok());
-            return Err(ServerError::SocketInUse { path: socket_path.to_owned(), process });
+            let process = text
+                .lines()
+                .next()
+                .and_then(|line| line.trim().parse::<u32>().ok());
+            return Err(ServerError::SocketInUse {
+                path: socket_path.to_owned(),
+                process,
+            });
         }
         // The previous owner may have removed the name between our opening and our locking: the lock then guards
         // nothing that others can see.
@@ -215,20 +241,39 @@ mod tests {
     use super::*;
 
     fn unix_only(directory: &Path) -> ServerOptions {
-        ServerOptions { listen: None, socket_dir: Some(directory.to_owned()), port: 7_001, max_connections: 1 }
+        ServerOptions {
+            listen: None,
+            socket_dir: Some(directory.to_owned()),
+            port: 7_001,
+            max_connections: 1,
+        }
     }
 
     #[test]
     fn nothing_but_loopback() {
-        for address in ["0.0.0.0:5433", "[::]:5433", "192.0.2.1:5433", "[2001:db8::1]:5433"] {
-            let options = ServerOptions { listen: Some(address.to_owned()), ..ServerOptions::default() };
+        for address in [
+            "0.0.0.0:5433",
+            "[::]:5433",
+            "192.0.2.1:5433",
+            "[2001:db8::1]:5433",
+        ] {
+            let options = ServerOptions {
+                listen: Some(address.to_owned()),
+                ..ServerOptions::default()
+            };
             let error = Listeners::bind(&options).unwrap_err();
-            assert!(matches!(error, ServerError::NotLoopback { .. }), "{address}: {error}");
+            assert!(
+                matches!(error, ServerError::NotLoopback { .. }),
+                "{address}: {error}"
+            );
             assert!(error.to_string().contains("no passwords"), "{error}");
         }
         assert!(loopback_addresses("127.0.0.1:1").is_ok() && loopback_addresses("127.8.8.8:1").is_ok());
         assert!(loopback_addresses("[::ffff:127.0.0.1]:1").is_ok());
-        assert!(matches!(loopback_addresses("5433"), Err(ServerError::Address { .. })));
+        assert!(matches!(
+            loopback_addresses("5433"),
+            Err(ServerError::Address { .. })
+        ));
     }
 
     #[test]
@@ -257,6 +302,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let deep = directory.path().join("d".repeat(100));
         std::fs::create_dir(&deep).unwrap();
-        assert!(matches!(Listeners::bind(&unix_only(&deep)), Err(ServerError::SocketPathTooLong { .. })));
+        assert!(matches!(
+            Listeners::bind(&unix_only(&deep)),
+            Err(ServerError::SocketPathTooLong { .. })
+        ));
     }
 }

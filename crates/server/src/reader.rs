@@ -37,7 +37,10 @@ pub(crate) struct FrameReader {
 
 impl FrameReader {
     pub(crate) fn new() -> FrameReader {
-        FrameReader { buffer: vec![0; BUFFER_BYTES], filled: 0..0 }
+        FrameReader {
+            buffer: vec![0; BUFFER_BYTES],
+            filled: 0..0,
+        }
     }
 
     /// The next frame, consumed; waits for it. Its body is in [`body`](Self::body) until the next call.
@@ -47,7 +50,10 @@ impl FrameReader {
                 Split::Frame(Frame { kind, body }) => {
                     let start = self.filled.start;
                     self.filled.start += body.end;
-                    return Ok(Frame { kind, body: start + body.start..start + body.end });
+                    return Ok(Frame {
+                        kind,
+                        body: start + body.start..start + body.end,
+                    });
                 }
                 Split::NeedMore(total) => self.fill(total, socket, presence)?,
             }
@@ -60,7 +66,11 @@ impl FrameReader {
     }
 
     /// The first packet of a connection.
-    pub(crate) fn startup(&mut self, socket: &Socket, presence: &Presence) -> Result<startup::Startup, ReadError> {
+    pub(crate) fn startup(
+        &mut self,
+        socket: &Socket,
+        presence: &Presence,
+    ) -> Result<startup::Startup, ReadError> {
         loop {
             match startup::split(&self.buffer[self.filled.clone()]).map_err(ReadError::Wire)? {
                 startup::Split::Packet(packet, length) => {
@@ -89,7 +99,8 @@ impl FrameReader {
             self.filled = 0..self.filled.len();
         }
         if self.filled.end == self.buffer.len() {
-            self.buffer.resize(total.min(2 * self.buffer.len()).max(self.filled.end + 1), 0);
+            self.buffer
+                .resize(total.min(2 * self.buffer.len()).max(self.filled.end + 1), 0);
         }
         let count = {
             let _wait = WaitScope::<Native>::enter(WaitEvent::ClientRead);

@@ -36,19 +36,25 @@ pub(crate) struct Presence {
 
 impl Presence {
     pub(crate) fn new(socket: Arc<Socket>) -> Presence {
-        Presence { socket, changes: AtomicU64::new(1), session: OnceLock::new() }
+        Presence {
+            socket,
+            changes: AtomicU64::new(1),
+            session: OnceLock::new(),
+        }
     }
 
     /// The thread is about to wait for the client. Relaxed: the watcher acts on what stays, not on order.
     #[inline]
     pub(crate) fn waiting(&self) {
-        self.changes.store((self.changes.load(Ordering::Relaxed) | 1) + 1, Ordering::Relaxed);
+        self.changes
+            .store((self.changes.load(Ordering::Relaxed) | 1) + 1, Ordering::Relaxed);
     }
 
     /// The thread has something to do.
     #[inline]
     pub(crate) fn working(&self) {
-        self.changes.store(self.changes.load(Ordering::Relaxed) | 1, Ordering::Relaxed);
+        self.changes
+            .store(self.changes.load(Ordering::Relaxed) | 1, Ordering::Relaxed);
     }
 
     /// Names the session whose statement is cancelled when the client vanishes.
@@ -100,7 +106,10 @@ impl Registry {
         state.next_number += 1;
         let number = state.next_number;
         state.connections.insert(number, presence);
-        Some(Registration { registry: Arc::clone(self), number })
+        Some(Registration {
+            registry: Arc::clone(self),
+            number,
+        })
     }
 
     /// How many are connected.
@@ -139,7 +148,11 @@ impl Registry {
                 if left.is_zero() {
                     break;
                 }
-                state = self.changed.wait_timeout(state, left).unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+                state = self
+                    .changed
+                    .wait_timeout(state, left)
+                    .unwrap_or_else(|poisoned| poisoned.into_inner())
+                    .0;
             }
         }
     }
@@ -151,7 +164,10 @@ impl Registry {
             .name("clearway watcher".to_owned())
             .stack_size(256 << 10)
             .spawn(move || watched.watch_loop())?;
-        Ok(Watcher { registry, thread: Some(thread) })
+        Ok(Watcher {
+            registry,
+            thread: Some(thread),
+        })
     }
 
     fn watch_loop(&self) {
@@ -174,8 +190,11 @@ impl Registry {
             cancel_vanished(&suspects);
             state = self.lock();
             if !state.watcher_ends {
-                state =
-                    self.changed.wait_timeout(state, WATCH_EVERY).unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+                state = self
+                    .changed
+                    .wait_timeout(state, WATCH_EVERY)
+                    .unwrap_or_else(|poisoned| poisoned.into_inner())
+                    .0;
             }
         }
     }
@@ -187,9 +206,20 @@ fn cancel_vanished(suspects: &[Arc<Presence>]) {
         return;
     }
     let hung_up = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
-    let mut polled: Vec<PollFd<'_>> =
-        suspects.iter().map(|presence| PollFd::new(&*presence.socket, PollFlags::RDHUP)).collect();
-    if poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap_or(0) == 0 {
+    let mut polled: Vec<PollFd<'_>> = suspects
+        .iter()
+        .map(|presence| PollFd::new(&*presence.socket, PollFlags::RDHUP))
+        .collect();
+    if poll(
+        &mut polled,
+        Some(&Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        }),
+    )
+    .unwrap_or(0)
+        == 0
+    {
         return;
     }
     for (presence, polled) in suspects.iter().zip(&polled) {

@@ -18,8 +18,16 @@ pub(crate) struct Responder<'a> {
 }
 
 impl<'a> Responder<'a> {
-    pub(crate) fn new(channel: &'a mut Channel, formats: &'a ResultFormats, scratch: &'a mut Scratch) -> Self {
-        Responder { channel, formats, scratch }
+    pub(crate) fn new(
+        channel: &'a mut Channel,
+        formats: &'a ResultFormats,
+        scratch: &'a mut Scratch,
+    ) -> Self {
+        Responder {
+            channel,
+            formats,
+            scratch,
+        }
     }
 }
 

@@ -43,7 +43,12 @@ pub struct ServerOptions {
 
 impl Default for ServerOptions {
     fn default() -> ServerOptions {
-        ServerOptions { listen: Some("127.0.0.1:5433".to_owned()), socket_dir: None, port: 0, max_connections: 500 }
+        ServerOptions {
+            listen: Some("127.0.0.1:5433".to_owned()),
+            socket_dir: None,
+            port: 0,
+            max_connections: 500,
+        }
     }
 }
 
@@ -68,7 +73,11 @@ impl Server {
     pub fn bind_early(options: ServerOptions) -> Result<Server> {
         raise_descriptor_limit(options.max_connections);
         let listeners = Listeners::bind(&options)?;
-        Ok(Server { listeners, engine: OnceLock::new(), max_connections: options.max_connections })
+        Ok(Server {
+            listeners,
+            engine: OnceLock::new(),
+            max_connections: options.max_connections,
+        })
     }
 
     /// Gives the server its engine: from now on clients are served. A second call changes nothing.
@@ -92,7 +101,12 @@ impl Server {
         let watcher = Registry::watch(Arc::clone(&shared.registry))
             .map_err(|error| ServerError::io("starting the connection watcher", error))?;
         let outcome = accept_loop(&self.listeners, stop, |socket| {
-            connection::spawn(Arc::clone(&shared), self.engine.get().cloned(), socket, STACK_BYTES);
+            connection::spawn(
+                Arc::clone(&shared),
+                self.engine.get().cloned(),
+                socket,
+                STACK_BYTES,
+            );
         });
         info!("stopping: {} clients are connected", shared.registry.len());
         shared.registry.stop_all();
@@ -107,7 +121,11 @@ impl Server {
 }
 
 /// Hands every accepted connection to `serve` until `stop` is given.
-pub(crate) fn accept_loop(listeners: &Listeners, stop: &StopSignal, mut serve: impl FnMut(Socket)) -> Result<()> {
+pub(crate) fn accept_loop(
+    listeners: &Listeners,
+    stop: &StopSignal,
+    mut serve: impl FnMut(Socket),
+) -> Result<()> {
     let mut complained: HashMap<i32, Instant> = HashMap::new();
     while !stop.is_stopped() {
         let mut polled = vec![PollFd::from_borrowed_fd(stop.descriptor(), PollFlags::IN)];
@@ -119,8 +137,10 @@ pub(crate) fn accept_loop(listeners: &Listeners, stop: &StopSignal, mut serve: i
         if stop.is_stopped() {
             break;
         }
-        let ready: Vec<bool> =
-            polled[1..].iter().map(|entry| entry.revents().intersects(PollFlags::IN | PollFlags::ERR)).collect();
+        let ready: Vec<bool> = polled[1..]
+            .iter()
+            .map(|entry| entry.revents().intersects(PollFlags::IN | PollFlags::ERR))
+            .collect();
         drop(polled);
         for (number, _) in ready.iter().enumerate().filter(|(_, ready)| **ready) {
             // All that wait now, so that a burst of connections costs one poll.
@@ -133,7 +153,10 @@ pub(crate) fn accept_loop(listeners: &Listeners, stop: &StopSignal, mut serve: i
                         // the log with it.
                         let code = error.raw_os_error().unwrap_or(0);
                         let now = Instant::now();
-                        if complained.get(&code).is_none_or(|at| now - *at > Duration::from_secs(10)) {
+                        if complained
+                            .get(&code)
+                            .is_none_or(|at| now - *at > Duration::from_secs(10))
+                        {
                             complained.insert(code, now);
                             warn!("cannot accept a connection: {error}");
                         }
@@ -155,7 +178,13 @@ fn raise_descriptor_limit(max_connections: usize) {
         return;
     }
     let current = Some(limit.maximum.map_or(wanted, |maximum| maximum.min(wanted)));
-    match setrlimit(Resource::Nofile, Rlimit { current, maximum: limit.maximum }) {
+    match setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current,
+            maximum: limit.maximum,
+        },
+    ) {
         Ok(()) if current == Some(wanted) => debug!("raised the limit of open files to {wanted}"),
         _ => warn!(
             "{max_connections} connections need {wanted} open files, but the limit is {}",

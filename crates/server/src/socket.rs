@@ -19,11 +19,17 @@ impl Socket {
         // Answers are written whole; waiting for more of them would only delay the client.
         let _ = stream.set_nodelay(true);
         let _ = rustix::net::sockopt::set_socket_keepalive(&stream, true);
-        Socket { descriptor: stream.into(), peer: Some(peer) }
+        Socket {
+            descriptor: stream.into(),
+            peer: Some(peer),
+        }
     }
 
     pub(crate) fn from_unix(stream: UnixStream) -> Socket {
-        Socket { descriptor: stream.into(), peer: None }
+        Socket {
+            descriptor: stream.into(),
+            peer: None,
+        }
     }
 
     /// The client's address; none on a Unix-domain socket.

@@ -21,7 +21,10 @@ impl StopSignal {
     /// A signal nobody has given yet.
     pub fn new() -> io::Result<StopSignal> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(StopSignal(Arc::new(Inner { stopped: AtomicBool::new(false), event })))
+        Ok(StopSignal(Arc::new(Inner {
+            stopped: AtomicBool::new(false),
+            event,
+        })))
     }
 
     /// Asks the server to stop. A store and one write: safe in a signal handler.

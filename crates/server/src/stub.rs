@@ -36,8 +36,12 @@ pub fn run(options: ServerOptions, stop: &StopSignal) -> Result<()> {
     let outcome = accept_loop(&listeners, stop, |socket| {
         let socket = Arc::new(socket);
         let presence = Arc::new(Presence::new(Arc::clone(&socket)));
-        let Some(registration) = registry.enter(Arc::clone(&presence), options.max_connections) else { return };
-        let thread = std::thread::Builder::new().name("clearway stub".to_owned()).stack_size(256 << 10);
+        let Some(registration) = registry.enter(Arc::clone(&presence), options.max_connections) else {
+            return;
+        };
+        let thread = std::thread::Builder::new()
+            .name("clearway stub".to_owned())
+            .stack_size(256 << 10);
         let channel = Channel::new(socket, presence);
         if let Err(error) = thread.spawn(move || serve(channel, registration)) {
             tracing::warn!("cannot start a thread for a connection: {error}");
@@ -62,7 +66,11 @@ enum Answer {
 impl Answer {
     fn to(sql: &str) -> Answer {
         let sql = sql.trim_start();
-        let word = sql.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or("").to_ascii_lowercase();
+        let word = sql
+            .split(|c: char| !c.is_ascii_alphabetic())
+            .next()
+            .unwrap_or("")
+            .to_ascii_lowercase();
         match word.as_str() {
             "select" if sql.contains("partstrat") => Answer::NoPartitions,
             "select" if sql.contains("count(*)") => Answer::Row(SCALE),
@@ -144,7 +152,8 @@ impl Stub {
         channel.flush();
         while !channel.out.is_broken() {
             let frame = channel.reader.next(&channel.socket, &channel.presence)?;
-            let message = frontend::decode(frame.kind, channel.reader.body(&frame)).map_err(ReadError::Wire)?;
+            let message =
+                frontend::decode(frame.kind, channel.reader.body(&frame)).map_err(ReadError::Wire)?;
             let out = &mut channel.out.bytes;
             match message {
                 Message::Query(sql) => {
@@ -161,11 +170,15 @@ impl Stub {
                 }
                 Message::Parse(parse) => {
                     let parameters = parse.types().len().max(parse.sql.matches('$').count());
-                    self.statements.insert(parse.name.to_owned(), (Answer::to(parse.sql), parameters));
+                    self.statements
+                        .insert(parse.name.to_owned(), (Answer::to(parse.sql), parameters));
                     codec::parse_complete(out);
                 }
                 Message::Bind(bind) => {
-                    self.portal = self.statements.get(bind.statement).map_or(Answer::Nothing, |found| found.0);
+                    self.portal = self
+                        .statements
+                        .get(bind.statement)
+                        .map_or(Answer::Nothing, |found| found.0);
                     self.formats = match bind.result_formats.is_binary(0) {
                         true => ResultFormats::Binary,
                         false => ResultFormats::Text,
@@ -177,7 +190,10 @@ impl Stub {
                     if let Target::Statement(name) = target {
                         let (statement, parameters) =
                             self.statements.get(name).copied().unwrap_or((Answer::Nothing, 0));
-                        codec::parameter_description(out, std::iter::repeat_n(DataType::Int8.oid(), parameters));
+                        codec::parameter_description(
+                            out,
+                            std::iter::repeat_n(DataType::Int8.oid(), parameters),
+                        );
                         answer = statement;
                     }
                     match self.columns(answer) {
@@ -243,10 +259,22 @@ mod tests {
 
     #[test]
     fn answers_fit_the_statements_of_pgbench() {
-        assert_eq!(Answer::to("SELECT abalance FROM pgbench_accounts WHERE aid = $1;"), Answer::Row(1));
-        assert_eq!(Answer::to("select count(*) from pgbench_branches"), Answer::Row(SCALE));
-        assert_eq!(Answer::to("select o.n, p.partstrat, pg_catalog.count(i.inhparent)"), Answer::NoPartitions);
-        assert_eq!(Answer::to(" UPDATE pgbench_accounts SET"), Answer::Tag("UPDATE 1"));
+        assert_eq!(
+            Answer::to("SELECT abalance FROM pgbench_accounts WHERE aid = $1;"),
+            Answer::Row(1)
+        );
+        assert_eq!(
+            Answer::to("select count(*) from pgbench_branches"),
+            Answer::Row(SCALE)
+        );
+        assert_eq!(
+            Answer::to("select o.n, p.partstrat, pg_catalog.count(i.inhparent)"),
+            Answer::NoPartitions
+        );
+        assert_eq!(
+            Answer::to(" UPDATE pgbench_accounts SET"),
+            Answer::Tag("UPDATE 1")
+        );
         assert_eq!(Answer::to("BEGIN;"), Answer::Begin);
         assert_eq!(Answer::to("END;"), Answer::End("COMMIT"));
         assert_eq!(Answer::to("vacuum analyze"), Answer::Tag("SET"));

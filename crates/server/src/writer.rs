@@ -23,7 +23,10 @@ pub(crate) struct WriteBuffer {
 
 impl WriteBuffer {
     pub(crate) fn new() -> WriteBuffer {
-        WriteBuffer { bytes: BytesMut::with_capacity(4 << 10), broken: false }
+        WriteBuffer {
+            bytes: BytesMut::with_capacity(4 << 10),
+            broken: false,
+        }
     }
 
     /// Whether the client cannot be written to any more.
@@ -51,7 +54,11 @@ impl WriteBuffer {
             return Ok(());
         }
         self.flush(socket);
-        if self.broken { Err(connection_lost()) } else { Ok(()) }
+        if self.broken {
+            Err(connection_lost())
+        } else {
+            Ok(())
+        }
     }
 }
 

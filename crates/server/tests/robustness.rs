@@ -31,7 +31,10 @@ impl Random {
 
 /// The seed of this run: `SEED=` replays one.
 fn seed() -> u64 {
-    let seed = std::env::var("SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_240_601);
+    let seed = std::env::var("SEED")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(20_240_601);
     println!("SEED={seed}");
     seed
 }
@@ -91,7 +94,7 @@ fn random_messages() {
 #[test]
 fn sound_messages_with_flipped_bytes() {
     let server = TestServer::start();
-    server.client().query("create table t (a int primary key, b text)");
+    server.client().rows("create table t (a int primary key, b text)");
     let mut random = Random(seed());
     let batch = [
         query("insert into t values (1, 'one') returning a"),
@@ -118,7 +121,7 @@ fn sound_messages_with_flipped_bytes() {
 #[test]
 fn every_truncation_of_a_batch() {
     let server = TestServer::start();
-    server.client().query("create table t (a int)");
+    server.client().rows("create table t (a int)");
     let batch = [
         startup(&[("user", "alice")]),
         query("begin"),
@@ -134,7 +137,11 @@ fn every_truncation_of_a_batch() {
     }
     let mut client = server.client();
     assert_eq!(client.value("select count(*) from t"), "0", "nobody committed");
-    assert_eq!(client.query("drop table t")[0].tag(), "DROP TABLE", "nobody holds a lock");
+    assert_eq!(
+        client.query("drop table t")[0].tag(),
+        "DROP TABLE",
+        "nobody holds a lock"
+    );
 }
 
 #[test]
@@ -191,7 +198,13 @@ fn a_long_statement_arrives_in_pieces() {
 fn deep_nesting_is_an_error_not_an_end() {
     let server = TestServer::start();
     let mut client = server.client();
-    for (open, close) in [("(", ")"), ("abs(", ")"), ("not ", ""), ("- ", ""), ("case when true then ", " end")] {
+    for (open, close) in [
+        ("(", ")"),
+        ("abs(", ")"),
+        ("not ", ""),
+        ("- ", ""),
+        ("case when true then ", " end"),
+    ] {
         let sql = format!("select {}1{}", open.repeat(20_000), close.repeat(20_000));
         let replies = client.query(&sql);
         assert!(matches!(replies[0].kind, b'E' | b'T'), "{open}: {replies:?}");
@@ -203,7 +216,7 @@ fn deep_nesting_is_an_error_not_an_end() {
 fn a_client_that_vanishes_leaves_no_locks() {
     let server = TestServer::start();
     let mut other = server.client();
-    other.query("create table t (a int primary key, n int); insert into t values (1, 0)");
+    other.rows("create table t (a int primary key, n int); insert into t values (1, 0)");
     for way in ["terminate", "close", "reset", "half a message"] {
         let mut client = server.client();
         client.query("begin; update t set n = n + 1 where a = 1");
@@ -219,8 +232,16 @@ fn a_client_that_vanishes_leaves_no_locks() {
         }
         drop(client);
         let started = Instant::now();
-        assert_eq!(other.query("update t set n = n where a = 1")[0].tag(), "UPDATE 1", "{way}");
-        assert!(started.elapsed() < Duration::from_secs(5), "{way}: {:?}", started.elapsed());
+        assert_eq!(
+            other.query("update t set n = n where a = 1")[0].tag(),
+            "UPDATE 1",
+            "{way}"
+        );
+        assert!(
+            started.elapsed() < Duration::from_secs(5),
+            "{way}: {:?}",
+            started.elapsed()
+        );
         assert_eq!(other.value("select n from t"), "0", "{way}: rolled back");
     }
 }
@@ -229,20 +250,28 @@ fn a_client_that_vanishes_leaves_no_locks() {
 fn a_client_that_vanishes_while_it_waits_for_a_lock() {
     let server = TestServer::start();
     let mut holder = server.client();
-    holder.query("create table t (a int primary key, n int); insert into t values (1, 0), (2, 0)");
+    holder.rows("create table t (a int primary key, n int); insert into t values (1, 0), (2, 0)");
     holder.query("begin; update t set n = 1 where a = 1");
     // It holds row 2 and waits for row 1, then is gone.
     let mut victim = server.client();
     victim.query("begin; update t set n = 2 where a = 2");
     victim.send(&query("update t set n = 2 where a = 1"));
     wait_for("the victim to wait", || {
-        server.engine.activity().iter().any(|session| session.wait_event_type == Some("Lock"))
+        server
+            .engine
+            .activity()
+            .iter()
+            .any(|session| session.wait_event_type == Some("Lock"))
     });
     drop(victim);
     let mut other = server.client();
     let started = Instant::now();
     assert_eq!(other.query("update t set n = 3 where a = 2")[0].tag(), "UPDATE 1");
-    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    assert!(
+        started.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        started.elapsed()
+    );
     holder.query("commit");
     assert_eq!(other.value("select n from t where a = 1"), "1");
 }
@@ -250,10 +279,19 @@ fn a_client_that_vanishes_while_it_waits_for_a_lock() {
 #[test]
 fn a_client_that_never_reads_can_be_cancelled_and_dropped() {
     let server = TestServer::start();
-    server.client().query("create table t (a int, b text)");
-    server.client().query("insert into t select generate_series(1, 20000), 'some text to fill the buffers with'");
+    server.client().rows("create table t (a int, b text)");
+    server
+        .client()
+        .rows("insert into t select generate_series(1, 20000), 'some text to fill the buffers with'");
     let mut deaf = server.client();
-    deaf.send(&[query("select * from t"), query("select * from t"), query("select * from t")].concat());
+    deaf.send(
+        &[
+            query("select * from t"),
+            query("select * from t"),
+            query("select * from t"),
+        ]
+        .concat(),
+    );
     std::thread::sleep(Duration::from_millis(200));
     assert_alive(&server);
     drop(deaf);
@@ -264,7 +302,7 @@ fn a_client_that_never_reads_can_be_cancelled_and_dropped() {
 fn a_copy_that_is_given_up() {
     let server = TestServer::start();
     let mut other = server.client();
-    other.query("create table t (a int primary key)");
+    other.rows("create table t (a int primary key)");
     let begin_copy = |client: &mut Raw| {
         client.send(&query("copy t from stdin"));
         assert_eq!(client.read().unwrap().kind, b'G');
@@ -279,7 +317,14 @@ fn a_copy_that_is_given_up() {
     assert!(replies[0].field(b'M').unwrap().contains("changed my mind"));
     // By the server, at a bad line; what the client still sends is thrown away.
     begin_copy(&mut client);
-    client.send(&[message(b'd', b"four\n"), message(b'd', b"5\n"), message(b'c', b"")].concat());
+    client.send(
+        &[
+            message(b'd', b"four\n"),
+            message(b'd', b"5\n"),
+            message(b'c', b""),
+        ]
+        .concat(),
+    );
     let replies = client.until_ready();
     assert_eq!(replies[0].sqlstate(), "22P02");
     assert_eq!(client.value("select 1"), "1");
@@ -293,7 +338,10 @@ fn a_copy_that_is_given_up() {
     drop(client);
     assert_eq!(other.value("select count(*) from t"), "0");
     wait_for("the lock of the vanished client", || {
-        other.query("begin; set local lock_timeout = '100ms'; truncate t; rollback").iter().all(|r| r.kind != b'E')
+        other
+            .query("begin; set local lock_timeout = '100ms'; truncate t; rollback")
+            .iter()
+            .all(|r| r.kind != b'E')
             || other.query("rollback").is_empty()
     });
 }
@@ -301,7 +349,9 @@ fn a_copy_that_is_given_up() {
 #[test]
 fn a_transaction_given_up_by_one_does_not_disturb_the_others() {
     let server = TestServer::start();
-    server.client().query("create table t (a int primary key, n int); insert into t select generate_series(1, 8), 0");
+    server
+        .client()
+        .rows("create table t (a int primary key, n int); insert into t select generate_series(1, 8), 0");
     std::thread::scope(|scope| {
         for number in 1..=4 {
             let server = &server;
@@ -326,22 +376,36 @@ fn a_transaction_given_up_by_one_does_not_disturb_the_others() {
         }
     });
     let mut client = server.client();
-    assert_eq!(client.rows("select n from t order by a").concat(), [
-        Some("100".to_owned()), Some("100".to_owned()), Some("100".to_owned()), Some("100".to_owned()),
-        Some("0".to_owned()), Some("0".to_owned()), Some("0".to_owned()), Some("0".to_owned()),
-    ]);
+    assert_eq!(
+        client.rows("select n from t order by a").concat(),
+        [
+            Some("100".to_owned()),
+            Some("100".to_owned()),
+            Some("100".to_owned()),
+            Some("100".to_owned()),
+            Some("0".to_owned()),
+            Some("0".to_owned()),
+            Some("0".to_owned()),
+            Some("0".to_owned()),
+        ]
+    );
 }
 
 #[test]
 fn two_thousand_connections() {
     let server = TestServer::with_connections(2_000);
-    server.client().query("create table t (a int primary key, n int); insert into t values (1, 0)");
+    server
+        .client()
+        .rows("create table t (a int primary key, n int); insert into t values (1, 0)");
     let opened = Instant::now();
     let mut clients: Vec<Raw> = std::thread::scope(|scope| {
         let openers: Vec<_> = (0..4)
             .map(|_| scope.spawn(|| (0..500).map(|_| retry_client(&server)).collect::<Vec<_>>()))
             .collect();
-        openers.into_iter().flat_map(|opener| opener.join().unwrap()).collect()
+        openers
+            .into_iter()
+            .flat_map(|opener| opener.join().unwrap())
+            .collect()
     });
     println!("2,000 sessions in {:?}", opened.elapsed());
     assert_eq!(server.engine.activity().len(), 2_000);

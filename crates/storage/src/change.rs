@@ -55,20 +55,32 @@ pub struct AtomicChange<'s> {
 
 impl std::fmt::Debug for AtomicChange<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AtomicChange").field("xid", &self.xid).field("pages", &self.pages.len()).finish()
+        f.debug_struct("AtomicChange")
+            .field("xid", &self.xid)
+            .field("pages", &self.pages.len())
+            .finish()
     }
 }
 
 impl<'s> AtomicChange<'s> {
     pub(crate) fn new(storage: &'s Storage, xid: Xid) -> Self {
-        Self { storage, xid, pages: Vec::with_capacity(2) }
+        Self {
+            storage,
+            xid,
+            pages: Vec::with_capacity(2),
+        }
     }
 
     fn entry(&mut self, page: &PageExclusive<'_>) -> &mut ChangedPage {
         let found = self.pages.iter().position(|changed| changed.frame.is(page));
         let index = found.unwrap_or_else(|| {
             let frame = ChangingFrame::begin(page);
-            self.pages.push(ChangedPage { frame, fresh: None, deltas: Vec::with_capacity(256), count: 0 });
+            self.pages.push(ChangedPage {
+                frame,
+                fresh: None,
+                deltas: Vec::with_capacity(256),
+                count: 0,
+            });
             self.pages.len() - 1
         });
         &mut self.pages[index]
@@ -80,7 +92,9 @@ impl<'s> AtomicChange<'s> {
         let entry = self.entry(page);
         entry.deltas.push(WRITE);
         entry.deltas.extend_from_slice(&(offset as u16).to_le_bytes());
-        entry.deltas.extend_from_slice(&(bytes.len() as u16).to_le_bytes());
+        entry
+            .deltas
+            .extend_from_slice(&(bytes.len() as u16).to_le_bytes());
         entry.deltas.extend_from_slice(bytes);
         entry.count += 1;
     }
@@ -122,7 +136,11 @@ impl<'s> AtomicChange<'s> {
             for changed in &self.pages {
                 changed.encode(redo, &mut payload);
             }
-            match self.storage.wal.insert(RecordKind::Change, self.xid, &payload, redo) {
+            match self
+                .storage
+                .wal
+                .insert(RecordKind::Change, self.xid, &payload, redo)
+            {
                 Ok(lsn) => break lsn,
                 Err(RedoMoved(now)) => redo = now,
             }
@@ -139,7 +157,10 @@ impl<'s> AtomicChange<'s> {
 impl Drop for AtomicChange<'_> {
     fn drop(&mut self) {
         if !self.pages.is_empty() {
-            eprintln!("clearway: a change of {} pages was dropped half-way; stopping", self.pages.len());
+            eprintln!(
+                "clearway: a change of {} pages was dropped half-way; stopping",
+                self.pages.len()
+            );
             std::process::abort();
         }
     }
@@ -195,8 +216,16 @@ fn encode_image(bytes: &[u8], payload: &mut Vec<u8>) {
 /// One page's part of a change record.
 pub(crate) enum PagePart<'a> {
     Deltas(&'a [u8], u16),
-    Image { before: &'a [u8], after: &'a [u8] },
-    Fresh { kind: PageKind, special: usize, deltas: &'a [u8], count: u16 },
+    Image {
+        before: &'a [u8],
+        after: &'a [u8],
+    },
+    Fresh {
+        kind: PageKind,
+        special: usize,
+        deltas: &'a [u8],
+        count: u16,
+    },
 }
 
 /// Takes `length` bytes off the front; `None` if there are fewer.
@@ -234,7 +263,10 @@ fn take_deltas<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], u16)> {
 /// Takes the next page's part off a change record; `None` if the record is malformed.
 pub(crate) fn next_part<'a>(rest: &mut &'a [u8]) -> Option<(PageId, PagePart<'a>)> {
     let head = take(rest, 9)?;
-    let page = PageId { rel: crate::page::RelId(get_u32(head, 0)), block: get_u32(head, 4) };
+    let page = PageId {
+        rel: crate::page::RelId(get_u32(head, 0)),
+        block: get_u32(head, 4),
+    };
     let part = match head[8] {
         DELTAS => {
             let (deltas, count) = take_deltas(rest)?;
@@ -243,13 +275,21 @@ pub(crate) fn next_part<'a>(rest: &mut &'a [u8]) -> Option<(PageId, PagePart<'a>
         IMAGE => {
             let (lower, upper) = (usize::from(take_u16(rest)?), usize::from(take_u16(rest)?));
             (lower <= upper && upper <= PAGE_SIZE).then_some(())?;
-            PagePart::Image { before: take(rest, lower)?, after: take(rest, PAGE_SIZE - upper)? }
+            PagePart::Image {
+                before: take(rest, lower)?,
+                after: take(rest, PAGE_SIZE - upper)?,
+            }
         }
         FRESH => {
             let (kind, special) = (PageKind(take_u16(rest)?), usize::from(take_u16(rest)?));
             (special <= PAGE_SIZE - page::PAGE_HEADER).then_some(())?;
             let (deltas, count) = take_deltas(rest)?;
-            PagePart::Fresh { kind, special, deltas, count }
+            PagePart::Fresh {
+                kind,
+                special,
+                deltas,
+                count,
+            }
         }
         _ => return None,
     };
@@ -271,7 +311,12 @@ impl PagePart<'_> {
                 bytes[..before.len()].copy_from_slice(before);
                 bytes[PAGE_SIZE - after.len()..].copy_from_slice(after);
             }
-            PagePart::Fresh { kind, special, deltas, count } => {
+            PagePart::Fresh {
+                kind,
+                special,
+                deltas,
+                count,
+            } => {
                 page::init(bytes, kind, special);
                 apply_deltas(deltas, count, bytes);
             }
@@ -292,4 +337,3 @@ fn apply_deltas(mut deltas: &[u8], count: u16, bytes: &mut [u8]) {
         }
     }
 }
-

@@ -57,7 +57,10 @@ impl Checkpointer {
                 .spawn(move || body(weak, checkpointer))
                 .map_err(|error| StorageError::io("start a thread for", storage.dir(), error))
         };
-        Ok(vec![start("checkpointer", checkpoint_loop)?, start("wal-writer", log_writer_loop)?])
+        Ok(vec![
+            start("checkpointer", checkpoint_loop)?,
+            start("wal-writer", log_writer_loop)?,
+        ])
     }
 
     /// Makes the threads end.
@@ -70,7 +73,9 @@ impl Checkpointer {
     fn sleep(&self, duration: Duration, event: WaitEvent) -> bool {
         let _wait = WaitScope::<Native>::enter(event);
         let stopping = lock(&self.stopping);
-        let waited = self.changed.wait_timeout_while(stopping, duration, |stopping| !*stopping);
+        let waited = self
+            .changed
+            .wait_timeout_while(stopping, duration, |stopping| !*stopping);
         *waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0
     }
 }
@@ -95,7 +100,9 @@ fn checkpoint_loop(storage: Weak<Storage>, checkpointer: Arc<Checkpointer>) {
 }
 
 fn log_writer_loop(storage: Weak<Storage>, checkpointer: Arc<Checkpointer>) {
-    let Some(delay) = storage.upgrade().map(|storage| storage.options.wal_writer_delay) else { return };
+    let Some(delay) = storage.upgrade().map(|storage| storage.options.wal_writer_delay) else {
+        return;
+    };
     while !checkpointer.sleep(delay, WaitEvent::WalWriterMain) {
         let Some(storage) = storage.upgrade() else { return };
         let mut upto = Lsn(storage.async_commit.load(Ordering::Acquire));
@@ -115,7 +122,9 @@ impl Storage {
         let _one = lock(&self.checkpointer.running);
         let started = Instant::now();
         let wal_dir = || self.dir().join("wal");
-        self.wal.ensure_space().map_err(|error| StorageError::io("extend", &wal_dir(), error))?;
+        self.wal
+            .ensure_space()
+            .map_err(|error| StorageError::io("extend", &wal_dir(), error))?;
         // 1. The counters are read after the redo position has moved, or a number given out in between would be lost.
         let redo = self.wal.move_redo();
         let next_xid = self.proc_array.next_xid();
@@ -124,7 +133,9 @@ impl Storage {
         self.commit_log.flush_all().map_err(storage_error)?;
         let pages = self.pool.write_all()?;
         self.files.sync_all()?;
-        let end = self.wal.insert_any(RecordKind::Checkpoint, Xid::INVALID, &redo.0.to_le_bytes());
+        let end = self
+            .wal
+            .insert_any(RecordKind::Checkpoint, Xid::INVALID, &redo.0.to_le_bytes());
         self.wal.flush(end);
         lock(&self.control).write(redo, end, next_xid, next_rel, shutdown)?;
         let recycled = self.wal.device().forget_before(redo.0);

@@ -82,21 +82,40 @@ impl ControlFile {
     pub(crate) fn open(path: PathBuf, fsync: bool) -> Result<(Self, Option<Control>)> {
         let _wait = WaitScope::<Native>::enter(WaitEvent::ControlFile);
         let fail = |action, error| StorageError::io(action, &path, error);
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path);
         let file = file.map_err(|error| fail("open", error))?;
         let length = file.metadata().map_err(|error| fail("stat", error))?.len();
         if length == 0 {
-            return Ok((Self { file, path, fsync, generation: 0 }, None));
+            return Ok((
+                Self {
+                    file,
+                    path,
+                    fsync,
+                    generation: 0,
+                },
+                None,
+            ));
         }
         let mut copies = [0; 2 * COPY_SIZE];
         let mut read = 0;
         while read < copies.len() {
-            match file.read_at(&mut copies[read..], read as u64).map_err(|error| fail("read", error))? {
+            match file
+                .read_at(&mut copies[read..], read as u64)
+                .map_err(|error| fail("read", error))?
+            {
                 0 => break,
                 bytes => read += bytes,
             }
         }
-        let control = copies.chunks(COPY_SIZE).filter_map(Control::decode).max_by_key(|copy| copy.generation);
+        let control = copies
+            .chunks(COPY_SIZE)
+            .filter_map(Control::decode)
+            .max_by_key(|copy| copy.generation);
         let Some(control) = control else {
             return Err(StorageError::CorruptFile {
                 file: path,
@@ -104,7 +123,15 @@ impl ControlFile {
                 problem: "neither of its two copies has a valid checksum, magic number and version".into(),
             });
         };
-        Ok((Self { file, path, fsync, generation: control.generation }, Some(control)))
+        Ok((
+            Self {
+                file,
+                path,
+                fsync,
+                generation: control.generation,
+            },
+            Some(control),
+        ))
     }
 
     /// Writes the next copy and makes it durable.
@@ -118,7 +145,14 @@ impl ControlFile {
     ) -> Result<()> {
         let _wait = WaitScope::<Native>::enter(WaitEvent::ControlFile);
         self.generation += 1;
-        let control = Control { generation: self.generation, redo, log_end, next_xid, next_rel, clean };
+        let control = Control {
+            generation: self.generation,
+            redo,
+            log_end,
+            next_xid,
+            next_rel,
+            clean,
+        };
         let offset = self.generation % 2 * COPY_SIZE as u64;
         let written = self.file.write_all_at(&control.encode(), offset);
         written.map_err(|error| StorageError::io("write", &self.path, error))?;
@@ -126,7 +160,10 @@ impl ControlFile {
             && let Err(error) = self.file.sync_all()
         {
             // Whether this copy is on disk cannot be known any more, and the next one would overwrite the last good one.
-            eprintln!("clearway: could not sync {}: {error}; stopping", self.path.display());
+            eprintln!(
+                "clearway: could not sync {}: {error}; stopping",
+                self.path.display()
+            );
             std::process::abort();
         }
         Ok(())

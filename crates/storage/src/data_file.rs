@@ -50,7 +50,13 @@ pub(crate) struct DataFiles {
 impl DataFiles {
     pub(crate) fn new(dir: PathBuf, fsync: bool, faults: Option<Arc<dyn Faults>>) -> Result<Self> {
         fs::create_dir_all(&dir).map_err(|error| StorageError::io("create directory", &dir, error))?;
-        Ok(Self { dir, fsync, faults, open: RwLock::default(), directory_changed: AtomicBool::new(true) })
+        Ok(Self {
+            dir,
+            fsync,
+            faults,
+            open: RwLock::default(),
+            directory_changed: AtomicBool::new(true),
+        })
     }
 
     fn path(&self, rel: RelId) -> PathBuf {
@@ -59,7 +65,12 @@ impl DataFiles {
 
     /// The file of `rel`. Those of the system relations are made when they are first asked for.
     pub(crate) fn file(&self, rel: RelId) -> Result<Arc<DataFile>> {
-        let file = self.open.read().unwrap_or_else(|e| e.into_inner()).get(&rel).cloned();
+        let file = self
+            .open
+            .read()
+            .unwrap_or_else(|e| e.into_inner())
+            .get(&rel)
+            .cloned();
         match file {
             Some(file) => Ok(file),
             None => self.open_file(rel, rel < RelId::FIRST_NORMAL, false),
@@ -93,7 +104,10 @@ impl DataFiles {
         if create {
             self.directory_changed.store(true, Ordering::Relaxed);
         }
-        let length = file.metadata().map_err(|error| StorageError::io("stat", &path, error))?.len();
+        let length = file
+            .metadata()
+            .map_err(|error| StorageError::io("stat", &path, error))?
+            .len();
         let blocks = (length / PAGE_SIZE as u64) as u32;
         let file = Arc::new(DataFile {
             file,
@@ -134,13 +148,22 @@ impl DataFiles {
 
     /// Makes everything written so far durable.
     pub(crate) fn sync_all(&self) -> Result<()> {
-        let files: Vec<_> = self.open.read().unwrap_or_else(|e| e.into_inner()).values().cloned().collect();
+        let files: Vec<_> = self
+            .open
+            .read()
+            .unwrap_or_else(|e| e.into_inner())
+            .values()
+            .cloned()
+            .collect();
         for file in files {
             if file.unsynced.swap(false, Ordering::AcqRel) && self.fsync {
                 let _wait = WaitScope::<Native>::enter(WaitEvent::DataFileSync);
                 if let Err(error) = file.file.sync_all() {
                     // After a failed sync the kernel may have dropped the pages: trying again would lie.
-                    eprintln!("clearway: could not sync {}: {error}; stopping", file.path.display());
+                    eprintln!(
+                        "clearway: could not sync {}: {error}; stopping",
+                        file.path.display()
+                    );
                     std::process::abort();
                 }
             }
@@ -188,7 +211,10 @@ impl DataFile {
 
     fn allocate(&self, allocated: &mut u32, more: u32) -> Result<()> {
         let _wait = WaitScope::<Native>::enter(WaitEvent::DataFileExtend);
-        let (offset, length) = (u64::from(*allocated) * PAGE_SIZE as u64, u64::from(more) * PAGE_SIZE as u64);
+        let (offset, length) = (
+            u64::from(*allocated) * PAGE_SIZE as u64,
+            u64::from(more) * PAGE_SIZE as u64,
+        );
         let allocated_now = match &self.faults {
             Some(faults) => faults.before_allocation(&self.path, length),
             None => Ok(()),

@@ -97,10 +97,20 @@ pub type Result<T> = std::result::Result<T, StorageError>;
 impl StorageError {
     /// An error of the operating system, with a full disk told apart.
     pub(crate) fn io(action: &'static str, file: &Path, source: io::Error) -> Self {
-        if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
-            StorageError::DiskFull { action, file: file.to_owned() }
+        if matches!(
+            source.kind(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+        ) {
+            StorageError::DiskFull {
+                action,
+                file: file.to_owned(),
+            }
         } else {
-            StorageError::Io { action, file: file.to_owned(), source }
+            StorageError::Io {
+                action,
+                file: file.to_owned(),
+                source,
+            }
         }
     }
 

@@ -37,7 +37,12 @@ pub(crate) struct FreeSpaceMaps {
 
 impl RelSpace {
     fn new() -> Self {
-        Self { targets: [NO_TARGET; TARGETS], free: Vec::new(), cursor: 0, most: 0 }
+        Self {
+            targets: [NO_TARGET; TARGETS],
+            free: Vec::new(),
+            cursor: 0,
+            most: 0,
+        }
     }
 
     fn set(&mut self, block: u32, free: usize) {
@@ -56,7 +61,9 @@ impl RelSpace {
             return None;
         }
         let pages = self.free.len();
-        let found = (0..pages).map(|step| (self.cursor + step) % pages).find(|&page| self.free[page] >= units);
+        let found = (0..pages)
+            .map(|step| (self.cursor + step) % pages)
+            .find(|&page| self.free[page] >= units);
         match found {
             Some(page) => {
                 self.cursor = page;
@@ -74,10 +81,18 @@ impl RelSpace {
 
 impl FreeSpaceMaps {
     fn with<R>(&self, rel: RelId, body: impl FnOnce(&mut RelSpace) -> R) -> R {
-        let found = self.rels.read().unwrap_or_else(|e| e.into_inner()).get(&rel).cloned();
+        let found = self
+            .rels
+            .read()
+            .unwrap_or_else(|e| e.into_inner())
+            .get(&rel)
+            .cloned();
         let space = found.unwrap_or_else(|| {
             let mut rels = self.rels.write().unwrap_or_else(|e| e.into_inner());
-            Arc::clone(rels.entry(rel).or_insert_with(|| Arc::new(Mutex::new(RelSpace::new()))))
+            Arc::clone(
+                rels.entry(rel)
+                    .or_insert_with(|| Arc::new(Mutex::new(RelSpace::new()))),
+            )
         });
         body(&mut space.lock().unwrap_or_else(|e| e.into_inner()))
     }

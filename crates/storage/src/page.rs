@@ -54,7 +54,10 @@ impl PageId {
     }
 
     pub(crate) fn from_u64(number: u64) -> Self {
-        PageId { rel: RelId((number >> 32) as u32), block: number as u32 }
+        PageId {
+            rel: RelId((number >> 32) as u32),
+            block: number as u32,
+        }
     }
 }
 
@@ -151,7 +154,10 @@ pub fn special(page: &[u8]) -> usize {
 
 /// Makes `page` an empty page of `kind` with a trailer of `special_size` bytes.
 pub(crate) fn init(page: &mut [u8], kind: PageKind, special_size: usize) {
-    assert!(special_size <= PAGE_SIZE - PAGE_HEADER, "a trailer of {special_size} bytes");
+    assert!(
+        special_size <= PAGE_SIZE - PAGE_HEADER,
+        "a trailer of {special_size} bytes"
+    );
     let special = (PAGE_SIZE - special_size) as u16;
     page.fill(0);
     page[KIND..KIND + 2].copy_from_slice(&kind.0.to_le_bytes());
@@ -205,6 +211,9 @@ mod tests {
             assert!(verify(&page).is_err(), "byte {byte}");
             page[byte] ^= 4;
         }
-        assert_eq!((lsn(&page), kind(&page), special(&page)), (Lsn(77), PageKind::HEAP, PAGE_SIZE - 16));
+        assert_eq!(
+            (lsn(&page), kind(&page), special(&page)),
+            (Lsn(77), PageKind::HEAP, PAGE_SIZE - 16)
+        );
     }
 }

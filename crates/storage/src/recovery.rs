@@ -107,7 +107,11 @@ fn segment_path(wal_dir: &Path, position: Lsn) -> PathBuf {
 }
 
 /// Applies the log from `scanned.redo` on.
-pub(crate) fn replay(storage: &Storage, status: &StatusPages, scanned: &ScannedLog) -> Result<RecoveryReport> {
+pub(crate) fn replay(
+    storage: &Storage,
+    status: &StatusPages,
+    scanned: &ScannedLog,
+) -> Result<RecoveryReport> {
     let started = Instant::now();
     let mut report = RecoveryReport {
         clean: scanned.clean,
@@ -147,7 +151,10 @@ fn apply(
     let malformed = || StorageError::CorruptFile {
         file: segment_path(wal_dir, start),
         offset: start.0 % SEGMENT_SIZE,
-        problem: format!("the {:?} record at {start} has a valid checksum but makes no sense", record.kind),
+        problem: format!(
+            "the {:?} record at {start} has a valid checksum but makes no sense",
+            record.kind
+        ),
     };
     match record.kind {
         RecordKind::Change => {
@@ -158,10 +165,16 @@ fn apply(
             }
         }
         RecordKind::Commit => {
-            storage.commit_log.set(record.xid, Status::Committed, end.0).map_err(storage_error)?;
+            storage
+                .commit_log
+                .set(record.xid, Status::Committed, end.0)
+                .map_err(storage_error)?;
         }
         RecordKind::Abort => {
-            storage.commit_log.set(record.xid, Status::Aborted, end.0).map_err(storage_error)?;
+            storage
+                .commit_log
+                .set(record.xid, Status::Aborted, end.0)
+                .map_err(storage_error)?;
         }
         RecordKind::CreateRel => {
             let rel = record.payload.first_chunk().ok_or_else(malformed)?;
@@ -170,7 +183,10 @@ fn apply(
         RecordKind::StatusPage => {
             let (number, content) = record.payload.split_first_chunk().ok_or_else(malformed)?;
             let number = u32::from_le_bytes(*number);
-            storage.commit_log.merge_page(number, content).map_err(storage_error)?;
+            storage
+                .commit_log
+                .merge_page(number, content)
+                .map_err(storage_error)?;
             status.healed(number);
         }
         RecordKind::Checkpoint => {}

@@ -37,19 +37,36 @@ struct Recovery {
 
 impl StatusPages {
     pub(crate) fn new(files: Arc<DataFiles>, wal: Arc<Wal>) -> Self {
-        let recovery = Recovery { running: AtomicBool::new(true), torn: Mutex::default() };
-        Self { files, wal, recovery: Arc::new(recovery) }
+        let recovery = Recovery {
+            running: AtomicBool::new(true),
+            torn: Mutex::default(),
+        };
+        Self {
+            files,
+            wal,
+            recovery: Arc::new(recovery),
+        }
     }
 
     /// An image of page `number` was in the log.
     pub(crate) fn healed(&self, number: u32) {
-        self.recovery.torn.lock().unwrap_or_else(|e| e.into_inner()).remove(&number);
+        self.recovery
+            .torn
+            .lock()
+            .unwrap_or_else(|e| e.into_inner())
+            .remove(&number);
     }
 
     /// Recovery has read the whole log: a page still torn is lost.
     pub(crate) fn end_recovery(&self) -> Result<(), StorageError> {
         self.recovery.running.store(false, Ordering::Release);
-        match self.recovery.torn.lock().unwrap_or_else(|e| e.into_inner()).pop_first() {
+        match self
+            .recovery
+            .torn
+            .lock()
+            .unwrap_or_else(|e| e.into_inner())
+            .pop_first()
+        {
             Some((_, error)) => Err(error),
             None => Ok(()),
         }
@@ -58,11 +75,13 @@ impl StatusPages {
 
 /// The storage error inside an error of the device.
 pub(crate) fn storage_error(error: io::Error) -> StorageError {
-    error.downcast::<StorageError>().unwrap_or_else(|source| StorageError::Io {
-        action: "read or write",
-        file: "the commit log".into(),
-        source,
-    })
+    error
+        .downcast::<StorageError>()
+        .unwrap_or_else(|source| StorageError::Io {
+            action: "read or write",
+            file: "the commit log".into(),
+            source,
+        })
 }
 
 impl StatusDevice for StatusPages {
@@ -72,11 +91,23 @@ impl StatusDevice for StatusPages {
             bytes.fill(0);
             return Ok(false);
         }
-        match file.read(PageId { rel: RelId::COMMIT_LOG, block: number }, bytes) {
+        match file.read(
+            PageId {
+                rel: RelId::COMMIT_LOG,
+                block: number,
+            },
+            bytes,
+        ) {
             Ok(()) => Ok(true),
-            Err(error @ StorageError::CorruptPage { .. }) if self.recovery.running.load(Ordering::Acquire) => {
+            Err(error @ StorageError::CorruptPage { .. })
+                if self.recovery.running.load(Ordering::Acquire) =>
+            {
                 bytes.fill(0);
-                self.recovery.torn.lock().unwrap_or_else(|e| e.into_inner()).insert(number, error);
+                self.recovery
+                    .torn
+                    .lock()
+                    .unwrap_or_else(|e| e.into_inner())
+                    .insert(number, error);
                 Ok(false)
             }
             Err(error) => Err(io::Error::other(error)),
@@ -91,7 +122,9 @@ impl StatusDevice for StatusPages {
             self.wal.ensure_space()?;
             let mut payload = number.to_le_bytes().to_vec();
             payload.extend_from_slice(&bytes[COMMIT_LOG_PAGE_HEADER..]);
-            upto = self.wal.insert_any(RecordKind::StatusPage, Xid::INVALID, &payload);
+            upto = self
+                .wal
+                .insert_any(RecordKind::StatusPage, Xid::INVALID, &payload);
             self.wal.flush(upto);
         }
         let mut copy = [0; PAGE_SIZE];

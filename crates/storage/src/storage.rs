@@ -93,13 +93,19 @@ pub struct Storage {
 
 impl std::fmt::Debug for Storage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Storage").field("dir", &self.dir).finish_non_exhaustive()
+        f.debug_struct("Storage")
+            .field("dir", &self.dir)
+            .finish_non_exhaustive()
     }
 }
 
 fn lock_directory(dir: &Path) -> Result<File> {
     let path = dir.join("clearway.lock");
-    let file = File::options().create(true).truncate(false).write(true).open(&path);
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path);
     let file = file.map_err(|error| StorageError::io("open", &path, error))?;
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
@@ -128,7 +134,13 @@ impl Storage {
             .map_err(|error| StorageError::io("open", &wal_dir, error))?;
         let scanned = recovery::scan_log(&device, control, control_file.path(), &wal_dir)?;
         let files = Arc::new(DataFiles::new(dir.join("base"), options.fsync, faults)?);
-        let wal = Wal::new(device, options.lwlock, scanned.end, scanned.redo, options.commit_delay);
+        let wal = Wal::new(
+            device,
+            options.lwlock,
+            scanned.end,
+            scanned.redo,
+            options.commit_delay,
+        );
         let wal = Arc::new(wal);
         let async_commit = Arc::new(AtomicU64::new(0));
         let pool = BufferPool::new(
@@ -140,7 +152,11 @@ impl Storage {
         );
         let status_pages = StatusPages::new(Arc::clone(&files), Arc::clone(&wal));
         let commit_log = CommitLog::new(status_pages.clone(), options.lwlock);
-        let proc_array = Arc::new(ProcArray::new(options.sessions_max, options.lwlock, scanned.next_xid));
+        let proc_array = Arc::new(ProcArray::new(
+            options.sessions_max,
+            options.lwlock,
+            scanned.next_xid,
+        ));
         let locks = LockManager::new(Arc::clone(&proc_array), options.lwlock, options.deadlock_timeout);
         let storage = Storage {
             wal,
@@ -181,7 +197,9 @@ impl Storage {
 
     fn allocate_log(&self) -> Result<()> {
         let wal_dir = || self.dir.join("wal");
-        self.wal.ensure_space().map_err(|error| StorageError::io("extend", &wal_dir(), error))
+        self.wal
+            .ensure_space()
+            .map_err(|error| StorageError::io("extend", &wal_dir(), error))
     }
 
     /// Keeps a page in memory.
@@ -207,7 +225,8 @@ impl Storage {
         self.allocate_log()?;
         let rel = RelId(self.next_rel.fetch_add(1, Ordering::Relaxed));
         self.files.create(rel)?;
-        self.wal.insert_any(RecordKind::CreateRel, Xid::INVALID, &rel.0.to_le_bytes());
+        self.wal
+            .insert_any(RecordKind::CreateRel, Xid::INVALID, &rel.0.to_le_bytes());
         Ok(rel)
     }
 
@@ -251,7 +270,9 @@ impl Storage {
             self.async_commit.fetch_max(lsn.0, Ordering::AcqRel);
         }
         if let Err(error) = self.commit_log.set(xid, Status::Committed, lsn.0) {
-            eprintln!("clearway: xid {xid} is durable but could not be entered in the commit log: {error}; stopping");
+            eprintln!(
+                "clearway: xid {xid} is durable but could not be entered in the commit log: {error}; stopping"
+            );
             std::process::abort();
         }
         committing.fetch_add(1, Ordering::Release);
@@ -265,7 +286,9 @@ impl Storage {
             // A full disk must not keep anybody from rolling back.
             Err(_) => 0,
         };
-        self.commit_log.set(xid, Status::Aborted, lsn).map_err(storage_error)
+        self.commit_log
+            .set(xid, Status::Aborted, lsn)
+            .map_err(storage_error)
     }
 
     /// How `xid` stands in the commit log; whoever asks has made sure that it is not running.

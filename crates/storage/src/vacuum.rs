@@ -61,7 +61,11 @@ pub fn vacuum(
         if page::is_new(bytes) {
             continue;
         }
-        dead.extend((1..=slot_count(bytes)).filter(|&s| line(bytes, s) == Line::Dead).map(|slot| Tid { block, slot }));
+        dead.extend(
+            (1..=slot_count(bytes))
+                .filter(|&s| line(bytes, s) == Line::Dead)
+                .map(|slot| Tid { block, slot }),
+        );
         storage.fsm.record(rel, block, free_space(bytes));
         drop(page);
         if dead.len() >= BATCH {
@@ -83,7 +87,12 @@ fn remove(storage: &Storage, rel: RelId, indexes: &[RelId], dead: &mut Vec<Tid>)
     }
     for tids in dead.chunk_by(|a, b| a.block == b.block) {
         let mut change = storage.begin_change(Xid::INVALID)?;
-        let mut page = storage.pin(PageId { rel, block: tids[0].block })?.into_exclusive();
+        let mut page = storage
+            .pin(PageId {
+                rel,
+                block: tids[0].block,
+            })?
+            .into_exclusive();
         let bytes = &page.bytes()[..];
         let mut lines: Vec<Line> = (1..=slot_count(bytes)).map(|slot| line(bytes, slot)).collect();
         for tid in tids {

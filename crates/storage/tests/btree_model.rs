@@ -13,19 +13,33 @@ use rand::{RngExt, SeedableRng};
 type Model = BTreeSet<(Vec<u8>, Tid)>;
 
 fn open(dir: &std::path::Path) -> Arc<Storage> {
-    let options = StorageOptions { fsync: false, buffer_bytes: 2 << 20, ..StorageOptions::default() };
+    let options = StorageOptions {
+        fsync: false,
+        buffer_bytes: 2 << 20,
+        ..StorageOptions::default()
+    };
     Storage::open(dir, options).unwrap().0
 }
 
 /// Keys of 1 to 200 bytes that often share a prefix, and often repeat.
 fn random_key(rng: &mut StdRng) -> Vec<u8> {
     let mut key = vec![b'k'; rng.random_range(0..4)];
-    let tail = if rng.random_bool(0.1) { rng.random_range(1..200) } else { rng.random_range(1..4) };
+    let tail = if rng.random_bool(0.1) {
+        rng.random_range(1..200)
+    } else {
+        rng.random_range(1..4)
+    };
     key.extend((0..tail).map(|_| rng.random_range(0..6u8)));
     key
 }
 
-fn read(tree: BTree, storage: &Storage, lower: &[u8], upper: Option<&[u8]>, way: Direction) -> Vec<(Vec<u8>, Tid)> {
+fn read(
+    tree: BTree,
+    storage: &Storage,
+    lower: &[u8],
+    upper: Option<&[u8]>,
+    way: Direction,
+) -> Vec<(Vec<u8>, Tid)> {
     let mut cursor = tree.range(lower, upper, way);
     let mut all = Vec::new();
     let mut batch = Vec::new();
@@ -47,15 +61,24 @@ fn compare(tree: BTree, storage: &Storage, model: &Model, rng: &mut StdRng) {
         let upper = rng.random_bool(0.8).then_some(upper);
         let inside = |key: &Vec<u8>| *key >= lower && upper.as_ref().is_none_or(|upper| key < upper);
         let mut wanted: Vec<_> = model.iter().filter(|(key, _)| inside(key)).cloned().collect();
-        assert_eq!(read(tree, storage, &lower, upper.as_deref(), Direction::Forward), wanted);
+        assert_eq!(
+            read(tree, storage, &lower, upper.as_deref(), Direction::Forward),
+            wanted
+        );
         wanted.reverse();
-        assert_eq!(read(tree, storage, &lower, upper.as_deref(), Direction::Backward), wanted);
+        assert_eq!(
+            read(tree, storage, &lower, upper.as_deref(), Direction::Backward),
+            wanted
+        );
     }
 }
 
 #[test]
 fn agrees_with_a_model_also_after_a_crash() {
-    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_261_120);
+    let seed = std::env::var("SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or(20_261_120);
     println!("SEED={seed}");
     let mut rng = StdRng::seed_from_u64(seed);
     let dir = tempfile::tempdir().unwrap();
@@ -67,16 +90,34 @@ fn agrees_with_a_model_also_after_a_crash() {
     for round in 0..12u32 {
         {
             let snapshot = Snapshot::default();
-            let ctx = TxnContext { storage: &storage, proc: ProcId(0), xid: None, command: 0, snapshot: &snapshot };
+            let ctx = TxnContext {
+                storage: &storage,
+                proc: ProcId(0),
+                xid: None,
+                command: 0,
+                snapshot: &snapshot,
+            };
             for number in 0..1_500 {
-                let (key, tid) = (random_key(&mut rng), Tid { block: round, slot: number + 1 });
-                assert_eq!(tree.insert(&ctx, &key, tid, None).unwrap(), InsertOutcome::Inserted);
+                let (key, tid) = (
+                    random_key(&mut rng),
+                    Tid {
+                        block: round,
+                        slot: number + 1,
+                    },
+                );
+                assert_eq!(
+                    tree.insert(&ctx, &key, tid, None).unwrap(),
+                    InsertOutcome::Inserted
+                );
                 model.insert((key, tid));
             }
         }
         if round % 3 == 2 {
-            let dead: HashSet<Tid> =
-                model.iter().filter(|_| rng.random_bool(0.4)).map(|(_, tid)| *tid).collect();
+            let dead: HashSet<Tid> = model
+                .iter()
+                .filter(|_| rng.random_bool(0.4))
+                .map(|(_, tid)| *tid)
+                .collect();
             assert_eq!(tree.vacuum_delete(&storage, &dead).unwrap(), dead.len() as u64);
             model.retain(|(_, tid)| !dead.contains(tid));
         }
@@ -100,13 +141,26 @@ fn a_bulk_load_reads_back_and_takes_insertions() {
         let rel: RelId = storage.create_rel().unwrap();
         BTree::create(&storage, rel).unwrap();
         let keys: Vec<[u8; 4]> = (0..count).map(|number| (number * 2).to_be_bytes()).collect();
-        let tid = |number: u32| Tid { block: number, slot: 1 };
+        let tid = |number: u32| Tid {
+            block: number,
+            slot: 1,
+        };
         let entries = keys.iter().zip(0..).map(|(key, number)| (&key[..], tid(number)));
         BTree::bulk_load(&storage, rel, entries).unwrap();
         let tree = BTree::new(rel.0);
-        let mut model: Model = keys.iter().zip(0..).map(|(key, number)| (key.to_vec(), tid(number))).collect();
+        let mut model: Model = keys
+            .iter()
+            .zip(0..)
+            .map(|(key, number)| (key.to_vec(), tid(number)))
+            .collect();
         let snapshot = Snapshot::default();
-        let ctx = TxnContext { storage: &storage, proc: ProcId(0), xid: None, command: 0, snapshot: &snapshot };
+        let ctx = TxnContext {
+            storage: &storage,
+            proc: ProcId(0),
+            xid: None,
+            command: 0,
+            snapshot: &snapshot,
+        };
         for number in (0..count).step_by(7) {
             let key = (number * 2 + 1).to_be_bytes().to_vec();
             tree.insert(&ctx, &key, tid(number), None).unwrap();
@@ -132,17 +186,34 @@ fn readers_never_miss_what_was_there() {
     let tree = BTree::new(rel.0);
     const WRITERS: u32 = 4;
     const EACH: u32 = 15_000;
-    let done: Vec<_> = (0..WRITERS).map(|_| std::sync::atomic::AtomicU32::new(0)).collect();
+    let done: Vec<_> = (0..WRITERS)
+        .map(|_| std::sync::atomic::AtomicU32::new(0))
+        .collect();
     std::thread::scope(|scope| {
         for writer in 0..WRITERS {
             let (storage, done) = (&storage, &done);
             scope.spawn(move || {
                 let snapshot = Snapshot::default();
-                let ctx = TxnContext { storage, proc: ProcId(0), xid: None, command: 0, snapshot: &snapshot };
+                let ctx = TxnContext {
+                    storage,
+                    proc: ProcId(0),
+                    xid: None,
+                    command: 0,
+                    snapshot: &snapshot,
+                };
                 for number in 0..EACH {
                     // Scattered, so that splits happen everywhere.
                     let key = (number.wrapping_mul(2_654_435_761)).to_be_bytes();
-                    tree.insert(&ctx, &key, Tid { block: number, slot: writer as u16 + 1 }, None).unwrap();
+                    tree.insert(
+                        &ctx,
+                        &key,
+                        Tid {
+                            block: number,
+                            slot: writer as u16 + 1,
+                        },
+                        None,
+                    )
+                    .unwrap();
                     done[writer as usize].store(number + 1, std::sync::atomic::Ordering::Release);
                 }
             });
@@ -160,15 +231,27 @@ fn readers_never_miss_what_was_there() {
                         let mut upper = key.to_vec();
                         upper.push(0);
                         let found = read(tree, storage, &key, Some(&upper), Direction::Forward);
-                        let wanted = Tid { block: number, slot: writer as u16 + 1 };
-                        assert!(found.iter().any(|(_, tid)| *tid == wanted), "{wanted:?} is missing: {found:?}");
+                        let wanted = Tid {
+                            block: number,
+                            slot: writer as u16 + 1,
+                        };
+                        assert!(
+                            found.iter().any(|(_, tid)| *tid == wanted),
+                            "{wanted:?} is missing: {found:?}"
+                        );
                     }
-                    if done.iter().all(|done| done.load(std::sync::atomic::Ordering::Acquire) == EACH) {
+                    if done
+                        .iter()
+                        .all(|done| done.load(std::sync::atomic::Ordering::Acquire) == EACH)
+                    {
                         return;
                     }
                 }
             });
         }
     });
-    assert_eq!(read(tree, &storage, &[], None, Direction::Forward).len(), (WRITERS * EACH) as usize);
+    assert_eq!(
+        read(tree, &storage, &[], None, Direction::Forward).len(),
+        (WRITERS * EACH) as usize
+    );
 }

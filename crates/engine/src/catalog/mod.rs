@@ -94,7 +94,11 @@ pub(crate) struct CatalogState {
 
 impl CatalogState {
     fn empty() -> CatalogState {
-        CatalogState { version: 1, by_name: HashMap::new(), by_oid: HashMap::new() }
+        CatalogState {
+            version: 1,
+            by_name: HashMap::new(),
+            by_oid: HashMap::new(),
+        }
     }
 
     /// The number of this state.
@@ -143,7 +147,11 @@ impl CatalogView for CatalogState {
             return Some(Arc::clone(&entry.def));
         }
         let system_schema = schema.is_none_or(|schema| schema == "pg_catalog");
-        if system_schema { virtual_tables::lookup(name) } else { None }
+        if system_schema {
+            virtual_tables::lookup(name)
+        } else {
+            None
+        }
     }
 
     fn lookup_index(&self, name: &str) -> Option<Arc<TableDef>> {
@@ -199,19 +207,32 @@ impl Catalog {
     /// Makes a state everybody's.
     pub(crate) fn publish(&self, state: Arc<CatalogState>) {
         let version = state.version;
-        *self.state.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = state;
+        *self
+            .state
+            .write()
+            .unwrap_or_else(|poisoned| poisoned.into_inner()) = state;
         self.version.store(version, Ordering::Release);
     }
 
     /// The sequence in this relation, opened once.
     pub(crate) fn sequence(&self, rel: u32) -> Arc<Sequence> {
-        let mut sequences = self.sequences.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        Arc::clone(sequences.entry(rel).or_insert_with(|| Arc::new(Sequence::new(rel))))
+        let mut sequences = self
+            .sequences
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        Arc::clone(
+            sequences
+                .entry(rel)
+                .or_insert_with(|| Arc::new(Sequence::new(rel))),
+        )
     }
 
     /// The sequence's relation is gone.
     pub(crate) fn forget_sequence(&self, rel: u32) {
-        self.sequences.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).remove(&rel);
+        self.sequences
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .remove(&rel);
     }
 }
 

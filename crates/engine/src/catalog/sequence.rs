@@ -47,7 +47,10 @@ struct Numbers {
 impl Sequence {
     /// The sequence in this relation.
     pub(crate) fn new(rel: u32) -> Sequence {
-        Sequence { rel, numbers: Mutex::default() }
+        Sequence {
+            rel,
+            numbers: Mutex::default(),
+        }
     }
 
     /// Its relation.
@@ -67,11 +70,21 @@ impl Sequence {
 
     /// The next number.
     pub(crate) fn next(&self, storage: &Storage, max: i64) -> Result<i64> {
-        let mut numbers = self.numbers.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut numbers = self
+            .numbers
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         if !numbers.loaded {
-            let page = storage.pin(PageId { rel: RelId(self.rel), block: 0 }).map_err(storage_error)?;
+            let page = storage
+                .pin(PageId {
+                    rel: RelId(self.rel),
+                    block: 0,
+                })
+                .map_err(storage_error)?;
             let shared = page.shared();
-            let bytes: [u8; 8] = shared.bytes()[OFFSET..OFFSET + 8].try_into().expect("eight bytes");
+            let bytes: [u8; 8] = shared.bytes()[OFFSET..OFFSET + 8]
+                .try_into()
+                .expect("eight bytes");
             numbers.reserved = i64::from_le_bytes(bytes);
             numbers.last = numbers.reserved;
             numbers.loaded = true;
@@ -84,7 +97,12 @@ impl Sequence {
         }
         if numbers.last == numbers.reserved {
             let reserved = numbers.reserved.saturating_add(BATCH);
-            let page = storage.pin(PageId { rel: RelId(self.rel), block: 0 }).map_err(storage_error)?;
+            let page = storage
+                .pin(PageId {
+                    rel: RelId(self.rel),
+                    block: 0,
+                })
+                .map_err(storage_error)?;
             let mut change = storage.begin_change(Xid::INVALID).map_err(storage_error)?;
             let mut exclusive = page.exclusive();
             change.write(&mut exclusive, OFFSET, &reserved.to_le_bytes());

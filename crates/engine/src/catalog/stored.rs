@@ -37,7 +37,11 @@ struct StoredTable {
 struct StoredColumn {
     name: String,
     r#type: u32,
-    #[serde(rename = "mod", default = "no_modifier", skip_serializing_if = "is_no_modifier")]
+    #[serde(
+        rename = "mod",
+        default = "no_modifier",
+        skip_serializing_if = "is_no_modifier"
+    )]
     modifier: i32,
     #[serde(default, skip_serializing_if = "is_false")]
     not_null: bool,
@@ -86,7 +90,11 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
     let TableKind::Heap { rel } = table.kind else {
         return Err(EngineError::internal("a virtual table has no catalog row"));
     };
-    assert_eq!(definition.sequences.len(), table.columns.len(), "one sequence entry a column");
+    assert_eq!(
+        definition.sequences.len(),
+        table.columns.len(),
+        "one sequence entry a column"
+    );
     let columns = table
         .columns
         .iter()
@@ -131,7 +139,10 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
             SqlState::TOO_MANY_COLUMNS,
             format!("the definition of table \"{}\" is too long", table.name),
         )
-        .with_detail(format!("It takes {} bytes; the limit is {BYTES_MAX}.", bytes.len())));
+        .with_detail(format!(
+            "It takes {} bytes; the limit is {BYTES_MAX}.",
+            bytes.len()
+        )));
     }
     Ok(bytes)
 }
@@ -139,7 +150,10 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
 /// Decodes a catalog row.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Definition> {
     let damaged = |what: String| {
-        EngineError::new(SqlState::DATA_CORRUPTED, format!("a row of the catalog is damaged: {what}"))
+        EngineError::new(
+            SqlState::DATA_CORRUPTED,
+            format!("a row of the catalog is damaged: {what}"),
+        )
     };
     let stored: StoredTable = serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
     if stored.format != FORMAT {
@@ -165,7 +179,12 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Definition> {
         sequences.push(column.sequence);
     }
     let types: Vec<DataType> = columns.iter().map(|column| column.data_type).collect();
-    let mut table = TableDef::new(stored.oid, stored.name, TableKind::Heap { rel: stored.rel }, columns);
+    let mut table = TableDef::new(
+        stored.oid,
+        stored.name,
+        TableKind::Heap { rel: stored.rel },
+        columns,
+    );
     table.fillfactor = stored.fillfactor;
     for index in stored.indexes {
         let index_types = index
@@ -184,5 +203,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Definition> {
             types: index_types,
         }));
     }
-    Ok(Definition { table: Arc::new(table), sequences })
+    Ok(Definition {
+        table: Arc::new(table),
+        sequences,
+    })
 }

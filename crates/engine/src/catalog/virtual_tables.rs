@@ -27,7 +27,10 @@ pub(crate) struct Sources<'a> {
 static TABLES: LazyLock<Vec<Arc<TableDef>>> = LazyLock::new(|| {
     use DataType::{Int4, Int8, Name, Oid, Text, TimestampTz};
     let table = |oid: u32, name: &str, columns: &[(&str, DataType)]| {
-        let columns = columns.iter().map(|(name, data_type)| ColumnDef::new(*name, *data_type)).collect();
+        let columns = columns
+            .iter()
+            .map(|(name, data_type)| ColumnDef::new(*name, *data_type))
+            .collect();
         Arc::new(TableDef::new(oid, name, TableKind::Virtual, columns))
     };
     vec![
@@ -73,12 +76,22 @@ static TABLES: LazyLock<Vec<Arc<TableDef>>> = LazyLock::new(|| {
         table(
             12_003,
             "pg_tables",
-            &[("schemaname", Name), ("tablename", Name), ("tableowner", Name), ("tablespace", Name)],
+            &[
+                ("schemaname", Name),
+                ("tablename", Name),
+                ("tableowner", Name),
+                ("tablespace", Name),
+            ],
         ),
         table(
             12_004,
             "pg_indexes",
-            &[("schemaname", Name), ("tablename", Name), ("indexname", Name), ("indexdef", Text)],
+            &[
+                ("schemaname", Name),
+                ("tablename", Name),
+                ("indexname", Name),
+                ("indexdef", Text),
+            ],
         ),
         table(12_005, "pg_settings", &[("name", Text), ("setting", Text)]),
         table(
@@ -127,7 +140,12 @@ pub(crate) fn rows(name: &str, sources: &Sources<'_>) -> Vec<Vec<Value>> {
                 vec![Value::text("public"), name, Value::text("clearway"), Value::Null]
             })
             .collect(),
-        "pg_indexes" => sources.catalog.tables().iter().flat_map(|entry| index_rows(&entry.def)).collect(),
+        "pg_indexes" => sources
+            .catalog
+            .tables()
+            .iter()
+            .flat_map(|entry| index_rows(&entry.def))
+            .collect(),
         "pg_settings" => sources
             .settings
             .all()
@@ -164,7 +182,9 @@ fn activity_row(session: SessionActivity) -> Vec<Value> {
         text(session.wait_event_type),
         text(session.wait_event),
         Value::text(session.state.name()),
-        session.transaction_id.map_or(Value::Null, |xid| Value::Int8(xid as i64)),
+        session
+            .transaction_id
+            .map_or(Value::Null, |xid| Value::Int8(xid as i64)),
         Value::Null,
         Value::Null,
         Value::text(session.query.as_str()),
@@ -174,8 +194,11 @@ fn activity_row(session: SessionActivity) -> Vec<Value> {
 
 fn index_rows(table: &TableDef) -> Vec<Vec<Value>> {
     let row = |index: &Arc<crate::sql::IndexDef>| {
-        let columns: Vec<&str> =
-            index.columns.iter().map(|number| table.columns[usize::from(*number)].name.as_str()).collect();
+        let columns: Vec<&str> = index
+            .columns
+            .iter()
+            .map(|number| table.columns[usize::from(*number)].name.as_str())
+            .collect();
         let definition = format!(
             "CREATE {}INDEX {} ON public.{} USING btree ({})",
             if index.unique { "UNIQUE " } else { "" },

@@ -119,7 +119,12 @@ struct Batch<'t> {
 
 impl<'t> Batch<'t> {
     fn new(table: &'t TableDef) -> Batch<'t> {
-        Batch { table, bytes: Vec::new(), ends: Vec::new(), one: Vec::new() }
+        Batch {
+            table,
+            bytes: Vec::new(),
+            ends: Vec::new(),
+            one: Vec::new(),
+        }
     }
 
     fn add(&mut self, row: &[Value]) {
@@ -144,7 +149,9 @@ impl<'t> Batch<'t> {
             })
             .collect();
         let heap = Heap::new(heap_rel(table));
-        let tids = heap.insert_many(&execution.txn.context(), &rows).map_err(storage_error)?;
+        let tids = heap
+            .insert_many(&execution.txn.context(), &rows)
+            .map_err(storage_error)?;
         if !table.indexes.is_empty() {
             for (bytes, tid) in rows.iter().zip(tids) {
                 let row = table.codec.decode_all(bytes)?;

@@ -77,7 +77,10 @@ impl<'a> RowReader<'a> {
         if self.pending.len() + chunk.len() > LINE_BYTES_MAX + (1 << 20) && self.searched.0 > LINE_BYTES_MAX {
             return Err(EngineError::new(
                 SqlState::PROGRAM_LIMIT_EXCEEDED,
-                format!("line {} of COPY data is longer than {LINE_BYTES_MAX} bytes", self.line_number + 1),
+                format!(
+                    "line {} of COPY data is longer than {LINE_BYTES_MAX} bytes",
+                    self.line_number + 1
+                ),
             ));
         }
         self.pending.extend_from_slice(chunk);
@@ -90,7 +93,9 @@ impl<'a> RowReader<'a> {
             if self.ended {
                 return Ok(false);
             }
-            let Some((end, next)) = self.find_line(finished) else { return Ok(false) };
+            let Some((end, next)) = self.find_line(finished) else {
+                return Ok(false);
+            };
             let line = self.at..end;
             self.at = next;
             self.searched = (next, false);
@@ -135,8 +140,11 @@ impl<'a> RowReader<'a> {
             let mut found = None;
             while let Some(offset) = bytes[position..].iter().position(|byte| *byte == b'\n') {
                 let newline = position + offset;
-                let backslashes =
-                    bytes[self.at..newline].iter().rev().take_while(|byte| **byte == b'\\').count();
+                let backslashes = bytes[self.at..newline]
+                    .iter()
+                    .rev()
+                    .take_while(|byte| **byte == b'\\')
+                    .count();
                 if backslashes % 2 == 0 {
                     found = Some(newline);
                     break;
@@ -150,7 +158,11 @@ impl<'a> RowReader<'a> {
         };
         match found {
             Some(newline) => {
-                let end = if newline > self.at && bytes[newline - 1] == b'\r' { newline - 1 } else { newline };
+                let end = if newline > self.at && bytes[newline - 1] == b'\r' {
+                    newline - 1
+                } else {
+                    newline
+                };
                 Some((end, newline + 1))
             }
             None if finished && self.at < bytes.len() => Some((bytes.len(), bytes.len())),
@@ -174,7 +186,11 @@ impl<'a> RowReader<'a> {
         match String::from_utf8(text) {
             Ok(text) if !text.contains('\0') => {
                 // Each end is a boundary of the escaped text's fields, but an octal escape may have cut a character.
-                if fields.ends.iter().any(|(end, _)| !text.is_char_boundary(*end as usize)) {
+                if fields
+                    .ends
+                    .iter()
+                    .any(|(end, _)| !text.is_char_boundary(*end as usize))
+                {
                     return Err(self.bad_encoding());
                 }
                 fields.text = text;
@@ -187,7 +203,10 @@ impl<'a> RowReader<'a> {
     fn bad_encoding(&self) -> EngineError {
         EngineError::new(
             SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-            format!("invalid byte sequence for encoding \"UTF8\" in COPY data, line {}", self.line_number),
+            format!(
+                "invalid byte sequence for encoding \"UTF8\" in COPY data, line {}",
+                self.line_number
+            ),
         )
     }
 }
@@ -280,7 +299,9 @@ fn split_csv(
             let byte = line[at];
             if quoted {
                 if byte == options.escape
-                    && line.get(at + 1).is_some_and(|next| *next == options.quote || *next == options.escape)
+                    && line
+                        .get(at + 1)
+                        .is_some_and(|next| *next == options.quote || *next == options.escape)
                 {
                     out.push(line[at + 1]);
                     at += 2;
@@ -302,7 +323,10 @@ fn split_csv(
             at += 1;
         }
         if quoted {
-            return Err(EngineError::new(SqlState::BAD_COPY_FILE_FORMAT, "unterminated CSV quoted field"));
+            return Err(EngineError::new(
+                SqlState::BAD_COPY_FILE_FORMAT,
+                "unterminated CSV quoted field",
+            ));
         }
         let null = !any_quotes && &out[start..] == options.null.as_bytes();
         if null {
@@ -341,7 +365,11 @@ mod tests {
         let mut rows = Vec::new();
         let mut take = |reader: &mut RowReader<'_>, finished: bool| {
             while reader.next_row(finished, &mut fields).unwrap() {
-                rows.push((0..fields.len()).map(|n| fields.get(n).unwrap_or("~").to_owned()).collect());
+                rows.push(
+                    (0..fields.len())
+                        .map(|n| fields.get(n).unwrap_or("~").to_owned())
+                        .collect(),
+                );
             }
         };
         for chunk in data.chunks(step) {
@@ -354,11 +382,17 @@ mod tests {
 
     #[test]
     fn text_rows_come_out_the_same_however_they_are_cut() {
-        let data = b"1\tAlice\t\\N\n2\tBob\\tby\\\\\t\n3\t\\101\\x42\tx\r\n4\ttwo\\\nlines\ty\n\\.\n5\tno\tno\n";
+        let data =
+            b"1\tAlice\t\\N\n2\tBob\\tby\\\\\t\n3\t\\101\\x42\tx\r\n4\ttwo\\\nlines\ty\n\\.\n5\tno\tno\n";
         let whole = read(CopyFormat::Text, data, data.len());
         assert_eq!(
             whole,
-            [["1", "Alice", "~"], ["2", "Bob\tby\\", ""], ["3", "AB", "x"], ["4", "two\nlines", "y"]]
+            [
+                ["1", "Alice", "~"],
+                ["2", "Bob\tby\\", ""],
+                ["3", "AB", "x"],
+                ["4", "two\nlines", "y"]
+            ]
         );
         for step in 1..9 {
             assert_eq!(read(CopyFormat::Text, data, step), whole);
@@ -369,7 +403,14 @@ mod tests {
     fn csv_quotes_hold_delimiters_newlines_and_empty_strings() {
         let data = b"1,\"a \"\"b\"\", c\",\n2,\"line\nbreak\",\"\"\n3,,z";
         let whole = read(CopyFormat::Csv, data, data.len());
-        assert_eq!(whole, [["1", "a \"b\", c", "~"], ["2", "line\nbreak", ""], ["3", "~", "z"]]);
+        assert_eq!(
+            whole,
+            [
+                ["1", "a \"b\", c", "~"],
+                ["2", "line\nbreak", ""],
+                ["3", "~", "z"]
+            ]
+        );
         for step in 1..9 {
             assert_eq!(read(CopyFormat::Csv, data, step), whole);
         }

@@ -35,9 +35,8 @@ fn write_text(line: &mut Vec<u8>, text: &str, options: &CopyOptions) {
 }
 
 fn write_csv(line: &mut Vec<u8>, text: &str, options: &CopyOptions) {
-    let special = |byte: u8| {
-        byte == options.delimiter || byte == options.quote || byte == b'\n' || byte == b'\r'
-    };
+    let special =
+        |byte: u8| byte == options.delimiter || byte == options.quote || byte == b'\n' || byte == b'\r';
     if text != options.null && text != "\\." && !text.bytes().any(special) {
         line.extend_from_slice(text.as_bytes());
         return;

@@ -31,8 +31,8 @@ pub(crate) mod unique;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clearway_storage::heap::Tid;
 use clearway_storage::Storage;
+use clearway_storage::heap::Tid;
 use clearway_txn::{LockMode, LockTag, Xid};
 
 use crate::catalog::TableEntry;
@@ -91,7 +91,10 @@ impl Execution<'_> {
     /// The catalog entry of a table in a plan. Its lock is held, and the plan's version has been compared since.
     pub(crate) fn entry(&self, table: &TableDef) -> Result<Arc<TableEntry>> {
         self.txn.catalog_state().table(table.oid).cloned().ok_or_else(|| {
-            EngineError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{}\" does not exist", table.name))
+            EngineError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("relation \"{}\" does not exist", table.name),
+            )
         })
     }
 
@@ -107,7 +110,11 @@ impl Execution<'_> {
         policy: LockWaitPolicy,
         queued: &mut Queued,
     ) -> Result<bool> {
-        let tag = LockTag::Tuple { rel: heap_rel(table), block: tid.block, slot: tid.slot };
+        let tag = LockTag::Tuple {
+            rel: heap_rel(table),
+            block: tid.block,
+            slot: tid.slot,
+        };
         match policy {
             LockWaitPolicy::Block => {}
             LockWaitPolicy::SkipLocked => return Ok(false),
@@ -120,10 +127,12 @@ impl Execution<'_> {
         }
         if queued.0 != Some(tag) {
             queued.release(self.txn);
-            self.txn.wait_for_lock(tag, LockMode::Exclusive, self.interrupts, self.lock_timeout)?;
+            self.txn
+                .wait_for_lock(tag, LockMode::Exclusive, self.interrupts, self.lock_timeout)?;
             queued.0 = Some(tag);
         }
-        self.txn.wait_for_transaction(xid, self.interrupts, self.lock_timeout)?;
+        self.txn
+            .wait_for_transaction(xid, self.interrupts, self.lock_timeout)?;
         Ok(true)
     }
 

@@ -41,8 +41,13 @@ pub(crate) fn insert(
                 one(execution, exprs, &[])?;
             }
         }
-        InsertSource::Select { select: query, columns } => {
-            select::run(execution, query, &mut |execution, row| one(execution, columns, row))?;
+        InsertSource::Select {
+            select: query,
+            columns,
+        } => {
+            select::run(execution, query, &mut |execution, row| {
+                one(execution, columns, row)
+            })?;
         }
     }
     execution.txn.count_rows(plan.table.oid, count as i64, 0);
@@ -154,7 +159,9 @@ fn update_row(
                 changes.values.push((*column, expr.eval(row, &execution.eval)?));
             }
             check_assigned(table, payload, &changes.values)?;
-            table.codec.update(payload, &changes.values, &mut changes.payload)?;
+            table
+                .codec
+                .update(payload, &changes.values, &mut changes.payload)?;
             hot_allowed = !plan.changes_indexed_columns || same_keys(table, payload, &changes.payload)?;
             stale = false;
         }
@@ -195,9 +202,8 @@ fn update_row(
 }
 
 fn check_assigned(table: &TableDef, old: &[u8], values: &[(u16, Value)]) -> Result<()> {
-    let missing = |(column, value): &(u16, Value)| {
-        value.is_null() && table.columns[usize::from(*column)].not_null
-    };
+    let missing =
+        |(column, value): &(u16, Value)| value.is_null() && table.columns[usize::from(*column)].not_null;
     if !values.iter().any(missing) {
         return Ok(());
     }
@@ -244,13 +250,19 @@ pub(crate) fn delete(
         }
     }
     rows.close(execution);
-    execution.txn.count_rows(plan.scan.table.oid, -(count as i64), count);
+    execution
+        .txn
+        .count_rows(plan.scan.table.oid, -(count as i64), count);
     Ok(count)
 }
 
 /// Deletes one row that the scan has found. `None`: it turned out that it is not to be deleted. The row inside is the
 /// newer version, if it was that which was deleted.
-fn delete_row(execution: &mut Execution<'_>, plan: &DeletePlan, tid: Tid) -> Result<Option<Option<Vec<Value>>>> {
+fn delete_row(
+    execution: &mut Execution<'_>,
+    plan: &DeletePlan,
+    tid: Tid,
+) -> Result<Option<Option<Vec<Value>>>> {
     let table = &*plan.scan.table;
     let heap = Heap::new(heap_rel(table));
     // At the first row: a statement that changes nothing leaves no trace in the log.
@@ -259,7 +271,10 @@ fn delete_row(execution: &mut Execution<'_>, plan: &DeletePlan, tid: Tid) -> Res
     let mut target = tid;
     let mut newer = None;
     let deleted = loop {
-        match heap.delete(&execution.txn.context(), target).map_err(storage_error)? {
+        match heap
+            .delete(&execution.txn.context(), target)
+            .map_err(storage_error)?
+        {
             DeleteOutcome::Deleted => break true,
             DeleteOutcome::SelfModified => break false,
             DeleteOutcome::Wait(xid) => {

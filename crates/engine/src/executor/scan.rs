@@ -36,7 +36,10 @@ pub(crate) struct Scan<'p> {
 enum Cursor {
     Done,
     /// Entries of one key, looked up.
-    Tids { tids: Vec<Tid>, at: usize },
+    Tids {
+        tids: Vec<Tid>,
+        at: usize,
+    },
     Index(IndexCursor),
     Heap(HeapScan),
     Virtual(std::vec::IntoIter<Vec<Value>>),
@@ -64,7 +67,9 @@ impl<'p> Scan<'p> {
         };
         let cursor = match (&plan.access, table.kind) {
             (_, TableKind::Virtual) => Cursor::Virtual((execution.virtual_rows)(&table.name).into_iter()),
-            (AccessPath::Sequential, _) => Cursor::Heap(heap.scan(&execution.txn.context()).map_err(storage_error)?),
+            (AccessPath::Sequential, _) => {
+                Cursor::Heap(heap.scan(&execution.txn.context()).map_err(storage_error)?)
+            }
             (AccessPath::UniquePoint { index, .. }, _) => {
                 let mut key = std::mem::take(&mut execution.scratch.key);
                 let found = plan.access.point_key(table, &execution.eval, &mut key);
@@ -92,14 +97,25 @@ impl<'p> Scan<'p> {
                 Cursor::Index(IndexCursor {
                     tree: BTree::new(table.indexes[*index].rel),
                     ranges: ranges.into_iter(),
-                    direction: if reverse { Direction::Backward } else { Direction::Forward },
+                    direction: if reverse {
+                        Direction::Backward
+                    } else {
+                        Direction::Forward
+                    },
                     current: None,
                     batch: std::mem::take(&mut execution.scratch.tids),
                     at: 0,
                 })
             }
         };
-        let mut scan = Scan { plan, heap, row, payload: Vec::new(), keep_payload: false, cursor };
+        let mut scan = Scan {
+            plan,
+            heap,
+            row,
+            payload: Vec::new(),
+            keep_payload: false,
+            cursor,
+        };
         if let Cursor::Index(cursor) = &mut scan.cursor {
             cursor.batch.clear();
         }
@@ -140,7 +156,9 @@ impl<'p> Scan<'p> {
     pub(crate) fn next(&mut self, execution: &mut Execution<'_>) -> Result<Option<Tid>> {
         loop {
             execution.tick()?;
-            let Some(found) = self.next_visible(execution)? else { return Ok(None) };
+            let Some(found) = self.next_visible(execution)? else {
+                return Ok(None);
+            };
             match &self.plan.filter {
                 Some(filter) if !filter.passes(&self.row, &execution.eval)? => {}
                 _ => return Ok(Some(found)),
@@ -149,7 +167,14 @@ impl<'p> Scan<'p> {
     }
 
     fn next_visible(&mut self, execution: &mut Execution<'_>) -> Result<Option<Tid>> {
-        let Scan { plan, heap, row, payload, keep_payload, cursor } = self;
+        let Scan {
+            plan,
+            heap,
+            row,
+            payload,
+            keep_payload,
+            cursor,
+        } = self;
         let codec = &plan.table.codec;
         let mut take = |tid: Tid, bytes: &[u8]| {
             if *keep_payload {
@@ -184,7 +209,9 @@ impl<'p> Scan<'p> {
                     return Ok(Some(Tid { block: 0, slot: 0 }));
                 }
             };
-            let found = heap.fetch(&execution.txn.context(), root, &mut take).map_err(storage_error)?;
+            let found = heap
+                .fetch(&execution.txn.context(), root, &mut take)
+                .map_err(storage_error)?;
             if let Some(tid) = found {
                 return tid.map(Some);
             }
@@ -202,13 +229,19 @@ impl IndexCursor {
             self.batch.clear();
             self.at = 0;
             let Some(current) = &mut self.current else {
-                let Some(range) = self.ranges.next() else { return Ok(None) };
-                self.current = Some(self.tree.range(&range.lower, range.upper.as_deref(), self.direction));
+                let Some(range) = self.ranges.next() else {
+                    return Ok(None);
+                };
+                self.current = Some(
+                    self.tree
+                        .range(&range.lower, range.upper.as_deref(), self.direction),
+                );
                 continue;
             };
             execution.check_interrupts()?;
-            let more =
-                current.next_batch(execution.storage, BATCH, &mut self.batch).map_err(storage_error)?;
+            let more = current
+                .next_batch(execution.storage, BATCH, &mut self.batch)
+                .map_err(storage_error)?;
             if !more {
                 self.current = None;
             }
@@ -240,8 +273,9 @@ pub(crate) fn lock_row(
     let mut target = tid;
     let mut newer = None;
     loop {
-        let outcome =
-            heap.lock_row(&execution.txn.context(), target, exclusive).map_err(storage_error)?;
+        let outcome = heap
+            .lock_row(&execution.txn.context(), target, exclusive)
+            .map_err(storage_error)?;
         match outcome {
             LockOutcome::Locked => {
                 queued.release(execution.txn);
@@ -284,7 +318,9 @@ pub(crate) fn newest(
     tid: Tid,
 ) -> Result<Option<(Vec<Value>, Vec<u8>)>> {
     let table = &*scan.table;
-    let bytes = heap.version(&execution.txn.context(), tid, |bytes| bytes.to_vec()).map_err(storage_error)?;
+    let bytes = heap
+        .version(&execution.txn.context(), tid, |bytes| bytes.to_vec())
+        .map_err(storage_error)?;
     let Some(bytes) = bytes else { return Ok(None) };
     let mut row = vec![Value::Null; table.columns.len()];
     table.codec.decode(&bytes, &scan.needed, &mut row)?;
@@ -296,5 +332,9 @@ pub(crate) fn newest(
 
 /// The mode in which a statement locks the table it reads.
 pub(crate) fn relation_mode(lock: Option<RowLock>) -> LockMode {
-    if lock.is_some() { LockMode::RowShare } else { LockMode::AccessShare }
+    if lock.is_some() {
+        LockMode::RowShare
+    } else {
+        LockMode::AccessShare
+    }
 }

@@ -29,10 +29,19 @@ pub(crate) type Sink<'s> = dyn FnMut(&mut Execution<'_>, &[Value]) -> Result<()>
 
 /// Runs a SELECT; the number of rows that went to `sink`.
 pub(crate) fn run(execution: &mut Execution<'_>, plan: &SelectPlan, sink: &mut Sink<'_>) -> Result<u64> {
-    let limit = row_count(execution, plan.limit.as_ref(), SqlState::INVALID_ROW_COUNT_IN_LIMIT, "LIMIT")?;
-    let offset =
-        row_count(execution, plan.offset.as_ref(), SqlState::INVALID_ROW_COUNT_IN_OFFSET, "OFFSET")?
-            .unwrap_or(0);
+    let limit = row_count(
+        execution,
+        plan.limit.as_ref(),
+        SqlState::INVALID_ROW_COUNT_IN_LIMIT,
+        "LIMIT",
+    )?;
+    let offset = row_count(
+        execution,
+        plan.offset.as_ref(),
+        SqlState::INVALID_ROW_COUNT_IN_OFFSET,
+        "OFFSET",
+    )?
+    .unwrap_or(0);
     let mut stage = Stage {
         plan,
         offset,
@@ -40,7 +49,9 @@ pub(crate) fn run(execution: &mut Execution<'_>, plan: &SelectPlan, sink: &mut S
         sent: 0,
         seen: plan.distinct.then(HashSet::new),
         sorted: (!plan.sort.is_empty()).then(Vec::new),
-        keep: limit.and_then(|limit| limit.checked_add(offset)).filter(|_| plan.lock.is_none()),
+        keep: limit
+            .and_then(|limit| limit.checked_add(offset))
+            .filter(|_| plan.lock.is_none()),
         output: Vec::with_capacity(plan.projection.len()),
         sink,
     };
@@ -65,7 +76,9 @@ pub(crate) fn run(execution: &mut Execution<'_>, plan: &SelectPlan, sink: &mut S
             stage.take(execution, &[], None)?;
         }
         (Source::Series(series), None) => {
-            each_of_series(execution, series, &mut |execution, row| stage.take(execution, row, None))?;
+            each_of_series(execution, series, &mut |execution, row| {
+                stage.take(execution, row, None)
+            })?;
         }
         (Source::Table(scan), None) => {
             let mut rows = Scan::open(execution, scan)?;
@@ -148,7 +161,10 @@ impl Stage<'_, '_, '_> {
             self.output = output;
             return more;
         };
-        sorted.push(SortRow { values: std::mem::take(&mut self.output), tid });
+        sorted.push(SortRow {
+            values: std::mem::take(&mut self.output),
+            tid,
+        });
         if let Some(keep) = self.keep {
             let keep = usize::try_from(keep).unwrap_or(usize::MAX);
             if sorted.len() >= keep.saturating_mul(2).max(1_024) {
@@ -193,7 +209,9 @@ impl Stage<'_, '_, '_> {
 
 /// Locks the row if the plan says so; `false` when it is to be left out.
 fn lock(execution: &mut Execution<'_>, plan: &SelectPlan, tid: Tid, output: &mut Vec<Value>) -> Result<bool> {
-    let (Some(row_lock), Source::Table(scan)) = (plan.lock, &plan.source) else { return Ok(true) };
+    let (Some(row_lock), Source::Table(scan)) = (plan.lock, &plan.source) else {
+        return Ok(true);
+    };
     match crate::executor::scan::lock_row(execution, scan, tid, row_lock)? {
         Locked::AsSeen => Ok(true),
         Locked::Gone => Ok(false),
@@ -309,18 +327,30 @@ type TakeRow<'t> = dyn FnMut(&mut Execution<'_>, &[Value]) -> Result<bool> + 't;
 
 fn each_of_series(execution: &mut Execution<'_>, series: &Series, take: &mut TakeRow<'_>) -> Result<()> {
     let mut ends = [None, None, Some(1)];
-    for (end, expr) in ends.iter_mut().zip([Some(&series.start), Some(&series.stop), series.step.as_ref()]) {
+    for (end, expr) in ends
+        .iter_mut()
+        .zip([Some(&series.start), Some(&series.stop), series.step.as_ref()])
+    {
         if let Some(expr) = expr {
             *end = expr.eval(&[], &execution.eval)?.as_i64();
         }
     }
     // A NULL among the three: no rows.
-    let [Some(start), Some(stop), Some(step)] = ends else { return Ok(()) };
+    let [Some(start), Some(stop), Some(step)] = ends else {
+        return Ok(());
+    };
     if step == 0 {
-        return Err(EngineError::new(SqlState::INVALID_PARAMETER_VALUE, "step size cannot equal zero"));
+        return Err(EngineError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            "step size cannot equal zero",
+        ));
     }
     let mut current = start;
-    while if step > 0 { current <= stop } else { current >= stop } {
+    while if step > 0 {
+        current <= stop
+    } else {
+        current >= stop
+    } {
         execution.tick()?;
         let value = match series.data_type {
             DataType::Int4 => Value::Int4(current as i32),

@@ -58,7 +58,9 @@ fn insert_key(
             InsertOutcome::Inserted => return Ok(()),
             InsertOutcome::Duplicate { .. } => return Err(violation(table, index, row)),
             InsertOutcome::WaitFor(xid) => {
-                execution.txn.wait_for_transaction(xid, execution.interrupts, execution.lock_timeout)?;
+                execution
+                    .txn
+                    .wait_for_transaction(xid, execution.interrupts, execution.lock_timeout)?;
             }
         }
     }
@@ -69,16 +71,29 @@ fn insert_key(
 pub(crate) fn violation(_table: &TableDef, index: &IndexDef, row: &[Value]) -> EngineError {
     EngineError::new(
         SqlState::UNIQUE_VIOLATION,
-        format!("duplicate key value violates unique constraint \"{}\"", index.name),
+        format!(
+            "duplicate key value violates unique constraint \"{}\"",
+            index.name
+        ),
     )
-    .with_detail(format!("Key {} already exists.", describe_key(_table, index, row)))
+    .with_detail(format!(
+        "Key {} already exists.",
+        describe_key(_table, index, row)
+    ))
 }
 
 /// `(a, b)=(1, x)`
 pub(crate) fn describe_key(table: &TableDef, index: &IndexDef, row: &[Value]) -> String {
-    let names: Vec<&str> =
-        index.columns.iter().map(|number| table.columns[usize::from(*number)].name.as_str()).collect();
-    let values: Vec<String> = index.columns.iter().map(|number| describe(&row[usize::from(*number)])).collect();
+    let names: Vec<&str> = index
+        .columns
+        .iter()
+        .map(|number| table.columns[usize::from(*number)].name.as_str())
+        .collect();
+    let values: Vec<String> = index
+        .columns
+        .iter()
+        .map(|number| describe(&row[usize::from(*number)]))
+        .collect();
     format!("({})=({})", names.join(", "), values.join(", "))
 }
 

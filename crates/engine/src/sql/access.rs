@@ -8,6 +8,7 @@
 use crate::error::Result;
 use crate::sql::catalog::TableDef;
 use crate::sql::expr::{CompareOp, EvalContext, Expr};
+use crate::value::cast::{CastContext, can_cast};
 use crate::value::key::{encode_value, successor};
 use crate::value::{DataType, Value};
 
@@ -382,7 +383,7 @@ fn points(table: &TableDef, conditions: &[Expr]) -> Option<Choice> {
             continue;
         }
         if let Some(index) = table.indexes.iter().position(|index| index.columns[0] == column) {
-            let values = list.iter().map(|value| key_value(value).clone()).collect();
+            let values = list.clone();
             return Some(Choice {
                 access: AccessPath::Points { index, values },
                 guaranteed: vec![at],
@@ -412,7 +413,7 @@ fn condition<'a>(table: &TableDef, at: usize, expr: &'a Expr) -> Option<Conditio
             at,
             column,
             op: *op,
-            value: key_value(right),
+            value: right,
         });
     }
     if let Some(column) = plain_column(table, right, *data_type)
@@ -422,7 +423,7 @@ fn condition<'a>(table: &TableDef, at: usize, expr: &'a Expr) -> Option<Conditio
             at,
             column,
             op: op.mirrored(),
-            value: key_value(left),
+            value: left,
         });
     }
     None
@@ -433,7 +434,14 @@ fn condition<'a>(table: &TableDef, at: usize, expr: &'a Expr) -> Option<Conditio
 fn plain_column(table: &TableDef, expr: &Expr, data_type: DataType) -> Option<u16> {
     let column = match expr {
         Expr::Column(column) => *column,
-        Expr::Cast { input, .. } => match &**input {
+        // A conversion that changes no value. One with a modifier cuts or rounds, so its order is not the index's.
+        Expr::Cast {
+            input,
+            from,
+            to,
+            typmod: ..0,
+            ..
+        } if can_cast(*from, *to, CastContext::Implicit) && *from != DataType::Char => match &**input {
             Expr::Column(column) => *column,
             _ => return None,
         },
@@ -444,14 +452,6 @@ fn plain_column(table: &TableDef, expr: &Expr, data_type: DataType) -> Option<u1
         || (own.is_integer() && data_type.is_integer())
         || (own.is_string() && data_type.is_string() && own != DataType::Char && data_type != DataType::Char);
     agrees.then_some(column)
-}
-
-/// A value without the widening that comparing needed: the key fits itself to the column.
-fn key_value(expr: &Expr) -> &Expr {
-    match expr {
-        Expr::Cast { input, from, to, .. } if from.is_integer() && to.is_integer() => input,
-        other => other,
-    }
 }
 
 /// The path that reads an index in order, for ORDER BY over its columns without any condition on them.

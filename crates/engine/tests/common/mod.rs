@@ -56,7 +56,10 @@ impl Fixture {
         let engine = Engine::open(directory.path(), config).unwrap();
         let fixture = Fixture { engine, directory };
         if !setup.trim().is_empty() {
-            fixture.session().execute_simple(setup, &mut Collected::default()).unwrap();
+            fixture
+                .session()
+                .execute_simple(setup, &mut Collected::default())
+                .unwrap();
         }
         fixture
     }
@@ -98,7 +101,9 @@ pub fn query(session: &mut Session, sql: &str) -> String {
 /// The error of a statement.
 #[track_caller]
 pub fn error(session: &mut Session, sql: &str) -> EngineError {
-    session.execute_simple(sql, &mut Collected::default()).expect_err(sql)
+    session
+        .execute_simple(sql, &mut Collected::default())
+        .expect_err(sql)
 }
 
 /// A value as psql shows it.
@@ -131,7 +136,10 @@ struct Stage {
 
 impl Stage {
     fn new(engine: Arc<Engine>) -> Stage {
-        Stage { engine, actors: HashMap::new() }
+        Stage {
+            engine,
+            actors: HashMap::new(),
+        }
     }
 
     fn actor(&mut self, name: &str) -> &mut Actor {
@@ -148,7 +156,12 @@ impl Stage {
                     }
                 }
             });
-            Actor { orders, results, process_id, busy: false }
+            Actor {
+                orders,
+                results,
+                process_id,
+                busy: false,
+            }
         })
     }
 

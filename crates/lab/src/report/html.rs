@@ -30,9 +30,6 @@ tr.first td { border-top: 2px solid var(--line); }
 code { font: 13px ui-monospace, monospace; overflow-wrap: anywhere; white-space: normal; }
 ";
 
-/// Columns of the table that stand at the right.
-const RIGHT: [bool; 9] = [false, true, false, true, true, true, true, true, false];
-
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -141,7 +138,7 @@ fn numbers(page: &mut String, result: &BenchResult) {
         let tag = if number == 0 { "th" } else { "td" };
         let first = number > 1 && row[0] != before;
         page.push_str(if first { "<tr class=\"first\">" } else { "<tr>" });
-        for (entry, right) in row.iter().zip(RIGHT) {
+        for (entry, right) in row.iter().zip(table::RIGHT) {
             let class = if right { " class=\"r\"" } else { "" };
             let _ = write!(page, "<{tag}{class}>{}</{tag}>", escaped(entry));
         }

@@ -366,7 +366,7 @@ impl Client {
         };
         run(&statements.begin, &[])?;
         run(&statements.update_account, &[delta.clone(), aid.clone()])?;
-        run(&statements.select_account, &[aid.clone()])?;
+        run(&statements.select_account, std::slice::from_ref(&aid))?;
         if self.workload == Workload::TpcbLike {
             run(&statements.update_teller, &[delta.clone(), tid.clone()])?;
             run(&statements.update_branch, &[delta.clone(), bid.clone()])?;

@@ -63,7 +63,10 @@ pub fn split(buffer: &[u8]) -> Result<Split, WireError> {
     if buffer.len() < end {
         return Ok(Split::NeedMore(end));
     }
-    Ok(Split::Frame(Frame { kind, body: HEADER_BYTES..end }))
+    Ok(Split::Frame(Frame {
+        kind,
+        body: HEADER_BYTES..end,
+    }))
 }
 
 /// The longest a message of this kind may claim to be.
@@ -84,16 +87,37 @@ mod tests {
         let bytes = b"Q\0\0\0\x0dselect 1\0";
         assert_eq!(bytes.len(), 14);
         for end in 0..bytes.len() {
-            assert!(matches!(split(&bytes[..end]), Ok(Split::NeedMore(_))), "after {end} bytes");
+            assert!(
+                matches!(split(&bytes[..end]), Ok(Split::NeedMore(_))),
+                "after {end} bytes"
+            );
         }
-        assert_eq!(split(bytes), Ok(Split::Frame(Frame { kind: b'Q', body: 5..14 })));
+        assert_eq!(
+            split(bytes),
+            Ok(Split::Frame(Frame {
+                kind: b'Q',
+                body: 5..14
+            }))
+        );
     }
 
     #[test]
     fn lengths_are_checked_before_the_body_arrives() {
-        assert_eq!(split(b"S\0\0\0\x03"), Err(WireError::InvalidLength { kind: b'S', length: 3 }));
-        assert!(matches!(split(b"S\0\x01\0\0"), Err(WireError::TooLong { kind: b'S', .. })));
-        assert!(matches!(split(b"Q\xff\xff\xff\xff"), Err(WireError::TooLong { kind: b'Q', .. })));
+        assert_eq!(
+            split(b"S\0\0\0\x03"),
+            Err(WireError::InvalidLength {
+                kind: b'S',
+                length: 3
+            })
+        );
+        assert!(matches!(
+            split(b"S\0\x01\0\0"),
+            Err(WireError::TooLong { kind: b'S', .. })
+        ));
+        assert!(matches!(
+            split(b"Q\xff\xff\xff\xff"),
+            Err(WireError::TooLong { kind: b'Q', .. })
+        ));
         assert_eq!(split(b"Q\x0f\0\0\0"), Ok(Split::NeedMore(1 + 0x0f00_0000)));
     }
 

@@ -64,7 +64,11 @@ pub struct Parse<'a> {
 impl<'a> Parse<'a> {
     /// The types the client gives its first parameters; 0 where it does not say.
     pub fn types(&self) -> impl ExactSizeIterator<Item = u32> + 'a {
-        self.types.as_chunks::<4>().0.iter().map(|bytes| u32::from_be_bytes(*bytes))
+        self.types
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|bytes| u32::from_be_bytes(*bytes))
     }
 }
 
@@ -99,7 +103,9 @@ impl<'a> Bind<'a> {
 fn parameter<'a>(body: &mut Body<'a>) -> Result<Option<&'a [u8]>, WireError> {
     match body.i32()? {
         -1 => Ok(None),
-        length => body.bytes(usize::try_from(length).map_err(|_| WireError::Truncated)?).map(Some),
+        length => body
+            .bytes(usize::try_from(length).map_err(|_| WireError::Truncated)?)
+            .map(Some),
     }
 }
 
@@ -132,7 +138,11 @@ impl<'a> Formats<'a> {
 
     /// The codes, as sent.
     pub fn codes(&self) -> impl Iterator<Item = i16> + 'a {
-        self.0.as_chunks::<2>().0.iter().map(|bytes| i16::from_be_bytes(*bytes))
+        self.0
+            .as_chunks::<2>()
+            .0
+            .iter()
+            .map(|bytes| i16::from_be_bytes(*bytes))
     }
 
     fn decode(body: &mut Body<'a>) -> Result<Formats<'a>, WireError> {
@@ -154,7 +164,11 @@ pub fn decode(kind: u8, body: &[u8]) -> Result<Message<'_>, WireError> {
             let name = body.string()?;
             let sql = body.string()?;
             let count = usize::from(body.u16()?);
-            Message::Parse(Parse { name, sql, types: body.bytes(4 * count)? })
+            Message::Parse(Parse {
+                name,
+                sql,
+                types: body.bytes(4 * count)?,
+            })
         }
         b'B' => Message::Bind(bind(&mut body)?),
         b'D' => Message::Describe(target(&mut body)?),
@@ -194,7 +208,14 @@ fn bind<'a>(body: &mut Body<'a>) -> Result<Bind<'a>, WireError> {
     }
     let values = &start[..start.len() - body.0.len()];
     let result_formats = Formats::decode(body)?;
-    Ok(Bind { portal, statement, formats, count, values, result_formats })
+    Ok(Bind {
+        portal,
+        statement,
+        formats,
+        count,
+        values,
+        result_formats,
+    })
 }
 
 fn target<'a>(body: &mut Body<'a>) -> Result<Target<'a>, WireError> {
@@ -216,7 +237,7 @@ pub fn text_parameter(bytes: &[u8]) -> Result<&str, WireError> {
 mod tests {
     use super::*;
     use bytes::{Bytes, BytesMut};
-    use pgwire::messages::{Message as _, copy, extendedquery, simplequery};
+    use pgwire::messages::{copy, extendedquery, simplequery};
 
     /// Encodes with pgwire; the kind and the body.
     fn encoded(message: &impl pgwire::messages::Message) -> (u8, Vec<u8>) {
@@ -236,7 +257,9 @@ mod tests {
 
         let parse = extendedquery::Parse::new(Some("p".to_owned()), "select $1".to_owned(), vec![23, 0]);
         let (kind, body) = encoded(&parse);
-        let Ok(Message::Parse(parse)) = decode(kind, &body) else { panic!() };
+        let Ok(Message::Parse(parse)) = decode(kind, &body) else {
+            panic!()
+        };
         assert_eq!((parse.name, parse.sql), ("p", "select $1"));
         assert_eq!(parse.types().collect::<Vec<_>>(), [23, 0]);
 
@@ -247,15 +270,26 @@ mod tests {
             vec![Some(Bytes::from_static(&[0, 0, 0, 7])), None, Some(Bytes::new())],
             vec![0, 1],
         ));
-        let Ok(Message::Bind(bind)) = decode(kind, &body) else { panic!() };
+        let Ok(Message::Bind(bind)) = decode(kind, &body) else {
+            panic!()
+        };
         assert_eq!((bind.portal, bind.statement), ("", "p"));
-        assert!(bind.formats.is_binary(0) && bind.formats.is_binary(2), "one code holds for all");
+        assert!(
+            bind.formats.is_binary(0) && bind.formats.is_binary(2),
+            "one code holds for all"
+        );
         assert!(!bind.result_formats.is_binary(0) && bind.result_formats.is_binary(1));
         let values: Vec<_> = bind.parameters().collect();
         assert_eq!(values, [Some(&[0, 0, 0, 7][..]), None, Some(&[][..])]);
 
         let (kind, body) = encoded(&extendedquery::Execute::new(Some("c".to_owned()), 10));
-        assert_eq!(decode(kind, &body), Ok(Message::Execute { portal: "c", max_rows: 10 }));
+        assert_eq!(
+            decode(kind, &body),
+            Ok(Message::Execute {
+                portal: "c",
+                max_rows: 10
+            })
+        );
         let (kind, body) = encoded(&extendedquery::Describe::new(b'P', None));
         assert_eq!(decode(kind, &body), Ok(Message::Describe(Target::Portal(""))));
         let (kind, body) = encoded(&extendedquery::Close::new(b'S', Some("p".to_owned())));
@@ -278,7 +312,11 @@ mod tests {
             vec![1],
         ));
         for end in 0..body.len() {
-            assert!(decode(kind, &body[..end]).is_err(), "{end} of {} bytes", body.len());
+            assert!(
+                decode(kind, &body[..end]).is_err(),
+                "{end} of {} bytes",
+                body.len()
+            );
         }
         let mut longer = body.clone();
         longer.push(0);
@@ -287,11 +325,26 @@ mod tests {
 
     #[test]
     fn bad_contents_are_told_apart() {
-        assert_eq!(decode(b'Q', b"select '\xff'\0"), Err(WireError::InvalidText { byte: 0xff }));
+        assert_eq!(
+            decode(b'Q', b"select '\xff'\0"),
+            Err(WireError::InvalidText { byte: 0xff })
+        );
         assert_eq!(decode(b'Q', b"select 1"), Err(WireError::UnterminatedString));
         assert_eq!(decode(b'D', b"Xname\0"), Err(WireError::InvalidTarget(b'X')));
-        assert_eq!(decode(b'B', b"\0\0\0\x01\0\x02\0\0\0\0"), Err(WireError::InvalidFormat(2)));
-        assert_eq!(decode(b'B', b"\0\0\0\0\0\x01\xff\xff\xff\xfe\0\0"), Err(WireError::Truncated));
-        assert_eq!(decode(b'E', b"\0\xff\xff\xff\xff"), Ok(Message::Execute { portal: "", max_rows: 0 }));
+        assert_eq!(
+            decode(b'B', b"\0\0\0\x01\0\x02\0\0\0\0"),
+            Err(WireError::InvalidFormat(2))
+        );
+        assert_eq!(
+            decode(b'B', b"\0\0\0\0\0\x01\xff\xff\xff\xfe\0\0"),
+            Err(WireError::Truncated)
+        );
+        assert_eq!(
+            decode(b'E', b"\0\xff\xff\xff\xff"),
+            Ok(Message::Execute {
+                portal: "",
+                max_rows: 0
+            })
+        );
     }
 }

@@ -77,13 +77,25 @@ impl fmt::Display for WireError {
                 write!(f, "invalid length of startup packet: {length}")
             }
             WireError::InvalidLength { kind, length } => {
-                write!(f, "invalid length {length} of message type \"{}\"", kind.escape_ascii())
+                write!(
+                    f,
+                    "invalid length {length} of message type \"{}\"",
+                    kind.escape_ascii()
+                )
             }
-            WireError::TooLong { kind: 0, length, limit } => {
+            WireError::TooLong {
+                kind: 0,
+                length,
+                limit,
+            } => {
                 write!(f, "startup packet of {length} bytes is longer than {limit}")
             }
             WireError::TooLong { kind, length, limit } => {
-                write!(f, "message of type \"{}\" with {length} bytes is longer than {limit}", kind.escape_ascii())
+                write!(
+                    f,
+                    "message of type \"{}\" with {length} bytes is longer than {limit}",
+                    kind.escape_ascii()
+                )
             }
             WireError::UnknownKind(kind) => write!(f, "invalid frontend message type {kind}"),
             WireError::Truncated => f.write_str("insufficient data left in message"),
@@ -97,7 +109,10 @@ impl fmt::Display for WireError {
                 write!(f, "invalid message subtype \"{}\"", byte.escape_ascii())
             }
             WireError::UnsupportedProtocol { major, minor } => {
-                write!(f, "unsupported frontend protocol {major}.{minor}: server supports 3.0")
+                write!(
+                    f,
+                    "unsupported frontend protocol {major}.{minor}: server supports 3.0"
+                )
             }
         }
     }
@@ -140,17 +155,27 @@ impl<'a> Body<'a> {
 
     /// A string up to its zero byte.
     pub(crate) fn string(&mut self) -> Result<&'a str, WireError> {
-        let end = self.0.iter().position(|byte| *byte == 0).ok_or(WireError::UnterminatedString)?;
+        let end = self
+            .0
+            .iter()
+            .position(|byte| *byte == 0)
+            .ok_or(WireError::UnterminatedString)?;
         let text = utf8(&self.0[..end])?;
         self.0 = &self.0[end + 1..];
         Ok(text)
     }
 
     pub(crate) fn end(self) -> Result<(), WireError> {
-        if self.0.is_empty() { Ok(()) } else { Err(WireError::TrailingBytes) }
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            Err(WireError::TrailingBytes)
+        }
     }
 }
 
 pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, WireError> {
-    std::str::from_utf8(bytes).map_err(|error| WireError::InvalidText { byte: bytes[error.valid_up_to()] })
+    std::str::from_utf8(bytes).map_err(|error| WireError::InvalidText {
+        byte: bytes[error.valid_up_to()],
+    })
 }

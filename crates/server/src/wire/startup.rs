@@ -57,7 +57,11 @@ pub fn split(buffer: &[u8]) -> Result<Split, WireError> {
         return Err(WireError::InvalidLength { kind: 0, length });
     }
     if length > STARTUP_BYTES_MAX {
-        return Err(WireError::TooLong { kind: 0, length, limit: STARTUP_BYTES_MAX });
+        return Err(WireError::TooLong {
+            kind: 0,
+            length,
+            limit: STARTUP_BYTES_MAX,
+        });
     }
     let end = length as usize;
     match buffer.get(4..end) {
@@ -68,7 +72,10 @@ pub fn split(buffer: &[u8]) -> Result<Split, WireError> {
 
 fn decode(mut body: Body<'_>) -> Result<Startup, WireError> {
     let startup = match (body.u16()?, body.u16()?) {
-        (1234, 5678) => Startup::Cancel { process_id: body.u32()?, secret: body.u32()? },
+        (1234, 5678) => Startup::Cancel {
+            process_id: body.u32()?,
+            secret: body.u32()?,
+        },
         (1234, 5679) => Startup::Tls,
         (1234, 5680) => Startup::Gssapi,
         (3, minor) => {
@@ -115,9 +122,13 @@ pub fn parse_options(options: &str) -> Result<Vec<(String, String)>, String> {
         } else if let Some(rest) = word.strip_prefix("--").or_else(|| word.strip_prefix("-c")) {
             rest.to_owned()
         } else {
-            return Err(format!("invalid command-line argument for server process: {word}"));
+            return Err(format!(
+                "invalid command-line argument for server process: {word}"
+            ));
         };
-        let (name, value) = setting.split_once('=').ok_or_else(|| format!("-c {setting} requires a value"))?;
+        let (name, value) = setting
+            .split_once('=')
+            .ok_or_else(|| format!("-c {setting} requires a value"))?;
         settings.push((name.replace('-', "_"), value.to_owned()));
     }
     Ok(settings)
@@ -137,16 +148,31 @@ mod tests {
 
     #[test]
     fn the_four_packets() {
-        assert_eq!(split(&packet((1234, 5679), b"")), Ok(Split::Packet(Startup::Tls, 8)));
-        assert_eq!(split(&packet((1234, 5680), b"")), Ok(Split::Packet(Startup::Gssapi, 8)));
+        assert_eq!(
+            split(&packet((1234, 5679), b"")),
+            Ok(Split::Packet(Startup::Tls, 8))
+        );
+        assert_eq!(
+            split(&packet((1234, 5680), b"")),
+            Ok(Split::Packet(Startup::Gssapi, 8))
+        );
         assert_eq!(
             split(&packet((1234, 5678), &[0, 0, 0, 5, 0, 0, 0, 6])),
-            Ok(Split::Packet(Startup::Cancel { process_id: 5, secret: 6 }, 16))
+            Ok(Split::Packet(
+                Startup::Cancel {
+                    process_id: 5,
+                    secret: 6
+                },
+                16
+            ))
         );
-        let parameters = vec![("user".to_owned(), "alice".to_owned()), ("database".to_owned(), String::new())];
+        let parameters = vec![
+            ("user".to_owned(), "alice".to_owned()),
+            ("database".to_owned(), String::new()),
+        ];
         assert_eq!(
             split(&packet((3, 2), b"user\0alice\0database\0\0\0")),
-            Ok(Split::Packet(Startup::Session { minor: 2, parameters }, 31))
+            Ok(Split::Packet(Startup::Session { minor: 2, parameters }, 30))
         );
     }
 
@@ -158,19 +184,40 @@ mod tests {
         let mut bytes = bytes::BytesMut::new();
         startup.encode(&mut bytes).unwrap();
         let parameters = vec![("user".to_owned(), "bob".to_owned())];
-        assert_eq!(split(&bytes), Ok(Split::Packet(Startup::Session { minor: 0, parameters }, bytes.len())));
+        assert_eq!(
+            split(&bytes),
+            Ok(Split::Packet(
+                Startup::Session { minor: 0, parameters },
+                bytes.len()
+            ))
+        );
     }
 
     #[test]
     fn what_is_no_first_packet() {
-        assert_eq!(split(&[0, 0, 0, 7]), Err(WireError::InvalidLength { kind: 0, length: 7 }));
-        assert!(matches!(split(b"GET / HTTP/1.1\r\n"), Err(WireError::TooLong { .. })));
-        assert_eq!(split(&packet((2, 0), b"")), Err(WireError::UnsupportedProtocol { major: 2, minor: 0 }));
-        assert_eq!(split(&packet((3, 0), b"user\0")), Err(WireError::UnterminatedString));
+        assert_eq!(
+            split(&[0, 0, 0, 7]),
+            Err(WireError::InvalidLength { kind: 0, length: 7 })
+        );
+        assert!(matches!(
+            split(b"GET / HTTP/1.1\r\n"),
+            Err(WireError::TooLong { .. })
+        ));
+        assert_eq!(
+            split(&packet((2, 0), b"")),
+            Err(WireError::UnsupportedProtocol { major: 2, minor: 0 })
+        );
+        assert_eq!(
+            split(&packet((3, 0), b"user\0")),
+            Err(WireError::UnterminatedString)
+        );
         assert_eq!(split(&packet((3, 0), b"\0x")), Err(WireError::TrailingBytes));
         assert_eq!(split(&packet((1234, 5678), &[1])), Err(WireError::Truncated));
         for end in 0..8 {
-            assert!(matches!(split(&packet((1234, 5679), b"")[..end]), Ok(Split::NeedMore(8))));
+            assert!(matches!(
+                split(&packet((1234, 5679), b"")[..end]),
+                Ok(Split::NeedMore(8))
+            ));
         }
     }
 
@@ -179,9 +226,15 @@ mod tests {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         assert_eq!(
             parse_options(r"-c synchronous_commit=off --lock-timeout=5s -capplication_name=a\ b"),
-            Ok(vec![pair("synchronous_commit", "off"), pair("lock_timeout", "5s"), pair("application_name", "a b")])
+            Ok(vec![
+                pair("synchronous_commit", "off"),
+                pair("lock_timeout", "5s"),
+                pair("application_name", "a b")
+            ])
         );
         assert_eq!(parse_options("  "), Ok(vec![]));
-        assert!(parse_options("-x").is_err() && parse_options("-c").is_err() && parse_options("-c a").is_err());
+        assert!(
+            parse_options("-x").is_err() && parse_options("-c").is_err() && parse_options("-c a").is_err()
+        );
     }
 }

@@ -45,7 +45,13 @@ impl TestServer {
             let stop = stop.clone();
             std::thread::spawn(move || server.run(&stop))
         };
-        TestServer { address, engine, stop, thread: Some(thread), directory }
+        TestServer {
+            address,
+            engine,
+            stop,
+            thread: Some(thread),
+            directory,
+        }
     }
 
     /// Asks the server to stop, without waiting.
@@ -150,7 +156,13 @@ impl Raw {
     pub fn start(&mut self, parameters: &[(&str, &str)]) -> Vec<Reply> {
         self.send(&startup(parameters));
         let replies = self.until_ready();
-        assert_eq!(replies[0], Reply { kind: b'R', body: vec![0, 0, 0, 0] });
+        assert_eq!(
+            replies[0],
+            Reply {
+                kind: b'R',
+                body: vec![0, 0, 0, 0]
+            }
+        );
         replies
     }
 
@@ -170,14 +182,19 @@ impl Raw {
         let length = u32::from_be_bytes(header[1..].try_into().unwrap());
         let mut body = vec![0; length as usize - 4];
         self.stream.read_exact(&mut body).unwrap();
-        Some(Reply { kind: header[0], body })
+        Some(Reply {
+            kind: header[0],
+            body,
+        })
     }
 
     /// All messages up to ReadyForQuery, which is the last.
     pub fn until_ready(&mut self) -> Vec<Reply> {
         let mut replies = Vec::new();
         loop {
-            let reply = self.read().unwrap_or_else(|| panic!("the connection ended after {replies:?}"));
+            let reply = self
+                .read()
+                .unwrap_or_else(|| panic!("the connection ended after {replies:?}"));
             let ready = reply.kind == b'Z';
             replies.push(reply);
             if ready {
@@ -209,7 +226,11 @@ impl Raw {
         if let Some(error) = replies.iter().find(|reply| reply.kind == b'E') {
             panic!("{sql}: {} {}", error.sqlstate(), error.field(b'M').unwrap());
         }
-        replies.iter().filter(|reply| reply.kind == b'D').map(Reply::values).collect()
+        replies
+            .iter()
+            .filter(|reply| reply.kind == b'D')
+            .map(Reply::values)
+            .collect()
     }
 
     /// Runs a simple query that must not fail, for its single value.
@@ -246,7 +267,10 @@ pub fn query(sql: &str) -> Vec<u8> {
 }
 
 pub fn parse(name: &str, sql: &str) -> Vec<u8> {
-    message(b'P', &[name.as_bytes(), b"\0", sql.as_bytes(), b"\0\0\0"].concat())
+    message(
+        b'P',
+        &[name.as_bytes(), b"\0", sql.as_bytes(), b"\0\0\0"].concat(),
+    )
 }
 
 /// Bind with text parameters and results.
@@ -275,7 +299,10 @@ pub fn close(target: u8, name: &str) -> Vec<u8> {
 }
 
 pub fn execute(portal: &str, max_rows: i32) -> Vec<u8> {
-    message(b'E', &[portal.as_bytes(), b"\0", &max_rows.to_be_bytes()].concat())
+    message(
+        b'E',
+        &[portal.as_bytes(), b"\0", &max_rows.to_be_bytes()].concat(),
+    )
 }
 
 pub fn sync() -> Vec<u8> {

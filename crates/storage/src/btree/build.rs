@@ -27,9 +27,20 @@ impl BTree {
             let mut level = LevelBuilder::new(storage, rel, 0, first_leaf.take());
             for (key, tid) in entries {
                 if key.len() > KEY_MAX {
-                    return Err(StorageError::TooLarge { what: "index key", size: key.len(), max: KEY_MAX });
+                    return Err(StorageError::TooLarge {
+                        what: "index key",
+                        size: key.len(),
+                        max: KEY_MAX,
+                    });
                 }
-                level.add(Entry { key: key.into(), tid, child: 0 }, &mut above)?;
+                level.add(
+                    Entry {
+                        key: key.into(),
+                        tid,
+                        child: 0,
+                    },
+                    &mut above,
+                )?;
             }
             level.finish(&mut above)?;
         }
@@ -67,7 +78,14 @@ struct LevelBuilder<'s> {
 
 impl<'s> LevelBuilder<'s> {
     fn new(storage: &'s Storage, rel: RelId, level: u16, block: Option<u32>) -> Self {
-        Self { storage, rel, level, block, entries: Vec::new(), size: 0 }
+        Self {
+            storage,
+            rel,
+            level,
+            block,
+            entries: Vec::new(),
+            size: 0,
+        }
     }
 
     fn add(&mut self, entry: Entry, above: &mut Vec<Entry>) -> Result<()> {
@@ -98,7 +116,11 @@ impl<'s> LevelBuilder<'s> {
         let mut separator = match self.entries.first() {
             // The leftmost page of a level covers everything below.
             Some(first) if !above.is_empty() => first.clone(),
-            _ => Entry { key: Box::default(), tid: Tid::default(), child: 0 },
+            _ => Entry {
+                key: Box::default(),
+                tid: Tid::default(),
+                child: 0,
+            },
         };
         separator.child = block;
         if self.level > 0
@@ -110,8 +132,19 @@ impl<'s> LevelBuilder<'s> {
         let page = self.storage.pin(PageId { rel: self.rel, block })?;
         let mut change = self.storage.begin_change(Xid::INVALID)?;
         let mut page = page.exclusive();
-        let high = next.map(|next| Entry { key: next.key.clone(), tid: next.tid, child: 0 });
-        node::fill(&mut change, &mut page, self.level, right, high.as_ref(), &self.entries);
+        let high = next.map(|next| Entry {
+            key: next.key.clone(),
+            tid: next.tid,
+            child: 0,
+        });
+        node::fill(
+            &mut change,
+            &mut page,
+            self.level,
+            right,
+            high.as_ref(),
+            &self.entries,
+        );
         change.finish()?;
         above.push(separator);
         self.block = right;

@@ -48,7 +48,10 @@ impl BTree {
     /// Appends the tids of all entries with exactly `key`. Allocates nothing but what `out` needs.
     #[inline]
     pub fn lookup(&self, storage: &Storage, key: &[u8], out: &mut Vec<Tid>) -> Result<()> {
-        let start = Bound { key, tid: Tid::default() };
+        let start = Bound {
+            key,
+            tid: Tid::default(),
+        };
         let mut page = self.find_leaf(storage, start)?;
         loop {
             let node = Node(page.bytes());
@@ -59,7 +62,10 @@ impl BTree {
                 }
                 out.push(bound.tid);
             }
-            match node.right().filter(|_| node.high().is_some_and(|high| high.key <= key)) {
+            match node
+                .right()
+                .filter(|_| node.high().is_some_and(|high| high.key <= key))
+            {
                 Some(right) => page = self.read(storage, right)?,
                 None => return Ok(()),
             }
@@ -109,7 +115,10 @@ impl TreeCursor {
         let after = self.position.take();
         let start = match &after {
             Some((key, tid)) => Bound { key, tid: *tid },
-            None => Bound { key: &self.lower, tid: Tid::default() },
+            None => Bound {
+                key: &self.lower,
+                tid: Tid::default(),
+            },
         };
         let mut page = self.tree.find_leaf(storage, start)?;
         loop {
@@ -165,7 +174,10 @@ impl TreeCursor {
         // Everything strictly below this; `None`: from the tree's end.
         let end = match (&before, &self.upper) {
             (Some((key, tid)), _) => Some(Bound { key, tid: *tid }),
-            (None, Some(upper)) => Some(Bound { key: upper, tid: Tid::default() }),
+            (None, Some(upper)) => Some(Bound {
+                key: upper,
+                tid: Tid::default(),
+            }),
             (None, None) => None,
         };
         let mut fence = None;
@@ -186,7 +198,10 @@ impl TreeCursor {
             let index = match end {
                 None => node.len() - 1,
                 // Strictly below: an entry equal to `end` leads to pages that begin at it.
-                Some(end) => (1..node.len()).take_while(|&index| node.bound(index) < end).last().unwrap_or(0),
+                Some(end) => (1..node.len())
+                    .take_while(|&index| node.bound(index) < end)
+                    .last()
+                    .unwrap_or(0),
             };
             if index > 0 {
                 let low = node.bound(index);

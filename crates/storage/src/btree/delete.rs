@@ -16,7 +16,10 @@ use crate::storage::Storage;
 impl BTree {
     /// Removes the entries that lead to `dead`; returns how many there were.
     pub fn vacuum_delete(&self, storage: &Storage, dead: &HashSet<Tid>) -> Result<u64> {
-        let lowest = Bound { key: &[], tid: Tid::default() };
+        let lowest = Bound {
+            key: &[],
+            tid: Tid::default(),
+        };
         let mut next = Some(self.descend(storage, lowest, 0, &mut Vec::new())?);
         let mut removed = 0;
         while let Some(block) = next {
@@ -30,7 +33,11 @@ impl BTree {
             let before = entries.len();
             entries.retain(|entry| !dead.contains(&entry.tid));
             removed += (before - entries.len()) as u64;
-            let high = node.high().map(|high| Entry { key: high.key.into(), tid: high.tid, child: 0 });
+            let high = node.high().map(|high| Entry {
+                key: high.key.into(),
+                tid: high.tid,
+                child: 0,
+            });
             let mut change = storage.begin_change(Xid::INVALID)?;
             node::fill(&mut change, &mut page, 0, next, high.as_ref(), &entries);
             change.finish()?;

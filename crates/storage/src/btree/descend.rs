@@ -18,7 +18,11 @@ impl BTree {
     }
 
     pub(crate) fn inconsistent(&self, block: u32, problem: &str) -> StorageError {
-        StorageError::Inconsistent { rel: self.rel.0, block, problem: problem.into() }
+        StorageError::Inconsistent {
+            rel: self.rel.0,
+            block,
+            problem: problem.into(),
+        }
     }
 
     fn check(&self, block: u32, bytes: &[u8]) -> Result<()> {
@@ -95,7 +99,10 @@ impl BTree {
                 return Ok(page.page_id().block);
             }
             if path.len() == DEPTH_MAX || node.len() == 0 {
-                return Err(self.inconsistent(block, "the path from the root does not end, or ends in an empty page"));
+                return Err(self.inconsistent(
+                    block,
+                    "the path from the root does not end, or ends in an empty page",
+                ));
             }
             path.push(page.page_id().block);
             block = node.child(node.covering(bound));

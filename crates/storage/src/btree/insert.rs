@@ -36,12 +36,23 @@ impl BTree {
         unique: Option<u32>,
     ) -> Result<InsertOutcome> {
         if key.len() > KEY_MAX {
-            return Err(StorageError::TooLarge { what: "index key", size: key.len(), max: KEY_MAX });
+            return Err(StorageError::TooLarge {
+                what: "index key",
+                size: key.len(),
+                max: KEY_MAX,
+            });
         }
         let storage = ctx.storage;
         let bound = Bound { key, tid };
         // With a unique check: to the first leaf that may hold the key.
-        let start = if unique.is_some() { Bound { key, tid: Tid::default() } } else { bound };
+        let start = if unique.is_some() {
+            Bound {
+                key,
+                tid: Tid::default(),
+            }
+        } else {
+            bound
+        };
         let mut path = Vec::new();
         let leaf = self.descend(storage, start, 0, &mut path)?;
         let mut page = self.move_right_exclusive(storage, self.write(storage, leaf)?, start)?;
@@ -53,7 +64,11 @@ impl BTree {
             // R4: the first leaf stays latched until the right one is.
             page = self.move_right_exclusive(storage, page, bound)?;
         }
-        let entry = Entry { key: key.into(), tid, child: 0 };
+        let entry = Entry {
+            key: key.into(),
+            tid,
+            child: 0,
+        };
         self.insert_into(storage, page, entry, path)?;
         Ok(InsertOutcome::Inserted)
     }
@@ -120,7 +135,11 @@ impl BTree {
         let mut change = storage.begin_change(Xid::INVALID)?;
         let node = Node(page.bytes());
         let (level, old_right) = (node.level(), node.right());
-        let old_high = node.high().map(|high| Entry { key: high.key.into(), tid: high.tid, child: 0 });
+        let old_high = node.high().map(|high| Entry {
+            key: high.key.into(),
+            tid: high.tid,
+            child: 0,
+        });
         let mut entries = node.entries();
         let index = node.lower_bound(entry.bound());
         entries.insert(index, entry);
@@ -137,8 +156,22 @@ impl BTree {
             right_entries[0].key = Box::default();
             right_entries[0].tid = Tid::default();
         }
-        node::fill(&mut change, &mut new_page, level, old_right, old_high.as_ref(), &right_entries);
-        node::fill(&mut change, &mut page, level, Some(new_block), Some(&separator), &entries);
+        node::fill(
+            &mut change,
+            &mut new_page,
+            level,
+            old_right,
+            old_high.as_ref(),
+            &right_entries,
+        );
+        node::fill(
+            &mut change,
+            &mut page,
+            level,
+            Some(new_block),
+            Some(&separator),
+            &entries,
+        );
         change.finish()?;
         separator.child = new_block;
         Ok(separator)
@@ -154,8 +187,19 @@ impl BTree {
         let root_pin = storage.extend(self.rel)?;
         let mut change = storage.begin_change(Xid::INVALID)?;
         let mut root = root_pin.exclusive();
-        let lowest = Entry { key: Box::default(), tid: Tid::default(), child: left };
-        node::fill(&mut change, &mut root, level + 1, None, None, &[lowest, separator.clone()]);
+        let lowest = Entry {
+            key: Box::default(),
+            tid: Tid::default(),
+            child: left,
+        };
+        node::fill(
+            &mut change,
+            &mut root,
+            level + 1,
+            None,
+            None,
+            &[lowest, separator.clone()],
+        );
         change.write(&mut meta, META_ROOT, &root.page_id().block.to_le_bytes());
         change.finish()?;
         Ok(true)
@@ -170,7 +214,10 @@ enum Looked {
 }
 
 fn equal_entries(ctx: &TxnContext<'_>, node: Node<'_>, key: &[u8], heap: &Heap) -> Result<Looked> {
-    let start = node.lower_bound(Bound { key, tid: Tid::default() });
+    let start = node.lower_bound(Bound {
+        key,
+        tid: Tid::default(),
+    });
     for index in start..node.len() {
         let bound = node.bound(index);
         if bound.key != key {
@@ -183,7 +230,11 @@ fn equal_entries(ctx: &TxnContext<'_>, node: Node<'_>, key: &[u8], heap: &Heap) 
         }
     }
     // The page's end: equal keys may go on to the right if its high key is not above them.
-    Ok(Looked::Next(node.high().filter(|high| high.key <= key).and_then(|_| node.right())))
+    Ok(Looked::Next(
+        node.high()
+            .filter(|high| high.key <= key)
+            .and_then(|_| node.right()),
+    ))
 }
 
 /// How many entries stay on the left page.

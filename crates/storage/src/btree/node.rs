@@ -44,7 +44,10 @@ pub(crate) struct Entry {
 
 impl Entry {
     pub(crate) fn bound(&self) -> Bound<'_> {
-        Bound { key: &self.key, tid: self.tid }
+        Bound {
+            key: &self.key,
+            tid: self.tid,
+        }
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -107,8 +110,14 @@ impl<'p> Node<'p> {
     fn bound_at(&self, slot: usize) -> Bound<'p> {
         let at = self.offset(slot);
         let length = usize::from(get_u16(self.0, at));
-        let tid = Tid { block: get_u32(self.0, at + 2), slot: get_u16(self.0, at + 6) };
-        Bound { key: &self.0[at + ENTRY..at + ENTRY + length], tid }
+        let tid = Tid {
+            block: get_u32(self.0, at + 2),
+            slot: get_u16(self.0, at + 6),
+        };
+        Bound {
+            key: &self.0[at + ENTRY..at + ENTRY + length],
+            tid,
+        }
     }
 
     /// What all entries are below; `None`: there is no right neighbour.
@@ -128,7 +137,11 @@ impl<'p> Node<'p> {
 
     pub(crate) fn entry(&self, index: usize) -> Entry {
         let bound = self.bound(index);
-        Entry { key: bound.key.into(), tid: bound.tid, child: self.child(index) }
+        Entry {
+            key: bound.key.into(),
+            tid: bound.tid,
+            child: self.child(index),
+        }
     }
 
     /// The index of the first entry that is not below `bound`.

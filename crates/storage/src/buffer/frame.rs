@@ -87,7 +87,10 @@ impl Frame {
                 new += USAGE;
             }
             // Acquire: pairs with the Release in `unpin`.
-            match self.state.compare_exchange_weak(state, new, Ordering::Acquire, Ordering::Relaxed) {
+            match self
+                .state
+                .compare_exchange_weak(state, new, Ordering::Acquire, Ordering::Relaxed)
+            {
                 Ok(_) => return new,
                 Err(found) => state = found,
             }
@@ -107,8 +110,15 @@ impl Frame {
         if state & PIN_MASK != 0 {
             return false;
         }
-        let new = if state & USAGE_MASK != 0 { state - USAGE } else { state + PIN };
-        let swapped = self.state.compare_exchange(state, new, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        let new = if state & USAGE_MASK != 0 {
+            state - USAGE
+        } else {
+            state + PIN
+        };
+        let swapped = self
+            .state
+            .compare_exchange(state, new, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok();
         swapped && new & PIN_MASK != 0
     }
 
@@ -117,7 +127,10 @@ impl Frame {
         let state = self.state.load(Ordering::Relaxed);
         let new = (state & !CHANGED) + PIN;
         state & PIN_MASK == 0
-            && self.state.compare_exchange(state, new, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            && self
+                .state
+                .compare_exchange(state, new, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
     }
 
     /// A copy of the page has reached its file: the page is clean, unless it was changed after the copy was made.
@@ -125,7 +138,10 @@ impl Frame {
         let mut state = self.state.load(Ordering::Relaxed);
         while state & REDIRTIED == 0 {
             // Release: the write comes before a checkpoint that sees the page clean and syncs the file.
-            match self.state.compare_exchange(state, state & !DIRTY, Ordering::Release, Ordering::Relaxed) {
+            match self
+                .state
+                .compare_exchange(state, state & !DIRTY, Ordering::Release, Ordering::Relaxed)
+            {
                 Ok(_) => return,
                 Err(found) => state = found,
             }

@@ -48,8 +48,16 @@ pub struct BufferMapping<M: Machine = Native> {
 impl<M: Machine> BufferMapping<M> {
     /// An empty table.
     pub fn new(algorithm: LwLockAlgorithm) -> Self {
-        let partition = || Padded(Latched::new(&BUFFER_MAPPING, algorithm, MappingPartition::default()));
-        Self { partitions: (0..PARTITIONS).map(|_| partition()).collect() }
+        let partition = || {
+            Padded(Latched::new(
+                &BUFFER_MAPPING,
+                algorithm,
+                MappingPartition::default(),
+            ))
+        };
+        Self {
+            partitions: (0..PARTITIONS).map(|_| partition()).collect(),
+        }
     }
 
     /// The number of the partition `page` belongs to. The table inside uses the hash's low and top bits.

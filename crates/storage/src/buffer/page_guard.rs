@@ -33,7 +33,10 @@ pub struct PageExclusive<'a> {
 impl<'a> PinnedPage<'a> {
     /// Takes over a pin that the caller has.
     pub(crate) fn from_pin(frame: &'a Frame) -> Self {
-        Self { frame, not_send: PhantomData }
+        Self {
+            frame,
+            not_send: PhantomData,
+        }
     }
 
     /// Which page this is.
@@ -45,20 +48,32 @@ impl<'a> PinnedPage<'a> {
     #[inline]
     pub fn shared(&self) -> PageShared<'_> {
         self.frame.content.acquire(LatchMode::Shared);
-        PageShared { frame: self.frame, owns_pin: false, not_send: PhantomData }
+        PageShared {
+            frame: self.frame,
+            owns_pin: false,
+            not_send: PhantomData,
+        }
     }
 
     /// Latches the page to change it.
     #[inline]
     pub fn exclusive(&self) -> PageExclusive<'_> {
         self.frame.content.acquire(LatchMode::Exclusive);
-        PageExclusive { frame: self.frame, owns_pin: false, not_send: PhantomData }
+        PageExclusive {
+            frame: self.frame,
+            owns_pin: false,
+            not_send: PhantomData,
+        }
     }
 
     /// Latches the page to change it, if that needs no waiting.
     pub fn try_exclusive(&self) -> Option<PageExclusive<'_>> {
         let latched = self.frame.content.try_acquire(LatchMode::Exclusive);
-        latched.then(|| PageExclusive { frame: self.frame, owns_pin: false, not_send: PhantomData })
+        latched.then(|| PageExclusive {
+            frame: self.frame,
+            owns_pin: false,
+            not_send: PhantomData,
+        })
     }
 
     /// Latches the page to change it, if nobody else has it latched or pinned.
@@ -72,7 +87,11 @@ impl<'a> PinnedPage<'a> {
     pub fn into_shared(self) -> PageShared<'a> {
         let frame = ManuallyDrop::new(self).frame;
         frame.content.acquire(LatchMode::Shared);
-        PageShared { frame, owns_pin: true, not_send: PhantomData }
+        PageShared {
+            frame,
+            owns_pin: true,
+            not_send: PhantomData,
+        }
     }
 
     /// As [`exclusive`](Self::exclusive); the guard keeps the pin.
@@ -80,7 +99,11 @@ impl<'a> PinnedPage<'a> {
     pub fn into_exclusive(self) -> PageExclusive<'a> {
         let frame = ManuallyDrop::new(self).frame;
         frame.content.acquire(LatchMode::Exclusive);
-        PageExclusive { frame, owns_pin: true, not_send: PhantomData }
+        PageExclusive {
+            frame,
+            owns_pin: true,
+            not_send: PhantomData,
+        }
     }
 
     /// As [`try_exclusive`](Self::try_exclusive); the guard keeps the pin.
@@ -89,7 +112,11 @@ impl<'a> PinnedPage<'a> {
             return Err(self);
         }
         let frame = ManuallyDrop::new(self).frame;
-        Ok(PageExclusive { frame, owns_pin: true, not_send: PhantomData })
+        Ok(PageExclusive {
+            frame,
+            owns_pin: true,
+            not_send: PhantomData,
+        })
     }
 }
 
@@ -102,7 +129,10 @@ impl Drop for PinnedPage<'_> {
 
 /// Sets bits of a 16-bit word of the page without making it dirty (rule 5).
 fn set_hint(frame: &Frame, offset: usize, bits: u16) {
-    assert!(offset.is_multiple_of(2) && offset < PAGE_SIZE, "a hint at offset {offset}");
+    assert!(
+        offset.is_multiple_of(2) && offset < PAGE_SIZE,
+        "a hint at offset {offset}"
+    );
     // SAFETY: the offset is on the page and aligned; other holders of the shared latch reach this word only through this
     // function or by reading it, for which any mix of old and new bits is right.
     let word = unsafe { AtomicU16::from_ptr(frame.bytes().cast::<u8>().add(offset).cast()) };

@@ -74,7 +74,9 @@ impl BufferPool {
         let count = (bytes / PAGE_SIZE).max(MIN_FRAMES);
         let memory = PageMemory::new(count);
         Self {
-            frames: (0..count).map(|number| Frame::new(algorithm, memory.page(number))).collect(),
+            frames: (0..count)
+                .map(|number| Frame::new(algorithm, memory.page(number)))
+                .collect(),
             mapping: BufferMapping::new(algorithm),
             hand: AtomicU64::new(0),
             files,
@@ -124,7 +126,10 @@ impl BufferPool {
     fn read_in(&self, page: PageId, read: bool) -> Result<PinnedPage<'_>> {
         let file = self.files.file(page.rel)?;
         if page.block >= file.blocks() {
-            return Err(StorageError::NoSuchPage { rel: page.rel.0, block: page.block });
+            return Err(StorageError::NoSuchPage {
+                rel: page.rel.0,
+                block: page.block,
+            });
         }
         let (number, frame) = self.claim_frame()?;
         // Rule 6: taken before the page can be found.
@@ -137,7 +142,11 @@ impl BufferPool {
                 drop(entries);
                 drop(io);
                 frame.unpin();
-                return if other.has(VALID) { Ok(PinnedPage::from_pin(other)) } else { self.wait_valid(other, page) };
+                return if other.has(VALID) {
+                    Ok(PinnedPage::from_pin(other))
+                } else {
+                    self.wait_valid(other, page)
+                };
             }
             frame.tag.store(page.to_u64(), Ordering::Relaxed);
             entries.insert(page.to_u64(), number);
@@ -187,7 +196,11 @@ impl BufferPool {
                 continue;
             }
             // Rule 9.
-            let clean = if frame.has(DIRTY) { self.try_write_out(frame) } else { Ok(true) };
+            let clean = if frame.has(DIRTY) {
+                self.try_write_out(frame)
+            } else {
+                Ok(true)
+            };
             if let Err(error) = clean {
                 frame.unpin();
                 return Err(error);
@@ -197,7 +210,9 @@ impl BufferPool {
             }
             frame.unpin();
         }
-        Err(StorageError::NoFreeBuffer { frames: self.frames.len() })
+        Err(StorageError::NoFreeBuffer {
+            frames: self.frames.len(),
+        })
     }
 
     /// Takes a frame that we alone have pinned out of the table; `false` if somebody wants it again.
@@ -262,7 +277,9 @@ impl BufferPool {
 
     /// Pins frame `number` if it still holds the page with this tag.
     fn pin_frame(&self, number: u32, tag: u64) -> Option<PinnedPage<'_>> {
-        let entries = self.mapping.shared(self.mapping.partition_of(PageId::from_u64(tag)));
+        let entries = self
+            .mapping
+            .shared(self.mapping.partition_of(PageId::from_u64(tag)));
         (entries.get(&tag) == Some(&number)).then(|| {
             let frame = &self.frames[number as usize];
             frame.pin();

@@ -12,7 +12,11 @@ use crate::page::{self, LOWER, PageId, PageKind};
 /// Fails if a row cannot be stored at all.
 pub(crate) fn check_size(row: usize) -> Result<()> {
     if row > ROW_MAX {
-        return Err(StorageError::TooLarge { what: "row", size: row, max: ROW_MAX });
+        return Err(StorageError::TooLarge {
+            what: "row",
+            size: row,
+            max: ROW_MAX,
+        });
     }
     Ok(())
 }
@@ -37,7 +41,15 @@ pub(crate) fn place(change: &mut AtomicChange<'_>, page: &mut PageExclusive<'_>,
     let upper = page::upper(bytes) - size;
     debug_assert!(lower <= upper, "a tuple is placed where it does not fit");
     change.write(page, upper, tuple);
-    change.write(page, line_offset(slot), &Line::Normal { offset: upper, length: tuple.len() }.encode());
+    change.write(
+        page,
+        line_offset(slot),
+        &Line::Normal {
+            offset: upper,
+            length: tuple.len(),
+        }
+        .encode(),
+    );
     let bounds = (lower as u32 | (upper as u32) << 16).to_le_bytes();
     change.write(page, LOWER, &bounds);
     slot
@@ -83,7 +95,11 @@ impl Heap {
     /// A page that probably has room for a row.
     pub(crate) fn target(&self, ctx: &TxnContext<'_>, row: usize) -> Result<u32> {
         let need = tuple_size(row) + LINE_POINTER;
-        if let Some(block) = ctx.storage.fsm.target(self.rel, ctx.proc, need, ctx.storage.block_count(self.rel)?) {
+        if let Some(block) =
+            ctx.storage
+                .fsm
+                .target(self.rel, ctx.proc, need, ctx.storage.block_count(self.rel)?)
+        {
             return Ok(block);
         }
         let block = ctx.storage.extend(self.rel)?.page_id().block;

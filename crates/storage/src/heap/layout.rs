@@ -61,7 +61,10 @@ impl Line {
         let (low, high) = ((word & 0x7FFF) as usize, (word >> 17) as usize);
         match word >> 15 & 3 {
             0 => Line::Unused,
-            1 => Line::Normal { offset: low, length: high },
+            1 => Line::Normal {
+                offset: low,
+                length: high,
+            },
             2 => Line::Redirect(low as u16),
             _ => Line::Dead,
         }
@@ -150,7 +153,10 @@ impl<'p> Tuple<'p> {
     /// The version that replaced this one; `None` for a deleted or current one.
     pub(crate) fn next(&self) -> Option<Tid> {
         let slot = get_u16(self.page, self.offset + NEXT + 4);
-        (slot != 0).then(|| Tid { block: get_u32(self.page, self.offset + NEXT), slot })
+        (slot != 0).then(|| Tid {
+            block: get_u32(self.page, self.offset + NEXT),
+            slot,
+        })
     }
 
     #[inline]
@@ -189,8 +195,14 @@ mod tests {
     fn line_pointers_survive_encoding() {
         let lines = [
             Line::Unused,
-            Line::Normal { offset: 8184, length: 32 },
-            Line::Normal { offset: 24, length: 8160 },
+            Line::Normal {
+                offset: 8184,
+                length: 32,
+            },
+            Line::Normal {
+                offset: 24,
+                length: 8160,
+            },
             Line::Redirect(291),
             Line::Dead,
         ];

@@ -34,7 +34,13 @@ impl Heap {
     /// Locks the version at `tid` to the end of the transaction.
     pub fn lock_row(&self, ctx: &TxnContext<'_>, tid: Tid, _exclusive: bool) -> Result<LockOutcome> {
         let mut change = ctx.storage.begin_change(ctx.writing_xid())?;
-        let mut page = ctx.storage.pin(PageId { rel: self.rel, block: tid.block })?.into_exclusive();
+        let mut page = ctx
+            .storage
+            .pin(PageId {
+                rel: self.rel,
+                block: tid.block,
+            })?
+            .into_exclusive();
         let Some(tuple) = Tuple::at(page.bytes(), tid.slot) else {
             return Ok(LockOutcome::Deleted);
         };

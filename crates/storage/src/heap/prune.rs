@@ -37,7 +37,9 @@ pub(crate) fn prune(storage: &Storage, page: &mut PageExclusive<'_>, horizon: Xi
     let mut pruned = Pruned::default();
     let mut visited = vec![false; lines.len()];
     for root in 1..=count {
-        let Some(start) = chain_start(bytes, root) else { continue };
+        let Some(start) = chain_start(bytes, root) else {
+            continue;
+        };
         let mut dead = Vec::new();
         let mut first_live = None;
         for (slot, tuple) in chain(bytes, start) {
@@ -94,21 +96,36 @@ pub(crate) fn rewrite(
         }
     }
     // From the page's end: each moves up into space that is free or its own.
-    let offset_of = |line: Line| if let Line::Normal { offset, .. } = line { offset } else { 0 };
+    let offset_of = |line: Line| {
+        if let Line::Normal { offset, .. } = line {
+            offset
+        } else {
+            0
+        }
+    };
     staying.sort_unstable_by_key(|&index| std::cmp::Reverse(offset_of(lines[index])));
     let mut upper = PAGE_SIZE;
     for index in staying {
-        let Line::Normal { offset, length } = lines[index] else { continue };
+        let Line::Normal { offset, length } = lines[index] else {
+            continue;
+        };
         upper -= length.next_multiple_of(8);
         if offset != upper {
             change.move_bytes(page, offset, upper, length);
-            lines[index] = Line::Normal { offset: upper, length };
+            lines[index] = Line::Normal {
+                offset: upper,
+                length,
+            };
         }
     }
     let encoded: Vec<u8> = lines.iter().flat_map(|line| line.encode()).collect();
     change.write(page, line_offset(1), &encoded);
     let lower = line_offset(1) + lines.len() * LINE_POINTER;
     change.write(page, LOWER, &(lower as u32 | (upper as u32) << 16).to_le_bytes());
-    let flags = if lines.contains(&Line::Unused) { HAS_UNUSED } else { 0 };
+    let flags = if lines.contains(&Line::Unused) {
+        HAS_UNUSED
+    } else {
+        0
+    };
     change.write_u16(page, PAGE_FLAGS, flags);
 }

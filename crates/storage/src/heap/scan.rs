@@ -11,7 +11,9 @@ pub(crate) fn chain_start(bytes: &[u8], root: u16) -> Option<u16> {
     match line(bytes, root) {
         Line::Redirect(slot) => Some(slot),
         // R1: a heap-only tuple here means that the slot has been used again.
-        Line::Normal { .. } => Tuple::at(bytes, root).filter(|tuple| !tuple.has(HEAP_ONLY)).map(|_| root),
+        Line::Normal { .. } => Tuple::at(bytes, root)
+            .filter(|tuple| !tuple.has(HEAP_ONLY))
+            .map(|_| root),
         Line::Unused | Line::Dead => None,
     }
 }
@@ -40,14 +42,26 @@ impl Heap {
         root: Tid,
         mut read: impl FnMut(Tid, &[u8]) -> R,
     ) -> Result<Option<R>> {
-        let page = ctx.storage.pin(PageId { rel: self.rel, block: root.block })?.into_shared();
+        let page = ctx
+            .storage
+            .pin(PageId {
+                rel: self.rel,
+                block: root.block,
+            })?
+            .into_shared();
         let bytes = &page.bytes()[..];
         let Some(start) = chain_start(bytes, root.slot) else {
             return Ok(None);
         };
         for (slot, tuple) in chain(bytes, start) {
             if visibility::visible(ctx, &page, &tuple)? {
-                return Ok(Some(read(Tid { block: root.block, slot }, tuple.row())));
+                return Ok(Some(read(
+                    Tid {
+                        block: root.block,
+                        slot,
+                    },
+                    tuple.row(),
+                )));
             }
         }
         Ok(None)
@@ -60,13 +74,25 @@ impl Heap {
         tid: Tid,
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        let page = ctx.storage.pin(PageId { rel: self.rel, block: tid.block })?.into_shared();
+        let page = ctx
+            .storage
+            .pin(PageId {
+                rel: self.rel,
+                block: tid.block,
+            })?
+            .into_shared();
         Ok(Tuple::at(page.bytes(), tid.slot).map(|tuple| read(tuple.row())))
     }
 
     /// How the row that index entries lead to by `root` stands for a unique check.
     pub(crate) fn liveness(&self, ctx: &TxnContext<'_>, root: Tid) -> Result<Liveness> {
-        let page = ctx.storage.pin(PageId { rel: self.rel, block: root.block })?.into_shared();
+        let page = ctx
+            .storage
+            .pin(PageId {
+                rel: self.rel,
+                block: root.block,
+            })?
+            .into_shared();
         let Some(start) = chain_start(page.bytes(), root.slot) else {
             return Ok(Liveness::Dead);
         };
@@ -82,7 +108,13 @@ impl Heap {
     /// A scan over all rows visible to `ctx`.
     pub fn scan(&self, ctx: &TxnContext<'_>) -> Result<HeapScan> {
         let blocks = ctx.storage.block_count(self.rel)?;
-        Ok(HeapScan { heap: *self, block: 0, blocks, rows: Vec::new(), at: 0 })
+        Ok(HeapScan {
+            heap: *self,
+            block: 0,
+            blocks,
+            rows: Vec::new(),
+            at: 0,
+        })
     }
 }
 
@@ -125,7 +157,13 @@ impl HeapScan {
             if let Some(&(slot, root)) = self.rows.get(self.at) {
                 self.at += 1;
                 let block = self.block - 1;
-                let page = ctx.storage.pin(PageId { rel: self.heap.rel, block })?.into_shared();
+                let page = ctx
+                    .storage
+                    .pin(PageId {
+                        rel: self.heap.rel,
+                        block,
+                    })?
+                    .into_shared();
                 // What the snapshot sees is not removed (R4), so the version is still there.
                 match Tuple::at(page.bytes(), slot) {
                     Some(tuple) => return Ok(Some(read(slot, root, block, tuple.row()))),
@@ -141,7 +179,13 @@ impl HeapScan {
 
     /// Notes the visible versions of the next page.
     fn collect(&mut self, ctx: &TxnContext<'_>) -> Result<()> {
-        let page = ctx.storage.pin(PageId { rel: self.heap.rel, block: self.block })?.into_shared();
+        let page = ctx
+            .storage
+            .pin(PageId {
+                rel: self.heap.rel,
+                block: self.block,
+            })?
+            .into_shared();
         self.block += 1;
         self.at = 0;
         self.rows.clear();
@@ -150,7 +194,9 @@ impl HeapScan {
             return Ok(());
         }
         for root in 1..=slot_count(bytes) {
-            let Some(start) = chain_start(bytes, root) else { continue };
+            let Some(start) = chain_start(bytes, root) else {
+                continue;
+            };
             for (slot, tuple) in chain(bytes, start) {
                 if visibility::visible(ctx, &page, &tuple)? {
                     self.rows.push((slot, root));

@@ -100,7 +100,10 @@ impl Heap {
         let mut other: Option<u32> = None;
         loop {
             let mut change = ctx.storage.begin_change(ctx.writing_xid())?;
-            let old_pin = ctx.storage.pin(PageId { rel: self.rel, block: tid.block })?;
+            let old_pin = ctx.storage.pin(PageId {
+                rel: self.rel,
+                block: tid.block,
+            })?;
             // R6.
             let (mut page, mut new_page) = match other {
                 None => (old_pin.into_exclusive(), None),
@@ -132,11 +135,17 @@ impl Heap {
                 let heap_only = if hot_allowed { HEAP_ONLY } else { 0 };
                 encode_tuple(ctx.writing_xid().0, ctx.command, heap_only, row, &mut tuple);
                 let slot = place(&mut change, &mut page, &tuple);
-                let new = Tid { block: tid.block, slot };
+                let new = Tid {
+                    block: tid.block,
+                    slot,
+                };
                 let hot_updated = if hot_allowed { HOT_UPDATED } else { 0 };
                 mark(ctx, &mut change, &mut page, tid.slot, Some(new), hot_updated);
                 change.finish()?;
-                return Ok(UpdateOutcome::Updated { tid: new, hot: hot_allowed });
+                return Ok(UpdateOutcome::Updated {
+                    tid: new,
+                    hot: hot_allowed,
+                });
             }
             let Some(target) = &mut new_page else {
                 drop(page);
@@ -156,7 +165,10 @@ impl Heap {
             }
             encode_tuple(ctx.writing_xid().0, ctx.command, 0, row, &mut tuple);
             let slot = place(&mut change, target, &tuple);
-            let new = Tid { block: target.page_id().block, slot };
+            let new = Tid {
+                block: target.page_id().block,
+                slot,
+            };
             mark(ctx, &mut change, &mut page, tid.slot, Some(new), 0);
             change.finish()?;
             return Ok(UpdateOutcome::Updated { tid: new, hot: false });
@@ -177,7 +189,13 @@ impl Heap {
     /// Deletes the version at `tid`.
     pub fn delete(&self, ctx: &TxnContext<'_>, tid: Tid) -> Result<DeleteOutcome> {
         let mut change = ctx.storage.begin_change(ctx.writing_xid())?;
-        let mut page = ctx.storage.pin(PageId { rel: self.rel, block: tid.block })?.into_exclusive();
+        let mut page = ctx
+            .storage
+            .pin(PageId {
+                rel: self.rel,
+                block: tid.block,
+            })?
+            .into_exclusive();
         match standing_at(ctx, &page, tid.slot)? {
             Standing::Free => {}
             Standing::Held(xid) => return Ok(DeleteOutcome::Wait(xid)),

@@ -40,12 +40,20 @@ pub(crate) enum Fate {
 
 /// How `xid` stands now.
 pub(crate) fn fate(storage: &Storage, xid: Xid) -> Result<Fate> {
-    if storage.proc_array.is_running(xid) { Ok(Fate::Running) } else { ended(storage, xid) }
+    if storage.proc_array.is_running(xid) {
+        Ok(Fate::Running)
+    } else {
+        ended(storage, xid)
+    }
 }
 
 /// How `xid`, which does not run any more, ended. What a crash interrupted counts as rolled back.
 pub(crate) fn ended(storage: &Storage, xid: Xid) -> Result<Fate> {
-    Ok(if storage.status(xid)? == Status::Committed { Fate::Committed } else { Fate::Aborted })
+    Ok(if storage.status(xid)? == Status::Committed {
+        Fate::Committed
+    } else {
+        Fate::Aborted
+    })
 }
 
 /// Whether the snapshot sees the version.
@@ -70,7 +78,10 @@ fn inserted(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_>) -> Resul
         return Ok(false);
     }
     let committed = ended(ctx.storage, xmin)? == Fate::Committed;
-    page.set_hint(tuple.offset + INFOMASK, if committed { XMIN_COMMITTED } else { XMIN_ABORTED });
+    page.set_hint(
+        tuple.offset + INFOMASK,
+        if committed { XMIN_COMMITTED } else { XMIN_ABORTED },
+    );
     Ok(committed)
 }
 
@@ -90,7 +101,10 @@ fn deleted(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_>) -> Result
         return Ok(true);
     }
     let committed = ended(ctx.storage, xmax)? == Fate::Committed;
-    page.set_hint(tuple.offset + INFOMASK, if committed { XMAX_COMMITTED } else { XMAX_ABORTED });
+    page.set_hint(
+        tuple.offset + INFOMASK,
+        if committed { XMAX_COMMITTED } else { XMAX_ABORTED },
+    );
     Ok(committed)
 }
 
@@ -129,9 +143,17 @@ pub(crate) fn standing(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_
     }
     let lock_only = tuple.has(LOCK_ONLY);
     if ctx.xid == Some(xmax) {
-        return Ok(if lock_only { Standing::Free } else { Standing::SelfModified });
+        return Ok(if lock_only {
+            Standing::Free
+        } else {
+            Standing::SelfModified
+        });
     }
-    let fate = if tuple.has(XMAX_COMMITTED) { Fate::Committed } else { fate(ctx.storage, xmax)? };
+    let fate = if tuple.has(XMAX_COMMITTED) {
+        Fate::Committed
+    } else {
+        fate(ctx.storage, xmax)?
+    };
     match fate {
         Fate::Running => Ok(Standing::Held(xmax)),
         Fate::Aborted => {
@@ -206,5 +228,9 @@ pub(crate) fn removable(storage: &Storage, tuple: &Tuple<'_>, horizon: Xid) -> R
 /// The slot of the next version in a HOT chain.
 #[inline]
 pub(crate) fn next_in_chain(tuple: &Tuple<'_>) -> Option<u16> {
-    if tuple.has(HOT_UPDATED) { tuple.next().map(|tid| tid.slot) } else { None }
+    if tuple.has(HOT_UPDATED) {
+        tuple.next().map(|tid| tid.slot)
+    } else {
+        None
+    }
 }

@@ -79,7 +79,13 @@ impl SegmentFiles {
                 None => {}
             }
         }
-        Ok(Self { dir, fsync, faults, making: Mutex::default(), segments: Mutex::new(segments) })
+        Ok(Self {
+            dir,
+            fsync,
+            faults,
+            making: Mutex::default(),
+            segments: Mutex::new(segments),
+        })
     }
 
     fn path(&self, number: u64) -> PathBuf {
@@ -87,7 +93,9 @@ impl SegmentFiles {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<File>>> {
-        self.segments.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.segments
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     fn segment(&self, number: u64) -> Option<Arc<File>> {
@@ -101,7 +109,12 @@ impl SegmentFiles {
             if let Some(faults) = &self.faults {
                 faults.before_allocation(&self.path(number), SEGMENT_SIZE)?;
             }
-            let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&unfinished)?;
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .open(&unfinished)?;
             let zeros = vec![0; 1 << 20];
             for megabyte in 0..SEGMENT_SIZE >> 20 {
                 file.write_all_at(&zeros, megabyte << 20)?;
@@ -121,7 +134,11 @@ impl SegmentFiles {
     }
 
     fn sync_names(&self) -> io::Result<()> {
-        if self.fsync { File::open(&self.dir)?.sync_all() } else { Ok(()) }
+        if self.fsync {
+            File::open(&self.dir)?.sync_all()
+        } else {
+            Ok(())
+        }
     }
 
     /// Calls `part(segment, offset in it, range of the whole)` for each segment that `[position, position + length)` touches.
@@ -138,7 +155,10 @@ impl SegmentFiles {
                 // Writers get here only if more was inserted than `ensure_space` foresaw; `write` deals with it.
                 return Err(io::Error::new(
                     io::ErrorKind::NotFound,
-                    format!("log segment {} is missing", self.path(at / SEGMENT_SIZE).display()),
+                    format!(
+                        "log segment {} is missing",
+                        self.path(at / SEGMENT_SIZE).display()
+                    ),
                 ));
             };
             let within = at % SEGMENT_SIZE;
@@ -155,7 +175,10 @@ impl SegmentFiles {
 impl LogDevice for SegmentFiles {
     fn allocate(&self, position: u64) -> io::Result<()> {
         let last = position / SEGMENT_SIZE;
-        let _making = self.making.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let _making = self
+            .making
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         // Not just after the newest: a crash may have left holes between recycled segments.
         let first = self.lock().keys().next().copied().unwrap_or(0);
         for number in first..=last {
@@ -221,14 +244,22 @@ impl LogDevice for SegmentFiles {
 
     fn forget_before(&self, position: u64) -> io::Result<()> {
         let keep = position / SEGMENT_SIZE;
-        let _making = self.making.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let _making = self
+            .making
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         let oldest = self.lock().keys().next().copied().unwrap_or(keep);
         let spare = keep.saturating_sub(oldest).clamp(SPARE_MIN, SPARE_MAX);
         for number in oldest..keep {
             let (file, next) = {
                 let mut segments = self.lock();
-                let Some(file) = segments.remove(&number) else { continue };
-                (file, segments.keys().next_back().map_or(keep, |newest| newest + 1))
+                let Some(file) = segments.remove(&number) else {
+                    continue;
+                };
+                (
+                    file,
+                    segments.keys().next_back().map_or(keep, |newest| newest + 1),
+                )
             };
             if next <= keep + spare {
                 fs::rename(self.path(number), self.path(next))?;
@@ -256,7 +287,11 @@ mod tests {
         let mut bytes = [0; 6];
         assert_eq!(again.read(position, &mut bytes).unwrap(), 6);
         assert_eq!(&bytes, b"across");
-        assert_eq!(again.read(3 * SEGMENT_SIZE - 2, &mut bytes).unwrap(), 2, "the log ends with its last segment");
+        assert_eq!(
+            again.read(3 * SEGMENT_SIZE - 2, &mut bytes).unwrap(),
+            2,
+            "the log ends with its last segment"
+        );
         again.forget_before(2 * SEGMENT_SIZE + 5).unwrap();
         let kept: Vec<_> = again.lock().keys().copied().collect();
         assert_eq!(kept, [2, 3, 4]);

@@ -80,6 +80,8 @@ pub struct Wal<M: Machine = Native, D: LogDevice = SegmentFiles> {
     /// The insertion latch to try, by worker slot; a hint.
     preferred: Box<[M::U32]>,
     commit_delay: Duration,
+    /// Syncs so far.
+    syncs: M::U64,
 }
 
 // SAFETY: the ring's bytes are written by the one worker that reserved them (R1) and read by the holder of the write latch
@@ -90,14 +92,24 @@ unsafe impl<M: Machine, D: LogDevice> Send for Wal<M, D> {}
 
 impl<M: Machine, D: LogDevice> std::fmt::Debug for Wal<M, D> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Wal").field("device", &self.device).finish_non_exhaustive()
+        f.debug_struct("Wal")
+            .field("device", &self.device)
+            .finish_non_exhaustive()
     }
 }
 
 impl<M: Machine, D: LogDevice> Wal<M, D> {
     /// A log that goes on at `end`, where everything before is durable.
     pub fn new(device: D, algorithm: LwLockAlgorithm, end: Lsn, redo: Lsn, commit_delay: Duration) -> Self {
-        Self::with_sizes(device, algorithm, end, redo, commit_delay, RING_SIZE, INSERT_LATCHES)
+        Self::with_sizes(
+            device,
+            algorithm,
+            end,
+            redo,
+            commit_delay,
+            RING_SIZE,
+            INSERT_LATCHES,
+        )
     }
 
     /// As [`new`](Self::new) with the ring and the number of latches chosen, for checkers that need them small.
@@ -111,10 +123,18 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
         latches: usize,
     ) -> Self {
         assert_eq!(end.0 % 8, 0, "the log goes on between records");
-        assert!(ring_size.is_power_of_two(), "positions are mapped to the ring by a mask");
-        assert!(ring_size as u64 <= SEGMENT_SIZE, "recovery clears a segment behind the log's end, no more");
-        let insert_latch =
-            || InsertLatch { latch: LwLock::new(&WAL_INSERT, algorithm), inserting_at: M::U64::new(0) };
+        assert!(
+            ring_size.is_power_of_two(),
+            "positions are mapped to the ring by a mask"
+        );
+        assert!(
+            ring_size as u64 <= SEGMENT_SIZE,
+            "recovery clears a segment behind the log's end, no more"
+        );
+        let insert_latch = || InsertLatch {
+            latch: LwLock::new(&WAL_INSERT, algorithm),
+            inserting_at: M::U64::new(0),
+        };
         Self {
             device,
             ring: (0..ring_size / WORD).map(|_| M::Data::new([0; WORD])).collect(),
@@ -125,8 +145,11 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
             allocated: M::U64::new(0),
             insert_latches: (0..latches).map(|_| Padded(insert_latch())).collect(),
             write_latch: Padded(LwLock::new(&WAL_WRITE, algorithm)),
-            preferred: (0..M::workers().capacity()).map(|worker| M::U32::new((worker % latches) as u32)).collect(),
+            preferred: (0..M::workers().capacity())
+                .map(|worker| M::U32::new((worker % latches) as u32))
+                .collect(),
             commit_delay,
+            syncs: M::U64::new(0),
         }
     }
 
@@ -152,7 +175,8 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
         if wanted > self.allocated.load(Acquire) {
             self.device.allocate(wanted)?;
             // Two workers may store in the wrong order: then somebody asks the device again, no more.
-            self.allocated.store((wanted / SEGMENT_SIZE + 1) * SEGMENT_SIZE, Release);
+            self.allocated
+                .store((wanted / SEGMENT_SIZE + 1) * SEGMENT_SIZE, Release);
         }
         Ok(())
     }
@@ -166,6 +190,11 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
     pub fn flushed(&self) -> Lsn {
         // Acquire: pairs with the Release in `write_out`.
         Lsn(self.durable.load(Acquire))
+    }
+
+    /// How often the device has been synced since the log was opened: what group commit is measured by.
+    pub fn syncs(&self) -> u64 {
+        self.syncs.load(Relaxed)
     }
 
     /// Pages last changed before this need a full image with their next change.
@@ -182,7 +211,10 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
         built_for: Lsn,
     ) -> Result<Lsn, RedoMoved> {
         let size = record::size(payload.len());
-        assert!(size <= record::RECORD_MAX.min(self.ring_size()), "a log record of {size} bytes");
+        assert!(
+            size <= record::RECORD_MAX.min(self.ring_size()),
+            "a log record of {size} bytes"
+        );
         let payload_crc = crc32c::crc32c(payload);
         let (chosen, guard) = self.acquire_insert_latch();
         let redo = self.redo();
@@ -199,7 +231,10 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
             guard.update_var(&chosen.inserting_at, start);
             self.flush(Lsn(end - ring));
         }
-        self.copy_in(start, &record::header(kind, xid, start, payload.len(), payload_crc));
+        self.copy_in(
+            start,
+            &record::header(kind, xid, start, payload.len(), payload_crc),
+        );
         self.copy_in(start + record::HEADER as u64, payload);
         guard.release_clear_var(&chosen.inserting_at, 0);
         Ok(Lsn(end))
@@ -250,8 +285,10 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
             // SAFETY: R1: the bytes at [position, position + length) of the log, rounded up to 8, are ours until the latch
             // is released, and R3 keeps their places in the ring from being anybody else's.
             unsafe {
-                self.ring_byte(start).copy_from_nonoverlapping(front.as_ptr(), front.len());
-                self.ring_byte(0).copy_from_nonoverlapping(back.as_ptr(), back.len());
+                self.ring_byte(start)
+                    .copy_from_nonoverlapping(front.as_ptr(), front.len());
+                self.ring_byte(0)
+                    .copy_from_nonoverlapping(back.as_ptr(), back.len());
                 if !end.is_multiple_of(WORD) {
                     self.ring_byte(end).write_bytes(0, WORD - end % WORD);
                 }
@@ -271,7 +308,10 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
     /// Waits until everything before `target` is in the ring; returns how far that is known (≥ `target`).
     fn wait_insertions(&self, target: u64) -> u64 {
         let mut finished = self.reserved.load(Acquire);
-        assert!(target <= finished, "position {target} is flushed before it is reserved ({finished})");
+        assert!(
+            target <= finished,
+            "position {target} is flushed before it is reserved ({finished})"
+        );
         for insert in &self.insert_latches {
             let mut at = 0;
             // Err: still inserting, but at `at` or later.
@@ -336,6 +376,7 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
             if let Err(error) = self.device.sync(durable, end) {
                 fail("sync", error);
             }
+            self.syncs.store(self.syncs.load(Relaxed) + 1, Relaxed);
             // Release: pairs with the Acquire in `flushed`.
             self.durable.store(end, Release);
         }
@@ -393,6 +434,8 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
 
 /// The log's device failed: what it has kept cannot be known, so nothing may go on from here.
 fn fail(action: &str, error: std::io::Error) -> ! {
-    eprintln!("clearway: could not {action} the log: {error}; stopping, so that no commit is acknowledged that may be lost");
+    eprintln!(
+        "clearway: could not {action} the log: {error}; stopping, so that no commit is acknowledged that may be lost"
+    );
     std::process::abort();
 }

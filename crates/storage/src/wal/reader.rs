@@ -22,7 +22,12 @@ pub struct LogReader<'a, D: LogDevice> {
 impl<'a, D: LogDevice> LogReader<'a, D> {
     /// A reader of what `device` holds from `start` on.
     pub fn new(device: &'a D, start: Lsn) -> Self {
-        Self { device, position: start.0, buffer: Vec::new(), buffer_start: start.0 }
+        Self {
+            device,
+            position: start.0,
+            buffer: Vec::new(),
+            buffer_start: start.0,
+        }
     }
 
     /// Where the next record begins: after the last whole one, once [`next_record`](Self::next_record) has said `None`.
@@ -51,7 +56,11 @@ impl<'a, D: LogDevice> LogReader<'a, D> {
             }
         };
         self.position += total as u64;
-        let record = Record { kind, xid, payload: &self.buffer[payload] };
+        let record = Record {
+            kind,
+            xid,
+            payload: &self.buffer[payload],
+        };
         Ok(Some((record, Lsn(self.position))))
     }
 
@@ -62,7 +71,9 @@ impl<'a, D: LogDevice> LogReader<'a, D> {
         self.buffer_start = self.position;
         let have = self.buffer.len();
         self.buffer.resize(have + CHUNK.max(wanted), 0);
-        let read = self.device.read(self.buffer_start + have as u64, &mut self.buffer[have..])?;
+        let read = self
+            .device
+            .read(self.buffer_start + have as u64, &mut self.buffer[have..])?;
         self.buffer.truncate(have + read);
         Ok(self.buffer.len() >= wanted)
     }

@@ -85,7 +85,10 @@ pub fn header(kind: RecordKind, xid: Xid, position: u64, payload: usize, payload
 }
 
 fn header_crc(payload_crc: u32, header: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c_append(payload_crc, &header[0..4]), &header[8..HEADER])
+    crc32c::crc32c_append(
+        crc32c::crc32c_append(payload_crc, &header[0..4]),
+        &header[8..HEADER],
+    )
 }
 
 /// Reads the record that begins `bytes`, which stand at `position` in the log.
@@ -106,7 +109,14 @@ pub fn decode(bytes: &[u8], position: u64) -> Decoded<'_> {
         return Decoded::End;
     }
     match RecordKind::from_number(get_u16(bytes, 16)) {
-        Some(kind) => Decoded::Record(Record { kind, xid: Xid(get_u64(bytes, 24)), payload }, total),
+        Some(kind) => Decoded::Record(
+            Record {
+                kind,
+                xid: Xid(get_u64(bytes, 24)),
+                payload,
+            },
+            total,
+        ),
         None => Decoded::End,
     }
 }

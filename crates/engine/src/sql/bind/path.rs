@@ -61,7 +61,12 @@ pub(super) fn need(needed: &mut ColumnSet, expr: &Expr) {
 
 /// Whether the scan gives this order, or can be made to: an index whose columns, after those that are fixed to one
 /// value, are the sort keys. A sequential scan gives way to an index only when a LIMIT means few rows are read.
-pub(super) fn ordered_by_index(scan: &mut TableScan, projection: &[Expr], sort: &[SortKey], limited: bool) -> bool {
+pub(super) fn ordered_by_index(
+    scan: &mut TableScan,
+    projection: &[Expr],
+    sort: &[SortKey],
+    limited: bool,
+) -> bool {
     if sort.is_empty() || matches!(scan.access, AccessPath::UniquePoint { .. }) {
         return true;
     }

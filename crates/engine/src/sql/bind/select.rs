@@ -11,9 +11,8 @@ use crate::sql::catalog::{TableDef, TableKind};
 use crate::sql::expr::Expr;
 use crate::sql::plan::{
     AggregatePlan, Column, LockStrength, LockWaitPolicy, RowLock, SelectPlan, Series, SortKey, Source,
-    TableScan,
 };
-use crate::value::{ColumnSet, DataType, Value};
+use crate::value::{DataType, Value};
 
 /// A column of the select list.
 struct Output {

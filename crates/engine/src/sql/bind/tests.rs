@@ -373,6 +373,19 @@ fn index_choice() {
 }
 
 #[test]
+fn a_conversion_that_changes_values_hides_the_index() {
+    for sql in [
+        "select 1 from sbtest1 where id::smallint = 5",
+        "select 1 from sbtest1 where id::text = '5'",
+        "select 1 from sbtest1 where -id = 5",
+        "select 1 from sbtest1 where id::float8 = 5",
+    ] {
+        assert!(explained(sql).contains("Seq Scan"), "{sql}: {}", explained(sql));
+    }
+    assert!(explained("select 1 from sbtest1 where id::bigint = 5").contains("Index Scan"));
+}
+
+#[test]
 fn key_ranges_survive_values_the_column_cannot_hold() {
     let ranges = |sql: &str, params: &[Value]| {
         let types: Vec<Option<DataType>> = params.iter().map(|value| Some(value.natural_type())).collect();

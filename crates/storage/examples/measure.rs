@@ -1,0 +1,108 @@
+//! What the hot paths of storage cost on this machine.
+//!
+//! `cargo run --release -p clearway-storage --example measure -- [data directory]`
+//!
+//! Without a directory the data goes to the system's temporary one; put it on the disk that matters, since commits are
+//! dominated by its fdatasync.
+
+use std::hint::black_box;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clearway_storage::{PageId, PageKind, Storage, StorageOptions};
+use clearway_txn::Xid;
+
+/// Nanoseconds a call, the least of five rounds.
+fn nanoseconds(calls: u32, mut call: impl FnMut(u32)) -> f64 {
+    let rounds = (0..5).map(|_| {
+        let started = Instant::now();
+        (0..calls).for_each(&mut call);
+        started.elapsed().as_nanos() as f64 / f64::from(calls)
+    });
+    rounds.fold(f64::INFINITY, f64::min)
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let dir = match std::env::args().nth(1) {
+        Some(dir) => tempfile::tempdir_in(PathBuf::from(dir))?,
+        None => tempfile::tempdir()?,
+    };
+    let (storage, _) = Storage::open(dir.path(), StorageOptions::default())?;
+    let rel = storage.create_rel()?;
+    for _ in 0..1024 {
+        let mut change = storage.begin_change(Xid::INVALID)?;
+        let mut page = storage.extend(rel)?.into_exclusive();
+        change.init_page(&mut page, PageKind(77), 0);
+        change.finish()?;
+    }
+
+    let page = |number: u32| PageId {
+        rel,
+        block: number.wrapping_mul(2654435761) % 1024,
+    };
+    let read = nanoseconds(1_000_000, |number| {
+        let pinned = storage.pin(page(number)).expect("a page in memory");
+        black_box(pinned.shared().bytes()[4000]);
+    });
+    println!("pin, shared latch, unpin          {read:8.1} ns");
+
+    for bytes in [16, 100, 1000] {
+        let content = vec![1; bytes];
+        // Few enough to stay in the log's buffer: the device is measured below.
+        let changed = nanoseconds(2_000, |number| {
+            let mut page = storage
+                .pin(page(number))
+                .expect("a page in memory")
+                .into_exclusive();
+            let mut change = storage.begin_change(Xid::INVALID).expect("space in the log");
+            change.write(&mut page, 4000, &content);
+            change.finish().expect("a working log");
+        });
+        println!("change of {bytes:4} bytes, logged      {changed:8.1} ns");
+    }
+
+    println!("clients   commits/s   syncs/s   commits a sync");
+    for clients in [1, 2, 4, 8, 16, 64, 1, 2, 4] {
+        let syncs_before = storage.wal.syncs();
+        let started = Instant::now();
+        let duration = Duration::from_secs(2);
+        let commits: u64 = std::thread::scope(|scope| {
+            let clients: Vec<_> = (0..clients)
+                .map(|client| {
+                    let storage = &storage;
+                    scope.spawn(move || {
+                        let proc = storage.proc_array.attach().expect("a slot");
+                        let mut commits = 0;
+                        while started.elapsed() < duration {
+                            let xid = storage.assign_xid(proc).expect("space in the log");
+                            let page = storage.pin(page(client)).expect("a page in memory");
+                            let mut page = page.into_exclusive();
+                            let mut change = storage.begin_change(xid).expect("space in the log");
+                            change.write(&mut page, 4000, &[7; 100]);
+                            change.finish().expect("a working log");
+                            drop(page);
+                            storage.commit(proc, xid, true).expect("a working log");
+                            storage.proc_array.end(proc, Some(xid));
+                            commits += 1;
+                        }
+                        storage.proc_array.detach(proc);
+                        commits
+                    })
+                })
+                .collect();
+            clients
+                .into_iter()
+                .map(|client| client.join().expect("no panic"))
+                .sum()
+        });
+        let seconds = started.elapsed().as_secs_f64();
+        let syncs = storage.wal.syncs() - syncs_before;
+        let (rate, sync_rate) = (commits as f64 / seconds, syncs as f64 / seconds);
+        println!(
+            "{clients:7} {rate:11.0} {sync_rate:9.0} {:16.1}",
+            commits as f64 / syncs.max(1) as f64
+        );
+    }
+    storage.shutdown()?;
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! The log's insert and flush protocol under shuttle: random schedules of more workers and records than loom can take, in
+//! a ring so small that inserters keep writing each other's records out, with checkpoints in between.
+
+#![cfg(feature = "shuttle")]
+
+mod support;
+
+use std::time::Duration;
+
+use clearway_latch::LwLockAlgorithm;
+use clearway_machine::Shuttle;
+use clearway_storage::Lsn;
+use clearway_storage::wal::Wal;
+use clearway_storage::wal::reader::LogReader;
+use clearway_storage::wal::record::RecordKind;
+use clearway_txn::Xid;
+use shuttle::sync::Arc;
+use support::MemoryDevice;
+
+const START: u64 = 64;
+const WORKERS: u64 = 4;
+const RECORDS: u64 = 3;
+
+fn insert_flush_checkpoint(algorithm: LwLockAlgorithm, commit_delay: Duration) {
+    let device = MemoryDevice::default();
+    device.0.lock().unwrap().synced = START;
+    let log: Wal<Shuttle, _> = Wal::with_sizes(
+        device.clone(),
+        algorithm,
+        Lsn(START),
+        Lsn(START),
+        commit_delay,
+        128,
+        2,
+    );
+    let log = Arc::new(log);
+    let workers: Vec<_> = (0..WORKERS)
+        .map(|worker| {
+            let (log, device) = (Arc::clone(&log), device.clone());
+            shuttle::thread::spawn(move || {
+                for number in 0..RECORDS {
+                    let payload = vec![worker as u8; (worker + number * 9) as usize];
+                    let end = log.insert_any(RecordKind::Change, Xid(worker * 100 + number), &payload);
+                    if (worker + number) % 2 == 0 {
+                        log.flush(end);
+                        assert!(device.0.lock().unwrap().synced >= end.0);
+                    }
+                }
+            })
+        })
+        .collect();
+    let checkpointer = {
+        let log = Arc::clone(&log);
+        shuttle::thread::spawn(move || {
+            for _ in 0..2 {
+                let redo = log.move_redo();
+                log.flush(redo);
+            }
+        })
+    };
+    for worker in workers {
+        worker.join().unwrap();
+    }
+    checkpointer.join().unwrap();
+    log.flush(log.reserved());
+    let mut reader = LogReader::new(&device, Lsn(START));
+    let mut seen = Vec::new();
+    while let Some((record, _)) = reader.next_record().unwrap() {
+        let (worker, number) = (record.xid.0 / 100, record.xid.0 % 100);
+        assert_eq!(record.payload, vec![worker as u8; (worker + number * 9) as usize]);
+        seen.push(record.xid.0);
+    }
+    assert_eq!(reader.position(), log.reserved(), "no gaps");
+    // Each worker's own records stand in its order.
+    for worker in 0..WORKERS {
+        let own: Vec<_> = seen
+            .iter()
+            .filter(|xid| **xid / 100 == worker)
+            .map(|xid| xid % 100)
+            .collect();
+        assert_eq!(own, (0..RECORDS).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn shuttle_single_cas() {
+    shuttle::check_random(
+        || insert_flush_checkpoint(LwLockAlgorithm::SingleCas, Duration::ZERO),
+        400,
+    );
+}
+
+#[test]
+fn shuttle_queued() {
+    shuttle::check_random(
+        || insert_flush_checkpoint(LwLockAlgorithm::Queued, Duration::ZERO),
+        400,
+    );
+}
+
+#[test]
+fn shuttle_commit_delay() {
+    let delay = Duration::from_micros(10);
+    shuttle::check_pct(
+        move || insert_flush_checkpoint(LwLockAlgorithm::SingleCas, delay),
+        300,
+        3,
+    );
+}

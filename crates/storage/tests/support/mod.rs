@@ -1,0 +1,62 @@
+//! A log device in memory, for tests of the log alone.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use clearway_storage::wal::LogDevice;
+
+/// What was written, and how much of it was synced.
+#[derive(Debug, Default)]
+pub struct Contents {
+    pub bytes: Vec<u8>,
+    pub synced: u64,
+    pub syncs: u64,
+}
+
+/// Clones share their contents.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryDevice(pub Arc<Mutex<Contents>>);
+
+impl LogDevice for MemoryDevice {
+    fn allocate(&self, _position: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&self, position: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut contents = self.0.lock().unwrap();
+        let end = position as usize + bytes.len();
+        if contents.bytes.len() < end {
+            contents.bytes.resize(end, 0);
+        }
+        contents.bytes[position as usize..end].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn sync(&self, from: u64, to: u64) -> io::Result<()> {
+        let mut contents = self.0.lock().unwrap();
+        assert!(
+            from <= contents.synced,
+            "bytes {} to {from} are never synced",
+            contents.synced
+        );
+        assert!(
+            to <= contents.bytes.len() as u64,
+            "bytes are synced before they are written"
+        );
+        contents.synced = contents.synced.max(to);
+        contents.syncs += 1;
+        Ok(())
+    }
+
+    fn read(&self, position: u64, bytes: &mut [u8]) -> io::Result<usize> {
+        let contents = self.0.lock().unwrap();
+        let start = (position as usize).min(contents.bytes.len());
+        let count = bytes.len().min(contents.bytes.len() - start);
+        bytes[..count].copy_from_slice(&contents.bytes[start..start + count]);
+        Ok(count)
+    }
+
+    fn forget_before(&self, _position: u64) -> io::Result<()> {
+        Ok(())
+    }
+}

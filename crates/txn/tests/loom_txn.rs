@@ -1,0 +1,272 @@
+//! The transaction layer under loom: every schedule of two or three sessions within a bound of preemptions, under weak
+//! memory. A session left asleep is reported by loom as a deadlock. Each test names a mutation it was seen to catch.
+//!
+//! `cargo test -p clearway-txn --features loom --test loom_txn --release`
+
+use std::io;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Duration;
+
+use clearway_latch::LwLockAlgorithm;
+use clearway_machine::{AtomicWord, Loom, Machine};
+use clearway_txn::{
+    COMMIT_LOG_PAGE_SIZE, CommitLog, LockManager, LockMode, LockTag, LockWait, ProcArray, ProcId, Snapshot,
+    Status, StatusDevice, Xid,
+};
+use loom::sync::Arc;
+use loom::thread;
+
+const FIRST: Xid = Xid(100);
+
+fn explore(preemptions: usize, case: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.max_branches = 20_000;
+    builder.check(move || {
+        // The machine's globals come to life before there is anybody to race with.
+        Loom::workers();
+        case();
+    });
+}
+
+/// An array with `sessions` attached, numbered from 0.
+fn array(sessions: u32) -> ProcArray<Loom> {
+    let array = ProcArray::new(sessions, LwLockAlgorithm::SingleCas, FIRST);
+    for number in 0..sessions {
+        assert_eq!(array.attach(), Ok(ProcId(number)));
+    }
+    array
+}
+
+fn snapshot(array: &ProcArray<Loom>, proc: ProcId) -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    array.snapshot(proc, &mut snapshot);
+    snapshot
+}
+
+const ALICE: ProcId = ProcId(0);
+const BOB: ProcId = ProcId(1);
+const CAROL: ProcId = ProcId(2);
+
+/// Alice's status, standing in for the commit log: written before she leaves the array (R2 of `proc_array`).
+struct Ending {
+    array: ProcArray<Loom>,
+    committed: [<Loom as Machine>::U32; 2],
+}
+
+/// Alice and Bob each begin, commit and end; Carol takes a snapshot meanwhile. Whatever Carol's snapshot regards as
+/// finished must have its status set, and if it regards Bob, who began after Alice had ended, as finished, then Alice too.
+///
+/// Caught mutations: `end` without the exclusive latch (a transaction that the snapshot regards as finished has no
+/// status yet); `latest_completed` stored before the entry is cleared and outside the latch.
+#[test]
+fn loom_a_snapshot_never_sees_half_an_end() {
+    explore(2, || {
+        let shared = Arc::new(Ending {
+            array: array(3),
+            committed: [<Loom as Machine>::U32::new(0), <Loom as Machine>::U32::new(0)],
+        });
+        let run = |proc: ProcId| {
+            let shared = Arc::clone(&shared);
+            move || {
+                let xid = shared.array.assign_xid(proc);
+                // Relaxed: the latch must order it.
+                shared.committed[(xid.0 - FIRST.0) as usize].store(1, Relaxed);
+                shared.array.end(proc, Some(xid));
+            }
+        };
+        let alice = thread::spawn(run(ALICE));
+        let bob = thread::spawn(run(BOB));
+        let seen = snapshot(&shared.array, CAROL);
+        for number in 0..2 {
+            let xid = Xid(FIRST.0 + number);
+            if !seen.is_running(xid) {
+                assert_eq!(
+                    shared.committed[number as usize].load(Relaxed),
+                    1,
+                    "{xid} is finished in {seen:?}"
+                );
+            }
+        }
+        assert!(
+            seen.xmin <= seen.xmax
+                && seen
+                    .running
+                    .iter()
+                    .all(|xid| *xid < seen.xmax && *xid >= seen.xmin)
+        );
+        alice.join().unwrap();
+        bob.join().unwrap();
+    });
+}
+
+/// Alice hands Bob something she has done (her xid's end), Bob ends after that; a snapshot that has Bob finished has
+/// Alice finished, though they end in either order of their xids.
+///
+/// Caught mutation: `snapshot` scanning without the shared latch (Alice still in the array, Bob gone from it and
+/// `latest_completed` past both).
+#[test]
+fn loom_a_snapshot_keeps_the_order_of_ends() {
+    explore(3, || {
+        let array = Arc::new(array(3));
+        let (a, b) = (array.assign_xid(ALICE), array.assign_xid(BOB));
+        let ending = {
+            let array = Arc::clone(&array);
+            thread::spawn(move || {
+                array.end(ALICE, Some(a));
+                array.end(BOB, Some(b));
+            })
+        };
+        let seen = snapshot(&array, CAROL);
+        assert!(
+            seen.is_running(b) || !seen.is_running(a),
+            "b finished, a not, in {seen:?}"
+        );
+        ending.join().unwrap();
+    });
+}
+
+/// Bob takes a snapshot while Alice ends and Carol asks for the horizon, then ends the version that Alice replaced by
+/// removing what is below it. The horizon never passes the xmin of a snapshot in use.
+///
+/// Caught mutation: installing the xmin after the shared latch is let go.
+#[test]
+fn loom_the_horizon_never_passes_a_snapshot() {
+    explore(3, || {
+        let array = Arc::new(array(3));
+        let a = array.assign_xid(ALICE);
+        let ending = {
+            let array = Arc::clone(&array);
+            thread::spawn(move || {
+                array.end(ALICE, Some(a));
+                array.horizon()
+            })
+        };
+        let seen = snapshot(&array, BOB);
+        assert!(array.horizon() <= seen.xmin);
+        // What another session concluded meanwhile holds too: a snapshot that came later is not older than it.
+        let concluded = ending.join().unwrap();
+        assert!(concluded <= seen.xmin, "horizon {concluded} passed {seen:?}");
+        array.clear_xmin(BOB);
+        assert_eq!(array.horizon(), a.next());
+    });
+}
+
+/// Bob begins while Carol, whose entry comes before his, detaches: his entry moves, and his xid is neither lost nor left
+/// behind.
+///
+/// Caught mutation: `detach` without XidGen (Bob's xid is stored where his entry was).
+#[test]
+fn loom_an_entry_that_moves_keeps_its_xid() {
+    explore(3, || {
+        let array = Arc::new(array(3));
+        let detaching = {
+            let array = Arc::clone(&array);
+            thread::spawn(move || array.detach(ALICE))
+        };
+        let xid = array.assign_xid(CAROL);
+        assert_eq!(array.find_running(xid), Some(CAROL));
+        detaching.join().unwrap();
+        assert_eq!(array.find_running(xid), Some(CAROL));
+        array.end(CAROL, Some(xid));
+        assert_eq!(array.find_running(xid), None);
+    });
+}
+
+/// Bob waits for Alice's transaction while she ends it: he wakes.
+///
+/// Caught mutations: either of the two fences taken out; `awaited` lowered after the look at who waits.
+#[test]
+fn loom_a_transaction_wait_is_woken() {
+    explore(3, || {
+        let array = std::sync::Arc::new(array(2));
+        let locks = LockManager::new(
+            std::sync::Arc::clone(&array),
+            LwLockAlgorithm::SingleCas,
+            Duration::MAX,
+        );
+        let locks = Arc::new(locks);
+        let a = array.assign_xid(ALICE);
+        let waiting = {
+            let (locks, array) = (Arc::clone(&locks), std::sync::Arc::clone(&array));
+            thread::spawn(move || {
+                locks.wait_for_transaction(BOB, a, LockWait::FOREVER).unwrap();
+                assert!(!array.is_running(a));
+            })
+        };
+        array.end(ALICE, Some(a));
+        locks.transaction_ended(ALICE, a);
+        waiting.join().unwrap();
+    });
+}
+
+/// Bob queues for a lock that Alice gives back: he gets it, and sees what she did under it.
+///
+/// Caught mutation: `grant_waiters` storing "not waiting" without posting.
+#[test]
+fn loom_a_queued_lock_is_granted() {
+    explore(2, || {
+        let array = std::sync::Arc::new(array(2));
+        let locks = Arc::new(LockManager::new(array, LwLockAlgorithm::SingleCas, Duration::MAX));
+        let written = Arc::new(<Loom as Machine>::U32::new(0));
+        let tag = LockTag::Relation(1);
+        assert!(locks.try_acquire(ALICE, tag, LockMode::Exclusive));
+        let waiting = {
+            let (locks, written) = (Arc::clone(&locks), Arc::clone(&written));
+            thread::spawn(move || {
+                locks
+                    .acquire(BOB, tag, LockMode::RowExclusive, LockWait::FOREVER)
+                    .unwrap();
+                assert_eq!(written.load(Relaxed), 1);
+                locks.release_all(BOB);
+            })
+        };
+        written.store(1, Relaxed);
+        locks.release_all(ALICE);
+        waiting.join().unwrap();
+    });
+}
+
+/// A device that has no pages and remembers, per page, the newest write.
+struct OnePage {
+    byte: <Loom as Machine>::U32,
+}
+
+impl StatusDevice for OnePage {
+    fn read_page(&self, _: u32, page: &mut [u8; COMMIT_LOG_PAGE_SIZE]) -> io::Result<bool> {
+        page[49] = self.byte.load(Acquire) as u8;
+        Ok(true)
+    }
+    fn write_page(&self, _: u32, page: &[u8; COMMIT_LOG_PAGE_SIZE], _: u64) -> io::Result<()> {
+        self.byte.store(u32::from(page[49]), Release);
+        Ok(())
+    }
+}
+
+/// Alice commits while the checkpointer writes the page; then a second flush. Her commit is on the device at the end, and
+/// readable at any time.
+///
+/// Caught mutation: a write that marks the page clean without regard to changes made meanwhile (R3 of `commit_log`).
+#[test]
+fn loom_a_commit_during_a_flush_is_not_lost() {
+    explore(2, || {
+        let log = CommitLog::<Loom, _>::new(
+            OnePage {
+                byte: <Loom as Machine>::U32::new(0),
+            },
+            LwLockAlgorithm::SingleCas,
+        );
+        let log = Arc::new(log);
+        // Xid 100 is byte 24 + 25, its first two bits; 101 the next two.
+        log.set(Xid(101), Status::Aborted, 1).unwrap();
+        let committing = {
+            let log = Arc::clone(&log);
+            thread::spawn(move || log.set(FIRST, Status::Committed, 2).unwrap())
+        };
+        log.flush_all().unwrap();
+        committing.join().unwrap();
+        assert_eq!(log.get(FIRST).unwrap(), Status::Committed);
+        log.flush_all().unwrap();
+        assert_eq!(log.device().byte.load(Relaxed), 0b1001);
+    });
+}

@@ -1,0 +1,168 @@
+//! The lock table and transaction waits under shuttle: four sessions, random schedules.
+//!
+//! Overlap of holders is seen by the data cell; a session left asleep, or a deadlock that nobody resolves, as shuttle's
+//! deadlock. A failing schedule is printed and can be replayed with `shuttle::replay`. Sessions look for deadlocks after a
+//! few looks at the clock, once per wait, and nobody polls: that one look is enough is part of what is checked.
+//!
+//! `cargo test -p clearway-txn --features shuttle --test shuttle_txn --release`
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use clearway_latch::LwLockAlgorithm;
+use clearway_machine::{AtomicWord, DataCell, Machine, Shuttle};
+use clearway_txn::{LockError, LockManager, LockMode, LockTag, LockWait, ProcArray, ProcId, Snapshot, Xid};
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::thread;
+
+const SESSIONS: u32 = 4;
+const SCHEDULES: usize = 1_500;
+const RELATIONS: u32 = 2;
+
+struct Shared {
+    array: Arc<ProcArray<Shuttle>>,
+    locks: LockManager<Shuttle>,
+    tables: Vec<<Shuttle as Machine>::Data<u64>>,
+    victims: <Shuttle as Machine>::U32,
+}
+
+// SAFETY: the tables' cells are reached under the locks only, which is what the tests check.
+unsafe impl Sync for Shared {}
+// SAFETY: as above.
+unsafe impl Send for Shared {}
+
+fn run(algorithm: LwLockAlgorithm, session: impl Fn(ProcId, &Shared) + Send + Sync + Copy + 'static) {
+    shuttle::check_random(
+        move || {
+            let array = Arc::new(ProcArray::new(SESSIONS, algorithm, Xid(100)));
+            let locks = LockManager::new(Arc::clone(&array), algorithm, Duration::from_micros(3));
+            let shared = Arc::new(Shared {
+                array,
+                locks,
+                tables: (0..RELATIONS)
+                    .map(|_| <Shuttle as Machine>::Data::new(0))
+                    .collect(),
+                victims: <Shuttle as Machine>::U32::new(0),
+            });
+            let sessions: Vec<_> = (0..SESSIONS)
+                .map(|_| {
+                    let shared = Arc::clone(&shared);
+                    thread::spawn(move || session(shared.array.attach().unwrap(), &shared))
+                })
+                .collect();
+            for session in sessions {
+                session.join().unwrap();
+            }
+            for relation in 0..RELATIONS {
+                let all = LockTag::Relation(relation);
+                assert!(
+                    shared
+                        .locks
+                        .try_acquire(ProcId(0), all, LockMode::AccessExclusive),
+                    "something is left locked"
+                );
+            }
+        },
+        SCHEDULES,
+    );
+}
+
+/// Locks two relations in random order and modes, and touches them as the modes allow; a victim gives all back.
+fn lock_two(proc: ProcId, shared: &Shared) {
+    let first = thread_rng().gen_range(0..RELATIONS);
+    for relation in [first, (first + 1) % RELATIONS] {
+        let mode =
+            [LockMode::AccessShare, LockMode::Share, LockMode::AccessExclusive][thread_rng().gen_range(0..3)];
+        match shared
+            .locks
+            .acquire(proc, LockTag::Relation(relation), mode, LockWait::FOREVER)
+        {
+            Ok(()) => {}
+            Err(LockError::Deadlock { cycle }) => {
+                assert!(cycle.contains("waits for"));
+                shared.victims.fetch_add(1, Relaxed);
+                break;
+            }
+            Err(error) => panic!("{error}"),
+        }
+        let table = &shared.tables[relation as usize];
+        match mode {
+            // SAFETY: AccessExclusive keeps everybody else out; the cell fails the test otherwise.
+            LockMode::AccessExclusive => table.with_mut(|count| unsafe { *count += 1 }),
+            // SAFETY: a weaker mode keeps AccessExclusive out.
+            _ => table.with(|count| assert!(unsafe { *count } <= u64::from(SESSIONS))),
+        }
+    }
+    shared.locks.release_all(proc);
+}
+
+/// Caught mutations: `find_deadlock` never called (shuttle's deadlock); `leave_queue` not granting to those behind a
+/// session that gave up; `LockEntry::admits` always true (a writer meets somebody inside).
+#[test]
+fn shuttle_locks_exclude_and_deadlocks_end() {
+    run(LwLockAlgorithm::SingleCas, lock_two);
+}
+
+/// The same under the queued latch.
+#[test]
+fn shuttle_locks_exclude_and_deadlocks_end_queued() {
+    run(LwLockAlgorithm::Queued, lock_two);
+}
+
+/// Two transactions a session, each waiting for some other that it finds running, all in cycles as they come; nobody sleeps
+/// for ever, and a wait that succeeds means that the transaction has ended.
+///
+/// Caught mutations: `transaction_ended` posting nobody; no deadlock check in `wait_for_transaction`.
+#[test]
+fn shuttle_transaction_waits_end() {
+    run(LwLockAlgorithm::SingleCas, |proc, shared| {
+        for _ in 0..2 {
+            let xid = shared.array.assign_xid(proc);
+            let mut snapshot = Snapshot::default();
+            shared.array.snapshot(proc, &mut snapshot);
+            let other = Xid(thread_rng().gen_range(100..shared.array.next_xid().0));
+            if other != xid {
+                match shared.locks.wait_for_transaction(proc, other, LockWait::FOREVER) {
+                    Ok(()) => assert!(!shared.array.is_running(other)),
+                    Err(LockError::Deadlock { .. }) => assert_ne!(shared.array.xid_of(proc), None),
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            shared.array.end(proc, Some(xid));
+            shared.locks.transaction_ended(proc, xid);
+        }
+    });
+}
+
+/// Sessions that give up (cancelled at once) among sessions that wait: nobody behind them is forgotten.
+///
+/// Caught mutation: `leave_queue` not granting to those behind.
+#[test]
+fn shuttle_a_cancelled_waiter_lets_others_go_on() {
+    run(LwLockAlgorithm::SingleCas, |proc, shared| {
+        let tag = LockTag::Relation(0);
+        let (mode, wait) = match proc.0 {
+            0 => (
+                LockMode::AccessExclusive,
+                LockWait {
+                    timeout: None,
+                    cancel: &|| true,
+                },
+            ),
+            _ => (LockMode::AccessShare, LockWait::FOREVER),
+        };
+        match shared.locks.acquire(proc, tag, mode, wait) {
+            Ok(()) if proc.0 == 0 => {
+                // SAFETY: held exclusively.
+                shared.tables[0].with_mut(|count| unsafe { *count += 1 });
+            }
+            Ok(()) => {
+                // SAFETY: held in a mode that keeps the writer out.
+                shared.tables[0].with(|count| assert!(unsafe { *count } <= 1));
+            }
+            Err(error) => assert_eq!((proc.0, error), (0, LockError::Cancelled)),
+        }
+        shared.locks.release_all(proc);
+    });
+}
