@@ -44,9 +44,13 @@ impl Sampler {
             .unwrap_or_else(|poisoned| poisoned.into_inner())
             .clone();
         let mut counts = vec![0u64; WaitEvent::ALL.len()];
-        while !self.stopped.load(Ordering::Relaxed) {
+        // At least one look, however short the time and busy the machine.
+        loop {
             for worker in &workers {
                 counts[Native::workers().slot(*worker).wait_event() as usize] += 1;
+            }
+            if self.stopped.load(Ordering::Relaxed) {
+                break;
             }
             std::thread::sleep(PERIOD);
         }

@@ -9,7 +9,7 @@ fn options() -> BenchOptions {
     BenchOptions {
         scale: 1,
         clients: vec![1, 3],
-        duration: Duration::from_millis(80),
+        duration: Duration::from_millis(150),
         rounds: 1,
         workloads: Workload::ALL.to_vec(),
         variants: Variant::choose(&[], &[]).unwrap(),

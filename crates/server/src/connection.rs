@@ -62,7 +62,7 @@ impl Shared {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
                 (taken < self.sessions_max).then_some(taken + 1)
             });
-        taken.is_ok().then_some(Place(&self.sessions))
+        taken.is_ok().then(|| Place(&self.sessions))
     }
 }
 

@@ -251,7 +251,7 @@ fn a_portal_gives_its_rows_in_portions() {
     let server = TestServer::start();
     let mut client = server.client();
     client.rows("create table t (a int)");
-    client.rows("insert into t select generate_series(1, 5)");
+    client.rows("insert into t select n from generate_series(1, 5) as n");
     client.query("begin");
     client.send(
         &[

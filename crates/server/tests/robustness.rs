@@ -282,7 +282,7 @@ fn a_client_that_never_reads_can_be_cancelled_and_dropped() {
     server.client().rows("create table t (a int, b text)");
     server
         .client()
-        .rows("insert into t select generate_series(1, 20000), 'some text to fill the buffers with'");
+        .rows("insert into t select n, 'some text to fill the buffers with' from generate_series(1, 20000) as n");
     let mut deaf = server.client();
     deaf.send(
         &[
@@ -351,7 +351,7 @@ fn a_transaction_given_up_by_one_does_not_disturb_the_others() {
     let server = TestServer::start();
     server
         .client()
-        .rows("create table t (a int primary key, n int); insert into t select generate_series(1, 8), 0");
+        .rows("create table t (a int primary key, n int); insert into t select i, 0 from generate_series(1, 8) as i");
     std::thread::scope(|scope| {
         for number in 1..=4 {
             let server = &server;

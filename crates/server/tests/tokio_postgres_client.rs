@@ -99,7 +99,7 @@ fn many_requests_in_flight() {
             .await
             .unwrap();
         client
-            .batch_execute("insert into t select generate_series(1, 100), 7")
+            .batch_execute("insert into t select i, 7 from generate_series(1, 100) as i")
             .await
             .unwrap();
         let find = client
@@ -123,7 +123,7 @@ fn transactions_and_portals() {
             .unwrap();
         let transaction = client.transaction().await.unwrap();
         transaction
-            .execute("insert into t select generate_series(1, 25)", &[])
+            .execute("insert into t select i from generate_series(1, 25) as i", &[])
             .await
             .unwrap();
         let count: i64 = other
@@ -184,7 +184,7 @@ fn errors_by_their_code() {
         assert_eq!(code("insert into t values (1)").await, SqlState::UNIQUE_VIOLATION);
         assert_eq!(code("select * from missing").await, SqlState::UNDEFINED_TABLE);
         assert_eq!(code("select missing from t").await, SqlState::UNDEFINED_COLUMN);
-        assert_eq!(code("select from where").await, SqlState::SYNTAX_ERROR);
+        assert_eq!(code("selec 1").await, SqlState::SYNTAX_ERROR);
         assert_eq!(
             client.execute("delete from t", &[]).await.unwrap(),
             1,

@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 
     println!("clients   commits/s   syncs/s   commits a sync");
-    for clients in [1, 2, 4, 8, 16, 64, 1, 2, 4] {
+    for clients in [1, 2, 4, 8, 16, 64] {
         let syncs_before = storage.wal.syncs();
         let started = Instant::now();
         let duration = Duration::from_secs(2);

@@ -10,8 +10,9 @@
 //! - R1: a commit whose record lies before the redo position is in a commit-log page on disk when the control file says so.
 //!   Between its record and its entry a committer's counter is odd; the checkpointer waits for each counter that is odd after
 //!   step 1 to move.
-//! - R2: a change whose record lies before the redo position is in a page that is dirty at step 3 or already written: pages
-//!   are marked dirty before their latch is let go, and a page that is latched exclusively at step 3 is waited for.
+//! - R2: a change whose record lies before the redo position is in a page that is dirty at step 3 or already written: a page
+//!   is dirty from before its change is logged until a copy made after the change is in its file, and a page that is latched
+//!   exclusively at step 3 is waited for.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
@@ -30,6 +31,9 @@ use crate::wal::record::RecordKind;
 
 /// How often the checkpointer looks how far the log has grown.
 const SIZE_POLL: Duration = Duration::from_millis(100);
+
+/// How long after a failed checkpoint the next one is tried.
+const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// The log writer writes the log out when so many bytes have gathered.
 const UNWRITTEN_MAX: u64 = 1 << 20;
@@ -92,6 +96,10 @@ fn checkpoint_loop(storage: Weak<Storage>, checkpointer: Arc<Checkpointer>) {
             last = Instant::now();
             if let Err(error) = storage.run_checkpoint(false) {
                 tracing::error!(%error, "checkpoint failed; the log is kept, and it will be tried again");
+                drop(storage);
+                if checkpointer.sleep(RETRY_DELAY, WaitEvent::CheckpointerMain) {
+                    return;
+                }
             }
         } else if due {
             last = Instant::now();

@@ -87,6 +87,8 @@ pub(crate) fn scan_log(
         }
     }
     scanned.end = reader.position();
+    // Whoever wrote after the last checkpoint of a shutdown made it one like any other.
+    scanned.clean &= scanned.end == control.log_end;
     if scanned.end < control.log_end {
         return Err(StorageError::CorruptFile {
             file: segment_path(wal_dir, scanned.end),

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use clearway_latch::LwLockAlgorithm;
+use clearway_machine::Padded;
 use clearway_txn::{CommitLog, LockManager, ProcArray, ProcId, Status, Xid};
 use rustix::fs::FlockOperation;
 
@@ -81,7 +82,7 @@ pub struct Storage {
     pub(crate) fsm: FreeSpaceMaps,
     pub(crate) options: StorageOptions,
     /// By session: odd between the logging of a commit and its entry in the commit log.
-    pub(crate) committing: Box<[AtomicU64]>,
+    pub(crate) committing: Box<[Padded<AtomicU64>]>,
     /// The position after the newest commit that did not wait for the disk.
     pub(crate) async_commit: Arc<AtomicU64>,
     dir: PathBuf,
@@ -169,7 +170,9 @@ impl Storage {
             next_rel: AtomicU32::new(scanned.next_rel),
             checkpointer: Arc::default(),
             fsm: FreeSpaceMaps::default(),
-            committing: (0..options.sessions_max).map(|_| AtomicU64::new(0)).collect(),
+            committing: (0..options.sessions_max)
+                .map(|_| Padded(AtomicU64::new(0)))
+                .collect(),
             async_commit,
             options,
             dir: dir.to_owned(),

@@ -11,14 +11,14 @@
 //! - R2: a cycle found is real. Waits for locks cannot change under the latches. A wait for a transaction ends only when the
 //!   session that runs it goes on, and in a cycle none does; one seen out of date belongs to a session that runs, from which
 //!   no path goes on.
-//! - R3: no cycle is missed for ever. The last wait of it to begin finds it, since its session looks after it began; waits
-//!   that began before are visible to it, through the latches or the fence in `wait_for_transaction`.
+//! - R3: no cycle is missed for ever. Each session of it searches once, after its wait began. The last of them to take the
+//!   latches sees the waits of all others, which began before those searched, and so before they let the latches go.
 //!
 //! The cost, all latches for one pass over the queues, falls on sessions that have slept for a second.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::Ordering::Relaxed;
 
 use clearway_latch::LatchedExclusive;
 use clearway_machine::{AtomicWord, Machine};
@@ -72,8 +72,6 @@ impl<M: Machine> LockManager<M> {
                 }
             }
         }
-        // R3: pairs with the fence in `wait_for_transaction`; of two searchers one sees the other's wait.
-        M::fence(SeqCst);
         for waiter in self.proc_array.slots() {
             if let Some(xid) = self.awaited_transaction(waiter) {
                 let runner = ProcId(self.wait_of(waiter).awaited_proc.load(Relaxed));

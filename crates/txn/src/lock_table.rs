@@ -480,7 +480,7 @@ impl<M: Machine> LockManager<M> {
 
     /// One sleep of a waiting session, until `done`, a reason to give up, or the moment to look for a deadlock.
     ///
-    /// Looking once is enough: of the waits of a cycle one is the last to begin, and its session looks after that.
+    /// Looking once is enough: see R3 of `deadlock`.
     pub(crate) fn sleep(
         &self,
         proc: ProcId,

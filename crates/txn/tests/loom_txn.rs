@@ -48,105 +48,110 @@ const ALICE: ProcId = ProcId(0);
 const BOB: ProcId = ProcId(1);
 const CAROL: ProcId = ProcId(2);
 
-/// Alice's status, standing in for the commit log: written before she leaves the array (R2 of `proc_array`).
+/// Alice's and Bob's statuses, standing in for the commit log: written before they leave the array (R2 of `proc_array`).
 struct Ending {
     array: ProcArray<Loom>,
     committed: [<Loom as Machine>::U32; 2],
 }
 
+impl Ending {
+    fn new() -> Self {
+        Self {
+            array: array(3),
+            committed: std::array::from_fn(|_| <Loom as Machine>::U32::new(0)),
+        }
+    }
+
+    fn run_transaction(&self, proc: ProcId) {
+        let xid = self.array.assign_xid(proc);
+        // Relaxed: the array's latches must order it.
+        self.committed[(xid.0 - FIRST.0) as usize].store(1, Relaxed);
+        self.array.end(proc, Some(xid));
+    }
+}
+
+// In the tests below whoever only looks runs in the spawned thread, hence last by default: loom then tries each of its looks
+// against each earlier write. The other way round it forgets a look when the writer looks too before it writes.
+
 /// Alice and Bob each begin, commit and end; Carol takes a snapshot meanwhile. Whatever Carol's snapshot regards as
-/// finished must have its status set, and if it regards Bob, who began after Alice had ended, as finished, then Alice too.
+/// finished must have its status set.
 ///
-/// Caught mutations: `end` without the exclusive latch (a transaction that the snapshot regards as finished has no
-/// status yet); `latest_completed` stored before the entry is cleared and outside the latch.
+/// Caught mutations: `end` without the latch; `snapshot` without the latch.
 #[test]
 fn loom_a_snapshot_never_sees_half_an_end() {
     explore(2, || {
-        let shared = Arc::new(Ending {
-            array: array(3),
-            committed: [<Loom as Machine>::U32::new(0), <Loom as Machine>::U32::new(0)],
-        });
-        let run = |proc: ProcId| {
+        let shared = Arc::new(Ending::new());
+        let bob = {
             let shared = Arc::clone(&shared);
-            move || {
-                let xid = shared.array.assign_xid(proc);
-                // Relaxed: the latch must order it.
-                shared.committed[(xid.0 - FIRST.0) as usize].store(1, Relaxed);
-                shared.array.end(proc, Some(xid));
-            }
+            thread::spawn(move || shared.run_transaction(BOB))
         };
-        let alice = thread::spawn(run(ALICE));
-        let bob = thread::spawn(run(BOB));
-        let seen = snapshot(&shared.array, CAROL);
-        for number in 0..2 {
-            let xid = Xid(FIRST.0 + number);
-            if !seen.is_running(xid) {
-                assert_eq!(
-                    shared.committed[number as usize].load(Relaxed),
-                    1,
-                    "{xid} is finished in {seen:?}"
+        let carol = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let seen = snapshot(&shared.array, CAROL);
+                for number in 0..2 {
+                    let xid = Xid(FIRST.0 + number);
+                    let committed = shared.committed[number as usize].load(Relaxed) == 1;
+                    assert!(committed || seen.is_running(xid), "{xid} is finished in {seen:?}");
+                }
+                assert!(
+                    seen.running
+                        .iter()
+                        .all(|xid| *xid < seen.xmax && *xid >= seen.xmin)
                 );
-            }
-        }
-        assert!(
-            seen.xmin <= seen.xmax
-                && seen
-                    .running
-                    .iter()
-                    .all(|xid| *xid < seen.xmax && *xid >= seen.xmin)
-        );
-        alice.join().unwrap();
+            })
+        };
+        shared.run_transaction(ALICE);
         bob.join().unwrap();
+        carol.join().unwrap();
     });
 }
 
-/// Alice hands Bob something she has done (her xid's end), Bob ends after that; a snapshot that has Bob finished has
-/// Alice finished, though they end in either order of their xids.
+/// Alice's transaction ends and then Bob's, who may have seen hers: a snapshot that has Bob's finished has Alice's finished.
 ///
-/// Caught mutation: `snapshot` scanning without the shared latch (Alice still in the array, Bob gone from it and
-/// `latest_completed` past both).
+/// Caught mutation: `snapshot` without the latch (Alice still in the array, Bob gone from it, and `latest_completed` past
+/// both).
 #[test]
 fn loom_a_snapshot_keeps_the_order_of_ends() {
     explore(3, || {
         let array = Arc::new(array(3));
         let (a, b) = (array.assign_xid(ALICE), array.assign_xid(BOB));
-        let ending = {
+        let carol = {
             let array = Arc::clone(&array);
             thread::spawn(move || {
-                array.end(ALICE, Some(a));
-                array.end(BOB, Some(b));
+                let seen = snapshot(&array, CAROL);
+                assert!(
+                    seen.is_running(b) || !seen.is_running(a),
+                    "b finished, a not, in {seen:?}"
+                );
             })
         };
-        let seen = snapshot(&array, CAROL);
-        assert!(
-            seen.is_running(b) || !seen.is_running(a),
-            "b finished, a not, in {seen:?}"
-        );
-        ending.join().unwrap();
+        array.end(ALICE, Some(a));
+        array.end(BOB, Some(b));
+        carol.join().unwrap();
     });
 }
 
-/// Bob takes a snapshot while Alice ends and Carol asks for the horizon, then ends the version that Alice replaced by
-/// removing what is below it. The horizon never passes the xmin of a snapshot in use.
+/// Alice ends, Bob takes a snapshot, and vacuum asks for the horizon, all at once: the horizon does not pass the snapshot.
 ///
-/// Caught mutation: installing the xmin after the shared latch is let go.
+/// Caught mutations: the xmin installed after the latch is let go; `horizon` without the latch.
 #[test]
 fn loom_the_horizon_never_passes_a_snapshot() {
     explore(3, || {
-        let array = Arc::new(array(3));
+        let array = Arc::new(array(2));
         let a = array.assign_xid(ALICE);
-        let ending = {
+        let bob = {
             let array = Arc::clone(&array);
-            thread::spawn(move || {
-                array.end(ALICE, Some(a));
-                array.horizon()
-            })
+            thread::spawn(move || snapshot(&array, BOB))
         };
-        let seen = snapshot(&array, BOB);
+        let vacuum = {
+            let array = Arc::clone(&array);
+            thread::spawn(move || array.horizon())
+        };
+        array.end(ALICE, Some(a));
+        let (seen, horizon) = (bob.join().unwrap(), vacuum.join().unwrap());
+        assert!(horizon <= seen.xmin, "horizon {horizon} passed {seen:?}");
         assert!(array.horizon() <= seen.xmin);
-        // What another session concluded meanwhile holds too: a snapshot that came later is not older than it.
-        let concluded = ending.join().unwrap();
-        assert!(concluded <= seen.xmin, "horizon {concluded} passed {seen:?}");
         array.clear_xmin(BOB);
         assert_eq!(array.horizon(), a.next());
     });
@@ -175,7 +180,7 @@ fn loom_an_entry_that_moves_keeps_its_xid() {
 
 /// Bob waits for Alice's transaction while she ends it: he wakes.
 ///
-/// Caught mutations: either of the two fences taken out; `awaited` lowered after the look at who waits.
+/// Caught mutations: either of the two fences taken out.
 #[test]
 fn loom_a_transaction_wait_is_woken() {
     explore(3, || {
@@ -197,6 +202,36 @@ fn loom_a_transaction_wait_is_woken() {
         array.end(ALICE, Some(a));
         locks.transaction_ended(ALICE, a);
         waiting.join().unwrap();
+    });
+}
+
+/// Alice and Bob wait for each other's transactions: one of them finds the cycle, and one only.
+///
+/// Caught mutation: the victim's wait not struck out under the latches (two victims).
+#[test]
+fn loom_a_cycle_has_one_victim() {
+    explore(2, || {
+        let array = std::sync::Arc::new(array(2));
+        let locks = LockManager::new(
+            std::sync::Arc::clone(&array),
+            LwLockAlgorithm::SingleCas,
+            Duration::ZERO,
+        );
+        let locks = Arc::new(locks);
+        let (a, b) = (array.assign_xid(ALICE), array.assign_xid(BOB));
+        let run =
+            move |locks: &LockManager<Loom>, array: &ProcArray<Loom>, me: ProcId, mine: Xid, other: Xid| {
+                let result = locks.wait_for_transaction(me, other, LockWait::FOREVER);
+                array.end(me, Some(mine));
+                locks.transaction_ended(me, mine);
+                result.is_err()
+            };
+        let bob = {
+            let (locks, array) = (Arc::clone(&locks), std::sync::Arc::clone(&array));
+            thread::spawn(move || run(&locks, &array, BOB, b, a))
+        };
+        let alice = run(&locks, &array, ALICE, a, b);
+        assert!(alice != bob.join().unwrap(), "victims: Alice {alice}");
     });
 }
 

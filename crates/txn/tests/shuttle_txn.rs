@@ -137,7 +137,7 @@ fn shuttle_transaction_waits_end() {
 
 /// Sessions that give up (cancelled at once) among sessions that wait: nobody behind them is forgotten.
 ///
-/// Caught mutation: `leave_queue` not granting to those behind.
+/// Caught mutation: giving up without looking once more whether the lock was granted (it stays locked).
 #[test]
 fn shuttle_a_cancelled_waiter_lets_others_go_on() {
     run(LwLockAlgorithm::SingleCas, |proc, shared| {
