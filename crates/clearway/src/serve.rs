@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     /// Address to listen on, loopback only; "none" for Unix-domain sockets alone
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5433")]
     listen: String,
-    /// Directory for a Unix-domain socket, .s.PGSQL.<port>
+    /// Directory for a Unix-domain socket, `.s.PGSQL.<port>`
     #[arg(long, value_name = "DIR")]
     socket_dir: Option<PathBuf>,
     /// Port in the Unix-domain socket's name, if it differs from that of --listen

@@ -280,9 +280,9 @@ fn a_client_that_vanishes_while_it_waits_for_a_lock() {
 fn a_client_that_never_reads_can_be_cancelled_and_dropped() {
     let server = TestServer::start();
     server.client().rows("create table t (a int, b text)");
-    server
-        .client()
-        .rows("insert into t select n, 'some text to fill the buffers with' from generate_series(1, 20000) as n");
+    server.client().rows(
+        "insert into t select n, 'some text to fill the buffers with' from generate_series(1, 20000) as n",
+    );
     let mut deaf = server.client();
     deaf.send(
         &[

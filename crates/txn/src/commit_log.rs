@@ -258,7 +258,8 @@ impl<M: Machine, D: StatusDevice> CommitLog<M, D> {
     /// Writes every page that has changed by now. Changes made meanwhile may or may not be in. Whoever finds his page
     /// cached waits for none of this.
     pub fn flush_all(&self) -> io::Result<()> {
-        for slot in 0..SLOTS {
+        let slots = self.slots.shared().len();
+        for slot in 0..slots {
             if self.slots.shared()[slot]
                 .as_ref()
                 .is_some_and(CachedPage::is_dirty)

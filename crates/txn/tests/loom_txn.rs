@@ -137,7 +137,7 @@ fn loom_a_snapshot_keeps_the_order_of_ends() {
 /// Caught mutations: the xmin installed after the latch is let go; `horizon` without the latch.
 #[test]
 fn loom_the_horizon_never_passes_a_snapshot() {
-    explore(3, || {
+    explore(2, || {
         let array = Arc::new(array(2));
         let a = array.assign_xid(ALICE);
         let bob = {
