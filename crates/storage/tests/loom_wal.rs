@@ -9,7 +9,10 @@
 //! - `wait_insertions` returning `reserved` without waiting: the same.
 //! - `move_redo` without advertising the end of time: `a_checkpoint_and_a_full_ring_do_not_block_each_other` deadlocks (it
 //!   did: that was a fault of the first version).
+//! - an inserter that finds the ring full not advertising where it inserts: the same test deadlocks, on its own latch.
 //! - the redo position not checked again under the insertion latch: `no_record_built_for_an_old_redo_follows_it` fails.
+//! - `insertions_finished` without its fence, or taking a held latch that advertises nothing for a free one, and space
+//!   reserved with Relaxed: `flushed_records_are_whole` fails. (Shuttle sees the second only: it has no weak memory.)
 
 #![cfg(feature = "loom")]
 
