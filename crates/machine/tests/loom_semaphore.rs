@@ -13,7 +13,7 @@ fn explore(case: impl Fn() + Send + Sync + 'static) {
     builder.check(case);
 }
 
-/// Caught here: `fetch_add(1, Relaxed)` in `post` (causality violation); no `futex_wake` in `post` (deadlock).
+/// Mutations to be tried, not yet run: `fetch_add(1, Relaxed)` in `post`; no `futex_wake` in `post`.
 #[test]
 fn loom_a_post_carries_what_was_written() {
     explore(|| {
@@ -34,7 +34,7 @@ fn loom_a_post_carries_what_was_written() {
     });
 }
 
-/// Caught here: `wait` that consumes nothing (the count is not zero at the end).
+/// Mutation to be tried, not yet run: a `wait` that consumes nothing.
 #[test]
 fn loom_two_posts_end_two_waits() {
     explore(|| {

@@ -175,8 +175,8 @@ fn a_bulk_load_reads_back_and_takes_insertions() {
 
 /// Threads insert disjoint keys while others read: nothing inserted before a read began is missing from it.
 ///
-/// Mutation: with `move_right` not moving (a descent trusts the parent), this fails within a second: a reader that passes a
-/// parent before a split's separator is in it misses the right half.
+/// Mutation to be tried, not yet run: a `move_right` that does not move. A reader that passes a parent before a split's
+/// separator is in it should then miss the right half.
 #[test]
 fn readers_never_miss_what_was_there() {
     let dir = tempfile::tempdir().unwrap();
