@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use clearway_latch::LwLockAlgorithm;
 use clearway_storage::heap::Heap;
 use clearway_storage::{RecoveryReport, RelId, Storage, StorageOptions};
-use clearway_txn::ProcId;
+use clearway_txn::{ProcId, RelationLocks};
 
 use crate::activity::{ActivitySlot, SessionActivity, SessionInfo};
 use crate::catalog::{CATALOG_REL, Catalog, TableEntry, stored};
@@ -19,7 +19,7 @@ use crate::convert::storage_error;
 use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
 use crate::maintenance::VacuumWorker;
-use crate::mechanisms::LwLockVariant;
+use crate::mechanisms::{LwLockVariant, RelationLocksVariant};
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::transaction::Transaction;
@@ -68,6 +68,10 @@ impl Engine {
             lwlock: match config.mechanisms.lwlock {
                 LwLockVariant::Queued => LwLockAlgorithm::Queued,
                 LwLockVariant::SingleCas => LwLockAlgorithm::SingleCas,
+            },
+            relation_locks: match config.mechanisms.relation_locks {
+                RelationLocksVariant::Table => RelationLocks::Table,
+                RelationLocksVariant::FastPath => RelationLocks::FastPath,
             },
             wal_writer_delay: config.wal_writer_delay.duration(),
         };

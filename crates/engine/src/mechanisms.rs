@@ -149,7 +149,9 @@ mechanisms! {
     relation_locks: RelationLocksVariant = "relation_locks" {
         /// In the shared table.
         Table = "table",
-    } planned ["fast-path"] clearway Table;
+        /// Weak ones on the session's own list, until a strong locker comes.
+        FastPath = "fast-path",
+    } planned [] clearway FastPath;
 
     /// How a standby knows the primary's running transactions.
     known_xids: KnownXidsVariant = "known_xids" {
@@ -308,6 +310,7 @@ mod tests {
     fn errors_list_what_there_is() {
         let mut mechanisms = Mechanisms::default();
         mechanisms.set("lwlock=queued").unwrap();
+        mechanisms.set("relation_locks=table").unwrap();
         assert_eq!(mechanisms, Mechanisms::CLASSIC);
         let error = |assignment: &str| Mechanisms::default().set(assignment).unwrap_err().to_string();
         assert_eq!(

@@ -13,7 +13,7 @@ fn explore(case: impl Fn() + Send + Sync + 'static) {
     builder.check(case);
 }
 
-/// Mutations to be tried, not yet run: `fetch_add(1, Relaxed)` in `post`; no `futex_wake` in `post`.
+/// Caught mutations: `fetch_add(1, Relaxed)` in `post` (a race on the data); no `futex_wake` in `post` (loom's deadlock).
 #[test]
 fn loom_a_post_carries_what_was_written() {
     explore(|| {
@@ -34,7 +34,7 @@ fn loom_a_post_carries_what_was_written() {
     });
 }
 
-/// Mutation to be tried, not yet run: a `wait` that consumes nothing.
+/// Caught mutations: a `wait` that consumes nothing; no `futex_wake` in `post`.
 #[test]
 fn loom_two_posts_end_two_waits() {
     explore(|| {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clearway_latch::LwLockAlgorithm;
 use clearway_machine::Padded;
-use clearway_txn::{CommitLog, LockManager, ProcArray, ProcId, Status, Xid};
+use clearway_txn::{CommitLog, LockManager, ProcArray, ProcId, RelationLocks, Status, Xid};
 use rustix::fs::FlockOperation;
 
 use crate::buffer::{BufferPool, PinnedPage};
@@ -34,6 +34,8 @@ pub struct StorageOptions {
     pub sessions_max: u32,
     /// The latch algorithm everywhere.
     pub lwlock: LwLockAlgorithm,
+    /// Where relation locks live.
+    pub relation_locks: RelationLocks,
     /// Whether writes are made durable. Without it a power failure loses data; a kill -9 does not.
     pub fsync: bool,
     /// A wait longer than this looks for a deadlock.
@@ -54,6 +56,7 @@ impl Default for StorageOptions {
             buffer_bytes: 128 << 20,
             sessions_max: 600,
             lwlock: LwLockAlgorithm::default(),
+            relation_locks: RelationLocks::default(),
             fsync: true,
             deadlock_timeout: Duration::from_secs(1),
             commit_delay: Duration::ZERO,
@@ -158,7 +161,12 @@ impl Storage {
             options.lwlock,
             scanned.next_xid,
         ));
-        let locks = LockManager::new(Arc::clone(&proc_array), options.lwlock, options.deadlock_timeout);
+        let locks = LockManager::new(
+            Arc::clone(&proc_array),
+            options.lwlock,
+            options.relation_locks,
+            options.deadlock_timeout,
+        );
         let storage = Storage {
             wal,
             proc_array,

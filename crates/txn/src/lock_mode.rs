@@ -71,6 +71,21 @@ impl LockMode {
         CONFLICTS[self as usize] >> other as u8 & 1 != 0
     }
 
+    /// The modes that keep a weak one out, as bits.
+    pub(crate) const STRONG: u8 = CONFLICTS[0] | CONFLICTS[1] | CONFLICTS[2];
+
+    /// Whether it is one of those that every statement takes and that do not exclude each other.
+    #[inline]
+    pub(crate) const fn is_weak(self) -> bool {
+        self as u8 <= LockMode::RowExclusive as u8
+    }
+
+    /// Whether it excludes a weak mode.
+    #[inline]
+    pub(crate) const fn is_strong(self) -> bool {
+        Self::STRONG >> self as u8 & 1 != 0
+    }
+
     /// The modes that `self` excludes, as bits.
     #[inline]
     pub(crate) const fn conflicts(self) -> u8 {

@@ -14,11 +14,14 @@
 //! - R5: a holder who asks for a stronger mode queues before the first who waits for what it holds already: behind it, each
 //!   would wait for the other.
 //!
+//! With `relation_locks = fast-path` weak relation locks do not come here at all unless a strong locker is about: see
+//! `fast_path`.
+//!
 //! # Costs
 //! An uncontended lock takes the session's list latch and the partition's latch, four atomic operations in all, and
 //! allocates nothing: a relation's entry stays when it is idle, up to 64 of them a partition, and others are kept for
 //! reuse. Whether a mode is admitted is one AND with the modes granted, however many sessions hold the lock. Asking for
-//! what is held already costs the list latch alone.
+//! what is held already costs the list latch alone, and so does a weak relation lock on the fast path.
 //!
 //! # What it does not do
 //! It does not rearrange a queue to dissolve a cycle that exists only through the order of the queue; that is reported as a
@@ -26,9 +29,10 @@
 //!
 //! Origin: PostgreSQL's lmgr.
 
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
+mod entry;
+mod fast_path;
+
+use std::hash::{BuildHasher, BuildHasherDefault};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
@@ -37,15 +41,15 @@ use clearway_latch::{LatchClass, Latched, LwLockAlgorithm};
 use clearway_machine::{AtomicWord, Machine, Native, Padded, Semaphore, WaitEvent, WaitScope};
 
 use crate::{LockMode, ProcArray, ProcId, Xid};
+use entry::{LockEntry, TagHasher, Waiter};
+use fast_path::StrongLockers;
+
+pub(crate) use entry::Partition;
 
 static LOCK_MANAGER: LatchClass = LatchClass::new("LockManager", WaitEvent::LockManager, 200);
 static HELD_LOCKS: LatchClass = LatchClass::new("HeldLocks", WaitEvent::LockManager, 190);
 
 const PARTITIONS: usize = 16;
-/// Relations whose entries a partition keeps while nobody locks them.
-const IDLE_ENTRIES_MAX: usize = 64;
-/// Entries without a tag that a partition keeps for their memory.
-const SPARE_ENTRIES_MAX: usize = 32;
 /// Entries of a session's list that stay allocated between transactions.
 const HELD_CAPACITY_KEPT: usize = 64;
 /// How often a sleeper looks whether its statement was cancelled.
@@ -58,6 +62,8 @@ pub enum RelationLocks {
     /// All in the partitioned table.
     #[default]
     Table,
+    /// Weak ones on the session's own list, until a strong locker comes.
+    FastPath,
 }
 
 /// What can be locked.
@@ -137,187 +143,6 @@ impl LockWait<'_> {
     };
 }
 
-/// What one session holds of one lock.
-#[derive(Debug)]
-pub(crate) struct Holder {
-    pub(crate) proc: ProcId,
-    /// A set of modes.
-    pub(crate) modes: u8,
-}
-
-/// One session in a lock's queue.
-#[derive(Debug)]
-pub(crate) struct Waiter {
-    pub(crate) proc: ProcId,
-    pub(crate) mode: LockMode,
-    /// What it holds of the same lock already.
-    held: u8,
-}
-
-/// One lock: who has it and who waits.
-#[derive(Debug, Default)]
-pub(crate) struct LockEntry {
-    pub(crate) holders: Vec<Holder>,
-    pub(crate) queue: VecDeque<Waiter>,
-    /// How many sessions hold each mode.
-    counts: [u32; LockMode::ALL.len()],
-    /// The modes whose count is not zero.
-    granted: u8,
-}
-
-impl LockEntry {
-    /// Whether nobody else holds what excludes `mode`. One AND, unless modes do meet.
-    #[inline]
-    fn admits(&self, proc: ProcId, mode: LockMode) -> bool {
-        self.granted & mode.conflicts() == 0
-            || self
-                .holders
-                .iter()
-                .all(|other| other.proc == proc || other.modes & mode.conflicts() == 0)
-    }
-
-    /// R1. Someone who holds the lock already, in another mode, passes the queue: it would wait for itself.
-    #[inline]
-    fn grantable(&self, proc: ProcId, mode: LockMode, held: u8) -> bool {
-        self.admits(proc, mode)
-            && (held != 0 || self.queue.iter().all(|waiter| !waiter.mode.conflicts_with(mode)))
-    }
-
-    #[inline]
-    fn grant(&mut self, proc: ProcId, mode: LockMode, held: u8) {
-        debug_assert_eq!(held & mode.bit(), 0, "a mode is granted twice");
-        self.counts[mode as usize] += 1;
-        self.granted |= mode.bit();
-        if held == 0 {
-            self.holders.push(Holder {
-                proc,
-                modes: mode.bit(),
-            });
-        } else if let Some(holder) = self.holders.iter_mut().find(|holder| holder.proc == proc) {
-            holder.modes |= mode.bit();
-        } else {
-            unreachable!("R4: what is on the session's list is in the table");
-        }
-    }
-
-    /// Takes `modes` away from `proc`.
-    fn revoke(&mut self, proc: ProcId, modes: u8) {
-        // From the end: short transactions are among the last that came.
-        let Some(position) = self.holders.iter().rposition(|holder| holder.proc == proc) else {
-            unreachable!("R4: what is on the session's list is in the table");
-        };
-        let holder = &mut self.holders[position];
-        debug_assert_eq!(
-            holder.modes & modes,
-            modes,
-            "a mode is given back that is not held"
-        );
-        holder.modes &= !modes;
-        if holder.modes == 0 {
-            self.holders.swap_remove(position);
-        }
-        for mode in LockMode::ALL {
-            if modes & mode.bit() != 0 {
-                self.counts[mode as usize] -= 1;
-                if self.counts[mode as usize] == 0 {
-                    self.granted &= !mode.bit();
-                }
-            }
-        }
-    }
-
-    /// R5: a holder who wants more queues before the first who waits for what it holds.
-    fn enqueue(&mut self, waiter: Waiter) {
-        let before = self
-            .queue
-            .iter()
-            .position(|other| other.mode.conflicts() & waiter.held != 0);
-        self.queue.insert(before.unwrap_or(self.queue.len()), waiter);
-    }
-
-    pub(crate) fn is_idle(&self) -> bool {
-        self.holders.is_empty() && self.queue.is_empty()
-    }
-}
-
-/// Hashes tags: numbers we chose ourselves, so speed is all that matters.
-#[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct TagHasher(u64);
-
-impl TagHasher {
-    #[inline]
-    fn add(&mut self, value: u64) {
-        // The two halves of a product with an odd constant, folded: every bit of the value reaches every bit of the hash.
-        let product = u128::from(self.0 ^ value) * u128::from(0x9E37_79B9_7F4A_7C15_u64);
-        self.0 = (product >> 64) as u64 ^ product as u64;
-    }
-}
-
-impl Hasher for TagHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.add(u64::from(*byte));
-        }
-    }
-    #[inline]
-    fn write_u64(&mut self, value: u64) {
-        self.add(value);
-    }
-}
-
-impl Hash for LockTag {
-    #[inline]
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        match *self {
-            // Bit 63 tells the kinds apart; two numbers that collide cost a comparison.
-            LockTag::Relation(rel) => state.write_u64(1 << 63 | u64::from(rel)),
-            LockTag::Tuple { rel, block, slot } => {
-                state.write_u64(u64::from(rel) << 16 | u64::from(slot));
-                state.write_u64(u64::from(block));
-            }
-        }
-    }
-}
-
-type TagMap = HashMap<LockTag, LockEntry, BuildHasherDefault<TagHasher>>;
-
-/// One part of the table.
-#[derive(Debug, Default)]
-pub(crate) struct Partition {
-    pub(crate) entries: TagMap,
-    /// Entries not in use, kept for their memory.
-    spare: Vec<LockEntry>,
-}
-
-impl Partition {
-    #[inline]
-    fn entry(&mut self, tag: LockTag) -> &mut LockEntry {
-        let spare = &mut self.spare;
-        self.entries
-            .entry(tag)
-            .or_insert_with(|| spare.pop().unwrap_or_default())
-    }
-
-    /// Takes an idle entry out. A few relations stay: the next statement locks the same ones again.
-    fn drop_if_idle(&mut self, tag: LockTag) {
-        if matches!(tag, LockTag::Relation(_)) && self.entries.len() <= IDLE_ENTRIES_MAX {
-            return;
-        }
-        if let Entry::Occupied(entry) = self.entries.entry(tag)
-            && entry.get().is_idle()
-        {
-            let entry = entry.remove();
-            debug_assert_eq!(entry.granted, 0, "an idle lock counts a holder");
-            if self.spare.len() < SPARE_ENTRIES_MAX {
-                self.spare.push(entry);
-            }
-        }
-    }
-}
-
 const NOT_WAITING: u32 = 0;
 const QUEUED: u32 = 1;
 
@@ -333,7 +158,17 @@ pub(crate) struct ProcWait<M: Machine> {
     pub(crate) awaited_proc: M::U32,
     /// How many locks are on the list; written with the list, read by the session without its latch.
     held_count: M::U32,
-    held: Latched<Vec<(LockTag, u8)>, M>,
+    held: Latched<Vec<HeldLock>, M>,
+}
+
+/// One lock on a session's list.
+#[derive(Debug, Clone, Copy)]
+struct HeldLock {
+    tag: LockTag,
+    /// A set of modes, not empty.
+    modes: u8,
+    /// These modes are on this list only, and not in the table.
+    fast: bool,
 }
 
 /// Relation locks, tuple locks, and waits for transactions.
@@ -344,6 +179,8 @@ pub struct LockManager<M: Machine = Native> {
     /// Packed: the transaction each session waits for, or 0.
     pub(crate) awaited_xids: Box<[M::U64]>,
     pub(crate) proc_array: Arc<ProcArray<M>>,
+    relation_locks: RelationLocks,
+    strong_lockers: StrongLockers<M>,
     deadlock_timeout: Duration,
 }
 
@@ -355,8 +192,10 @@ pub(crate) enum Slept {
 }
 
 /// The modes of `tag` on a session's list.
-fn modes_on(held: &[(LockTag, u8)], tag: LockTag) -> u8 {
-    held.iter().find(|lock| lock.0 == tag).map_or(0, |lock| lock.1)
+fn modes_on(held: &[HeldLock], tag: LockTag) -> u8 {
+    held.iter()
+        .find(|lock| lock.tag == tag)
+        .map_or(0, |lock| lock.modes)
 }
 
 impl<M: Machine> LockManager<M> {
@@ -364,6 +203,7 @@ impl<M: Machine> LockManager<M> {
     pub fn new(
         proc_array: Arc<ProcArray<M>>,
         algorithm: LwLockAlgorithm,
+        relation_locks: RelationLocks,
         deadlock_timeout: Duration,
     ) -> Self {
         let wait = || ProcWait {
@@ -381,6 +221,8 @@ impl<M: Machine> LockManager<M> {
             waits: (0..proc_array.capacity()).map(|_| Padded(wait())).collect(),
             awaited_xids: (0..proc_array.capacity()).map(|_| M::U64::new(0)).collect(),
             proc_array,
+            relation_locks,
+            strong_lockers: StrongLockers::new(),
             deadlock_timeout,
         }
     }
@@ -403,19 +245,32 @@ impl<M: Machine> LockManager<M> {
         mode: LockMode,
         wait: LockWait<'_>,
     ) -> Result<(), LockError> {
-        let held = match self.acquire_now(proc, tag, mode, true) {
+        let strong = self.announce_strong(tag, mode);
+        match self.acquire_now(proc, tag, mode, true) {
             Attempt::Granted => return Ok(()),
-            Attempt::Refused { held } => held,
-        };
-        self.wait_for_grant(proc, tag, wait)?;
+            Attempt::AlreadyHeld => {
+                self.withdraw_strong(tag, strong);
+                return Ok(());
+            }
+            Attempt::Refused => {}
+        }
+        if let Err(error) = self.wait_for_grant(proc, tag, wait) {
+            self.withdraw_strong(tag, strong);
+            return Err(error);
+        }
         let me = self.wait_of(proc);
-        self.note(me, &mut me.held.exclusive(), tag, mode, held);
+        self.note(me, &mut me.held.exclusive(), tag, mode, false);
         Ok(())
     }
 
     /// Acquires the lock if that needs no waiting.
     pub fn try_acquire(&self, proc: ProcId, tag: LockTag, mode: LockMode) -> bool {
-        matches!(self.acquire_now(proc, tag, mode, false), Attempt::Granted)
+        let strong = self.announce_strong(tag, mode);
+        let attempt = self.acquire_now(proc, tag, mode, false);
+        if !matches!(attempt, Attempt::Granted) {
+            self.withdraw_strong(tag, strong);
+        }
+        !matches!(attempt, Attempt::Refused)
     }
 
     /// Takes the lock, or queues for it if `queue` says so.
@@ -423,34 +278,50 @@ impl<M: Machine> LockManager<M> {
     fn acquire_now(&self, proc: ProcId, tag: LockTag, mode: LockMode, queue: bool) -> Attempt {
         let me = self.wait_of(proc);
         let mut list = me.held.exclusive();
-        let held = modes_on(&list, tag);
+        let mine = list.iter_mut().find(|lock| lock.tag == tag);
+        let held = mine.as_ref().map_or(0, |lock| lock.modes);
         if held & mode.bit() != 0 {
+            return Attempt::AlreadyHeld;
+        }
+        if mine.as_ref().is_none_or(|lock| lock.fast) && self.may_go_fast(tag, mode) {
+            self.note(me, &mut list, tag, mode, true);
             return Attempt::Granted;
         }
         {
             let mut partition = self.partition(tag).exclusive();
             let entry = partition.entry(tag);
+            if let Some(mine) = mine.filter(|lock| lock.fast) {
+                mine.move_to(entry, proc);
+            }
             if !entry.grantable(proc, mode, held) {
                 if queue {
                     me.queued.store(QUEUED, Relaxed);
                     entry.enqueue(Waiter { proc, mode, held });
                 }
-                return Attempt::Refused { held };
+                return Attempt::Refused;
             }
             entry.grant(proc, mode, held);
         }
-        self.note(me, &mut list, tag, mode, held);
+        self.note(me, &mut list, tag, mode, false);
         Attempt::Granted
     }
 
     /// Writes a granted lock on the session's list.
     #[inline]
-    fn note(&self, me: &ProcWait<M>, list: &mut Vec<(LockTag, u8)>, tag: LockTag, mode: LockMode, held: u8) {
-        if held == 0 {
-            list.push((tag, mode.bit()));
+    fn note(&self, me: &ProcWait<M>, list: &mut Vec<HeldLock>, tag: LockTag, mode: LockMode, fast: bool) {
+        if let Some(lock) = list.iter_mut().find(|lock| lock.tag == tag) {
+            debug_assert_eq!(
+                lock.fast, fast,
+                "F2: a lock's modes are all here or all in the table"
+            );
+            lock.modes |= mode.bit();
+        } else {
+            list.push(HeldLock {
+                tag,
+                modes: mode.bit(),
+                fast,
+            });
             me.held_count.store(list.len() as u32, Relaxed);
-        } else if let Some(lock) = list.iter_mut().find(|lock| lock.0 == tag) {
-            lock.1 |= mode.bit();
         }
     }
 
@@ -569,6 +440,8 @@ impl<M: Machine> LockManager<M> {
         if entry.is_idle() {
             partition.drop_if_idle(tag);
         }
+        drop(partition);
+        self.strong_released(tag, modes);
     }
 
     /// Gives one lock back before the end of the transaction.
@@ -577,7 +450,7 @@ impl<M: Machine> LockManager<M> {
         let mut list = me.held.exclusive();
         let position = list
             .iter()
-            .rposition(|lock| lock.0 == tag && lock.1 & mode.bit() != 0);
+            .rposition(|lock| lock.tag == tag && lock.modes & mode.bit() != 0);
         let Some(position) = position else {
             debug_assert!(
                 false,
@@ -586,13 +459,16 @@ impl<M: Machine> LockManager<M> {
             );
             return;
         };
-        list[position].1 &= !mode.bit();
-        if list[position].1 == 0 {
+        let fast = list[position].fast;
+        list[position].modes &= !mode.bit();
+        if list[position].modes == 0 {
             list.swap_remove(position);
             me.held_count.store(list.len() as u32, Relaxed);
         }
         drop(list);
-        self.release_granted(proc, tag, mode.bit());
+        if !fast {
+            self.release_granted(proc, tag, mode.bit());
+        }
     }
 
     /// Gives back everything `proc` holds: the end of its transaction. One load when it holds nothing.
@@ -607,8 +483,10 @@ impl<M: Machine> LockManager<M> {
     fn release_list(&self, proc: ProcId) {
         let me = self.wait_of(proc);
         let mut list = me.held.exclusive();
-        for (tag, modes) in list.drain(..) {
-            self.release_granted(proc, tag, modes);
+        for lock in list.drain(..) {
+            if !lock.fast {
+                self.release_granted(proc, lock.tag, lock.modes);
+            }
         }
         me.held_count.store(0, Relaxed);
         // One transaction that locked much shall not make its session large for good.
@@ -631,229 +509,10 @@ impl<M: Machine> LockManager<M> {
 /// What became of an attempt to take a lock at once.
 enum Attempt {
     Granted,
-    /// Not granted; `held` is what the session holds of the lock.
-    Refused {
-        held: u8,
-    },
+    /// The session had it already, in this mode.
+    AlreadyHeld,
+    Refused,
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn manager() -> Arc<LockManager<Native>> {
-        let array = Arc::new(ProcArray::new(8, LwLockAlgorithm::SingleCas, Xid(100)));
-        for _ in 0..8 {
-            array.attach().unwrap();
-        }
-        Arc::new(LockManager::new(
-            array,
-            LwLockAlgorithm::SingleCas,
-            Duration::from_millis(50),
-        ))
-    }
-
-    const ALICE: ProcId = ProcId(0);
-    const BOB: ProcId = ProcId(1);
-    const CAROL: ProcId = ProcId(2);
-    const ACCOUNTS: LockTag = LockTag::Relation(10);
-    const HISTORY: LockTag = LockTag::Relation(11);
-
-    #[test]
-    fn weak_modes_share_and_strong_ones_wait() {
-        let locks = manager();
-        assert!(locks.try_acquire(ALICE, ACCOUNTS, LockMode::RowExclusive));
-        assert!(locks.try_acquire(BOB, ACCOUNTS, LockMode::RowExclusive));
-        assert!(!locks.try_acquire(CAROL, ACCOUNTS, LockMode::AccessExclusive));
-        let carol = LockWait {
-            timeout: Some(Duration::from_millis(20)),
-            cancel: &|| false,
-        };
-        assert_eq!(
-            locks.acquire(CAROL, ACCOUNTS, LockMode::AccessExclusive, carol),
-            Err(LockError::Timeout)
-        );
-        locks.release_all(ALICE);
-        locks.release_all(BOB);
-        assert!(locks.try_acquire(CAROL, ACCOUNTS, LockMode::AccessExclusive));
-    }
-
-    #[test]
-    fn newcomers_do_not_pass_a_queued_strong_locker() {
-        let locks = manager();
-        assert!(locks.try_acquire(ALICE, ACCOUNTS, LockMode::AccessShare));
-        std::thread::scope(|scope| {
-            let strong = scope.spawn(|| {
-                locks
-                    .acquire(BOB, ACCOUNTS, LockMode::AccessExclusive, LockWait::FOREVER)
-                    .unwrap();
-                locks.release_all(BOB);
-            });
-            while locks.wait_of(BOB).queued.load(Acquire) == NOT_WAITING {
-                std::thread::yield_now();
-            }
-            assert!(!locks.try_acquire(CAROL, ACCOUNTS, LockMode::AccessShare), "R1");
-            locks.release_all(ALICE);
-            strong.join().unwrap();
-        });
-        assert!(locks.try_acquire(CAROL, ACCOUNTS, LockMode::AccessShare));
-    }
-
-    #[test]
-    fn a_deadlock_has_exactly_one_victim() {
-        let locks = manager();
-        assert!(locks.try_acquire(ALICE, ACCOUNTS, LockMode::Exclusive));
-        assert!(locks.try_acquire(BOB, HISTORY, LockMode::Exclusive));
-        let run = |me: ProcId, wanted: LockTag| {
-            let result = locks.acquire(me, wanted, LockMode::Exclusive, LockWait::FOREVER);
-            locks.release_all(me);
-            result
-        };
-        let (alice, bob) = std::thread::scope(|scope| {
-            let alice = scope.spawn(|| run(ALICE, HISTORY));
-            let bob = scope.spawn(|| run(BOB, ACCOUNTS));
-            (alice.join().unwrap(), bob.join().unwrap())
-        });
-        assert!(alice.is_ok() != bob.is_ok(), "{alice:?} {bob:?}");
-        assert!(matches!(alice.and(bob), Err(LockError::Deadlock { .. })));
-    }
-
-    #[test]
-    fn a_lock_and_a_transaction_can_deadlock() {
-        let locks = manager();
-        let a = locks.proc_array.assign_xid(ALICE);
-        assert!(locks.try_acquire(BOB, HISTORY, LockMode::Exclusive));
-        let (alice, bob) = std::thread::scope(|scope| {
-            let alice = scope.spawn(|| {
-                let result = locks.acquire(ALICE, HISTORY, LockMode::Exclusive, LockWait::FOREVER);
-                locks.proc_array.end(ALICE, Some(a));
-                locks.transaction_ended(ALICE, a);
-                locks.release_all(ALICE);
-                result
-            });
-            let bob = scope.spawn(|| {
-                let result = locks.wait_for_transaction(BOB, a, LockWait::FOREVER);
-                locks.release_all(BOB);
-                result
-            });
-            (alice.join().unwrap(), bob.join().unwrap())
-        });
-        assert!(alice.is_ok() != bob.is_ok(), "{alice:?} {bob:?}");
-    }
-
-    #[test]
-    fn a_cancelled_waiter_leaves_no_trace() {
-        let locks = manager();
-        assert!(locks.try_acquire(ALICE, ACCOUNTS, LockMode::Exclusive));
-        let now = LockWait {
-            timeout: None,
-            cancel: &|| true,
-        };
-        assert_eq!(
-            locks.acquire(BOB, ACCOUNTS, LockMode::Exclusive, now),
-            Err(LockError::Cancelled)
-        );
-        locks.release_all(ALICE);
-        assert!(
-            locks.partitions.iter().all(|partition| partition
-                .shared()
-                .entries
-                .values()
-                .all(LockEntry::is_idle))
-        );
-    }
-
-    #[test]
-    fn many_sessions_count_under_one_lock() {
-        let locks = manager();
-        let counter = std::cell::UnsafeCell::new(0u64);
-        struct Shared<'a>(&'a std::cell::UnsafeCell<u64>);
-        // SAFETY: the counter is touched under the exclusive lock only; that is what this test checks.
-        unsafe impl Sync for Shared<'_> {}
-        let shared = Shared(&counter);
-        std::thread::scope(|scope| {
-            for proc in 0..8 {
-                let (locks, shared) = (&locks, &shared);
-                scope.spawn(move || {
-                    for _ in 0..2_000 {
-                        locks
-                            .acquire(ProcId(proc), ACCOUNTS, LockMode::Exclusive, LockWait::FOREVER)
-                            .unwrap();
-                        // SAFETY: we hold the lock exclusively.
-                        unsafe { *shared.0.get() += 1 };
-                        locks.release_all(ProcId(proc));
-                    }
-                });
-            }
-        });
-        assert_eq!(counter.into_inner(), 16_000);
-    }
-
-    #[test]
-    fn an_upgrade_queues_before_those_who_wait_for_the_holder() {
-        let locks = manager();
-        assert!(locks.try_acquire(ALICE, ACCOUNTS, LockMode::Share));
-        assert!(locks.try_acquire(BOB, ACCOUNTS, LockMode::Share));
-        std::thread::scope(|scope| {
-            let wait_until_queued = |proc| {
-                while locks.wait_of(proc).queued.load(Acquire) == NOT_WAITING {
-                    std::thread::yield_now();
-                }
-            };
-            let carol = scope.spawn(|| {
-                locks
-                    .acquire(CAROL, ACCOUNTS, LockMode::Exclusive, LockWait::FOREVER)
-                    .unwrap();
-                assert!(!locks.holds(ALICE, ACCOUNTS, LockMode::Share), "Alice came first");
-                locks.release_all(CAROL);
-            });
-            wait_until_queued(CAROL);
-            let alice = scope.spawn(|| {
-                locks
-                    .acquire(ALICE, ACCOUNTS, LockMode::Exclusive, LockWait::FOREVER)
-                    .unwrap();
-                assert!(locks.holds(ALICE, ACCOUNTS, LockMode::Share));
-                locks.release_all(ALICE);
-            });
-            wait_until_queued(ALICE);
-            locks.release_all(BOB);
-            alice.join().unwrap();
-            carol.join().unwrap();
-        });
-        assert!(
-            locks.partitions.iter().all(|partition| partition
-                .shared()
-                .entries
-                .values()
-                .all(LockEntry::is_idle))
-        );
-    }
-
-    #[test]
-    fn modes_are_given_back_one_by_one() {
-        let locks = manager();
-        for mode in [
-            LockMode::AccessShare,
-            LockMode::RowExclusive,
-            LockMode::RowExclusive,
-        ] {
-            assert!(locks.try_acquire(ALICE, ACCOUNTS, mode));
-        }
-        assert!(!locks.try_acquire(BOB, ACCOUNTS, LockMode::Share));
-        locks.release(ALICE, ACCOUNTS, LockMode::RowExclusive);
-        assert!(
-            locks.try_acquire(BOB, ACCOUNTS, LockMode::Share),
-            "AccessShare alone does not stop Share"
-        );
-        assert!(!locks.try_acquire(ALICE, ACCOUNTS, LockMode::RowExclusive));
-        locks.release_all(ALICE);
-        locks.release_all(BOB);
-        assert!(
-            locks.partitions.iter().all(|partition| partition
-                .shared()
-                .entries
-                .values()
-                .all(LockEntry::is_idle))
-        );
-    }
-}
+mod tests;

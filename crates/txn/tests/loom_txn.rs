@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use clearway_latch::LwLockAlgorithm;
-use clearway_machine::{AtomicWord, Loom, Machine};
+use clearway_machine::{AtomicWord, DataCell, Loom, Machine};
 use clearway_txn::{
-    COMMIT_LOG_PAGE_SIZE, CommitLog, LockManager, LockMode, LockTag, LockWait, ProcArray, ProcId, Snapshot,
-    Status, StatusDevice, Xid,
+    COMMIT_LOG_PAGE_SIZE, CommitLog, LockManager, LockMode, LockTag, LockWait, ProcArray, ProcId,
+    RelationLocks, Snapshot, Status, StatusDevice, Xid,
 };
 use loom::sync::Arc;
 use loom::thread;
@@ -188,6 +188,7 @@ fn loom_a_transaction_wait_is_woken() {
         let locks = LockManager::new(
             std::sync::Arc::clone(&array),
             LwLockAlgorithm::SingleCas,
+            RelationLocks::Table,
             Duration::MAX,
         );
         let locks = Arc::new(locks);
@@ -215,6 +216,7 @@ fn loom_a_cycle_has_one_victim() {
         let locks = LockManager::new(
             std::sync::Arc::clone(&array),
             LwLockAlgorithm::SingleCas,
+            RelationLocks::Table,
             Duration::ZERO,
         );
         let locks = Arc::new(locks);
@@ -242,7 +244,12 @@ fn loom_a_cycle_has_one_victim() {
 fn loom_a_queued_lock_is_granted() {
     explore(2, || {
         let array = std::sync::Arc::new(array(2));
-        let locks = Arc::new(LockManager::new(array, LwLockAlgorithm::SingleCas, Duration::MAX));
+        let locks = Arc::new(LockManager::new(
+            array,
+            LwLockAlgorithm::SingleCas,
+            RelationLocks::Table,
+            Duration::MAX,
+        ));
         let written = Arc::new(<Loom as Machine>::U32::new(0));
         let tag = LockTag::Relation(1);
         assert!(locks.try_acquire(ALICE, tag, LockMode::Exclusive));
@@ -303,5 +310,45 @@ fn loom_a_commit_during_a_flush_is_not_lost() {
         assert_eq!(log.get(FIRST).unwrap(), Status::Committed);
         log.flush_all().unwrap();
         assert_eq!(log.device().byte.load(Relaxed), 0b1001);
+    });
+}
+
+/// Alice takes a relation weakly on the fast path while Bob takes it strongly: never both at once, each sees what the other did
+/// under the lock, and whoever must wait is woken.
+///
+/// Caught mutations: the strong locker counting himself after he has looked at the lists; moving nothing; the count read or given
+/// back `Relaxed` (each a race on what the lock protects).
+#[test]
+fn loom_a_strong_locker_meets_the_fast_path() {
+    explore(3, || {
+        let array = std::sync::Arc::new(array(2));
+        let locks = Arc::new(LockManager::new(
+            array,
+            LwLockAlgorithm::SingleCas,
+            RelationLocks::FastPath,
+            Duration::MAX,
+        ));
+        let tag = LockTag::Relation(1);
+        let inside = Arc::new(<Loom as Machine>::Data::new(0_u32));
+        let bob = {
+            let (locks, inside) = (Arc::clone(&locks), Arc::clone(&inside));
+            thread::spawn(move || {
+                locks
+                    .acquire(BOB, tag, LockMode::AccessExclusive, LockWait::FOREVER)
+                    .unwrap();
+                // SAFETY: loom checks that the lock keeps Alice out.
+                inside.with_mut(|inside| unsafe { *inside += 1 });
+                locks.release_all(BOB);
+            })
+        };
+        locks
+            .acquire(ALICE, tag, LockMode::RowExclusive, LockWait::FOREVER)
+            .unwrap();
+        // SAFETY: as above; Alice is the only one to hold it weakly.
+        inside.with_mut(|inside| unsafe { *inside += 1 });
+        locks.release_all(ALICE);
+        bob.join().unwrap();
+        // SAFETY: both are done.
+        inside.with(|inside| assert_eq!(unsafe { *inside }, 2));
     });
 }

@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use clearway_latch::LwLockAlgorithm;
 use clearway_machine::{AtomicWord, DataCell, Machine, Shuttle};
-use clearway_txn::{LockError, LockManager, LockMode, LockTag, LockWait, ProcArray, ProcId, Snapshot, Xid};
+use clearway_txn::{
+    LockError, LockManager, LockMode, LockTag, LockWait, ProcArray, ProcId, RelationLocks, Snapshot, Xid,
+};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
 
@@ -32,11 +34,20 @@ unsafe impl Sync for Shared {}
 // SAFETY: as above.
 unsafe impl Send for Shared {}
 
-fn run(algorithm: LwLockAlgorithm, session: impl Fn(ProcId, &Shared) + Send + Sync + Copy + 'static) {
+fn run(
+    algorithm: LwLockAlgorithm,
+    relation_locks: RelationLocks,
+    session: impl Fn(ProcId, &Shared) + Send + Sync + Copy + 'static,
+) {
     shuttle::check_random(
         move || {
             let array = Arc::new(ProcArray::new(SESSIONS, algorithm, Xid(100)));
-            let locks = LockManager::new(Arc::clone(&array), algorithm, Duration::from_micros(3));
+            let locks = LockManager::new(
+                Arc::clone(&array),
+                algorithm,
+                relation_locks,
+                Duration::from_micros(3),
+            );
             let shared = Arc::new(Shared {
                 array,
                 locks,
@@ -101,13 +112,21 @@ fn lock_two(proc: ProcId, shared: &Shared) {
 /// session that gave up; `LockEntry::admits` always true (a writer meets somebody inside).
 #[test]
 fn shuttle_locks_exclude_and_deadlocks_end() {
-    run(LwLockAlgorithm::SingleCas, lock_two);
+    run(LwLockAlgorithm::SingleCas, RelationLocks::Table, lock_two);
 }
 
 /// The same under the queued latch.
 #[test]
 fn shuttle_locks_exclude_and_deadlocks_end_queued() {
-    run(LwLockAlgorithm::Queued, lock_two);
+    run(LwLockAlgorithm::Queued, RelationLocks::Table, lock_two);
+}
+
+/// The same with weak locks on the fast path.
+///
+/// Caught mutation: the strong locker counting himself after he has looked at the lists (a writer meets somebody inside).
+#[test]
+fn shuttle_locks_exclude_and_deadlocks_end_fast_path() {
+    run(LwLockAlgorithm::SingleCas, RelationLocks::FastPath, lock_two);
 }
 
 /// Two transactions a session, each waiting for some other that it finds running, all in cycles as they come; nobody sleeps
@@ -116,23 +135,27 @@ fn shuttle_locks_exclude_and_deadlocks_end_queued() {
 /// Caught mutations: `transaction_ended` posting nobody; no deadlock check in `wait_for_transaction`.
 #[test]
 fn shuttle_transaction_waits_end() {
-    run(LwLockAlgorithm::SingleCas, |proc, shared| {
-        for _ in 0..2 {
-            let xid = shared.array.assign_xid(proc);
-            let mut snapshot = Snapshot::default();
-            shared.array.snapshot(proc, &mut snapshot);
-            let other = Xid(thread_rng().gen_range(100..shared.array.next_xid().0));
-            if other != xid {
-                match shared.locks.wait_for_transaction(proc, other, LockWait::FOREVER) {
-                    Ok(()) => assert!(!shared.array.is_running(other)),
-                    Err(LockError::Deadlock { .. }) => assert_ne!(shared.array.xid_of(proc), None),
-                    Err(error) => panic!("{error}"),
+    run(
+        LwLockAlgorithm::SingleCas,
+        RelationLocks::Table,
+        |proc, shared| {
+            for _ in 0..2 {
+                let xid = shared.array.assign_xid(proc);
+                let mut snapshot = Snapshot::default();
+                shared.array.snapshot(proc, &mut snapshot);
+                let other = Xid(thread_rng().gen_range(100..shared.array.next_xid().0));
+                if other != xid {
+                    match shared.locks.wait_for_transaction(proc, other, LockWait::FOREVER) {
+                        Ok(()) => assert!(!shared.array.is_running(other)),
+                        Err(LockError::Deadlock { .. }) => assert_ne!(shared.array.xid_of(proc), None),
+                        Err(error) => panic!("{error}"),
+                    }
                 }
+                shared.array.end(proc, Some(xid));
+                shared.locks.transaction_ended(proc, xid);
             }
-            shared.array.end(proc, Some(xid));
-            shared.locks.transaction_ended(proc, xid);
-        }
-    });
+        },
+    );
 }
 
 /// Sessions that give up (cancelled at once) among sessions that wait: nobody behind them is forgotten.
@@ -140,29 +163,41 @@ fn shuttle_transaction_waits_end() {
 /// Caught mutation: giving up without looking once more whether the lock was granted (it stays locked).
 #[test]
 fn shuttle_a_cancelled_waiter_lets_others_go_on() {
-    run(LwLockAlgorithm::SingleCas, |proc, shared| {
-        let tag = LockTag::Relation(0);
-        let (mode, wait) = match proc.0 {
-            0 => (
-                LockMode::AccessExclusive,
-                LockWait {
-                    timeout: None,
-                    cancel: &|| true,
-                },
-            ),
-            _ => (LockMode::AccessShare, LockWait::FOREVER),
-        };
-        match shared.locks.acquire(proc, tag, mode, wait) {
-            Ok(()) if proc.0 == 0 => {
-                // SAFETY: held exclusively.
-                shared.tables[0].with_mut(|count| unsafe { *count += 1 });
-            }
-            Ok(()) => {
-                // SAFETY: held in a mode that keeps the writer out.
-                shared.tables[0].with(|count| assert!(unsafe { *count } <= 1));
-            }
-            Err(error) => assert_eq!((proc.0, error), (0, LockError::Cancelled)),
+    run(LwLockAlgorithm::SingleCas, RelationLocks::Table, lock_or_give_up);
+}
+
+/// The same with weak locks on the fast path: who gives up is not counted among the strong any more.
+#[test]
+fn shuttle_a_cancelled_waiter_lets_others_go_on_fast_path() {
+    run(
+        LwLockAlgorithm::SingleCas,
+        RelationLocks::FastPath,
+        lock_or_give_up,
+    );
+}
+
+fn lock_or_give_up(proc: ProcId, shared: &Shared) {
+    let tag = LockTag::Relation(0);
+    let (mode, wait) = match proc.0 {
+        0 => (
+            LockMode::AccessExclusive,
+            LockWait {
+                timeout: None,
+                cancel: &|| true,
+            },
+        ),
+        _ => (LockMode::AccessShare, LockWait::FOREVER),
+    };
+    match shared.locks.acquire(proc, tag, mode, wait) {
+        Ok(()) if proc.0 == 0 => {
+            // SAFETY: held exclusively.
+            shared.tables[0].with_mut(|count| unsafe { *count += 1 });
         }
-        shared.locks.release_all(proc);
-    });
+        Ok(()) => {
+            // SAFETY: held in a mode that keeps the writer out.
+            shared.tables[0].with(|count| assert!(unsafe { *count } <= 1));
+        }
+        Err(error) => assert_eq!((proc.0, error), (0, LockError::Cancelled)),
+    }
+    shared.locks.release_all(proc);
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clearway_latch::LwLockAlgorithm;
 use clearway_txn::{
     COMMIT_LOG_PAGE_SIZE, CommitLog, LockError, LockManager, LockMode, LockTag, LockWait, ProcArray, ProcId,
-    Snapshot, Status, StatusDevice, Xid,
+    RelationLocks, Snapshot, Status, StatusDevice, Xid,
 };
 
 const SESSIONS: u32 = 8;
@@ -121,6 +121,16 @@ fn snapshots_are_consistent_single_cas() {
 /// counter per relation and mode shows that holders never conflict; at the end nothing is left.
 #[test]
 fn locks_never_conflict_and_every_wait_ends() {
+    lock_at_random(RelationLocks::Table);
+}
+
+/// The same, with weak locks on the fast path.
+#[test]
+fn locks_on_the_fast_path_never_conflict_and_every_wait_ends() {
+    lock_at_random(RelationLocks::FastPath);
+}
+
+fn lock_at_random(relation_locks: RelationLocks) {
     let array = Arc::new(ProcArray::<clearway_machine::Native>::new(
         SESSIONS,
         LwLockAlgorithm::SingleCas,
@@ -129,6 +139,7 @@ fn locks_never_conflict_and_every_wait_ends() {
     let locks = LockManager::new(
         Arc::clone(&array),
         LwLockAlgorithm::SingleCas,
+        relation_locks,
         Duration::from_millis(2),
     );
     let holders: Vec<[AtomicU64; 8]> = (0..3).map(|_| Default::default()).collect();
@@ -212,6 +223,7 @@ fn a_chain_of_transaction_waits_runs_through_quickly() {
     let locks = LockManager::new(
         Arc::clone(&array),
         LwLockAlgorithm::SingleCas,
+        RelationLocks::Table,
         Duration::from_secs(60),
     );
     let procs: Vec<_> = (0..32).map(|_| array.attach().unwrap()).collect();

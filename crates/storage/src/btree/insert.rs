@@ -130,7 +130,12 @@ impl BTree {
     }
 
     /// Splits `page` around `entry`, which does not fit; returns the separator that the parent must get.
-    fn split(&self, storage: &Storage, mut page: PageExclusive<'_>, entry: Entry) -> Result<Entry> {
+    pub(super) fn split(
+        &self,
+        storage: &Storage,
+        mut page: PageExclusive<'_>,
+        entry: Entry,
+    ) -> Result<Entry> {
         let new_pin = storage.extend(page.page_id().rel)?;
         let mut change = storage.begin_change(Xid::INVALID)?;
         let node = Node(page.bytes());

@@ -65,3 +65,6 @@ impl BTree {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+//! What can be seen only between two steps of the algorithm.
+
+use clearway_txn::{ProcId, Snapshot};
+
+use super::node::{Bound, Entry, Node};
+use super::{BTree, Direction};
+use crate::heap::{Tid, TxnContext};
+use crate::storage::{Storage, StorageOptions};
+
+fn tid(number: u32) -> Tid {
+    Tid {
+        block: number,
+        slot: 1,
+    }
+}
+
+/// Long, so that few of them make a deep tree.
+fn key(number: u32) -> Vec<u8> {
+    let mut key = number.to_be_bytes().to_vec();
+    key.resize(100, 0);
+    key
+}
+
+fn found(tree: BTree, storage: &Storage, number: u32, direction: Direction) -> Vec<Tid> {
+    let (lower, upper) = (key(number), key(number + 1));
+    let mut tids = Vec::new();
+    let mut cursor = tree.range(&lower, Some(&upper), direction);
+    while cursor.next_batch(storage, 10, &mut tids).unwrap() {}
+    tids
+}
+
+/// R2: a page has split and its parent does not know of it yet (another inserter is about to tell it, or a crash came between):
+/// the right half is reached by the link, by readers both ways, by lookups and by inserters. So it goes for a leaf and
+/// for the page above it.
+///
+/// Caught mutations: a `move_right` that does not move; a `move_right_exclusive` that does not; a backward cursor that does
+/// not go right on its way down. Each of the first two makes up for the other in most of what follows here.
+#[test]
+fn a_split_the_parent_does_not_know_of_hides_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = StorageOptions {
+        fsync: false,
+        buffer_bytes: 4 << 20,
+        ..StorageOptions::default()
+    };
+    let storage = Storage::open(dir.path(), options).unwrap().0;
+    let rel = storage.create_rel().unwrap();
+    BTree::create(&storage, rel).unwrap();
+    let tree = BTree::new(rel.0);
+    let snapshot = Snapshot::default();
+    let ctx = TxnContext {
+        storage: &storage,
+        proc: ProcId(0),
+        xid: None,
+        command: 0,
+        snapshot: &snapshot,
+    };
+    // Even numbers, so many that there are three levels.
+    let numbers: Vec<u32> = (0..20_000).map(|number| number * 2).collect();
+    let entries = numbers.iter().map(|number| (key(*number), tid(*number)));
+    for (key, tid) in entries {
+        tree.insert(&ctx, &key, tid, None).unwrap();
+    }
+    let root = tree.read(&storage, tree.root(&storage).unwrap()).unwrap();
+    assert_eq!(Node(root.bytes()).level(), 2, "the test wants three levels");
+    drop(root);
+
+    for level in [0, 1] {
+        let middle = 2 * numbers[numbers.len() / 4 * (1 + level as usize)] / 2 + 1;
+        let middle_key = key(middle);
+        let bound = Bound {
+            key: &middle_key,
+            tid: tid(middle),
+        };
+        let block = tree.descend(&storage, bound, level, &mut Vec::new()).unwrap();
+        let page = tree.write(&storage, block).unwrap();
+        let held = Node(page.bytes()).entries();
+        // An entry that is in the page already would be there twice: take one that is new, and for an inner page one that
+        // leads where the middle's own child leads.
+        let child = match level {
+            0 => 0,
+            _ => Node(page.bytes()).child(Node(page.bytes()).covering(bound)),
+        };
+        let entry = Entry {
+            key: middle_key.as_slice().into(),
+            tid: tid(middle),
+            child,
+        };
+        let separator = tree.split(&storage, page, entry).unwrap();
+        assert_ne!(separator.child, block);
+
+        // Whoever came down before the split arrives at the left half.
+        let last_bound = held[held.len() - 1].bound();
+        let page = tree.read(&storage, block).unwrap();
+        let page = tree.move_right(&storage, page, last_bound).unwrap();
+        assert_eq!(page.page_id().block, separator.child, "a reader moves right");
+        drop(page);
+        let page = tree.write(&storage, block).unwrap();
+        let page = tree.move_right_exclusive(&storage, page, last_bound).unwrap();
+        assert_eq!(page.page_id().block, separator.child, "an inserter moves right");
+        drop(page);
+
+        let (first, last) = (held[1].key.clone(), held[held.len() - 1].key.clone());
+        let number = |key: &[u8]| u32::from_be_bytes(key[..4].try_into().unwrap()) / 2 * 2;
+        for there in (number(&first)..number(&last)).step_by(if level == 0 { 2 } else { 62 }) {
+            assert_eq!(
+                found(tree, &storage, there, Direction::Forward),
+                [tid(there)],
+                "forward"
+            );
+            assert_eq!(
+                found(tree, &storage, there, Direction::Backward),
+                [tid(there)],
+                "backward"
+            );
+            let mut tids = Vec::new();
+            tree.lookup(&storage, &key(there), &mut tids).unwrap();
+            assert_eq!(tids, [tid(there)], "lookup");
+        }
+        let new = number(&last) - 1;
+        tree.insert(&ctx, &key(new), tid(new), None).unwrap();
+        assert_eq!(
+            found(tree, &storage, new, Direction::Backward),
+            [tid(new)],
+            "inserted into the right half"
+        );
+    }
+}

@@ -1,0 +1,140 @@
+//! The fast path for weak relation locks: `relation_locks = fast-path`.
+//!
+//! Every statement locks its tables in a weak mode, and weak modes (AccessShare, RowShare, RowExclusive) never exclude each
+//! other. In the shared table all of them meet at one latch and one entry for nothing. So a weak relation lock is written
+//! on the session's own list and nowhere else, as long as nobody wants that relation in a strong mode (Share and upwards).
+//! A strong locker announces himself first, then moves everybody's weak locks on the relation into the table, and then
+//! queues there like any other.
+//!
+//! # Rules
+//! - F1: whoever holds or queues for a strong mode of a relation is counted in `StrongLockers`, from before he moves the first
+//!   lock until after his own is gone from the table.
+//! - F2: a session's modes on one relation are all on the fast path or all in the table. A session that needs the table for one
+//!   takes the others along.
+//! - F3: a lock is put on the fast path, and moved off it, under the latch of the session's list; put there only while the count
+//!   is zero.
+//!
+//! # Why no conflict is missed
+//! Alice takes the lock weakly, Bob strongly. Both take the latch of Alice's list: she to read the count and write her lock,
+//! he, after he has counted himself, to look for it. If she is first, he finds her lock and moves it. If he is first, the
+//! latch brings her his count, and she goes to the table, where he is or will be. The simpler order, to look at the lists
+//! and then count oneself, lets her slip in between.
+//!
+//! ShareUpdateExclusive (VACUUM) excludes no weak mode, so it is neither weak nor strong: it goes to the table without
+//! disturbing anyone.
+//!
+//! # Costs
+//! A weak lock: the latch of the session's own list and one load of a count that nobody writes. A strong lock: the latch of every
+//! session's list. Two relations may share a count, which costs the weak lockers of the one a trip to the table while the other is
+//! locked strongly.
+//!
+//! # What it does not do
+//! There is no limit of slots and so no groups of them: the list is searched from its beginning, as it is without the fast path.
+//!
+//! Origin: PostgreSQL's fast-path locking (lmgr/README); the list in place of its 16 slots is ours.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use clearway_machine::{AtomicWord, Machine};
+
+use super::entry::LockEntry;
+use super::{HeldLock, LockManager, LockTag, RelationLocks};
+use crate::{LockMode, ProcId};
+
+/// Strong lockers, and those who queue to be one, by a hash of the relation.
+#[derive(Debug)]
+pub(super) struct StrongLockers<M: Machine> {
+    counts: Box<[M::U32]>,
+}
+
+impl<M: Machine> StrongLockers<M> {
+    pub(super) fn new() -> Self {
+        let counts = if M::EXPLORED { 1 } else { 1024 };
+        Self {
+            counts: (0..counts).map(|_| M::U32::new(0)).collect(),
+        }
+    }
+
+    #[inline]
+    fn of(&self, rel: u32) -> &M::U32 {
+        &self.counts[rel as usize % self.counts.len()]
+    }
+}
+
+impl HeldLock {
+    /// F2: from the list to the table. There is no strong holder, or he would have moved it.
+    pub(super) fn move_to(&mut self, entry: &mut LockEntry, proc: ProcId) {
+        debug_assert!(self.fast, "F2: what is in the table stays there");
+        let mut held = 0;
+        for mode in LockMode::ALL {
+            if self.modes & mode.bit() != 0 {
+                debug_assert!(
+                    entry.admits(proc, mode),
+                    "F1: a strong holder left a weak lock on a list"
+                );
+                entry.grant(proc, mode, held);
+                held |= mode.bit();
+            }
+        }
+        self.fast = false;
+    }
+}
+
+impl<M: Machine> LockManager<M> {
+    /// Whether a lock may stay on the list of the session, whose latch the caller holds.
+    #[inline]
+    pub(super) fn may_go_fast(&self, tag: LockTag, mode: LockMode) -> bool {
+        match (self.relation_locks, tag) {
+            // Acquire: pairs with the Release in `strong_released`. A strong locker's work is seen by who comes after him.
+            (RelationLocks::FastPath, LockTag::Relation(rel)) => {
+                mode.is_weak() && self.strong_lockers.of(rel).load(Acquire) == 0
+            }
+            _ => false,
+        }
+    }
+
+    /// Before a strong mode is asked for: F1, and everybody's weak locks into the table. Says whether that was so.
+    #[inline]
+    pub(super) fn announce_strong(&self, tag: LockTag, mode: LockMode) -> bool {
+        match (self.relation_locks, tag) {
+            (RelationLocks::FastPath, LockTag::Relation(rel)) if mode.is_strong() => {
+                self.move_weak_locks(rel);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    #[cold]
+    fn move_weak_locks(&self, rel: u32) {
+        let tag = LockTag::Relation(rel);
+        // Relaxed: the latches below bring it to whoever must see it.
+        self.strong_lockers.of(rel).fetch_add(1, Relaxed);
+        for (proc, wait) in self.waits.iter().enumerate() {
+            let mut list = wait.held.exclusive();
+            if let Some(lock) = list.iter_mut().find(|lock| lock.tag == tag && lock.fast) {
+                lock.move_to(self.partition(tag).exclusive().entry(tag), ProcId(proc as u32));
+            }
+        }
+    }
+
+    /// A strong mode was asked for in vain, or held already.
+    pub(super) fn withdraw_strong(&self, tag: LockTag, announced: bool) {
+        if let (true, LockTag::Relation(rel)) = (announced, tag) {
+            self.strong_lockers.of(rel).fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// After `modes` have left the table.
+    #[inline]
+    pub(super) fn strong_released(&self, tag: LockTag, modes: u8) {
+        if let (RelationLocks::FastPath, LockTag::Relation(rel)) = (self.relation_locks, tag) {
+            let strong = (modes & LockMode::STRONG).count_ones();
+            if strong != 0 {
+                // Release: pairs with the Acquire in `may_go_fast`.
+                let before = self.strong_lockers.of(rel).fetch_sub(strong, Release);
+                debug_assert!(before >= strong, "F1: a strong locker was not counted");
+            }
+        }
+    }
+}
