@@ -63,7 +63,11 @@ class Server:
     def start(self, wait=60):
         """Starts the server and waits until it accepts a session."""
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(self.command(), stdout=log, stderr=log, cwd=self.directory)
+            # A session of its own, as a service has: Linux shares CPUs out by session, and a server that shared one with
+            # pgbench would be scheduled otherwise than PostgreSQL, whose processes leave it by themselves.
+            self.process = subprocess.Popen(
+                self.command(), stdout=log, stderr=log, cwd=self.directory, start_new_session=True
+            )
         _running.append(self)
         if wait:
             self.wait_until_ready(wait)

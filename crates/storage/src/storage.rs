@@ -12,6 +12,7 @@ use clearway_machine::Padded;
 use clearway_txn::{CommitLog, LockManager, ProcArray, ProcId, RelationLocks, Status, Xid};
 use rustix::fs::FlockOperation;
 
+use crate::btree::RootHints;
 use crate::buffer::{BufferPool, PinnedPage};
 use crate::change::AtomicChange;
 use crate::checkpoint::Checkpointer;
@@ -83,6 +84,7 @@ pub struct Storage {
     pub(crate) next_rel: AtomicU32,
     pub(crate) checkpointer: Arc<Checkpointer>,
     pub(crate) fsm: FreeSpaceMaps,
+    pub(crate) root_hints: RootHints,
     pub(crate) options: StorageOptions,
     /// By session: odd between the logging of a commit and its entry in the commit log.
     pub(crate) committing: Box<[Padded<AtomicU64>]>,
@@ -178,6 +180,7 @@ impl Storage {
             next_rel: AtomicU32::new(scanned.next_rel),
             checkpointer: Arc::default(),
             fsm: FreeSpaceMaps::default(),
+            root_hints: RootHints::default(),
             committing: (0..options.sessions_max)
                 .map(|_| Padded(AtomicU64::new(0)))
                 .collect(),

@@ -52,6 +52,21 @@ impl BTree {
         Ok(get_u32(meta.bytes(), META_ROOT))
     }
 
+    /// The page to begin a descent at: the root, or what was the root not long ago.
+    #[inline]
+    fn start<'s>(&self, storage: &'s Storage) -> Result<PageShared<'s>> {
+        if let Some(block) = storage.root_hints.get(self.rel) {
+            let page = self.read(storage, block)?;
+            if Node(page.bytes()).right().is_none() {
+                return Ok(page);
+            }
+            storage.root_hints.forget(self.rel);
+        }
+        let block = self.root(storage)?;
+        storage.root_hints.set(self.rel, block);
+        self.read(storage, block)
+    }
+
     /// Moves right from `page` to the one that covers `bound`.
     #[inline]
     pub(crate) fn move_right<'s>(
@@ -91,40 +106,52 @@ impl BTree {
         path: &mut Vec<u32>,
     ) -> Result<u32> {
         path.clear();
-        let mut block = self.root(storage)?;
+        // What was the root may be below an inner level that is asked for.
+        let mut page = match level {
+            0 => self.start(storage)?,
+            _ => self.read(storage, self.root(storage)?)?,
+        };
         loop {
-            let page = self.move_right(storage, self.read(storage, block)?, bound)?;
+            page = self.move_right(storage, page, bound)?;
             let node = Node(page.bytes());
             if node.level() <= level {
                 return Ok(page.page_id().block);
             }
             if path.len() == DEPTH_MAX || node.len() == 0 {
                 return Err(self.inconsistent(
-                    block,
+                    page.page_id().block,
                     "the path from the root does not end, or ends in an empty page",
                 ));
             }
             path.push(page.page_id().block);
-            block = node.child(node.covering(bound));
+            let child = node.child(node.covering(bound));
+            // R1: the parent first.
+            drop(page);
+            page = self.read(storage, child)?;
         }
     }
 
     /// The leaf that covers `bound`, latched to read it.
     #[inline]
     pub(crate) fn find_leaf<'s>(&self, storage: &'s Storage, bound: Bound<'_>) -> Result<PageShared<'s>> {
-        let mut block = self.root(storage)?;
-        for _ in 0..DEPTH_MAX {
-            let page = self.move_right(storage, self.read(storage, block)?, bound)?;
+        let mut page = self.start(storage)?;
+        let mut depth = 0;
+        loop {
+            page = self.move_right(storage, page, bound)?;
             let node = Node(page.bytes());
             if node.level() == 0 {
                 return Ok(page);
             }
-            if node.len() == 0 {
-                return Err(self.inconsistent(block, "an inner page is empty"));
+            if node.len() == 0 || depth == DEPTH_MAX {
+                let problem = "the path from the root does not end, or ends in an empty page";
+                return Err(self.inconsistent(page.page_id().block, problem));
             }
-            block = node.child(node.covering(bound));
+            depth += 1;
+            let child = node.child(node.covering(bound));
+            // R1: the parent first.
+            drop(page);
+            page = self.read(storage, child)?;
         }
-        Err(self.inconsistent(block, "the path from the root does not end"))
     }
 }
 

@@ -16,6 +16,7 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `node` | the layout of a page |
+//! | `root_hint` | where a descent begins |
 //! | `descend` | from the root to a leaf |
 //! | `insert` | inserting, splitting, unique checks |
 //! | `cursor` | reading ranges |
@@ -28,9 +29,11 @@ mod delete;
 mod descend;
 mod insert;
 mod node;
+mod root_hint;
 
 pub use cursor::{Direction, TreeCursor};
 pub use insert::InsertOutcome;
+pub(crate) use root_hint::RootHints;
 
 use crate::error::Result;
 use crate::page::{PageKind, RelId};

@@ -1,10 +1,13 @@
 //! What can be seen only between two steps of the algorithm.
 
+use std::sync::Arc;
+
 use clearway_txn::{ProcId, Snapshot};
 
 use super::node::{Bound, Entry, Node};
 use super::{BTree, Direction};
 use crate::heap::{Tid, TxnContext};
+use crate::page::RelId;
 use crate::storage::{Storage, StorageOptions};
 
 fn tid(number: u32) -> Tid {
@@ -19,6 +22,31 @@ fn key(number: u32) -> Vec<u8> {
     let mut key = number.to_be_bytes().to_vec();
     key.resize(100, 0);
     key
+}
+
+fn open(dir: &std::path::Path) -> Arc<Storage> {
+    let options = StorageOptions {
+        fsync: false,
+        buffer_bytes: 4 << 20,
+        ..StorageOptions::default()
+    };
+    Storage::open(dir, options).unwrap().0
+}
+
+fn tree(storage: &Storage) -> (BTree, RelId) {
+    let rel = storage.create_rel().unwrap();
+    BTree::create(storage, rel).unwrap();
+    (BTree::new(rel.0), rel)
+}
+
+fn context<'a>(storage: &'a Storage, snapshot: &'a Snapshot) -> TxnContext<'a> {
+    TxnContext {
+        storage,
+        proc: ProcId(0),
+        xid: None,
+        command: 0,
+        snapshot,
+    }
 }
 
 fn found(tree: BTree, storage: &Storage, number: u32, direction: Direction) -> Vec<Tid> {
@@ -38,23 +66,10 @@ fn found(tree: BTree, storage: &Storage, number: u32, direction: Direction) -> V
 #[test]
 fn a_split_the_parent_does_not_know_of_hides_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let options = StorageOptions {
-        fsync: false,
-        buffer_bytes: 4 << 20,
-        ..StorageOptions::default()
-    };
-    let storage = Storage::open(dir.path(), options).unwrap().0;
-    let rel = storage.create_rel().unwrap();
-    BTree::create(&storage, rel).unwrap();
-    let tree = BTree::new(rel.0);
+    let storage = open(dir.path());
+    let (tree, _) = tree(&storage);
     let snapshot = Snapshot::default();
-    let ctx = TxnContext {
-        storage: &storage,
-        proc: ProcId(0),
-        xid: None,
-        command: 0,
-        snapshot: &snapshot,
-    };
+    let ctx = context(&storage, &snapshot);
     // Even numbers, so many that there are three levels.
     let numbers: Vec<u32> = (0..20_000).map(|number| number * 2).collect();
     let entries = numbers.iter().map(|number| (key(*number), tid(*number)));
@@ -125,4 +140,37 @@ fn a_split_the_parent_does_not_know_of_hides_nothing() {
             "inserted into the right half"
         );
     }
+}
+
+/// The root that a descent remembers has split since, many times: everything is still found, and the new root is remembered.
+///
+/// Caught mutation: `start` not looking for a right neighbour.
+#[test]
+fn an_outdated_root_is_a_place_to_begin() {
+    let dir = tempfile::tempdir().unwrap();
+    let storage = open(dir.path());
+    let (tree, rel) = tree(&storage);
+    let snapshot = Snapshot::default();
+    let ctx = context(&storage, &snapshot);
+    let first_root = tree.root(&storage).unwrap();
+    for number in 0..20_000 {
+        tree.insert(&ctx, &key(number), tid(number), None).unwrap();
+    }
+    let root = tree.root(&storage).unwrap();
+    assert_ne!(root, first_root);
+    for number in [0, 5_000, 19_999] {
+        storage.root_hints.set(rel, first_root);
+        assert_eq!(found(tree, &storage, number, Direction::Forward), [tid(number)]);
+        assert_eq!(
+            storage.root_hints.get(rel),
+            Some(root),
+            "the old one has a right neighbour"
+        );
+    }
+    storage.root_hints.set(rel, first_root);
+    let between = [key(10_000), vec![1]].concat();
+    tree.insert(&ctx, &between, tid(1), None).unwrap();
+    let mut tids = Vec::new();
+    tree.lookup(&storage, &between, &mut tids).unwrap();
+    assert_eq!(tids, [tid(1)]);
 }

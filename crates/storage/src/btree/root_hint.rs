@@ -1,0 +1,49 @@
+//! Where a descent begins, without asking the tree's first page.
+//!
+//! The first page names the root. To read it costs as much as one more level: a pin and a latch on a page that everybody
+//! reads. So the number is remembered in memory.
+//!
+//! A remembered root may have split since. That is harmless: it is then the leftmost page of its level, and everything on that
+//! level is reached from it by moving right (R3: pages are never given back, and a relation's number is never used again).
+//! It is only slower; and a root has no right neighbour, so whoever finds one there forgets the number.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::page::RelId;
+
+/// Trees remembered at a time; two whose numbers collide take turns.
+const HINTS: usize = 256;
+
+/// The roots of the trees used last: relation and block in one word, 0 for none.
+#[derive(Debug)]
+pub(crate) struct RootHints(Box<[AtomicU64]>);
+
+impl Default for RootHints {
+    fn default() -> Self {
+        RootHints((0..HINTS).map(|_| AtomicU64::new(0)).collect())
+    }
+}
+
+impl RootHints {
+    fn of(&self, rel: RelId) -> &AtomicU64 {
+        &self.0[rel.0 as usize % HINTS]
+    }
+
+    /// A page of `rel` that is or was its root.
+    #[inline]
+    pub(crate) fn get(&self, rel: RelId) -> Option<u32> {
+        // Relaxed: the number says where to look; what is there is read under the page's latch.
+        let hint = self.of(rel).load(Ordering::Relaxed);
+        (hint >> 32 == u64::from(rel.0) && hint != 0).then_some(hint as u32)
+    }
+
+    pub(crate) fn set(&self, rel: RelId, root: u32) {
+        self.of(rel)
+            .store(u64::from(rel.0) << 32 | u64::from(root), Ordering::Relaxed);
+    }
+
+    #[cold]
+    pub(crate) fn forget(&self, rel: RelId) {
+        self.of(rel).store(0, Ordering::Relaxed);
+    }
+}
