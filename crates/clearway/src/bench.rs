@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use clearway_lab::workload::Workload;
 use clearway_lab::{BenchOptions, Variant, run_bench, table};
 
 use crate::error::{Result, plural};
-use crate::options;
+use crate::{bench_latches, options};
 
 /// Run pgbench's transactions in process, under two presets side by side, and show where the time goes
 ///
@@ -17,14 +17,20 @@ use crate::options;
 /// conditions. Prints one table: the median TPS and its spread, latency, the ratio to the first preset, and what the
 /// clients waited for. Afterwards the balances must add up, or the run is an error.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  \
     clearway bench --out result                       also writes result/result.json and result/report.html\n  \
     clearway bench --workload tpcb-like --clients 16 --duration 10s\n  \
     clearway bench --set lwlock=queued                the clearway preset against itself with one switch changed\n  \
-    clearway bench --sync-commit off --data /mnt/fast/bench\n\n\
+    clearway bench --sync-commit off --data /mnt/fast/bench\n  \
+    clearway bench latches                            the latches by themselves, beside parking_lot and std\n\n\
     Which presets are compared: without --preset and --set, classic against clearway. With --set alone, clearway against\n\
-    clearway with these settings. With --preset, the named ones, with the settings applied to each.")]
+    clearway with these settings. With --preset, the named ones, with the settings applied to each."
+)]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    alone: Option<Alone>,
     /// Scale of the tables: 100,000 accounts each
     #[arg(long, default_value_t = 10)]
     scale: u32,
@@ -32,10 +38,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,2,4,8,16")]
     clients: Vec<usize>,
     /// Measured time per point, e.g. 3s or 500ms
-    #[arg(long, value_name = "TIME", default_value = "1.5s", value_parser = options::duration)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = options::duration)]
     duration: Duration,
     /// How often each point is measured; the table shows medians
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 5)]
     rounds: usize,
     /// Workloads: select-only, simple-update, tpcb-like
     #[arg(
@@ -65,6 +71,12 @@ pub(crate) struct Arguments {
     seed: u64,
 }
 
+/// What can be measured without an engine around it.
+#[derive(Debug, Subcommand)]
+enum Alone {
+    Latches(bench_latches::Arguments),
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Switch {
     On,
@@ -72,6 +84,9 @@ enum Switch {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if let Some(Alone::Latches(arguments)) = &arguments.alone {
+        return bench_latches::run(arguments);
+    }
     let options = BenchOptions {
         scale: arguments.scale,
         clients: arguments.clients.clone(),
@@ -86,7 +101,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         data: arguments.data.clone(),
         synchronous_commit: arguments.sync_commit == Switch::On,
         seed: arguments.seed,
-        command: command_line(),
+        command: options::command_line(),
         progress: true,
     };
     let names: Vec<&str> = options
@@ -101,9 +116,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         names.join(" against "),
         options.estimated_time().as_secs_f64().ceil()
     );
-    if cfg!(debug_assertions) {
-        eprintln!("This is a debug build: the numbers mean nothing. Use cargo run --release -- bench.");
-    }
+    options::warn_of_debug_build();
     let result = run_bench(&options)?;
     print!("{}", table::text(&result));
     let from = &result.provenance;
@@ -119,12 +132,4 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// As it was typed, but for the binary's directory.
-fn command_line() -> String {
-    std::iter::once("clearway".to_owned())
-        .chain(std::env::args().skip(1))
-        .collect::<Vec<_>>()
-        .join(" ")
 }

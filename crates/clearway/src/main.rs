@@ -3,7 +3,7 @@
 //! | command | file |
 //! | --- | --- |
 //! | `serve` | `serve.rs` |
-//! | `bench` | `bench.rs` |
+//! | `bench` | `bench.rs`, `bench_latches.rs` |
 //! | `check` | `check.rs` |
 //! | `mechanisms` | `mechanisms.rs` |
 //! | `stub-server` (hidden) | `stub_server.rs` |
@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod bench_latches;
 mod check;
 mod error;
 mod mechanisms;

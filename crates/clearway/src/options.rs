@@ -54,6 +54,34 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     text.parse::<Span>().map(Span::duration)
 }
 
+/// `50ns`, `1us`, or what [`duration`] takes.
+pub(crate) fn short_time(text: &str) -> Result<Duration, String> {
+    let units = [("ns", 1.0), ("us", 1e3), ("µs", 1e3)];
+    let short = units.iter().find_map(|(unit, ns)| {
+        let number = text.strip_suffix(unit)?.trim().parse::<f64>().ok()?;
+        Some(number * ns)
+    });
+    match short {
+        Some(ns) => Duration::try_from_secs_f64(ns / 1e9).map_err(|error| error.to_string()),
+        None => duration(text),
+    }
+}
+
+/// The command as it was typed, but for the binary's directory.
+pub(crate) fn command_line() -> String {
+    std::iter::once("clearway".to_owned())
+        .chain(std::env::args().skip(1))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Says so if numbers from this binary mean nothing.
+pub(crate) fn warn_of_debug_build() {
+    if cfg!(debug_assertions) {
+        eprintln!("This is a debug build: the numbers mean nothing. Use cargo run --release.");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +92,10 @@ mod tests {
         assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1_500)));
         assert_eq!(duration("2"), Ok(Duration::from_secs(2)));
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(short_time("50ns"), Ok(Duration::from_nanos(50)));
+        assert_eq!(short_time("1us"), Ok(Duration::from_micros(1)));
+        assert_eq!(short_time("0"), Ok(Duration::ZERO));
+        assert!(short_time("-5ns").is_err());
         assert!(duration("soon").is_err());
         assert!(duration("-1").is_err());
     }

@@ -48,6 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         socket_dir: arguments.socket_dir.clone(),
         port: arguments.port,
         max_connections: config.max_connections as usize,
+        scheduling: config.session_scheduling.into(),
     })?;
     thread::scope(|scope| {
         let running = scope.spawn(|| server.run(&stop));

@@ -259,7 +259,7 @@ fn open(directory: &Path, variant: &VariantInfo, options: &BenchOptions) -> Resu
         }
         None => {
             let accounts = u64::from(options.scale) * pgbench::ACCOUNTS_PER_BRANCH as u64;
-            let bar = progress_bar(options, accounts, "{human_pos}/{human_len} accounts");
+            let bar = progress_bar(options.progress, accounts, "{human_pos}/{human_len} accounts");
             bar.set_message(format!("loading {}", variant.name));
             pgbench::load(&engine, options.scale, &mut |rows| bar.set_position(rows))
                 .map_err(while_loading("loading pgbench's tables"))?;
@@ -287,7 +287,11 @@ fn measure(options: &BenchOptions, databases: &mut [Database]) -> Result<Vec<Gat
         })
         .collect();
     let steps = schedule::interleaved(options.rounds, workloads, clients, variants);
-    let bar = progress_bar(options, steps.len() as u64, "{pos}/{len} points, {eta} left");
+    let bar = progress_bar(
+        options.progress,
+        steps.len() as u64,
+        "{pos}/{len} points, {eta} left",
+    );
     for step in steps {
         let database = &mut databases[step.variant];
         let workload = options.workloads[step.workload];
@@ -390,8 +394,9 @@ fn shares(waits: &Samples) -> Vec<WaitShare> {
     shares
 }
 
-fn progress_bar(options: &BenchOptions, length: u64, counts: &str) -> ProgressBar {
-    if !options.progress {
+/// A bar for `length` steps; hidden unless `shown`.
+pub(crate) fn progress_bar(shown: bool, length: u64, counts: &str) -> ProgressBar {
+    if !shown {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(length);

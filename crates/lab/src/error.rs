@@ -71,6 +71,14 @@ pub enum LabError {
         /// What differs.
         what: String,
     },
+    /// A latch let two in that exclude each other.
+    #[error("{latch} does not exclude: {what}")]
+    Torn {
+        /// The latch's name.
+        latch: &'static str,
+        /// What was seen.
+        what: String,
+    },
     /// A client thread panicked.
     #[error("a client thread of {variant} panicked; its message is above")]
     ClientPanicked {

@@ -35,6 +35,7 @@
 
 pub mod bench;
 mod error;
+pub mod latches;
 mod provenance;
 pub mod report;
 pub mod result;
@@ -47,3 +48,4 @@ pub mod workload;
 
 pub use bench::{BenchOptions, Variant, run_bench};
 pub use error::{LabError, Result};
+pub use latches::{LatchBenchOptions, run_latch_bench};

@@ -93,16 +93,21 @@ pub(crate) const RIGHT: [bool; 9] = [false, true, false, true, true, true, true,
 
 /// The table as text.
 pub fn text(result: &BenchResult) -> String {
-    let rows = rows(result);
-    let mut widths = [0usize; 9];
-    for row in &rows {
-        for (width, entry) in widths.iter_mut().zip(row) {
+    lines(&rows(result), &RIGHT)
+}
+
+/// Rows as lines, head first, with `right` columns set to the right, and a blank line where the first column changes.
+pub(crate) fn lines<R: AsRef<[String]>>(rows: &[R], right: &[bool]) -> String {
+    let mut widths = vec![0usize; right.len()];
+    for row in rows {
+        for (width, entry) in widths.iter_mut().zip(row.as_ref()) {
             *width = (*width).max(entry.chars().count());
         }
     }
     let mut text = String::new();
     let mut previous = "";
     for (number, row) in rows.iter().enumerate() {
+        let row = row.as_ref();
         if number > 1 && row[0] != previous {
             text.push('\n');
         }
@@ -113,7 +118,7 @@ pub fn text(result: &BenchResult) -> String {
             if column > 0 {
                 line.push_str("  ");
             }
-            if RIGHT[column] {
+            if right[column] {
                 line.push_str(&padding);
                 line.push_str(entry);
             } else {

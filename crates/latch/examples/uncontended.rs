@@ -4,8 +4,8 @@
 //! medians. `crates/latch/benches/count-instructions` counts instructions: it runs `uncontended count NAME PAIRS` under
 //! callgrind twice and takes the difference, so that start-up and loop set-up cancel out. What it prints
 //! includes the loop around the pair: 5 instructions, or 3 in the line `nothing`, where the compiler drops one of them.
+//! The lines `counted` are ours in a build with the feature `count-acquisitions`, as the engine has it.
 
-use std::cell::Cell;
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -16,7 +16,6 @@ static CLASS: LatchClass = LatchClass::new("bench", WaitEvent::UserLatch, 0);
 
 struct Locks {
     ours: LwLock,
-    counter: usize,
     parking_lot: parking_lot::RwLock<u64>,
     std: std::sync::RwLock<u64>,
 }
@@ -48,23 +47,6 @@ cases! {
     ours_shared => |locks| locks.ours.shared();
     parking_lot_shared => |locks| locks.parking_lot.read();
     std_shared => |locks| locks.std.read().unwrap();
-    counted_exclusive => |locks| counted(locks).ours.exclusive();
-    counted_shared => |locks| counted(locks).ours.shared();
-}
-
-thread_local! {
-    static ACQUISITIONS: [Cell<u64>; 64] = const { [const { Cell::new(0) }; 64] };
-}
-
-/// What counting every acquisition would add, done as cheaply as it goes: one plain increment in the worker's own memory,
-/// at an index that the latch carries.
-#[inline(always)]
-fn counted(locks: &Locks) -> &Locks {
-    ACQUISITIONS.with(|counts| {
-        let count = &counts[locks.counter & 63];
-        count.set(count.get() + 1);
-    });
-    locks
 }
 
 const ROUNDS: usize = 41;
@@ -73,7 +55,6 @@ const PAIRS: u64 = 1_000_000;
 fn main() {
     let locks = Locks {
         ours: LwLock::new(&CLASS, LwLockAlgorithm::SingleCas),
-        counter: 7,
         parking_lot: parking_lot::RwLock::new(0),
         std: std::sync::RwLock::new(0),
     };

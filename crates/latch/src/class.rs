@@ -1,12 +1,15 @@
 //! Latch classes: a name, a rank, and what all latches of the class have counted.
 //!
-//! The counters live on the slow path only: a worker that gets its latch at the first attempt touches nothing but the
-//! latch word. So "acquisitions" are those that met a conflict; the price of the uncontended path stays zero.
+//! Conflicts, spins, sleeps and wait times are counted on the slow path only: a worker that gets its latch at the first
+//! attempt touches nothing but the latch word. Acquisitions are counted too if the build has the feature
+//! `count-acquisitions`.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clearway_machine::WaitEvent;
+
+use crate::lwlock::LatchMode;
 
 /// Buckets of the wait-time histogram: bucket `i` counts waits of 2^i to 2^(i+1) nanoseconds.
 pub const HISTOGRAM_BUCKETS: usize = 40;
@@ -30,8 +33,9 @@ impl ModeCounters {
         }
     }
 
-    fn read(&self) -> ModeStatistics {
+    fn read(&self, acquisitions: Option<u64>) -> ModeStatistics {
         ModeStatistics {
+            acquisitions,
             conflicts: self.conflicts.load(Ordering::Relaxed),
             spins: self.spins.load(Ordering::Relaxed),
             sleeps: self.sleeps.load(Ordering::Relaxed),
@@ -50,6 +54,8 @@ pub struct LatchClass {
     /// Latches are taken in order of ascending rank.
     pub rank: u16,
     registered: AtomicBool,
+    #[cfg(feature = "count-acquisitions")]
+    place: std::sync::OnceLock<u16>,
     exclusive: ModeCounters,
     shared: ModeCounters,
     until_free: ModeCounters,
@@ -66,6 +72,9 @@ pub(crate) enum Wait {
 /// What one mode of a class has counted since the process started.
 #[derive(Debug, Clone)]
 pub struct ModeStatistics {
+    /// Acquisitions that succeeded; `None` in a build without the feature `count-acquisitions`, and for waits that acquire
+    /// nothing.
+    pub acquisitions: Option<u64>,
     /// Acquisitions that were not granted at the first attempt.
     pub conflicts: u64,
     /// Polls while spinning.
@@ -74,6 +83,21 @@ pub struct ModeStatistics {
     pub sleeps: u64,
     /// Waits by duration: bucket `i` counts those of 2^i to 2^(i+1) nanoseconds.
     pub wait_ns: [u64; HISTOGRAM_BUCKETS],
+}
+
+impl ModeStatistics {
+    /// The wait, in nanoseconds, that a share `quantile` of the waits did not exceed; `None` if there were none. Up to twice the
+    /// true one: it is the end of its bucket.
+    pub fn wait_ns_at(&self, quantile: f64) -> Option<u64> {
+        let all: u64 = self.wait_ns.iter().sum();
+        let wanted = ((all as f64 * quantile).ceil() as u64).max(1);
+        let mut counted = 0;
+        let bucket = self.wait_ns.iter().position(|count| {
+            counted += count;
+            counted >= wanted
+        })?;
+        Some((2 << bucket) - 1)
+    }
 }
 
 /// What one class has counted since the process started.
@@ -99,6 +123,8 @@ impl LatchClass {
             wait_event,
             rank,
             registered: AtomicBool::new(false),
+            #[cfg(feature = "count-acquisitions")]
+            place: std::sync::OnceLock::new(),
             exclusive: ModeCounters::new(),
             shared: ModeCounters::new(),
             until_free: ModeCounters::new(),
@@ -113,6 +139,24 @@ impl LatchClass {
                 .unwrap_or_else(|poisoned| poisoned.into_inner())
                 .push(self);
         }
+    }
+
+    /// Where the class's acquisitions are counted.
+    #[cfg(feature = "count-acquisitions")]
+    pub(crate) fn place(&'static self) -> u16 {
+        self.register();
+        *self.place.get_or_init(crate::acquisitions::new_place)
+    }
+
+    #[cfg(feature = "count-acquisitions")]
+    fn acquisitions(&self, mode: LatchMode) -> Option<u64> {
+        let place = self.place.get();
+        Some(place.map_or(0, |place| crate::acquisitions::total(*place, mode)))
+    }
+
+    #[cfg(not(feature = "count-acquisitions"))]
+    fn acquisitions(&self, _mode: LatchMode) -> Option<u64> {
+        None
     }
 
     fn counters(&self, wait: Wait) -> &ModeCounters {
@@ -138,14 +182,15 @@ impl LatchClass {
     pub fn statistics(&self) -> LatchClassStatistics {
         LatchClassStatistics {
             name: self.name,
-            exclusive: self.exclusive.read(),
-            shared: self.shared.read(),
-            until_free: self.until_free.read(),
+            exclusive: self.exclusive.read(self.acquisitions(LatchMode::Exclusive)),
+            shared: self.shared.read(self.acquisitions(LatchMode::Shared)),
+            until_free: self.until_free.read(None),
         }
     }
 }
 
-/// What every class that ever met a conflict has counted, by name.
+/// What every class has counted, by name: those that ever met a conflict, or in a build that counts acquisitions, all that
+/// have a latch.
 pub fn statistics() -> Vec<LatchClassStatistics> {
     let classes = CLASSES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let mut all: Vec<_> = classes.iter().map(|class| class.statistics()).collect();

@@ -3,6 +3,7 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `class` | what a latch is called and what its class has counted |
+//! | `acquisitions` | counting every acquisition (feature `count-acquisitions`) |
 //! | `state` | the bits of the LwLock word |
 //! | `wait_list` | the list of sleeping workers |
 //! | `delay` | the adaptive spin delay |
@@ -14,6 +15,8 @@
 //! A latch is held for nanoseconds to microseconds, by code that never waits for a user; what is held to the end of a
 //! transaction is a *lock* and lives in `clearway-txn`.
 
+#[cfg(feature = "count-acquisitions")]
+mod acquisitions;
 mod class;
 mod delay;
 mod guard;

@@ -82,6 +82,9 @@ pub struct LwLock<M: Machine = Native> {
     pub(crate) head: M::U32,
     pub(crate) tail: M::U32,
     pub(crate) algorithm: LwLockAlgorithm,
+    /// Where the class's acquisitions are counted; it fits between its neighbours.
+    #[cfg(feature = "count-acquisitions")]
+    place: u16,
     pub(crate) class: &'static LatchClass,
 }
 
@@ -95,6 +98,8 @@ impl<M: Machine> LwLock<M> {
             head: M::U32::new(WorkerId::NONE),
             tail: M::U32::new(WorkerId::NONE),
             algorithm,
+            #[cfg(feature = "count-acquisitions")]
+            place: class.place(),
             class,
         }
     }
@@ -135,6 +140,25 @@ impl<M: Machine> LwLock<M> {
     /// One attempt, with no side effect when it fails. Acquire on success: what the last holder wrote is visible.
     #[inline]
     pub fn try_acquire(&self, mode: LatchMode) -> bool {
+        let acquired = self.attempt(mode);
+        if acquired {
+            self.count(mode);
+        }
+        acquired
+    }
+
+    /// Counts an acquisition, if the build counts them.
+    #[inline]
+    pub(crate) fn count(&self, mode: LatchMode) {
+        #[cfg(feature = "count-acquisitions")]
+        if !M::EXPLORED {
+            crate::acquisitions::count(self.place, mode);
+        }
+        let _ = mode;
+    }
+
+    #[inline]
+    pub(crate) fn attempt(&self, mode: LatchMode) -> bool {
         match mode {
             // Idle is the common case for an exclusive: try it without looking first.
             LatchMode::Exclusive => match self.state.compare_exchange(0, EXCLUSIVE, Acquire, Relaxed) {
@@ -176,9 +200,10 @@ impl<M: Machine> LwLock<M> {
     /// Acquires without a guard; the caller pairs it with [`release`](Self::release) of the same mode.
     #[inline]
     pub fn acquire(&self, mode: LatchMode) {
-        if !self.try_acquire(mode) {
+        if !self.attempt(mode) {
             self.acquire_slow(mode);
         }
+        self.count(mode);
     }
 
     #[cold]

@@ -41,12 +41,15 @@ impl<M: Machine> LwLock<M> {
         self.class
             .record(Wait::UntilFree, delay.total_spins, u64::from(!acquired), waited);
         delay.finish::<M>();
-        acquired.then(|| LwLockExclusive::new(self))
+        acquired.then(|| {
+            self.count(LatchMode::Exclusive);
+            LwLockExclusive::new(self)
+        })
     }
 
     fn acquire_or_wait_queued(&self, worker: WorkerId, delay: &mut Delay) -> bool {
         self.queue_self(worker, WaitMode::UntilFree, delay);
-        if self.try_acquire(LatchMode::Exclusive) {
+        if self.attempt(LatchMode::Exclusive) {
             self.dequeue_self(worker, delay);
             return true;
         }

@@ -246,6 +246,7 @@ mod tests {
             socket_dir: Some(directory.to_owned()),
             port: 7_001,
             max_connections: 1,
+            ..ServerOptions::default()
         }
     }
 

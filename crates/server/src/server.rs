@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use clearway_engine::Engine;
+use clearway_machine::{Native, SchedulingPolicy};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing::{debug, info, warn};
@@ -39,6 +40,8 @@ pub struct ServerOptions {
     pub port: u16,
     /// How many clients may be connected at once.
     pub max_connections: usize,
+    /// How sessions are scheduled when they wake.
+    pub scheduling: SchedulingPolicy,
 }
 
 impl Default for ServerOptions {
@@ -48,6 +51,7 @@ impl Default for ServerOptions {
             socket_dir: None,
             port: 0,
             max_connections: 500,
+            scheduling: SchedulingPolicy::default(),
         }
     }
 }
@@ -58,6 +62,7 @@ pub struct Server {
     listeners: Listeners,
     engine: OnceLock<Arc<Engine>>,
     max_connections: usize,
+    scheduling: SchedulingPolicy,
 }
 
 impl Server {
@@ -77,6 +82,7 @@ impl Server {
             listeners,
             engine: OnceLock::new(),
             max_connections: options.max_connections,
+            scheduling: options.scheduling,
         })
     }
 
@@ -100,7 +106,7 @@ impl Server {
         let shared = Arc::new(Shared::new(self.max_connections));
         let watcher = Registry::watch(Arc::clone(&shared.registry))
             .map_err(|error| ServerError::io("starting the connection watcher", error))?;
-        let outcome = accept_loop(&self.listeners, stop, |socket| {
+        let outcome = accept_loop(&self.listeners, self.scheduling, stop, |socket| {
             connection::spawn(
                 Arc::clone(&shared),
                 self.engine.get().cloned(),
@@ -120,12 +126,17 @@ impl Server {
     }
 }
 
-/// Hands every accepted connection to `serve` until `stop` is given.
+/// Hands every accepted connection to `serve` until `stop` is given. The calling thread, and those that it starts, are scheduled
+/// as `scheduling` says.
 pub(crate) fn accept_loop(
     listeners: &Listeners,
+    scheduling: SchedulingPolicy,
     stop: &StopSignal,
     mut serve: impl FnMut(Socket),
 ) -> Result<()> {
+    if let Err(error) = Native::set_scheduling(scheduling) {
+        warn!("sessions are scheduled as the kernel does by default: {error}");
+    }
     let mut complained: HashMap<i32, Instant> = HashMap::new();
     while !stop.is_stopped() {
         let mut polled = vec![PollFd::from_borrowed_fd(stop.descriptor(), PollFlags::IN)];

@@ -33,7 +33,7 @@ const SCALE: i64 = 10;
 pub fn run(options: ServerOptions, stop: &StopSignal) -> Result<()> {
     let listeners = Listeners::bind(&options)?;
     let registry = Arc::new(Registry::default());
-    let outcome = accept_loop(&listeners, stop, |socket| {
+    let outcome = accept_loop(&listeners, options.scheduling, stop, |socket| {
         let socket = Arc::new(socket);
         let presence = Arc::new(Presence::new(Arc::clone(&socket)));
         let Some(registration) = registry.enter(Arc::clone(&presence), options.max_connections) else {

@@ -6,7 +6,7 @@
 //! | `pg_stat_user_tables` | a table's live and dead rows, as vacuum knows them |
 //! | `pg_tables`, `pg_indexes` | a table, an index |
 //! | `pg_settings` | a setting |
-//! | `clearway_latches` | a latch class and mode: conflicts, spins, sleeps |
+//! | `clearway_latches` | a latch class and mode: acquisitions, conflicts, spins, sleeps, waits |
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock};
@@ -100,9 +100,12 @@ static TABLES: LazyLock<Vec<Arc<TableDef>>> = LazyLock::new(|| {
             &[
                 ("name", Text),
                 ("mode", Text),
+                ("acquisitions", Int8),
                 ("conflicts", Int8),
                 ("spins", Int8),
                 ("sleeps", Int8),
+                ("wait_p50_ns", Int8),
+                ("wait_p99_ns", Int8),
             ],
         ),
     ]
@@ -217,6 +220,7 @@ fn index_rows(table: &TableDef) -> Vec<Vec<Value>> {
 }
 
 fn latch_rows() -> Vec<Vec<Value>> {
+    let number = |count: Option<u64>| count.map_or(Value::Null, |count| Value::Int8(count as i64));
     let mut rows = Vec::new();
     for class in clearway_latch::statistics() {
         for (mode, counts) in [
@@ -227,9 +231,12 @@ fn latch_rows() -> Vec<Vec<Value>> {
             rows.push(vec![
                 Value::text(class.name),
                 Value::text(mode),
-                Value::Int8(counts.conflicts as i64),
-                Value::Int8(counts.spins as i64),
-                Value::Int8(counts.sleeps as i64),
+                number(counts.acquisitions),
+                number(Some(counts.conflicts)),
+                number(Some(counts.spins)),
+                number(Some(counts.sleeps)),
+                number(counts.wait_ns_at(0.5)),
+                number(counts.wait_ns_at(0.99)),
             ]);
         }
     }

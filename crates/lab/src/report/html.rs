@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::plot;
 use crate::error::Result;
-use crate::result::BenchResult;
+use crate::result::{BenchResult, Provenance};
 use crate::table;
 
 const STYLE: &str = "
@@ -27,14 +27,28 @@ table { border-collapse: collapse; font-size: 14px; font-variant-numeric: tabula
 th, td { padding: 3px 12px 3px 0; text-align: left; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th { color: var(--soft); font-weight: 600; } .r { text-align: right; }
 tr.first td { border-top: 2px solid var(--line); }
+pre { font: 12px/1.4 ui-monospace, monospace; }
 code { font: 13px ui-monospace, monospace; overflow-wrap: anywhere; white-space: normal; }
 ";
 
-fn escaped(text: &str) -> String {
+/// Text as it may stand in a page.
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
         .replace('"', "&quot;")
+}
+
+/// A page with this title, a first sentence below it, and a body in HTML.
+pub(crate) fn page(title: &str, lead: &str, body: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n<p>{lead}</p>\n\
+         {body}</main>\n</body>\n</html>\n",
+        title = escaped(title),
+        lead = escaped(lead),
+    )
 }
 
 /// The whole report.
@@ -45,67 +59,58 @@ pub fn html(result: &BenchResult) -> Result<String> {
         .iter()
         .map(|variant| variant.name.as_str())
         .collect();
-    let mut page = String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-    page.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
     let title = format!("Clearway bench: {}", names.join(" against "));
-    let _ = writeln!(
-        page,
-        "<title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>",
-        escaped(&title)
-    );
-    let _ = writeln!(page, "<h1>{}</h1>", escaped(&title));
-    let _ = writeln!(
-        page,
-        "<p>pgbench's transactions in process, scale {}, synchronous commit {}. {} on {} CPUs, {}.</p>",
+    let lead = format!(
+        "pgbench's transactions in process, scale {}, synchronous commit {}. {} on {} CPUs, {}.",
         result.parameters.scale,
         if result.parameters.synchronous_commit {
             "on"
         } else {
             "off"
         },
-        escaped(&from.machine.cpu_model),
+        from.machine.cpu_model,
         from.machine.cpus,
-        escaped(&from.date),
+        from.date,
     );
-
-    page.push_str("<h2>Throughput</h2>\n");
+    let mut body = String::new();
+    body.push_str("<h2>Throughput</h2>\n");
     let _ = writeln!(
-        page,
+        body,
         "<p>Transactions a second over clients: the median of {} rounds, and a bar from the lowest to the highest.</p>",
         from.samples_per_cell
     );
     legend(
-        &mut page,
+        &mut body,
         names
             .iter()
             .enumerate()
-            .map(|(place, name)| (*name, plot::variant_colour(place))),
+            .map(|(place, name)| (*name, plot::curve_colour(place))),
     );
-    figures(&mut page, result, |workload| plot::throughput(result, workload))?;
+    figures(&mut body, result, |workload| plot::throughput(result, workload))?;
 
-    page.push_str("<h2>Where the clients' time went</h2>\n");
-    page.push_str(
+    body.push_str("<h2>Where the clients' time went</h2>\n");
+    body.push_str(
         "<p>Shares of the samples of each client's wait event; a bar per number of clients and variant. \
          <em>running</em> is on a CPU or ready to be.</p>\n",
     );
     let waits = plot::wait_legend(result);
     legend(
-        &mut page,
+        &mut body,
         waits.iter().map(|(event, colour)| (event.as_str(), *colour)),
     );
-    figures(&mut page, result, |workload| {
+    figures(&mut body, result, |workload| {
         plot::waits(result, workload, &waits)
     })?;
 
-    page.push_str("<h2>All numbers</h2>\n");
-    numbers(&mut page, result);
-    page.push_str("<h2>Where this comes from</h2>\n");
-    provenance(&mut page, result);
-    page.push_str("</main>\n</body>\n</html>\n");
-    Ok(page)
+    body.push_str("<h2>All numbers</h2>\n");
+    numbers(&mut body, result);
+    body.push_str("<h2>Where this comes from</h2>\n");
+    provenance(&mut body, result);
+    Ok(page(&title, &lead, &body))
 }
 
-fn legend<'a>(page: &mut String, entries: impl Iterator<Item = (&'a str, plot::Colour)>) {
+/// Names with their colours.
+pub(crate) fn legend<'a>(page: &mut String, entries: impl Iterator<Item = (&'a str, plot::Colour)>) {
     page.push_str("<ul class=\"legend\">");
     for (name, (red, green, blue)) in entries {
         let _ = write!(
@@ -148,8 +153,16 @@ fn numbers(page: &mut String, result: &BenchResult) {
     page.push_str("</table></div>\n");
 }
 
-fn provenance(page: &mut String, result: &BenchResult) {
-    let from = &result.provenance;
+fn row(page: &mut String, name: &str, value: &str) {
+    let _ = writeln!(
+        page,
+        "<tr><th>{name}</th><td><code>{}</code></td></tr>",
+        escaped(value)
+    );
+}
+
+/// The rows that tell where any result comes from.
+pub(crate) fn provenance_rows(page: &mut String, from: &Provenance) {
     let machine = format!(
         "{} (family {}), {} CPUs, {} GiB, Linux {}",
         from.machine.cpu_model,
@@ -158,26 +171,25 @@ fn provenance(page: &mut String, result: &BenchResult) {
         from.machine.memory_gib,
         from.machine.kernel
     );
+    row(page, "command", &from.command);
+    row(page, "commit", &from.commit);
+    row(page, "build", &from.build);
+    row(page, "configuration hash", &from.config_hash);
+    row(page, "machine", &machine);
+    row(page, "seed", &from.seed.to_string());
+    row(page, "date", &from.date);
+}
+
+fn provenance(page: &mut String, result: &BenchResult) {
+    let from = &result.provenance;
     let samples = format!(
         "{} rounds of {} s a point, each after {} s of warm-up, variants interleaved",
         from.samples_per_cell, result.parameters.duration_s, result.parameters.warm_up_s
     );
     page.push_str("<div class=\"scroll\"><table>\n");
-    let mut row = |name: &str, value: &str| {
-        let _ = writeln!(
-            page,
-            "<tr><th>{name}</th><td><code>{}</code></td></tr>",
-            escaped(value)
-        );
-    };
-    row("command", &from.command);
-    row("commit", &from.commit);
-    row("build", &from.build);
-    row("configuration hash", &from.config_hash);
-    row("machine", &machine);
+    provenance_rows(page, from);
+    let mut row = |name: &str, value: &str| row(page, name, value);
     row("samples", &samples);
-    row("seed", &from.seed.to_string());
-    row("date", &from.date);
     for variant in &result.variants {
         let switches: Vec<String> = variant
             .config

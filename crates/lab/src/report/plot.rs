@@ -14,10 +14,10 @@ use crate::sampler::RUNNING;
 use crate::table::grouped;
 
 /// A colour and its name for CSS.
-pub(super) type Colour = (u8, u8, u8);
+pub(crate) type Colour = (u8, u8, u8);
 
-/// Of the variants, in their order.
-const VARIANT_COLOURS: [Colour; 6] = [
+/// Of curves, in their order.
+const CURVE_COLOURS: [Colour; 6] = [
     (217, 119, 6),
     (47, 126, 216),
     (22, 160, 110),
@@ -46,9 +46,9 @@ const OTHER_COLOUR: Colour = (110, 118, 126);
 /// The name of the waits too small to be told apart.
 pub(super) const OTHER: &str = "other waits";
 
-/// The colour of a variant by its place.
-pub(super) fn variant_colour(place: usize) -> Colour {
-    VARIANT_COLOURS[place % VARIANT_COLOURS.len()]
+/// The colour of a curve, or of a variant, by its place.
+pub(crate) fn curve_colour(place: usize) -> Colour {
+    CURVE_COLOURS[place % CURVE_COLOURS.len()]
 }
 
 /// The events of a result that get a colour of their own, with it: running first, then by share.
@@ -96,16 +96,30 @@ fn finish(svg: String, width: u32, height: u32, title: &str) -> String {
     )
 }
 
-/// Transactions a second over clients, a curve per variant; a bar spans the rounds.
-pub(super) fn throughput(result: &BenchResult, workload: &str) -> Result<String> {
+/// Curves over places along an axis that have names, such as numbers of clients.
+pub(crate) struct Curves<'a> {
+    /// For those who cannot see it.
+    pub(crate) title: &'a str,
+    pub(crate) x_desc: &'a str,
+    pub(crate) x_labels: &'a [String],
+    pub(crate) y_label: &'a dyn Fn(f64) -> String,
+    pub(crate) curves: Vec<Curve>,
+}
+
+/// By place: the value, and the lowest and highest of the rounds behind it.
+pub(crate) struct Curve {
+    pub(crate) points: Vec<Option<(f64, (f64, f64))>>,
+}
+
+/// Draws curves, each with a bar that spans the rounds at every point.
+pub(crate) fn curves(drawing: &Curves<'_>) -> Result<String> {
     const SIZE: (u32, u32) = (460, 300);
-    let clients = &result.parameters.clients;
-    let most = result
-        .cells
+    let labels = drawing.x_labels;
+    let points = drawing
+        .curves
         .iter()
-        .filter(|cell| cell.workload == workload)
-        .flat_map(|cell| cell.tps_rounds.iter().copied())
-        .fold(1.0, f64::max);
+        .flat_map(|curve| curve.points.iter().flatten());
+    let most = points.map(|(_, (_, high))| *high).fold(1.0, f64::max);
     let mut svg = String::new();
     {
         let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
@@ -113,7 +127,7 @@ pub(super) fn throughput(result: &BenchResult, workload: &str) -> Result<String>
             .margin(12)
             .x_label_area_size(36)
             .y_label_area_size(72)
-            .build_cartesian_2d(0..(clients.len() as i32 - 1).max(1), 0.0..most * 1.08)
+            .build_cartesian_2d(0..(labels.len() as i32 - 1).max(1), 0.0..most * 1.08)
             .map_err(failed)?;
         chart
             .configure_mesh()
@@ -121,55 +135,70 @@ pub(super) fn throughput(result: &BenchResult, workload: &str) -> Result<String>
             .bold_line_style(BLACK.mix(0.12))
             .light_line_style(BLACK.mix(0.0))
             .axis_style(BLACK.mix(0.5))
-            .x_labels(clients.len().max(2))
+            .x_labels(labels.len().max(2))
             .y_labels(6)
             .label_style(words(13))
             .axis_desc_style(words(13))
-            .x_desc("clients")
-            .x_label_formatter(&|place| {
-                clients
-                    .get(*place as usize)
-                    .map_or_else(String::new, |count| count.to_string())
-            })
-            .y_label_formatter(&|tps| grouped(*tps))
+            .x_desc(drawing.x_desc)
+            .x_label_formatter(&|place| labels.get(*place as usize).cloned().unwrap_or_default())
+            .y_label_formatter(&|value| (drawing.y_label)(*value))
             .draw()
             .map_err(failed)?;
-        for (place, variant) in result.variants.iter().enumerate() {
-            let colour = rgb(variant_colour(place));
-            let cells: Vec<_> = clients
+        for (place, curve) in drawing.curves.iter().enumerate() {
+            let colour = rgb(curve_colour(place));
+            let points: Vec<_> = curve
+                .points
                 .iter()
                 .enumerate()
-                .filter_map(|(x, count)| Some((x as i32, result.cell(workload, *count, &variant.name)?)))
+                .filter_map(|(x, point)| Some((x as i32, (*point)?)))
                 .collect();
             chart
                 .draw_series(LineSeries::new(
-                    cells.iter().map(|(x, cell)| (*x, cell.tps)),
+                    points.iter().map(|(x, (value, _))| (*x, *value)),
                     colour.stroke_width(2),
                 ))
                 .map_err(failed)?;
             chart
-                .draw_series(cells.iter().map(|(x, cell)| {
-                    let low = cell.tps_rounds.iter().copied().fold(cell.tps, f64::min);
-                    let high = cell.tps_rounds.iter().copied().fold(cell.tps, f64::max);
-                    PathElement::new(vec![(*x, low), (*x, high)], colour.mix(0.5).stroke_width(4))
+                .draw_series(points.iter().map(|(x, (_, (low, high)))| {
+                    PathElement::new(vec![(*x, *low), (*x, *high)], colour.mix(0.5).stroke_width(4))
                 }))
                 .map_err(failed)?;
             chart
                 .draw_series(
-                    cells
+                    points
                         .iter()
-                        .map(|(x, cell)| Circle::new((*x, cell.tps), 4, colour.filled())),
+                        .map(|(x, (value, _))| Circle::new((*x, *value), 4, colour.filled())),
                 )
                 .map_err(failed)?;
         }
         root.present().map_err(failed)?;
     }
-    Ok(finish(
-        svg,
-        SIZE.0,
-        SIZE.1,
-        &format!("throughput of {workload} over clients"),
-    ))
+    Ok(finish(svg, SIZE.0, SIZE.1, drawing.title))
+}
+
+/// Transactions a second over clients, a curve per variant.
+pub(super) fn throughput(result: &BenchResult, workload: &str) -> Result<String> {
+    let clients = &result.parameters.clients;
+    let curve = |variant: &crate::result::VariantInfo| Curve {
+        points: clients
+            .iter()
+            .map(|count| {
+                let cell = result.cell(workload, *count, &variant.name)?;
+                let rounds = cell.tps_rounds.iter();
+                let range = rounds.fold((cell.tps, cell.tps), |(low, high), tps| {
+                    (low.min(*tps), high.max(*tps))
+                });
+                Some((cell.tps, range))
+            })
+            .collect(),
+    };
+    curves(&Curves {
+        title: &format!("throughput of {workload} over clients"),
+        x_desc: "clients",
+        x_labels: &clients.iter().map(usize::to_string).collect::<Vec<_>>(),
+        y_label: &grouped,
+        curves: result.variants.iter().map(curve).collect(),
+    })
 }
 
 /// Where the clients' time went, a bar per client count and variant.
@@ -197,7 +226,7 @@ pub(super) fn waits(result: &BenchResult, workload: &str, legend: &[(String, Col
             for (place, variant) in result.variants.iter().enumerate() {
                 // A strip in the variant's colour tells whose bar it is.
                 let strip = [(LEFT - 8, y), (LEFT - 3, y + BAR)];
-                root.draw(&Rectangle::new(strip, rgb(variant_colour(place)).filled()))
+                root.draw(&Rectangle::new(strip, rgb(curve_colour(place)).filled()))
                     .map_err(failed)?;
                 if let Some(cell) = result.cell(workload, *clients, &variant.name) {
                     let mut from = 0.0;

@@ -37,6 +37,7 @@ impl TestServer {
             socket_dir: Some(directory.path().to_owned()),
             port: 0,
             max_connections,
+            ..ServerOptions::default()
         };
         let server = Server::bind(Arc::clone(&engine), options).unwrap();
         let address = server.local_addr().unwrap();

@@ -1,0 +1,93 @@
+//! `clearway bench latches`: the latches by themselves.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use clearway_lab::latches::table;
+use clearway_lab::{LatchBenchOptions, run_latch_bench};
+
+use crate::error::Result;
+use crate::options;
+
+/// Measure our latches beside parking_lot, std and crossbeam's ShardedLock
+///
+/// Threads take a latch, touch two words, work for the length of the critical section and let go, for every number of
+/// threads × section × share of readers. The latches of one point are measured side by side in every round. Prints
+/// throughput with its ratio to parking_lot's, the 99th percentile of a writer's wait, and sizes. A latch that lets a reader
+/// see half of a write ends the bench with an error.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    clearway bench latches --out result                     also writes result/latches.json and result/latches.html\n  \
+    clearway bench latches --threads 2 --section 0 --read-share 0,50,100\n  \
+    clearway bench latches --latch lwlock-queued,lwlock-single-cas --threads 64 --duration 1s")]
+pub(crate) struct Arguments {
+    /// Numbers of threads
+    #[arg(
+        long,
+        value_name = "N,…",
+        value_delimiter = ',',
+        default_value = "1,2,4,8,16,64"
+    )]
+    threads: Vec<usize>,
+    /// Lengths of the critical section, e.g. 0, 50ns, 1us
+    #[arg(long, value_name = "TIME,…", value_delimiter = ',', default_value = "0,50ns,1us", value_parser = options::short_time)]
+    section: Vec<Duration>,
+    /// Shares of acquisitions that are shared, in percent
+    #[arg(
+        long,
+        value_name = "PERCENT,…",
+        value_delimiter = ',',
+        default_value = "0,50,90,93.5,99,100"
+    )]
+    read_share: Vec<f64>,
+    /// Which latches; all unless named
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    latch: Vec<String>,
+    /// Measured time per point, e.g. 100ms
+    #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = options::duration)]
+    duration: Duration,
+    /// How often each point is measured; the table shows medians
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    rounds: usize,
+    /// Write latches.json and a self-contained latches.html here
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Where the random numbers start; all latches of a point draw the same
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let options = LatchBenchOptions {
+        threads: arguments.threads.clone(),
+        sections: arguments.section.clone(),
+        read_shares: arguments.read_share.clone(),
+        latches: arguments.latch.clone(),
+        duration: arguments.duration,
+        rounds: arguments.rounds,
+        seed: arguments.seed,
+        command: options::command_line(),
+        progress: true,
+    };
+    eprintln!(
+        "Latches side by side: about {} s of measuring.",
+        options.estimated_time().as_secs_f64().ceil()
+    );
+    options::warn_of_debug_build();
+    let result = run_latch_bench(&options)?;
+    print!("{}", table::text(&result));
+    let from = &result.provenance;
+    println!(
+        "\n{} on {} CPUs; commit {}; configuration {}; seed {}; {}; no write was torn or lost.",
+        from.machine.cpu_model, from.machine.cpus, from.commit, from.config_hash, from.seed, from.date
+    );
+    if let Some(directory) = &arguments.out {
+        result.write(directory)?;
+        println!(
+            "Wrote {} and latches.html beside it.",
+            directory.join("latches.json").display()
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,219 @@
+//! `bench latches`: our latches beside the locks a Rust program would use otherwise.
+//!
+//! A *point* is a number of threads, the length of the critical section, a share of readers, and a latch. Its threads do
+//! nothing but take the latch, touch two words of shared data, work for the length of the section and let go, until told to
+//! stop. A *cell* is the median over the rounds. Within a round the latches of one point are measured side by side, in an
+//! order that turns from round to round (see [`schedule`](crate::schedule)).
+//!
+//! # Rules
+//! 1. What a reader sees is checked: a writer changes two words, and a reader that finds them different ends the bench.
+//! 2. One acquisition in [`TIMED_EVERY`](point::TIMED_EVERY) is timed; to time all would measure the clock.
+//! 3. The section is arithmetic, not pauses, so that a hardware thread's sibling feels it; its length is calibrated once.
+//! 4. Throughput is counted over the time that really passed. On few CPUs most threads wait for a CPU at any moment, and
+//!    so does now and then the one that holds the latch: that is part of what is measured.
+
+mod plot;
+mod point;
+mod result;
+mod section;
+mod subject;
+pub mod table;
+
+use std::time::Duration;
+
+pub use result::{LatchBenchResult, LatchCell, LatchParameters};
+
+use crate::bench::progress_bar;
+use crate::error::{LabError, Result};
+use crate::result::Provenance;
+use crate::schedule;
+use crate::stats;
+use result::ModeWait;
+use section::Section;
+use subject::SUBJECTS;
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct LatchBenchOptions {
+    /// Numbers of threads.
+    pub threads: Vec<usize>,
+    /// Lengths of the critical section.
+    pub sections: Vec<Duration>,
+    /// Shares of readers, in percent.
+    pub read_shares: Vec<f64>,
+    /// Latches by name; empty: all.
+    pub latches: Vec<String>,
+    /// Measured time per point.
+    pub duration: Duration,
+    /// How often each point is measured.
+    pub rounds: usize,
+    /// Where the random numbers start.
+    pub seed: u64,
+    /// The command line, for the result.
+    pub command: String,
+    /// Whether to show a progress bar.
+    pub progress: bool,
+}
+
+impl LatchBenchOptions {
+    /// The names of the latches that can be measured.
+    pub fn names() -> Vec<&'static str> {
+        SUBJECTS.iter().map(|subject| subject.name).collect()
+    }
+
+    fn check(&self) -> Result<()> {
+        let refuse = |what, value: String, must| Err(LabError::BadNumber { what, value, must });
+        if self.threads.is_empty() || self.threads.iter().any(|count| !(1..=512).contains(count)) {
+            let threads = format!("{:?}", self.threads);
+            return refuse("--threads", threads, "one or more numbers from 1 to 512");
+        }
+        if self.read_shares.is_empty()
+            || self
+                .read_shares
+                .iter()
+                .any(|share| !(0.0..=100.0).contains(share))
+        {
+            let shares = format!("{:?}", self.read_shares);
+            return refuse("--read-share", shares, "one or more percentages from 0 to 100");
+        }
+        if self.sections.is_empty()
+            || self
+                .sections
+                .iter()
+                .any(|section| *section > Duration::from_millis(10))
+        {
+            let sections = format!("{:?}", self.sections);
+            return refuse("--section", sections, "one or more times up to 10ms");
+        }
+        if self.rounds == 0 {
+            return refuse("--rounds", "0".to_owned(), "at least 1");
+        }
+        if !(Duration::from_millis(1)..=Duration::from_secs(60)).contains(&self.duration) {
+            return refuse("--duration", format!("{:?}", self.duration), "1ms to 60s");
+        }
+        Ok(())
+    }
+
+    fn subjects(&self) -> Result<Vec<&'static subject::Subject>> {
+        if self.latches.is_empty() {
+            return Ok(SUBJECTS.iter().collect());
+        }
+        let find = |name: &String| {
+            SUBJECTS
+                .iter()
+                .find(|subject| subject.name == name)
+                .ok_or_else(|| LabError::UnknownName {
+                    what: "latch",
+                    name: name.clone(),
+                    available: LatchBenchOptions::names().join(", "),
+                })
+        };
+        self.latches.iter().map(find).collect()
+    }
+
+    /// How long it will take, about.
+    pub fn estimated_time(&self) -> Duration {
+        let latches = if self.latches.is_empty() {
+            SUBJECTS.len()
+        } else {
+            self.latches.len()
+        };
+        let cells = self.threads.len() * self.sections.len() * self.read_shares.len() * latches;
+        self.duration * (cells * self.rounds) as u32
+    }
+}
+
+/// Measures every point, in the order of the schedule.
+pub fn run_latch_bench(options: &LatchBenchOptions) -> Result<LatchBenchResult> {
+    options.check()?;
+    let subjects = options.subjects()?;
+    let parameters = LatchParameters {
+        threads: options.threads.clone(),
+        sections_ns: options
+            .sections
+            .iter()
+            .map(|section| section.as_nanos() as u64)
+            .collect(),
+        read_shares: options.read_shares.clone(),
+        latches: subjects.iter().map(|subject| subject.name.to_owned()).collect(),
+        duration_s: options.duration.as_secs_f64(),
+        rounds: options.rounds,
+    };
+    let provenance = Provenance::now(options.command.clone(), options.seed, options.rounds, &parameters);
+    let sections: Vec<Section> = options
+        .sections
+        .iter()
+        .map(|length| Section::calibrate(*length))
+        .collect();
+
+    // The schedule's "workload" is a section with a read share, its "clients" are threads, its variants latches.
+    let kinds: Vec<(usize, usize)> = (0..sections.len())
+        .flat_map(|section| (0..options.read_shares.len()).map(move |share| (section, share)))
+        .collect();
+    let steps = schedule::interleaved(options.rounds, kinds.len(), options.threads.len(), subjects.len());
+    let bar = progress_bar(
+        options.progress,
+        steps.len() as u64,
+        "{pos}/{len} points, {eta} left",
+    );
+    let mut measured: Vec<Vec<point::Measured>> = (0..kinds.len() * options.threads.len() * subjects.len())
+        .map(|_| Vec::new())
+        .collect();
+    let place = |kind: usize, threads: usize, subject: usize| {
+        (kind * options.threads.len() + threads) * subjects.len() + subject
+    };
+    for step in steps {
+        let (section, share) = kinds[step.workload];
+        let point = point::Point {
+            threads: options.threads[step.clients],
+            section: sections[section],
+            read_share: options.read_shares[share] / 100.0,
+            duration: options.duration,
+            // The latches of a step draw the same numbers.
+            seed: options.seed
+                ^ (step.round as u64) << 32
+                ^ (step.workload as u64) << 16
+                ^ step.clients as u64,
+        };
+        let subject = subjects[step.variant];
+        bar.set_message(format!("{} × {}", subject.name, point.threads));
+        let found = (subject.measure)(&point).map_err(|torn| LabError::Torn {
+            latch: subject.name,
+            what: torn.to_string(),
+        })?;
+        measured[place(step.workload, step.clients, step.variant)].push(found);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+
+    let mut cells = Vec::new();
+    for (kind, &(section, share)) in kinds.iter().enumerate() {
+        for (number, &threads) in options.threads.iter().enumerate() {
+            for (place_of, subject) in subjects.iter().enumerate() {
+                let rounds = &measured[place(kind, number, place_of)];
+                let rates: Vec<f64> = rounds.iter().map(point::Measured::rate).collect();
+                cells.push(LatchCell {
+                    latch: subject.name.to_owned(),
+                    bytes: subject.bytes,
+                    threads,
+                    section_ns: parameters.sections_ns[section],
+                    read_share: options.read_shares[share],
+                    operations: stats::median(&rates),
+                    spread: stats::spread(&rates),
+                    operations_rounds: rates,
+                    ratio: None,
+                    read: ModeWait::merged(rounds.iter().map(|round| &round.read)),
+                    write: ModeWait::merged(rounds.iter().map(|round| &round.write)),
+                });
+            }
+        }
+    }
+    let mut result = LatchBenchResult {
+        format: result::FORMAT,
+        provenance,
+        parameters,
+        cells,
+    };
+    result.compare();
+    Ok(result)
+}

@@ -1,0 +1,220 @@
+//! One measurement: some threads and a latch for a short time.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+use super::section::Section;
+use super::subject::{Guarded, Pair};
+
+/// One acquisition in so many is timed.
+pub(super) const TIMED_EVERY: u64 = 32;
+
+/// Longest wait that the histograms tell from longer ones.
+const WAIT_NS_MAX: u64 = 60_000_000_000;
+
+/// What to do.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Point {
+    pub(super) threads: usize,
+    pub(super) section: Section,
+    /// 0 to 1.
+    pub(super) read_share: f64,
+    pub(super) duration: Duration,
+    pub(super) seed: u64,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(super) struct Measured {
+    operations: u64,
+    elapsed: Duration,
+    /// Waits of the timed acquisitions, in nanoseconds.
+    pub(super) read: Histogram<u64>,
+    pub(super) write: Histogram<u64>,
+}
+
+impl Measured {
+    /// Operations a second.
+    pub(super) fn rate(&self) -> f64 {
+        self.operations as f64 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+}
+
+/// A reader saw a writer's work half done, or a writer's work is missing.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Torn {
+    #[error("a reader saw {0} and {1} where both must be equal")]
+    Seen(u64, u64),
+    #[error("{wrote} writes were made, but the data shows {shown}")]
+    Lost { wrote: u64, shown: u64 },
+}
+
+/// What one thread has done.
+struct Tally {
+    operations: u64,
+    writes: u64,
+    read: Histogram<u64>,
+    write: Histogram<u64>,
+    torn: Option<Torn>,
+}
+
+fn waits() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, WAIT_NS_MAX, 2).expect("the bounds are constants that fit")
+}
+
+/// Runs the point on `latch`, which is new.
+pub(super) fn measure(point: &Point, latch: &impl Guarded) -> Result<Measured, Torn> {
+    let (stop, start) = (AtomicBool::new(false), Barrier::new(point.threads + 1));
+    let (elapsed, tallies) = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..point.threads)
+            .map(|number| {
+                let (stop, start) = (&stop, &start);
+                scope.spawn(move || {
+                    start.wait();
+                    run(point, latch, point.seed.wrapping_add(number as u64), stop)
+                })
+            })
+            .collect();
+        start.wait();
+        let started = Instant::now();
+        std::thread::sleep(point.duration);
+        stop.store(true, Ordering::Relaxed);
+        // Those who are still inside or waiting finish what they began: it counts, and so does the time.
+        let tallies: Vec<Tally> = workers
+            .into_iter()
+            .map(|worker| {
+                worker
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
+            .collect();
+        (started.elapsed(), tallies)
+    });
+    let mut all = Measured {
+        operations: 0,
+        elapsed,
+        read: waits(),
+        write: waits(),
+    };
+    let mut writes = 0;
+    for tally in tallies {
+        if let Some(torn) = tally.torn {
+            return Err(torn);
+        }
+        all.operations += tally.operations;
+        writes += tally.writes;
+        // Equal bounds: nothing can be out of range.
+        let _ = all.read.add(&tally.read);
+        let _ = all.write.add(&tally.write);
+    }
+    let shown = latch.read(|pair| pair.0[0]);
+    if shown != writes {
+        return Err(Torn::Lost { wrote: writes, shown });
+    }
+    Ok(all)
+}
+
+fn run(point: &Point, latch: &impl Guarded, seed: u64, stop: &AtomicBool) -> Tally {
+    let mut random = SmallRng::seed_from_u64(seed);
+    // A draw of 32 bits below this is a read; 2^32 makes all of them reads.
+    let reads_below = (point.read_share * 4_294_967_296.0) as u64;
+    let mut tally = Tally {
+        operations: 0,
+        writes: 0,
+        read: waits(),
+        write: waits(),
+        torn: None,
+    };
+    while !stop.load(Ordering::Relaxed) {
+        let reads = u64::from(random.next_u32()) < reads_below;
+        let asked = tally.operations.is_multiple_of(TIMED_EVERY).then(Instant::now);
+        if reads {
+            let waited = latch.read(|pair| {
+                let waited = asked.map(|asked| asked.elapsed());
+                let first = seen(pair, 0);
+                point.section.work();
+                let second = seen(pair, 1);
+                if first != second {
+                    tally.torn = Some(Torn::Seen(first, second));
+                }
+                waited
+            });
+            note(&mut tally.read, waited);
+        } else {
+            let waited = latch.write(|pair| {
+                let waited = asked.map(|asked| asked.elapsed());
+                pair.0[0] = seen(pair, 0) + 1;
+                point.section.work();
+                pair.0[1] = seen(pair, 1) + 1;
+                waited
+            });
+            note(&mut tally.write, waited);
+            tally.writes += 1;
+        }
+        tally.operations += 1;
+    }
+    tally
+}
+
+/// Reads a word for real, each time.
+#[inline]
+fn seen(pair: &Pair, word: usize) -> u64 {
+    std::hint::black_box(&pair.0)[word]
+}
+
+#[inline]
+fn note(histogram: &mut Histogram<u64>, waited: Option<Duration>) {
+    if let Some(waited) = waited {
+        histogram.saturating_record(waited.as_nanos() as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POINT: Point = Point {
+        threads: 2,
+        section: Section::NONE,
+        read_share: 0.5,
+        duration: Duration::from_millis(5),
+        seed: 1,
+    };
+
+    /// Each works on a copy of its own.
+    struct Forgetful;
+
+    impl Guarded for Forgetful {
+        fn read<R>(&self, look: impl FnOnce(&Pair) -> R) -> R {
+            look(&Pair::default())
+        }
+        fn write<R>(&self, change: impl FnOnce(&mut Pair) -> R) -> R {
+            change(&mut Pair::default())
+        }
+    }
+
+    /// Shows readers a write half done.
+    struct Torn;
+
+    impl Guarded for Torn {
+        fn read<R>(&self, look: impl FnOnce(&Pair) -> R) -> R {
+            look(&Pair([2, 1]))
+        }
+        fn write<R>(&self, change: impl FnOnce(&mut Pair) -> R) -> R {
+            change(&mut Pair::default())
+        }
+    }
+
+    #[test]
+    fn a_latch_that_does_not_exclude_is_found_out() {
+        let lost = measure(&POINT, &Forgetful).unwrap_err();
+        assert!(lost.to_string().contains("but the data shows 0"), "{lost}");
+        let torn = measure(&POINT, &Torn).unwrap_err();
+        assert!(torn.to_string().contains("saw 2 and 1"), "{torn}");
+    }
+}

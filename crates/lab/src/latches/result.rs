@@ -1,0 +1,143 @@
+//! What a latch bench found, in the form in which it is written to `latches.json`.
+
+use std::path::Path;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use super::subject::REFERENCE;
+use crate::error::{LabError, Result};
+use crate::result::Provenance;
+use crate::stats;
+
+/// Goes up when a field changes its meaning or goes away.
+pub(super) const FORMAT: u32 = 1;
+
+/// A whole latch bench.
+#[derive(Debug, Clone, Serialize)]
+pub struct LatchBenchResult {
+    /// The format's number.
+    pub format: u32,
+    /// Where it comes from.
+    pub provenance: Provenance,
+    /// What was asked for.
+    pub parameters: LatchParameters,
+    /// One per section × read share × threads × latch.
+    pub cells: Vec<LatchCell>,
+}
+
+/// What was asked for.
+#[derive(Debug, Clone, Serialize)]
+pub struct LatchParameters {
+    /// Numbers of threads.
+    pub threads: Vec<usize>,
+    /// Lengths of the critical section, nanoseconds.
+    pub sections_ns: Vec<u64>,
+    /// Shares of readers, in percent.
+    pub read_shares: Vec<f64>,
+    /// Latches by name.
+    pub latches: Vec<String>,
+    /// Measured seconds per point.
+    pub duration_s: f64,
+    /// Rounds.
+    pub rounds: usize,
+}
+
+/// Waits for one mode, from asking to being inside.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct ModeWait {
+    /// How many were timed.
+    pub samples: u64,
+    /// Median, nanoseconds; the clock's own cost, some 20 to 40, is in it.
+    pub p50_ns: u64,
+    /// 99th percentile, nanoseconds.
+    pub p99_ns: u64,
+    /// The longest seen, nanoseconds.
+    pub max_ns: u64,
+}
+
+/// One section × read share × threads × latch.
+#[derive(Debug, Clone, Serialize)]
+pub struct LatchCell {
+    /// The latch's name.
+    pub latch: String,
+    /// Its size without data.
+    pub bytes: usize,
+    /// How many threads.
+    pub threads: usize,
+    /// The critical section's length, nanoseconds.
+    pub section_ns: u64,
+    /// Readers, in percent.
+    pub read_share: f64,
+    /// Median operations a second, all threads together.
+    pub operations: f64,
+    /// Half the range over the rounds, as a share of the median.
+    pub spread: f64,
+    /// Operations a second of each round.
+    pub operations_rounds: Vec<f64>,
+    /// Median of the ratios to parking_lot's in the same round, where that was measured too.
+    pub ratio: Option<f64>,
+    /// Waits of readers, if there were any.
+    pub read: Option<ModeWait>,
+    /// Waits of writers, if there were any.
+    pub write: Option<ModeWait>,
+}
+
+impl ModeWait {
+    pub(super) fn merged<'a>(rounds: impl Iterator<Item = &'a Histogram<u64>>) -> Option<ModeWait> {
+        let mut all: Option<Histogram<u64>> = None;
+        for round in rounds {
+            match &mut all {
+                None => all = Some(round.clone()),
+                // Equal bounds: nothing can be out of range.
+                Some(all) => drop(all.add(round)),
+            }
+        }
+        let all = all.filter(|all| !all.is_empty())?;
+        Some(ModeWait {
+            samples: all.len(),
+            p50_ns: all.value_at_quantile(0.5),
+            p99_ns: all.value_at_quantile(0.99),
+            max_ns: all.max(),
+        })
+    }
+}
+
+impl LatchBenchResult {
+    /// The cell of this section, read share, number of threads and latch.
+    pub fn cell(&self, section_ns: u64, read_share: f64, threads: usize, latch: &str) -> Option<&LatchCell> {
+        self.cells.iter().find(|cell| {
+            cell.section_ns == section_ns
+                && cell.read_share == read_share
+                && cell.threads == threads
+                && cell.latch == latch
+        })
+    }
+
+    /// Fills in every cell's ratio to the reference.
+    pub(super) fn compare(&mut self) {
+        let ratios: Vec<Option<f64>> = self
+            .cells
+            .iter()
+            .map(|cell| {
+                let base = self.cell(cell.section_ns, cell.read_share, cell.threads, REFERENCE)?;
+                stats::paired_ratio(&base.operations_rounds, &cell.operations_rounds)
+            })
+            .collect();
+        for (cell, ratio) in self.cells.iter_mut().zip(ratios) {
+            cell.ratio = ratio;
+        }
+    }
+
+    /// Writes `latches.json` and `latches.html` into `directory`, which is created if need be.
+    pub fn write(&self, directory: &Path) -> Result<()> {
+        std::fs::create_dir_all(directory).map_err(LabError::io("creating", directory))?;
+        let mut json = serde_json::to_string_pretty(self).unwrap_or_default();
+        json.push('\n');
+        for (name, text) in [("latches.json", json), ("latches.html", super::plot::html(self)?)] {
+            let path = directory.join(name);
+            std::fs::write(&path, text).map_err(LabError::io("writing", &path))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! A whole latch bench in about a second.
+
+use std::time::Duration;
+
+use clearway_lab::latches::table;
+use clearway_lab::{LabError, LatchBenchOptions, run_latch_bench};
+
+fn options() -> LatchBenchOptions {
+    LatchBenchOptions {
+        threads: vec![1, 3],
+        sections: vec![Duration::ZERO, Duration::from_nanos(200)],
+        read_shares: vec![0.0, 93.5, 100.0],
+        latches: Vec::new(),
+        duration: Duration::from_millis(4),
+        rounds: 2,
+        seed: 7,
+        command: "clearway bench latches (test)".to_owned(),
+        progress: false,
+    }
+}
+
+#[test]
+fn every_latch_is_measured_at_every_point() {
+    let result = run_latch_bench(&options()).unwrap();
+    assert_eq!(result.cells.len(), 2 * 2 * 3 * LatchBenchOptions::names().len());
+    for cell in &result.cells {
+        assert!(cell.operations > 0.0 && cell.bytes > 0, "{cell:?}");
+        assert_eq!(cell.operations_rounds.len(), 2);
+        assert_eq!(cell.read.is_some(), cell.read_share > 0.0, "{cell:?}");
+        assert_eq!(cell.write.is_some(), cell.read_share < 100.0, "{cell:?}");
+        assert!(cell.latch != "parking_lot" || cell.ratio == Some(1.0), "{cell:?}");
+    }
+    let text = table::text(&result);
+    assert!(
+        text.contains("lwlock-single-cas") && text.contains("93.5 %") && text.contains("200 ns"),
+        "{text}"
+    );
+
+    let directory = tempfile::tempdir().unwrap();
+    result.write(directory.path()).unwrap();
+    let json = std::fs::read_to_string(directory.path().join("latches.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["cells"].as_array().unwrap().len(), result.cells.len());
+    let page = std::fs::read_to_string(directory.path().join("latches.html")).unwrap();
+    assert_eq!(
+        page.matches("<svg").count(),
+        4,
+        "a figure per section and number of threads"
+    );
+    let outside = page.replace("http://www.w3.org/2000/svg", "");
+    assert!(!outside.contains("http://") && !outside.contains("https://") && !outside.contains("<script"));
+}
+
+#[test]
+fn wrong_names_and_numbers_are_refused() {
+    let refused = |change: &dyn Fn(&mut LatchBenchOptions)| {
+        let mut options = options();
+        change(&mut options);
+        run_latch_bench(&options).unwrap_err()
+    };
+    let unknown = refused(&|options| options.latches = vec!["fastest".to_owned()]);
+    assert!(
+        matches!(unknown, LabError::UnknownName { .. }) && unknown.to_string().contains("parking_lot"),
+        "{unknown}"
+    );
+    for change in [
+        (|options: &mut LatchBenchOptions| options.threads.clear()) as fn(&mut LatchBenchOptions),
+        |options| options.threads = vec![0],
+        |options| options.read_shares = vec![101.0],
+        |options| options.sections = vec![Duration::from_secs(1)],
+        |options| options.rounds = 0,
+        |options| options.duration = Duration::ZERO,
+    ] {
+        let error = refused(&change);
+        assert!(matches!(error, LabError::BadNumber { .. }), "{error}");
+    }
+}

@@ -1,0 +1,58 @@
+//! How the kernel schedules a thread that has been woken, while another runs on the CPU it would take.
+//!
+//! Linux's default lets the woken thread preempt the running one if it has slept for long. For a server whose sessions sleep
+//! between statements that is nearly always: each message that a client sends interrupts the client, or another session,
+//! in the middle of what it does, instead of waiting the few microseconds until it sleeps by itself.
+
+use std::io;
+
+use crate::Native;
+
+/// The kernel's policy for a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SchedulingPolicy {
+    /// Linux's default, SCHED_OTHER: a woken thread may preempt.
+    Normal,
+    /// SCHED_BATCH: a woken thread waits until a running one sleeps or has used up its slice, some milliseconds at most.
+    #[default]
+    Batch,
+}
+
+impl Native {
+    /// Sets the policy of the calling thread; threads that it starts inherit it.
+    pub fn set_scheduling(policy: SchedulingPolicy) -> io::Result<()> {
+        let number = match policy {
+            SchedulingPolicy::Normal => libc::SCHED_OTHER,
+            SchedulingPolicy::Batch => libc::SCHED_BATCH,
+        };
+        // SAFETY: plain old data, for which zeros are valid; both policies want priority 0.
+        let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+        // SAFETY: 0 names the calling thread, and the parameters outlive the call.
+        match unsafe { libc::sched_setscheduler(0, number, &raw const parameters) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_inherit_the_policy() {
+        std::thread::spawn(|| {
+            for (policy, number) in [
+                (SchedulingPolicy::Batch, libc::SCHED_BATCH),
+                (SchedulingPolicy::Normal, libc::SCHED_OTHER),
+            ] {
+                Native::set_scheduling(policy).unwrap();
+                // SAFETY: 0 names the calling thread.
+                let inherited = std::thread::spawn(|| unsafe { libc::sched_getscheduler(0) });
+                assert_eq!(inherited.join().unwrap(), number);
+            }
+        })
+        .join()
+        .unwrap();
+    }
+}
