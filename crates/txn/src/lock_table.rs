@@ -9,8 +9,8 @@
 //!   and with nobody left waiting before it.
 //! - R3: a session is granted by whoever releases, under the partition's latch: the waiter that wakes *has* the lock.
 //!   One that gives up (cancelled, timed out, deadlock) removes itself under the same latch, or finds itself granted.
-//! - R4: only the session itself touches the list of what it holds, and the list and the table say the same whenever
-//!   the session is not inside one of these calls.
+//! - R4: only the session itself adds to the list of what it holds and takes from it, and what the list says to be in the
+//!   table is there whenever the session is not inside one of these calls.
 //! - R5: a holder who asks for a stronger mode queues before the first who waits for what it holds already: behind it, each
 //!   would wait for the other.
 //!

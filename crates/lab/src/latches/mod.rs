@@ -9,7 +9,7 @@
 //! 1. What a reader sees is checked: a writer changes two words, and a reader that finds them different ends the bench.
 //! 2. One acquisition in [`TIMED_EVERY`](point::TIMED_EVERY) is timed; to time all would measure the clock.
 //! 3. The section is arithmetic, not pauses, so that a hardware thread's sibling feels it; its length is calibrated once.
-//! 4. Throughput is counted over the time that really passed. On few CPUs most threads wait for a CPU at any moment, and
+//! 4. Throughput is counted over the time that really passed, from the first thread's start to the last one's end. On few CPUs most threads wait for a CPU at any moment, and
 //!    so does now and then the one that holds the latch: that is part of what is measured.
 
 mod plot;

@@ -56,6 +56,10 @@ pub(super) enum Torn {
 
 /// What one thread has done.
 struct Tally {
+    /// When it began, by itself: with few CPUs, threads have been at work for a while before the one that started them
+    /// runs again.
+    started: Instant,
+    ended: Instant,
     operations: u64,
     writes: u64,
     read: Histogram<u64>,
@@ -70,7 +74,7 @@ fn waits() -> Histogram<u64> {
 /// Runs the point on `latch`, which is new.
 pub(super) fn measure(point: &Point, latch: &impl Guarded) -> Result<Measured, Torn> {
     let (stop, start) = (AtomicBool::new(false), Barrier::new(point.threads + 1));
-    let (elapsed, tallies) = std::thread::scope(|scope| {
+    let tallies: Vec<Tally> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..point.threads)
             .map(|number| {
                 let (stop, start) = (&stop, &start);
@@ -81,20 +85,23 @@ pub(super) fn measure(point: &Point, latch: &impl Guarded) -> Result<Measured, T
             })
             .collect();
         start.wait();
-        let started = Instant::now();
         std::thread::sleep(point.duration);
         stop.store(true, Ordering::Relaxed);
         // Those who are still inside or waiting finish what they began: it counts, and so does the time.
-        let tallies: Vec<Tally> = workers
+        workers
             .into_iter()
             .map(|worker| {
                 worker
                     .join()
                     .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             })
-            .collect();
-        (started.elapsed(), tallies)
+            .collect()
     });
+    let started = tallies.iter().map(|tally| tally.started).min();
+    let ended = tallies.iter().map(|tally| tally.ended).max();
+    let elapsed = started
+        .zip(ended)
+        .map_or(Duration::ZERO, |(started, ended)| ended - started);
     let mut all = Measured {
         operations: 0,
         elapsed,
@@ -123,7 +130,10 @@ fn run(point: &Point, latch: &impl Guarded, seed: u64, stop: &AtomicBool) -> Tal
     let mut random = SmallRng::seed_from_u64(seed);
     // A draw of 32 bits below this is a read; 2^32 makes all of them reads.
     let reads_below = (point.read_share * 4_294_967_296.0) as u64;
+    let now = Instant::now();
     let mut tally = Tally {
+        started: now,
+        ended: now,
         operations: 0,
         writes: 0,
         read: waits(),
@@ -158,6 +168,7 @@ fn run(point: &Point, latch: &impl Guarded, seed: u64, stop: &AtomicBool) -> Tal
         }
         tally.operations += 1;
     }
+    tally.ended = Instant::now();
     tally
 }
 

@@ -30,8 +30,11 @@ fn throughput(cell: &LatchCell) -> String {
 }
 
 fn writers_p99(cell: &LatchCell) -> String {
-    cell.write
-        .map_or_else(|| "–".to_owned(), |wait| latency(wait.p99_ns as f64 / 1e3))
+    match cell.write {
+        None => "–".to_owned(),
+        Some(wait) if wait.p99_ns < 1_000 => format!("{} ns", wait.p99_ns),
+        Some(wait) => latency(wait.p99_ns as f64 / 1e3),
+    }
 }
 
 /// Throughput of every point, then what writers waited, then sizes.
