@@ -119,11 +119,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     options::warn_of_debug_build();
     let result = run_bench(&options)?;
     print!("{}", table::text(&result));
-    let from = &result.provenance;
-    println!(
-        "\n{} on {} CPUs; commit {}; configuration {}; seed {}; {}; the balances add up.",
-        from.machine.cpu_model, from.machine.cpus, from.commit, from.config_hash, from.seed, from.date
-    );
+    println!("\n{}; the balances add up.", result.provenance);
     if let Some(directory) = &arguments.out {
         result.write(directory)?;
         println!(

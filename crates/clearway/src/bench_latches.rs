@@ -77,11 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     options::warn_of_debug_build();
     let result = run_latch_bench(&options)?;
     print!("{}", table::text(&result));
-    let from = &result.provenance;
-    println!(
-        "\n{} on {} CPUs; commit {}; configuration {}; seed {}; {}; no write was torn or lost.",
-        from.machine.cpu_model, from.machine.cpus, from.commit, from.config_hash, from.seed, from.date
-    );
+    println!("\n{}; no write was torn or lost.", result.provenance);
     if let Some(directory) = &arguments.out {
         result.write(directory)?;
         println!(

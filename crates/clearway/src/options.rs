@@ -63,7 +63,7 @@ pub(crate) fn short_time(text: &str) -> Result<Duration, String> {
     });
     match short {
         Some(ns) => Duration::try_from_secs_f64(ns / 1e9).map_err(|error| error.to_string()),
-        None => duration(text),
+        None => duration(text).map_err(|_| format!("\"{text}\" is not a time such as 50ns, 1us or 2ms")),
     }
 }
 

@@ -192,14 +192,41 @@ impl BenchResult {
 
     /// Writes `result.json` and `report.html` into `directory`, which is created if need be.
     pub fn write(&self, directory: &Path) -> Result<()> {
-        std::fs::create_dir_all(directory).map_err(LabError::io("creating", directory))?;
-        let mut json = serde_json::to_string_pretty(self).unwrap_or_default();
-        json.push('\n');
-        for (name, text) in [("result.json", json), ("report.html", crate::report::html(self)?)] {
-            let path = directory.join(name);
-            std::fs::write(&path, text).map_err(LabError::io("writing", &path))?;
-        }
-        Ok(())
+        write_files(
+            directory,
+            &[
+                ("result.json", json(self)),
+                ("report.html", crate::report::html(self)?),
+            ],
+        )
+    }
+}
+
+/// A result as JSON for people and programs.
+pub(crate) fn json(result: &impl Serialize) -> String {
+    let mut json = serde_json::to_string_pretty(result).unwrap_or_default();
+    json.push('\n');
+    json
+}
+
+/// Writes files into `directory`, which is created if need be.
+pub(crate) fn write_files(directory: &Path, files: &[(&str, String)]) -> Result<()> {
+    std::fs::create_dir_all(directory).map_err(LabError::io("creating", directory))?;
+    for (name, text) in files {
+        let path = directory.join(name);
+        std::fs::write(&path, text).map_err(LabError::io("writing", &path))?;
+    }
+    Ok(())
+}
+
+impl std::fmt::Display for Provenance {
+    /// One line below a table.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} on {} CPUs; commit {}; configuration {}; seed {}; {}",
+            self.machine.cpu_model, self.machine.cpus, self.commit, self.config_hash, self.seed, self.date
+        )
     }
 }
 

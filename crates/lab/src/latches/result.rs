@@ -6,8 +6,8 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::subject::REFERENCE;
-use crate::error::{LabError, Result};
-use crate::result::Provenance;
+use crate::error::Result;
+use crate::result::{Provenance, json, write_files};
 use crate::stats;
 
 /// Goes up when a field changes its meaning or goes away.
@@ -131,13 +131,12 @@ impl LatchBenchResult {
 
     /// Writes `latches.json` and `latches.html` into `directory`, which is created if need be.
     pub fn write(&self, directory: &Path) -> Result<()> {
-        std::fs::create_dir_all(directory).map_err(LabError::io("creating", directory))?;
-        let mut json = serde_json::to_string_pretty(self).unwrap_or_default();
-        json.push('\n');
-        for (name, text) in [("latches.json", json), ("latches.html", super::plot::html(self)?)] {
-            let path = directory.join(name);
-            std::fs::write(&path, text).map_err(LabError::io("writing", &path))?;
-        }
-        Ok(())
+        write_files(
+            directory,
+            &[
+                ("latches.json", json(self)),
+                ("latches.html", super::plot::html(self)?),
+            ],
+        )
     }
 }
