@@ -208,6 +208,7 @@ impl<M: Machine> LwLock<M> {
 
     #[cold]
     fn acquire_slow(&self, mode: LatchMode) {
+        M::label(std::ptr::from_ref(self).cast(), self.class.name);
         let worker = M::worker();
         let started = M::now();
         let mut delay = Delay::new::<M>(worker);
@@ -283,8 +284,14 @@ impl<M: Machine> LwLock<M> {
                     Err(found) => state = found,
                 }
             } else {
-                delay.step::<M>(self.class.name);
                 polls += 1;
+                // While the list is locked the budget may be overdrawn.
+                let left = if state & LOCKED == 0 {
+                    budget - polls
+                } else {
+                    u32::MAX
+                };
+                delay.step_within::<M>(self.class.name, left);
                 state = self.state.load(Relaxed);
             }
         }

@@ -30,6 +30,7 @@ impl<M: Machine> LwLock<M> {
         if self.try_acquire(LatchMode::Exclusive) {
             return Some(LwLockExclusive::new(self));
         }
+        M::label(std::ptr::from_ref(self).cast(), self.class.name);
         let worker = M::worker();
         let started = M::now();
         let mut delay = Delay::new::<M>(worker);
@@ -101,6 +102,7 @@ impl<M: Machine> LwLock<M> {
         if value != old {
             return Err(value);
         }
+        M::label(std::ptr::from_ref(self).cast(), self.class.name);
         let worker = M::worker();
         let started = M::now();
         let mut delay = Delay::new::<M>(worker);

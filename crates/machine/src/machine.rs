@@ -30,6 +30,15 @@ pub trait Machine: Copy + Default + std::fmt::Debug + Send + Sync + 'static {
     /// One step of polling: a CPU pause natively, a scheduling point under the checkers.
     fn spin_hint();
 
+    /// As [`spin_hint`](Self::spin_hint), with a promise for machines that can use one: unless the word that the caller
+    /// loaded last changes, the caller will load that same word `polls` times more, with one such hint after each load and
+    /// nothing else in between. A simulation then need not step through the polls one by one.
+    #[inline(always)]
+    fn spin_hint_of(polls: u32) {
+        let _ = polls;
+        Self::spin_hint();
+    }
+
     /// Gives the CPU away once.
     fn yield_now();
 
@@ -51,6 +60,12 @@ pub trait Machine: Copy + Default + std::fmt::Debug + Send + Sync + 'static {
 
     /// Accounts for code between the accesses. Free natively; in a simulation it takes simulated time.
     fn charge(work: Work);
+
+    /// Names the memory at `address` for reports of contended cache lines. Free natively.
+    #[inline(always)]
+    fn label(address: *const (), name: &'static str) {
+        let _ = (address, name);
+    }
 
     /// The table of worker slots.
     fn workers() -> &'static Workers<Self>;

@@ -1,0 +1,108 @@
+//! Where the time of each CPU goes.
+
+use serde::Serialize;
+
+/// What a CPU does at an instant. Every simulated nanosecond of every CPU is in exactly one of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Activity {
+    /// Work that was charged: all that is not modelled access by access.
+    Work,
+    /// Work charged to a client program on the same machine.
+    Client,
+    /// Atomic instructions and reads of cached lines: what latch code costs when nobody else wants the line.
+    Latch,
+    /// Waiting for a cache line to arrive, beyond what it costs in one's own cache.
+    Stall,
+    /// Pauses between polls, and polls of an unchanged line.
+    Spin,
+    /// System calls: futexes, sleeps, yields.
+    Syscall,
+    /// Context switches.
+    Switch,
+    /// Nothing to run, or waking up from having had nothing to run.
+    Idle,
+}
+
+impl Activity {
+    /// All, in the order of [`Account`].
+    pub const ALL: [Activity; 8] = [
+        Activity::Work,
+        Activity::Client,
+        Activity::Latch,
+        Activity::Stall,
+        Activity::Spin,
+        Activity::Syscall,
+        Activity::Switch,
+        Activity::Idle,
+    ];
+
+    /// The name in tables and traces.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Activity::Work => "work",
+            Activity::Client => "client",
+            Activity::Latch => "latch code",
+            Activity::Stall => "coherence stall",
+            Activity::Spin => "spin",
+            Activity::Syscall => "futex/syscall",
+            Activity::Switch => "context switch",
+            Activity::Idle => "idle",
+        }
+    }
+}
+
+/// Time by [`Activity`], in picoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Account([u64; 8]);
+
+impl Account {
+    #[inline(always)]
+    pub(crate) fn add(&mut self, activity: Activity, picoseconds: u64) {
+        self.0[activity as usize] += picoseconds;
+    }
+
+    #[inline]
+    pub(crate) fn take_back(&mut self, activity: Activity, picoseconds: u64) {
+        self.0[activity as usize] -= picoseconds;
+    }
+
+    /// Picoseconds spent on `activity`.
+    pub fn picoseconds(&self, activity: Activity) -> u64 {
+        self.0[activity as usize]
+    }
+
+    /// Picoseconds in all.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// `activity`'s part of all time, 0 to 1.
+    pub fn share(&self, activity: Activity) -> f64 {
+        self.picoseconds(activity) as f64 / self.total().max(1) as f64
+    }
+
+    /// Adds another account's times.
+    pub fn merge(&mut self, other: &Account) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine += theirs;
+        }
+    }
+
+    /// What was added since `before` was copied from this account.
+    pub fn since(&self, before: &Account) -> Account {
+        Account(std::array::from_fn(|index| {
+            self.0[index].saturating_sub(before.0[index])
+        }))
+    }
+}
+
+impl Serialize for Account {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(
+            Activity::ALL
+                .iter()
+                .map(|activity| (activity.name(), self.picoseconds(*activity))),
+        )
+    }
+}

@@ -1,0 +1,268 @@
+//! A machine description made ready for the event loop: picoseconds and tables instead of nanoseconds and rules.
+
+use crate::model::MachineModel;
+
+/// A set of cores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Cores([u64; 4]);
+
+impl Cores {
+    #[inline(always)]
+    pub(crate) fn has(&self, core: usize) -> bool {
+        self.0[core / 64] >> (core % 64) & 1 != 0
+    }
+    #[inline(always)]
+    pub(crate) fn add(&mut self, core: usize) {
+        self.0[core / 64] |= 1 << (core % 64);
+    }
+    #[inline(always)]
+    pub(crate) fn remove(&mut self, core: usize) {
+        self.0[core / 64] &= !(1 << (core % 64));
+    }
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0 == [0; 4]
+    }
+    pub(crate) fn count(&self) -> u64 {
+        self.0.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+    fn meets(&self, other: &Cores) -> bool {
+        self.0
+            .iter()
+            .zip(other.0)
+            .any(|(mine, theirs)| mine & theirs != 0)
+    }
+}
+
+/// How far apart two cores are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Distance {
+    Cluster,
+    Socket,
+    Cross,
+    CrossTwo,
+}
+
+/// Costs in picoseconds and the topology as tables.
+#[derive(Debug)]
+pub(crate) struct Costs {
+    pub(crate) load_hit: u64,
+    pub(crate) store_hit: u64,
+    pub(crate) rmw_hit: u64,
+    pub(crate) fence: u64,
+    pub(crate) pause: u64,
+    pub(crate) smt: u64,
+    transfer: [u64; 4],
+    load_transfer: [u64; 4],
+    memory: u64,
+    memory_remote: u64,
+    invalidate_sharer: u64,
+    through_home: bool,
+    pub(crate) syscall: u64,
+    pub(crate) futex: u64,
+    pub(crate) wake: u64,
+    pub(crate) idle_exit: u64,
+    pub(crate) switch: u64,
+    pub(crate) timer_slack: u64,
+    pub(crate) clock: u64,
+    pub(crate) sched_latency: u64,
+    pub(crate) slice_min: u64,
+    pub(crate) wakeup_granularity: u64,
+    pub(crate) balance: u64,
+    /// 1024ths of full speed for a hardware thread whose sibling is busy.
+    pub(crate) smt_slowdown_1024: u64,
+    pub(crate) cpus: usize,
+    pub(crate) core_of: Vec<u16>,
+    pub(crate) sibling_of: Vec<Option<u16>>,
+    pub(crate) socket_of_core: Vec<u16>,
+    cluster_of_core: Vec<u16>,
+    /// By socket and socket.
+    hops: Vec<Vec<u8>>,
+    /// The cores of each cluster of each socket; of each socket; at each distance from a socket.
+    cores_of_cluster: Vec<Cores>,
+    cores_of_socket: Vec<Cores>,
+    cores_two_hops_from: Vec<Cores>,
+    /// The CPUs of each socket, first hardware threads first.
+    pub(crate) cpus_of_socket: Vec<Vec<u16>>,
+}
+
+fn picoseconds(nanoseconds: f64) -> u64 {
+    (nanoseconds * 1e3).round() as u64
+}
+
+impl Costs {
+    pub(crate) fn new(model: &MachineModel) -> Self {
+        let (t, c, o) = (&model.topology, &model.coherence, &model.os);
+        let cores = model.cores();
+        let cluster = t.cores_per_cluster.unwrap_or(t.cores_per_socket);
+        let transfer = [c.cluster, c.socket, c.cross, c.cross_two];
+        let socket_of_core: Vec<u16> = (0..cores)
+            .map(|core| (core / t.cores_per_socket) as u16)
+            .collect();
+        let cluster_of_core: Vec<u16> = (0..cores).map(|core| (core / cluster) as u16).collect();
+        let hops = t.hops.clone().unwrap_or_else(|| {
+            (0..t.sockets)
+                .map(|row| (0..t.sockets).map(|column| u8::from(row != column)).collect())
+                .collect()
+        });
+        let set = |wanted: &dyn Fn(usize) -> bool| {
+            let mut set = Cores::default();
+            (0..cores)
+                .filter(|core| wanted(*core))
+                .for_each(|core| set.add(core));
+            set
+        };
+        let cpus = model.cpus();
+        let core_of: Vec<u16> = (0..cpus).map(|cpu| (cpu % cores) as u16).collect();
+        Self {
+            load_hit: picoseconds(c.load_hit),
+            store_hit: picoseconds(c.store_hit),
+            rmw_hit: picoseconds(c.rmw_hit),
+            fence: picoseconds(c.fence),
+            pause: picoseconds(c.pause),
+            smt: picoseconds(c.smt),
+            transfer: transfer.map(picoseconds),
+            load_transfer: transfer.map(|cost| picoseconds(cost * c.load_factor)),
+            memory: picoseconds(c.memory),
+            memory_remote: picoseconds(c.memory_remote),
+            invalidate_sharer: picoseconds(c.invalidate_sharer),
+            through_home: c.through_home,
+            syscall: picoseconds(o.syscall),
+            futex: picoseconds(o.futex),
+            wake: picoseconds(o.wake),
+            idle_exit: picoseconds(o.idle_exit),
+            switch: picoseconds(o.switch),
+            timer_slack: picoseconds(o.timer_slack),
+            clock: picoseconds(o.clock),
+            sched_latency: picoseconds(o.sched_latency_us * 1e3),
+            slice_min: picoseconds(o.slice_min_us * 1e3),
+            wakeup_granularity: picoseconds(o.wakeup_granularity_us * 1e3),
+            balance: picoseconds(o.balance_us * 1e3),
+            smt_slowdown_1024: (1024.0 / o.smt_speed).round() as u64,
+            cpus,
+            sibling_of: (0..cpus)
+                .map(|cpu| (t.threads_per_core == 2).then(|| ((cpu + cores) % cpus) as u16))
+                .collect(),
+            cores_of_cluster: (0..cores.div_ceil(cluster))
+                .map(|wanted| set(&|core| usize::from(cluster_of_core[core]) == wanted))
+                .collect(),
+            cores_of_socket: (0..t.sockets)
+                .map(|wanted| set(&|core| usize::from(socket_of_core[core]) == wanted))
+                .collect(),
+            cores_two_hops_from: (0..t.sockets)
+                .map(|from| set(&|core| hops[from][usize::from(socket_of_core[core])] == 2))
+                .collect(),
+            cpus_of_socket: (0..t.sockets)
+                .map(|socket| {
+                    (0..cpus)
+                        .filter(|cpu| usize::from(socket_of_core[usize::from(core_of[*cpu])]) == socket)
+                        .map(|cpu| cpu as u16)
+                        .collect()
+                })
+                .collect(),
+            core_of,
+            socket_of_core,
+            cluster_of_core,
+            hops,
+        }
+    }
+
+    fn between_sockets(&self, a: u16, b: u16) -> Distance {
+        match self.hops[usize::from(a)][usize::from(b)] {
+            0 => Distance::Cluster,
+            1 => Distance::Cross,
+            _ => Distance::CrossTwo,
+        }
+    }
+
+    fn between(&self, a: usize, b: usize) -> Distance {
+        if self.cluster_of_core[a] == self.cluster_of_core[b] {
+            return Distance::Cluster;
+        }
+        match self.between_sockets(self.socket_of_core[a], self.socket_of_core[b]) {
+            Distance::Cluster => Distance::Socket,
+            across => across,
+        }
+    }
+
+    fn with_home(&self, core: usize, home: u16, distance: Distance) -> Distance {
+        if self.through_home {
+            distance.max(self.between_sockets(self.socket_of_core[core], home))
+        } else {
+            distance
+        }
+    }
+
+    /// A read by `core` of what `owner` has modified.
+    pub(crate) fn load_from(&self, core: usize, owner: usize, home: u16) -> u64 {
+        self.load_transfer[self.with_home(core, home, self.between(core, owner)) as usize]
+    }
+
+    /// A read by `core` of what the nearest of `sharers` has.
+    pub(crate) fn load_from_nearest(&self, core: usize, sharers: &Cores, home: u16) -> u64 {
+        let socket = usize::from(self.socket_of_core[core]);
+        let nearest = if sharers.meets(&self.cores_of_cluster[usize::from(self.cluster_of_core[core])]) {
+            Distance::Cluster
+        } else if sharers.meets(&self.cores_of_socket[socket]) {
+            Distance::Socket
+        } else if (0..self.cores_of_socket.len())
+            .any(|other| self.hops[socket][other] == 1 && sharers.meets(&self.cores_of_socket[other]))
+        {
+            Distance::Cross
+        } else {
+            Distance::CrossTwo
+        };
+        self.load_transfer[self.with_home(core, home, nearest) as usize]
+    }
+
+    /// Taking a line from `owner`, who has modified it.
+    pub(crate) fn take_from(&self, core: usize, owner: usize, home: u16) -> u64 {
+        self.transfer[self.with_home(core, home, self.between(core, owner)) as usize]
+    }
+
+    /// Taking a line from all of `sharers` but `core` itself; they are not none.
+    pub(crate) fn take_from_all(&self, core: usize, sharers: &Cores, home: u16) -> u64 {
+        let mut others = *sharers;
+        others.remove(core);
+        let socket = usize::from(self.socket_of_core[core]);
+        let own_socket = self.cores_of_socket[socket];
+        let own_cluster = self.cores_of_cluster[usize::from(self.cluster_of_core[core])];
+        let outside = |set: &Cores| {
+            others
+                .0
+                .iter()
+                .zip(set.0)
+                .any(|(sharer, inside)| sharer & !inside != 0)
+        };
+        let farthest = if others.meets(&self.cores_two_hops_from[socket]) {
+            Distance::CrossTwo
+        } else if outside(&own_socket) {
+            Distance::Cross
+        } else if outside(&own_cluster) {
+            Distance::Socket
+        } else {
+            Distance::Cluster
+        };
+        self.transfer[self.with_home(core, home, farthest) as usize]
+            + self.invalidate_sharer * others.count().saturating_sub(1)
+    }
+
+    /// A line that no cache has.
+    pub(crate) fn from_memory(&self, core: usize, home: u16) -> u64 {
+        if self.socket_of_core[core] == home {
+            self.memory
+        } else {
+            self.memory_remote
+        }
+    }
+
+    /// How long `work` takes on a CPU whose sibling is busy or not.
+    #[inline]
+    pub(crate) fn slowed(&self, work: u64, sibling_busy: bool) -> u64 {
+        if sibling_busy {
+            (u128::from(work) * u128::from(self.smt_slowdown_1024) / 1024) as u64
+        } else {
+            work
+        }
+    }
+}

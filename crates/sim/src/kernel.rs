@@ -1,0 +1,539 @@
+//! The state of a simulation, and the passing of time.
+//!
+//! # Order
+//! Each CPU has a clock of its own. A worker's code runs on the host without taking simulated time; an access, a charge, a
+//! system call advances the clock of its CPU. Before anything that another CPU could notice, [`Kernel::settle`] compares
+//! the clock with the calendar: if any CPU or timer is due earlier, the worker is suspended until it is the earliest of
+//! all. So what CPUs do to each other happens in the order of simulated time.
+//!
+//! - K1: whatever reads or writes what several CPUs see runs at the earliest instant of all.
+//! - K2: a CPU's account grows by exactly what its clock advances by.
+//! - K3: a CPU with a worker has its leaf in the calendar, except while that worker runs on the host.
+//!
+//! # Memory
+//! An access takes effect when it is processed, in the order of K1: the memory is sequentially consistent. A store costs
+//! its CPU nothing but the store buffer; the line arrives in the background, and a fence or a read-modify-write waits until
+//! it has. A line serves transfers one after the other (`busy_until`); reads of a shared line do not wait for each other.
+//!
+//! # Polls
+//! A worker that polls a line in its own cache changes nothing until somebody takes the line away, so it need not be
+//! stepped through: if its code *promises* how many polls it will make (`Machine::spin_hint_of`), the CPU is set aside as
+//! a watcher of the line until the promise ends or the line is taken. Then its polls before that instant are given the
+//! old value one after the other, each at its own time, without a look at the calendar. The result is that of stepping; a
+//! worker that breaks its promise is an error, not an approximation. One difference remains: a preemption cuts a pause short
+//! when polls are stepped through, and waits for the pause's end when they are skipped.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use corosensei::Yielder;
+
+use crate::account::{Account, Activity};
+use crate::costs::Costs;
+use crate::futex::Futexes;
+use crate::lines::{Lines, NO_CORE, NO_CPU};
+use crate::random::Random;
+use crate::trace::Trace;
+use crate::tree::{self, NEVER, Tree};
+
+/// No worker.
+pub(crate) const NOBODY: u32 = u32::MAX;
+
+/// What an access does to its line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    Load,
+    Store,
+    /// A store that waits until it is visible.
+    StoreFenced,
+    Modify,
+}
+
+/// One CPU, that is, one hardware thread.
+#[derive(Debug)]
+pub(crate) struct Cpu {
+    pub(crate) clock: u64,
+    pub(crate) account: Account,
+    pub(crate) running: u32,
+    /// Ready to run here.
+    pub(crate) queue: Vec<u32>,
+    /// The running worker shall make room at its next event.
+    pub(crate) resched: bool,
+    pub(crate) slice_end: u64,
+    /// When the last of its stores is visible.
+    pub(crate) drained_at: u64,
+    /// Since the last event: time that can be cut off when the worker is preempted, by [`CUTTABLE`].
+    pub(crate) pending: [u64; 3],
+    /// What was loaded last, for [`Kernel::spin_of`].
+    polled: usize,
+    /// Its line's version then.
+    polled_version: u32,
+    /// Nothing but a pause has happened since.
+    paused: bool,
+    /// What `polled` held then: what free polls see, whatever has been stored there since.
+    pub(crate) polled_value: u64,
+    /// Polls of `polled` before this instant see nothing new.
+    pub(crate) polls_free_until: u64,
+    /// The line that is watched while set aside.
+    watching: Option<usize>,
+    next_watcher: u16,
+    /// When the first poll after setting aside would be, and how far polls are apart.
+    first_poll: u64,
+    /// Grows with each switch, so that an old timer is known to be old.
+    pub(crate) switches: u64,
+}
+
+/// Time that can be cut off.
+pub(crate) const CUTTABLE: [Activity; 3] = [Activity::Work, Activity::Client, Activity::Spin];
+
+/// How a worker stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// On a CPU.
+    Running,
+    /// On a CPU's queue.
+    Ready,
+    /// Asleep on a futex; the address.
+    Futex(usize),
+    /// Asleep until a timer.
+    Timer,
+    /// Its body has returned.
+    Done,
+}
+
+/// One worker.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub(crate) state: State,
+    pub(crate) slot: u32,
+    pub(crate) yielder: *const Yielder<(), ()>,
+    pub(crate) cpu: u16,
+    /// Where its other face (see [`Kernel::client`]) ran last.
+    pub(crate) other_cpu: u16,
+    pub(crate) is_client: bool,
+    pub(crate) virtual_runtime: u64,
+    pub(crate) other_virtual_runtime: u64,
+    pub(crate) dispatched_at: u64,
+    pub(crate) on_cpu: u64,
+    /// Cut off by a preemption and still to be spent, by [`CUTTABLE`].
+    pub(crate) owed: [u64; 3],
+    /// Grows with each sleep, so that an old timer is known to be old.
+    pub(crate) sleeps: u64,
+    pub(crate) asleep_since: u64,
+    pub(crate) timed_out: bool,
+}
+
+/// What a timer does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    /// Ends a worker's sleep, if it is still the same.
+    Wake { worker: u32, sleep: u64 },
+    /// The running worker's time is up, if it is still the same.
+    SliceEnd { cpu: u16, switches: u64 },
+    /// Idle CPUs look for work.
+    Balance,
+}
+
+/// Why a simulation cannot go on.
+#[derive(Debug, Clone)]
+pub(crate) enum Failure {
+    BrokenPromise { worker: u32 },
+}
+
+/// See the module's documentation.
+pub(crate) struct Kernel {
+    pub(crate) costs: Costs,
+    pub(crate) tree: Tree,
+    pub(crate) timers: BinaryHeap<Reverse<(u64, u64, Timer)>>,
+    timer_number: u64,
+    pub(crate) cpus: Vec<Cpu>,
+    pub(crate) workers: Vec<Worker>,
+    pub(crate) lines: Lines,
+    pub(crate) futexes: Futexes,
+    /// The CPU whose worker runs on the host now.
+    pub(crate) current: u16,
+    pub(crate) now: u64,
+    pub(crate) random: Random,
+    pub(crate) events: u64,
+    pub(crate) step_budget: u64,
+    pub(crate) free_polls: u64,
+    pub(crate) failure: Option<Failure>,
+    pub(crate) trace: Option<Trace>,
+    pub(crate) balance_armed: bool,
+    pub(crate) waits: crate::waits::Waits,
+    pub(crate) slots: &'static clearway_machine::Workers<crate::Simulated>,
+}
+
+impl Kernel {
+    pub(crate) fn new(
+        costs: Costs,
+        seed: u64,
+        slots: &'static clearway_machine::Workers<crate::Simulated>,
+    ) -> Self {
+        let cpu = || Cpu {
+            clock: 0,
+            account: Account::default(),
+            running: NOBODY,
+            queue: Vec::new(),
+            resched: false,
+            slice_end: 0,
+            drained_at: 0,
+            pending: [0; 3],
+            polled: 0,
+            polled_version: 0,
+            paused: false,
+            polled_value: 0,
+            polls_free_until: 0,
+            watching: None,
+            next_watcher: NO_CPU,
+            first_poll: 0,
+            switches: 0,
+        };
+        Self {
+            tree: Tree::new(costs.cpus + 1),
+            timers: BinaryHeap::new(),
+            timer_number: 0,
+            cpus: (0..costs.cpus).map(|_| cpu()).collect(),
+            workers: Vec::new(),
+            lines: Lines::new(),
+            futexes: Futexes::default(),
+            current: NO_CPU,
+            now: 0,
+            random: Random::new(seed),
+            events: 0,
+            step_budget: u64::MAX,
+            free_polls: 0,
+            failure: None,
+            trace: None,
+            balance_armed: false,
+            waits: crate::waits::Waits::default(),
+            slots,
+            costs,
+        }
+    }
+
+    /// The CPU whose worker runs on the host.
+    #[inline(always)]
+    pub(crate) fn cpu(&mut self) -> &mut Cpu {
+        &mut self.cpus[usize::from(self.current)]
+    }
+
+    /// Advances a CPU's clock (K2).
+    #[inline(always)]
+    pub(crate) fn advance(&mut self, cpu: usize, activity: Activity, duration: u64) {
+        let state = &mut self.cpus[cpu];
+        if let Some(trace) = &mut self.trace {
+            trace.activity(cpu, activity, state.clock, duration);
+        }
+        state.clock += duration;
+        state.account.add(activity, duration);
+    }
+
+    /// Advances the running worker's clock by something that a preemption can cut off.
+    #[inline(always)]
+    pub(crate) fn advance_cuttable(&mut self, which: usize, duration: u64) {
+        let cpu = usize::from(self.current);
+        self.advance(cpu, CUTTABLE[which], duration);
+        self.cpus[cpu].pending[which] += duration;
+    }
+
+    /// Whether the running worker may go on: nothing is due earlier, and it need not make room.
+    #[inline(always)]
+    pub(crate) fn is_settled(&self) -> bool {
+        let cpu = &self.cpus[usize::from(self.current)];
+        tree::key(cpu.clock, usize::from(self.current)) <= self.tree.first()
+            && !cpu.resched
+            && self.events <= self.step_budget
+    }
+
+    /// Called when settled: the pending time has passed for good.
+    #[inline(always)]
+    pub(crate) fn begin_event(&mut self) {
+        self.events += 1;
+        let cpu = &mut self.cpus[usize::from(self.current)];
+        cpu.pending = [0; 3];
+        self.now = cpu.clock;
+    }
+
+    /// Puts the running worker's CPU back into the calendar (K3); it is about to be suspended.
+    pub(crate) fn enter_calendar(&mut self) {
+        let cpu = usize::from(self.current);
+        self.tree.set(cpu, tree::key(self.cpus[cpu].clock, cpu));
+    }
+
+    /// Starts a timer.
+    pub(crate) fn set_timer(&mut self, at: u64, timer: Timer) {
+        self.timer_number += 1;
+        self.timers.push(Reverse((at, self.timer_number, timer)));
+        self.timers_changed();
+    }
+
+    /// Shows the calendar the earliest timer.
+    pub(crate) fn timers_changed(&mut self) {
+        let leaf = self.costs.cpus;
+        let first = self
+            .timers
+            .peek()
+            .map_or(NEVER, |Reverse((at, _, _))| tree::key(*at, leaf));
+        self.tree.set(leaf, first);
+    }
+
+    /// One access by the running worker, at the earliest instant of all (K1).
+    pub(crate) fn access(&mut self, address: usize, access: Access) {
+        let cpu_number = usize::from(self.current);
+        let core = usize::from(self.costs.core_of[cpu_number]);
+        let socket = self.costs.socket_of_core[core];
+        let number = self.lines.find(address, socket);
+        let line = &mut self.lines.lines[number];
+        let costs = &self.costs;
+        let start = self.cpus[cpu_number].clock;
+        line.counters.accesses += 1;
+        let polls =
+            std::mem::take(&mut self.cpus[cpu_number].paused) && self.cpus[cpu_number].polled == address;
+        match access {
+            Access::Load => {
+                self.cpus[cpu_number].polled = address;
+                self.cpus[cpu_number].polled_version = line.version;
+                if usize::from(line.owner) == core || line.sharers.has(core) {
+                    let activity = if polls { Activity::Spin } else { Activity::Latch };
+                    return self.advance(cpu_number, activity, costs.load_hit);
+                }
+                let begin = start.max(line.busy_until);
+                let cost = if line.owner != NO_CORE {
+                    let owner = usize::from(line.owner);
+                    line.sharers.add(owner);
+                    line.owner = NO_CORE;
+                    let cost = costs.load_from(core, owner, line.home);
+                    line.busy_until = begin + cost;
+                    cost
+                } else if line.sharers.is_empty() {
+                    let cost = costs.from_memory(core, line.home);
+                    line.busy_until = begin + cost;
+                    cost
+                } else {
+                    costs.load_from_nearest(core, &line.sharers, line.home)
+                };
+                line.sharers.add(core);
+                let hit = costs.load_hit.min(cost);
+                line.counters.misses += 1;
+                line.counters.queue_ps += begin - start;
+                line.counters.transfer_ps += cost - hit;
+                self.advance(cpu_number, Activity::Latch, hit);
+                self.advance(cpu_number, Activity::Stall, begin - start + cost - hit);
+            }
+            Access::Store | Access::StoreFenced | Access::Modify => {
+                line.version = line.version.wrapping_add(1);
+                if access == Access::Modify {
+                    self.cpus[cpu_number].polled = address;
+                    self.cpus[cpu_number].polled_version = line.version;
+                }
+                let drained_at = self.cpus[cpu_number].drained_at;
+                let ours = usize::from(line.owner) == core;
+                let by_sibling = line.writer != cpu_number as u16;
+                let hit = match access {
+                    Access::Store => costs.store_hit,
+                    _ => costs.rmw_hit,
+                };
+                // A store waits for the stores before it, but its CPU does not wait with it.
+                let queued_from = start.max(drained_at);
+                let mut begin = queued_from;
+                let cost;
+                if ours {
+                    cost = if by_sibling { costs.smt.max(hit) } else { hit };
+                } else {
+                    begin = queued_from.max(line.busy_until);
+                    cost = if line.owner != NO_CORE {
+                        costs.take_from(core, usize::from(line.owner), line.home)
+                    } else if line.sharers.is_empty() {
+                        costs.from_memory(core, line.home)
+                    } else {
+                        let mut others = line.sharers;
+                        others.remove(core);
+                        if others.is_empty() {
+                            hit
+                        } else {
+                            costs.take_from_all(core, &line.sharers, line.home)
+                        }
+                    }
+                    .max(hit);
+                    line.counters.misses += 1;
+                    line.busy_until = begin + cost;
+                    line.owner = core as u16;
+                    line.sharers = Default::default();
+                }
+                line.writer = cpu_number as u16;
+                if ours
+                    && line.watchers == NO_CPU
+                    && access == Access::Modify
+                    && begin == start
+                    && !by_sibling
+                {
+                    return self.advance(cpu_number, Activity::Latch, hit);
+                }
+                // Also of a line that is ours: then the other hardware thread is who polls it.
+                let watchers = std::mem::replace(&mut line.watchers, NO_CPU);
+                if access == Access::Store {
+                    if !ours {
+                        line.counters.transfer_ps += cost - hit;
+                        line.counters.queue_ps += begin - queued_from;
+                        self.cpus[cpu_number].drained_at = begin + cost;
+                    }
+                    self.advance(cpu_number, Activity::Latch, hit);
+                } else {
+                    line.counters.queue_ps += begin - queued_from;
+                    line.counters.transfer_ps += cost - hit;
+                    self.advance(cpu_number, Activity::Latch, hit);
+                    self.advance(cpu_number, Activity::Stall, begin - start + cost - hit);
+                    self.cpus[cpu_number].drained_at = 0;
+                }
+                if watchers != NO_CPU {
+                    self.release_watchers(watchers, cpu_number, start);
+                }
+            }
+        }
+    }
+
+    /// A full fence: waits for the store buffer.
+    pub(crate) fn fence(&mut self) {
+        let cpu = usize::from(self.current);
+        let (clock, drained_at) = (self.cpus[cpu].clock, self.cpus[cpu].drained_at);
+        let fence = self.costs.fence;
+        self.advance(cpu, Activity::Latch, fence);
+        self.advance(cpu, Activity::Stall, drained_at.saturating_sub(clock));
+        self.cpus[cpu].drained_at = 0;
+    }
+
+    /// A poll that sees nothing new (see "Polls"), and what it sees; `None` if this must be a real access.
+    #[inline(always)]
+    pub(crate) fn free_poll(&mut self, address: usize) -> Option<u64> {
+        let hit = self.costs.load_hit;
+        let cpu = self.cpu();
+        if cpu.clock >= cpu.polls_free_until || cpu.polled != address {
+            return None;
+        }
+        let value = cpu.polled_value;
+        self.free_polls += 1;
+        self.advance_cuttable(2, hit);
+        Some(value)
+    }
+
+    /// The last load was none that [`Self::spin_of`] can go by.
+    pub(crate) fn forget_polled(&mut self) {
+        self.cpu().polled = 0;
+    }
+
+    /// Whether the running worker has promised to poll and does something else.
+    #[inline(always)]
+    pub(crate) fn breaks_promise(&mut self) -> bool {
+        let cpu = self.cpu();
+        cpu.clock < cpu.polls_free_until
+    }
+
+    pub(crate) fn note_broken_promise(&mut self) {
+        let worker = self.cpu().running;
+        self.cpu().polls_free_until = 0;
+        self.failure.get_or_insert(Failure::BrokenPromise { worker });
+    }
+
+    /// One pause; then, unless what was loaded last has changed, `polls` loads of it will follow with a pause after each.
+    /// Returns whether the worker is to be suspended until the promise ends or the line is taken away.
+    pub(crate) fn spin_of(&mut self, polls: u32) -> bool {
+        let pause = self.costs.pause;
+        self.advance_cuttable(2, pause);
+        let cpu_number = usize::from(self.current);
+        self.cpus[cpu_number].paused = true;
+        let state = &self.cpus[cpu_number];
+        if polls < 2 || state.polled == 0 || state.clock < state.polls_free_until || state.resched {
+            return false;
+        }
+        let version = state.polled_version;
+        let number = self.lines.find(state.polled, 0);
+        let line = &mut self.lines.lines[number];
+        // Written since it was polled: the next poll is a real one, though the line may be back in this core's cache.
+        if line.version != version {
+            return false;
+        }
+        let state = &mut self.cpus[cpu_number];
+        state.watching = Some(number);
+        state.next_watcher = line.watchers;
+        line.watchers = cpu_number as u16;
+        state.first_poll = state.clock;
+        let ends = state.clock + u64::from(polls) * (self.costs.load_hit + pause);
+        state.polls_free_until = ends;
+        self.tree.set(cpu_number, tree::key(ends, cpu_number));
+        true
+    }
+
+    /// The worker that was set aside by [`Self::spin_of`] goes on: counts its polls for its line.
+    pub(crate) fn resume_polls(&mut self) {
+        let cpu_number = usize::from(self.current);
+        if let Some(number) = self.cpus[cpu_number].watching.take() {
+            self.unlink_watcher(number, cpu_number as u16);
+        }
+        let state = &self.cpus[cpu_number];
+        let (polled, spent) = (state.polled, state.polls_free_until - state.first_poll);
+        let line = self.lines.find(polled, 0);
+        self.lines.lines[line].counters.spin_ps += spent;
+    }
+
+    fn unlink_watcher(&mut self, line: usize, cpu: u16) {
+        let next = std::mem::replace(&mut self.cpus[usize::from(cpu)].next_watcher, NO_CPU);
+        let mut at = self.lines.lines[line].watchers;
+        if at == cpu {
+            self.lines.lines[line].watchers = next;
+            return;
+        }
+        while at != NO_CPU {
+            let after = self.cpus[usize::from(at)].next_watcher;
+            if after == cpu {
+                self.cpus[usize::from(at)].next_watcher = next;
+                return;
+            }
+            at = after;
+        }
+    }
+
+    /// The line that these CPUs poll was taken at `at`: from then on their polls are real.
+    fn release_watchers(&mut self, first: u16, taker: usize, at: u64) {
+        let mut watcher = first;
+        while watcher != NO_CPU {
+            let cpu = usize::from(watcher);
+            watcher = std::mem::replace(&mut self.cpus[cpu].next_watcher, NO_CPU);
+            self.cpus[cpu].watching = None;
+            debug_assert_ne!(cpu, taker, "a CPU that watches a line takes it");
+            self.end_polls(cpu, at, taker);
+        }
+    }
+
+    /// Polls of a CPU that was set aside are real from `at` on: those that come behind what `leaf` does at `at`.
+    fn end_polls(&mut self, cpu: usize, at: u64, leaf: usize) {
+        let period = self.costs.load_hit + self.costs.pause;
+        let state = &mut self.cpus[cpu];
+        let behind = at.saturating_sub(state.first_poll);
+        // A poll at the very instant comes first if the calendar would have put it first.
+        let tie = at >= state.first_poll && behind.is_multiple_of(period) && cpu < leaf;
+        let polls = behind.div_ceil(period) + u64::from(tie);
+        let next = (state.first_poll + polls * period).min(state.polls_free_until);
+        state.polls_free_until = next;
+        self.tree.set(cpu, tree::key(next, cpu));
+    }
+
+    /// Whether the CPU has been set aside to poll.
+    pub(crate) fn watches(&self, cpu: usize) -> bool {
+        self.cpus[cpu].watching.is_some()
+    }
+
+    /// Ends the set-aside of a CPU that is to make room at `at`.
+    pub(crate) fn stop_watching(&mut self, cpu: usize, at: u64) {
+        if let Some(line) = self.cpus[cpu].watching.take() {
+            self.unlink_watcher(line, cpu as u16);
+            self.end_polls(cpu, at, self.costs.cpus);
+        }
+    }
+
+    /// The other hardware thread of the core runs something.
+    #[inline]
+    pub(crate) fn sibling_is_busy(&self, cpu: usize) -> bool {
+        self.costs.sibling_of[cpu].is_some_and(|sibling| self.cpus[usize::from(sibling)].running != NOBODY)
+    }
+}

@@ -1,0 +1,99 @@
+//! What a program on the simulated machine can ask of it beyond the `Machine` trait.
+
+use crate::account::Account;
+use crate::device::Latency;
+use crate::random::Random;
+use crate::simulated::{at, charge, client, inside, inside_worker, wait_for_device};
+
+/// The calling worker's clock in nanoseconds, at no cost: for what measures the program, not for the program.
+pub fn clock_ns() -> u64 {
+    inside_worker().map_or(0, |kernel| {
+        // SAFETY: the kernel lives while it is entered, and only this thread uses it.
+        unsafe { at(kernel).cpu().clock / 1_000 }
+    })
+}
+
+/// Waits for a device for as long as `latency` says, without using a CPU.
+pub fn device(latency: &Latency) {
+    if let Some(kernel) = inside_worker() {
+        // SAFETY: as in `clock_ns`.
+        let nanoseconds = unsafe { latency.draw(&mut at(kernel).random) };
+        wait_for_device(kernel, nanoseconds * 1_000);
+    }
+}
+
+/// The client at the other end of the calling worker's connection is told, works for `nanoseconds` on a CPU of the same
+/// machine, and answers.
+///
+/// A client and its worker never run at the same time, so both are one coroutine with two faces: each face has a CPU it
+/// ran on last, and each turn is a send, a sleep and a wake-up.
+pub fn client_round_trip(nanoseconds: u64) {
+    if let Some(kernel) = inside_worker() {
+        client(kernel, nanoseconds * 1_000);
+    }
+}
+
+/// Charges work that differs from call to call, drawn from a distribution.
+pub fn charge_drawn(work: &Latency) {
+    if let Some(kernel) = inside_worker() {
+        // SAFETY: as in `clock_ns`.
+        let nanoseconds = unsafe { work.draw(&mut at(kernel).random) };
+        charge(kernel, 0, nanoseconds * 1_000);
+    }
+}
+
+/// A random number below `bound` from the simulation's sequence.
+pub fn random_below(bound: u64) -> u64 {
+    match inside() {
+        // SAFETY: as in `clock_ns`.
+        Some(kernel) => unsafe { at(kernel).random.below(bound) },
+        None => Random::new(0).below(bound),
+    }
+}
+
+/// Where the time of all CPUs has gone so far: for measuring between two instants of a run.
+pub fn account_so_far() -> Account {
+    let mut all = Account::default();
+    if let Some(kernel) = inside() {
+        // SAFETY: as in `clock_ns`.
+        for cpu in unsafe { &at(kernel).cpus } {
+            all.merge(&cpu.account);
+        }
+    }
+    all
+}
+
+/// A named span of the calling worker in traces, from here to where it is dropped.
+#[derive(Debug)]
+#[must_use = "a span ends where it is dropped"]
+pub struct Span {
+    name: &'static str,
+    start: u64,
+}
+
+/// Begins a span.
+pub fn span(name: &'static str) -> Span {
+    Span {
+        name,
+        start: now_ps(),
+    }
+}
+
+fn now_ps() -> u64 {
+    // SAFETY: as in `clock_ns`.
+    inside_worker().map_or(0, |kernel| unsafe { at(kernel).cpu().clock })
+}
+
+impl Drop for Span {
+    fn drop(&mut self) {
+        if let Some(kernel) = inside_worker() {
+            // SAFETY: as in `clock_ns`.
+            unsafe {
+                let (worker, end) = (at(kernel).cpu().running, at(kernel).cpu().clock);
+                if let Some(trace) = &mut at(kernel).trace {
+                    trace.span(worker, self.name, self.start, end);
+                }
+            }
+        }
+    }
+}

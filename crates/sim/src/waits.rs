@@ -1,0 +1,42 @@
+//! How long workers slept, by the wait event they had published.
+
+use clearway_machine::WaitEvent;
+
+use crate::kernel::Kernel;
+use crate::simulated::peek;
+
+/// Sleeps of one event.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Wait {
+    pub(crate) count: u64,
+    pub(crate) picoseconds: u64,
+}
+
+/// By number of the wait event.
+#[derive(Debug, Clone)]
+pub(crate) struct Waits(pub(crate) Vec<Wait>);
+
+impl Default for Waits {
+    fn default() -> Self {
+        Self(vec![Wait::default(); WaitEvent::ALL.len()])
+    }
+}
+
+impl Kernel {
+    /// What the worker publishes; looking costs no simulated time.
+    pub(crate) fn event_of(&self, worker: u32) -> WaitEvent {
+        let slot = self.workers[worker as usize].slot;
+        peek(|| self.slots.slot(clearway_machine::WorkerId(slot)).wait_event())
+    }
+
+    pub(crate) fn note_wait(&mut self, worker: u32, picoseconds: u64) {
+        let event = if self.workers[worker as usize].is_client {
+            WaitEvent::ClientRead
+        } else {
+            self.event_of(worker)
+        };
+        let wait = &mut self.waits.0[event as usize];
+        wait.count += 1;
+        wait.picoseconds += picoseconds;
+    }
+}

@@ -1,0 +1,149 @@
+//! LwLock on the simulated machine: hundreds of workers on machines with more and with fewer CPUs.
+
+use std::alloc::System;
+use std::cell::Cell;
+use std::rc::Rc;
+
+use clearway_latch::{LatchClass, LatchMode, LwLock, LwLockAlgorithm};
+use clearway_machine::{AtomicWord, Machine, WaitEvent, Work};
+use clearway_sim::{LineAllocator, MachineModel, Simulated, SimulatedU64, Simulation, random_below};
+
+#[global_allocator]
+static ALLOCATOR: LineAllocator<System> = LineAllocator(System);
+
+static CLASS: LatchClass = LatchClass::new("Test", WaitEvent::UserLatch, 0);
+const ALGORITHMS: [LwLockAlgorithm; 2] = [LwLockAlgorithm::Queued, LwLockAlgorithm::SingleCas];
+
+fn seeds() -> Vec<u64> {
+    match std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()) {
+        Some(seed) => vec![seed],
+        None => (1..4).collect(),
+    }
+}
+
+/// Readers and writers that check that they exclude each other; a step budget stands for the patience of a human.
+fn exclusion(machine: &str, algorithm: LwLockAlgorithm, workers: usize, write_percent: u64, seed: u64) {
+    println!("SEED={seed} {machine} {algorithm:?} {workers} workers, {write_percent} % writes");
+    let model = MachineModel::load(machine).unwrap();
+    let mut simulation = Simulation::new(&model, workers, seed);
+    simulation.set_step_budget(50_000_000);
+    let latch = simulation.enter(|| Rc::new(LwLock::<Simulated>::new(&CLASS, algorithm)));
+    // Readers inside, or -1 for a writer.
+    let inside = Rc::new(Cell::new(0_i64));
+    let writes = Rc::new(Cell::new(0_u64));
+    let expected = Rc::new(Cell::new(0_u64));
+    for _ in 0..workers {
+        let (latch, inside) = (Rc::clone(&latch), Rc::clone(&inside));
+        let (writes, expected) = (Rc::clone(&writes), Rc::clone(&expected));
+        simulation.spawn(move || {
+            for _ in 0..20 {
+                if random_below(100) < write_percent {
+                    expected.set(expected.get() + 1);
+                    latch.acquire(LatchMode::Exclusive);
+                    assert_eq!(inside.replace(-1), 0, "a writer meets somebody");
+                    let before = writes.get();
+                    Simulated::charge(Work::Nanos(random_below(500)));
+                    Simulated::now();
+                    writes.set(before + 1);
+                    assert_eq!(inside.replace(0), -1);
+                    latch.release(LatchMode::Exclusive);
+                } else {
+                    latch.acquire(LatchMode::Shared);
+                    assert!(inside.get() >= 0, "a reader meets a writer");
+                    inside.set(inside.get() + 1);
+                    Simulated::charge(Work::Nanos(random_below(500)));
+                    Simulated::now();
+                    inside.set(inside.get() - 1);
+                    latch.release(LatchMode::Shared);
+                }
+                Simulated::charge(Work::Nanos(random_below(3_000)));
+            }
+        });
+    }
+    let report = simulation.run().unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(writes.get(), expected.get(), "writes were lost");
+    assert!(simulation.enter(|| !latch.is_held()));
+    assert!(report.elapsed_ns > 0);
+}
+
+#[test]
+fn sim_lwlock_excludes_and_loses_no_wake_up() {
+    for seed in seeds() {
+        for algorithm in ALGORITHMS {
+            for write_percent in [0, 5, 50, 100] {
+                exclusion("haswell-ex-4s", algorithm, 300, write_percent, seed);
+            }
+            // More workers than CPUs: holders are preempted.
+            exclusion("laptop", algorithm, 200, 30, seed);
+        }
+    }
+}
+
+#[test]
+fn sim_wait_for_var_misses_no_change() {
+    for seed in seeds() {
+        for algorithm in ALGORITHMS {
+            println!("SEED={seed} {algorithm:?}");
+            let model = MachineModel::load("haswell-ex-4s").unwrap();
+            let mut simulation = Simulation::new(&model, 201, seed);
+            simulation.set_step_budget(50_000_000);
+            let (latch, variable) = simulation.enter(|| {
+                let latch = LwLock::<Simulated>::new(&CLASS, algorithm);
+                (Rc::new(latch), Rc::new(SimulatedU64::new(1)))
+            });
+            for _ in 0..200 {
+                let (latch, variable) = (Rc::clone(&latch), Rc::clone(&variable));
+                simulation.spawn(move || {
+                    let mut known = 1;
+                    Simulated::charge(Work::Nanos(random_below(5_000)));
+                    while let Err(now) = latch.wait_for_var(&variable, known) {
+                        assert!(now > known);
+                        known = now;
+                    }
+                });
+            }
+            let (holder, changed) = (Rc::clone(&latch), Rc::clone(&variable));
+            simulation.spawn(move || {
+                for _ in 0..5 {
+                    let guard = holder.exclusive();
+                    for _ in 0..10 {
+                        Simulated::charge(Work::Nanos(random_below(20_000)));
+                        let next = changed.load(std::sync::atomic::Ordering::Relaxed) + 1;
+                        guard.update_var(&changed, next);
+                    }
+                }
+            });
+            simulation.run().unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+}
+
+#[test]
+fn sim_acquire_or_wait_lets_one_work_for_all() {
+    for algorithm in ALGORITHMS {
+        let model = MachineModel::load("haswell-ex-4s").unwrap();
+        let mut simulation = Simulation::new(&model, 200, 1);
+        simulation.set_step_budget(50_000_000);
+        let latch = simulation.enter(|| Rc::new(LwLock::<Simulated>::new(&CLASS, algorithm)));
+        let (done, leaders) = (Rc::new(Cell::new(0_u64)), Rc::new(Cell::new(0_u64)));
+        for _ in 0..200 {
+            let (latch, done, leaders) = (Rc::clone(&latch), Rc::clone(&done), Rc::clone(&leaders));
+            simulation.spawn(move || {
+                for target in 1..=10 {
+                    while done.get() < target {
+                        if let Some(_guard) = latch.acquire_or_wait()
+                            && done.get() < target
+                        {
+                            leaders.set(leaders.get() + 1);
+                            Simulated::charge(Work::Nanos(20_000));
+                            Simulated::now();
+                            done.set(target);
+                        }
+                    }
+                }
+            });
+        }
+        simulation.run().unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((done.get(), leaders.get()), (10, 10));
+    }
+}

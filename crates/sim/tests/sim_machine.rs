@@ -1,0 +1,546 @@
+//! The simulated machine itself: memory, time, scheduling, determinism, errors.
+
+use std::alloc::System;
+use std::cell::{Cell, RefCell};
+use std::fmt::Write;
+use std::rc::Rc;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::time::Duration;
+
+use clearway_latch::{LatchClass, LatchMode, LwLock, LwLockAlgorithm};
+use clearway_machine::{AtomicWord, FutexOutcome, Machine, Padded, WaitEvent, Work};
+use clearway_sim::{
+    Activity, LineAllocator, MachineModel, Report, Simulated, SimulatedU32, SimulatedU64, Simulation,
+    SimulationError, client_round_trip, clock_ns, device, random_below,
+};
+
+#[global_allocator]
+static ALLOCATOR: LineAllocator<System> = LineAllocator(System);
+
+static CLASS: LatchClass = LatchClass::new("Test", WaitEvent::UserLatch, 0);
+const ALGORITHMS: [LwLockAlgorithm; 2] = [LwLockAlgorithm::Queued, LwLockAlgorithm::SingleCas];
+
+fn machine(name: &str) -> MachineModel {
+    MachineModel::load(name).unwrap()
+}
+
+fn seed() -> u64 {
+    let seed = std::env::var("SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or(1);
+    println!("SEED={seed}");
+    seed
+}
+
+fn word(value: u32) -> Rc<Padded<SimulatedU32>> {
+    Rc::new(Padded(SimulatedU32::new(value)))
+}
+
+/// Two workers that store to one word and load the other's, with timings that differ from round to round.
+fn store_buffering(fenced: bool) -> (u32, u32) {
+    let mut both_old = 0;
+    let mut rounds = 0;
+    for skew in 0..60_u64 {
+        let mut simulation = Simulation::new(&machine("haswell-ex-4s"), 2, seed());
+        let (x, y) = simulation.enter(|| (word(0), word(0)));
+        let seen = Rc::new(Cell::new([9, 9]));
+        for me in 0..2 {
+            let (mine, theirs, seen) = match me {
+                0 => (Rc::clone(&x), Rc::clone(&y), Rc::clone(&seen)),
+                _ => (Rc::clone(&y), Rc::clone(&x), Rc::clone(&seen)),
+            };
+            simulation.spawn(move || {
+                Simulated::charge(Work::Nanos(if me == 0 { skew * 10 } else { 300 }));
+                mine.store(1, Relaxed);
+                if fenced {
+                    Simulated::fence(SeqCst);
+                }
+                let found = theirs.load(Relaxed);
+                let mut both = seen.get();
+                both[me] = found;
+                seen.set(both);
+            });
+        }
+        simulation.run().unwrap();
+        both_old += u32::from(seen.get() == [0, 0]);
+        rounds += 1;
+    }
+    (both_old, rounds)
+}
+
+#[test]
+fn litmus_memory_is_sequentially_consistent() {
+    // Store buffering: weaker machines let both workers read the old value. Here none may, fence or not: the page on the
+    // simulator says so, and leaves weak memory to loom.
+    assert_eq!(store_buffering(true), (0, 60));
+    assert_eq!(store_buffering(false), (0, 60));
+}
+
+#[test]
+fn litmus_independent_reads_of_independent_writes_agree() {
+    for skew in 0..40_u64 {
+        let mut simulation = Simulation::new(&machine("haswell-ex-4s"), 4, seed());
+        let (x, y) = simulation.enter(|| (word(0), word(0)));
+        let seen = Rc::new(Cell::new([[9_u32; 2]; 2]));
+        for writer in [Rc::clone(&x), Rc::clone(&y)] {
+            simulation.spawn(move || {
+                Simulated::charge(Work::Nanos(200 + skew));
+                writer.store(1, Relaxed);
+            });
+        }
+        for reader in 0..2 {
+            let (first, second, seen) = match reader {
+                0 => (Rc::clone(&x), Rc::clone(&y), Rc::clone(&seen)),
+                _ => (Rc::clone(&y), Rc::clone(&x), Rc::clone(&seen)),
+            };
+            simulation.spawn(move || {
+                Simulated::charge(Work::Nanos(skew * 10));
+                let found = [first.load(Relaxed), second.load(Relaxed)];
+                let mut all = seen.get();
+                all[reader] = found;
+                seen.set(all);
+            });
+        }
+        simulation.run().unwrap();
+        assert_ne!(
+            seen.get(),
+            [[1, 0], [1, 0]],
+            "the readers disagree on which write came first"
+        );
+    }
+}
+
+#[test]
+fn litmus_message_passing() {
+    let mut simulation = Simulation::new(&machine("arm-2s"), 2, seed());
+    let (data, flag) = simulation.enter(|| (word(0), word(0)));
+    let (data2, flag2) = (Rc::clone(&data), Rc::clone(&flag));
+    simulation.spawn(move || {
+        data.store(42, Relaxed);
+        flag.store(1, Relaxed);
+    });
+    simulation.spawn(move || {
+        while flag2.load(Relaxed) == 0 {
+            Simulated::spin_hint();
+        }
+        assert_eq!(data2.load(Relaxed), 42);
+    });
+    simulation.run().unwrap();
+}
+
+#[test]
+fn false_sharing_follows_from_the_layout() {
+    let elapsed = |apart: usize| {
+        let mut simulation = Simulation::new(&machine("haswell-ex-4s"), 2, seed());
+        let words = simulation.enter(|| Rc::new((0..32).map(|_| SimulatedU64::new(0)).collect::<Vec<_>>()));
+        for me in 0..2 {
+            let words = Rc::clone(&words);
+            simulation.spawn(move || {
+                for _ in 0..1_000 {
+                    words[me * apart].fetch_add(1, Relaxed);
+                }
+            });
+        }
+        simulation.run().unwrap().elapsed_ns
+    };
+    let (same_line, own_lines) = (elapsed(1), elapsed(8));
+    assert!(same_line > 10 * own_lines, "{same_line} against {own_lines} ns");
+}
+
+#[test]
+fn a_failed_compare_exchange_takes_the_line() {
+    let mut simulation = Simulation::new(&machine("haswell-ex-4s"), 2, seed());
+    let shared = simulation.enter(|| word(7));
+    for _ in 0..2 {
+        let shared = Rc::clone(&shared);
+        simulation.spawn(move || {
+            for _ in 0..1_000 {
+                assert_eq!(shared.compare_exchange(0, 1, Relaxed, Relaxed), Err(7));
+            }
+        });
+    }
+    let report = simulation.run().unwrap();
+    assert!(report.lines[0].misses > 1_500, "{:?}", report.lines[0]);
+}
+
+#[test]
+fn reads_of_a_shared_line_go_in_parallel() {
+    let elapsed = |readers: usize| {
+        let mut simulation = Simulation::new(&machine("haswell-ex-4s"), 64, seed());
+        let shared = simulation.enter(|| word(7));
+        for _ in 0..readers {
+            let shared = Rc::clone(&shared);
+            simulation.spawn(move || {
+                for _ in 0..1_000 {
+                    shared.load(Relaxed);
+                }
+            });
+        }
+        simulation.run().unwrap().elapsed_ns
+    };
+    assert!(elapsed(60) < 2 * elapsed(2));
+}
+
+#[test]
+fn taking_a_line_costs_more_the_more_share_it() {
+    let cost = |sharers: usize| {
+        let mut simulation = Simulation::new(&machine("haswell-ex-4s"), 64, seed());
+        let shared = simulation.enter(|| word(7));
+        for _ in 0..sharers {
+            let shared = Rc::clone(&shared);
+            simulation.spawn(move || {
+                shared.load(Relaxed);
+            });
+        }
+        let cost = Rc::new(Cell::new(0));
+        let out = Rc::clone(&cost);
+        simulation.spawn(move || {
+            Simulated::charge(Work::Nanos(100_000));
+            let before = clock_ns();
+            shared.store(1, SeqCst);
+            out.set(clock_ns() - before);
+        });
+        simulation.run().unwrap();
+        cost.get()
+    };
+    let (few, many) = (cost(8), cost(60));
+    assert!(many > few, "{many} against {few} ns");
+}
+
+/// Everything the machine does, mixed by random numbers; returns all that came out.
+fn mixture(seed: u64) -> String {
+    let mut simulation = Simulation::new(&machine("e5-2630v4-2s"), 128, seed);
+    simulation.trace(0, 200_000);
+    let latches = simulation.enter(|| {
+        let latch = |number: usize| Padded(LwLock::<Simulated>::new(&CLASS, ALGORITHMS[number % 2]));
+        Rc::new((0..4).map(latch).collect::<Vec<_>>())
+    });
+    simulation.name(latches.as_slice(), "latches");
+    let log = Rc::new(RefCell::new(String::new()));
+    let disk = clearway_sim::Latency::try_from(vec![(0.0, 20.0), (0.9, 60.0), (1.0, 300.0)]).unwrap();
+    for worker in 0..90 {
+        let (latches, log, disk) = (Rc::clone(&latches), Rc::clone(&log), disk.clone());
+        simulation.spawn(move || {
+            for round in 0..12 {
+                let mode = if random_below(3) == 0 {
+                    LatchMode::Exclusive
+                } else {
+                    LatchMode::Shared
+                };
+                let latch = &latches[random_below(4) as usize];
+                latch.acquire(mode);
+                Simulated::charge(Work::Nanos(100 + random_below(2_000)));
+                latch.release(mode);
+                // Allocations that come and go, so that the allocator's reuse of memory would show.
+                let scratch = Box::new([const { Cell::new(0_u8) }; 40]);
+                let counter = Box::new(SimulatedU64::new(0));
+                scratch[0].set(1);
+                counter.fetch_add(1, Relaxed);
+                match random_below(6) {
+                    0 => device(&disk),
+                    1 => Simulated::sleep(Duration::from_micros(random_below(200))),
+                    2 => client_round_trip(3_000),
+                    3 => Simulated::yield_now(),
+                    _ => Simulated::charge(Work::Nanos(random_below(30_000))),
+                }
+                writeln!(log.borrow_mut(), "{worker} {round} {}", clock_ns()).unwrap();
+            }
+        });
+    }
+    let report = simulation.run().unwrap();
+    let mut trace = Vec::new();
+    simulation.take_trace().unwrap().write(&mut trace).unwrap();
+    let log = log.borrow().clone();
+    format!(
+        "{log}{}\n{}",
+        serde_json::to_string(&report).unwrap(),
+        String::from_utf8(trace).unwrap()
+    )
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    let first = mixture(5);
+    // Other things on the heap, so that the second run finds a different one.
+    let _clutter: Vec<Vec<u8>> = (1..500).map(|size| vec![1; size * 7]).collect();
+    assert!(first == mixture(5), "two runs differ");
+    assert!(first != mixture(6), "the seed has no effect");
+}
+
+#[test]
+fn two_host_threads_do_not_disturb_each_other() {
+    let alone = mixture(5);
+    let threads: Vec<_> = (5..7)
+        .map(|seed| std::thread::spawn(move || mixture(seed)))
+        .collect();
+    let mut beside = threads.into_iter().map(|thread| thread.join().unwrap());
+    assert!(alone == beside.next().unwrap(), "a run beside another differs");
+    assert!(mixture(6) == beside.next().unwrap());
+}
+
+/// Runs this test binary again for one test that prints a mixture, perhaps without address randomisation.
+fn child(fixed_layout: bool) -> Option<Vec<u8>> {
+    let this = std::env::current_exe().unwrap();
+    let mut command = if fixed_layout {
+        let mut command = std::process::Command::new("setarch");
+        command.arg("-R").arg(this);
+        command
+    } else {
+        std::process::Command::new(this)
+    };
+    let output = command
+        .args([
+            "--ignored",
+            "--exact",
+            "prints_a_mixture",
+            "--nocapture",
+            "--test-threads=1",
+        ])
+        // The length of the environment moves the stack.
+        .env(
+            "CLEARWAY_PADDING",
+            "x".repeat(if fixed_layout { 1 } else { 2_000 }),
+        )
+        .output()
+        .ok()?;
+    output.status.success().then_some(output.stdout)
+}
+
+#[test]
+#[ignore = "run by the_layout_of_memory_does_not_matter"]
+fn prints_a_mixture() {
+    println!("{}", mixture(5));
+}
+
+/// Without the time that the test harness prints.
+fn content(output: &[u8]) -> String {
+    let text = String::from_utf8(output.to_vec()).unwrap();
+    let lines = text.lines().filter(|line| !line.contains("finished in"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_layout_of_memory_does_not_matter() {
+    let random = child(false).expect("the test binary runs itself");
+    assert!(random.len() > 100_000, "the child printed {} bytes", random.len());
+    assert!(
+        content(&random) == content(&child(false).unwrap()),
+        "two random layouts differ"
+    );
+    match child(true) {
+        Some(fixed) => assert!(content(&random) == content(&fixed), "a fixed layout differs"),
+        None => println!("setarch -R is not permitted here; only random layouts were compared"),
+    }
+}
+
+#[test]
+fn more_workers_than_cpus_share_them() {
+    let mut model = machine("e5-2630v4-2s");
+    model.topology.sockets = 1;
+    model.topology.cores_per_socket = 2;
+    model.topology.threads_per_core = 1;
+    let mut simulation = Simulation::new(&model, 6, seed());
+    let ends = Rc::new(RefCell::new(Vec::new()));
+    for _ in 0..6 {
+        let ends = Rc::clone(&ends);
+        simulation.spawn(move || {
+            for _ in 0..10 {
+                Simulated::charge(Work::Nanos(10_000_000));
+                // An event, so that the charge has been spent.
+                Simulated::now();
+            }
+            ends.borrow_mut().push(clock_ns() / 1_000_000);
+        });
+    }
+    let report = simulation.run().unwrap();
+    // 600 ms of work on 2 CPUs, in slices, so all end near the end.
+    assert!(
+        (300..310).contains(&(report.elapsed_ns / 1_000_000)),
+        "{report:?}"
+    );
+    assert!(ends.borrow().iter().all(|end| *end > 250), "{:?}", ends.borrow());
+    assert!(report.account.share(Activity::Work) > 0.98);
+    let work_ms = report.account.picoseconds(Activity::Work) / 1_000_000_000;
+    assert_eq!(work_ms, 600, "what a preemption cuts off is spent later");
+}
+
+#[test]
+fn a_sibling_slows_work_down() {
+    let elapsed = |workers: usize| {
+        let mut model = machine("e5-2630v4-2s");
+        model.topology.sockets = 1;
+        model.topology.cores_per_socket = 1;
+        let mut simulation = Simulation::new(&model, 2, seed());
+        for _ in 0..workers {
+            simulation.spawn(|| {
+                for _ in 0..100 {
+                    Simulated::charge(Work::Nanos(10_000));
+                    Simulated::now();
+                }
+            });
+        }
+        simulation.run().unwrap().elapsed_ns as f64
+    };
+    let ratio = elapsed(2) / elapsed(1);
+    assert!((1.55..1.65).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn futexes_time_out_and_wake() {
+    let mut simulation = Simulation::new(&machine("laptop"), 3, seed());
+    let (never, posted) = simulation.enter(|| (word(0), word(0)));
+    let posted2 = Rc::clone(&posted);
+    simulation.spawn(move || {
+        let outcome = Simulated::futex_wait(&never, 0, Some(Duration::from_millis(2)));
+        assert_eq!(outcome, FutexOutcome::TimedOut);
+        assert!((2_000_000..2_200_000).contains(&clock_ns()), "{}", clock_ns());
+        assert_eq!(Simulated::futex_wait(&never, 1, None), FutexOutcome::Changed);
+    });
+    simulation.spawn(move || {
+        while posted.load(Relaxed) == 0 {
+            Simulated::futex_wait(&posted, 0, None);
+        }
+        assert!(clock_ns() > 1_000_000);
+    });
+    simulation.spawn(move || {
+        Simulated::sleep(Duration::from_millis(1));
+        posted2.store(1, Relaxed);
+        assert_eq!(Simulated::futex_wake(&posted2, 10), 1);
+    });
+    simulation.run().unwrap();
+}
+
+#[test]
+fn a_lost_wake_up_is_an_error_that_says_who_waits() {
+    let mut simulation = Simulation::new(&machine("laptop"), 2, seed());
+    let latch = simulation.enter(|| Rc::new(LwLock::<Simulated>::new(&CLASS, LwLockAlgorithm::Queued)));
+    let other = Rc::clone(&latch);
+    simulation.spawn(move || latch.acquire(LatchMode::Exclusive));
+    simulation.spawn(move || {
+        Simulated::charge(Work::Nanos(10_000));
+        other.acquire(LatchMode::Exclusive);
+    });
+    let error = simulation.run().unwrap_err();
+    assert!(matches!(error, SimulationError::Deadlock { .. }), "{error}");
+    assert!(
+        error.to_string().contains("worker 1: asleep") && error.to_string().contains("LWLock:User"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_livelock_is_an_error() {
+    let mut simulation = Simulation::new(&machine("laptop"), 1, seed());
+    simulation.set_step_budget(10_000);
+    let flag = simulation.enter(|| word(0));
+    simulation.spawn(move || {
+        while flag.load(Relaxed) == 0 {
+            Simulated::spin_hint();
+        }
+    });
+    // A worker that nobody disturbs is never suspended, so another keeps the calendar busy.
+    let mut other = Simulation::new(&machine("laptop"), 2, seed());
+    other.set_step_budget(10_000);
+    let flag = other.enter(|| word(0));
+    for _ in 0..2 {
+        let flag = Rc::clone(&flag);
+        other.spawn(move || {
+            while flag.load(Relaxed) == 0 {
+                Simulated::spin_hint();
+            }
+        });
+    }
+    assert!(matches!(other.run(), Err(SimulationError::StepBudget { .. })));
+    assert!(matches!(
+        simulation.run(),
+        Err(SimulationError::StepBudget { .. })
+    ));
+}
+
+#[test]
+fn a_broken_promise_is_an_error() {
+    let mut simulation = Simulation::new(&machine("laptop"), 2, seed());
+    let (flag, other) = simulation.enter(|| (word(0), word(0)));
+    let flag2 = Rc::clone(&flag);
+    simulation.spawn(move || {
+        flag.load(Relaxed);
+        Simulated::spin_hint_of(100);
+        other.store(1, Relaxed);
+    });
+    simulation.spawn(move || {
+        Simulated::charge(Work::Nanos(2_000));
+        flag2.store(1, Relaxed);
+    });
+    assert_eq!(
+        simulation.run().unwrap_err(),
+        SimulationError::BrokenPromise { worker: 0 }
+    );
+}
+
+/// Spinners under one who changes the word now and then; with or without promises.
+fn spinners(promise: bool) -> (Vec<(u64, u32)>, Report) {
+    let mut simulation = Simulation::new(&machine("e5-2630v4-2s"), 64, seed());
+    let flag = simulation.enter(|| word(0));
+    let log = Rc::new(RefCell::new(Vec::new()));
+    for worker in 0..30 {
+        let (flag, log) = (Rc::clone(&flag), Rc::clone(&log));
+        simulation.spawn(move || {
+            let mut polls = 0;
+            for target in 1..20 {
+                Simulated::charge(Work::Nanos(worker * 37));
+                let mut left = 1_000_u32;
+                while flag.load(Relaxed) < target {
+                    polls += 1;
+                    left -= 1;
+                    if left == 0 {
+                        // Something else after a fixed number of polls.
+                        Simulated::charge(Work::Nanos(777));
+                        left = 1_000;
+                    } else {
+                        Simulated::spin_hint_of(if promise { left - 1 } else { 0 });
+                    }
+                }
+            }
+            log.borrow_mut().push((clock_ns(), polls));
+        });
+    }
+    simulation.spawn(move || {
+        for value in 1..20 {
+            Simulated::charge(Work::Nanos(9_000 + 100 * u64::from(value)));
+            flag.store(value, Relaxed);
+        }
+    });
+    let report = simulation.run().unwrap();
+    let log = log.borrow().clone();
+    (log, report)
+}
+
+#[test]
+fn skipping_polls_changes_nothing() {
+    let ((stepped, slow), (skipped, fast)) = (spinners(false), spinners(true));
+    assert_eq!(
+        stepped, skipped,
+        "when the spinners ended and how often they polled"
+    );
+    assert_eq!(slow.account, fast.account);
+    assert_eq!(slow.elapsed_ns, fast.elapsed_ns);
+    assert!(
+        fast.events * 10 < slow.events,
+        "{} events against {}",
+        fast.events,
+        slow.events
+    );
+}
+
+#[test]
+fn a_panic_in_a_worker_reaches_the_caller() {
+    let mut simulation = Simulation::new(&machine("laptop"), 2, seed());
+    simulation.spawn(|| {
+        Simulated::charge(Work::Nanos(10));
+        Simulated::now();
+        panic!("on purpose");
+    });
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| simulation.run()));
+    assert!(result.is_err());
+}
