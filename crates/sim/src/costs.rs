@@ -248,7 +248,7 @@ impl Costs {
     }
 
     /// A line that no cache has.
-    pub(crate) fn from_memory(&self, core: usize, home: u16) -> u64 {
+    pub(crate) fn fetch_from_memory(&self, core: usize, home: u16) -> u64 {
         if self.socket_of_core[core] == home {
             self.memory
         } else {

@@ -307,7 +307,7 @@ impl Kernel {
                     line.busy_until = begin + cost;
                     cost
                 } else if line.sharers.is_empty() {
-                    let cost = costs.from_memory(core, line.home);
+                    let cost = costs.fetch_from_memory(core, line.home);
                     line.busy_until = begin + cost;
                     cost
                 } else {
@@ -345,7 +345,7 @@ impl Kernel {
                     cost = if line.owner != NO_CORE {
                         costs.take_from(core, usize::from(line.owner), line.home)
                     } else if line.sharers.is_empty() {
-                        costs.from_memory(core, line.home)
+                        costs.fetch_from_memory(core, line.home)
                     } else {
                         let mut others = line.sharers;
                         others.remove(core);

@@ -22,7 +22,10 @@
 //! | `model` | what a machine's description says |
 //! | `alloc` | why layouts do not depend on the host |
 //!
-//! What is left out, and when that matters, is in `docs/simulator.md`.
+//! # What it does not do
+//! Memory is sequentially consistent per access: what weak memory allows is for loom to find. The costs are those of the
+//! machine descriptions in `machines/`, each with its source or marked as estimated; they have not yet been held against
+//! published measurements of contended operations, so take orderings from it and no absolute numbers.
 
 mod account;
 mod alloc;

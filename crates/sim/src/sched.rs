@@ -111,8 +111,9 @@ impl Kernel {
     /// `worker` can run on `cpu` from `at` on.
     fn make_ready(&mut self, worker: u32, cpu: usize, at: u64) {
         if self.is_idle(cpu) {
-            let exit = self.costs.idle_exit;
-            self.dispatch(worker, cpu, at + exit);
+            // Whoever left the CPU last may have been ahead of the present instant, and leaves first.
+            let start = (at + self.costs.idle_exit).max(self.cpus[cpu].clock);
+            self.dispatch(worker, cpu, start);
             return;
         }
         let state = &mut self.workers[worker as usize];
@@ -259,14 +260,14 @@ impl Kernel {
         // What lies after `at` and can be cut is owed for later.
         let mut excess = self.cpus[cpu].clock.saturating_sub(at);
         let worker = self.cpus[cpu].running as usize;
-        for which in 0..CUTTABLE.len() {
+        for (which, activity) in CUTTABLE.into_iter().enumerate() {
             // Free polls that have been made cannot be unmade; they are never far ahead.
             let cut = excess.min(self.cpus[cpu].pending[which]);
             excess -= cut;
             let state = &mut self.cpus[cpu];
             state.pending[which] -= cut;
             state.clock -= cut;
-            state.account.take_back(CUTTABLE[which], cut);
+            state.account.take_back(activity, cut);
             self.workers[worker].owed[which] += cut;
         }
         let clock = self.cpus[cpu].clock;
