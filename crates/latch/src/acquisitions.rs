@@ -11,14 +11,17 @@ use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::lwlock::LatchMode;
+use crate::class::Wait;
 
 /// Classes that are told apart; those that come later share the last place.
 const PLACES: usize = 64;
 
-/// What one thread has counted: exclusive and shared of each place.
+/// Modes that are told apart.
+const MODES: usize = 4;
+
+/// What one thread has counted: each mode of each place.
 #[derive(Debug)]
-struct Block([AtomicU64; 2 * PLACES]);
+struct Block([AtomicU64; MODES * PLACES]);
 
 #[derive(Debug)]
 struct Blocks {
@@ -61,13 +64,13 @@ pub(crate) fn new_place() -> u16 {
     place
 }
 
-fn index(place: u16, mode: LatchMode) -> usize {
-    2 * (usize::from(place) % PLACES) + usize::from(mode == LatchMode::Shared)
+fn index(place: u16, mode: Wait) -> usize {
+    MODES * (usize::from(place) % PLACES) + mode as usize
 }
 
 /// Counts one acquisition.
 #[inline]
-pub(crate) fn count(place: u16, mode: LatchMode) {
+pub(crate) fn count(place: u16, mode: Wait) {
     // Only this thread writes the block, so a load and a store are enough; relaxed, since a sum needs no order.
     let add = |block: &Block| {
         let counter = &block.0[index(place, mode)];
@@ -89,7 +92,7 @@ fn lease() -> Option<&'static Block> {
     LEASE.try_with(|_| {}).ok()?;
     let mut blocks = blocks();
     let block = blocks.free.pop().unwrap_or_else(|| {
-        let block: &'static Block = Box::leak(Box::new(Block([const { AtomicU64::new(0) }; 2 * PLACES])));
+        let block: &'static Block = Box::leak(Box::new(Block([const { AtomicU64::new(0) }; MODES * PLACES])));
         blocks.all.push(block);
         block
     });
@@ -98,7 +101,7 @@ fn lease() -> Option<&'static Block> {
 }
 
 /// All acquisitions so far, of classes at this place.
-pub(crate) fn total(place: u16, mode: LatchMode) -> u64 {
+pub(crate) fn total(place: u16, mode: Wait) -> u64 {
     let blocks = blocks();
     let counts = blocks
         .all
@@ -114,16 +117,16 @@ mod tests {
     #[test]
     fn threads_add_up_and_blocks_are_used_again() {
         let place = new_place();
-        let before = total(place, LatchMode::Shared);
+        let before = total(place, Wait::Shared);
         for _ in 0..3 {
             std::thread::scope(|scope| {
                 for _ in 0..4 {
-                    scope.spawn(|| (0..1_000).for_each(|_| count(place, LatchMode::Shared)));
+                    scope.spawn(|| (0..1_000).for_each(|_| count(place, Wait::Shared)));
                 }
             });
         }
-        assert_eq!(total(place, LatchMode::Shared) - before, 12_000);
-        assert_eq!(total(place, LatchMode::Exclusive), 0);
+        assert_eq!(total(place, Wait::Shared) - before, 12_000);
+        assert_eq!(total(place, Wait::Exclusive), 0);
         assert!(blocks().all.len() < 12, "twelve threads, four at a time");
     }
 }

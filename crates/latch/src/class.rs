@@ -1,15 +1,18 @@
-//! Latch classes: a name, a rank, and what all latches of the class have counted.
+//! Latch classes: a name, a rank, a spin policy, and what all latches of the class have counted.
+//!
+//! Large latches carry a reference to their class. Those of 4 or 8 bytes have no room for one and name it by a type
+//! parameter, a [`ClassOf`].
 //!
 //! Conflicts, spins, sleeps and wait times are counted on the slow path only: a worker that gets its latch at the first
 //! attempt touches nothing but the latch word. Acquisitions are counted too if the build has the feature
 //! `count-acquisitions`.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use clearway_machine::WaitEvent;
+use clearway_machine::{Machine, WaitEvent};
 
-use crate::lwlock::LatchMode;
+use crate::spin::SpinPolicy;
 
 /// Buckets of the wait-time histogram: bucket `i` counts waits of 2^i to 2^(i+1) nanoseconds.
 pub const HISTOGRAM_BUCKETS: usize = 40;
@@ -51,13 +54,15 @@ pub struct LatchClass {
     pub name: &'static str,
     /// What a worker that sleeps on such a latch publishes.
     pub wait_event: WaitEvent,
-    /// Latches are taken in order of ascending rank.
+    /// Latches are taken in order of ascending rank; 0 for a latch that has no place in the order. Debug builds check it.
     pub rank: u16,
+    spin_policy: AtomicU32,
     registered: AtomicBool,
     #[cfg(feature = "count-acquisitions")]
     place: std::sync::OnceLock<u16>,
     exclusive: ModeCounters,
     shared: ModeCounters,
+    update: ModeCounters,
     until_free: ModeCounters,
 }
 
@@ -66,7 +71,43 @@ pub struct LatchClass {
 pub(crate) enum Wait {
     Exclusive,
     Shared,
+    #[allow(dead_code, reason = "used by the small latches, which come next")]
+    /// Update mode, of the latches that have it.
+    Update,
     UntilFree,
+}
+
+/// Names the class of latches that are too small to carry a reference to it. Implemented by empty types:
+///
+/// ```
+/// use clearway_latch::{ClassOf, LatchClass};
+/// use clearway_machine::WaitEvent;
+///
+/// #[derive(Debug)]
+/// struct IndexPages;
+///
+/// impl ClassOf for IndexPages {
+///     fn class() -> &'static LatchClass {
+///         static CLASS: LatchClass = LatchClass::new("IndexPages", WaitEvent::UserLatch, 0);
+///         &CLASS
+///     }
+/// }
+/// ```
+pub trait ClassOf: std::fmt::Debug + 'static {
+    /// The class.
+    fn class() -> &'static LatchClass;
+}
+
+/// The class of latches of which nothing was said: `user`, without a rank.
+#[derive(Debug)]
+pub struct Unclassed;
+
+impl ClassOf for Unclassed {
+    #[inline]
+    fn class() -> &'static LatchClass {
+        static CLASS: LatchClass = LatchClass::new("user", WaitEvent::UserLatch, 0);
+        &CLASS
+    }
 }
 
 /// What one mode of a class has counted since the process started.
@@ -109,6 +150,8 @@ pub struct LatchClassStatistics {
     pub exclusive: ModeStatistics,
     /// Waits for shared mode.
     pub shared: ModeStatistics,
+    /// Waits for update mode; all zero for latches that have none.
+    pub update: ModeStatistics,
     /// Waits for the latch to be free (acquire_or_wait, wait_for_var).
     pub until_free: ModeStatistics,
 }
@@ -116,19 +159,37 @@ pub struct LatchClassStatistics {
 static CLASSES: Mutex<Vec<&'static LatchClass>> = Mutex::new(Vec::new());
 
 impl LatchClass {
-    /// A class for a `static`.
+    /// A class for a `static`, with the policy [`SpinPolicy::Adaptive`].
     pub const fn new(name: &'static str, wait_event: WaitEvent, rank: u16) -> Self {
         Self {
             name,
             wait_event,
             rank,
+            spin_policy: AtomicU32::new(SpinPolicy::Adaptive.to_word()),
             registered: AtomicBool::new(false),
             #[cfg(feature = "count-acquisitions")]
             place: std::sync::OnceLock::new(),
             exclusive: ModeCounters::new(),
             shared: ModeCounters::new(),
+            update: ModeCounters::new(),
             until_free: ModeCounters::new(),
         }
+    }
+
+    /// The class with another spin policy.
+    pub const fn spinning(mut self, policy: SpinPolicy) -> Self {
+        self.spin_policy = AtomicU32::new(policy.to_word());
+        self
+    }
+
+    /// What a worker does before it sleeps on a latch of this class. Read once per wait, on the slow path.
+    pub fn spin_policy(&self) -> SpinPolicy {
+        SpinPolicy::from_word(self.spin_policy.load(Ordering::Relaxed))
+    }
+
+    /// Changes the spin policy; waits that have begun go on under the old one.
+    pub fn set_spin_policy(&self, policy: SpinPolicy) {
+        self.spin_policy.store(policy.to_word(), Ordering::Relaxed);
     }
 
     /// Puts the class on the list that [`statistics`] reads, once.
@@ -143,19 +204,33 @@ impl LatchClass {
 
     /// Where the class's acquisitions are counted.
     #[cfg(feature = "count-acquisitions")]
+    #[inline]
     pub(crate) fn place(&'static self) -> u16 {
-        self.register();
-        *self.place.get_or_init(crate::acquisitions::new_place)
+        *self.place.get_or_init(|| {
+            self.register();
+            crate::acquisitions::new_place()
+        })
+    }
+
+    /// Counts an acquisition, if the build counts them.
+    #[inline]
+    #[allow(dead_code, reason = "used by the small latches, which come next")]
+    pub(crate) fn count<M: Machine>(&'static self, mode: Wait) {
+        #[cfg(feature = "count-acquisitions")]
+        if !M::EXPLORED {
+            crate::acquisitions::count(self.place(), mode);
+        }
+        let _ = (mode, M::EXPLORED);
     }
 
     #[cfg(feature = "count-acquisitions")]
-    fn acquisitions(&self, mode: LatchMode) -> Option<u64> {
+    fn acquisitions(&self, mode: Wait) -> Option<u64> {
         let place = self.place.get();
         Some(place.map_or(0, |place| crate::acquisitions::total(*place, mode)))
     }
 
     #[cfg(not(feature = "count-acquisitions"))]
-    fn acquisitions(&self, _mode: LatchMode) -> Option<u64> {
+    fn acquisitions(&self, _mode: Wait) -> Option<u64> {
         None
     }
 
@@ -163,6 +238,7 @@ impl LatchClass {
         match wait {
             Wait::Exclusive => &self.exclusive,
             Wait::Shared => &self.shared,
+            Wait::Update => &self.update,
             Wait::UntilFree => &self.until_free,
         }
     }
@@ -182,8 +258,9 @@ impl LatchClass {
     pub fn statistics(&self) -> LatchClassStatistics {
         LatchClassStatistics {
             name: self.name,
-            exclusive: self.exclusive.read(self.acquisitions(LatchMode::Exclusive)),
-            shared: self.shared.read(self.acquisitions(LatchMode::Shared)),
+            exclusive: self.exclusive.read(self.acquisitions(Wait::Exclusive)),
+            shared: self.shared.read(self.acquisitions(Wait::Shared)),
+            update: self.update.read(self.acquisitions(Wait::Update)),
             until_free: self.until_free.read(None),
         }
     }

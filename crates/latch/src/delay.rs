@@ -38,7 +38,7 @@ impl Delay {
     pub(crate) fn new<M: Machine>(worker: WorkerId) -> Self {
         Self {
             worker,
-            spins_per_delay: Self::learned::<M>(worker),
+            spins_per_delay: Self::learned_by::<M>(worker),
             spins: 0,
             total_spins: 0,
             sleeps: 0,
@@ -48,7 +48,7 @@ impl Delay {
     }
 
     /// The worker's S, or the shared estimate for a worker that has not spun yet.
-    fn learned<M: Machine>(worker: WorkerId) -> u32 {
+    pub(crate) fn learned_by<M: Machine>(worker: WorkerId) -> u32 {
         if M::EXPLORED {
             return SPINS_EXPLORED;
         }
@@ -111,16 +111,24 @@ impl Delay {
 
     /// The acquisition succeeded: learn from it.
     pub(crate) fn finish<M: Machine>(self) {
-        if self.total_spins == 0 || M::EXPLORED {
+        if self.total_spins > 0 {
+            Self::learn::<M>(self.worker, self.spins_per_delay, self.sleeps > 0);
+        }
+    }
+
+    /// A wait in which `worker` polled, with a budget of `spins`, is over: longer next time if polling ended it, shorter if
+    /// it `slept`.
+    pub(crate) fn learn<M: Machine>(worker: WorkerId, spins: u32, slept: bool) {
+        if M::EXPLORED {
             return;
         }
-        let learned = if self.sleeps == 0 {
-            (self.spins_per_delay + 100).min(SPINS_MAX)
+        let learned = if slept {
+            (spins - 1).max(SPINS_MIN)
         } else {
-            (self.spins_per_delay - 1).max(SPINS_MIN)
+            (spins + 100).min(SPINS_MAX)
         };
         M::workers()
-            .slot(self.worker)
+            .slot(worker)
             .spins_per_delay
             .store(learned, Ordering::Relaxed);
     }

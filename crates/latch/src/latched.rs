@@ -31,6 +31,7 @@ impl<T, M: Machine> Latched<T, M> {
 
     /// Acquires the latch in shared mode.
     #[inline]
+    #[track_caller]
     pub fn shared(&self) -> LatchedShared<'_, T, M> {
         let guard = self.latch.shared();
         LatchedShared {
@@ -41,6 +42,7 @@ impl<T, M: Machine> Latched<T, M> {
 
     /// Acquires the latch in exclusive mode.
     #[inline]
+    #[track_caller]
     pub fn exclusive(&self) -> LatchedExclusive<'_, T, M> {
         let guard = self.latch.exclusive();
         LatchedExclusive {
@@ -51,6 +53,7 @@ impl<T, M: Machine> Latched<T, M> {
 
     /// Acquires the latch in exclusive mode if it can be had now.
     #[inline]
+    #[track_caller]
     pub fn try_exclusive(&self) -> Option<LatchedExclusive<'_, T, M>> {
         let guard = self.latch.try_exclusive()?;
         Some(LatchedExclusive {

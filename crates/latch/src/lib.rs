@@ -3,6 +3,8 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `class` | what a latch is called and what its class has counted |
+//! | `spin` | whether to poll before sleeping: the class's policy |
+//! | `order` | in debug builds, whether latches are taken in order of rank |
 //! | `acquisitions` | counting every acquisition (feature `count-acquisitions`) |
 //! | `state` | the bits of the LwLock word |
 //! | `wait_list` | the list of sleeping workers |
@@ -22,14 +24,20 @@ mod delay;
 mod guard;
 mod latched;
 mod lwlock;
+mod order;
+#[allow(dead_code, reason = "used by the small latches, which come next")]
+mod spin;
 mod state;
 mod variable;
 mod wait_list;
 
-pub use class::{HISTOGRAM_BUCKETS, LatchClass, LatchClassStatistics, ModeStatistics, statistics};
+pub use class::{
+    ClassOf, HISTOGRAM_BUCKETS, LatchClass, LatchClassStatistics, ModeStatistics, Unclassed, statistics,
+};
 pub use guard::{LwLockExclusive, LwLockShared};
 pub use latched::{Latched, LatchedExclusive, LatchedShared};
 pub use lwlock::{LatchMode, LwLock, LwLockAlgorithm};
+pub use spin::SpinPolicy;
 
 /// The README's example, as a test.
 #[cfg(doctest)]

@@ -34,6 +34,7 @@ use clearway_machine::{AtomicWord, Machine, Native, WaitMode, WorkerId};
 use crate::class::{LatchClass, Wait};
 use crate::delay::Delay;
 use crate::guard::{LwLockExclusive, LwLockShared};
+use crate::order;
 use crate::state::{
     EXCLUSIVE, HAS_WAITERS, LOCKED, SHARED_MASK, SHARED_UNIT, WAKE_IN_PROGRESS, grantable,
     last_shared_must_wake, must_wake, unit,
@@ -57,7 +58,7 @@ impl LatchMode {
         }
     }
 
-    const fn wait(self) -> Wait {
+    pub(crate) const fn wait(self) -> Wait {
         match self {
             LatchMode::Shared => Wait::Shared,
             LatchMode::Exclusive => Wait::Exclusive,
@@ -111,6 +112,7 @@ impl<M: Machine> LwLock<M> {
 
     /// Acquires the latch along with other readers, waiting as long as it takes.
     #[inline]
+    #[track_caller]
     pub fn shared(&self) -> LwLockShared<'_, M> {
         self.acquire(LatchMode::Shared);
         LwLockShared::new(self)
@@ -118,6 +120,7 @@ impl<M: Machine> LwLock<M> {
 
     /// Acquires the latch alone, waiting as long as it takes.
     #[inline]
+    #[track_caller]
     pub fn exclusive(&self) -> LwLockExclusive<'_, M> {
         self.acquire(LatchMode::Exclusive);
         LwLockExclusive::new(self)
@@ -125,6 +128,7 @@ impl<M: Machine> LwLock<M> {
 
     /// Acquires the latch in shared mode if it can be had now.
     #[inline]
+    #[track_caller]
     pub fn try_shared(&self) -> Option<LwLockShared<'_, M>> {
         self.try_acquire(LatchMode::Shared)
             .then(|| LwLockShared::new(self))
@@ -132,6 +136,7 @@ impl<M: Machine> LwLock<M> {
 
     /// Acquires the latch in exclusive mode if it can be had now.
     #[inline]
+    #[track_caller]
     pub fn try_exclusive(&self) -> Option<LwLockExclusive<'_, M>> {
         self.try_acquire(LatchMode::Exclusive)
             .then(|| LwLockExclusive::new(self))
@@ -139,20 +144,24 @@ impl<M: Machine> LwLock<M> {
 
     /// One attempt, with no side effect when it fails. Acquire on success: what the last holder wrote is visible.
     #[inline]
+    #[track_caller]
     pub fn try_acquire(&self, mode: LatchMode) -> bool {
         let acquired = self.attempt(mode);
         if acquired {
-            self.count(mode);
+            self.acquired(mode);
         }
         acquired
     }
 
-    /// Counts an acquisition, if the build counts them.
+    /// Notes an acquisition: in debug builds for the order of latches, and for the statistics if the build counts
+    /// acquisitions.
     #[inline]
-    pub(crate) fn count(&self, mode: LatchMode) {
+    #[track_caller]
+    pub(crate) fn acquired(&self, mode: LatchMode) {
+        order::acquired::<M>(self.class, std::ptr::from_ref(self).cast());
         #[cfg(feature = "count-acquisitions")]
         if !M::EXPLORED {
-            crate::acquisitions::count(self.place, mode);
+            crate::acquisitions::count(self.place, mode.wait());
         }
         let _ = mode;
     }
@@ -198,12 +207,17 @@ impl<M: Machine> LwLock<M> {
     }
 
     /// Acquires without a guard; the caller pairs it with [`release`](Self::release) of the same mode.
+    ///
+    /// # Panics
+    /// In debug builds, if the calling thread holds this latch or one of a higher rank.
     #[inline]
+    #[track_caller]
     pub fn acquire(&self, mode: LatchMode) {
+        order::acquiring::<M>(self.class, std::ptr::from_ref(self).cast());
         if !self.attempt(mode) {
             self.acquire_slow(mode);
         }
-        self.count(mode);
+        self.acquired(mode);
     }
 
     #[cold]
@@ -330,6 +344,7 @@ impl<M: Machine> LwLock<M> {
     /// Releases what [`acquire`](Self::acquire) acquired in `mode`. Release: the next holder sees what was written.
     #[inline]
     pub fn release(&self, mode: LatchMode) {
+        order::released::<M>(std::ptr::from_ref(self).cast());
         match mode {
             LatchMode::Exclusive => {
                 debug_assert!(

@@ -21,12 +21,15 @@ use crate::class::Wait;
 use crate::delay::Delay;
 use crate::guard::LwLockExclusive;
 use crate::lwlock::{LwLock, LwLockAlgorithm};
+use crate::order;
 use crate::state::{EXCLUSIVE, HAS_WAITERS, LOCKED, SHARED_MASK, WAKE_IN_PROGRESS};
 use crate::wait_list::{Picked, slot};
 
 impl<M: Machine> LwLock<M> {
     /// Gets the latch exclusively, or sleeps until it is free and returns `None` without it.
+    #[track_caller]
     pub fn acquire_or_wait(&self) -> Option<LwLockExclusive<'_, M>> {
+        order::acquiring::<M>(self.class, std::ptr::from_ref(self).cast());
         if self.try_acquire(LatchMode::Exclusive) {
             return Some(LwLockExclusive::new(self));
         }
@@ -42,10 +45,11 @@ impl<M: Machine> LwLock<M> {
         self.class
             .record(Wait::UntilFree, delay.total_spins, u64::from(!acquired), waited);
         delay.finish::<M>();
-        acquired.then(|| {
-            self.count(LatchMode::Exclusive);
-            LwLockExclusive::new(self)
-        })
+        if !acquired {
+            return None;
+        }
+        self.acquired(LatchMode::Exclusive);
+        Some(LwLockExclusive::new(self))
     }
 
     fn acquire_or_wait_queued(&self, worker: WorkerId, delay: &mut Delay) -> bool {

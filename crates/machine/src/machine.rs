@@ -14,6 +14,10 @@ pub trait Machine: Copy + Default + std::fmt::Debug + Send + Sync + 'static {
     /// sleeping, are then as small as they go, so that the rare paths become common ones.
     const EXPLORED: bool = false;
 
+    /// Whether each worker is a thread of the host, so that what a thread keeps for itself is the worker's own. Not so where
+    /// workers are coroutines.
+    const THREADS_ARE_WORKERS: bool = false;
+
     /// A 32-bit atomic; the only kind a futex may sleep on.
     type U32: AtomicWord<u32>;
     /// A 64-bit atomic.

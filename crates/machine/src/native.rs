@@ -102,6 +102,8 @@ fn claim_slot() -> WorkerId {
 }
 
 impl Machine for Native {
+    const THREADS_ARE_WORKERS: bool = true;
+
     type U32 = NativeU32;
     type U64 = NativeU64;
     type Ptr<T: 'static> = NativePtr<T>;

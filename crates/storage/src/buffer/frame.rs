@@ -17,8 +17,8 @@ use clearway_machine::WaitEvent;
 
 use crate::page::{PAGE_SIZE, PageId};
 
-static BUFFER_CONTENT: LatchClass = LatchClass::new("BufferContent", WaitEvent::BufferContent, 350);
-static BUFFER_IO: LatchClass = LatchClass::new("BufferIO", WaitEvent::BufferIo, 420);
+static BUFFER_CONTENT: LatchClass = LatchClass::new("BufferContent", WaitEvent::BufferContent, 250);
+static BUFFER_IO: LatchClass = LatchClass::new("BufferIO", WaitEvent::BufferIo, 405);
 
 pub(crate) const PIN: u32 = 1;
 pub(crate) const PIN_MASK: u32 = (1 << 18) - 1;

@@ -237,10 +237,16 @@ impl BufferPool {
 
     /// Writes a pinned page if it is dirty.
     fn write_out(&self, frame: &Frame) -> Result<()> {
-        // The I/O latch for all of it, so that two writers write one after the other, and the older copy first.
-        let _io = frame.io.exclusive();
-        frame.content.acquire(LatchMode::Shared);
-        self.write_latched(frame)
+        loop {
+            frame.content.acquire(LatchMode::Shared);
+            // The I/O latch for all of it, so that two writers write one after the other, and the older copy first.
+            if let Some(_io) = frame.io.try_exclusive() {
+                return self.write_latched(frame);
+            }
+            // Another writes the page. Not to keep those who change it waiting for the disk, let go meanwhile.
+            frame.content.release(LatchMode::Shared);
+            drop(frame.io.shared());
+        }
     }
 
     /// As [`write_out`](Self::write_out), unless that needs to wait for a latch: `false`.

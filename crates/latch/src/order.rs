@@ -1,0 +1,119 @@
+//! A checker of the order in which latches are taken, in debug builds.
+//!
+//! Each thread keeps the list of latches that it holds. Before it may wait for one more, two questions are asked:
+//!
+//! - Does it hold this very latch already? Then it would wait for itself. (Shared twice is no exception: an exclusive
+//!   that queues between the two may close the circle, depending on the latch's fairness.)
+//! - Does it hold a latch of a higher rank? Then two threads that take the two in opposite orders may wait for each other,
+//!   today or on some other day; the checker need not see it happen.
+//!
+//! Either is a panic that names both latches and the places where they were taken. A conditional acquire never waits, so it
+//! is not asked; what it got is on the list. Latches of equal rank, such as pages of one index, and those of rank 0 have no
+//! order among each other that is known here.
+//!
+//! A release build has none of this. Neither has a machine whose workers are not threads, because the list is the thread's.
+//! Origin: the kernel's lockdep and InnoDB's latch levels; a rank is their simplest form.
+
+use clearway_machine::Machine;
+
+use crate::class::LatchClass;
+
+#[cfg(debug_assertions)]
+mod held {
+    use std::cell::RefCell;
+    use std::panic::Location;
+
+    use crate::class::LatchClass;
+
+    #[derive(Debug, Clone, Copy)]
+    struct Held {
+        class: &'static LatchClass,
+        address: usize,
+        place: &'static Location<'static>,
+    }
+
+    thread_local! {
+        static HELD: RefCell<Vec<Held>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// The complaint about waiting for this latch now, if there is one.
+    pub(super) fn complaint(
+        class: &'static LatchClass,
+        address: usize,
+        place: &'static Location<'static>,
+    ) -> Option<String> {
+        // While the thread ends the list is gone, and nothing is checked.
+        HELD.try_with(|held| {
+            let held = held.borrow();
+            if let Some(same) = held.iter().find(|held| held.address == address) {
+                return Some(format!(
+                    "latch {} is wanted at {place} by the thread that holds it since {}: it would wait for itself",
+                    class.name, same.place
+                ));
+            }
+            let higher = held.iter().filter(|held| class.rank != 0 && held.class.rank > class.rank);
+            higher.max_by_key(|held| held.class.rank).map(|other| {
+                format!(
+                    "latch order: {} (rank {}) is wanted at {place} while {} (rank {}) is held since {}; \
+                     latches are taken in order of ascending rank",
+                    class.name, class.rank, other.class.name, other.class.rank, other.place
+                )
+            })
+        })
+        .unwrap_or(None)
+    }
+
+    pub(super) fn add(class: &'static LatchClass, address: usize, place: &'static Location<'static>) {
+        let _ = HELD.try_with(|held| {
+            held.borrow_mut().push(Held {
+                class,
+                address,
+                place,
+            })
+        });
+    }
+
+    pub(super) fn remove(address: usize) {
+        let _ = HELD.try_with(|held| {
+            let mut held = held.borrow_mut();
+            // Not found: acquired by another thread, for latches that allow it.
+            if let Some(last) = held.iter().rposition(|held| held.address == address) {
+                held.remove(last);
+            }
+        });
+    }
+}
+
+/// The caller is about to acquire a latch and may have to wait for it.
+#[inline(always)]
+#[track_caller]
+pub(crate) fn acquiring<M: Machine>(class: &'static LatchClass, address: *const ()) {
+    #[cfg(debug_assertions)]
+    if M::THREADS_ARE_WORKERS
+        && let Some(complaint) = held::complaint(class, address.addr(), std::panic::Location::caller())
+    {
+        panic!("{complaint}");
+    }
+    let _ = (class, address);
+}
+
+/// The caller has acquired a latch.
+#[inline(always)]
+#[track_caller]
+pub(crate) fn acquired<M: Machine>(class: &'static LatchClass, address: *const ()) {
+    #[cfg(debug_assertions)]
+    if M::THREADS_ARE_WORKERS {
+        held::add(class, address.addr(), std::panic::Location::caller());
+    }
+    let _ = (class, address);
+}
+
+/// The caller is about to release a latch.
+#[inline(always)]
+pub(crate) fn released<M: Machine>(address: *const ()) {
+    #[cfg(debug_assertions)]
+    if M::THREADS_ARE_WORKERS {
+        held::remove(address.addr());
+    }
+    let _ = address;
+}
