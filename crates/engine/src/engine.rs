@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use clearway_latch::LwLockAlgorithm;
+use clearway_latch::{Fairness, LwLockAlgorithm, LwLockOptions, SharedPath};
 use clearway_storage::heap::Heap;
 use clearway_storage::{RecoveryReport, RelId, Storage, StorageOptions};
 use clearway_txn::{ProcId, RelationLocks};
@@ -19,7 +19,9 @@ use crate::convert::storage_error;
 use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
 use crate::maintenance::VacuumWorker;
-use crate::mechanisms::{LwLockVariant, RelationLocksVariant};
+use crate::mechanisms::{
+    LwLockFairnessVariant, LwLockSharedVariant, LwLockVariant, Mechanisms, RelationLocksVariant,
+};
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::transaction::Transaction;
@@ -53,6 +55,23 @@ struct OpenSession {
     proc: ProcId,
 }
 
+fn lwlock_options(mechanisms: &Mechanisms) -> LwLockOptions {
+    LwLockOptions {
+        algorithm: match mechanisms.lwlock {
+            LwLockVariant::Queued => LwLockAlgorithm::Queued,
+            LwLockVariant::SingleCas => LwLockAlgorithm::SingleCas,
+        },
+        shared_path: match mechanisms.lwlock_shared {
+            LwLockSharedVariant::Cas => SharedPath::Cas,
+            LwLockSharedVariant::FetchAdd => SharedPath::FetchAdd,
+        },
+        fairness: match mechanisms.lwlock_fairness {
+            LwLockFairnessVariant::Barging => Fairness::Barging,
+            LwLockFairnessVariant::AfterNShared => Fairness::AFTER_SHARED,
+        },
+    }
+}
+
 impl Engine {
     /// Opens `directory`, creating what is not there, after recovery if it was not closed cleanly.
     pub fn open(directory: impl AsRef<Path>, config: Config) -> Result<Arc<Engine>, EngineError> {
@@ -65,10 +84,7 @@ impl Engine {
             checkpoint_timeout: config.checkpoint_timeout.duration(),
             wal_bytes_max: config.max_wal_size.bytes(),
             deadlock_timeout: config.deadlock_timeout.duration(),
-            lwlock: match config.mechanisms.lwlock {
-                LwLockVariant::Queued => LwLockAlgorithm::Queued,
-                LwLockVariant::SingleCas => LwLockAlgorithm::SingleCas,
-            },
+            lwlock: lwlock_options(&config.mechanisms),
             relation_locks: match config.mechanisms.relation_locks {
                 RelationLocksVariant::Table => RelationLocks::Table,
                 RelationLocksVariant::FastPath => RelationLocks::FastPath,

@@ -103,6 +103,22 @@ mechanisms! {
         SingleCas = "single-cas",
     } planned [] clearway SingleCas;
 
+    /// How a reader acquires an LwLock.
+    lwlock_shared: LwLockSharedVariant = "lwlock_shared" {
+        /// Compare and swap, again if another came first.
+        Cas = "cas",
+        /// One addition, taken back if an exclusive came first.
+        FetchAdd = "fetch-add",
+    } planned [] clearway Cas;
+
+    /// Whether readers may pass workers that wait for an LwLock.
+    lwlock_fairness: LwLockFairnessVariant = "lwlock_fairness" {
+        /// Always.
+        Barging = "barging",
+        /// 64 of them; then newcomers queue.
+        AfterNShared = "after-n-shared",
+    } planned [] clearway Barging;
+
     /// The latch over the array of running transactions.
     proc_array_latch: ProcArrayLatchVariant = "proc_array_latch" {
         /// An LwLock.

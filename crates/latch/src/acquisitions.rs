@@ -27,7 +27,7 @@ struct Block([AtomicU64; MODES * PLACES]);
 struct Blocks {
     all: Vec<&'static Block>,
     free: Vec<&'static Block>,
-    places: u16,
+    places: u8,
 }
 
 static BLOCKS: Mutex<Blocks> = Mutex::new(Blocks {
@@ -57,20 +57,20 @@ fn blocks() -> std::sync::MutexGuard<'static, Blocks> {
 }
 
 /// A place for one more class.
-pub(crate) fn new_place() -> u16 {
+pub(crate) fn new_place() -> u8 {
     let mut blocks = blocks();
-    let place = blocks.places.min(PLACES as u16 - 1);
+    let place = blocks.places.min(PLACES as u8 - 1);
     blocks.places = blocks.places.saturating_add(1);
     place
 }
 
-fn index(place: u16, mode: Wait) -> usize {
+fn index(place: u8, mode: Wait) -> usize {
     MODES * (usize::from(place) % PLACES) + mode as usize
 }
 
 /// Counts one acquisition.
 #[inline]
-pub(crate) fn count(place: u16, mode: Wait) {
+pub(crate) fn count(place: u8, mode: Wait) {
     // Only this thread writes the block, so a load and a store are enough; relaxed, since a sum needs no order.
     let add = |block: &Block| {
         let counter = &block.0[index(place, mode)];
@@ -101,7 +101,7 @@ fn lease() -> Option<&'static Block> {
 }
 
 /// All acquisitions so far, of classes at this place.
-pub(crate) fn total(place: u16, mode: Wait) -> u64 {
+pub(crate) fn total(place: u8, mode: Wait) -> u64 {
     let blocks = blocks();
     let counts = blocks
         .all

@@ -59,7 +59,7 @@ pub struct LatchClass {
     spin_policy: AtomicU32,
     registered: AtomicBool,
     #[cfg(feature = "count-acquisitions")]
-    place: std::sync::OnceLock<u16>,
+    place: std::sync::OnceLock<u8>,
     exclusive: ModeCounters,
     shared: ModeCounters,
     update: ModeCounters,
@@ -71,7 +71,6 @@ pub struct LatchClass {
 pub(crate) enum Wait {
     Exclusive,
     Shared,
-    #[allow(dead_code, reason = "used by the small latches, which come next")]
     /// Update mode, of the latches that have it.
     Update,
     UntilFree,
@@ -205,7 +204,7 @@ impl LatchClass {
     /// Where the class's acquisitions are counted.
     #[cfg(feature = "count-acquisitions")]
     #[inline]
-    pub(crate) fn place(&'static self) -> u16 {
+    pub(crate) fn place(&'static self) -> u8 {
         *self.place.get_or_init(|| {
             self.register();
             crate::acquisitions::new_place()
@@ -214,7 +213,6 @@ impl LatchClass {
 
     /// Counts an acquisition, if the build counts them.
     #[inline]
-    #[allow(dead_code, reason = "used by the small latches, which come next")]
     pub(crate) fn count<M: Machine>(&'static self, mode: Wait) {
         #[cfg(feature = "count-acquisitions")]
         if !M::EXPLORED {

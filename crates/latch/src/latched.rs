@@ -6,7 +6,8 @@ use clearway_machine::{DataCell, Machine, Native};
 
 use crate::class::LatchClass;
 use crate::guard::{LwLockExclusive, LwLockShared};
-use crate::lwlock::{LwLock, LwLockAlgorithm};
+use crate::lwlock::LwLock;
+use crate::options::LwLockOptions;
 
 /// Data of type `T` behind an [`LwLock`].
 pub struct Latched<T: 'static, M: Machine = Native> {
@@ -22,9 +23,9 @@ unsafe impl<T: Send, M: Machine> Send for Latched<T, M> {}
 
 impl<T, M: Machine> Latched<T, M> {
     /// `value` behind an idle latch of `class`.
-    pub fn new(class: &'static LatchClass, algorithm: LwLockAlgorithm, value: T) -> Self {
+    pub fn new(class: &'static LatchClass, options: impl Into<LwLockOptions>, value: T) -> Self {
         Self {
-            latch: LwLock::new(class, algorithm),
+            latch: LwLock::new(class, options),
             data: M::Data::new(value),
         }
     }

@@ -9,9 +9,12 @@
 //! | `state` | the bits of the LwLock word |
 //! | `wait_list` | the list of sleeping workers |
 //! | `delay` | the adaptive spin delay |
+//! | `options` | the choices an LwLock is built with |
 //! | `lwlock` | acquire and release, both algorithms |
 //! | `variable` | acquire_or_wait, and waiting for a variable |
 //! | `guard` | the RAII guards |
+//! | `parking` | where workers sleep that wait for a latch of one word |
+//! | `hybrid` | shared, update, exclusive, and optimistic reads |
 //! | `latched` | a latch with the data it protects |
 //!
 //! A latch is held for nanoseconds to microseconds, by code that never waits for a user; what is held to the end of a
@@ -22,10 +25,12 @@ mod acquisitions;
 mod class;
 mod delay;
 mod guard;
+mod hybrid;
 mod latched;
 mod lwlock;
+mod options;
 mod order;
-#[allow(dead_code, reason = "used by the small latches, which come next")]
+mod parking;
 mod spin;
 mod state;
 mod variable;
@@ -35,8 +40,10 @@ pub use class::{
     ClassOf, HISTOGRAM_BUCKETS, LatchClass, LatchClassStatistics, ModeStatistics, Unclassed, statistics,
 };
 pub use guard::{LwLockExclusive, LwLockShared};
+pub use hybrid::{HybridExclusive, HybridLatch, HybridShared, HybridUpdate, Version};
 pub use latched::{Latched, LatchedExclusive, LatchedShared};
-pub use lwlock::{LatchMode, LwLock, LwLockAlgorithm};
+pub use lwlock::{LatchMode, LwLock};
+pub use options::{Fairness, LwLockAlgorithm, LwLockOptions, SharedPath};
 pub use spin::SpinPolicy;
 
 /// The README's example, as a test.

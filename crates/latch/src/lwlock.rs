@@ -21,11 +21,33 @@
 //! - R3: WAKE_IN_PROGRESS is set only when a worker that wants the latch was picked, and that worker clears it on every path
 //!   before it looks again. So a release that does not wake, because of the flag, comes before a look that will see it.
 //!
+//! - R6: a shared unit that was added to a word that turned out to hold EXCLUSIVE is taken off again, and that is a release:
+//!   it runs the same wake check. An exclusive that let go in between saw a shared holder and woke nobody.
+//! - R7: under the fairness policy who wants the latch shared is also turned away when the count GRANTS is full. It may then
+//!   queue although nobody holds the latch, so somebody must still be about to release it. That is so while the latch is
+//!   held; while a release that left waiters is on its way to `wake`; and while an exclusive that was picked has not yet come
+//!   in. So: an exclusive clears GRANTS when it comes in; `wake` clears it unless it picked an exclusive; and whoever takes the
+//!   last waiter off the list clears it.
+//!
+//! # Shared acquire by fetch_add
+//! A CAS fails whenever another reader came first, and each failure costs the line another trip. An addition cannot fail:
+//! a reader looks, adds its unit, and takes it back (R6) if an exclusive got in between. It tries twice and then goes the
+//! way of the waiters. Between looking and adding there can be at most one unit for each worker, so 18 bits hold them.
+//!
+//! # Fairness
+//! `Barging`: no promise. Readers that arrive without pause can keep an exclusive out for as long as they like.
+//! `AfterShared(n)`: once somebody waits, n readers may still come in; then readers queue. When the last of those inside lets
+//! go, the head of the list is woken. If that is an exclusive, no reader comes in before it. If it is a reader, all
+//! readers of the list are woken and the count begins anew, with the exclusives that were passed over now at the head. So no
+//! more than 2 n readers come in between an exclusive's queueing and its turn, beside those that were on the list. Nothing
+//! is promised among exclusives.
+//!
 //! # Costs
 //! 24 bytes; one CAS to acquire and one fetch_sub to release when uncontended.
 //!
 //! Origin: PostgreSQL's lwlock.c (Andres Freund, 2014) for the queued form; the single-CAS form was proposed on
-//! pgsql-hackers by Yura Sokolov in 2017.
+//! pgsql-hackers by Yura Sokolov in 2017. A shared acquire by fetch_add was proposed there more than once; the undo that must
+//! wake is what those versions had to learn.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -34,10 +56,12 @@ use clearway_machine::{AtomicWord, Machine, Native, WaitMode, WorkerId};
 use crate::class::{LatchClass, Wait};
 use crate::delay::Delay;
 use crate::guard::{LwLockExclusive, LwLockShared};
+use crate::options::{Fairness, LwLockAlgorithm, LwLockOptions, SharedPath};
 use crate::order;
+use crate::spin::SpinPolicy;
 use crate::state::{
-    EXCLUSIVE, HAS_WAITERS, LOCKED, SHARED_MASK, SHARED_UNIT, WAKE_IN_PROGRESS, grantable,
-    last_shared_must_wake, must_wake, unit,
+    EXCLUSIVE, GRANTS, HAS_WAITERS, LOCKED, SHARED_MASK, SHARED_UNIT, UNLIMITED, WAKE_IN_PROGRESS, grantable,
+    granted, last_shared_must_wake, must_wake,
 };
 use crate::wait_list::{NOT_WAITING, WAITING, slot};
 
@@ -66,16 +90,6 @@ impl LatchMode {
     }
 }
 
-/// How a worker that cannot have the latch gets to sleep; the switch `lwlock`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LwLockAlgorithm {
-    /// Queue, attempt again, dequeue: the baseline.
-    Queued,
-    /// One CAS proves the latch held and locks the list; spins first.
-    #[default]
-    SingleCas,
-}
-
 /// A reader-writer latch. See the module's documentation for the protocol.
 #[derive(Debug)]
 pub struct LwLock<M: Machine = Native> {
@@ -83,22 +97,30 @@ pub struct LwLock<M: Machine = Native> {
     pub(crate) head: M::U32,
     pub(crate) tail: M::U32,
     pub(crate) algorithm: LwLockAlgorithm,
+    shared_path: SharedPath,
+    fairness: Fairness,
     /// Where the class's acquisitions are counted; it fits between its neighbours.
     #[cfg(feature = "count-acquisitions")]
-    place: u16,
+    place: u8,
     pub(crate) class: &'static LatchClass,
 }
 
 const _: () = assert!(size_of::<LwLock<Native>>() == 24);
 
+/// How often a reader adds its unit in vain before it goes the way of the waiters.
+const ADDITIONS: u32 = 2;
+
 impl<M: Machine> LwLock<M> {
     /// An idle latch of `class`.
-    pub fn new(class: &'static LatchClass, algorithm: LwLockAlgorithm) -> Self {
+    pub fn new(class: &'static LatchClass, options: impl Into<LwLockOptions>) -> Self {
+        let options = options.into();
         Self {
             state: M::U32::new(0),
             head: M::U32::new(WorkerId::NONE),
             tail: M::U32::new(WorkerId::NONE),
-            algorithm,
+            algorithm: options.algorithm,
+            shared_path: options.shared_path,
+            fairness: options.fairness,
             #[cfg(feature = "count-acquisitions")]
             place: class.place(),
             class,
@@ -166,6 +188,14 @@ impl<M: Machine> LwLock<M> {
         let _ = mode;
     }
 
+    /// How many shared grants a newcomer heeds.
+    pub(crate) fn limit(&self) -> u32 {
+        match self.fairness {
+            Fairness::Barging => UNLIMITED,
+            Fairness::AfterShared(grants) => u32::from(grants.get()),
+        }
+    }
+
     #[inline]
     pub(crate) fn attempt(&self, mode: LatchMode) -> bool {
         match mode {
@@ -174,16 +204,20 @@ impl<M: Machine> LwLock<M> {
                 Ok(_) => true,
                 Err(found) => self.attempt_from(found, mode),
             },
-            // A shared may well come as the second: look, so that no CAS is wasted on a line that readers pass around.
+            // A shared may well come as the second: look, so that no RMW is wasted on a line that readers pass around.
             LatchMode::Shared => {
                 let found = self.state.load(Relaxed);
-                if found & EXCLUSIVE == 0
-                    && self
+                if found & (EXCLUSIVE | GRANTS | HAS_WAITERS) == 0 {
+                    if self.shared_path == SharedPath::FetchAdd {
+                        return self.add_shared();
+                    }
+                    if self
                         .state
                         .compare_exchange_weak(found, found + SHARED_UNIT, Acquire, Relaxed)
                         .is_ok()
-                {
-                    return true;
+                    {
+                        return true;
+                    }
                 }
                 self.attempt_from(found, mode)
             }
@@ -193,15 +227,57 @@ impl<M: Machine> LwLock<M> {
     #[cold]
     #[inline(never)]
     fn attempt_from(&self, mut state: u32, mode: LatchMode) -> bool {
-        while grantable(state, mode) {
+        let limit = self.limit();
+        while grantable(state, mode, limit) {
             debug_assert!(state & SHARED_MASK < SHARED_MASK, "the shared count overflows");
+            if mode == LatchMode::Shared && self.adds(state) {
+                return self.add_shared();
+            }
             match self
                 .state
-                .compare_exchange_weak(state, state + unit(mode), Acquire, Relaxed)
+                .compare_exchange_weak(state, granted(state, mode, limit), Acquire, Relaxed)
             {
                 Ok(_) => return true,
                 Err(found) => state = found,
             }
+        }
+        false
+    }
+
+    /// Whether a shared grant out of `state` is made by addition. Grants that must be counted are not, so that the count
+    /// cannot run over its limit.
+    fn adds(&self, state: u32) -> bool {
+        self.shared_path == SharedPath::FetchAdd
+            && (self.fairness == Fairness::Barging || state & (HAS_WAITERS | GRANTS) == 0)
+    }
+
+    /// Adds a shared unit to a word that was seen without EXCLUSIVE, and takes it off again if an exclusive came first.
+    #[inline]
+    fn add_shared(&self) -> bool {
+        let before = self.state.fetch_add(SHARED_UNIT, Acquire);
+        before & EXCLUSIVE == 0 || self.take_back_shared()
+    }
+
+    /// R6: to take the unit back is to release. While it was there the exclusive may have let go and seen a shared holder:
+    /// then it woke nobody, and it is for us to do.
+    #[cold]
+    #[inline(never)]
+    fn take_back_shared(&self) -> bool {
+        for _ in 1..ADDITIONS {
+            if last_shared_must_wake(self.state.fetch_sub(SHARED_UNIT, Release)) {
+                self.wake();
+            }
+            // Look before adding again: an exclusive that waits for the count to be zero must not wait for us in turn.
+            let found = self.state.load(Relaxed);
+            if found & (EXCLUSIVE | HAS_WAITERS) != 0 {
+                return false;
+            }
+            if self.state.fetch_add(SHARED_UNIT, Acquire) & EXCLUSIVE == 0 {
+                return true;
+            }
+        }
+        if last_shared_must_wake(self.state.fetch_sub(SHARED_UNIT, Release)) {
+            self.wake();
         }
         false
     }
@@ -261,20 +337,35 @@ impl<M: Machine> LwLock<M> {
         sleeps
     }
 
+    /// How often a worker polls before it queues.
+    fn polls_before_queueing(&self, mode: LatchMode, delay: &Delay) -> u32 {
+        match (self.class.spin_policy(), mode) {
+            (SpinPolicy::None, _) => 0,
+            (SpinPolicy::Fixed(polls), _) => polls,
+            (SpinPolicy::Adaptive, LatchMode::Exclusive) => delay.budget() / 8,
+            (SpinPolicy::Adaptive, LatchMode::Shared) => delay.budget() / 2,
+        }
+    }
+
     fn acquire_single_cas(&self, mode: LatchMode, worker: WorkerId, delay: &mut Delay) -> u64 {
-        let budget = match mode {
-            LatchMode::Exclusive => delay.budget() / 8,
-            LatchMode::Shared => delay.budget() / 2,
-        };
+        let budget = self.polls_before_queueing(mode, delay);
+        let limit = self.limit();
         let mut polls = 0;
         let mut surplus = 0;
         let mut sleeps = 0;
         let mut state = self.state.load(Relaxed);
         loop {
-            if grantable(state, mode) {
+            if grantable(state, mode, limit) {
+                if mode == LatchMode::Shared && self.adds(state) {
+                    if self.add_shared() {
+                        break;
+                    }
+                    state = self.state.load(Relaxed);
+                    continue;
+                }
                 match self
                     .state
-                    .compare_exchange_weak(state, state + unit(mode), Acquire, Relaxed)
+                    .compare_exchange_weak(state, granted(state, mode, limit), Acquire, Relaxed)
                 {
                     Ok(_) => break,
                     Err(found) => state = found,
@@ -329,7 +420,8 @@ impl<M: Machine> LwLock<M> {
             self.unlink(worker.0);
             me.waiting.store(NOT_WAITING, Relaxed);
             if self.list_is_empty() {
-                self.state.fetch_and(!HAS_WAITERS, Relaxed);
+                // R7: nobody waits any more, so no release will come back to those whom a full count turns away.
+                self.state.fetch_and(!(HAS_WAITERS | GRANTS), Relaxed);
             }
             self.unlock_list();
             return;

@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | 0–17 | shared count | holders in shared mode |
 //! | 18 | `EXCLUSIVE` | held in exclusive mode |
+//! | 19–26 | `GRANTS` | shared grants since somebody waits, up to the limit of the fairness policy; 0 under barging |
 //! | 28 | `LOCKED` | a spin mutex over the wait list |
 //! | 29 | `WAKE_IN_PROGRESS` | a worker that wants the latch was woken and has not yet looked: wake nobody else |
 //! | 30 | `HAS_WAITERS` | the wait list is not empty |
@@ -15,28 +16,39 @@ use crate::LatchMode;
 pub(crate) const SHARED_UNIT: u32 = 1;
 pub(crate) const SHARED_MASK: u32 = (1 << 18) - 1;
 pub(crate) const EXCLUSIVE: u32 = 1 << 18;
+pub(crate) const GRANT_UNIT: u32 = 1 << 19;
+pub(crate) const GRANTS: u32 = 0xff << 19;
 pub(crate) const LOCKED: u32 = 1 << 28;
 pub(crate) const WAKE_IN_PROGRESS: u32 = 1 << 29;
 pub(crate) const HAS_WAITERS: u32 = 1 << 30;
 
 const _: () = assert!(SHARED_MASK & EXCLUSIVE == 0);
-const _: () = assert!((SHARED_MASK | EXCLUSIVE) & (LOCKED | WAKE_IN_PROGRESS | HAS_WAITERS) == 0);
+const _: () = assert!((SHARED_MASK | EXCLUSIVE) & GRANTS == 0);
+const _: () = assert!((SHARED_MASK | EXCLUSIVE | GRANTS) & (LOCKED | WAKE_IN_PROGRESS | HAS_WAITERS) == 0);
 
-/// Whether the latch can be granted in `mode`. Waiters do not matter: barging is allowed.
+/// No limit to the shared grants while somebody waits.
+pub(crate) const UNLIMITED: u32 = u32::MAX;
+
+/// Whether the latch can be granted in `mode` to a worker that heeds a limit of `limit` shared grants. Waiters do not
+/// matter otherwise: barging is allowed.
 #[inline(always)]
-pub(crate) const fn grantable(state: u32, mode: LatchMode) -> bool {
+pub(crate) const fn grantable(state: u32, mode: LatchMode, limit: u32) -> bool {
     match mode {
         LatchMode::Exclusive => state & (EXCLUSIVE | SHARED_MASK) == 0,
-        LatchMode::Shared => state & EXCLUSIVE == 0,
+        LatchMode::Shared => state & EXCLUSIVE == 0 && (state & GRANTS) / GRANT_UNIT < limit,
     }
 }
 
-/// What a holder in `mode` adds to the word.
+/// The word after a grant in `mode`, under a policy that counts shared grants while somebody waits up to `limit`.
 #[inline(always)]
-pub(crate) const fn unit(mode: LatchMode) -> u32 {
+pub(crate) const fn granted(state: u32, mode: LatchMode, limit: u32) -> u32 {
     match mode {
-        LatchMode::Exclusive => EXCLUSIVE,
-        LatchMode::Shared => SHARED_UNIT,
+        LatchMode::Exclusive => (state & !GRANTS) + EXCLUSIVE,
+        LatchMode::Shared => {
+            let counts =
+                limit != UNLIMITED && state & HAS_WAITERS != 0 && (state & GRANTS) / GRANT_UNIT < limit;
+            state + SHARED_UNIT + if counts { GRANT_UNIT } else { 0 }
+        }
     }
 }
 
@@ -59,11 +71,35 @@ mod tests {
     #[test]
     fn who_may_come_in() {
         for flags in [0, LOCKED, HAS_WAITERS, WAKE_IN_PROGRESS | HAS_WAITERS] {
-            assert!(grantable(flags, LatchMode::Exclusive) && grantable(flags, LatchMode::Shared));
-            assert!(!grantable(flags | 3, LatchMode::Exclusive) && grantable(flags | 3, LatchMode::Shared));
-            assert!(!grantable(flags | EXCLUSIVE, LatchMode::Exclusive));
-            assert!(!grantable(flags | EXCLUSIVE, LatchMode::Shared));
+            let free_for = |state, mode| grantable(state, mode, UNLIMITED);
+            assert!(free_for(flags, LatchMode::Exclusive) && free_for(flags, LatchMode::Shared));
+            assert!(!free_for(flags | 3, LatchMode::Exclusive) && free_for(flags | 3, LatchMode::Shared));
+            assert!(!free_for(flags | EXCLUSIVE, LatchMode::Exclusive));
+            assert!(!free_for(flags | EXCLUSIVE, LatchMode::Shared));
         }
+    }
+
+    #[test]
+    fn shared_grants_are_counted_while_somebody_waits() {
+        let mut state = SHARED_UNIT;
+        state = granted(state, LatchMode::Shared, 2);
+        assert_eq!(state, 2, "nobody waits");
+        state |= HAS_WAITERS;
+        for _ in 0..2 {
+            assert!(grantable(state, LatchMode::Shared, 2));
+            state = granted(state, LatchMode::Shared, 2);
+        }
+        assert!(!grantable(state, LatchMode::Shared, 2) && grantable(state, LatchMode::Shared, UNLIMITED));
+        let woken = granted(state, LatchMode::Shared, 2);
+        assert_eq!(woken - state, SHARED_UNIT, "the count stays at its limit");
+        let free = state - 4 * SHARED_UNIT;
+        assert_eq!(granted(free, LatchMode::Exclusive, 2), HAS_WAITERS | EXCLUSIVE);
+        assert!(must_wake(free));
+        let mut state = HAS_WAITERS;
+        for _ in 0..300 {
+            state = granted(state, LatchMode::Shared, 255);
+        }
+        assert_eq!(state, HAS_WAITERS | GRANTS | 300);
     }
 
     #[test]

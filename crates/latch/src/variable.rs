@@ -20,9 +20,10 @@ use crate::LatchMode;
 use crate::class::Wait;
 use crate::delay::Delay;
 use crate::guard::LwLockExclusive;
-use crate::lwlock::{LwLock, LwLockAlgorithm};
+use crate::lwlock::LwLock;
+use crate::options::LwLockAlgorithm;
 use crate::order;
-use crate::state::{EXCLUSIVE, HAS_WAITERS, LOCKED, SHARED_MASK, WAKE_IN_PROGRESS};
+use crate::state::{EXCLUSIVE, HAS_WAITERS, LOCKED, SHARED_MASK, UNLIMITED, WAKE_IN_PROGRESS, granted};
 use crate::wait_list::{Picked, slot};
 
 impl<M: Machine> LwLock<M> {
@@ -67,10 +68,12 @@ impl<M: Machine> LwLock<M> {
         let mut state = self.state.load(Relaxed);
         loop {
             if state & (EXCLUSIVE | SHARED_MASK) == 0 {
-                match self
-                    .state
-                    .compare_exchange_weak(state, state | EXCLUSIVE, Acquire, Relaxed)
-                {
+                match self.state.compare_exchange_weak(
+                    state,
+                    granted(state, LatchMode::Exclusive, UNLIMITED),
+                    Acquire,
+                    Relaxed,
+                ) {
                     Ok(_) => return true,
                     Err(found) => state = found,
                 }

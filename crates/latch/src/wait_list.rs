@@ -6,7 +6,7 @@ use clearway_machine::{AtomicWord, Machine, WaitMode, WaitScope, WorkerId, Worke
 
 use crate::delay::Delay;
 use crate::lwlock::LwLock;
-use crate::state::{HAS_WAITERS, LOCKED, WAKE_IN_PROGRESS};
+use crate::state::{GRANTS, HAS_WAITERS, LOCKED, WAKE_IN_PROGRESS};
 
 /// Values of a slot's `waiting`.
 pub(crate) const NOT_WAITING: u32 = 0;
@@ -160,6 +160,7 @@ impl<M: Machine> LwLock<M> {
         let mut delay = Delay::new::<M>(M::worker());
         let mut picked = Picked::none();
         let mut woke_wanting = false;
+        let mut woke_exclusive = false;
         self.lock_list(&mut delay);
         let mut number = self.head.load(Relaxed);
         while number != WorkerId::NONE {
@@ -174,6 +175,7 @@ impl<M: Machine> LwLock<M> {
             // Those that do not want the latch will not look at it, so they must not suppress other wake-ups.
             woke_wanting |= mode != WaitMode::UntilFree as u32;
             if mode == WaitMode::Exclusive as u32 {
+                woke_exclusive = true;
                 break;
             }
             number = next;
@@ -186,6 +188,10 @@ impl<M: Machine> LwLock<M> {
             }
             if self.list_is_empty() {
                 new &= !HAS_WAITERS;
+            }
+            // R7: an exclusive will clear the count when it comes in; nobody else will.
+            if !woke_exclusive {
+                new &= !GRANTS;
             }
             match self.state.compare_exchange_weak(state, new, Release, Relaxed) {
                 Ok(_) => break,

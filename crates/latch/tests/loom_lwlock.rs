@@ -7,7 +7,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use clearway_latch::{LatchClass, LwLock, LwLockAlgorithm};
+use clearway_latch::{Fairness, LatchClass, LwLock, LwLockAlgorithm, LwLockOptions, SharedPath};
 use clearway_machine::{AtomicWord, DataCell, Loom, Machine, WaitEvent};
 use loom::sync::Arc;
 use loom::thread;
@@ -25,9 +25,9 @@ struct Shared {
 }
 
 impl Shared {
-    fn new(algorithm: LwLockAlgorithm) -> Arc<Self> {
+    fn new(options: LwLockOptions) -> Arc<Self> {
         Arc::new(Self {
-            latch: LwLock::new(&CLASS, algorithm),
+            latch: LwLock::new(&CLASS, options),
             data: Cell::new(0),
             variable: Word::new(0),
         })
@@ -70,9 +70,9 @@ fn run(shared: &Arc<Shared>, workers: usize, worker: impl Fn(usize, &Shared) + S
 /// Seen to catch: the acquire CAS or the exclusive release `Relaxed` (causality); queued without its second attempt, single CAS
 /// with a `fetch_or` in place of the CAS (deadlock); with three workers, WAKE_IN_PROGRESS left set by a dequeue that was
 /// picked meanwhile, and HAS_WAITERS cleared by a wake that left some on the list (deadlock).
-fn exclusives(algorithm: LwLockAlgorithm, workers: usize, preemptions: usize) {
+fn exclusives(options: LwLockOptions, workers: usize, preemptions: usize) {
     explore(preemptions, move || {
-        let shared = Shared::new(algorithm);
+        let shared = Shared::new(options);
         run(&shared, workers, |_, shared| {
             let _guard = shared.latch.exclusive();
             shared.add_one();
@@ -83,9 +83,9 @@ fn exclusives(algorithm: LwLockAlgorithm, workers: usize, preemptions: usize) {
 }
 
 /// Seen to catch: the shared release `Relaxed` (causality).
-fn readers_and_writer(algorithm: LwLockAlgorithm, workers: usize, preemptions: usize) {
+fn readers_and_writer(options: LwLockOptions, workers: usize, preemptions: usize) {
     explore(preemptions, move || {
-        let shared = Shared::new(algorithm);
+        let shared = Shared::new(options);
         run(&shared, workers, |number, shared| {
             if number == 0 {
                 let _guard = shared.latch.exclusive();
@@ -101,9 +101,9 @@ fn readers_and_writer(algorithm: LwLockAlgorithm, workers: usize, preemptions: u
 
 /// Seen to catch: a shared acquire that does not look at EXCLUSIVE (causality); a shared release that never wakes, and a
 /// woken worker that leaves WAKE_IN_PROGRESS set (deadlock).
-fn writers_and_reader(algorithm: LwLockAlgorithm, preemptions: usize) {
+fn writers_and_reader(options: LwLockOptions, preemptions: usize) {
     explore(preemptions, move || {
-        let shared = Shared::new(algorithm);
+        let shared = Shared::new(options);
         run(&shared, 3, |number, shared| {
             if number == 2 {
                 let _guard = shared.latch.shared();
@@ -117,9 +117,9 @@ fn writers_and_reader(algorithm: LwLockAlgorithm, preemptions: usize) {
 }
 
 /// Seen to catch: a woken worker that leaves WAKE_IN_PROGRESS set, in either algorithm (deadlock).
-fn twice_each(algorithm: LwLockAlgorithm, preemptions: usize) {
+fn twice_each(options: LwLockOptions, preemptions: usize) {
     explore(preemptions, move || {
-        let shared = Shared::new(algorithm);
+        let shared = Shared::new(options);
         run(&shared, 2, |_, shared| {
             for _ in 0..2 {
                 let _guard = shared.latch.exclusive();
@@ -131,9 +131,9 @@ fn twice_each(algorithm: LwLockAlgorithm, preemptions: usize) {
 }
 
 /// Seen to catch: the acquire CAS or the shared release `Relaxed` (causality).
-fn conditional(algorithm: LwLockAlgorithm, preemptions: usize) {
+fn conditional(options: LwLockOptions, preemptions: usize) {
     explore(preemptions, move || {
-        let shared = Shared::new(algorithm);
+        let shared = Shared::new(options);
         run(&shared, 3, |number, shared| match number {
             0 => {
                 if let Some(_guard) = shared.latch.try_exclusive() {
@@ -158,9 +158,9 @@ fn conditional(algorithm: LwLockAlgorithm, preemptions: usize) {
 ///
 /// Seen to catch: queued without its second attempt, single CAS with a `fetch_or` in place of the CAS; with three workers, the
 /// list's lock taken or dropped `Relaxed`, and a post before `waiting` says NOT (deadlock).
-fn group_work(algorithm: LwLockAlgorithm, workers: usize, preemptions: usize) {
+fn group_work(options: LwLockOptions, workers: usize, preemptions: usize) {
     explore(preemptions, move || {
-        let shared = Shared::new(algorithm);
+        let shared = Shared::new(options);
         run(&shared, workers, |_, shared| {
             while shared.variable.load(Relaxed) == 0 {
                 if let Some(_guard) = shared.latch.acquire_or_wait()
@@ -180,9 +180,9 @@ fn group_work(algorithm: LwLockAlgorithm, workers: usize, preemptions: usize) {
 ///
 /// Seen to catch: `update_var` that locks the list first and writes the variable second, or wakes nobody; a waiter that does not
 /// compare after queueing, or not under the list's lock (deadlock); `update_var` that writes `Relaxed` (causality).
-fn variable_moves(algorithm: LwLockAlgorithm, preemptions: usize) {
+fn variable_moves(options: LwLockOptions, preemptions: usize) {
     explore(preemptions, move || {
-        let shared = Shared::new(algorithm);
+        let shared = Shared::new(options);
         let left = Arc::new(<Loom as Machine>::U32::new(0));
         Loom::workers();
         let guard = shared.latch.exclusive();
@@ -213,9 +213,9 @@ fn variable_moves(algorithm: LwLockAlgorithm, preemptions: usize) {
 /// Seen to catch: a queued waiter that does not look after queueing; with three preemptions, a single-CAS waiter that
 /// queues although EXCLUSIVE has gone meanwhile (deadlock); `release_clear_var` that writes `Relaxed`
 /// (causality).
-fn variable_released(algorithm: LwLockAlgorithm, workers: usize, preemptions: usize) {
+fn variable_released(options: LwLockOptions, workers: usize, preemptions: usize) {
     explore(preemptions, move || {
-        let shared = Shared::new(algorithm);
+        let shared = Shared::new(options);
         shared.variable.store(5, Relaxed);
         run(&shared, workers, |number, shared| match number {
             0 => {
@@ -241,9 +241,9 @@ fn variable_released(algorithm: LwLockAlgorithm, workers: usize, preemptions: us
 ///
 /// Seen to catch: being picked as `UntilFree` sets WAKE_IN_PROGRESS; HAS_WAITERS cleared by a wake that left some on the list;
 /// wake's unlock `Relaxed` (deadlock).
-fn mixed_sleepers(algorithm: LwLockAlgorithm, preemptions: usize) {
+fn mixed_sleepers(options: LwLockOptions, preemptions: usize) {
     explore(preemptions, move || {
-        let shared = Shared::new(algorithm);
+        let shared = Shared::new(options);
         run(&shared, 3, |number, shared| {
             if number == 1 {
                 if let Some(_guard) = shared.latch.acquire_or_wait() {
@@ -261,9 +261,9 @@ fn mixed_sleepers(algorithm: LwLockAlgorithm, preemptions: usize) {
 /// afterwards.
 ///
 /// Seen to catch: surplus posts that are not posted again (deadlock).
-fn foreign_post(algorithm: LwLockAlgorithm, preemptions: usize) {
+fn foreign_post(options: LwLockOptions, preemptions: usize) {
     explore(preemptions, move || {
-        let shared = Shared::new(algorithm);
+        let shared = Shared::new(options);
         let mine = Loom::workers().slot(Loom::worker());
         let poster = {
             let shared = Arc::clone(&shared);
@@ -282,16 +282,62 @@ fn foreign_post(algorithm: LwLockAlgorithm, preemptions: usize) {
     });
 }
 
+/// Readers that come again and again beside an exclusive.
+///
+/// Seen to catch: see the modules below.
+fn readers_come_again(options: LwLockOptions, preemptions: usize) {
+    explore(preemptions, move || {
+        let shared = Shared::new(options);
+        run(&shared, 3, |number, shared| {
+            if number == 0 {
+                let _guard = shared.latch.exclusive();
+                shared.add_one();
+                return;
+            }
+            for _ in 0..2 {
+                let _guard = shared.latch.shared();
+                assert!(shared.read() <= 1);
+            }
+        });
+        assert!(!shared.latch.is_held());
+    });
+}
+
+/// `AfterShared(1)`: the second newcomer is already turned away.
+const LIMITED: Fairness = Fairness::AfterShared(std::num::NonZeroU8::MIN);
+
+macro_rules! under {
+    ($(#[$about:meta])* $module:ident: $algorithm:ident, $shared_path:ident, $fairness:expr =>
+     $($(#[$doc:meta])* $name:ident => $case:ident($($argument:expr),*);)*) => {
+        $(#[$about])*
+        mod $module {
+            use super::*;
+            const OPTIONS: LwLockOptions = LwLockOptions {
+                algorithm: LwLockAlgorithm::$algorithm,
+                shared_path: SharedPath::$shared_path,
+                fairness: $fairness,
+            };
+            $($(#[$doc])* #[test] fn $name() { $case(OPTIONS, $($argument),*) })*
+        }
+    };
+}
+
 macro_rules! both_algorithms {
-    ($($(#[$doc:meta])* $name:ident => $case:ident($($argument:expr),*);)*) => {
-        mod queued {
-            use super::*;
-            $($(#[$doc])* #[test] fn $name() { $case(LwLockAlgorithm::Queued, $($argument),*) })*
-        }
-        mod single_cas {
-            use super::*;
-            $($(#[$doc])* #[test] fn $name() { $case(LwLockAlgorithm::SingleCas, $($argument),*) })*
-        }
+    ($($tests:tt)*) => {
+        under! { queued: Queued, Cas, Fairness::Barging => $($tests)* }
+        under! { single_cas: SingleCas, Cas, Fairness::Barging => $($tests)* }
+    };
+}
+
+/// What readers can do differently: by addition, and under the fairness policy.
+macro_rules! every_way_to_read {
+    ($($tests:tt)*) => {
+        under! { queued_fetch_add: Queued, FetchAdd, Fairness::Barging => $($tests)* }
+        under! { single_cas_fetch_add: SingleCas, FetchAdd, Fairness::Barging => $($tests)* }
+        under! { queued_limited: Queued, Cas, LIMITED => $($tests)* }
+        under! { single_cas_limited: SingleCas, Cas, LIMITED => $($tests)* }
+        under! { queued_fetch_add_limited: Queued, FetchAdd, LIMITED => $($tests)* }
+        under! { single_cas_fetch_add_limited: SingleCas, FetchAdd, LIMITED => $($tests)* }
     };
 }
 
@@ -309,5 +355,14 @@ both_algorithms! {
     loom_variable_released => variable_released(2, 3);
     loom_variable_released_to_two => variable_released(3, 2);
     loom_foreign_post => foreign_post(3);
+    loom_mixed_sleepers => mixed_sleepers(2);
+}
+
+every_way_to_read! {
+    loom_reader_and_writer => readers_and_writer(2, 3);
+    loom_readers_and_writer => readers_and_writer(3, 2);
+    loom_readers_come_again => readers_come_again(2);
+    loom_writers_and_reader => writers_and_reader(2);
+    loom_conditional => conditional(2);
     loom_mixed_sleepers => mixed_sleepers(2);
 }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use clearway_latch::{LatchClass, LwLock, LwLockAlgorithm};
+use clearway_latch::{LatchClass, LwLock, LwLockOptions};
 use clearway_machine::{AtomicWord, DataCell, Machine, Shuttle, WaitEvent};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
@@ -17,7 +17,7 @@ static CLASS: LatchClass = LatchClass::new("shuttle", WaitEvent::UserLatch, 0);
 
 const WORKERS: usize = 6;
 const STEPS: usize = 4;
-const SCHEDULES: usize = 2_000;
+const SCHEDULES: usize = 1_000;
 
 struct Shared {
     latch: LwLock<Shuttle>,
@@ -85,10 +85,10 @@ fn random_step(shared: &Shared) -> u64 {
     }
 }
 
-fn random_modes(algorithm: LwLockAlgorithm) -> impl Fn() + Send + Sync + 'static {
+fn random_modes(options: LwLockOptions) -> impl Fn() + Send + Sync + 'static {
     move || {
         let shared = Arc::new(Shared {
-            latch: LwLock::new(&CLASS, algorithm),
+            latch: LwLock::new(&CLASS, options),
             data: DataCell::new(0),
             variable: AtomicWord::new(0),
         });
@@ -105,21 +105,15 @@ fn random_modes(algorithm: LwLockAlgorithm) -> impl Fn() + Send + Sync + 'static
 }
 
 #[test]
-fn shuttle_random_modes_queued() {
-    shuttle::check_random(random_modes(LwLockAlgorithm::Queued), SCHEDULES);
+fn shuttle_random_modes() {
+    for options in LwLockOptions::ALL {
+        shuttle::check_random(random_modes(options), SCHEDULES);
+    }
 }
 
 #[test]
-fn shuttle_random_modes_single_cas() {
-    shuttle::check_random(random_modes(LwLockAlgorithm::SingleCas), SCHEDULES);
-}
-
-#[test]
-fn shuttle_few_preemptions_queued() {
-    shuttle::check_pct(random_modes(LwLockAlgorithm::Queued), SCHEDULES, 3);
-}
-
-#[test]
-fn shuttle_few_preemptions_single_cas() {
-    shuttle::check_pct(random_modes(LwLockAlgorithm::SingleCas), SCHEDULES, 3);
+fn shuttle_few_preemptions() {
+    for options in LwLockOptions::ALL {
+        shuttle::check_pct(random_modes(options), SCHEDULES, 3);
+    }
 }

@@ -7,12 +7,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use clearway_latch::{LatchClass, Latched, LwLock, LwLockAlgorithm, statistics};
+use clearway_latch::{Fairness, LatchClass, LatchMode, Latched, LwLock, LwLockOptions, statistics};
 use clearway_machine::{AtomicWord, Machine, Native, WaitEvent};
 
 const THREADS: u64 = 24;
 const STEPS: u64 = 60_000;
-const ALGORITHMS: [LwLockAlgorithm; 2] = [LwLockAlgorithm::Queued, LwLockAlgorithm::SingleCas];
 
 /// Two words that are equal whenever nobody is inside exclusively.
 struct Torn {
@@ -25,9 +24,9 @@ struct Torn {
 unsafe impl Sync for Torn {}
 
 impl Torn {
-    fn new(class: &'static LatchClass, algorithm: LwLockAlgorithm) -> Self {
+    fn new(class: &'static LatchClass, options: LwLockOptions) -> Self {
         Self {
-            latch: LwLock::new(class, algorithm),
+            latch: LwLock::new(class, options),
             words: UnsafeCell::new([0; 2]),
             variable: AtomicWord::new(0),
         }
@@ -123,8 +122,8 @@ fn step(torn: &Torn, random: &mut Random, seed: u64) -> u64 {
 #[test]
 fn stress_random_modes_never_tear() {
     static CLASS: LatchClass = LatchClass::new("stress", WaitEvent::UserLatch, 0);
-    for algorithm in ALGORITHMS {
-        let torn = Torn::new(&CLASS, algorithm);
+    for options in LwLockOptions::ALL {
+        let torn = Torn::new(&CLASS, options);
         let added: u64 = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..THREADS)
                 .map(|seed| {
@@ -138,15 +137,15 @@ fn stress_random_modes_never_tear() {
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
         let _guard = torn.latch.exclusive();
-        assert_eq!(torn.check(0), added, "{algorithm:?}");
+        assert_eq!(torn.check(0), added, "{options:?}");
     }
 }
 
 #[test]
 fn stress_sleepers_are_all_woken() {
     static CLASS: LatchClass = LatchClass::new("sleepers", WaitEvent::UserLatch, 0);
-    for algorithm in ALGORITHMS {
-        let torn = Torn::new(&CLASS, algorithm);
+    for options in LwLockOptions::ALL {
+        let torn = Torn::new(&CLASS, options);
         for _ in 0..20 {
             let guard = torn.latch.exclusive();
             std::thread::scope(|scope| {
@@ -185,8 +184,8 @@ fn stress_sleepers_are_all_woken() {
 #[test]
 fn stress_variable_waiters_come_back() {
     static CLASS: LatchClass = LatchClass::new("variable", WaitEvent::UserLatch, 0);
-    for algorithm in ALGORITHMS {
-        let torn = Torn::new(&CLASS, algorithm);
+    for options in LwLockOptions::ALL {
+        let torn = Torn::new(&CLASS, options);
         let guard = torn.latch.exclusive();
         std::thread::scope(|scope| {
             let waiters: Vec<_> = (0..8)
@@ -227,8 +226,8 @@ fn stress_variable_waiters_come_back() {
 #[test]
 fn stress_exclusive_gets_in_between_readers() {
     static CLASS: LatchClass = LatchClass::new("readers", WaitEvent::UserLatch, 0);
-    for algorithm in ALGORITHMS {
-        let torn = Torn::new(&CLASS, algorithm);
+    for options in LwLockOptions::ALL {
+        let torn = Torn::new(&CLASS, options);
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for seed in 0..4 {
@@ -254,8 +253,8 @@ fn stress_exclusive_gets_in_between_readers() {
 #[test]
 fn panic_releases_the_guard() {
     static CLASS: LatchClass = LatchClass::new("panic", WaitEvent::UserLatch, 0);
-    for algorithm in ALGORITHMS {
-        let latched: Latched<u64> = Latched::new(&CLASS, algorithm, 1);
+    for options in LwLockOptions::ALL {
+        let latched: Latched<u64> = Latched::new(&CLASS, options, 1);
         std::thread::scope(|scope| {
             // Another thread waits for the latch while its holder panics.
             let holder = latched.exclusive();
@@ -283,8 +282,8 @@ fn panic_releases_the_guard() {
 #[test]
 fn conditional_has_no_side_effect() {
     static CLASS: LatchClass = LatchClass::new("conditional", WaitEvent::UserLatch, 0);
-    for algorithm in ALGORITHMS {
-        let latch: LwLock = LwLock::new(&CLASS, algorithm);
+    for options in LwLockOptions::ALL {
+        let latch: LwLock = LwLock::new(&CLASS, options);
         let exclusive = latch.try_exclusive().unwrap();
         assert!(latch.try_exclusive().is_none());
         assert!(latch.try_shared().is_none());
@@ -300,5 +299,56 @@ fn conditional_has_no_side_effect() {
         assert!(!latch.is_held());
         drop(latch.acquire_or_wait().unwrap());
         assert!(latch.try_exclusive().is_some());
+    }
+}
+
+/// Under the fairness policy: so many readers pass a waiting exclusive, and then none until it has been in.
+///
+/// Seen to catch: `wake` clearing GRANTS although it picked an exclusive; grants that are not counted.
+#[test]
+fn readers_pass_a_waiting_exclusive_so_often_and_no_more() {
+    static CLASS: LatchClass = LatchClass::new("fair", WaitEvent::XidGen, 0);
+    const LIMIT: u8 = 5;
+    for options in LwLockOptions::ALL {
+        let latch: LwLock = LwLock::new(
+            &CLASS,
+            LwLockOptions {
+                fairness: Fairness::AfterShared(LIMIT.try_into().unwrap()),
+                ..options
+            },
+        );
+        let been_in = AtomicBool::new(false);
+        assert!(latch.try_acquire(LatchMode::Shared));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let _guard = latch.exclusive();
+                been_in.store(true, Ordering::Relaxed);
+            });
+            // Nobody else in this program sleeps for this reason.
+            while !Native::workers()
+                .claimed()
+                .any(|(_, slot)| slot.wait_event() == WaitEvent::XidGen)
+            {
+                std::thread::yield_now();
+            }
+            let newcomers = (0..100)
+                .take_while(|_| latch.try_acquire(LatchMode::Shared))
+                .count();
+            for _ in 0..=newcomers {
+                latch.release(LatchMode::Shared);
+            }
+            let passed_later = (0..1_000).any(|_| {
+                let acquired = latch.try_acquire(LatchMode::Shared);
+                let passed = acquired && !been_in.load(Ordering::Relaxed);
+                if acquired {
+                    latch.release(LatchMode::Shared);
+                }
+                passed
+            });
+            // Asked when the latch is free again: a panic before would leave the exclusive waiting.
+            assert_eq!(newcomers, usize::from(LIMIT), "{options:?}");
+            assert!(!passed_later, "a reader passed the woken exclusive, {options:?}");
+        });
+        assert!(!latch.is_held());
     }
 }

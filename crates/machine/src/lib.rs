@@ -28,12 +28,12 @@ mod shuttle_machine;
 
 pub use atomic::{AtomicPointer, AtomicWord, DataCell};
 pub use machine::{CpuHint, FutexOutcome, Machine, Work};
-pub use native::Native;
+pub use native::{Native, NativeU32, NativeU64};
 pub use padded::Padded;
 pub use scheduling::SchedulingPolicy;
 pub use semaphore::Semaphore;
 pub use wait_event::{WaitClass, WaitEvent};
-pub use worker::{WaitMode, WaitScope, WorkerId, WorkerSlot, Workers};
+pub use worker::{WaitBucket, WaitMode, WaitScope, WorkerId, WorkerSlot, Workers};
 
 #[cfg(feature = "loom")]
 pub use loom_machine::Loom;

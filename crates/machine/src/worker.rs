@@ -43,6 +43,8 @@ pub struct WorkerSlot<M: Machine> {
     pub next: M::U32,
     /// Previous slot on the list, or [`WorkerId::NONE`].
     pub previous: M::U32,
+    /// On a [`WaitBucket`]'s list, the address of the latch waited for.
+    pub address: M::U64,
     /// The published [`WaitEvent`].
     wait_event: M::U32,
     /// The worker's `spins_per_delay` (see the adaptive delay); 0 until first used.
@@ -59,6 +61,7 @@ impl<M: Machine> WorkerSlot<M> {
             mode: M::U32::new(0),
             next: M::U32::new(WorkerId::NONE),
             previous: M::U32::new(WorkerId::NONE),
+            address: M::U64::new(0),
             wait_event: M::U32::new(WaitEvent::Running as u32),
             spins_per_delay: M::U32::new(0),
             claimed: M::U32::new(0),
@@ -76,10 +79,36 @@ impl<M: Machine> WorkerSlot<M> {
     }
 }
 
+/// A list of workers that wait for latches too small to have one of their own. Latches share a bucket if their addresses
+/// fall into it, so each slot on the list says which latch it waits for.
+#[derive(Debug)]
+pub struct WaitBucket<M: Machine> {
+    /// 1 while a worker reads or changes the list.
+    pub locked: M::U32,
+    /// First slot on the list, or [`WorkerId::NONE`].
+    pub head: M::U32,
+    /// Last slot on the list, or [`WorkerId::NONE`].
+    pub tail: M::U32,
+}
+
+impl<M: Machine> WaitBucket<M> {
+    fn new() -> Self {
+        Self {
+            locked: M::U32::new(0),
+            head: M::U32::new(WorkerId::NONE),
+            tail: M::U32::new(WorkerId::NONE),
+        }
+    }
+}
+
+/// Buckets for a full table of workers: enough that two contended latches seldom share one.
+const BUCKETS_MAX: usize = 256;
+
 /// The table of all worker slots of a machine.
 #[derive(Debug)]
 pub struct Workers<M: Machine> {
     slots: Box<[Padded<WorkerSlot<M>>]>,
+    buckets: Box<[Padded<WaitBucket<M>>]>,
     /// The shared estimate of `spins_per_delay` that new workers start from, in 1/16ths so that the running mean
     /// does not lose its fraction.
     pub spins_per_delay_estimate: M::U32,
@@ -92,6 +121,9 @@ impl<M: Machine> Workers<M> {
     pub fn new(capacity: usize) -> Self {
         Self {
             slots: (0..capacity).map(|_| Padded(WorkerSlot::new())).collect(),
+            buckets: (0..(capacity / 16).next_power_of_two().min(BUCKETS_MAX))
+                .map(|_| Padded(WaitBucket::new()))
+                .collect(),
             spins_per_delay_estimate: M::U32::new(100 * 16),
             claimed_end: M::U32::new(0),
         }
@@ -106,6 +138,13 @@ impl<M: Machine> Workers<M> {
     #[inline]
     pub fn slot(&self, worker: WorkerId) -> &WorkerSlot<M> {
         &self.slots[worker.0 as usize]
+    }
+
+    /// The bucket in which workers wait for the latch at `address`.
+    pub fn bucket(&self, address: usize) -> &WaitBucket<M> {
+        // Fibonacci hashing: the high bits of the product depend on all bits of the address.
+        let hash = (address as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        &self.buckets[hash as usize & (self.buckets.len() - 1)]
     }
 
     /// Takes a free slot; `None` when all are taken.

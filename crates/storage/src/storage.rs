@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use clearway_latch::LwLockAlgorithm;
+use clearway_latch::LwLockOptions;
 use clearway_machine::Padded;
 use clearway_txn::{CommitLog, LockManager, ProcArray, ProcId, RelationLocks, Status, Xid};
 use rustix::fs::FlockOperation;
@@ -33,8 +33,8 @@ pub struct StorageOptions {
     pub buffer_bytes: usize,
     /// Sessions that can be attached at once.
     pub sessions_max: u32,
-    /// The latch algorithm everywhere.
-    pub lwlock: LwLockAlgorithm,
+    /// How every LwLock is built.
+    pub lwlock: LwLockOptions,
     /// Where relation locks live.
     pub relation_locks: RelationLocks,
     /// Whether writes are made durable. Without it a power failure loses data; a kill -9 does not.
@@ -56,7 +56,7 @@ impl Default for StorageOptions {
         Self {
             buffer_bytes: 128 << 20,
             sessions_max: 600,
-            lwlock: LwLockAlgorithm::default(),
+            lwlock: LwLockOptions::default(),
             relation_locks: RelationLocks::default(),
             fsync: true,
             deadlock_timeout: Duration::from_secs(1),

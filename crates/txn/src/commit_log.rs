@@ -20,7 +20,7 @@
 
 use std::io;
 
-use clearway_latch::{LatchClass, Latched, LwLockAlgorithm};
+use clearway_latch::{LatchClass, Latched, LwLockOptions};
 use clearway_machine::{Machine, Native, WaitEvent, WaitScope};
 
 use crate::Xid;
@@ -124,13 +124,14 @@ fn place(xid: Xid) -> (u32, usize, u32) {
 
 impl<M: Machine, D: StatusDevice> CommitLog<M, D> {
     /// A commit log over `device`, with nothing cached.
-    pub fn new(device: D, algorithm: LwLockAlgorithm) -> Self {
+    pub fn new(device: D, lwlock: impl Into<LwLockOptions>) -> Self {
+        let lwlock = lwlock.into();
         // Few under a checker, so that walking over them is not all it explores.
         let slots = if M::EXPLORED { 2 } else { SLOTS };
         Self {
             device,
-            slots: Latched::new(&COMMIT_LOG, algorithm, (0..slots).map(|_| None).collect()),
-            io: Latched::new(&COMMIT_LOG_IO, algorithm, Box::new([0; COMMIT_LOG_PAGE_SIZE])),
+            slots: Latched::new(&COMMIT_LOG, lwlock, (0..slots).map(|_| None).collect()),
+            io: Latched::new(&COMMIT_LOG_IO, lwlock, Box::new([0; COMMIT_LOG_PAGE_SIZE])),
         }
     }
 
@@ -288,6 +289,8 @@ fn cached(slots: &[Option<CachedPage>], number: u32) -> Option<&CachedPage> {
 mod tests {
     use std::collections::HashMap;
     use std::sync::{Arc, Mutex};
+
+    use clearway_latch::LwLockAlgorithm;
 
     use super::*;
 

@@ -37,7 +37,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-use clearway_latch::{LatchClass, Latched, LwLockAlgorithm};
+use clearway_latch::{LatchClass, Latched, LwLockOptions};
 use clearway_machine::{AtomicWord, Machine, Native, Padded, Semaphore, WaitEvent, WaitScope};
 
 use crate::{LockMode, ProcArray, ProcId, Xid};
@@ -202,21 +202,22 @@ impl<M: Machine> LockManager<M> {
     /// A manager for the sessions of `proc_array`. A wait longer than `deadlock_timeout` looks for a cycle.
     pub fn new(
         proc_array: Arc<ProcArray<M>>,
-        algorithm: LwLockAlgorithm,
+        lwlock: impl Into<LwLockOptions>,
         relation_locks: RelationLocks,
         deadlock_timeout: Duration,
     ) -> Self {
+        let lwlock = lwlock.into();
         let wait = || ProcWait {
             semaphore: Semaphore::new(),
             queued: M::U32::new(NOT_WAITING),
             awaited: M::U32::new(0),
             awaited_proc: M::U32::new(0),
             held_count: M::U32::new(0),
-            held: Latched::new(&HELD_LOCKS, algorithm, Vec::new()),
+            held: Latched::new(&HELD_LOCKS, lwlock, Vec::new()),
         };
         Self {
             partitions: (0..if M::EXPLORED { 2 } else { PARTITIONS })
-                .map(|_| Padded(Latched::new(&LOCK_MANAGER, algorithm, Partition::default())))
+                .map(|_| Padded(Latched::new(&LOCK_MANAGER, lwlock, Partition::default())))
                 .collect(),
             waits: (0..proc_array.capacity()).map(|_| Padded(wait())).collect(),
             awaited_xids: (0..proc_array.capacity()).map(|_| M::U64::new(0)).collect(),

@@ -39,7 +39,7 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use clearway_latch::{LatchClass, Latched, LwLock, LwLockAlgorithm};
+use clearway_latch::{LatchClass, Latched, LwLock, LwLockOptions};
 use clearway_machine::{AtomicWord, Machine, Native, Padded, WaitEvent};
 
 use crate::{Snapshot, Xid};
@@ -110,7 +110,8 @@ pub struct ProcArray<M: Machine = Native> {
 
 impl<M: Machine> ProcArray<M> {
     /// An array for `capacity` sessions; `first_xid` is the next to be handed out, and all before it have ended.
-    pub fn new(capacity: u32, algorithm: LwLockAlgorithm, first_xid: Xid) -> Self {
+    pub fn new(capacity: u32, lwlock: impl Into<LwLockOptions>, first_xid: Xid) -> Self {
+        let lwlock = lwlock.into();
         assert!(
             first_xid >= Xid::FIRST_NORMAL,
             "xids below {} are reserved",
@@ -126,10 +127,10 @@ impl<M: Machine> ProcArray<M> {
             procs: (0..capacity).map(|_| M::U32::new(0)).collect(),
             slots: (0..capacity).map(|_| Padded(slot())).collect(),
             attached_count: M::U32::new(0),
-            attached: Latched::new(&PROC_SLOTS, algorithm, vec![false; capacity as usize]),
+            attached: Latched::new(&PROC_SLOTS, lwlock, vec![false; capacity as usize]),
             slots_end: M::U32::new(0),
-            latch: Padded(LwLock::new(&PROC_ARRAY, algorithm)),
-            xid_gen: Padded(LwLock::new(&XID_GEN, algorithm)),
+            latch: Padded(LwLock::new(&PROC_ARRAY, lwlock)),
+            xid_gen: Padded(LwLock::new(&XID_GEN, lwlock)),
             next_xid: M::U64::new(first_xid.0),
             latest_completed: Padded(M::U64::new(first_xid.0 - 1)),
         }
@@ -345,6 +346,8 @@ impl<M: Machine> ProcArray<M> {
 
 #[cfg(test)]
 mod tests {
+    use clearway_latch::LwLockAlgorithm;
+
     use super::*;
 
     fn array() -> ProcArray<Native> {

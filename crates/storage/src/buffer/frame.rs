@@ -12,7 +12,7 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use clearway_latch::{LatchClass, LwLock, LwLockAlgorithm};
+use clearway_latch::{LatchClass, LwLock, LwLockOptions};
 use clearway_machine::WaitEvent;
 
 use crate::page::{PAGE_SIZE, PageId};
@@ -56,12 +56,12 @@ unsafe impl Sync for Frame {}
 unsafe impl Send for Frame {}
 
 impl Frame {
-    pub(crate) fn new(algorithm: LwLockAlgorithm, bytes: *const PageBytes) -> Self {
+    pub(crate) fn new(lwlock: LwLockOptions, bytes: *const PageBytes) -> Self {
         Self {
             state: AtomicU32::new(0),
             tag: AtomicU64::new(NO_PAGE),
-            content: LwLock::new(&BUFFER_CONTENT, algorithm),
-            io: LwLock::new(&BUFFER_IO, algorithm),
+            content: LwLock::new(&BUFFER_CONTENT, lwlock),
+            io: LwLock::new(&BUFFER_IO, lwlock),
             bytes,
         }
     }

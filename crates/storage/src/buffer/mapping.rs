@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use clearway_latch::{LatchClass, Latched, LatchedExclusive, LatchedShared, LwLockAlgorithm};
+use clearway_latch::{LatchClass, Latched, LatchedExclusive, LatchedShared, LwLockOptions};
 use clearway_machine::{Machine, Native, Padded, WaitEvent};
 
 use crate::page::PageId;
@@ -47,14 +47,9 @@ pub struct BufferMapping<M: Machine = Native> {
 
 impl<M: Machine> BufferMapping<M> {
     /// An empty table.
-    pub fn new(algorithm: LwLockAlgorithm) -> Self {
-        let partition = || {
-            Padded(Latched::new(
-                &BUFFER_MAPPING,
-                algorithm,
-                MappingPartition::default(),
-            ))
-        };
+    pub fn new(lwlock: impl Into<LwLockOptions>) -> Self {
+        let lwlock = lwlock.into();
+        let partition = || Padded(Latched::new(&BUFFER_MAPPING, lwlock, MappingPartition::default()));
         Self {
             partitions: (0..PARTITIONS).map(|_| partition()).collect(),
         }

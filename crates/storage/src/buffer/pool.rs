@@ -4,7 +4,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use clearway_latch::{LatchMode, LwLockAlgorithm};
+use clearway_latch::{LatchMode, LwLockOptions};
 
 use crate::buffer::frame::{DIRTY, Frame, NO_PAGE, PIN_MASK, PageBytes, REDIRTIED, VALID};
 use crate::buffer::{BufferMapping, PinnedPage};
@@ -66,7 +66,7 @@ pub(crate) struct BufferPool {
 impl BufferPool {
     pub(crate) fn new(
         bytes: usize,
-        algorithm: LwLockAlgorithm,
+        lwlock: LwLockOptions,
         files: Arc<DataFiles>,
         wal: Arc<Wal>,
         async_commit: Arc<AtomicU64>,
@@ -75,9 +75,9 @@ impl BufferPool {
         let memory = PageMemory::new(count);
         Self {
             frames: (0..count)
-                .map(|number| Frame::new(algorithm, memory.page(number)))
+                .map(|number| Frame::new(lwlock, memory.page(number)))
                 .collect(),
-            mapping: BufferMapping::new(algorithm),
+            mapping: BufferMapping::new(lwlock),
             hand: AtomicU64::new(0),
             files,
             wal,

@@ -36,7 +36,7 @@
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::Duration;
 
-use clearway_latch::{LatchClass, LwLock, LwLockAlgorithm, LwLockExclusive};
+use clearway_latch::{LatchClass, LwLock, LwLockExclusive, LwLockOptions};
 use clearway_machine::{AtomicWord, DataCell, Machine, Native, Padded, WaitEvent, WaitScope};
 use clearway_txn::Xid;
 
@@ -100,28 +100,27 @@ impl<M: Machine, D: LogDevice> std::fmt::Debug for Wal<M, D> {
 
 impl<M: Machine, D: LogDevice> Wal<M, D> {
     /// A log that goes on at `end`, where everything before is durable.
-    pub fn new(device: D, algorithm: LwLockAlgorithm, end: Lsn, redo: Lsn, commit_delay: Duration) -> Self {
-        Self::with_sizes(
-            device,
-            algorithm,
-            end,
-            redo,
-            commit_delay,
-            RING_SIZE,
-            INSERT_LATCHES,
-        )
+    pub fn new(
+        device: D,
+        lwlock: impl Into<LwLockOptions>,
+        end: Lsn,
+        redo: Lsn,
+        commit_delay: Duration,
+    ) -> Self {
+        Self::with_sizes(device, lwlock, end, redo, commit_delay, RING_SIZE, INSERT_LATCHES)
     }
 
     /// As [`new`](Self::new) with the ring and the number of latches chosen, for checkers that need them small.
     pub fn with_sizes(
         device: D,
-        algorithm: LwLockAlgorithm,
+        lwlock: impl Into<LwLockOptions>,
         end: Lsn,
         redo: Lsn,
         commit_delay: Duration,
         ring_size: usize,
         latches: usize,
     ) -> Self {
+        let lwlock = lwlock.into();
         assert_eq!(end.0 % 8, 0, "the log goes on between records");
         assert!(
             ring_size.is_power_of_two(),
@@ -132,7 +131,7 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
             "recovery clears a segment behind the log's end, no more"
         );
         let insert_latch = || InsertLatch {
-            latch: LwLock::new(&WAL_INSERT, algorithm),
+            latch: LwLock::new(&WAL_INSERT, lwlock),
             inserting_at: M::U64::new(0),
         };
         Self {
@@ -144,7 +143,7 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
             redo: Padded(M::U64::new(redo.0)),
             allocated: M::U64::new(0),
             insert_latches: (0..latches).map(|_| Padded(insert_latch())).collect(),
-            write_latch: Padded(LwLock::new(&WAL_WRITE, algorithm)),
+            write_latch: Padded(LwLock::new(&WAL_WRITE, lwlock)),
             preferred: (0..M::workers().capacity())
                 .map(|worker| M::U32::new((worker % latches) as u32))
                 .collect(),

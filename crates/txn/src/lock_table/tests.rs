@@ -1,6 +1,7 @@
 //! The lock table by itself, in one process.
 
 use super::*;
+use clearway_latch::LwLockAlgorithm;
 
 fn manager_with(relation_locks: RelationLocks) -> Arc<LockManager<Native>> {
     let array = Arc::new(ProcArray::new(8, LwLockAlgorithm::SingleCas, Xid(100)));

@@ -1,0 +1,240 @@
+//! HybridLatch under loom: each pair of modes, the transitions, and optimistic readers, under weak memory.
+//!
+//! A worker that is left asleep is reported as a deadlock; data reached without the latch having ordered the accesses, as a
+//! causality violation.
+//!
+//! `cargo test -p clearway-latch --features loom --test loom_hybrid --release`
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use clearway_latch::{ClassOf, HybridLatch, LatchClass, SpinPolicy};
+use clearway_machine::{AtomicWord, DataCell, Loom, Machine, WaitEvent};
+use loom::sync::Arc;
+use loom::thread;
+
+#[derive(Debug)]
+struct Tested;
+
+impl ClassOf for Tested {
+    fn class() -> &'static LatchClass {
+        static CLASS: LatchClass =
+            LatchClass::new("hybrid", WaitEvent::UserLatch, 0).spinning(SpinPolicy::None);
+        &CLASS
+    }
+}
+
+struct Shared {
+    latch: HybridLatch<Tested, Loom>,
+    data: <Loom as Machine>::Data<u64>,
+    /// What optimistic readers read: equal whenever nobody writes.
+    words: [<Loom as Machine>::U64; 2],
+}
+
+impl Shared {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            latch: HybridLatch::idle(),
+            data: DataCell::new(0),
+            words: [AtomicWord::new(0), AtomicWord::new(0)],
+        })
+    }
+
+    /// The caller holds the latch exclusively.
+    fn write(&self) {
+        // SAFETY: exclusive; loom fails the test if that does not order the accesses.
+        self.data.with_mut(|data| unsafe { *data += 1 });
+        for word in &self.words {
+            word.store(word.load(Relaxed) + 1, Relaxed);
+        }
+    }
+
+    /// The caller holds the latch.
+    fn read(&self) -> u64 {
+        // SAFETY: held; loom fails the test if that does not order the accesses.
+        self.data.with(|data| unsafe { *data })
+    }
+
+    fn words(&self) -> [u64; 2] {
+        [self.words[0].load(Relaxed), self.words[1].load(Relaxed)]
+    }
+
+    /// One worker's part.
+    fn act(&self, what: Act) {
+        match what {
+            Act::Shared => {
+                let _guard = self.latch.shared();
+                self.read();
+            }
+            Act::Update => {
+                let _guard = self.latch.update();
+                self.read();
+            }
+            Act::Exclusive => {
+                let _guard = self.latch.exclusive();
+                self.write();
+            }
+            Act::Upgrade => {
+                let update = self.latch.update();
+                let before = self.read();
+                let _guard = update.upgrade();
+                assert_eq!(self.read(), before, "somebody wrote beside an update");
+                self.write();
+            }
+            Act::SharedUpgrade => match self.latch.shared().try_upgrade() {
+                Ok(update) => {
+                    self.read();
+                    let _guard = update.upgrade();
+                    self.write();
+                }
+                Err(shared) => {
+                    self.read();
+                    drop(shared);
+                }
+            },
+            Act::Downgrade => {
+                let exclusive = self.latch.exclusive();
+                self.write();
+                let written = self.read();
+                let update = exclusive.downgrade_to_update();
+                assert_eq!(self.read(), written);
+                let _shared = update.downgrade();
+                assert_eq!(self.read(), written);
+            }
+            Act::DowngradeToShared => {
+                let exclusive = self.latch.exclusive();
+                self.write();
+                let written = self.read();
+                let _shared = exclusive.downgrade_to_shared();
+                assert_eq!(self.read(), written, "somebody wrote beside a shared");
+            }
+            Act::Optimistic => {
+                let words = self.latch.read(|| self.words());
+                assert_eq!(words[0], words[1], "a torn read was validated");
+            }
+            Act::OptimisticOnce => {
+                if let Some(version) = self.latch.optimistic() {
+                    let words = self.words();
+                    if self.latch.validate(version) {
+                        assert_eq!(words[0], words[1], "a torn read was validated");
+                        if let Some(_guard) = self.latch.try_exclusive_at(version) {
+                            assert_eq!(self.words(), words, "somebody wrote in between");
+                            self.write();
+                        }
+                    }
+                }
+            }
+            Act::TryAll => {
+                if let Some(_guard) = self.latch.try_exclusive() {
+                    self.write();
+                }
+                if let Some(_guard) = self.latch.try_update() {
+                    self.read();
+                }
+                if let Some(_guard) = self.latch.try_shared() {
+                    self.read();
+                }
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Act {
+    Shared,
+    Update,
+    Exclusive,
+    Upgrade,
+    SharedUpgrade,
+    Downgrade,
+    DowngradeToShared,
+    Optimistic,
+    OptimisticOnce,
+    TryAll,
+}
+
+use Act::*;
+
+fn explore<const WORKERS: usize>(preemptions: usize, acts: [Act; WORKERS]) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.max_branches = 20_000;
+    builder.check(move || {
+        let shared = Shared::new();
+        // The machine's globals come to life before there is anybody to race with.
+        Loom::workers();
+        let threads: Vec<_> = acts[1..]
+            .iter()
+            .map(|&act| {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || shared.act(act))
+            })
+            .collect();
+        shared.act(acts[0]);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert!(!shared.latch.is_held());
+        let words = shared.words();
+        assert_eq!(words, [shared.read(), shared.read()]);
+    });
+}
+
+#[test]
+fn loom_pairs() {
+    for acts in [
+        [Exclusive, Exclusive],
+        [Exclusive, Shared],
+        [Exclusive, Update],
+        [Update, Update],
+        [Update, Shared],
+    ] {
+        explore(3, acts);
+    }
+}
+
+#[test]
+fn loom_transitions() {
+    for acts in [
+        [Upgrade, Upgrade],
+        [Upgrade, Shared],
+        [Upgrade, Exclusive],
+        [SharedUpgrade, SharedUpgrade],
+        [SharedUpgrade, Exclusive],
+        [Downgrade, Shared],
+        [Downgrade, Exclusive],
+        [DowngradeToShared, Exclusive],
+        [DowngradeToShared, Upgrade],
+        [TryAll, Upgrade],
+    ] {
+        explore(3, acts);
+    }
+}
+
+#[test]
+fn loom_optimistic() {
+    for acts in [
+        [Optimistic, Exclusive],
+        [Optimistic, Upgrade],
+        [Optimistic, Downgrade],
+        [OptimisticOnce, Exclusive],
+        [OptimisticOnce, OptimisticOnce],
+    ] {
+        explore(3, acts);
+    }
+}
+
+#[test]
+fn loom_three_workers() {
+    for acts in [
+        [Exclusive, Exclusive, Exclusive],
+        [Exclusive, Exclusive, Shared],
+        [Exclusive, Shared, Shared],
+        [Upgrade, Shared, Shared],
+        [Upgrade, Exclusive, Shared],
+        [Downgrade, Exclusive, Shared],
+        [DowngradeToShared, Exclusive, Shared],
+        [Optimistic, Exclusive, Upgrade],
+    ] {
+        explore(2, acts);
+    }
+}
