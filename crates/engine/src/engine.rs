@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use clearway_latch::{Fairness, LwLockAlgorithm, LwLockOptions, SharedPath};
 use clearway_storage::heap::Heap;
-use clearway_storage::{RecoveryReport, RelId, Storage, StorageOptions};
+use clearway_storage::{PageLatchKind, RecoveryReport, RelId, Storage, StorageOptions};
 use clearway_txn::{ProcId, RelationLocks};
 
 use crate::activity::{ActivitySlot, SessionActivity, SessionInfo};
@@ -20,7 +20,8 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
 use crate::maintenance::VacuumWorker;
 use crate::mechanisms::{
-    LwLockFairnessVariant, LwLockSharedVariant, LwLockVariant, Mechanisms, RelationLocksVariant,
+    LwLockFairnessVariant, LwLockSharedVariant, LwLockVariant, Mechanisms, PageLatchVariant,
+    RelationLocksVariant,
 };
 use crate::session::Session;
 use crate::settings::Settings;
@@ -85,6 +86,10 @@ impl Engine {
             wal_bytes_max: config.max_wal_size.bytes(),
             deadlock_timeout: config.deadlock_timeout.duration(),
             lwlock: lwlock_options(&config.mechanisms),
+            page_latch: match config.mechanisms.page_latch {
+                PageLatchVariant::LwLock => PageLatchKind::LwLock,
+                PageLatchVariant::Hybrid => PageLatchKind::Hybrid,
+            },
             relation_locks: match config.mechanisms.relation_locks {
                 RelationLocksVariant::Table => RelationLocks::Table,
                 RelationLocksVariant::FastPath => RelationLocks::FastPath,

@@ -129,7 +129,9 @@ mechanisms! {
     page_latch: PageLatchVariant = "page_latch" {
         /// An LwLock.
         LwLock = "lwlock",
-    } planned ["ssux", "hybrid"] clearway LwLock;
+        /// A latch with versions: descents of B+trees take none on inner pages.
+        Hybrid = "hybrid",
+    } planned ["ssux"] clearway LwLock;
 
     /// The table from page to buffer.
     buffer_map: BufferMapVariant = "buffer_map" {

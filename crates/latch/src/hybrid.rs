@@ -367,8 +367,9 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
         }
     }
 
-    /// As the owner of UPDATE: no more readers, and wait for those that are in.
-    fn upgrade(&self) {
+    /// From update mode, which the caller holds, to exclusive mode: no more readers, and wait for those that are in.
+    #[inline]
+    pub fn upgrade_update(&self) {
         if self.word.fetch_add(EXCLUSIVE, Acquire) & COUNT != 0 {
             self.drain();
         }
@@ -574,7 +575,7 @@ impl<'a, C: ClassOf, M: Machine> HybridShared<'a, C, M> {
 impl<'a, C: ClassOf, M: Machine> HybridUpdate<'a, C, M> {
     /// To exclusive mode, after the readers that are in have left.
     pub fn upgrade(self) -> HybridExclusive<'a, C, M> {
-        self.0.upgrade();
+        self.0.upgrade_update();
         HybridExclusive(handed_on!(self), PhantomData)
     }
 

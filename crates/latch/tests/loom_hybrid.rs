@@ -26,6 +26,8 @@ impl ClassOf for Tested {
 struct Shared {
     latch: HybridLatch<Tested, Loom>,
     data: <Loom as Machine>::Data<u64>,
+    /// What only owners of update or exclusive mode touch.
+    owned: <Loom as Machine>::Data<u64>,
     /// What optimistic readers read: equal whenever nobody writes.
     words: [<Loom as Machine>::U64; 2],
 }
@@ -35,12 +37,20 @@ impl Shared {
         Arc::new(Self {
             latch: HybridLatch::idle(),
             data: DataCell::new(0),
+            owned: DataCell::new(0),
             words: [AtomicWord::new(0), AtomicWord::new(0)],
         })
     }
 
+    /// The caller holds the latch in update mode or exclusively.
+    fn own(&self) {
+        // SAFETY: one owner at a time; loom fails the test if that does not order the accesses.
+        self.owned.with_mut(|owned| unsafe { *owned += 1 });
+    }
+
     /// The caller holds the latch exclusively.
     fn write(&self) {
+        self.own();
         // SAFETY: exclusive; loom fails the test if that does not order the accesses.
         self.data.with_mut(|data| unsafe { *data += 1 });
         for word in &self.words {
@@ -67,6 +77,7 @@ impl Shared {
             }
             Act::Update => {
                 let _guard = self.latch.update();
+                self.own();
                 self.read();
             }
             Act::Exclusive => {
@@ -82,6 +93,7 @@ impl Shared {
             }
             Act::SharedUpgrade => match self.latch.shared().try_upgrade() {
                 Ok(update) => {
+                    self.own();
                     self.read();
                     let _guard = update.upgrade();
                     self.write();
@@ -97,6 +109,7 @@ impl Shared {
                 let written = self.read();
                 let update = exclusive.downgrade_to_update();
                 assert_eq!(self.read(), written);
+                self.own();
                 let _shared = update.downgrade();
                 assert_eq!(self.read(), written);
             }
@@ -128,7 +141,7 @@ impl Shared {
                     self.write();
                 }
                 if let Some(_guard) = self.latch.try_update() {
-                    self.read();
+                    self.own();
                 }
                 if let Some(_guard) = self.latch.try_shared() {
                     self.read();
@@ -179,6 +192,8 @@ fn explore<const WORKERS: usize>(preemptions: usize, acts: [Act; WORKERS]) {
     });
 }
 
+/// Seen to catch, here and below: any acquire or release of a mode `Relaxed` (causality); a release of shared, update or
+/// exclusive mode, or U→S, that does not wake; a wake for a free UPDATE that takes no writer (deadlock).
 #[test]
 fn loom_pairs() {
     for acts in [
@@ -192,6 +207,8 @@ fn loom_pairs() {
     }
 }
 
+/// Seen to catch: U→X that does not acquire what the readers released (causality); S→U that does not acquire what the last
+/// owner released (causality).
 #[test]
 fn loom_transitions() {
     for acts in [
@@ -210,6 +227,8 @@ fn loom_transitions() {
     }
 }
 
+/// Seen to catch: no release fence after EXCLUSIVE, no acquire fence before the second look, a second look that leaves EXCLUSIVE
+/// out (a torn read is validated); a version that is not raised (somebody wrote in between).
 #[test]
 fn loom_optimistic() {
     for acts in [
@@ -223,6 +242,29 @@ fn loom_optimistic() {
     }
 }
 
+/// A writer that steps down to update mode, and waits there for a reader that may be parked.
+///
+/// Seen to catch: X→U that does not wake readers (deadlock).
+#[test]
+fn loom_stepping_down_lets_readers_in() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(|| {
+        let shared = Shared::new();
+        Loom::workers();
+        let exclusive = shared.latch.exclusive();
+        let reader = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || shared.act(Act::Shared))
+        };
+        shared.write();
+        let _update = exclusive.downgrade_to_update();
+        reader.join().unwrap();
+    });
+}
+
+/// Seen to catch: HAS_WAITERS cleared although some are left; a worker that parks without another look; the bucket's lock
+/// taken or dropped `Relaxed` (deadlock).
 #[test]
 fn loom_three_workers() {
     for acts in [

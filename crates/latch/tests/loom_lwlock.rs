@@ -284,7 +284,9 @@ fn foreign_post(options: LwLockOptions, preemptions: usize) {
 
 /// Readers that come again and again beside an exclusive.
 ///
-/// Seen to catch: see the modules below.
+/// Seen to catch, here and in the other cases of these modules: an addition that does not look at EXCLUSIVE or is `Relaxed`
+/// (causality); a unit taken back without the wake check; GRANTS left by an exclusive that comes in, by a wake that picks none, or
+/// by the one who takes the last waiter off the list (deadlock).
 fn readers_come_again(options: LwLockOptions, preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(options);

@@ -29,7 +29,7 @@ mod storage;
 pub mod vacuum;
 pub mod wal;
 
-pub use buffer::{BufferMapping, PageExclusive, PageShared, PinnedPage};
+pub use buffer::{BufferMapping, PageExclusive, PageLatchKind, PageShared, PageUpdate, PinnedPage};
 pub use change::AtomicChange;
 pub use error::{Result, StorageError};
 pub use page::{Lsn, PAGE_HEADER, PAGE_SIZE, PageId, PageKind, RelId};

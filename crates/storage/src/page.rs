@@ -18,7 +18,7 @@ pub const PAGE_HEADER: usize = 24;
 
 const LSN: usize = 0;
 const CHECKSUM: usize = 8;
-const KIND: usize = 12;
+pub(crate) const KIND: usize = 12;
 const FLAGS: usize = 14;
 /// Offset of the header field `lower`.
 pub const LOWER: usize = 16;

@@ -13,7 +13,7 @@ use clearway_txn::{CommitLog, LockManager, ProcArray, ProcId, RelationLocks, Sta
 use rustix::fs::FlockOperation;
 
 use crate::btree::RootHints;
-use crate::buffer::{BufferPool, PinnedPage};
+use crate::buffer::{BufferPool, PageLatchKind, PinnedPage};
 use crate::change::AtomicChange;
 use crate::checkpoint::Checkpointer;
 use crate::control_file::ControlFile;
@@ -35,6 +35,8 @@ pub struct StorageOptions {
     pub sessions_max: u32,
     /// How every LwLock is built.
     pub lwlock: LwLockOptions,
+    /// Which latch guards a page's content.
+    pub page_latch: PageLatchKind,
     /// Where relation locks live.
     pub relation_locks: RelationLocks,
     /// Whether writes are made durable. Without it a power failure loses data; a kill -9 does not.
@@ -57,6 +59,7 @@ impl Default for StorageOptions {
             buffer_bytes: 128 << 20,
             sessions_max: 600,
             lwlock: LwLockOptions::default(),
+            page_latch: PageLatchKind::default(),
             relation_locks: RelationLocks::default(),
             fsync: true,
             deadlock_timeout: Duration::from_secs(1),
@@ -85,6 +88,7 @@ pub struct Storage {
     pub(crate) checkpointer: Arc<Checkpointer>,
     pub(crate) fsm: FreeSpaceMaps,
     pub(crate) root_hints: RootHints,
+    page_latch: PageLatchKind,
     pub(crate) options: StorageOptions,
     /// By session: odd between the logging of a commit and its entry in the commit log.
     pub(crate) committing: Box<[Padded<AtomicU64>]>,
@@ -151,6 +155,7 @@ impl Storage {
         let async_commit = Arc::new(AtomicU64::new(0));
         let pool = BufferPool::new(
             options.buffer_bytes,
+            options.page_latch,
             options.lwlock,
             Arc::clone(&files),
             Arc::clone(&wal),
@@ -181,6 +186,7 @@ impl Storage {
             checkpointer: Arc::default(),
             fsm: FreeSpaceMaps::default(),
             root_hints: RootHints::default(),
+            page_latch: options.page_latch,
             committing: (0..options.sessions_max)
                 .map(|_| Padded(AtomicU64::new(0)))
                 .collect(),
@@ -214,6 +220,12 @@ impl Storage {
         self.wal
             .ensure_space()
             .map_err(|error| StorageError::io("extend", &wal_dir(), error))
+    }
+
+    /// Whether page latches have versions, so that a page can be read without latching it.
+    #[inline]
+    pub(crate) fn reads_optimistically(&self) -> bool {
+        self.page_latch == PageLatchKind::Hybrid
     }
 
     /// Keeps a page in memory.

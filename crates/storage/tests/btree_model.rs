@@ -1,5 +1,8 @@
 //! The B+tree against a model: random insertions, range reads both ways, removals, and the same after a crash.
 
+#[path = "support/chosen.rs"]
+mod chosen;
+
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
@@ -15,6 +18,7 @@ type Model = BTreeSet<(Vec<u8>, Tid)>;
 fn open(dir: &std::path::Path) -> Arc<Storage> {
     let options = StorageOptions {
         fsync: false,
+        page_latch: chosen::page_latch(),
         buffer_bytes: 2 << 20,
         ..StorageOptions::default()
     };

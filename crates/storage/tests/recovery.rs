@@ -2,6 +2,9 @@
 //!
 //! A crash is a `Storage` that is dropped without a shutdown: dirty pages are lost, what the kernel was given is not.
 
+#[path = "support/chosen.rs"]
+mod chosen;
+
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -24,6 +27,7 @@ fn options() -> StorageOptions {
     StorageOptions {
         buffer_bytes: 1 << 20,
         fsync: false,
+        page_latch: chosen::page_latch(),
         sessions_max: 16,
         ..StorageOptions::default()
     }

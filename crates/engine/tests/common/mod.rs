@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use clearway_engine::{Collected, Config, Engine, EngineError, Session, SessionInfo, Value};
+use clearway_engine::{Collected, Config, Engine, EngineError, Mechanisms, Session, SessionInfo, Value};
 
 /// How long anything may take before the test has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -33,9 +33,22 @@ pub struct Fixture {
     pub directory: tempfile::TempDir,
 }
 
+/// The mechanisms to test: the default, with what the environment variable `CLEARWAY_MECHANISMS` sets, such as
+/// `page_latch=hybrid,lwlock=queued`.
+pub fn mechanisms() -> Mechanisms {
+    let mut mechanisms = Mechanisms::default();
+    if let Ok(assignments) = std::env::var("CLEARWAY_MECHANISMS") {
+        for assignment in assignments.split(',') {
+            mechanisms.set(assignment).expect("CLEARWAY_MECHANISMS");
+        }
+    }
+    mechanisms
+}
+
 /// A configuration for tests: small, quick to find deadlocks, without waiting for the disk.
 pub fn config() -> Config {
     Config {
+        mechanisms: mechanisms(),
         shared_buffers: "16MB".parse().unwrap(),
         deadlock_timeout: "250ms".parse().unwrap(),
         autovacuum_naptime: "50ms".parse().unwrap(),

@@ -30,7 +30,13 @@ impl TestServer {
 
     pub fn with_connections(max_connections: usize) -> TestServer {
         let directory = tempfile::tempdir().unwrap();
-        let config = Config::from_toml(&format!("max_connections = {max_connections}")).unwrap();
+        let mut config = Config::from_toml(&format!("max_connections = {max_connections}")).unwrap();
+        // As in the engine's tests.
+        if let Ok(assignments) = std::env::var("CLEARWAY_MECHANISMS") {
+            for assignment in assignments.split(',') {
+                config.mechanisms.set(assignment).expect("CLEARWAY_MECHANISMS");
+            }
+        }
         let engine = Engine::open(directory.path().join("data"), config).unwrap();
         let options = ServerOptions {
             listen: Some("127.0.0.1:0".to_owned()),

@@ -23,7 +23,7 @@ impl BTree {
         let mut next = Some(self.descend(storage, lowest, 0, &mut Vec::new())?);
         let mut removed = 0;
         while let Some(block) = next {
-            let mut page = self.write(storage, block)?;
+            let page = self.update(storage, block)?;
             let node = Node(page.bytes());
             next = node.right();
             if !(0..node.len()).any(|index| dead.contains(&node.bound(index).tid)) {
@@ -39,6 +39,7 @@ impl BTree {
                 child: 0,
             });
             let mut change = storage.begin_change(Xid::INVALID)?;
+            let mut page = page.upgrade();
             node::fill(&mut change, &mut page, 0, next, high.as_ref(), &entries);
             change.finish()?;
         }

@@ -2,7 +2,7 @@
 
 use crate::btree::BTree;
 use crate::btree::node::{Bound, Node};
-use crate::buffer::{PageExclusive, PageShared};
+use crate::buffer::{PageShared, PageUpdate};
 use crate::error::{Result, StorageError};
 use crate::page::{self, PAGE_HEADER, PageId, PageKind, get_u32};
 use crate::storage::Storage;
@@ -38,8 +38,8 @@ impl BTree {
         Ok(page)
     }
 
-    pub(crate) fn write<'s>(&self, storage: &'s Storage, block: u32) -> Result<PageExclusive<'s>> {
-        let page = storage.pin(self.page(block))?.into_exclusive();
+    pub(crate) fn update<'s>(&self, storage: &'s Storage, block: u32) -> Result<PageUpdate<'s>> {
+        let page = storage.pin(self.page(block))?.into_update();
         self.check(block, page.bytes())?;
         Ok(page)
     }
@@ -83,14 +83,14 @@ impl BTree {
 
     /// As [`move_right`](Self::move_right), for writing. The left latch is let go after the right one is taken, so that a
     /// unique check (R4) is not overtaken.
-    pub(crate) fn move_right_exclusive<'s>(
+    pub(crate) fn move_right_update<'s>(
         &self,
         storage: &'s Storage,
-        mut page: PageExclusive<'s>,
+        mut page: PageUpdate<'s>,
         bound: Bound<'_>,
-    ) -> Result<PageExclusive<'s>> {
+    ) -> Result<PageUpdate<'s>> {
         while let Some(right) = right_for(Node(page.bytes()), bound) {
-            let next = self.write(storage, right)?;
+            let next = self.update(storage, right)?;
             page = next;
         }
         Ok(page)
@@ -105,6 +105,10 @@ impl BTree {
         level: u16,
         path: &mut Vec<u32>,
     ) -> Result<u32> {
+        path.clear();
+        if let Some(pinned) = self.descend_optimistically(storage, bound, level, |block| path.push(block))? {
+            return Ok(pinned.page_id().block);
+        }
         path.clear();
         // What was the root may be below an inner level that is asked for.
         let mut page = match level {
@@ -134,6 +138,11 @@ impl BTree {
     /// The leaf that covers `bound`, latched to read it.
     #[inline]
     pub(crate) fn find_leaf<'s>(&self, storage: &'s Storage, bound: Bound<'_>) -> Result<PageShared<'s>> {
+        if let Some(pinned) = self.descend_optimistically(storage, bound, 0, |_| {})? {
+            let page = pinned.into_shared();
+            self.check(page.page_id().block, page.bytes())?;
+            return self.move_right(storage, page, bound);
+        }
         let mut page = self.start(storage)?;
         let mut depth = 0;
         loop {

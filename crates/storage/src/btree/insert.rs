@@ -5,7 +5,7 @@ use clearway_txn::Xid;
 use crate::btree::descend::META_ROOT;
 use crate::btree::node::{self, Bound, Entry, Node, entry_size};
 use crate::btree::{BTree, KEY_MAX};
-use crate::buffer::PageExclusive;
+use crate::buffer::PageUpdate;
 use crate::error::{Result, StorageError};
 use crate::heap::visibility::Liveness;
 use crate::heap::{Heap, Tid, TxnContext};
@@ -55,14 +55,14 @@ impl BTree {
         };
         let mut path = Vec::new();
         let leaf = self.descend(storage, start, 0, &mut path)?;
-        let mut page = self.move_right_exclusive(storage, self.write(storage, leaf)?, start)?;
+        let mut page = self.move_right_update(storage, self.update(storage, leaf)?, start)?;
         if let Some(heap) = unique {
             match self.find_duplicate(ctx, &page, key, &Heap::new(heap))? {
                 InsertOutcome::Inserted => {}
                 outcome => return Ok(outcome),
             }
             // R4: the first leaf stays latched until the right one is.
-            page = self.move_right_exclusive(storage, page, bound)?;
+            page = self.move_right_update(storage, page, bound)?;
         }
         let entry = Entry {
             key: key.into(),
@@ -77,7 +77,7 @@ impl BTree {
     fn find_duplicate(
         &self,
         ctx: &TxnContext<'_>,
-        first: &PageExclusive<'_>,
+        first: &PageUpdate<'_>,
         key: &[u8],
         heap: &Heap,
     ) -> Result<InsertOutcome> {
@@ -99,7 +99,7 @@ impl BTree {
     fn insert_into<'s>(
         &self,
         storage: &'s Storage,
-        mut page: PageExclusive<'s>,
+        mut page: PageUpdate<'s>,
         mut entry: Entry,
         mut path: Vec<u32>,
     ) -> Result<()> {
@@ -108,6 +108,7 @@ impl BTree {
             if node.free() >= entry.size() {
                 let index = node.lower_bound(entry.bound());
                 let mut change = storage.begin_change(Xid::INVALID)?;
+                let mut page = page.upgrade();
                 node::insert_at(&mut change, &mut page, index, &entry);
                 change.finish()?;
                 return Ok(());
@@ -124,18 +125,13 @@ impl BTree {
                 // The root has grown since we came down.
                 None => self.descend(storage, separator.bound(), level + 1, &mut path)?,
             };
-            page = self.move_right_exclusive(storage, self.write(storage, parent)?, separator.bound())?;
+            page = self.move_right_update(storage, self.update(storage, parent)?, separator.bound())?;
             entry = separator;
         }
     }
 
     /// Splits `page` around `entry`, which does not fit; returns the separator that the parent must get.
-    pub(super) fn split(
-        &self,
-        storage: &Storage,
-        mut page: PageExclusive<'_>,
-        entry: Entry,
-    ) -> Result<Entry> {
+    pub(super) fn split(&self, storage: &Storage, page: PageUpdate<'_>, entry: Entry) -> Result<Entry> {
         let new_pin = storage.extend(page.page_id().rel)?;
         let mut change = storage.begin_change(Xid::INVALID)?;
         let node = Node(page.bytes());
@@ -161,6 +157,8 @@ impl BTree {
             right_entries[0].key = Box::default();
             right_entries[0].tid = Tid::default();
         }
+        // Readers were welcome until here.
+        let mut page = page.upgrade();
         node::fill(
             &mut change,
             &mut new_page,

@@ -10,14 +10,15 @@
 //! - R2: a split is one atomic change of the two halves; the separator goes into the parent in a change of its own. Between the
 //!   two, and after a crash between them, the right half is reached by the link.
 //! - R3: pages are never given back, so a page number once read leads to where one can move right from.
-//! - R4: inserters of equal unique keys meet at one exclusive latch: that of the first leaf that may hold the key, kept until the
-//!   entry is in.
+//! - R4: inserters of equal unique keys meet at one latch in update mode: that of the first leaf that may hold the key, kept until
+//!   the entry is in. Readers come in while they look for duplicates, and while a split is prepared.
 //!
 //! | file | holds |
 //! | --- | --- |
 //! | `node` | the layout of a page |
 //! | `root_hint` | where a descent begins |
 //! | `descend` | from the root to a leaf |
+//! | `optimistic` | the same without latches |
 //! | `insert` | inserting, splitting, unique checks |
 //! | `cursor` | reading ranges |
 //! | `build` | making a tree of sorted entries |
@@ -29,6 +30,7 @@ mod delete;
 mod descend;
 mod insert;
 mod node;
+mod optimistic;
 mod root_hint;
 
 pub use cursor::{Direction, TreeCursor};

@@ -10,6 +10,7 @@
 //! stands for everything below the second.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use crate::buffer::PageExclusive;
 use crate::change::AtomicChange;
@@ -18,12 +19,12 @@ use crate::page::{self, LOWER, PAGE_HEADER, PAGE_SIZE, PageKind, get_u16, get_u3
 
 /// Bytes of the trailer.
 const SPECIAL: usize = 8;
-const RIGHT: usize = PAGE_SIZE - SPECIAL;
-const LEVEL: usize = RIGHT + 4;
-const FLAGS: usize = RIGHT + 6;
-const HAS_HIGH: u16 = 1;
+pub(super) const RIGHT: usize = PAGE_SIZE - SPECIAL;
+pub(super) const LEVEL: usize = RIGHT + 4;
+pub(super) const FLAGS: usize = RIGHT + 6;
+pub(super) const HAS_HIGH: u16 = 1;
 /// Bytes of an entry before its key.
-const ENTRY: usize = 12;
+pub(super) const ENTRY: usize = 12;
 /// Bytes for entries and slots.
 pub(crate) const CAPACITY: usize = PAGE_SIZE - PAGE_HEADER - SPECIAL;
 
@@ -35,7 +36,7 @@ const NEIGHBOURS: usize = 6;
 /// The first eight bytes of a key as a number, zeros for what is not there. Keys with different heads are in the order of
 /// their heads.
 #[inline]
-fn head_of(key: &[u8]) -> u64 {
+pub(super) fn head_of(key: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     let length = key.len().min(8);
     bytes[..length].copy_from_slice(&key[..length]);
@@ -44,12 +45,58 @@ fn head_of(key: &[u8]) -> u64 {
 
 /// Zeros behind the first `length` bytes of a head.
 #[inline]
-fn cut(head: u64, length: usize) -> u64 {
+pub(super) fn cut(head: u64, length: usize) -> u64 {
     match length {
         0 => 0,
         1..8 => head & !0 << (64 - 8 * length),
         _ => head,
     }
+}
+
+/// The first index in `range` that is not `below`, given the head that is looked for and those that are there.
+///
+/// A page that is not in the cache costs a miss or two for each step of a binary search, one after the other. So a
+/// full page is first narrowed to a few neighbours, by where the key would stand if keys were spread evenly. It costs
+/// two comparisons where they are not. Ends whatever the closures say.
+#[inline]
+pub(super) fn partition(
+    range: Range<usize>,
+    head: u64,
+    head_at: impl Fn(usize) -> u64,
+    below: impl Fn(usize) -> bool,
+) -> usize {
+    let (mut low, mut high) = (range.start, range.end);
+    if high >= low + INTERPOLATED_MIN {
+        let (first, last) = (head_at(low), head_at(high - 1));
+        if first < head && head < last {
+            let share = (head - first) as f64 / (last - first) as f64;
+            let guess = low + (share * (high - low) as f64) as usize;
+            let (left, right) = (guess.saturating_sub(NEIGHBOURS), guess + NEIGHBOURS);
+            if left > low {
+                if below(left) {
+                    low = left + 1;
+                } else {
+                    high = left;
+                }
+            }
+            if right < high {
+                if below(right) {
+                    low = right + 1;
+                } else {
+                    high = right;
+                }
+            }
+        }
+    }
+    while low < high {
+        let middle = (low + high) / 2;
+        if below(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
 }
 
 /// What entries are ordered by.
@@ -190,45 +237,15 @@ impl<'p> Node<'p> {
     }
 
     /// The index of the first entry from `low` on that is not `below` the bound.
-    ///
-    /// A page that is not in the cache costs a miss or two for each step of a binary search, one after the other. So a
-    /// full page is first narrowed to a few neighbours, by where the key would stand if keys were spread evenly. It costs
-    /// two comparisons where they are not.
     #[inline]
-    fn partition(&self, mut low: usize, bound: Bound<'_>, below: impl Fn(Ordering) -> bool) -> usize {
+    fn partition(&self, low: usize, bound: Bound<'_>, below: impl Fn(Ordering) -> bool) -> usize {
         let head = head_of(bound.key);
-        let mut high = self.len();
-        if high >= low + INTERPOLATED_MIN {
-            let (first, last) = (self.head(low), self.head(high - 1));
-            if first < head && head < last {
-                let share = (head - first) as f64 / (last - first) as f64;
-                let guess = low + (share * (high - low) as f64) as usize;
-                let (left, right) = (guess.saturating_sub(NEIGHBOURS), guess + NEIGHBOURS);
-                if left > low {
-                    if below(self.compare(left, &bound, head)) {
-                        low = left + 1;
-                    } else {
-                        high = left;
-                    }
-                }
-                if right < high {
-                    if below(self.compare(right, &bound, head)) {
-                        low = right + 1;
-                    } else {
-                        high = right;
-                    }
-                }
-            }
-        }
-        while low < high {
-            let middle = (low + high) / 2;
-            if below(self.compare(middle, &bound, head)) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
+        partition(
+            low..self.len(),
+            head,
+            |index| self.head(index),
+            |index| below(self.compare(index, &bound, head)),
+        )
     }
 
     /// The index of the first entry that is not below `bound`.

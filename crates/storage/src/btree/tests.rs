@@ -6,6 +6,7 @@ use clearway_txn::{ProcId, Snapshot};
 
 use super::node::{Bound, Entry, Node};
 use super::{BTree, Direction};
+use crate::buffer::PageLatchKind;
 use crate::heap::{Tid, TxnContext};
 use crate::page::RelId;
 use crate::storage::{Storage, StorageOptions};
@@ -24,8 +25,11 @@ fn key(number: u32) -> Vec<u8> {
     key
 }
 
-fn open(dir: &std::path::Path) -> Arc<Storage> {
+const PAGE_LATCHES: [PageLatchKind; 2] = [PageLatchKind::LwLock, PageLatchKind::Hybrid];
+
+fn open(dir: &std::path::Path, page_latch: PageLatchKind) -> Arc<Storage> {
     let options = StorageOptions {
+        page_latch,
         fsync: false,
         buffer_bytes: 4 << 20,
         ..StorageOptions::default()
@@ -61,12 +65,16 @@ fn found(tree: BTree, storage: &Storage, number: u32, direction: Direction) -> V
 /// the right half is reached by the link, by readers both ways, by lookups and by inserters. So it goes for a leaf and
 /// for the page above it.
 ///
-/// Caught mutations: a `move_right` that does not move; a `move_right_exclusive` that does not; a backward cursor that does
+/// Caught mutations: a `move_right` that does not move; a `move_right_update` that does not; a backward cursor that does
 /// not go right on its way down. Each of the first two makes up for the other in most of what follows here.
 #[test]
 fn a_split_the_parent_does_not_know_of_hides_nothing() {
+    PAGE_LATCHES.into_iter().for_each(a_split_alone);
+}
+
+fn a_split_alone(page_latch: PageLatchKind) {
     let dir = tempfile::tempdir().unwrap();
-    let storage = open(dir.path());
+    let storage = open(dir.path(), page_latch);
     let (tree, _) = tree(&storage);
     let snapshot = Snapshot::default();
     let ctx = context(&storage, &snapshot);
@@ -88,7 +96,7 @@ fn a_split_the_parent_does_not_know_of_hides_nothing() {
             tid: tid(middle),
         };
         let block = tree.descend(&storage, bound, level, &mut Vec::new()).unwrap();
-        let page = tree.write(&storage, block).unwrap();
+        let page = tree.update(&storage, block).unwrap();
         let held = Node(page.bytes()).entries();
         // An entry that is in the page already would be there twice: take one that is new, and for an inner page one that
         // leads where the middle's own child leads.
@@ -110,8 +118,8 @@ fn a_split_the_parent_does_not_know_of_hides_nothing() {
         let page = tree.move_right(&storage, page, last_bound).unwrap();
         assert_eq!(page.page_id().block, separator.child, "a reader moves right");
         drop(page);
-        let page = tree.write(&storage, block).unwrap();
-        let page = tree.move_right_exclusive(&storage, page, last_bound).unwrap();
+        let page = tree.update(&storage, block).unwrap();
+        let page = tree.move_right_update(&storage, page, last_bound).unwrap();
         assert_eq!(page.page_id().block, separator.child, "an inserter moves right");
         drop(page);
 
@@ -147,8 +155,12 @@ fn a_split_the_parent_does_not_know_of_hides_nothing() {
 /// Caught mutation: `start` not looking for a right neighbour.
 #[test]
 fn an_outdated_root_is_a_place_to_begin() {
+    PAGE_LATCHES.into_iter().for_each(an_outdated_root);
+}
+
+fn an_outdated_root(page_latch: PageLatchKind) {
     let dir = tempfile::tempdir().unwrap();
-    let storage = open(dir.path());
+    let storage = open(dir.path(), page_latch);
     let (tree, rel) = tree(&storage);
     let snapshot = Snapshot::default();
     let ctx = context(&storage, &snapshot);

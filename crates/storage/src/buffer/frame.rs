@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use clearway_latch::{LatchClass, LwLock, LwLockOptions};
 use clearway_machine::WaitEvent;
 
+use crate::buffer::page_latch::{PageLatch, PageLatchKind};
 use crate::page::{PAGE_SIZE, PageId};
 
-static BUFFER_CONTENT: LatchClass = LatchClass::new("BufferContent", WaitEvent::BufferContent, 250);
 static BUFFER_IO: LatchClass = LatchClass::new("BufferIO", WaitEvent::BufferIo, 405);
 
 pub(crate) const PIN: u32 = 1;
@@ -44,7 +44,7 @@ pub(crate) struct PageBytes(pub(crate) UnsafeCell<[u8; PAGE_SIZE]>);
 pub(crate) struct Frame {
     pub(crate) state: AtomicU32,
     pub(crate) tag: AtomicU64,
-    pub(crate) content: LwLock,
+    pub(crate) content: PageLatch,
     pub(crate) io: LwLock,
     pub(crate) bytes: *const PageBytes,
 }
@@ -56,11 +56,11 @@ unsafe impl Sync for Frame {}
 unsafe impl Send for Frame {}
 
 impl Frame {
-    pub(crate) fn new(lwlock: LwLockOptions, bytes: *const PageBytes) -> Self {
+    pub(crate) fn new(page_latch: PageLatchKind, lwlock: LwLockOptions, bytes: *const PageBytes) -> Self {
         Self {
             state: AtomicU32::new(0),
             tag: AtomicU64::new(NO_PAGE),
-            content: LwLock::new(&BUFFER_CONTENT, lwlock),
+            content: PageLatch::new(page_latch, lwlock),
             io: LwLock::new(&BUFFER_IO, lwlock),
             bytes,
         }

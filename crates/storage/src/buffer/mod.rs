@@ -1,7 +1,8 @@
 //! The buffer pool: pages in memory, found by a mapping table, evicted by a clock sweep.
 //!
 //! # Rules
-//! 1. A page is looked at only while pinned, and only under its content latch: shared to read, exclusive to change.
+//! 1. A page is looked at only while pinned, and only under its content latch: shared or update to read, exclusive to change.
+//!    The one exception is an optimistic reader (`racy`), who uses what he read only if nobody has written meanwhile.
 //! 2. A pin keeps the frame's tag from changing; the content latch says nothing about the tag.
 //! 3. Two content latches are taken in the order that the access method defines (heap: ascending page number; B+tree: down
 //!    and to the right).
@@ -21,8 +22,12 @@
 mod frame;
 mod mapping;
 pub(crate) mod page_guard;
+mod page_latch;
 mod pool;
+mod racy;
 
 pub use mapping::BufferMapping;
-pub use page_guard::{PageExclusive, PageShared, PinnedPage};
+pub use page_guard::{PageExclusive, PageShared, PageUpdate, PinnedPage};
+pub use page_latch::PageLatchKind;
 pub(crate) use pool::BufferPool;
+pub(crate) use racy::RacyPage;

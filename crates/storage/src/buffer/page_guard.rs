@@ -4,10 +4,12 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use clearway_latch::LatchMode;
-
 use crate::buffer::frame::{CHANGED, CHANGING, Frame, PIN_MASK};
+use crate::buffer::racy::RacyPage;
 use crate::page::{PAGE_SIZE, PageId};
+
+/// How often a page is read without a latch before it is latched.
+const OPTIMISTIC_ATTEMPTS: u32 = 3;
 
 /// A page kept in memory.
 pub struct PinnedPage<'a> {
@@ -20,6 +22,12 @@ pub struct PinnedPage<'a> {
 pub struct PageShared<'a> {
     frame: &'a Frame,
     owns_pin: bool,
+    not_send: PhantomData<*const ()>,
+}
+
+/// A page to read, and perhaps to change: others may read it meanwhile, but nobody can change it.
+pub struct PageUpdate<'a> {
+    frame: &'a Frame,
     not_send: PhantomData<*const ()>,
 }
 
@@ -46,8 +54,9 @@ impl<'a> PinnedPage<'a> {
 
     /// Latches the page to read it.
     #[inline]
+    #[track_caller]
     pub fn shared(&self) -> PageShared<'_> {
-        self.frame.content.acquire(LatchMode::Shared);
+        self.frame.content.acquire_shared();
         PageShared {
             frame: self.frame,
             owns_pin: false,
@@ -57,8 +66,9 @@ impl<'a> PinnedPage<'a> {
 
     /// Latches the page to change it.
     #[inline]
+    #[track_caller]
     pub fn exclusive(&self) -> PageExclusive<'_> {
-        self.frame.content.acquire(LatchMode::Exclusive);
+        self.frame.content.acquire_exclusive();
         PageExclusive {
             frame: self.frame,
             owns_pin: false,
@@ -68,7 +78,7 @@ impl<'a> PinnedPage<'a> {
 
     /// Latches the page to change it, if that needs no waiting.
     pub fn try_exclusive(&self) -> Option<PageExclusive<'_>> {
-        let latched = self.frame.content.try_acquire(LatchMode::Exclusive);
+        let latched = self.frame.content.try_acquire_exclusive();
         latched.then(|| PageExclusive {
             frame: self.frame,
             owns_pin: false,
@@ -84,9 +94,10 @@ impl<'a> PinnedPage<'a> {
 
     /// As [`shared`](Self::shared); the guard keeps the pin.
     #[inline]
+    #[track_caller]
     pub fn into_shared(self) -> PageShared<'a> {
         let frame = ManuallyDrop::new(self).frame;
-        frame.content.acquire(LatchMode::Shared);
+        frame.content.acquire_shared();
         PageShared {
             frame,
             owns_pin: true,
@@ -96,9 +107,10 @@ impl<'a> PinnedPage<'a> {
 
     /// As [`exclusive`](Self::exclusive); the guard keeps the pin.
     #[inline]
+    #[track_caller]
     pub fn into_exclusive(self) -> PageExclusive<'a> {
         let frame = ManuallyDrop::new(self).frame;
-        frame.content.acquire(LatchMode::Exclusive);
+        frame.content.acquire_exclusive();
         PageExclusive {
             frame,
             owns_pin: true,
@@ -106,9 +118,36 @@ impl<'a> PinnedPage<'a> {
         }
     }
 
+    /// Latches the page to decide whether to change it; the guard keeps the pin.
+    #[inline]
+    #[track_caller]
+    pub fn into_update(self) -> PageUpdate<'a> {
+        let frame = ManuallyDrop::new(self).frame;
+        frame.content.acquire_update();
+        PageUpdate {
+            frame,
+            not_send: PhantomData,
+        }
+    }
+
+    /// What `read` makes of the page without a latch; `None` if somebody wrote meanwhile, each of a few times, or if the
+    /// page's latch cannot tell.
+    #[inline]
+    pub(crate) fn read_optimistically<R>(&self, read: impl Fn(RacyPage<'_>) -> Option<R>) -> Option<R> {
+        for _ in 0..OPTIMISTIC_ATTEMPTS {
+            let version = self.frame.content.optimistic()?;
+            // SAFETY: the page is pinned for as long as `self` is.
+            let result = read(unsafe { RacyPage::new(self.frame.bytes()) });
+            if self.frame.content.validate(version) {
+                return result;
+            }
+        }
+        None
+    }
+
     /// As [`try_exclusive`](Self::try_exclusive); the guard keeps the pin.
     pub fn try_into_exclusive(self) -> Result<PageExclusive<'a>, PinnedPage<'a>> {
-        if !self.frame.content.try_acquire(LatchMode::Exclusive) {
+        if !self.frame.content.try_acquire_exclusive() {
             return Err(self);
         }
         let frame = ManuallyDrop::new(self).frame;
@@ -155,6 +194,31 @@ impl PageShared<'_> {
     /// Sets bits of the 16-bit word at `offset`. Never makes the page dirty: a hint may be lost.
     pub fn set_hint_u16(&self, offset: usize, bits: u16) {
         set_hint(self.frame, offset, bits);
+    }
+}
+
+impl<'a> PageUpdate<'a> {
+    /// Which page this is.
+    pub fn page_id(&self) -> PageId {
+        self.frame.page()
+    }
+
+    /// The page.
+    #[inline]
+    pub fn bytes(&self) -> &[u8; PAGE_SIZE] {
+        // SAFETY: the latch is held in update mode, so nothing but hints changes.
+        unsafe { &*self.frame.bytes() }
+    }
+
+    /// To change it, after those who read it now have left.
+    pub fn upgrade(self) -> PageExclusive<'a> {
+        let frame = ManuallyDrop::new(self).frame;
+        frame.content.upgrade();
+        PageExclusive {
+            frame,
+            owns_pin: true,
+            not_send: PhantomData,
+        }
     }
 }
 
@@ -232,10 +296,18 @@ impl ChangingFrame {
 impl Drop for PageShared<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.frame.content.release(LatchMode::Shared);
+        self.frame.content.release_shared();
         if self.owns_pin {
             self.frame.unpin();
         }
+    }
+}
+
+impl Drop for PageUpdate<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.frame.content.release_update();
+        self.frame.unpin();
     }
 }
 
@@ -249,7 +321,7 @@ impl Drop for PageExclusive<'_> {
             );
             std::process::abort();
         }
-        self.frame.content.release(LatchMode::Exclusive);
+        self.frame.content.release_exclusive();
         if self.owns_pin {
             self.frame.unpin();
         }
@@ -265,4 +337,4 @@ macro_rules! debug_as_page {
         }
     )*};
 }
-debug_as_page!(PinnedPage, PageShared, PageExclusive);
+debug_as_page!(PinnedPage, PageShared, PageUpdate, PageExclusive);

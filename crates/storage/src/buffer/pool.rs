@@ -4,9 +4,10 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use clearway_latch::{LatchMode, LwLockOptions};
+use clearway_latch::LwLockOptions;
 
 use crate::buffer::frame::{DIRTY, Frame, NO_PAGE, PIN_MASK, PageBytes, REDIRTIED, VALID};
+use crate::buffer::page_latch::PageLatchKind;
 use crate::buffer::{BufferMapping, PinnedPage};
 use crate::data_file::DataFiles;
 use crate::error::{Result, StorageError};
@@ -66,6 +67,7 @@ pub(crate) struct BufferPool {
 impl BufferPool {
     pub(crate) fn new(
         bytes: usize,
+        page_latch: PageLatchKind,
         lwlock: LwLockOptions,
         files: Arc<DataFiles>,
         wal: Arc<Wal>,
@@ -75,7 +77,7 @@ impl BufferPool {
         let memory = PageMemory::new(count);
         Self {
             frames: (0..count)
-                .map(|number| Frame::new(lwlock, memory.page(number)))
+                .map(|number| Frame::new(page_latch, lwlock, memory.page(number)))
                 .collect(),
             mapping: BufferMapping::new(lwlock),
             hand: AtomicU64::new(0),
@@ -238,13 +240,13 @@ impl BufferPool {
     /// Writes a pinned page if it is dirty.
     fn write_out(&self, frame: &Frame) -> Result<()> {
         loop {
-            frame.content.acquire(LatchMode::Shared);
+            frame.content.acquire_shared();
             // The I/O latch for all of it, so that two writers write one after the other, and the older copy first.
             if let Some(_io) = frame.io.try_exclusive() {
                 return self.write_latched(frame);
             }
             // Another writes the page. Not to keep those who change it waiting for the disk, let go meanwhile.
-            frame.content.release(LatchMode::Shared);
+            frame.content.release_shared();
             drop(frame.io.shared());
         }
     }
@@ -254,7 +256,7 @@ impl BufferPool {
         let Some(_io) = frame.io.try_exclusive() else {
             return Ok(false);
         };
-        if !frame.content.try_acquire(LatchMode::Shared) {
+        if !frame.content.try_acquire_shared() {
             return Ok(false);
         }
         self.write_latched(frame).map(|()| true)
@@ -268,7 +270,7 @@ impl BufferPool {
             // SAFETY: the shared latch is held: nothing but hints changes, and any mix of old and new hints is right.
             Box::new(unsafe { *frame.bytes() })
         });
-        frame.content.release(LatchMode::Shared);
+        frame.content.release_shared();
         let Some(mut copy) = copy else {
             return Ok(());
         };

@@ -1,0 +1,152 @@
+//! Going down without latches, where the page latch has versions (`page_latch = hybrid`).
+//!
+//! An inner page is read by everybody and written when a page below it splits. With a latch, each descent writes the latch
+//! word of the root and of every page on its way, and those lines travel between the CPUs; without, they are only read.
+//!
+//! Lock coupling by versions would also look at the parent's version again after taking the child's. That is not needed
+//! here, for the same reason that latches are not coupled (see the module's rules): a child's number, once it was in a parent,
+//! leads to the page or to the left of it for ever (R2, R3). So a step is good if the page it was read from did not change
+//! while it was read.
+//!
+//! Anything odd, be it a writer in the way or a page that makes no sense, sends the descent back to the latched form, which
+//! knows how to wait and how to complain.
+//!
+//! Origin: optimistic lock coupling, Leis, Haubenschild and Neumann, 2019; on B-link trees before that, Lehman and Yao, 1981,
+//! who read pages without locks because a page was copied from the disk in one piece.
+
+use std::cmp::Ordering;
+
+use crate::btree::BTree;
+use crate::btree::node::{self, Bound, ENTRY, FLAGS, HAS_HIGH, LEVEL, RIGHT};
+use crate::buffer::{PinnedPage, RacyPage};
+use crate::error::Result;
+use crate::heap::Tid;
+use crate::page::{KIND, LOWER, PAGE_HEADER, PAGE_SIZE, PageKind};
+use crate::storage::Storage;
+
+/// More steps than any descent takes; a longer one goes in circles.
+const STEPS_MAX: usize = 1_000;
+
+/// Where to go from a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// The page has split: to its right neighbour.
+    Right(u32),
+    /// To the child.
+    Down(u32),
+    /// This is the page, or lies left of it.
+    Arrived,
+}
+
+impl BTree {
+    /// The page at `level` that covers `bound`, or one left of it, pinned; `passed` is called with each page above it.
+    /// `None`: to be done under latches, whatever was passed.
+    #[inline]
+    pub(super) fn descend_optimistically<'s>(
+        &self,
+        storage: &'s Storage,
+        bound: Bound<'_>,
+        level: u16,
+        mut passed: impl FnMut(u32),
+    ) -> Result<Option<PinnedPage<'s>>> {
+        if !storage.reads_optimistically() {
+            return Ok(None);
+        }
+        // A remembered root may be too far down for an inner level.
+        let hint = storage.root_hints.get(self.rel).filter(|_| level == 0);
+        let mut block = match hint {
+            Some(block) => block,
+            None => {
+                let root = self.root(storage)?;
+                storage.root_hints.set(self.rel, root);
+                root
+            }
+        };
+        for number in 0..STEPS_MAX {
+            let pinned = storage.pin(self.page(block))?;
+            let look = |page: RacyPage<'_>| {
+                // A root has no right neighbour.
+                if number == 0 && hint.is_some() && page.u32_at(RIGHT)? != 0 {
+                    return None;
+                }
+                step(page, bound, level)
+            };
+            match pinned.read_optimistically(look) {
+                Some(Step::Right(right)) => block = right,
+                Some(Step::Down(child)) => {
+                    passed(block);
+                    block = child;
+                }
+                Some(Step::Arrived) => return Ok(Some(pinned)),
+                None => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Where to go from a page that nobody has latched for us. `None` if what is there cannot be a page of a tree, which may well
+/// be because it is being changed.
+#[inline]
+fn step(page: RacyPage<'_>, bound: Bound<'_>, level: u16) -> Option<Step> {
+    if page.u16_at(KIND)? != PageKind::BTREE_NODE.0 {
+        return None;
+    }
+    let lower = usize::from(page.u16_at(LOWER)?);
+    let slots = lower.checked_sub(PAGE_HEADER)? / 2;
+    let first = usize::from(page.u16_at(FLAGS)? & HAS_HIGH != 0);
+    let head = node::head_of(bound.key);
+    if first == 1 && compare(page, 0, &bound, head)?.is_le() {
+        let right = page.u32_at(RIGHT)?;
+        return (right != 0).then_some(Step::Right(right));
+    }
+    if page.u16_at(LEVEL)? <= level {
+        return Some(Step::Arrived);
+    }
+    let len = slots.checked_sub(first).filter(|&len| len > 0)?;
+    // What is not on the page counts as anything at all: a step from it is not valid anyway.
+    let index = node::partition(
+        1..len,
+        head,
+        |index| head_at(page, first + index).unwrap_or(0),
+        |index| compare(page, first + index, &bound, head).is_some_and(Ordering::is_le),
+    ) - 1;
+    let at = offset(page, first + index)?;
+    page.u32_at(at + 8).map(Step::Down)
+}
+
+#[inline]
+fn offset(page: RacyPage<'_>, slot: usize) -> Option<usize> {
+    page.u16_at(PAGE_HEADER + slot * 2).map(usize::from)
+}
+
+#[inline]
+fn head_at(page: RacyPage<'_>, slot: usize) -> Option<u64> {
+    let at = offset(page, slot)?;
+    let length = usize::from(page.u16_at(at)?);
+    Some(node::cut(page.u64_be_at(at + ENTRY)?, length))
+}
+
+/// The entry in `slot` against `bound`, whose key's head is `head`.
+#[inline]
+fn compare(page: RacyPage<'_>, slot: usize, bound: &Bound<'_>, head: u64) -> Option<Ordering> {
+    match head_at(page, slot)?.cmp(&head) {
+        Ordering::Equal => compare_whole(page, offset(page, slot)?, bound),
+        decided => Some(decided),
+    }
+}
+
+fn compare_whole(page: RacyPage<'_>, at: usize, bound: &Bound<'_>) -> Option<Ordering> {
+    let length = usize::from(page.u16_at(at)?).min(PAGE_SIZE);
+    for (index, &wanted) in bound.key.iter().take(length).enumerate() {
+        match page.u8_at(at + ENTRY + index)?.cmp(&wanted) {
+            Ordering::Equal => {}
+            decided => return Some(decided),
+        }
+    }
+    let tid = Tid {
+        block: page.u32_at(at + 2)?,
+        slot: page.u16_at(at + 6)?,
+    };
+    Some(length.cmp(&bound.key.len()).then(tid.cmp(&bound.tid)))
+}

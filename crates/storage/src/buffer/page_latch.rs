@@ -1,0 +1,147 @@
+//! The latch on a page's content: the switch `page_latch`.
+//!
+//! All variants have the modes shared, update and exclusive. An update holder is alone among writers but lets readers in,
+//! until it upgrades because it has found that it must write. The LwLock has no such mode and takes the page exclusively at
+//! once. Only the hybrid latch can tell an optimistic reader whether what it read was whole.
+
+use clearway_latch::{ClassOf, HybridLatch, LatchClass, LatchMode, LwLock, LwLockOptions, Version};
+use clearway_machine::WaitEvent;
+
+/// Taken before the latches of the array of running transactions and of the commit log: whoever holds a page asks them
+/// about its rows.
+static BUFFER_CONTENT: LatchClass = LatchClass::new("BufferContent", WaitEvent::BufferContent, 250);
+
+/// The class of page latches, for those that do not carry a reference to it.
+#[derive(Debug)]
+pub(crate) struct BufferContent;
+
+impl ClassOf for BufferContent {
+    #[inline]
+    fn class() -> &'static LatchClass {
+        &BUFFER_CONTENT
+    }
+}
+
+/// Which latch guards a page's content; the switch `page_latch`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PageLatchKind {
+    /// An LwLock, whose waiters queue.
+    #[default]
+    LwLock,
+    /// A hybrid latch: update mode, and descents of B+trees that take no latch on inner pages.
+    Hybrid,
+}
+
+/// One page's latch.
+#[derive(Debug)]
+pub(crate) enum PageLatch {
+    LwLock(LwLock),
+    Hybrid(HybridLatch<BufferContent>),
+}
+
+impl PageLatch {
+    pub(crate) fn new(kind: PageLatchKind, lwlock: LwLockOptions) -> Self {
+        match kind {
+            PageLatchKind::LwLock => PageLatch::LwLock(LwLock::new(&BUFFER_CONTENT, lwlock)),
+            PageLatchKind::Hybrid => PageLatch::Hybrid(HybridLatch::new()),
+        }
+    }
+
+    #[inline]
+    #[track_caller]
+    pub(crate) fn acquire_shared(&self) {
+        match self {
+            PageLatch::LwLock(latch) => latch.acquire(LatchMode::Shared),
+            PageLatch::Hybrid(latch) => latch.acquire_shared(),
+        }
+    }
+
+    #[inline]
+    #[track_caller]
+    pub(crate) fn try_acquire_shared(&self) -> bool {
+        match self {
+            PageLatch::LwLock(latch) => latch.try_acquire(LatchMode::Shared),
+            PageLatch::Hybrid(latch) => latch.try_acquire_shared(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn release_shared(&self) {
+        match self {
+            PageLatch::LwLock(latch) => latch.release(LatchMode::Shared),
+            PageLatch::Hybrid(latch) => latch.release_shared(),
+        }
+    }
+
+    #[inline]
+    #[track_caller]
+    pub(crate) fn acquire_update(&self) {
+        match self {
+            PageLatch::LwLock(latch) => latch.acquire(LatchMode::Exclusive),
+            PageLatch::Hybrid(latch) => latch.acquire_update(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn release_update(&self) {
+        match self {
+            PageLatch::LwLock(latch) => latch.release(LatchMode::Exclusive),
+            PageLatch::Hybrid(latch) => latch.release_update(),
+        }
+    }
+
+    /// From update to exclusive mode.
+    #[inline]
+    pub(crate) fn upgrade(&self) {
+        match self {
+            PageLatch::LwLock(_) => {}
+            PageLatch::Hybrid(latch) => latch.upgrade_update(),
+        }
+    }
+
+    #[inline]
+    #[track_caller]
+    pub(crate) fn acquire_exclusive(&self) {
+        match self {
+            PageLatch::LwLock(latch) => latch.acquire(LatchMode::Exclusive),
+            PageLatch::Hybrid(latch) => latch.acquire_exclusive(),
+        }
+    }
+
+    #[inline]
+    #[track_caller]
+    pub(crate) fn try_acquire_exclusive(&self) -> bool {
+        match self {
+            PageLatch::LwLock(latch) => latch.try_acquire(LatchMode::Exclusive),
+            PageLatch::Hybrid(latch) => latch.try_acquire_exclusive(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn release_exclusive(&self) {
+        match self {
+            PageLatch::LwLock(latch) => latch.release(LatchMode::Exclusive),
+            PageLatch::Hybrid(latch) => latch.release_exclusive(),
+        }
+    }
+
+    /// The version to begin an optimistic read with, if the latch has versions and nobody writes.
+    #[inline]
+    pub(crate) fn optimistic(&self) -> Option<Version> {
+        match self {
+            PageLatch::LwLock(_) => None,
+            PageLatch::Hybrid(latch) => latch.optimistic(),
+        }
+    }
+
+    /// Whether nobody has written since.
+    #[inline]
+    pub(crate) fn validate(&self, version: Version) -> bool {
+        match self {
+            PageLatch::LwLock(_) => false,
+            PageLatch::Hybrid(latch) => latch.validate(version),
+        }
+    }
+}
+
+const _: () = assert!(size_of::<PageLatch>() <= 32);
