@@ -142,7 +142,7 @@ fn stress<C: ClassOf>() {
             .map(|seed| {
                 let torn = &torn;
                 scope.spawn(move || {
-                    let mut random = (seed + 1) * 0x9E37_79B9_7F4A_7C15;
+                    let mut random = (seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
                     let mut written = 0;
                     for _ in 0..STEPS {
                         random ^= random << 13;
