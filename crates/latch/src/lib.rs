@@ -14,6 +14,7 @@
 //! | `variable` | acquire_or_wait, and waiting for a variable |
 //! | `guard` | the RAII guards |
 //! | `parking` | where workers sleep that wait for a latch of one word |
+//! | `futex` | a mutex of 4 bytes, and shared, update and exclusive in 8: SrwMutex, SsuxLock, SuxLock |
 //! | `hybrid` | shared, update, exclusive, and optimistic reads |
 //! | `latched` | a latch with the data it protects |
 //!
@@ -24,6 +25,7 @@
 mod acquisitions;
 mod class;
 mod delay;
+mod futex;
 mod guard;
 mod hybrid;
 mod latched;
@@ -38,6 +40,10 @@ mod wait_list;
 
 pub use class::{
     ClassOf, HISTOGRAM_BUCKETS, LatchClass, LatchClassStatistics, ModeStatistics, Unclassed, statistics,
+};
+pub use futex::{
+    CasLoop, FetchAddBts, HolderProtocol, SingleWake, SrwMutex, SrwMutexAlgorithm, SrwMutexGuard,
+    SsuxExclusive, SsuxLock, SsuxShared, SsuxUpdate,
 };
 pub use guard::{LwLockExclusive, LwLockShared};
 pub use hybrid::{HybridExclusive, HybridLatch, HybridShared, HybridUpdate, Version};

@@ -1,0 +1,21 @@
+//! Latches whose waiters sleep on the latch's own words: the futex family.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `holder` | the word of a mutex: holder bit, waiters, and the three ways to change it |
+//! | `waiting` | one wait: polls, sleeps, and what the class counts of it |
+//! | `srw_mutex` | a mutex of 4 bytes |
+//! | `ssux_lock` | shared, update and exclusive in 8 bytes |
+//! | `ssux_guards` | its guards and their transitions |
+//! | `sux_lock` | the same with an owner, recursion, and release by another thread |
+
+mod holder;
+mod srw_mutex;
+mod ssux_guards;
+mod ssux_lock;
+mod waiting;
+
+pub use holder::{CasLoop, FetchAddBts, HolderProtocol, SingleWake, SrwMutexAlgorithm};
+pub use srw_mutex::{SrwMutex, SrwMutexGuard};
+pub use ssux_guards::{SsuxExclusive, SsuxShared, SsuxUpdate};
+pub use ssux_lock::SsuxLock;

@@ -1,0 +1,150 @@
+//! SrwMutex: a mutex of four bytes. Its protocol is the word's, told in `holder`.
+//!
+//! Uncontended, an acquisition is one CAS and a release one subtraction. Waiters sleep on the word itself, so a latch needs no
+//! memory beside it, and waiting costs a worker slot only for the published wait event.
+//!
+//! Not promised: an order among waiters, or a bound on anyone's wait. Whoever comes when the mutex is free takes it.
+
+use std::marker::PhantomData;
+
+use clearway_machine::{Machine, Native};
+
+use super::holder::{HolderProtocol, HolderWord, SingleWake};
+use super::waiting::Waiting;
+use crate::class::{ClassOf, Unclassed, Wait};
+use crate::order;
+
+/// A mutex of four bytes. `C` names its class, `P` the way in which its word is changed.
+#[derive(Debug)]
+pub struct SrwMutex<C: ClassOf = Unclassed, M: Machine = Native, P: HolderProtocol = SingleWake> {
+    word: HolderWord<P, M>,
+    class: PhantomData<fn() -> C>,
+}
+
+const _: () = assert!(size_of::<SrwMutex>() == 4);
+
+impl<C: ClassOf, P: HolderProtocol> SrwMutex<C, Native, P> {
+    /// An idle mutex.
+    pub const fn new() -> Self {
+        Self {
+            word: HolderWord::new_const(),
+            class: PhantomData,
+        }
+    }
+}
+
+impl<C: ClassOf, M: Machine, P: HolderProtocol> Default for SrwMutex<C, M, P> {
+    fn default() -> Self {
+        Self::idle()
+    }
+}
+
+impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwMutex<C, M, P> {
+    /// An idle mutex of any machine.
+    pub fn idle() -> Self {
+        Self {
+            word: HolderWord::new(),
+            class: PhantomData,
+        }
+    }
+
+    /// Acquires the mutex, waiting as long as it takes.
+    ///
+    /// # Panics
+    /// In debug builds, if the calling thread holds this mutex or a latch of a higher rank.
+    #[inline]
+    #[track_caller]
+    pub fn exclusive(&self) -> SrwMutexGuard<'_, C, M, P> {
+        self.acquire();
+        SrwMutexGuard::new(self)
+    }
+
+    /// Acquires the mutex if nobody holds it now.
+    #[inline]
+    #[track_caller]
+    pub fn try_exclusive(&self) -> Option<SrwMutexGuard<'_, C, M, P>> {
+        self.try_acquire().then(|| SrwMutexGuard::new(self))
+    }
+
+    /// Whether anybody holds the mutex: a look, out of date when it arrives.
+    pub fn is_held(&self) -> bool {
+        self.word.is_held()
+    }
+
+    fn address(&self) -> *const () {
+        std::ptr::from_ref(self).cast()
+    }
+
+    /// Acquires without a guard; the caller pairs it with [`release`](Self::release).
+    #[inline]
+    #[track_caller]
+    pub(crate) fn acquire(&self) {
+        order::acquiring::<M>(C::class(), self.address());
+        if !self.word.take_idle(0) {
+            self.acquire_slow();
+        }
+        self.acquired();
+    }
+
+    #[inline]
+    #[track_caller]
+    pub(crate) fn try_acquire(&self) -> bool {
+        let acquired = self.word.try_take(0);
+        if acquired {
+            self.acquired();
+        }
+        acquired
+    }
+
+    /// Gives back what [`acquire`](Self::acquire) or [`try_acquire`](Self::try_acquire) took.
+    #[inline]
+    pub(crate) fn release(&self) {
+        order::released::<M>(self.address());
+        self.word.release(0);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn acquire_slow(&self) {
+        let mut waiting = Waiting::begin::<M>(C::class(), Wait::Exclusive, self.address());
+        self.word.take_slow(&mut waiting, 0);
+        waiting.finish::<M>();
+    }
+
+    #[inline]
+    #[track_caller]
+    fn acquired(&self) {
+        order::acquired::<M>(C::class(), self.address());
+        C::class().count::<M>(Wait::Exclusive);
+    }
+}
+
+/// Holds an [`SrwMutex`].
+#[derive(Debug)]
+#[must_use = "the mutex is released at once if its guard is dropped"]
+pub struct SrwMutexGuard<'a, C: ClassOf = Unclassed, M: Machine = Native, P: HolderProtocol = SingleWake> {
+    mutex: &'a SrwMutex<C, M, P>,
+    // A latch is released by the worker that acquired it.
+    not_send: PhantomData<*const ()>,
+}
+
+impl<'a, C: ClassOf, M: Machine, P: HolderProtocol> SrwMutexGuard<'a, C, M, P> {
+    fn new(mutex: &'a SrwMutex<C, M, P>) -> Self {
+        Self {
+            mutex,
+            not_send: PhantomData,
+        }
+    }
+
+    /// The mutex this guard holds.
+    pub fn latch(&self) -> &'a SrwMutex<C, M, P> {
+        self.mutex
+    }
+}
+
+impl<C: ClassOf, M: Machine, P: HolderProtocol> Drop for SrwMutexGuard<'_, C, M, P> {
+    #[inline]
+    fn drop(&mut self) {
+        self.mutex.release();
+    }
+}

@@ -1,0 +1,394 @@
+//! The futex latches under loom: every schedule of a few workers within a bound of preemptions, under weak memory.
+//!
+//! A worker that is left asleep is reported by loom as a deadlock; data that two workers reach without the latch having
+//! ordered them is reported as a causality violation. Each test names mutations of the code that it was seen to catch.
+//!
+//! `cargo test -p clearway-latch --features loom --test loom_futex --release`
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use clearway_latch::{
+    CasLoop, ClassOf, FetchAddBts, HolderProtocol, LatchClass, SingleWake, SpinPolicy, SrwMutex, SsuxLock,
+};
+use clearway_machine::{AtomicWord, DataCell, Loom, Machine, Semaphore, WaitEvent};
+use loom::sync::Arc;
+use loom::thread;
+
+/// Sleeps at once, so that every wait is a sleep.
+#[derive(Debug)]
+struct Sleeps;
+
+impl ClassOf for Sleeps {
+    fn class() -> &'static LatchClass {
+        static CLASS: LatchClass =
+            LatchClass::new("sleeps", WaitEvent::UserLatch, 0).spinning(SpinPolicy::None);
+        &CLASS
+    }
+}
+
+/// Polls once before it sleeps.
+#[derive(Debug)]
+struct Polls;
+
+impl ClassOf for Polls {
+    fn class() -> &'static LatchClass {
+        static CLASS: LatchClass =
+            LatchClass::new("polls", WaitEvent::UserLatch, 0).spinning(SpinPolicy::Fixed(1));
+        &CLASS
+    }
+}
+
+fn explore(preemptions: usize, case: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.max_branches = 20_000;
+    builder.check(case);
+}
+
+/// Data under a latch of type `L`.
+struct Shared<L> {
+    latch: L,
+    data: <Loom as Machine>::Data<u64>,
+}
+
+impl<L: Send + Sync + 'static> Shared<L> {
+    fn new(latch: L) -> Arc<Self> {
+        Arc::new(Self {
+            latch,
+            data: DataCell::new(0),
+        })
+    }
+
+    /// The caller holds the latch exclusively.
+    fn add_one(&self) {
+        // SAFETY: exclusive; loom fails the test if that does not order the accesses.
+        self.data.with_mut(|data| unsafe { *data += 1 });
+    }
+
+    /// The caller holds the latch.
+    fn read(&self) -> u64 {
+        // SAFETY: held; loom fails the test if that does not order the accesses.
+        self.data.with(|data| unsafe { *data })
+    }
+}
+
+/// Runs `worker` in `workers` threads, one of them the model's own.
+fn run<L: Send + Sync + 'static>(
+    shared: &Arc<Shared<L>>,
+    workers: usize,
+    worker: impl Fn(usize, &Shared<L>) + Send + Sync + Copy + 'static,
+) {
+    // The machine's globals come to life before there is anybody to race with.
+    Loom::workers();
+    let threads: Vec<_> = (1..workers)
+        .map(|number| {
+            let shared = Arc::clone(shared);
+            thread::spawn(move || worker(number, &shared))
+        })
+        .collect();
+    worker(0, shared);
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+fn mutex_once_each<C: ClassOf, P: HolderProtocol>(workers: usize, preemptions: usize) {
+    explore(preemptions, move || {
+        let shared = Shared::new(SrwMutex::<C, Loom, P>::idle());
+        run(&shared, workers, |_, shared| {
+            let _guard = shared.latch.exclusive();
+            shared.add_one();
+        });
+        let _guard = shared.latch.exclusive();
+        assert_eq!(shared.read(), workers as u64);
+    });
+}
+
+fn mutex_twice_each<C: ClassOf, P: HolderProtocol>(workers: usize, preemptions: usize) {
+    explore(preemptions, move || {
+        let shared = Shared::new(SrwMutex::<C, Loom, P>::idle());
+        run(&shared, workers, |_, shared| {
+            for _ in 0..2 {
+                let _guard = shared.latch.exclusive();
+                shared.add_one();
+            }
+        });
+        assert!(!shared.latch.is_held());
+        assert_eq!(shared.read(), 2 * workers as u64);
+    });
+}
+
+fn mutex_conditional<C: ClassOf, P: HolderProtocol>(preemptions: usize) {
+    explore(preemptions, move || {
+        let shared = Shared::new(SrwMutex::<C, Loom, P>::idle());
+        run(&shared, 3, |number, shared| {
+            if number == 0 {
+                if let Some(_guard) = shared.latch.try_exclusive() {
+                    shared.add_one();
+                }
+            } else {
+                let _guard = shared.latch.exclusive();
+                shared.add_one();
+            }
+        });
+        let guard = shared.latch.try_exclusive().expect("nobody is left");
+        assert!(shared.latch.try_exclusive().is_none());
+        assert!((2..=3).contains(&shared.read()));
+        drop(guard);
+    });
+}
+
+/// What a worker does with the latch, once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Shared,
+    Update,
+    Exclusive,
+    UpdateThenExclusive,
+    UpdateThenShared,
+    ExclusiveThenUpdate,
+    ExclusiveThenShared,
+    ExclusiveUpdateExclusive,
+    SharedTryUpdateThenExclusive,
+    TryShared,
+    TryUpdateTryExclusive,
+    TryExclusive,
+}
+
+type Ssux<C, P> = SsuxLock<C, Loom, P>;
+
+/// Does `step`; how many times the data was written.
+fn ssux_step<C: ClassOf, P: HolderProtocol>(step: Step, shared: &Shared<Ssux<C, P>>) -> u64 {
+    let latch = &shared.latch;
+    match step {
+        Step::Shared => {
+            let _guard = latch.shared();
+            shared.read();
+            0
+        }
+        Step::Update => {
+            let _guard = latch.update();
+            shared.read();
+            0
+        }
+        Step::Exclusive => {
+            let _guard = latch.exclusive();
+            shared.add_one();
+            1
+        }
+        Step::UpdateThenExclusive => {
+            let guard = latch.update();
+            let before = shared.read();
+            let _guard = guard.exclusive();
+            assert_eq!(shared.read(), before, "somebody wrote beside an update");
+            shared.add_one();
+            1
+        }
+        Step::UpdateThenShared => {
+            let guard = latch.update();
+            let before = shared.read();
+            let _guard = guard.shared();
+            assert_eq!(shared.read(), before, "somebody wrote between the modes");
+            0
+        }
+        Step::ExclusiveThenUpdate => {
+            let guard = latch.exclusive();
+            shared.add_one();
+            let after = shared.read();
+            let _guard = guard.update();
+            assert_eq!(shared.read(), after, "somebody wrote between the modes");
+            1
+        }
+        Step::ExclusiveThenShared => {
+            let guard = latch.exclusive();
+            shared.add_one();
+            let after = shared.read();
+            let _guard = guard.shared();
+            assert_eq!(shared.read(), after, "somebody wrote between the modes");
+            1
+        }
+        Step::ExclusiveUpdateExclusive => {
+            let guard = latch.exclusive();
+            shared.add_one();
+            let guard = guard.update();
+            let _guard = guard.exclusive();
+            shared.add_one();
+            2
+        }
+        Step::SharedTryUpdateThenExclusive => {
+            let guard = latch.shared();
+            let before = shared.read();
+            match guard.try_update() {
+                Ok(guard) => {
+                    assert_eq!(shared.read(), before, "somebody wrote between the modes");
+                    let _guard = guard.exclusive();
+                    shared.add_one();
+                    1
+                }
+                Err(_still_shared) => {
+                    assert_eq!(shared.read(), before, "somebody wrote beside a reader");
+                    0
+                }
+            }
+        }
+        Step::TryShared => {
+            if let Some(_guard) = latch.try_shared() {
+                shared.read();
+            }
+            0
+        }
+        Step::TryUpdateTryExclusive => {
+            let Some(guard) = latch.try_update() else { return 0 };
+            let before = shared.read();
+            match guard.try_exclusive() {
+                Ok(_guard) => {
+                    shared.add_one();
+                    1
+                }
+                Err(_still_update) => {
+                    assert_eq!(shared.read(), before, "somebody wrote beside an update");
+                    0
+                }
+            }
+        }
+        Step::TryExclusive => {
+            if let Some(_guard) = latch.try_exclusive() {
+                shared.add_one();
+                return 1;
+            }
+            0
+        }
+    }
+}
+
+/// One worker a step, all at once.
+fn ssux<C: ClassOf, P: HolderProtocol>(steps: &'static [Step], preemptions: usize) {
+    explore(preemptions, move || {
+        let shared = Shared::new(Ssux::<C, P>::idle());
+        let written = Arc::new(<Loom as Machine>::U32::new(0));
+        let counter = Arc::clone(&written);
+        let written_by = move |number: usize, shared: &Shared<Ssux<C, P>>| {
+            counter.fetch_add(ssux_step(steps[number], shared) as u32, Relaxed);
+        };
+        Loom::workers();
+        let threads: Vec<_> = (1..steps.len())
+            .map(|number| {
+                let (shared, written_by) = (Arc::clone(&shared), written_by.clone());
+                thread::spawn(move || written_by(number, &shared))
+            })
+            .collect();
+        written_by(0, &shared);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert!(!shared.latch.is_held());
+        let _guard = shared.latch.try_exclusive().expect("nobody is left");
+        assert_eq!(shared.read(), u64::from(written.load(Relaxed)));
+    });
+}
+
+/// A reader that sleeps because of an exclusive is let in when that one goes down to update, not when it lets go.
+fn ssux_downgrade_lets_readers_in<C: ClassOf, P: HolderProtocol>(readers: usize, preemptions: usize) {
+    explore(preemptions, move || {
+        let shared = Shared::new(Ssux::<C, P>::idle());
+        Loom::workers();
+        let guard = shared.latch.exclusive();
+        let threads: Vec<_> = (0..readers)
+            .map(|_| {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    let _guard = shared.latch.shared();
+                    assert_eq!(shared.read(), 1);
+                })
+            })
+            .collect();
+        shared.add_one();
+        let guard = guard.update();
+        // The update is held until they have been in.
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        drop(guard);
+    });
+}
+
+/// A reader and an updater sleep because of an exclusive. Whichever is woken first, the reader need not wait for the updater, which
+/// stays until the reader has been in.
+fn ssux_updater_lets_readers_in<C: ClassOf, P: HolderProtocol>(preemptions: usize) {
+    explore(preemptions, move || {
+        let shared = Shared::new(Ssux::<C, P>::idle());
+        let reader_was_in = Arc::new(Semaphore::<Loom>::new());
+        Loom::workers();
+        let guard = shared.latch.exclusive();
+        let reader = {
+            let (shared, reader_was_in) = (Arc::clone(&shared), Arc::clone(&reader_was_in));
+            thread::spawn(move || {
+                let guard = shared.latch.shared();
+                shared.read();
+                drop(guard);
+                reader_was_in.post();
+            })
+        };
+        let updater = {
+            let (shared, reader_was_in) = (Arc::clone(&shared), Arc::clone(&reader_was_in));
+            thread::spawn(move || {
+                let _guard = shared.latch.update();
+                reader_was_in.wait();
+            })
+        };
+        shared.add_one();
+        drop(guard);
+        reader.join().unwrap();
+        updater.join().unwrap();
+    });
+}
+
+macro_rules! each_protocol {
+    ($($(#[$doc:meta])* $name:ident => $case:ident::<$class:ident>($($argument:expr),*);)*) => {
+        mod cas_loop {
+            use super::Step::*;
+            use super::*;
+            $($(#[$doc])* #[test] fn $name() { $case::<$class, CasLoop>($($argument),*) })*
+        }
+        mod fetch_add_bts {
+            use super::Step::*;
+            use super::*;
+            $($(#[$doc])* #[test] fn $name() { $case::<$class, FetchAddBts>($($argument),*) })*
+        }
+        mod single_wake {
+            use super::Step::*;
+            use super::*;
+            $($(#[$doc])* #[test] fn $name() { $case::<$class, SingleWake>($($argument),*) })*
+        }
+    };
+}
+
+each_protocol! {
+    loom_mutex_of_two => mutex_once_each::<Sleeps>(2, 3);
+    loom_mutex_of_three => mutex_once_each::<Sleeps>(3, 2);
+    loom_mutex_of_three_that_poll => mutex_once_each::<Polls>(3, 2);
+    loom_mutex_twice => mutex_twice_each::<Sleeps>(2, 3);
+    loom_mutex_twice_of_three => mutex_twice_each::<Sleeps>(3, 2);
+    loom_mutex_conditional => mutex_conditional::<Sleeps>(2);
+    loom_ssux_shared_and_exclusive => ssux::<Sleeps>(&[Shared, Exclusive], 3);
+    loom_ssux_shared_and_update => ssux::<Sleeps>(&[Shared, Update], 3);
+    loom_ssux_update_and_update => ssux::<Sleeps>(&[Update, UpdateThenShared], 3);
+    loom_ssux_update_and_exclusive => ssux::<Sleeps>(&[Update, Exclusive], 3);
+    loom_ssux_exclusive_and_exclusive => ssux::<Sleeps>(&[Exclusive, Exclusive], 3);
+    loom_ssux_upgrade_and_shared => ssux::<Sleeps>(&[UpdateThenExclusive, Shared], 3);
+    loom_ssux_upgrades => ssux::<Sleeps>(&[UpdateThenExclusive, UpdateThenExclusive, Shared], 2);
+    loom_ssux_downgrades => ssux::<Sleeps>(&[ExclusiveThenUpdate, ExclusiveThenShared, Shared], 2);
+    loom_ssux_there_and_back => ssux::<Sleeps>(&[ExclusiveUpdateExclusive, Shared, Exclusive], 2);
+    loom_ssux_try_upgrades => ssux::<Sleeps>(&[SharedTryUpdateThenExclusive, SharedTryUpdateThenExclusive], 3);
+    loom_ssux_try_upgrade_beside_exclusive => ssux::<Sleeps>(&[SharedTryUpdateThenExclusive, Exclusive, Shared], 2);
+    loom_ssux_conditional => ssux::<Sleeps>(&[TryExclusive, Shared, Exclusive], 2);
+    loom_ssux_conditional_upgrade => ssux::<Sleeps>(&[TryUpdateTryExclusive, Shared, Exclusive], 2);
+    loom_ssux_conditional_shared => ssux::<Sleeps>(&[TryShared, TryExclusive, ExclusiveThenUpdate], 2);
+    loom_ssux_readers_and_exclusive => ssux::<Sleeps>(&[Shared, Shared, Exclusive], 2);
+    loom_ssux_reader_and_exclusives => ssux::<Sleeps>(&[Shared, Exclusive, Exclusive], 2);
+    loom_ssux_one_of_each => ssux::<Sleeps>(&[Shared, Update, Exclusive], 2);
+    loom_ssux_one_of_each_that_poll => ssux::<Polls>(&[Shared, Update, Exclusive], 2);
+    loom_ssux_downgrade_lets_reader_in => ssux_downgrade_lets_readers_in::<Sleeps>(1, 3);
+    loom_ssux_downgrade_lets_readers_in => ssux_downgrade_lets_readers_in::<Sleeps>(2, 2);
+    loom_ssux_updater_lets_readers_in => ssux_updater_lets_readers_in::<Sleeps>(2);
+}
