@@ -43,7 +43,8 @@ pub use class::{
 };
 pub use futex::{
     CasLoop, FetchAddBts, HolderProtocol, SingleWake, SrwMutex, SrwMutexAlgorithm, SrwMutexGuard,
-    SsuxExclusive, SsuxLock, SsuxShared, SsuxUpdate,
+    SsuxExclusive, SsuxLock, SsuxShared, SsuxUpdate, SuxExclusive, SuxExclusiveForIo, SuxLock, SuxShared,
+    SuxUpdate, SuxUpdateForIo,
 };
 pub use guard::{LwLockExclusive, LwLockShared};
 pub use hybrid::{HybridExclusive, HybridLatch, HybridShared, HybridUpdate, Version};

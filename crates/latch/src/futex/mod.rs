@@ -8,14 +8,19 @@
 //! | `ssux_lock` | shared, update and exclusive in 8 bytes |
 //! | `ssux_guards` | its guards and their transitions |
 //! | `sux_lock` | the same with an owner, recursion, and release by another thread |
+//! | `sux_guards` | its guards |
 
 mod holder;
 mod srw_mutex;
 mod ssux_guards;
 mod ssux_lock;
+mod sux_guards;
+mod sux_lock;
 mod waiting;
 
 pub use holder::{CasLoop, FetchAddBts, HolderProtocol, SingleWake, SrwMutexAlgorithm};
 pub use srw_mutex::{SrwMutex, SrwMutexGuard};
 pub use ssux_guards::{SsuxExclusive, SsuxShared, SsuxUpdate};
 pub use ssux_lock::SsuxLock;
+pub use sux_guards::{SuxExclusive, SuxExclusiveForIo, SuxShared, SuxUpdate, SuxUpdateForIo};
+pub use sux_lock::SuxLock;

@@ -168,6 +168,17 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SsuxLock<C, M, P> {
         std::ptr::from_ref(self).cast()
     }
 
+    /// From now on no thread in particular holds the latch, as far as the order of latches is concerned.
+    pub(super) fn forget_holder(&self) {
+        order::released::<M>(self.address());
+    }
+
+    /// From now on the calling thread holds the latch that nobody in particular held.
+    #[track_caller]
+    pub(super) fn remember_holder(&self) {
+        order::acquired::<M>(C::class(), self.address());
+    }
+
     fn begin(&self, mode: Wait) -> Waiting {
         Waiting::begin::<M>(C::class(), mode, self.address())
     }

@@ -1,0 +1,130 @@
+//! The guards of a [`SuxLock`]. Each is one hold of its worker's; a transition consumes the guard and returns the next one.
+
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+
+use clearway_machine::{Machine, Native};
+
+use super::holder::{HolderProtocol, SingleWake};
+use super::sux_lock::{ONE_EXCLUSIVE, ONE_UPDATE, SuxLock};
+use crate::class::{ClassOf, Unclassed};
+
+macro_rules! guard {
+    ($(#[$doc:meta])* $name:ident, $release:ident, $tied_to:ty) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        #[must_use = "the latch is released at once if its guard is dropped"]
+        pub struct $name<'a, C: ClassOf = Unclassed, M: Machine = Native, P: HolderProtocol = SingleWake> {
+            latch: &'a SuxLock<C, M, P>,
+            tied_to: PhantomData<$tied_to>,
+        }
+
+        impl<'a, C: ClassOf, M: Machine, P: HolderProtocol> $name<'a, C, M, P> {
+            pub(super) fn new(latch: &'a SuxLock<C, M, P>) -> Self {
+                Self { latch, tied_to: PhantomData }
+            }
+
+            /// The latch this guard holds.
+            pub fn latch(&self) -> &'a SuxLock<C, M, P> {
+                self.latch
+            }
+        }
+
+        impl<C: ClassOf, M: Machine, P: HolderProtocol> Drop for $name<'_, C, M, P> {
+            fn drop(&mut self) {
+                self.latch.$release();
+            }
+        }
+    };
+}
+
+/// A guard of this kind is dropped by the worker that acquired it.
+type Worker = *const ();
+/// A guard of this kind may be dropped by anybody.
+type Anybody = ();
+
+guard! {
+    /// Holds a [`SuxLock`] in shared mode.
+    SuxShared, release_shared, Worker
+}
+guard! {
+    /// Holds a [`SuxLock`] in update mode, perhaps not for the only time.
+    SuxUpdate, release_update, Worker
+}
+guard! {
+    /// Holds a [`SuxLock`] in exclusive mode, perhaps not for the only time.
+    SuxExclusive, release_exclusive, Worker
+}
+guard! {
+    /// Holds a [`SuxLock`] in update mode until an I/O ends; whoever learns of that drops it.
+    SuxUpdateForIo, release_update, Anybody
+}
+guard! {
+    /// Holds a [`SuxLock`] in exclusive mode until an I/O ends; whoever learns of that drops it.
+    SuxExclusiveForIo, release_exclusive, Anybody
+}
+
+impl<'a, C: ClassOf, M: Machine, P: HolderProtocol> SuxUpdate<'a, C, M, P> {
+    /// Becomes exclusive, waiting for readers inside; one of them must not be the caller.
+    pub fn exclusive(self) -> SuxExclusive<'a, C, M, P> {
+        let latch = ManuallyDrop::new(self).latch;
+        latch.upgrade();
+        SuxExclusive::new(latch)
+    }
+
+    /// Becomes exclusive if no reader is inside; the update guard back otherwise.
+    pub fn try_exclusive(self) -> Result<SuxExclusive<'a, C, M, P>, Self> {
+        if self.latch.try_upgrade() {
+            Ok(SuxExclusive::new(ManuallyDrop::new(self).latch))
+        } else {
+            Err(self)
+        }
+    }
+
+    /// Gives the hold to an I/O, if it is the worker's only one; the guard back otherwise.
+    pub fn try_for_io(self) -> Result<SuxUpdateForIo<'a, C, M, P>, Self> {
+        if self.latch.try_give_to_io(ONE_UPDATE) {
+            Ok(SuxUpdateForIo::new(ManuallyDrop::new(self).latch))
+        } else {
+            Err(self)
+        }
+    }
+}
+
+impl<'a, C: ClassOf, M: Machine, P: HolderProtocol> SuxExclusive<'a, C, M, P> {
+    /// Becomes an update. Lets readers in, unless the worker has other exclusive holds.
+    pub fn update(self) -> SuxUpdate<'a, C, M, P> {
+        let latch = ManuallyDrop::new(self).latch;
+        latch.downgrade();
+        SuxUpdate::new(latch)
+    }
+
+    /// Gives the hold to an I/O, if it is the worker's only one; the guard back otherwise.
+    pub fn try_for_io(self) -> Result<SuxExclusiveForIo<'a, C, M, P>, Self> {
+        if self.latch.try_give_to_io(ONE_EXCLUSIVE) {
+            Ok(SuxExclusiveForIo::new(ManuallyDrop::new(self).latch))
+        } else {
+            Err(self)
+        }
+    }
+}
+
+impl<'a, C: ClassOf, M: Machine, P: HolderProtocol> SuxUpdateForIo<'a, C, M, P> {
+    /// The I/O has ended; the calling worker goes on with the latch as its owner.
+    #[track_caller]
+    pub fn claim(self) -> SuxUpdate<'a, C, M, P> {
+        let latch = ManuallyDrop::new(self).latch;
+        latch.claim();
+        SuxUpdate::new(latch)
+    }
+}
+
+impl<'a, C: ClassOf, M: Machine, P: HolderProtocol> SuxExclusiveForIo<'a, C, M, P> {
+    /// The I/O has ended; the calling worker goes on with the latch as its owner.
+    #[track_caller]
+    pub fn claim(self) -> SuxExclusive<'a, C, M, P> {
+        let latch = ManuallyDrop::new(self).latch;
+        latch.claim();
+        SuxExclusive::new(latch)
+    }
+}
