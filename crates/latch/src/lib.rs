@@ -15,6 +15,7 @@
 //! | `guard` | the RAII guards |
 //! | `parking` | where workers sleep that wait for a latch of one word |
 //! | `futex` | a mutex of 4 bytes, and shared, update and exclusive in 8: SrwMutex, SsuxLock, SuxLock |
+//! | `drop_in` | the same as containers: `Mutex<T>` and `RwLock<T>` of `lock_api` |
 //! | `hybrid` | shared, update, exclusive, and optimistic reads |
 //! | `latched` | a latch with the data it protects |
 //!
@@ -25,6 +26,7 @@
 mod acquisitions;
 mod class;
 mod delay;
+mod drop_in;
 mod futex;
 mod guard;
 mod hybrid;
@@ -41,6 +43,7 @@ mod wait_list;
 pub use class::{
     ClassOf, HISTOGRAM_BUCKETS, LatchClass, LatchClassStatistics, ModeStatistics, Unclassed, statistics,
 };
+pub use drop_in::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard};
 pub use futex::{
     CasLoop, FetchAddBts, HolderProtocol, SingleWake, SrwMutex, SrwMutexAlgorithm, SrwMutexGuard,
     SsuxExclusive, SsuxLock, SsuxShared, SsuxUpdate, SuxExclusive, SuxExclusiveForIo, SuxLock, SuxShared,
@@ -49,6 +52,7 @@ pub use futex::{
 pub use guard::{LwLockExclusive, LwLockShared};
 pub use hybrid::{HybridExclusive, HybridLatch, HybridShared, HybridUpdate, Version};
 pub use latched::{Latched, LatchedExclusive, LatchedShared};
+pub use lock_api;
 pub use lwlock::{LatchMode, LwLock};
 pub use options::{Fairness, LwLockAlgorithm, LwLockOptions, SharedPath};
 pub use spin::SpinPolicy;

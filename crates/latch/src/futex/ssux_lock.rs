@@ -159,6 +159,12 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SsuxLock<C, M, P> {
         self.writer.is_held()
     }
 
+    /// Whether anybody holds the latch in exclusive mode: a look.
+    pub fn is_held_exclusively(&self) -> bool {
+        // S2.
+        self.readers.load(Relaxed) == WRITER
+    }
+
     /// Whether anybody holds the latch in any mode: a look.
     pub fn is_held(&self) -> bool {
         self.is_owned() || self.shared_holders() != 0

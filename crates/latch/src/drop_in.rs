@@ -1,0 +1,169 @@
+//! [`Mutex`] and [`RwLock`]: the futex latches as containers, for Rust code that has no engine around it.
+//!
+//! The containers are `lock_api`'s, so whatever is written for `parking_lot`'s goes on working with these: guards that map to a
+//! part of the data, upgradable reads, downgrades, `const` constructors. A panic while a guard is held releases the latch and poisons
+//! nothing.
+//!
+//! | type | bytes beside the data | inside | unlike parking_lot's |
+//! | --- | --- | --- | --- |
+//! | `Mutex` | 4 | [`SrwMutex`] | no fair unlock, no timeout |
+//! | `RwLock` | 8 | [`SsuxLock`] | neither of these; no recursive reads: a second read by one thread waits for a writer that waits for the first |
+//!
+//! In debug builds a thread that acquires such a latch again panics, naming both places, where a release build would hang. A latch
+//! with a class of its own, for statistics and a rank, is `lock_api::RwLock<SsuxLock<Accounts>, T>`.
+//!
+//! Guards are not `Send`: the check of the order of latches is the thread's.
+
+use clearway_machine::Native;
+use lock_api::{
+    GuardNoSend, RawMutex, RawRwLock, RawRwLockDowngrade, RawRwLockUpgrade, RawRwLockUpgradeDowngrade,
+};
+
+use crate::class::ClassOf;
+use crate::futex::{HolderProtocol, SrwMutex, SsuxLock};
+
+/// Data behind an [`SrwMutex`].
+pub type Mutex<T> = lock_api::Mutex<SrwMutex, T>;
+/// Holds a [`Mutex`].
+pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, SrwMutex, T>;
+/// Data behind an [`SsuxLock`].
+pub type RwLock<T> = lock_api::RwLock<SsuxLock, T>;
+/// Holds an [`RwLock`] in shared mode.
+pub type RwLockReadGuard<'a, T> = lock_api::RwLockReadGuard<'a, SsuxLock, T>;
+/// Holds an [`RwLock`] in update mode.
+pub type RwLockUpgradableReadGuard<'a, T> = lock_api::RwLockUpgradableReadGuard<'a, SsuxLock, T>;
+/// Holds an [`RwLock`] in exclusive mode.
+pub type RwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, SsuxLock, T>;
+
+// SAFETY: the mutex admits one holder at a time (H1 to H3 of its word), and only a release lets the next one in.
+unsafe impl<C: ClassOf, P: HolderProtocol> RawMutex for SrwMutex<C, Native, P> {
+    // A fresh latch wherever it is named, which is what lock_api wants of it.
+    #[allow(clippy::declare_interior_mutable_const)]
+    const INIT: Self = Self::new();
+    type GuardMarker = GuardNoSend;
+
+    #[inline]
+    #[track_caller]
+    fn lock(&self) {
+        self.acquire();
+    }
+
+    #[inline]
+    #[track_caller]
+    fn try_lock(&self) -> bool {
+        self.try_acquire()
+    }
+
+    #[inline]
+    unsafe fn unlock(&self) {
+        self.release();
+    }
+
+    #[inline]
+    fn is_locked(&self) -> bool {
+        self.is_held()
+    }
+}
+
+// SAFETY: an exclusive excludes everybody else (S2 of the lock), a shared every exclusive.
+unsafe impl<C: ClassOf, P: HolderProtocol> RawRwLock for SsuxLock<C, Native, P> {
+    // A fresh latch wherever it is named, which is what lock_api wants of it.
+    #[allow(clippy::declare_interior_mutable_const)]
+    const INIT: Self = Self::new();
+    type GuardMarker = GuardNoSend;
+
+    #[inline]
+    #[track_caller]
+    fn lock_shared(&self) {
+        self.acquire_shared();
+    }
+
+    #[inline]
+    #[track_caller]
+    fn try_lock_shared(&self) -> bool {
+        self.try_acquire_shared()
+    }
+
+    #[inline]
+    unsafe fn unlock_shared(&self) {
+        self.release_shared();
+    }
+
+    #[inline]
+    #[track_caller]
+    fn lock_exclusive(&self) {
+        self.acquire_exclusive();
+    }
+
+    #[inline]
+    #[track_caller]
+    fn try_lock_exclusive(&self) -> bool {
+        self.try_acquire_exclusive()
+    }
+
+    #[inline]
+    unsafe fn unlock_exclusive(&self) {
+        self.release_exclusive();
+    }
+
+    #[inline]
+    fn is_locked(&self) -> bool {
+        self.is_held()
+    }
+
+    #[inline]
+    fn is_locked_exclusive(&self) -> bool {
+        self.is_held_exclusively()
+    }
+}
+
+// SAFETY: an exclusive that has become shared admits readers and no exclusive.
+unsafe impl<C: ClassOf, P: HolderProtocol> RawRwLockDowngrade for SsuxLock<C, Native, P> {
+    #[inline]
+    unsafe fn downgrade(&self) {
+        self.exclusive_to_shared();
+    }
+}
+
+// SAFETY: an update admits readers, and neither another update nor an exclusive; upgraded, it is an exclusive.
+unsafe impl<C: ClassOf, P: HolderProtocol> RawRwLockUpgrade for SsuxLock<C, Native, P> {
+    #[inline]
+    #[track_caller]
+    fn lock_upgradable(&self) {
+        self.acquire_update();
+    }
+
+    #[inline]
+    #[track_caller]
+    fn try_lock_upgradable(&self) -> bool {
+        self.try_acquire_update()
+    }
+
+    #[inline]
+    unsafe fn unlock_upgradable(&self) {
+        self.release_update();
+    }
+
+    #[inline]
+    unsafe fn upgrade(&self) {
+        self.update_to_exclusive();
+    }
+
+    #[inline]
+    unsafe fn try_upgrade(&self) -> bool {
+        self.try_update_to_exclusive()
+    }
+}
+
+// SAFETY: as above; neither step lets an exclusive in between.
+unsafe impl<C: ClassOf, P: HolderProtocol> RawRwLockUpgradeDowngrade for SsuxLock<C, Native, P> {
+    #[inline]
+    unsafe fn downgrade_upgradable(&self) {
+        self.update_to_shared();
+    }
+
+    #[inline]
+    unsafe fn downgrade_to_upgradable(&self) {
+        self.exclusive_to_update();
+    }
+}

@@ -1,0 +1,128 @@
+//! `Mutex<T>` and `RwLock<T>` as somebody uses them who comes from parking_lot.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use clearway_latch::{
+    ClassOf, LatchClass, Mutex, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard,
+    SpinPolicy, SrwMutex, lock_api,
+};
+use clearway_machine::WaitEvent;
+
+static COUNT: Mutex<u64> = Mutex::new(0);
+static TABLE: RwLock<Vec<u64>> = RwLock::new(Vec::new());
+
+const THREADS: u64 = 4;
+const STEPS: u64 = 2_000;
+
+#[test]
+fn statics_need_no_initialisation() {
+    std::thread::scope(|scope| {
+        for number in 0..THREADS {
+            scope.spawn(move || {
+                for step in 0..STEPS {
+                    *COUNT.lock() += 1;
+                    let table = TABLE.upgradable_read();
+                    if step % 100 == 0 {
+                        RwLockUpgradableReadGuard::upgrade(table).push(number);
+                    } else {
+                        let table = RwLockUpgradableReadGuard::downgrade(table);
+                        assert!(table.iter().all(|number| *number < THREADS));
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(*COUNT.lock(), THREADS * STEPS);
+    assert_eq!(TABLE.read().len() as u64, THREADS * STEPS / 100);
+}
+
+#[test]
+fn a_latch_is_as_small_as_it_says() {
+    assert_eq!(size_of::<Mutex<u32>>(), 8);
+    assert_eq!(size_of::<Mutex<()>>(), 4);
+    assert_eq!(size_of::<RwLock<()>>(), 8);
+}
+
+#[test]
+fn guards_map_downgrade_and_upgrade() {
+    let pair = RwLock::new((1, 2));
+    let first = RwLockReadGuard::map(pair.read(), |pair| &pair.0);
+    assert!(pair.is_locked() && !pair.is_locked_exclusive());
+    assert!(pair.try_write().is_none() && pair.try_read().is_some());
+    assert!(RwLockUpgradableReadGuard::try_upgrade(pair.try_upgradable_read().unwrap()).is_err());
+    assert_eq!(*first, 1);
+    drop(first);
+
+    let mut writer = pair.write();
+    assert!(pair.is_locked_exclusive() && pair.try_read().is_none());
+    writer.0 = 3;
+    let upgradable = RwLockWriteGuard::downgrade_to_upgradable(writer);
+    assert_eq!(pair.try_read().map(|pair| pair.0), Some(3));
+    assert!(pair.try_upgradable_read().is_none());
+    let writer = RwLockUpgradableReadGuard::upgrade(upgradable);
+    let reader = RwLockWriteGuard::downgrade(writer);
+    assert_eq!(pair.try_upgradable_read().map(|pair| pair.1), Some(2));
+    drop(reader);
+    assert!(!pair.is_locked());
+}
+
+#[test]
+fn a_panic_releases_and_does_not_poison() {
+    let count = Mutex::new(0);
+    let table = RwLock::new(0);
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        *table.write() += 1;
+        let _upgradable = table.upgradable_read();
+        let mut count = count.lock();
+        *count += 1;
+        panic!("a user fails");
+    }));
+    assert!(panicked.is_err());
+    assert_eq!((*count.lock(), *table.write()), (1, 1));
+}
+
+/// The promise of the debug build: a message instead of a hang.
+#[test]
+#[cfg(debug_assertions)]
+fn coming_again_is_a_panic_that_names_both_places() {
+    let table = RwLock::new(0);
+    let _reader = table.read();
+    let panic = catch_unwind(AssertUnwindSafe(|| drop(table.read()))).expect_err("refused");
+    let message = panic.downcast_ref::<String>().expect("a message");
+    assert_eq!(message.matches("drop_in.rs").count(), 2, "{message}");
+}
+
+#[derive(Debug)]
+struct Accounts;
+
+impl ClassOf for Accounts {
+    fn class() -> &'static LatchClass {
+        static CLASS: LatchClass =
+            LatchClass::new("accounts", WaitEvent::UserLatch, 0).spinning(SpinPolicy::None);
+        &CLASS
+    }
+}
+
+#[test]
+fn a_class_counts_its_waits() {
+    let accounts = lock_api::Mutex::<SrwMutex<Accounts>, u64>::new(0);
+    let sleeps = || Accounts::class().statistics().exclusive.sleeps;
+    let mut waiters = 0;
+    // Whether the other one slept before it was let in, only its class can tell, and only afterwards.
+    while sleeps() == 0 {
+        std::thread::scope(|scope| {
+            let guard = accounts.lock();
+            scope.spawn(|| *accounts.lock() += 1);
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            drop(guard);
+        });
+        waiters += 1;
+        assert!(waiters < 500, "nobody ever slept");
+    }
+    assert_eq!(*accounts.lock(), waiters);
+    assert_eq!(
+        Accounts::class().statistics().exclusive.spins,
+        0,
+        "the policy is to sleep at once"
+    );
+}
