@@ -4,8 +4,8 @@
 //! # The word
 //! | bits | name | meaning |
 //! | --- | --- | --- |
-//! | 31 | `HOLDER` | somebody owns the word |
-//! | 30 | `EXCLUSIVE` | the owner excludes readers too (SsuxLock only) |
+//! | 31 | `EXCLUSIVE` | the owner excludes readers too (SsuxLock only) |
+//! | 30 | `HOLDER` | somebody owns the word |
 //! | 29 | `WAKING` | a waiter was woken and has not looked yet (single-wake only) |
 //! | 15–28 | `READERS` | readers that wait for `EXCLUSIVE` to go away (SsuxLock only) |
 //! | 0–14 | `UNITS` | the owner, and those that wait to own; a mutex without readers lets them reach bit 28 |
@@ -57,9 +57,9 @@ use clearway_machine::{AtomicWord, Machine};
 use super::waiting::Waiting;
 
 /// Somebody owns the word.
-pub(super) const HOLDER: u32 = 1 << 31;
+pub(super) const HOLDER: u32 = 1 << 30;
 /// The owner excludes readers too.
-pub(super) const EXCLUSIVE: u32 = 1 << 30;
+pub(super) const EXCLUSIVE: u32 = 1 << 31;
 /// A waiter was woken and has not looked yet.
 pub(super) const WAKING: u32 = 1 << 29;
 /// One that wants to own, or owns.
@@ -244,7 +244,8 @@ impl<P: HolderProtocol, M: Machine> HolderWord<P, M> {
                 .ok(),
             SrwMutexAlgorithm::FetchAddBts | SrwMutexAlgorithm::SingleWake => {
                 // The old value is tested for the one bit that is set, and used for nothing else: then, and only then, is this
-                // one `lock bts` on x86-64. tests/assembly.rs looks.
+                // one `lock bts` on x86-64. Nor may the bit be the highest, whose test the compiler turns into a comparison
+                // with zero before it looks for the pattern. benches/holder-bit shows what came out.
                 if self.word.fetch_or(HOLDER, Acquire) & HOLDER != 0 {
                     return None;
                 }
