@@ -427,7 +427,7 @@ fn transitions_change_the_mode_and_nothing_else() {
         "up to update"
     );
 
-    let reader = latch.shared();
+    let reader = latch.try_shared().expect("an updater admits readers");
     let guard = guard.try_exclusive().expect_err("a reader is inside");
     drop(latch.try_shared().expect("a failed attempt leaves the door open"));
     let reader = reader.try_update().expect_err("there is an updater");
