@@ -88,6 +88,7 @@ impl Engine {
             lwlock: lwlock_options(&config.mechanisms),
             page_latch: match config.mechanisms.page_latch {
                 PageLatchVariant::LwLock => PageLatchKind::LwLock,
+                PageLatchVariant::Ssux => PageLatchKind::Ssux,
                 PageLatchVariant::Hybrid => PageLatchKind::Hybrid,
             },
             relation_locks: match config.mechanisms.relation_locks {

@@ -129,9 +129,11 @@ mechanisms! {
     page_latch: PageLatchVariant = "page_latch" {
         /// An LwLock.
         LwLock = "lwlock",
+        /// Two futex words, with an update mode.
+        Ssux = "ssux",
         /// A latch with versions: descents of B+trees take none on inner pages.
         Hybrid = "hybrid",
-    } planned ["ssux"] clearway LwLock;
+    } planned [] clearway LwLock;
 
     /// The table from page to buffer.
     buffer_map: BufferMapVariant = "buffer_map" {

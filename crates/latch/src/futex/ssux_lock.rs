@@ -204,9 +204,10 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SsuxLock<C, M, P> {
 
     // Shared.
 
+    /// Acquires in shared mode without a guard.
     #[inline]
     #[track_caller]
-    pub(crate) fn acquire_shared(&self) {
+    pub fn acquire_shared(&self) {
         self.acquiring();
         if !self.try_enter() {
             self.acquire_shared_slow();
@@ -214,9 +215,10 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SsuxLock<C, M, P> {
         self.acquired(Wait::Shared);
     }
 
+    /// Acquires in shared mode without a guard, if it can be had now.
     #[inline]
     #[track_caller]
-    pub(crate) fn try_acquire_shared(&self) -> bool {
+    pub fn try_acquire_shared(&self) -> bool {
         let acquired = self.try_enter() || self.enter_from(self.readers.load(Relaxed));
         if acquired {
             self.acquired(Wait::Shared);
@@ -275,8 +277,9 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SsuxLock<C, M, P> {
         waiting.finish::<M>();
     }
 
+    /// Releases what was acquired in shared mode.
     #[inline]
-    pub(crate) fn release_shared(&self) {
+    pub fn release_shared(&self) {
         order::released::<M>(self.address());
         self.exit();
     }
@@ -301,9 +304,10 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SsuxLock<C, M, P> {
 
     // Update.
 
+    /// Acquires in update mode without a guard.
     #[inline]
     #[track_caller]
-    pub(crate) fn acquire_update(&self) {
+    pub fn acquire_update(&self) {
         self.acquiring();
         if !self.writer.take_idle(0) {
             self.acquire_update_slow();
@@ -319,9 +323,10 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SsuxLock<C, M, P> {
         waiting.finish::<M>();
     }
 
+    /// Acquires in update mode without a guard, if it can be had now.
     #[inline]
     #[track_caller]
-    pub(crate) fn try_acquire_update(&self) -> bool {
+    pub fn try_acquire_update(&self) -> bool {
         let acquired = self.writer.try_take(0);
         if acquired {
             self.acquired(Wait::Update);
@@ -329,17 +334,19 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SsuxLock<C, M, P> {
         acquired
     }
 
+    /// Releases what was acquired in update mode.
     #[inline]
-    pub(crate) fn release_update(&self) {
+    pub fn release_update(&self) {
         order::released::<M>(self.address());
         self.writer.release(0);
     }
 
     // Exclusive.
 
+    /// Acquires in exclusive mode without a guard.
     #[inline]
     #[track_caller]
-    pub(crate) fn acquire_exclusive(&self) {
+    pub fn acquire_exclusive(&self) {
         self.acquiring();
         if !self.writer.take_idle(EXCLUSIVE) {
             self.acquire_exclusive_slow();
@@ -390,9 +397,10 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SsuxLock<C, M, P> {
         }
     }
 
+    /// Acquires in exclusive mode without a guard, if it can be had now.
     #[inline]
     #[track_caller]
-    pub(crate) fn try_acquire_exclusive(&self) -> bool {
+    pub fn try_acquire_exclusive(&self) -> bool {
         // Look first, so that a try that must fail shuts nobody out meanwhile.
         if self.readers.load(Relaxed) != 0 || !self.writer.try_take(EXCLUSIVE) {
             return false;
@@ -425,8 +433,9 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SsuxLock<C, M, P> {
         self.readers.store(inside, Release);
     }
 
+    /// Releases what was acquired in exclusive mode.
     #[inline]
-    pub(crate) fn release_exclusive(&self) {
+    pub fn release_exclusive(&self) {
         order::released::<M>(self.address());
         self.open(0);
         self.writer.release(EXCLUSIVE);
@@ -434,7 +443,8 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SsuxLock<C, M, P> {
 
     // Transitions.
 
-    pub(crate) fn update_to_exclusive(&self) {
+    /// From update mode, which the caller holds, to exclusive mode: no more readers, and wait for those that are in.
+    pub fn update_to_exclusive(&self) {
         self.writer.mark_exclusive();
         if !self.close() {
             self.drain_slow();

@@ -25,7 +25,7 @@ fn key(number: u32) -> Vec<u8> {
     key
 }
 
-const PAGE_LATCHES: [PageLatchKind; 2] = [PageLatchKind::LwLock, PageLatchKind::Hybrid];
+const PAGE_LATCHES: [PageLatchKind; 3] = [PageLatchKind::LwLock, PageLatchKind::Ssux, PageLatchKind::Hybrid];
 
 fn open(dir: &std::path::Path, page_latch: PageLatchKind) -> Arc<Storage> {
     let options = StorageOptions {

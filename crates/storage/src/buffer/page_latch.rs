@@ -4,7 +4,7 @@
 //! until it upgrades because it has found that it must write. The LwLock has no such mode and takes the page exclusively at
 //! once. Only the hybrid latch can tell an optimistic reader whether what it read was whole.
 
-use clearway_latch::{ClassOf, HybridLatch, LatchClass, LatchMode, LwLock, LwLockOptions, Version};
+use clearway_latch::{ClassOf, HybridLatch, LatchClass, LatchMode, LwLock, LwLockOptions, SsuxLock, Version};
 use clearway_machine::WaitEvent;
 
 /// Taken before the latches of the array of running transactions and of the commit log: whoever holds a page asks them
@@ -28,6 +28,8 @@ pub enum PageLatchKind {
     /// An LwLock, whose waiters queue.
     #[default]
     LwLock,
+    /// A lock of two futex words with update mode, whose waiters sleep on the latch itself.
+    Ssux,
     /// A hybrid latch: update mode, and descents of B+trees that take no latch on inner pages.
     Hybrid,
 }
@@ -36,6 +38,7 @@ pub enum PageLatchKind {
 #[derive(Debug)]
 pub(crate) enum PageLatch {
     LwLock(LwLock),
+    Ssux(SsuxLock<BufferContent>),
     Hybrid(HybridLatch<BufferContent>),
 }
 
@@ -43,6 +46,7 @@ impl PageLatch {
     pub(crate) fn new(kind: PageLatchKind, lwlock: LwLockOptions) -> Self {
         match kind {
             PageLatchKind::LwLock => PageLatch::LwLock(LwLock::new(&BUFFER_CONTENT, lwlock)),
+            PageLatchKind::Ssux => PageLatch::Ssux(SsuxLock::new()),
             PageLatchKind::Hybrid => PageLatch::Hybrid(HybridLatch::new()),
         }
     }
@@ -52,6 +56,7 @@ impl PageLatch {
     pub(crate) fn acquire_shared(&self) {
         match self {
             PageLatch::LwLock(latch) => latch.acquire(LatchMode::Shared),
+            PageLatch::Ssux(latch) => latch.acquire_shared(),
             PageLatch::Hybrid(latch) => latch.acquire_shared(),
         }
     }
@@ -61,6 +66,7 @@ impl PageLatch {
     pub(crate) fn try_acquire_shared(&self) -> bool {
         match self {
             PageLatch::LwLock(latch) => latch.try_acquire(LatchMode::Shared),
+            PageLatch::Ssux(latch) => latch.try_acquire_shared(),
             PageLatch::Hybrid(latch) => latch.try_acquire_shared(),
         }
     }
@@ -69,6 +75,7 @@ impl PageLatch {
     pub(crate) fn release_shared(&self) {
         match self {
             PageLatch::LwLock(latch) => latch.release(LatchMode::Shared),
+            PageLatch::Ssux(latch) => latch.release_shared(),
             PageLatch::Hybrid(latch) => latch.release_shared(),
         }
     }
@@ -78,6 +85,7 @@ impl PageLatch {
     pub(crate) fn acquire_update(&self) {
         match self {
             PageLatch::LwLock(latch) => latch.acquire(LatchMode::Exclusive),
+            PageLatch::Ssux(latch) => latch.acquire_update(),
             PageLatch::Hybrid(latch) => latch.acquire_update(),
         }
     }
@@ -86,6 +94,7 @@ impl PageLatch {
     pub(crate) fn release_update(&self) {
         match self {
             PageLatch::LwLock(latch) => latch.release(LatchMode::Exclusive),
+            PageLatch::Ssux(latch) => latch.release_update(),
             PageLatch::Hybrid(latch) => latch.release_update(),
         }
     }
@@ -95,6 +104,7 @@ impl PageLatch {
     pub(crate) fn upgrade(&self) {
         match self {
             PageLatch::LwLock(_) => {}
+            PageLatch::Ssux(latch) => latch.update_to_exclusive(),
             PageLatch::Hybrid(latch) => latch.upgrade_update(),
         }
     }
@@ -104,6 +114,7 @@ impl PageLatch {
     pub(crate) fn acquire_exclusive(&self) {
         match self {
             PageLatch::LwLock(latch) => latch.acquire(LatchMode::Exclusive),
+            PageLatch::Ssux(latch) => latch.acquire_exclusive(),
             PageLatch::Hybrid(latch) => latch.acquire_exclusive(),
         }
     }
@@ -113,6 +124,7 @@ impl PageLatch {
     pub(crate) fn try_acquire_exclusive(&self) -> bool {
         match self {
             PageLatch::LwLock(latch) => latch.try_acquire(LatchMode::Exclusive),
+            PageLatch::Ssux(latch) => latch.try_acquire_exclusive(),
             PageLatch::Hybrid(latch) => latch.try_acquire_exclusive(),
         }
     }
@@ -121,6 +133,7 @@ impl PageLatch {
     pub(crate) fn release_exclusive(&self) {
         match self {
             PageLatch::LwLock(latch) => latch.release(LatchMode::Exclusive),
+            PageLatch::Ssux(latch) => latch.release_exclusive(),
             PageLatch::Hybrid(latch) => latch.release_exclusive(),
         }
     }
@@ -129,7 +142,7 @@ impl PageLatch {
     #[inline]
     pub(crate) fn optimistic(&self) -> Option<Version> {
         match self {
-            PageLatch::LwLock(_) => None,
+            PageLatch::LwLock(_) | PageLatch::Ssux(_) => None,
             PageLatch::Hybrid(latch) => latch.optimistic(),
         }
     }
@@ -138,7 +151,7 @@ impl PageLatch {
     #[inline]
     pub(crate) fn validate(&self, version: Version) -> bool {
         match self {
-            PageLatch::LwLock(_) => false,
+            PageLatch::LwLock(_) | PageLatch::Ssux(_) => false,
             PageLatch::Hybrid(latch) => latch.validate(version),
         }
     }

@@ -12,6 +12,7 @@ pub fn page_latch() -> PageLatchKind {
         None => PageLatchKind::default(),
         Some("lwlock") => PageLatchKind::LwLock,
         Some("hybrid") => PageLatchKind::Hybrid,
+        Some("ssux") => PageLatchKind::Ssux,
         Some(other) => panic!("CLEARWAY_MECHANISMS: there is no page latch {other}"),
     }
 }
