@@ -13,9 +13,9 @@ use crate::options;
 /// Measure our latches beside parking_lot, std and crossbeam's ShardedLock
 ///
 /// Threads take a latch, touch two words, work for the length of the critical section and let go, for every number of
-/// threads × section × share of readers. The latches of one point are measured side by side in every round. Prints
-/// throughput with its ratio to parking_lot's, the 99th percentile of a writer's wait, and sizes. A latch that lets a reader
-/// see half of a write ends the bench with an error.
+/// threads × section × share of readers; mutexes without readers only. The latches of one point are measured side by side in
+/// every round. Prints sizes, throughput with its ratio to parking_lot's lock of the same kind, and the 99th percentile of a
+/// writer's wait. A latch that lets a reader see half of a write ends the bench with an error.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     clearway bench latches --out result                     also writes result/latches.json and result/latches.html\n  \
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     };
     eprintln!(
         "Latches side by side: about {} s of measuring.",
-        options.estimated_time().as_secs_f64().ceil()
+        options.estimated_time()?.as_secs_f64().ceil()
     );
     options::warn_of_debug_build();
     let result = run_latch_bench(&options)?;

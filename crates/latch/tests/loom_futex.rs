@@ -376,6 +376,7 @@ each_protocol! {
     loom_ssux_update_and_exclusive => ssux::<Sleeps>(&[Update, Exclusive], 3);
     loom_ssux_exclusive_and_exclusive => ssux::<Sleeps>(&[Exclusive, Exclusive], 3);
     loom_ssux_upgrade_and_shared => ssux::<Sleeps>(&[UpdateThenExclusive, Shared], 3);
+    loom_ssux_downgrade_to_shared => ssux::<Sleeps>(&[UpdateThenShared, Exclusive], 3);
     loom_ssux_upgrades => ssux::<Sleeps>(&[UpdateThenExclusive, UpdateThenExclusive, Shared], 2);
     loom_ssux_downgrades => ssux::<Sleeps>(&[ExclusiveThenUpdate, ExclusiveThenShared, Shared], 2);
     loom_ssux_there_and_back => ssux::<Sleeps>(&[ExclusiveUpdateExclusive, Shared, Exclusive], 2);

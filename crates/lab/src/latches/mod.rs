@@ -30,7 +30,7 @@ use crate::schedule;
 use crate::stats;
 use result::ModeWait;
 use section::Section;
-use subject::SUBJECTS;
+use subject::{SUBJECTS, Subject};
 
 /// What to measure.
 #[derive(Debug, Clone)]
@@ -94,9 +94,11 @@ impl LatchBenchOptions {
         Ok(())
     }
 
-    fn subjects(&self) -> Result<Vec<&'static subject::Subject>> {
+    /// What is asked for and has a point: a mutex is measured without readers only.
+    fn subjects(&self) -> Result<Vec<&'static Subject>> {
+        let admitted = |subject: &&Subject| self.read_shares.iter().any(|share| subject.admits(*share));
         if self.latches.is_empty() {
-            return Ok(SUBJECTS.iter().collect());
+            return Ok(SUBJECTS.iter().filter(admitted).collect());
         }
         let find = |name: &String| {
             SUBJECTS
@@ -108,18 +110,29 @@ impl LatchBenchOptions {
                     available: LatchBenchOptions::names().join(", "),
                 })
         };
-        self.latches.iter().map(find).collect()
+        let subjects: Vec<&Subject> = self.latches.iter().map(find).collect::<Result<_>>()?;
+        if let Some(mutex) = subjects.iter().find(|subject| !admitted(subject)) {
+            return Err(LabError::BadNumber {
+                what: "--read-share",
+                value: format!("{:?} for {}", self.read_shares, mutex.name),
+                must: "0 for a mutex, which has no readers",
+            });
+        }
+        Ok(subjects)
     }
 
-    /// How long it will take, about.
-    pub fn estimated_time(&self) -> Duration {
-        let latches = if self.latches.is_empty() {
-            SUBJECTS.len()
-        } else {
-            self.latches.len()
-        };
-        let cells = self.threads.len() * self.sections.len() * self.read_shares.len() * latches;
-        self.duration * (cells * self.rounds) as u32
+    /// How long it will take, about; an error if what is asked for cannot be measured.
+    pub fn estimated_time(&self) -> Result<Duration> {
+        let points = self.subjects()?.iter().fold(0, |points, subject| {
+            points
+                + self
+                    .read_shares
+                    .iter()
+                    .filter(|share| subject.admits(**share))
+                    .count()
+        });
+        let cells = self.threads.len() * self.sections.len() * points;
+        Ok(self.duration * (cells * self.rounds) as u32)
     }
 }
 
@@ -164,6 +177,10 @@ pub fn run_latch_bench(options: &LatchBenchOptions) -> Result<LatchBenchResult> 
     };
     for step in steps {
         let (section, share) = kinds[step.workload];
+        if !subjects[step.variant].admits(options.read_shares[share]) {
+            bar.inc(1);
+            continue;
+        }
         let point = point::Point {
             threads: options.threads[step.clients],
             section: sections[section],
@@ -191,6 +208,9 @@ pub fn run_latch_bench(options: &LatchBenchOptions) -> Result<LatchBenchResult> 
         for (number, &threads) in options.threads.iter().enumerate() {
             for (place_of, subject) in subjects.iter().enumerate() {
                 let rounds = &measured[place(kind, number, place_of)];
+                if rounds.is_empty() {
+                    continue;
+                }
                 let rates: Vec<f64> = rounds.iter().map(point::Measured::rate).collect();
                 cells.push(LatchCell {
                     latch: subject.name.to_owned(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::subject::REFERENCE;
+use super::subject::Subject;
 use crate::error::Result;
 use crate::result::{Provenance, json, write_files};
 use crate::stats;
@@ -22,7 +22,7 @@ pub struct LatchBenchResult {
     pub provenance: Provenance,
     /// What was asked for.
     pub parameters: LatchParameters,
-    /// One per section × read share × threads × latch.
+    /// One per section × read share × threads × latch; a mutex only where there are no readers.
     pub cells: Vec<LatchCell>,
 }
 
@@ -75,7 +75,7 @@ pub struct LatchCell {
     pub spread: f64,
     /// Operations a second of each round.
     pub operations_rounds: Vec<f64>,
-    /// Median of the ratios to parking_lot's in the same round, where that was measured too.
+    /// Median of the ratios to parking_lot's lock of the same kind in the same round, where that was measured too.
     pub ratio: Option<f64>,
     /// Waits of readers, if there were any.
     pub read: Option<ModeWait>,
@@ -120,7 +120,8 @@ impl LatchBenchResult {
             .cells
             .iter()
             .map(|cell| {
-                let base = self.cell(cell.section_ns, cell.read_share, cell.threads, REFERENCE)?;
+                let reference = Subject::reference_of(&cell.latch);
+                let base = self.cell(cell.section_ns, cell.read_share, cell.threads, reference)?;
                 stats::paired_ratio(&base.operations_rounds, &cell.operations_rounds)
             })
             .collect();

@@ -1,30 +1,35 @@
 //! What is measured: each latch or lock behind one small trait, monomorphised, so that no call goes through a pointer
 //! inside the measured loop.
 
-use std::sync::RwLock as StdRwLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex as StdMutex, PoisonError, RwLock as StdRwLock};
 
-use clearway_latch::{LatchClass, Latched, LwLockAlgorithm};
+use clearway_latch::{
+    CasLoop, Fairness, FetchAddBts, HybridLatch, LatchClass, Latched, LwLock, LwLockAlgorithm, LwLockOptions,
+    RwLock, SharedPath, SingleWake, SrwMutex, SsuxLock, Unclassed, lock_api,
+};
 use clearway_machine::{Native, WaitEvent};
 use crossbeam_utils::sync::ShardedLock;
-use parking_lot::RwLock as ParkingLotRwLock;
+use parking_lot::{Mutex as ParkingLotMutex, RwLock as ParkingLotRwLock};
 
 use super::point::{self, Measured, Point, Torn};
 
 static CLASS: LatchClass = LatchClass::new("bench", WaitEvent::UserLatch, 0);
 
 /// The data behind a latch: a writer adds one to both words.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pair(pub(super) [u64; 2]);
 
-/// A reader-writer latch over a [`Pair`].
+/// A latch over a [`Pair`].
 pub(super) trait Guarded: Sync {
-    fn read<R>(&self, look: impl FnOnce(&Pair) -> R) -> R;
+    /// `look` may be called more than once, and only what the last call returned counts.
+    fn read<R>(&self, look: impl Fn(&Pair) -> R) -> R;
     fn write<R>(&self, change: impl FnOnce(&mut Pair) -> R) -> R;
 }
 
-impl Guarded for Latched<Pair, Native> {
+impl Guarded for Latched<Pair> {
     #[inline]
-    fn read<R>(&self, look: impl FnOnce(&Pair) -> R) -> R {
+    fn read<R>(&self, look: impl Fn(&Pair) -> R) -> R {
         look(&self.shared())
     }
     #[inline]
@@ -33,89 +38,184 @@ impl Guarded for Latched<Pair, Native> {
     }
 }
 
-impl Guarded for ParkingLotRwLock<Pair> {
+/// Ours and parking_lot's, behind the same container.
+impl<L: lock_api::RawRwLock + Sync> Guarded for lock_api::RwLock<L, Pair> {
     #[inline]
-    fn read<R>(&self, look: impl FnOnce(&Pair) -> R) -> R {
-        look(&self.read())
+    fn read<R>(&self, look: impl Fn(&Pair) -> R) -> R {
+        look(&lock_api::RwLock::read(self))
     }
     #[inline]
     fn write<R>(&self, change: impl FnOnce(&mut Pair) -> R) -> R {
-        change(&mut self.write())
+        change(&mut lock_api::RwLock::write(self))
+    }
+}
+
+/// Ours and parking_lot's, behind the same container.
+impl<L: lock_api::RawMutex + Sync> Guarded for lock_api::Mutex<L, Pair> {
+    #[inline]
+    fn read<R>(&self, look: impl Fn(&Pair) -> R) -> R {
+        look(&self.lock())
+    }
+    #[inline]
+    fn write<R>(&self, change: impl FnOnce(&mut Pair) -> R) -> R {
+        change(&mut self.lock())
     }
 }
 
 impl Guarded for StdRwLock<Pair> {
     #[inline]
-    fn read<R>(&self, look: impl FnOnce(&Pair) -> R) -> R {
-        look(&self.read().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    fn read<R>(&self, look: impl Fn(&Pair) -> R) -> R {
+        look(&StdRwLock::read(self).unwrap_or_else(PoisonError::into_inner))
     }
     #[inline]
     fn write<R>(&self, change: impl FnOnce(&mut Pair) -> R) -> R {
-        change(&mut self.write().unwrap_or_else(|poisoned| poisoned.into_inner()))
+        change(&mut StdRwLock::write(self).unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Guarded for StdMutex<Pair> {
+    #[inline]
+    fn read<R>(&self, look: impl Fn(&Pair) -> R) -> R {
+        look(&self.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+    #[inline]
+    fn write<R>(&self, change: impl FnOnce(&mut Pair) -> R) -> R {
+        change(&mut self.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl Guarded for ShardedLock<Pair> {
     #[inline]
-    fn read<R>(&self, look: impl FnOnce(&Pair) -> R) -> R {
-        look(&self.read().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    fn read<R>(&self, look: impl Fn(&Pair) -> R) -> R {
+        look(&ShardedLock::read(self).unwrap_or_else(PoisonError::into_inner))
     }
     #[inline]
     fn write<R>(&self, change: impl FnOnce(&mut Pair) -> R) -> R {
-        change(&mut self.write().unwrap_or_else(|poisoned| poisoned.into_inner()))
+        change(&mut ShardedLock::write(self).unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// A hybrid latch beside its data, which are atomic words because an optimistic reader may see them change.
+#[derive(Debug, Default)]
+struct Hybrid<const OPTIMISTIC: bool> {
+    latch: HybridLatch,
+    words: [AtomicU64; 2],
+}
+
+impl<const OPTIMISTIC: bool> Hybrid<OPTIMISTIC> {
+    #[inline]
+    fn pair(&self) -> Pair {
+        Pair([self.words[0].load(Relaxed), self.words[1].load(Relaxed)])
+    }
+}
+
+impl<const OPTIMISTIC: bool> Guarded for Hybrid<OPTIMISTIC> {
+    #[inline]
+    fn read<R>(&self, look: impl Fn(&Pair) -> R) -> R {
+        if OPTIMISTIC {
+            return self.latch.read(|| look(&self.pair()));
+        }
+        let _shared = self.latch.shared();
+        look(&self.pair())
+    }
+    #[inline]
+    fn write<R>(&self, change: impl FnOnce(&mut Pair) -> R) -> R {
+        let _exclusive = self.latch.exclusive();
+        let mut pair = self.pair();
+        let result = change(&mut pair);
+        self.words[0].store(pair.0[0], Relaxed);
+        self.words[1].store(pair.0[1], Relaxed);
+        result
+    }
+}
+
+/// What a latch can do, and so with what it is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    ReaderWriter,
+    /// Measured without readers only.
+    Mutex,
 }
 
 /// A latch that can be measured.
 pub(super) struct Subject {
     pub(super) name: &'static str,
+    pub(super) kind: Kind,
     /// Bytes of the latch alone.
     pub(super) bytes: usize,
     pub(super) measure: fn(&Point) -> Result<Measured, Torn>,
 }
 
-/// The one that the others are compared with.
-pub(super) const REFERENCE: &str = "parking_lot";
+impl Subject {
+    /// What the latch of this name is compared with: parking_lot's of the same kind.
+    pub(super) fn reference_of(name: &str) -> &'static str {
+        match SUBJECTS.iter().find(|subject| subject.name == name) {
+            Some(Subject {
+                kind: Kind::Mutex, ..
+            }) => "parking_lot-mutex",
+            _ => "parking_lot",
+        }
+    }
 
-const DATA: usize = size_of::<Pair>();
-/// ShardedLock's own words: a boxed slice of shards, and one word of poison. Its shards, 8 of a std lock each on cache
-/// lines of their own, are on the heap.
-const SHARDS: usize = 8 * 128;
+    /// Whether it can be measured with this share of readers, in percent.
+    pub(super) fn admits(&self, read_share: f64) -> bool {
+        self.kind == Kind::ReaderWriter || read_share == 0.0
+    }
+}
+
+/// ShardedLock's own words, a boxed slice of shards and one word of poison; and its shards on the heap, 8 of a std lock each
+/// on cache lines of their own.
+const SHARDED: usize = size_of::<ShardedLock<()>>() + 8 * 128;
+
+/// A latch with the size of what it is without data, made anew for each point.
+macro_rules! subject {
+    ($kind:ident $name:literal, $bytes:expr, $type:ty = $new:expr) => {
+        Subject {
+            name: $name,
+            kind: Kind::$kind,
+            bytes: $bytes,
+            measure: |point| {
+                let latch: $type = $new;
+                point::measure(point, &latch)
+            },
+        }
+    };
+}
+
+fn lwlock(options: LwLockOptions) -> Latched<Pair> {
+    Latched::new(&CLASS, options, Pair::default())
+}
+
+const PLAIN: LwLockOptions = LwLockOptions {
+    algorithm: LwLockAlgorithm::SingleCas,
+    shared_path: SharedPath::Cas,
+    fairness: Fairness::Barging,
+};
+
+type Srw<P> = lock_api::Mutex<SrwMutex<Unclassed, Native, P>, Pair>;
+
+const LWLOCK: usize = size_of::<LwLock>();
+const SRW_MUTEX: usize = size_of::<SrwMutex>();
 
 pub(super) const SUBJECTS: &[Subject] = &[
-    Subject {
-        name: "lwlock-queued",
-        bytes: size_of::<Latched<Pair, Native>>() - DATA,
-        measure: |point| {
-            point::measure(
-                point,
-                &Latched::<_, Native>::new(&CLASS, LwLockAlgorithm::Queued, Pair::default()),
-            )
-        },
-    },
-    Subject {
-        name: "lwlock-single-cas",
-        bytes: size_of::<Latched<Pair, Native>>() - DATA,
-        measure: |point| {
-            point::measure(
-                point,
-                &Latched::<_, Native>::new(&CLASS, LwLockAlgorithm::SingleCas, Pair::default()),
-            )
-        },
-    },
-    Subject {
-        name: REFERENCE,
-        bytes: size_of::<ParkingLotRwLock<Pair>>() - DATA,
-        measure: |point| point::measure(point, &ParkingLotRwLock::new(Pair::default())),
-    },
-    Subject {
-        name: "std",
-        bytes: size_of::<StdRwLock<Pair>>() - DATA,
-        measure: |point| point::measure(point, &StdRwLock::new(Pair::default())),
-    },
-    Subject {
-        name: "sharded",
-        bytes: size_of::<ShardedLock<Pair>>() - DATA + SHARDS,
-        measure: |point| point::measure(point, &ShardedLock::new(Pair::default())),
-    },
+    subject!(ReaderWriter "lwlock-queued", LWLOCK, Latched<Pair> =
+        lwlock(LwLockOptions { algorithm: LwLockAlgorithm::Queued, ..PLAIN })),
+    subject!(ReaderWriter "lwlock-single-cas", LWLOCK, Latched<Pair> = lwlock(PLAIN)),
+    subject!(ReaderWriter "lwlock-fetch-add", LWLOCK, Latched<Pair> =
+        lwlock(LwLockOptions { shared_path: SharedPath::FetchAdd, ..PLAIN })),
+    subject!(ReaderWriter "lwlock-after-n-shared", LWLOCK, Latched<Pair> =
+        lwlock(LwLockOptions { fairness: Fairness::AFTER_SHARED, ..PLAIN })),
+    subject!(ReaderWriter "ssux", size_of::<SsuxLock>(), RwLock<Pair> = RwLock::new(Pair::default())),
+    subject!(ReaderWriter "hybrid", size_of::<HybridLatch>(), Hybrid<false> = Hybrid::default()),
+    subject!(ReaderWriter "hybrid-optimistic", size_of::<HybridLatch>(), Hybrid<true> = Hybrid::default()),
+    subject!(ReaderWriter "parking_lot", size_of::<parking_lot::RawRwLock>(), ParkingLotRwLock<Pair> =
+        ParkingLotRwLock::new(Pair::default())),
+    subject!(ReaderWriter "std", size_of::<StdRwLock<()>>(), StdRwLock<Pair> = StdRwLock::new(Pair::default())),
+    subject!(ReaderWriter "sharded", SHARDED, ShardedLock<Pair> = ShardedLock::new(Pair::default())),
+    subject!(Mutex "srw-cas-loop", SRW_MUTEX, Srw<CasLoop> = Srw::new(Pair::default())),
+    subject!(Mutex "srw-fetch-add-bts", SRW_MUTEX, Srw<FetchAddBts> = Srw::new(Pair::default())),
+    subject!(Mutex "srw-single-wake", SRW_MUTEX, Srw<SingleWake> = Srw::new(Pair::default())),
+    subject!(Mutex "parking_lot-mutex", size_of::<parking_lot::RawMutex>(), ParkingLotMutex<Pair> =
+        ParkingLotMutex::new(Pair::default())),
+    subject!(Mutex "std-mutex", size_of::<StdMutex<()>>(), StdMutex<Pair> = StdMutex::new(Pair::default())),
 ];

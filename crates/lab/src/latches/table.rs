@@ -37,48 +37,56 @@ fn writers_p99(cell: &LatchCell) -> String {
     }
 }
 
-/// Throughput of every point, then what writers waited, then sizes.
+/// Throughput of every point, then what writers waited.
 pub fn text(result: &LatchBenchResult) -> String {
     let mut text = String::new();
     text.push_str(
-        "Operations a second, all threads together, and the ratio to parking_lot's in the same rounds:\n\n",
+        "Operations a second, all threads together, and the ratio to parking_lot's lock of the same kind in the same rounds, by \
+         the share of readers:\n\n",
     );
     text.push_str(&matrix(result, throughput));
     text.push_str("\n99th percentile of a writer's wait:\n\n");
     text.push_str(&matrix(result, writers_p99));
-    text.push_str("\nBytes without data: ");
-    let sizes = result.parameters.latches.iter().filter_map(|name| {
-        let cell = result.cells.iter().find(|cell| cell.latch == *name)?;
-        Some(format!("{name} {}", cell.bytes))
-    });
-    text.push_str(&sizes.collect::<Vec<_>>().join(", "));
-    text.push('\n');
     text
 }
 
-/// A row per point, a column per latch.
+/// A row per latch and number of threads, a column per share of readers.
 fn matrix(result: &LatchBenchResult, entry: impl Fn(&LatchCell) -> String) -> String {
     let asked = &result.parameters;
+    let heads = ["section", "threads", "latch", "bytes"];
     let mut rows = vec![
-        ["section", "threads", "reads"]
+        heads
             .into_iter()
             .map(str::to_owned)
-            .chain(asked.latches.iter().cloned())
+            .chain(asked.read_shares.iter().map(|share| format!("{share} %")))
             .collect::<Vec<_>>(),
     ];
     for &section_ns in &asked.sections_ns {
         for &threads in &asked.threads {
-            for &share in &asked.read_shares {
-                let mut row = vec![section(section_ns), threads.to_string(), format!("{share} %")];
-                row.extend(asked.latches.iter().map(|latch| {
-                    result
-                        .cell(section_ns, share, threads, latch)
-                        .map_or_else(String::new, &entry)
-                }));
+            for latch in &asked.latches {
+                let cells: Vec<Option<&LatchCell>> = asked
+                    .read_shares
+                    .iter()
+                    .map(|share| result.cell(section_ns, *share, threads, latch))
+                    .collect();
+                let Some(bytes) = cells.iter().flatten().next().map(|cell| cell.bytes) else {
+                    continue;
+                };
+                let mut row = vec![
+                    section(section_ns),
+                    threads.to_string(),
+                    latch.clone(),
+                    bytes.to_string(),
+                ];
+                row.extend(
+                    cells
+                        .into_iter()
+                        .map(|cell| cell.map_or_else(String::new, &entry)),
+                );
                 rows.push(row);
             }
         }
     }
-    let right: Vec<bool> = (0..rows[0].len()).map(|column| column > 0).collect();
+    let right: Vec<bool> = (0..rows[0].len()).map(|column| column > 2).collect();
     lines(&rows, &right)
 }
