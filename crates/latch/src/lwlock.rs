@@ -23,11 +23,11 @@
 //!
 //! - R6: a shared unit that was added to a word that turned out to hold EXCLUSIVE is taken off again, and that is a release:
 //!   it runs the same wake check. An exclusive that let go in between saw a shared holder and woke nobody.
-//! - R7: under the fairness policy who wants the latch shared is also turned away when the count GRANTS is full. It may then
-//!   queue although nobody holds the latch, so somebody must still be about to release it. That is so while the latch is
-//!   held; while a release that left waiters is on its way to `wake`; and while an exclusive that was picked has not yet come
-//!   in. So: an exclusive clears GRANTS when it comes in; `wake` clears it unless it picked an exclusive; and whoever takes the
-//!   last waiter off the list clears it.
+//! - R7: under the fairness policy a newcomer that wants the latch shared is also turned away when the count GRANTS is full. It
+//!   may then queue although nobody holds the latch, so somebody must still be about to release it. That is so while the latch
+//!   is held; while a release that left waiters is on its way to `wake`; and while a worker that was picked has not yet come
+//!   in. So: who was woken heeds no count, because it may be the last of these; an exclusive clears GRANTS when it comes in;
+//!   `wake` clears it unless it picked an exclusive; and whoever takes the last waiter off the list clears it.
 //!
 //! # Shared acquire by fetch_add
 //! A CAS fails whenever another reader came first, and each failure costs the line another trip. An addition cannot fail:
@@ -39,8 +39,8 @@
 //! `AfterShared(n)`: once somebody waits, n readers may still come in; then readers queue. When the last of those inside lets
 //! go, the head of the list is woken. If that is an exclusive, no reader comes in before it. If it is a reader, all
 //! readers of the list are woken and the count begins anew, with the exclusives that were passed over now at the head. So no
-//! more than 2 n readers come in between an exclusive's queueing and its turn, beside those that were on the list. Nothing
-//! is promised among exclusives.
+//! more than 2 n readers come in between an exclusive's queueing and its turn, beside those that were on the list, which are not
+//! counted. Nothing is promised among exclusives.
 //!
 //! # Costs
 //! 24 bytes; one CAS to acquire and one fetch_sub to release when uncontended.
@@ -224,10 +224,15 @@ impl<M: Machine> LwLock<M> {
         }
     }
 
+    /// A newcomer's attempt that did not find the word it had hoped for.
     #[cold]
     #[inline(never)]
-    fn attempt_from(&self, mut state: u32, mode: LatchMode) -> bool {
-        let limit = self.limit();
+    fn attempt_from(&self, state: u32, mode: LatchMode) -> bool {
+        self.attempt_within(state, mode, self.limit())
+    }
+
+    /// An attempt that heeds a limit of `limit` shared grants.
+    fn attempt_within(&self, mut state: u32, mode: LatchMode, limit: u32) -> bool {
         while grantable(state, mode, limit) {
             debug_assert!(state & SHARED_MASK < SHARED_MASK, "the shared count overflows");
             if mode == LatchMode::Shared && self.adds(state) {
@@ -316,15 +321,16 @@ impl<M: Machine> LwLock<M> {
     }
 
     fn acquire_queued(&self, mode: LatchMode, worker: WorkerId, delay: &mut Delay) -> u64 {
+        let mut limit = self.limit();
         let mut surplus = 0;
         let mut sleeps = 0;
         loop {
-            if self.attempt_from(self.state.load(Relaxed), mode) {
+            if self.attempt_within(self.state.load(Relaxed), mode, limit) {
                 break;
             }
             self.queue_self(worker, mode.wait_mode(), delay);
             // R2: this look follows our HAS_WAITERS on the same word.
-            if self.attempt_from(self.state.load(Relaxed), mode) {
+            if self.attempt_within(self.state.load(Relaxed), mode, limit) {
                 self.dequeue_self(worker, delay);
                 break;
             }
@@ -332,6 +338,8 @@ impl<M: Machine> LwLock<M> {
             surplus += self.sleep(worker);
             // R3: from here on a release must wake again.
             self.state.fetch_and(!WAKE_IN_PROGRESS, Relaxed);
+            // R7: releases were silent because we were to look, and we must not be turned away.
+            limit = UNLIMITED;
         }
         Self::repost(worker, surplus);
         sleeps
@@ -349,7 +357,7 @@ impl<M: Machine> LwLock<M> {
 
     fn acquire_single_cas(&self, mode: LatchMode, worker: WorkerId, delay: &mut Delay) -> u64 {
         let budget = self.polls_before_queueing(mode, delay);
-        let limit = self.limit();
+        let mut limit = self.limit();
         let mut polls = 0;
         let mut surplus = 0;
         let mut sleeps = 0;
@@ -383,6 +391,8 @@ impl<M: Machine> LwLock<M> {
                         surplus += self.sleep(worker);
                         // R3: and with the same access, look.
                         state = self.state.fetch_and(!WAKE_IN_PROGRESS, Relaxed) & !WAKE_IN_PROGRESS;
+                        // R7: releases were silent because we were to look, and we must not be turned away.
+                        limit = UNLIMITED;
                         delay.woken();
                         polls = 0;
                     }

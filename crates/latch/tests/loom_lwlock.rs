@@ -305,6 +305,35 @@ fn readers_come_again(options: LwLockOptions, preemptions: usize) {
     });
 }
 
+/// A reader is woken while an exclusive goes on waiting; before it looks, another reader comes, which fills the count, and goes,
+/// which wakes nobody.
+///
+/// Seen to catch: a woken reader that heeds the count (deadlock: it queues on a latch that nobody holds).
+fn reader_passes_woken_reader(options: LwLockOptions, preemptions: usize) {
+    explore(preemptions, move || {
+        let shared = Shared::new(options);
+        run(&shared, 3, |number, shared| match number {
+            0 => {
+                {
+                    let _guard = shared.latch.exclusive();
+                    shared.add_one();
+                }
+                let _guard = shared.latch.shared();
+                assert!(shared.read() <= 2);
+            }
+            1 => {
+                let _guard = shared.latch.shared();
+                assert!(shared.read() <= 2);
+            }
+            _ => {
+                let _guard = shared.latch.exclusive();
+                shared.add_one();
+            }
+        });
+        assert!(!shared.latch.is_held());
+    });
+}
+
 /// `AfterShared(1)`: the second newcomer is already turned away.
 const LIMITED: Fairness = Fairness::AfterShared(std::num::NonZeroU8::MIN);
 
@@ -364,6 +393,7 @@ every_way_to_read! {
     loom_reader_and_writer => readers_and_writer(2, 3);
     loom_readers_and_writer => readers_and_writer(3, 2);
     loom_readers_come_again => readers_come_again(2);
+    loom_reader_passes_woken_reader => reader_passes_woken_reader(2);
     loom_writers_and_reader => writers_and_reader(2);
     loom_conditional => conditional(2);
     loom_mixed_sleepers => mixed_sleepers(2);
