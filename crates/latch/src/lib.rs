@@ -17,13 +17,21 @@
 //! | `futex` | a mutex of 4 bytes, and shared, update and exclusive in 8: SrwMutex, SsuxLock, SuxLock |
 //! | `drop_in` | the same as containers: `Mutex<T>` and `RwLock<T>` of `lock_api` |
 //! | `hybrid` | shared, update, exclusive, and optimistic reads |
+//! | `read_biased` | a latch cut into K: cheap for readers, dear for writers |
+//! | `adaptive` | a latch that turns read-biased by itself |
+//! | `bias` | when it does |
+//! | `reader_slots` | where its readers make themselves known |
+//! | `slot_choice` | by what a reader picks its slot |
 //! | `latched` | a latch with the data it protects |
+//! | `latched_by` | the same for any reader-writer latch |
 //!
 //! A latch is held for nanoseconds to microseconds, by code that never waits for a user; what is held to the end of a
 //! transaction is a *lock* and lives in `clearway-txn`.
 
 #[cfg(feature = "count-acquisitions")]
 mod acquisitions;
+mod adaptive;
+mod bias;
 mod class;
 mod delay;
 mod drop_in;
@@ -31,15 +39,21 @@ mod futex;
 mod guard;
 mod hybrid;
 mod latched;
+mod latched_by;
 mod lwlock;
 mod options;
 mod order;
 mod parking;
+mod read_biased;
+mod reader_slots;
+mod slot_choice;
 mod spin;
 mod state;
 mod variable;
 mod wait_list;
 
+pub use adaptive::{AdaptiveExclusive, AdaptiveLatch, AdaptiveOptions, AdaptiveShared};
+pub use bias::{BiasPolicy, BiasStatistics};
 pub use class::{
     ClassOf, HISTOGRAM_BUCKETS, LatchClass, LatchClassStatistics, ModeStatistics, Unclassed, statistics,
 };
@@ -52,9 +66,12 @@ pub use futex::{
 pub use guard::{LwLockExclusive, LwLockShared};
 pub use hybrid::{HybridExclusive, HybridLatch, HybridShared, HybridUpdate, Version};
 pub use latched::{Latched, LatchedExclusive, LatchedShared};
+pub use latched_by::{LatchedBy, LatchedByExclusive, LatchedByShared, ReaderWriterLatch};
 pub use lock_api;
 pub use lwlock::{LatchMode, LwLock};
 pub use options::{Fairness, LwLockAlgorithm, LwLockOptions, SharedPath};
+pub use read_biased::{ReadBiasedExclusive, ReadBiasedLatch, ReadBiasedShared};
+pub use slot_choice::SlotChoice;
 pub use spin::SpinPolicy;
 
 /// The README's example, as a test.

@@ -227,7 +227,7 @@ impl<M: Machine> LwLock<M> {
     /// A newcomer's attempt that did not find the word it had hoped for.
     #[cold]
     #[inline(never)]
-    fn attempt_from(&self, state: u32, mode: LatchMode) -> bool {
+    pub(crate) fn attempt_from(&self, state: u32, mode: LatchMode) -> bool {
         self.attempt_within(state, mode, self.limit())
     }
 
@@ -302,7 +302,7 @@ impl<M: Machine> LwLock<M> {
     }
 
     #[cold]
-    fn acquire_slow(&self, mode: LatchMode) {
+    pub(crate) fn acquire_slow(&self, mode: LatchMode) {
         M::label(std::ptr::from_ref(self).cast(), self.class.name);
         let worker = M::worker();
         let started = M::now();
@@ -447,6 +447,12 @@ impl<M: Machine> LwLock<M> {
     #[inline]
     pub fn release(&self, mode: LatchMode) {
         order::released::<M>(std::ptr::from_ref(self).cast());
+        self.give_back(mode);
+    }
+
+    /// Releases what was attempted but not noted as acquired.
+    #[inline]
+    pub(crate) fn give_back(&self, mode: LatchMode) {
         match mode {
             LatchMode::Exclusive => {
                 debug_assert!(

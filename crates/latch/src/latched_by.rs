@@ -1,0 +1,227 @@
+//! Data behind any reader-writer latch of this crate, so that which latch it is can be a type parameter of what uses it.
+//! [`Latched`](crate::Latched) is the same with the latch fixed.
+
+use std::ops::{Deref, DerefMut};
+
+use clearway_machine::{DataCell, Machine, Native};
+
+use crate::adaptive::{AdaptiveExclusive, AdaptiveLatch, AdaptiveShared};
+use crate::lwlock::LwLock;
+use crate::read_biased::ReadBiasedLatch;
+use crate::{LwLockExclusive, LwLockShared, ReadBiasedExclusive, ReadBiasedShared};
+
+/// A latch with a shared and an exclusive mode.
+///
+/// # Safety
+/// While an exclusive guard lives no other guard of the latch does, and what was done under one guard is visible under the next
+/// one that excludes it.
+pub unsafe trait ReaderWriterLatch: Send + Sync {
+    /// The machine it runs on.
+    type Machine: Machine;
+    /// Holds it with others.
+    type Shared<'a>
+    where
+        Self: 'a;
+    /// Holds it alone.
+    type Exclusive<'a>
+    where
+        Self: 'a;
+
+    /// Acquires the latch in shared mode, waiting as long as it takes.
+    fn shared(&self) -> Self::Shared<'_>;
+    /// Acquires the latch in exclusive mode, waiting as long as it takes.
+    fn exclusive(&self) -> Self::Exclusive<'_>;
+    /// Acquires the latch in shared mode if it can be had now.
+    fn try_shared(&self) -> Option<Self::Shared<'_>>;
+    /// Acquires the latch in exclusive mode if it can be had now.
+    fn try_exclusive(&self) -> Option<Self::Exclusive<'_>>;
+    /// Whether anybody holds it at this instant, for assertions.
+    fn is_held(&self) -> bool;
+}
+
+macro_rules! reader_writer_latch {
+    ({$($parameters:tt)*} $latch:ty, $shared:ty, $exclusive:ty) => {
+        // SAFETY: the latch's invariants, which the loom tests check, are this.
+        unsafe impl<$($parameters)* M: Machine> ReaderWriterLatch for $latch {
+            type Machine = M;
+            type Shared<'a> = $shared;
+            type Exclusive<'a> = $exclusive;
+
+            #[inline]
+            #[track_caller]
+            fn shared(&self) -> Self::Shared<'_> {
+                self.shared()
+            }
+            #[inline]
+            #[track_caller]
+            fn exclusive(&self) -> Self::Exclusive<'_> {
+                self.exclusive()
+            }
+            #[inline]
+            #[track_caller]
+            fn try_shared(&self) -> Option<Self::Shared<'_>> {
+                self.try_shared()
+            }
+            #[inline]
+            #[track_caller]
+            fn try_exclusive(&self) -> Option<Self::Exclusive<'_>> {
+                self.try_exclusive()
+            }
+            #[inline]
+            fn is_held(&self) -> bool {
+                self.is_held()
+            }
+        }
+    };
+}
+
+reader_writer_latch!({} LwLock<M>, LwLockShared<'a, M>, LwLockExclusive<'a, M>);
+reader_writer_latch!(
+    {const K: usize,} ReadBiasedLatch<K, M>,
+    ReadBiasedShared<'a, K, M>,
+    ReadBiasedExclusive<'a, K, M>
+);
+reader_writer_latch!(
+    {const K: usize,} AdaptiveLatch<K, M>,
+    AdaptiveShared<'a, K, M>,
+    AdaptiveExclusive<'a, K, M>
+);
+
+/// Data of type `T` behind a latch of type `L`.
+pub struct LatchedBy<L: ReaderWriterLatch, T: 'static> {
+    latch: L,
+    data: <L::Machine as Machine>::Data<T>,
+}
+
+// SAFETY: the data is reached only through guards, which the latch grants either to one exclusive holder or to shared
+// holders; so sharing a `LatchedBy` needs of T what sharing an RwLock needs.
+unsafe impl<L: ReaderWriterLatch, T: Send + Sync> Sync for LatchedBy<L, T> {}
+// SAFETY: sending a `LatchedBy` sends its T.
+unsafe impl<L: ReaderWriterLatch, T: Send> Send for LatchedBy<L, T> {}
+
+impl<L: ReaderWriterLatch, T> LatchedBy<L, T> {
+    /// `value` behind `latch`, which is idle.
+    pub fn new(latch: L, value: T) -> Self {
+        Self {
+            latch,
+            data: DataCell::new(value),
+        }
+    }
+
+    /// Acquires the latch in shared mode.
+    #[inline]
+    #[track_caller]
+    pub fn shared(&self) -> LatchedByShared<'_, L, T> {
+        self.shared_behind(self.latch.shared())
+    }
+
+    /// Acquires the latch in shared mode if it can be had now.
+    #[inline]
+    #[track_caller]
+    pub fn try_shared(&self) -> Option<LatchedByShared<'_, L, T>> {
+        Some(self.shared_behind(self.latch.try_shared()?))
+    }
+
+    /// Acquires the latch in exclusive mode.
+    #[inline]
+    #[track_caller]
+    pub fn exclusive(&self) -> LatchedByExclusive<'_, L, T> {
+        self.exclusive_behind(self.latch.exclusive())
+    }
+
+    /// Acquires the latch in exclusive mode if it can be had now.
+    #[inline]
+    #[track_caller]
+    pub fn try_exclusive(&self) -> Option<LatchedByExclusive<'_, L, T>> {
+        Some(self.exclusive_behind(self.latch.try_exclusive()?))
+    }
+
+    #[inline]
+    #[track_caller]
+    fn shared_behind<'a>(&'a self, guard: L::Shared<'a>) -> LatchedByShared<'a, L, T> {
+        LatchedByShared {
+            pointer: self.data.with(|pointer| pointer),
+            _guard: guard,
+        }
+    }
+
+    #[inline]
+    #[track_caller]
+    fn exclusive_behind<'a>(&'a self, guard: L::Exclusive<'a>) -> LatchedByExclusive<'a, L, T> {
+        LatchedByExclusive {
+            pointer: self.data.with_mut(|pointer| pointer),
+            _guard: guard,
+        }
+    }
+
+    /// The data, when nobody else can reach it.
+    pub fn get_mut(&mut self) -> &mut T {
+        // SAFETY: `&mut self` excludes every guard.
+        unsafe { &mut *self.data.with_mut(|pointer| pointer) }
+    }
+
+    /// The latch alone.
+    pub fn latch(&self) -> &L {
+        &self.latch
+    }
+}
+
+impl<L: ReaderWriterLatch + std::fmt::Debug, T> std::fmt::Debug for LatchedBy<L, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LatchedBy")
+            .field("latch", &self.latch)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Shared access to [`LatchedBy`] data.
+pub struct LatchedByShared<'a, L: ReaderWriterLatch + 'a, T> {
+    pointer: *const T,
+    _guard: L::Shared<'a>,
+}
+
+impl<L: ReaderWriterLatch, T> Deref for LatchedByShared<'_, L, T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the guard holds the latch in shared mode, so nobody writes; the data lives as long as the latch.
+        unsafe { &*self.pointer }
+    }
+}
+
+impl<L: ReaderWriterLatch, T: std::fmt::Debug> std::fmt::Debug for LatchedByShared<'_, L, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("LatchedByShared").field(&**self).finish()
+    }
+}
+
+/// Exclusive access to [`LatchedBy`] data.
+pub struct LatchedByExclusive<'a, L: ReaderWriterLatch + 'a, T> {
+    pointer: *mut T,
+    _guard: L::Exclusive<'a>,
+}
+
+impl<L: ReaderWriterLatch, T> Deref for LatchedByExclusive<'_, L, T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the guard holds the latch exclusively.
+        unsafe { &*self.pointer }
+    }
+}
+
+impl<L: ReaderWriterLatch, T> DerefMut for LatchedByExclusive<'_, L, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: the guard holds the latch exclusively, and `&mut self` makes this the only reference through it.
+        unsafe { &mut *self.pointer }
+    }
+}
+
+impl<L: ReaderWriterLatch, T: std::fmt::Debug> std::fmt::Debug for LatchedByExclusive<'_, L, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("LatchedByExclusive").field(&**self).finish()
+    }
+}
+
+const _: () = assert!(size_of::<LatchedBy<LwLock<Native>, u64>>() == 32);

@@ -1,0 +1,226 @@
+//! ReadBiasedLatch: a reader-writer latch cut into K latches, each on a cache line of its own.
+//!
+//! It protects what one [`LwLock`] protects. Readers of a plain latch exclude nobody from each other, and still they queue up:
+//! each takes the one cache line with the word from the one before. Here a reader takes its own slot only, a line that on a
+//! machine with few more readers than slots stays in its CPU's cache; the price is the writer's, who takes all K.
+//!
+//! # Protocol
+//! - Shared: acquire one slot in shared mode, any; remember which.
+//! - Exclusive: acquire every slot in exclusive mode, from the first to the last. Release in the same order.
+//! - Conditional exclusive: attempt every slot from the first on; at the first refusal release those taken.
+//!
+//! # Invariants
+//! - R1: a writer is in when it holds *all* slots, a reader when it holds *one*. So each writer conflicts with each reader and
+//!   each other writer in at least one slot, whose word decides.
+//! - R2: nobody waits for a slot while holding one of a higher number. So those who wait for each other stand in ascending
+//!   order, and there is no circle: two writers meet at the first slot; a reader holds one slot and waits for none.
+//! - R3: whatever ends an attempt releases what it took by a *release*, with its wake-ups. A worker that came while a slot was
+//!   taken by an attempt that failed sleeps on that slot, and nobody else will wake it.
+//!
+//! A conditional acquire may fail because of another one that fails: while that rolls back, some slots are taken.
+//!
+//! # Fairness
+//! That of the slots' LwLock. A writer that holds the first slots keeps new readers of those out while it waits for the rest,
+//! so what it waits for only shrinks; but on each slot by itself readers may pass it for as long as they overlap.
+//!
+//! # Costs
+//! 128 bytes a slot and 128 more. Shared: as LwLock, plus finding the slot's number. Exclusive: K times LwLock.
+//!
+//! Origin: the partitioned ProcArrayLock proposed on pgsql-hackers; "big-reader" locks (brlock) in Linux 2.4 are the same idea
+//! per CPU. [`AdaptiveLatch`](crate::AdaptiveLatch) is what one uses when the share of readers is not known beforehand.
+
+use std::marker::PhantomData;
+
+use clearway_machine::{Machine, Native, Padded};
+
+use crate::class::{LatchClass, Wait};
+use crate::lwlock::{LatchMode, LwLock};
+use crate::options::LwLockOptions;
+use crate::order;
+use crate::slot_choice::SlotChoice;
+
+/// A reader-writer latch for many readers and few writers. See the module's documentation for the protocol.
+#[derive(Debug)]
+pub struct ReadBiasedLatch<const K: usize = 16, M: Machine = Native> {
+    slots: [Padded<LwLock<M>>; K],
+    class: &'static LatchClass,
+    choice: SlotChoice,
+}
+
+const _: () = assert!(size_of::<ReadBiasedLatch<16, Native>>() == 17 * 128);
+
+impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
+    const HAS_SLOTS: () = assert!(K > 0, "a read-biased latch needs a slot");
+
+    /// An idle latch of `class`, whose readers pick their slot by the worker's number.
+    pub fn new(class: &'static LatchClass, options: impl Into<LwLockOptions>) -> Self {
+        Self::with_choice(class, options, SlotChoice::default())
+    }
+
+    /// An idle latch of `class`, whose readers pick their slot by `choice`.
+    pub fn with_choice(
+        class: &'static LatchClass,
+        options: impl Into<LwLockOptions>,
+        choice: SlotChoice,
+    ) -> Self {
+        let () = Self::HAS_SLOTS;
+        let options = options.into();
+        Self {
+            slots: std::array::from_fn(|_| Padded(LwLock::new(class, options))),
+            class,
+            choice,
+        }
+    }
+
+    /// The latch's class.
+    pub fn class(&self) -> &'static LatchClass {
+        self.class
+    }
+
+    /// What the order checker knows the latch by: not the address of a slot, which is a latch of its own to it.
+    fn address(&self) -> *const () {
+        std::ptr::from_ref(&self.choice).cast()
+    }
+
+    #[inline]
+    #[track_caller]
+    fn acquired(&self, mode: Wait) {
+        order::acquired::<M>(self.class, self.address());
+        self.class.count::<M>(mode);
+    }
+
+    /// Acquires the latch along with other readers, waiting as long as it takes.
+    ///
+    /// # Panics
+    /// In debug builds, if the calling thread holds this latch or one of a higher rank.
+    #[inline]
+    #[track_caller]
+    pub fn shared(&self) -> ReadBiasedShared<'_, K, M> {
+        order::acquiring::<M>(self.class, self.address());
+        let slot = &*self.slots[self.choice.slot::<M>(K)];
+        if !slot.attempt(LatchMode::Shared) {
+            slot.acquire_slow(LatchMode::Shared);
+        }
+        self.acquired(Wait::Shared);
+        ReadBiasedShared::new(self, slot)
+    }
+
+    /// Acquires the latch in shared mode if it can be had now.
+    #[inline]
+    #[track_caller]
+    pub fn try_shared(&self) -> Option<ReadBiasedShared<'_, K, M>> {
+        let slot = &*self.slots[self.choice.slot::<M>(K)];
+        if !slot.attempt(LatchMode::Shared) {
+            return None;
+        }
+        self.acquired(Wait::Shared);
+        Some(ReadBiasedShared::new(self, slot))
+    }
+
+    /// Acquires the latch alone, waiting as long as it takes. Each slot that is waited for counts as one conflict.
+    ///
+    /// # Panics
+    /// In debug builds, if the calling thread holds this latch or one of a higher rank.
+    #[track_caller]
+    pub fn exclusive(&self) -> ReadBiasedExclusive<'_, K, M> {
+        order::acquiring::<M>(self.class, self.address());
+        // R2: in ascending order.
+        for slot in &self.slots {
+            if !slot.attempt(LatchMode::Exclusive) {
+                slot.acquire_slow(LatchMode::Exclusive);
+            }
+        }
+        self.acquired(Wait::Exclusive);
+        ReadBiasedExclusive::new(self)
+    }
+
+    /// Acquires the latch in exclusive mode if it can be had now. A refused attempt leaves no trace, but while it lasts it may
+    /// make other attempts fail and workers wait.
+    #[track_caller]
+    pub fn try_exclusive(&self) -> Option<ReadBiasedExclusive<'_, K, M>> {
+        for (taken, slot) in self.slots.iter().enumerate() {
+            if !slot.attempt(LatchMode::Exclusive) {
+                // R3: a release, with its wake-ups.
+                self.release_first(taken);
+                return None;
+            }
+        }
+        self.acquired(Wait::Exclusive);
+        Some(ReadBiasedExclusive::new(self))
+    }
+
+    fn release_first(&self, slots: usize) {
+        for slot in &self.slots[..slots] {
+            slot.give_back(LatchMode::Exclusive);
+        }
+    }
+
+    /// Whether anybody holds the latch, or one of its slots, at this instant, for assertions.
+    pub fn is_held(&self) -> bool {
+        self.slots.iter().any(|slot| slot.is_held())
+    }
+}
+
+/// Holds a [`ReadBiasedLatch`] in shared mode: one of its slots.
+#[derive(Debug)]
+#[must_use = "the latch is released at once if its guard is dropped"]
+pub struct ReadBiasedShared<'a, const K: usize = 16, M: Machine = Native> {
+    latch: &'a ReadBiasedLatch<K, M>,
+    slot: &'a LwLock<M>,
+    // A latch is released by the worker that acquired it.
+    not_send: PhantomData<*const ()>,
+}
+
+impl<'a, const K: usize, M: Machine> ReadBiasedShared<'a, K, M> {
+    #[inline]
+    fn new(latch: &'a ReadBiasedLatch<K, M>, slot: &'a LwLock<M>) -> Self {
+        Self {
+            latch,
+            slot,
+            not_send: PhantomData,
+        }
+    }
+
+    /// The latch this guard holds.
+    pub fn latch(&self) -> &'a ReadBiasedLatch<K, M> {
+        self.latch
+    }
+}
+
+impl<const K: usize, M: Machine> Drop for ReadBiasedShared<'_, K, M> {
+    #[inline]
+    fn drop(&mut self) {
+        order::released::<M>(self.latch.address());
+        self.slot.give_back(LatchMode::Shared);
+    }
+}
+
+/// Holds a [`ReadBiasedLatch`] in exclusive mode: all of its slots.
+#[derive(Debug)]
+#[must_use = "the latch is released at once if its guard is dropped"]
+pub struct ReadBiasedExclusive<'a, const K: usize = 16, M: Machine = Native> {
+    latch: &'a ReadBiasedLatch<K, M>,
+    not_send: PhantomData<*const ()>,
+}
+
+impl<'a, const K: usize, M: Machine> ReadBiasedExclusive<'a, K, M> {
+    #[inline]
+    fn new(latch: &'a ReadBiasedLatch<K, M>) -> Self {
+        Self {
+            latch,
+            not_send: PhantomData,
+        }
+    }
+
+    /// The latch this guard holds.
+    pub fn latch(&self) -> &'a ReadBiasedLatch<K, M> {
+        self.latch
+    }
+}
+
+impl<const K: usize, M: Machine> Drop for ReadBiasedExclusive<'_, K, M> {
+    fn drop(&mut self) {
+        order::released::<M>(self.latch.address());
+        self.latch.release_first(K);
+    }
+}
