@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use clearway_latch::{Fairness, LwLockAlgorithm, LwLockOptions, SharedPath};
 use clearway_storage::heap::Heap;
 use clearway_storage::{PageLatchKind, RecoveryReport, RelId, Storage, StorageOptions};
-use clearway_txn::{ProcId, RelationLocks};
+use clearway_txn::{ProcArrayLatchKind, ProcId, RelationLocks};
 
 use crate::activity::{ActivitySlot, SessionActivity, SessionInfo};
 use crate::catalog::{CATALOG_REL, Catalog, TableEntry, stored};
@@ -21,7 +21,7 @@ use crate::interrupt::Interrupts;
 use crate::maintenance::VacuumWorker;
 use crate::mechanisms::{
     LwLockFairnessVariant, LwLockSharedVariant, LwLockVariant, Mechanisms, PageLatchVariant,
-    RelationLocksVariant,
+    ProcArrayLatchVariant, RelationLocksVariant,
 };
 use crate::session::Session;
 use crate::settings::Settings;
@@ -90,6 +90,11 @@ impl Engine {
                 PageLatchVariant::LwLock => PageLatchKind::LwLock,
                 PageLatchVariant::Ssux => PageLatchKind::Ssux,
                 PageLatchVariant::Hybrid => PageLatchKind::Hybrid,
+            },
+            proc_array_latch: match config.mechanisms.proc_array_latch {
+                ProcArrayLatchVariant::Plain => ProcArrayLatchKind::Plain,
+                ProcArrayLatchVariant::ReadBiased => ProcArrayLatchKind::ReadBiased,
+                ProcArrayLatchVariant::Adaptive => ProcArrayLatchKind::Adaptive,
             },
             relation_locks: match config.mechanisms.relation_locks {
                 RelationLocksVariant::Table => RelationLocks::Table,

@@ -123,7 +123,11 @@ mechanisms! {
     proc_array_latch: ProcArrayLatchVariant = "proc_array_latch" {
         /// An LwLock.
         Plain = "plain",
-    } planned ["read-biased", "adaptive"] clearway Plain;
+        /// One cut into 16, of which a snapshot takes one and an end all.
+        ReadBiased = "read-biased",
+        /// One that turns read-biased, and back, by what it measures.
+        Adaptive = "adaptive",
+    } planned [] clearway Plain;
 
     /// The latch on a page.
     page_latch: PageLatchVariant = "page_latch" {

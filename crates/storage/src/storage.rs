@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use clearway_latch::LwLockOptions;
 use clearway_machine::Padded;
-use clearway_txn::{CommitLog, LockManager, ProcArray, ProcId, RelationLocks, Status, Xid};
+use clearway_txn::{
+    CommitLog, LockManager, ProcArray, ProcArrayLatchKind, ProcId, RelationLocks, Status, Xid,
+};
 use rustix::fs::FlockOperation;
 
 use crate::btree::RootHints;
@@ -37,6 +39,8 @@ pub struct StorageOptions {
     pub lwlock: LwLockOptions,
     /// Which latch guards a page's content.
     pub page_latch: PageLatchKind,
+    /// Which latch guards the array of running transactions.
+    pub proc_array_latch: ProcArrayLatchKind,
     /// Where relation locks live.
     pub relation_locks: RelationLocks,
     /// Whether writes are made durable. Without it a power failure loses data; a kill -9 does not.
@@ -60,6 +64,7 @@ impl Default for StorageOptions {
             sessions_max: 600,
             lwlock: LwLockOptions::default(),
             page_latch: PageLatchKind::default(),
+            proc_array_latch: ProcArrayLatchKind::default(),
             relation_locks: RelationLocks::default(),
             fsync: true,
             deadlock_timeout: Duration::from_secs(1),
@@ -163,7 +168,8 @@ impl Storage {
         );
         let status_pages = StatusPages::new(Arc::clone(&files), Arc::clone(&wal));
         let commit_log = CommitLog::new(status_pages.clone(), options.lwlock);
-        let proc_array = Arc::new(ProcArray::new(
+        let proc_array = Arc::new(ProcArray::with_latch(
+            options.proc_array_latch,
             options.sessions_max,
             options.lwlock,
             scanned.next_xid,

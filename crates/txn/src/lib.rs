@@ -5,6 +5,7 @@
 //! | `xid` | transaction ids |
 //! | `snapshot` | which transactions a statement regards as still running |
 //! | `proc_array` | the array of running transactions; handing out xids; the horizon |
+//! | `proc_array_latch` | the latch over it |
 //! | `commit_log` | two bits a transaction: in progress, committed, aborted, sub-committed |
 //! | `lock_mode` | the eight lock modes and their conflicts |
 //! | `lock_table` | relation and tuple locks, held to the end of a transaction |
@@ -18,6 +19,7 @@ mod deadlock;
 mod lock_mode;
 mod lock_table;
 mod proc_array;
+mod proc_array_latch;
 mod snapshot;
 mod transaction_wait;
 mod xid;
@@ -29,5 +31,6 @@ pub use commit_log::{
 pub use lock_mode::LockMode;
 pub use lock_table::{LockError, LockManager, LockTag, LockWait, RelationLocks};
 pub use proc_array::{ProcArray, ProcArrayFull, ProcClear, ProcId, SnapshotSource};
+pub use proc_array_latch::ProcArrayLatchKind;
 pub use snapshot::Snapshot;
 pub use xid::Xid;

@@ -42,6 +42,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use clearway_latch::{LatchClass, Latched, LwLock, LwLockOptions};
 use clearway_machine::{AtomicWord, Machine, Native, Padded, WaitEvent};
 
+use crate::proc_array_latch::{ProcArrayLatch, ProcArrayLatchKind};
 use crate::{Snapshot, Xid};
 
 static XID_GEN: LatchClass = LatchClass::new("XidGen", WaitEvent::XidGen, 300);
@@ -102,15 +103,26 @@ pub struct ProcArray<M: Machine = Native> {
     attached: Latched<Vec<bool>, M>,
     /// One past the highest slot attached.
     slots_end: M::U32,
-    latch: Padded<LwLock<M>>,
+    latch: ProcArrayLatch<M>,
     xid_gen: Padded<LwLock<M>>,
     next_xid: M::U64,
     latest_completed: Padded<M::U64>,
 }
 
 impl<M: Machine> ProcArray<M> {
-    /// An array for `capacity` sessions; `first_xid` is the next to be handed out, and all before it have ended.
+    /// An array for `capacity` sessions under a plain latch; `first_xid` is the next to be handed out, and all before it have
+    /// ended.
     pub fn new(capacity: u32, lwlock: impl Into<LwLockOptions>, first_xid: Xid) -> Self {
+        Self::with_latch(ProcArrayLatchKind::default(), capacity, lwlock, first_xid)
+    }
+
+    /// As [`new`](Self::new), under a latch of `kind`.
+    pub fn with_latch(
+        kind: ProcArrayLatchKind,
+        capacity: u32,
+        lwlock: impl Into<LwLockOptions>,
+        first_xid: Xid,
+    ) -> Self {
         let lwlock = lwlock.into();
         assert!(
             first_xid >= Xid::FIRST_NORMAL,
@@ -129,7 +141,7 @@ impl<M: Machine> ProcArray<M> {
             attached_count: M::U32::new(0),
             attached: Latched::new(&PROC_SLOTS, lwlock, vec![false; capacity as usize]),
             slots_end: M::U32::new(0),
-            latch: Padded(LwLock::new(&PROC_ARRAY, lwlock)),
+            latch: ProcArrayLatch::new(kind, &PROC_ARRAY, lwlock),
             xid_gen: Padded(LwLock::new(&XID_GEN, lwlock)),
             next_xid: M::U64::new(first_xid.0),
             latest_completed: Padded(M::U64::new(first_xid.0 - 1)),

@@ -10,8 +10,8 @@ use std::time::Duration;
 use clearway_latch::LwLockAlgorithm;
 use clearway_machine::{AtomicWord, DataCell, Loom, Machine};
 use clearway_txn::{
-    COMMIT_LOG_PAGE_SIZE, CommitLog, LockManager, LockMode, LockTag, LockWait, ProcArray, ProcId,
-    RelationLocks, Snapshot, Status, StatusDevice, Xid,
+    COMMIT_LOG_PAGE_SIZE, CommitLog, LockManager, LockMode, LockTag, LockWait, ProcArray, ProcArrayLatchKind,
+    ProcId, RelationLocks, Snapshot, Status, StatusDevice, Xid,
 };
 use loom::sync::Arc;
 use loom::thread;
@@ -31,7 +31,11 @@ fn explore(preemptions: usize, case: impl Fn() + Send + Sync + 'static) {
 
 /// An array with `sessions` attached, numbered from 0.
 fn array(sessions: u32) -> ProcArray<Loom> {
-    let array = ProcArray::new(sessions, LwLockAlgorithm::SingleCas, FIRST);
+    array_under(ProcArrayLatchKind::Plain, sessions)
+}
+
+fn array_under(latch: ProcArrayLatchKind, sessions: u32) -> ProcArray<Loom> {
+    let array = ProcArray::with_latch(latch, sessions, LwLockAlgorithm::SingleCas, FIRST);
     for number in 0..sessions {
         assert_eq!(array.attach(), Ok(ProcId(number)));
     }
@@ -55,9 +59,9 @@ struct Ending {
 }
 
 impl Ending {
-    fn new() -> Self {
+    fn new(latch: ProcArrayLatchKind) -> Self {
         Self {
-            array: array(3),
+            array: array_under(latch, 3),
             committed: std::array::from_fn(|_| <Loom as Machine>::U32::new(0)),
         }
     }
@@ -77,10 +81,9 @@ impl Ending {
 /// finished must have its status set.
 ///
 /// Caught mutations: `end` without the latch; `snapshot` without the latch.
-#[test]
-fn loom_a_snapshot_never_sees_half_an_end() {
-    explore(2, || {
-        let shared = Arc::new(Ending::new());
+fn a_snapshot_never_sees_half_an_end(latch: ProcArrayLatchKind) {
+    explore(2, move || {
+        let shared = Arc::new(Ending::new(latch));
         let bob = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || shared.run_transaction(BOB))
@@ -111,10 +114,9 @@ fn loom_a_snapshot_never_sees_half_an_end() {
 ///
 /// Caught mutation: `snapshot` without the latch (Alice still in the array, Bob gone from it, and `latest_completed` past
 /// both).
-#[test]
-fn loom_a_snapshot_keeps_the_order_of_ends() {
-    explore(3, || {
-        let array = Arc::new(array(3));
+fn a_snapshot_keeps_the_order_of_ends(latch: ProcArrayLatchKind) {
+    explore(3, move || {
+        let array = Arc::new(array_under(latch, 3));
         let (a, b) = (array.assign_xid(ALICE), array.assign_xid(BOB));
         let carol = {
             let array = Arc::clone(&array);
@@ -135,10 +137,9 @@ fn loom_a_snapshot_keeps_the_order_of_ends() {
 /// Alice ends, Bob takes a snapshot, and vacuum asks for the horizon, all at once: the horizon does not pass the snapshot.
 ///
 /// Caught mutations: the xmin installed after the latch is let go; `horizon` without the latch.
-#[test]
-fn loom_the_horizon_never_passes_a_snapshot() {
-    explore(2, || {
-        let array = Arc::new(array(2));
+fn the_horizon_never_passes_a_snapshot(latch: ProcArrayLatchKind) {
+    explore(2, move || {
+        let array = Arc::new(array_under(latch, 2));
         let a = array.assign_xid(ALICE);
         let bob = {
             let array = Arc::clone(&array);
@@ -161,10 +162,9 @@ fn loom_the_horizon_never_passes_a_snapshot() {
 /// behind.
 ///
 /// Caught mutation: `detach` without XidGen (Bob's xid is stored where his entry was).
-#[test]
-fn loom_an_entry_that_moves_keeps_its_xid() {
-    explore(3, || {
-        let array = Arc::new(array(3));
+fn an_entry_that_moves_keeps_its_xid(latch: ProcArrayLatchKind) {
+    explore(3, move || {
+        let array = Arc::new(array_under(latch, 3));
         let detaching = {
             let array = Arc::clone(&array);
             thread::spawn(move || array.detach(ALICE))
@@ -176,6 +176,30 @@ fn loom_an_entry_that_moves_keeps_its_xid() {
         array.end(CAROL, Some(xid));
         assert_eq!(array.find_running(xid), None);
     });
+}
+
+macro_rules! under_each_latch {
+    ($($name:ident => $case:ident;)*) => {
+        mod plain {
+            use super::*;
+            $(#[test] fn $name() { $case(ProcArrayLatchKind::Plain) })*
+        }
+        mod read_biased {
+            use super::*;
+            $(#[test] fn $name() { $case(ProcArrayLatchKind::ReadBiased) })*
+        }
+        mod adaptive {
+            use super::*;
+            $(#[test] fn $name() { $case(ProcArrayLatchKind::Adaptive) })*
+        }
+    };
+}
+
+under_each_latch! {
+    loom_a_snapshot_never_sees_half_an_end => a_snapshot_never_sees_half_an_end;
+    loom_a_snapshot_keeps_the_order_of_ends => a_snapshot_keeps_the_order_of_ends;
+    loom_the_horizon_never_passes_a_snapshot => the_horizon_never_passes_a_snapshot;
+    loom_an_entry_that_moves_keeps_its_xid => an_entry_that_moves_keeps_its_xid;
 }
 
 /// Bob waits for Alice's transaction while she ends it: he wakes.

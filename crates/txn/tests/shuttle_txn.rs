@@ -13,7 +13,8 @@ use std::time::Duration;
 use clearway_latch::LwLockAlgorithm;
 use clearway_machine::{AtomicWord, DataCell, Machine, Shuttle};
 use clearway_txn::{
-    LockError, LockManager, LockMode, LockTag, LockWait, ProcArray, ProcId, RelationLocks, Snapshot, Xid,
+    LockError, LockManager, LockMode, LockTag, LockWait, ProcArray, ProcArrayLatchKind, ProcId,
+    RelationLocks, Snapshot, Xid,
 };
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
@@ -36,12 +37,13 @@ unsafe impl Send for Shared {}
 
 fn run(
     algorithm: LwLockAlgorithm,
+    latch: ProcArrayLatchKind,
     relation_locks: RelationLocks,
     session: impl Fn(ProcId, &Shared) + Send + Sync + Copy + 'static,
 ) {
     shuttle::check_random(
         move || {
-            let array = Arc::new(ProcArray::new(SESSIONS, algorithm, Xid(100)));
+            let array = Arc::new(ProcArray::with_latch(latch, SESSIONS, algorithm, Xid(100)));
             let locks = LockManager::new(
                 Arc::clone(&array),
                 algorithm,
@@ -112,13 +114,23 @@ fn lock_two(proc: ProcId, shared: &Shared) {
 /// session that gave up; `LockEntry::admits` always true (a writer meets somebody inside).
 #[test]
 fn shuttle_locks_exclude_and_deadlocks_end() {
-    run(LwLockAlgorithm::SingleCas, RelationLocks::Table, lock_two);
+    run(
+        LwLockAlgorithm::SingleCas,
+        ProcArrayLatchKind::Plain,
+        RelationLocks::Table,
+        lock_two,
+    );
 }
 
 /// The same under the queued latch.
 #[test]
 fn shuttle_locks_exclude_and_deadlocks_end_queued() {
-    run(LwLockAlgorithm::Queued, RelationLocks::Table, lock_two);
+    run(
+        LwLockAlgorithm::Queued,
+        ProcArrayLatchKind::Plain,
+        RelationLocks::Table,
+        lock_two,
+    );
 }
 
 /// The same with weak locks on the fast path.
@@ -126,7 +138,12 @@ fn shuttle_locks_exclude_and_deadlocks_end_queued() {
 /// Caught mutation: the strong locker counting himself after he has looked at the lists (a writer meets somebody inside).
 #[test]
 fn shuttle_locks_exclude_and_deadlocks_end_fast_path() {
-    run(LwLockAlgorithm::SingleCas, RelationLocks::FastPath, lock_two);
+    run(
+        LwLockAlgorithm::SingleCas,
+        ProcArrayLatchKind::Plain,
+        RelationLocks::FastPath,
+        lock_two,
+    );
 }
 
 /// Two transactions a session, each waiting for some other that it finds running, all in cycles as they come; nobody sleeps
@@ -137,25 +154,50 @@ fn shuttle_locks_exclude_and_deadlocks_end_fast_path() {
 fn shuttle_transaction_waits_end() {
     run(
         LwLockAlgorithm::SingleCas,
+        ProcArrayLatchKind::Plain,
         RelationLocks::Table,
-        |proc, shared| {
-            for _ in 0..2 {
-                let xid = shared.array.assign_xid(proc);
-                let mut snapshot = Snapshot::default();
-                shared.array.snapshot(proc, &mut snapshot);
-                let other = Xid(thread_rng().gen_range(100..shared.array.next_xid().0));
-                if other != xid {
-                    match shared.locks.wait_for_transaction(proc, other, LockWait::FOREVER) {
-                        Ok(()) => assert!(!shared.array.is_running(other)),
-                        Err(LockError::Deadlock { .. }) => assert_ne!(shared.array.xid_of(proc), None),
-                        Err(error) => panic!("{error}"),
-                    }
-                }
-                shared.array.end(proc, Some(xid));
-                shared.locks.transaction_ended(proc, xid);
-            }
-        },
+        wait_for_transactions,
     );
+}
+
+/// The same with the array under the latches for many readers.
+#[test]
+fn shuttle_transaction_waits_end_read_biased() {
+    run(
+        LwLockAlgorithm::SingleCas,
+        ProcArrayLatchKind::ReadBiased,
+        RelationLocks::Table,
+        wait_for_transactions,
+    );
+}
+
+/// As above.
+#[test]
+fn shuttle_transaction_waits_end_adaptive() {
+    run(
+        LwLockAlgorithm::SingleCas,
+        ProcArrayLatchKind::Adaptive,
+        RelationLocks::Table,
+        wait_for_transactions,
+    );
+}
+
+fn wait_for_transactions(proc: ProcId, shared: &Shared) {
+    for _ in 0..2 {
+        let xid = shared.array.assign_xid(proc);
+        let mut snapshot = Snapshot::default();
+        shared.array.snapshot(proc, &mut snapshot);
+        let other = Xid(thread_rng().gen_range(100..shared.array.next_xid().0));
+        if other != xid {
+            match shared.locks.wait_for_transaction(proc, other, LockWait::FOREVER) {
+                Ok(()) => assert!(!shared.array.is_running(other)),
+                Err(LockError::Deadlock { .. }) => assert_ne!(shared.array.xid_of(proc), None),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        shared.array.end(proc, Some(xid));
+        shared.locks.transaction_ended(proc, xid);
+    }
 }
 
 /// Sessions that give up (cancelled at once) among sessions that wait: nobody behind them is forgotten.
@@ -163,7 +205,12 @@ fn shuttle_transaction_waits_end() {
 /// Caught mutation: giving up without looking once more whether the lock was granted (it stays locked).
 #[test]
 fn shuttle_a_cancelled_waiter_lets_others_go_on() {
-    run(LwLockAlgorithm::SingleCas, RelationLocks::Table, lock_or_give_up);
+    run(
+        LwLockAlgorithm::SingleCas,
+        ProcArrayLatchKind::Plain,
+        RelationLocks::Table,
+        lock_or_give_up,
+    );
 }
 
 /// The same with weak locks on the fast path: who gives up is not counted among the strong any more.
@@ -171,6 +218,7 @@ fn shuttle_a_cancelled_waiter_lets_others_go_on() {
 fn shuttle_a_cancelled_waiter_lets_others_go_on_fast_path() {
     run(
         LwLockAlgorithm::SingleCas,
+        ProcArrayLatchKind::Plain,
         RelationLocks::FastPath,
         lock_or_give_up,
     );

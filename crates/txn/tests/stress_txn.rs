@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use clearway_latch::LwLockAlgorithm;
 use clearway_txn::{
-    COMMIT_LOG_PAGE_SIZE, CommitLog, LockError, LockManager, LockMode, LockTag, LockWait, ProcArray, ProcId,
-    RelationLocks, Snapshot, Status, StatusDevice, Xid,
+    COMMIT_LOG_PAGE_SIZE, CommitLog, LockError, LockManager, LockMode, LockTag, LockWait, ProcArray,
+    ProcArrayLatchKind, ProcId, RelationLocks, Snapshot, Status, StatusDevice, Xid,
 };
 
 const SESSIONS: u32 = 8;
@@ -39,8 +39,9 @@ impl Random {
 
 /// Sessions begin, end, attach and detach while others take snapshots. What a snapshot regards as finished has its status
 /// in the commit log, stays finished in later ones, and nothing passes the horizon while a snapshot needs it.
-fn snapshots(algorithm: LwLockAlgorithm) {
-    let array = Arc::new(ProcArray::<clearway_machine::Native>::new(
+fn snapshots(algorithm: LwLockAlgorithm, latch: ProcArrayLatchKind) {
+    let array = Arc::new(ProcArray::<clearway_machine::Native>::with_latch(
+        latch,
         SESSIONS + 1,
         algorithm,
         Xid::FIRST_NORMAL,
@@ -109,12 +110,22 @@ fn snapshots(algorithm: LwLockAlgorithm) {
 
 #[test]
 fn snapshots_are_consistent_queued() {
-    snapshots(LwLockAlgorithm::Queued);
+    snapshots(LwLockAlgorithm::Queued, ProcArrayLatchKind::Plain);
 }
 
 #[test]
 fn snapshots_are_consistent_single_cas() {
-    snapshots(LwLockAlgorithm::SingleCas);
+    snapshots(LwLockAlgorithm::SingleCas, ProcArrayLatchKind::Plain);
+}
+
+#[test]
+fn snapshots_are_consistent_under_a_read_biased_latch() {
+    snapshots(LwLockAlgorithm::SingleCas, ProcArrayLatchKind::ReadBiased);
+}
+
+#[test]
+fn snapshots_are_consistent_under_an_adaptive_latch() {
+    snapshots(LwLockAlgorithm::SingleCas, ProcArrayLatchKind::Adaptive);
 }
 
 /// Sessions lock relations in random modes and orders, wait for each other's transactions, give up, and are cancelled. A
