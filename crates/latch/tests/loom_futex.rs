@@ -1,7 +1,14 @@
 //! The futex latches under loom: every schedule of a few workers within a bound of preemptions, under weak memory.
 //!
 //! A worker that is left asleep is reported by loom as a deadlock; data that two workers reach without the latch having
-//! ordered them is reported as a causality violation. Each test names mutations of the code that it was seen to catch.
+//! ordered them is reported as a causality violation. The cases name mutations of the code that they were seen to catch.
+//!
+//! Survived, and why:
+//! - The order in which a reader learns of `WRITER` and of the mark (S1): the fence in `enter_from`, `Acquire` in `woken` and
+//!   `sleep_while_exclusive`, `Release` in `close` and `unmark_exclusive`, the mark set after `WRITER` instead of before, or removed
+//!   before it. A reader that finds the two out of step looks again instead of sleeping; what is lost is time.
+//! - The second wake of H5: it takes an owner that releases, one on record that is awake, one that barges in and one that goes to
+//!   sleep meanwhile, each stopped in a certain place; see shuttle_futex.
 //!
 //! `cargo test -p clearway-latch --features loom --test loom_futex --release`
 
@@ -92,6 +99,8 @@ fn run<L: Send + Sync + 'static>(
     }
 }
 
+/// Seen to catch, here and below: any of the four ways to take the word, or its release, `Relaxed`; a lost `lock bts` that counts as
+/// won (causality); a release that wakes nobody, a sleeper that is not on record, `WAKING` left by who was woken (deadlock).
 fn mutex_once_each<C: ClassOf, P: HolderProtocol>(workers: usize, preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(SrwMutex::<C, Loom, P>::idle());
@@ -262,6 +271,13 @@ fn ssux_step<C: ClassOf, P: HolderProtocol>(step: Step, shared: &Shared<Ssux<C, 
 }
 
 /// One worker a step, all at once.
+///
+/// Seen to catch:
+/// - causality or an assertion: a reader that enters or leaves, a writer that opens, closes, tries to close or drains, `Relaxed`; an
+///   exclusive that does not wait for readers; a reader that ignores `WRITER`; S to U without owning the word; U to S that lets the
+///   word go before it counts itself; X to S that lets go in between; a failed upgrade that leaves its mark (by a debug assertion);
+/// - deadlock: a reader that sleeps without being on record, or leaves without passing the wake on; a last reader that wakes nobody; an
+///   upgrade without its mark.
 fn ssux<C: ClassOf, P: HolderProtocol>(steps: &'static [Step], preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(Ssux::<C, P>::idle());
@@ -288,6 +304,9 @@ fn ssux<C: ClassOf, P: HolderProtocol>(steps: &'static [Step], preemptions: usiz
 }
 
 /// A reader that sleeps because of an exclusive is let in when that one goes down to update, not when it lets go.
+///
+/// Seen to catch: a downgrade that wakes nobody, or one reader only; readers that sleep while the word has an owner at all, which is the
+/// simpler version (deadlock).
 fn ssux_downgrade_lets_readers_in<C: ClassOf, P: HolderProtocol>(readers: usize, preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(Ssux::<C, P>::idle());
@@ -314,6 +333,8 @@ fn ssux_downgrade_lets_readers_in<C: ClassOf, P: HolderProtocol>(readers: usize,
 
 /// A reader and an updater sleep because of an exclusive. Whichever is woken first, the reader need not wait for the updater, which
 /// stays until the reader has been in.
+///
+/// Seen to catch: an updater that passes sleeping readers and does not wake them (deadlock).
 fn ssux_updater_lets_readers_in<C: ClassOf, P: HolderProtocol>(preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(Ssux::<C, P>::idle());

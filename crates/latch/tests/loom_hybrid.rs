@@ -217,6 +217,7 @@ fn loom_transitions() {
         [Upgrade, Exclusive],
         [SharedUpgrade, SharedUpgrade],
         [SharedUpgrade, Exclusive],
+        [SharedUpgrade, Update],
         [Downgrade, Shared],
         [Downgrade, Exclusive],
         [DowngradeToShared, Exclusive],

@@ -156,6 +156,9 @@ fn explore(preemptions: usize, steps: &'static [Step]) {
     });
 }
 
+/// Seen to catch, here and below (deadlock): the last X hold beside a U that does not let readers in again, a first one that does not
+/// shut them out, a U that takes the inner lock with it while there are X holds, an owner's name that is removed after the
+/// release.
 #[test]
 fn loom_recursion_beside_a_reader() {
     explore(3, &[exclusive_twice, shared]);
@@ -180,6 +183,8 @@ fn loom_recursion_of_both() {
 }
 
 /// The latch is acquired by one worker, written under, and released by another, while a third reads.
+///
+/// Seen to catch: a latch held for an I/O that names its worker as the owner (assertion).
 fn handed_over(claimed: bool) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
