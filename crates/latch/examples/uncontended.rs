@@ -9,7 +9,9 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use clearway_latch::{LatchClass, LwLock, LwLockAlgorithm};
+use clearway_latch::{
+    AdaptiveLatch, AdaptiveOptions, BiasPolicy, LatchClass, LwLock, LwLockAlgorithm, ReadBiasedLatch,
+};
 use clearway_machine::WaitEvent;
 
 static CLASS: LatchClass = LatchClass::new("bench", WaitEvent::UserLatch, 0);
@@ -18,6 +20,10 @@ struct Locks {
     ours: LwLock,
     parking_lot: parking_lot::RwLock<u64>,
     std: std::sync::RwLock<u64>,
+    read_biased: ReadBiasedLatch,
+    adaptive: AdaptiveLatch,
+    /// An adaptive latch that stays biased.
+    biased: AdaptiveLatch,
 }
 
 /// Runs `pairs` acquire-and-release pairs.
@@ -47,6 +53,12 @@ cases! {
     ours_shared => |locks| locks.ours.shared();
     parking_lot_shared => |locks| locks.parking_lot.read();
     std_shared => |locks| locks.std.read().unwrap();
+    read_biased_exclusive => |locks| locks.read_biased.exclusive();
+    read_biased_shared => |locks| locks.read_biased.shared();
+    adaptive_exclusive => |locks| locks.adaptive.exclusive();
+    adaptive_shared => |locks| locks.adaptive.shared();
+    biased_exclusive => |locks| locks.biased.exclusive();
+    biased_shared => |locks| locks.biased.shared();
 }
 
 const ROUNDS: usize = 41;
@@ -57,6 +69,15 @@ fn main() {
         ours: LwLock::new(&CLASS, LwLockAlgorithm::SingleCas),
         parking_lot: parking_lot::RwLock::new(0),
         std: std::sync::RwLock::new(0),
+        read_biased: ReadBiasedLatch::new(&CLASS, LwLockAlgorithm::SingleCas),
+        adaptive: AdaptiveLatch::new(&CLASS),
+        biased: AdaptiveLatch::with_options(
+            &CLASS,
+            AdaptiveOptions {
+                bias: BiasPolicy::Always,
+                ..AdaptiveOptions::default()
+            },
+        ),
     };
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {

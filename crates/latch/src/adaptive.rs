@@ -63,7 +63,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use clearway_machine::{AtomicWord, Machine, Native, Padded};
 
 use crate::bias::{Bias, BiasPolicy, BiasStatistics};
-use crate::class::{LatchClass, Wait};
+use crate::class::LatchClass;
 use crate::lwlock::{LatchMode, LwLock};
 use crate::options::LwLockOptions;
 use crate::order;
@@ -164,13 +164,6 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         std::ptr::from_ref(&self.main.latch).cast()
     }
 
-    #[inline]
-    #[track_caller]
-    fn acquired(&self, mode: Wait) {
-        order::acquired::<M>(self.class(), self.address());
-        self.class().count::<M>(mode);
-    }
-
     /// Acquires the latch along with other readers, waiting as long as it takes.
     ///
     /// # Panics
@@ -179,11 +172,11 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     #[track_caller]
     pub fn shared(&self) -> AdaptiveShared<'_, K, M> {
         order::acquiring::<M>(self.class(), self.address());
-        let slot = match self.attempt_shared() {
-            Ok(slot) => slot,
-            Err(found) => self.shared_slow(found),
+        let slot = match self.attempt_count() {
+            Ok(()) => BY_COUNT,
+            Err(found) => self.shared_otherwise(found),
         };
-        self.acquired(Wait::Shared);
+        self.main.latch.acquired(LatchMode::Shared);
         AdaptiveShared::new(self, slot)
     }
 
@@ -191,34 +184,51 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     #[inline]
     #[track_caller]
     pub fn try_shared(&self) -> Option<AdaptiveShared<'_, K, M>> {
-        let slot = match self.attempt_shared() {
-            Ok(slot) => slot,
-            Err(found) => self.attempt_shared_slow(found)?,
+        let slot = match self.attempt_count() {
+            Ok(()) => BY_COUNT,
+            Err(found) => self.try_shared_otherwise(found)?,
         };
-        self.acquired(Wait::Shared);
+        self.main.latch.acquired(LatchMode::Shared);
         Some(AdaptiveShared::new(self, slot))
     }
 
-    /// One attempt by the way that the word shows; how the latch is held now, or the word that was found instead.
-    #[inline]
-    fn attempt_shared(&self) -> Result<u32, u32> {
-        let latch = &self.main.latch;
-        let found = latch.state.load(Relaxed);
-        if found & (BIASED | EXCLUSIVE | GRANTS | HAS_WAITERS) == 0 {
-            return latch
-                .state
-                .compare_exchange(found, found + SHARED_UNIT, Acquire, Relaxed)
-                .map(|_| BY_COUNT);
+    /// One attempt by the plain way, if the word shows it open; else the word. Nothing else is inlined, lest callers
+    /// inline nothing: what readers of a plain latch pay must be what LwLock's do.
+    #[inline(always)]
+    fn attempt_count(&self) -> Result<(), u32> {
+        let word = &self.main.latch.state;
+        let found = word.load(Relaxed);
+        if found & (BIASED | EXCLUSIVE | GRANTS | HAS_WAITERS) != 0 {
+            return Err(found);
         }
-        if found & (BIASED | EXCLUSIVE) == BIASED {
-            return self.attempt_slot();
-        }
-        Err(found)
+        word.compare_exchange(found, found + SHARED_UNIT, Acquire, Relaxed)
+            .map(|_| ())
     }
 
-    /// R1: be counted, then look.
+    /// Acquires in shared mode after the word was `found`.
+    #[inline(never)]
+    fn shared_otherwise(&self, found: u32) -> u32 {
+        match self.attempt_slot(found) {
+            Ok(slot) => slot,
+            Err(found) => self.shared_slow(found),
+        }
+    }
+
+    #[inline(never)]
+    fn try_shared_otherwise(&self, found: u32) -> Option<u32> {
+        match self.attempt_slot(found) {
+            Ok(slot) => Some(slot),
+            Err(found) => self.attempt_shared_slow(found),
+        }
+    }
+
+    /// R1: if the word was `found` biased and without a writer, be counted, then look again. The slot by which the latch is
+    /// held now, or the word.
     #[inline]
-    fn attempt_slot(&self) -> Result<u32, u32> {
+    fn attempt_slot(&self, found: u32) -> Result<u32, u32> {
+        if found & (BIASED | EXCLUSIVE) != BIASED {
+            return Err(found);
+        }
         let slot = self.main.slot.slot::<M>(K);
         self.slots.enter(slot);
         // R3. Both accesses are SeqCst, which orders them as a full barrier between them would, and is free after the RMW on
@@ -258,14 +268,31 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     /// The caller has come in by the count, but not at the first attempt, which `found` another word than it needed. Noted
     /// afterwards, when the line is ours, so that the retry does not wait for it.
     fn came_in_late(&self, found: u32) {
-        let main = &*self.main;
-        // R2 allows it to anybody.
-        if found & BIASED == 0
-            && main.bias.conflict()
-            && main.latch.state.fetch_or(BIASED, Relaxed) & BIASED == 0
-        {
-            main.bias.turned_biased();
+        if found & BIASED == 0 && self.main.bias.conflict() {
+            self.turn_biased();
         }
+    }
+
+    /// R2 allows it to anybody.
+    fn turn_biased(&self) {
+        if self.main.latch.state.fetch_or(BIASED, Relaxed) & BIASED == 0 {
+            self.main.bias.turned_biased();
+        }
+    }
+
+    /// Turns the latch biased now, and not only when readers have met: for who knows that many are about to come. It is a
+    /// hint: writers turn the latch plain again if bias does not pay, and under [`BiasPolicy::Never`] nothing happens.
+    pub fn expect_readers(&self) {
+        if self.main.bias.policy() != BiasPolicy::Never {
+            self.turn_biased();
+        }
+    }
+
+    /// Not inlined, so that a plain latch's readers do not pay for its registers.
+    #[inline(never)]
+    fn release_slot(&self, slot: u32) {
+        order::released::<M>(self.address());
+        self.slots.leave(slot as usize);
     }
 
     /// Acquires the latch alone, waiting as long as it takes. A wait for the word and one for the slots are two conflicts.
@@ -284,7 +311,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
             }
             self.wait_for_slots();
         }
-        self.acquired(Wait::Exclusive);
+        self.main.latch.acquired(LatchMode::Exclusive);
         AdaptiveExclusive::new(self)
     }
 
@@ -299,7 +326,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         {
             return None;
         }
-        self.acquired(Wait::Exclusive);
+        self.main.latch.acquired(LatchMode::Exclusive);
         Some(AdaptiveExclusive::new(self))
     }
 
@@ -395,8 +422,7 @@ impl<const K: usize, M: Machine> Drop for AdaptiveShared<'_, K, M> {
         if self.slot == BY_COUNT {
             self.latch.main.latch.release(LatchMode::Shared);
         } else {
-            order::released::<M>(self.latch.address());
-            self.latch.slots.leave(self.slot as usize);
+            self.latch.release_slot(self.slot);
         }
     }
 }

@@ -181,6 +181,13 @@ impl<M: Machine> LwLock<M> {
     #[track_caller]
     pub(crate) fn acquired(&self, mode: LatchMode) {
         order::acquired::<M>(self.class, std::ptr::from_ref(self).cast());
+        self.count(mode);
+    }
+
+    /// The statistics' part of [`acquired`](Self::acquired). The place is read from the latch, whose line is at hand, and not from
+    /// its class.
+    #[inline]
+    pub(crate) fn count(&self, mode: LatchMode) {
         #[cfg(feature = "count-acquisitions")]
         if !M::EXPLORED {
             crate::acquisitions::count(self.place, mode.wait());

@@ -33,7 +33,7 @@ use std::marker::PhantomData;
 
 use clearway_machine::{Machine, Native, Padded};
 
-use crate::class::{LatchClass, Wait};
+use crate::class::LatchClass;
 use crate::lwlock::{LatchMode, LwLock};
 use crate::options::LwLockOptions;
 use crate::order;
@@ -84,9 +84,9 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
 
     #[inline]
     #[track_caller]
-    fn acquired(&self, mode: Wait) {
+    fn acquired(&self, slot: &LwLock<M>, mode: LatchMode) {
         order::acquired::<M>(self.class, self.address());
-        self.class.count::<M>(mode);
+        slot.count(mode);
     }
 
     /// Acquires the latch along with other readers, waiting as long as it takes.
@@ -101,7 +101,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
         if !slot.attempt(LatchMode::Shared) {
             slot.acquire_slow(LatchMode::Shared);
         }
-        self.acquired(Wait::Shared);
+        self.acquired(slot, LatchMode::Shared);
         ReadBiasedShared::new(self, slot)
     }
 
@@ -113,7 +113,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
         if !slot.attempt(LatchMode::Shared) {
             return None;
         }
-        self.acquired(Wait::Shared);
+        self.acquired(slot, LatchMode::Shared);
         Some(ReadBiasedShared::new(self, slot))
     }
 
@@ -130,7 +130,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
                 slot.acquire_slow(LatchMode::Exclusive);
             }
         }
-        self.acquired(Wait::Exclusive);
+        self.acquired(&self.slots[0], LatchMode::Exclusive);
         ReadBiasedExclusive::new(self)
     }
 
@@ -145,7 +145,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
                 return None;
             }
         }
-        self.acquired(Wait::Exclusive);
+        self.acquired(&self.slots[0], LatchMode::Exclusive);
         Some(ReadBiasedExclusive::new(self))
     }
 

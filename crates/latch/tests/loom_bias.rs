@@ -2,18 +2,20 @@
 //!
 //! A worker that is left asleep is reported by loom as a deadlock; data that two workers reach without the latch having
 //! ordered them is reported as a causality violation. Each test names mutations of the code that it was seen to catch.
+//! Survived: not clearing `AWAITED` after a sleep, which costs needless wake-ups and nothing else.
 //!
 //! `cargo test -p clearway-latch --features loom --test loom_bias --release`
 
 use clearway_latch::{
     AdaptiveLatch, AdaptiveOptions, BiasPolicy, LatchClass, LwLockAlgorithm, ReadBiasedLatch,
-    ReaderWriterLatch,
+    ReaderWriterLatch, SpinPolicy,
 };
 use clearway_machine::{DataCell, Loom, Machine, WaitEvent};
 use loom::sync::Arc;
 use loom::thread;
 
-static CLASS: LatchClass = LatchClass::new("loom", WaitEvent::UserLatch, 0);
+/// Nobody polls, so that every wait is one asleep, which is where wake-ups can be lost.
+static CLASS: LatchClass = LatchClass::new("loom", WaitEvent::UserLatch, 0).spinning(SpinPolicy::None);
 
 type Cell = <Loom as Machine>::Data<u64>;
 type ReadBiased = ReadBiasedLatch<2, Loom>;
@@ -37,6 +39,13 @@ fn adaptive_of(bias: BiasPolicy) -> AdaptiveLatch<2, Loom> {
 /// Under a checker it turns at every occasion.
 fn adaptive() -> AdaptiveLatch<2, Loom> {
     adaptive_of(BiasPolicy::Adaptive)
+}
+
+/// Biased to begin with, and turned plain by its second writer if there were not enough readers.
+fn turning() -> AdaptiveLatch<2, Loom> {
+    let latch = adaptive();
+    latch.expect_readers();
+    latch
 }
 
 fn biased() -> AdaptiveLatch<2, Loom> {
@@ -107,7 +116,10 @@ fn explore<L: ReaderWriterLatch + 'static>(
 
 /// One writer, the others read.
 ///
-/// Seen to catch:
+/// Mutations seen to fail here: the barrier of the reader or of the writer taken out (R3); the reader's second look (d) left out, asking
+/// only for BIASED, or `Relaxed`; exclusive not waiting for the slots; a slot left or found empty `Relaxed` (R4); BIASED cleared by
+/// a reader that goes (R2); `is_empty` or `drain` passing over a slot; read-biased: exclusive passing over a slot (R1). All as
+/// causality violations.
 fn readers_and_writer<L: ReaderWriterLatch + 'static>(latch: fn() -> L, workers: usize, preemptions: usize) {
     explore(
         workers,
@@ -126,7 +138,7 @@ fn readers_and_writer<L: ReaderWriterLatch + 'static>(latch: fn() -> L, workers:
 
 /// One reader, the others write.
 ///
-/// Seen to catch:
+/// Mutations seen to fail here: as above, of the barriers, looks, slots and orders; `AWAITED` set `Relaxed`.
 fn writers_and_reader<L: ReaderWriterLatch + 'static>(latch: fn() -> L, workers: usize, preemptions: usize) {
     explore(
         workers,
@@ -147,7 +159,9 @@ fn writers_and_reader<L: ReaderWriterLatch + 'static>(latch: fn() -> L, workers:
 
 /// A conditional writer, a conditional reader, and a writer that waits; in the end the latch can be had.
 ///
-/// Seen to catch:
+/// Mutations seen to fail here: `try_exclusive` without its barrier, or ignoring the slots (causality violation); the last reader waking
+/// nobody, or the writer sleeping without comparing the slot's word (deadlock); read-biased: a rollback that forgets a slot, or
+/// that releases without wake-ups (deadlock).
 fn conditional<L: ReaderWriterLatch + 'static>(latch: fn() -> L, preemptions: usize) {
     explore(
         3,
@@ -172,7 +186,8 @@ fn conditional<L: ReaderWriterLatch + 'static>(latch: fn() -> L, preemptions: us
 
 /// A conditional writer that a reader may refuse, while another reader waits for a part that the attempt has taken.
 ///
-/// Seen to catch:
+/// Mutations seen to fail here: `try_exclusive` without its barrier, or ignoring the slots (causality violation); adaptive: rollback
+/// without wake-ups (deadlock).
 fn rollback<L: ReaderWriterLatch + 'static>(latch: fn() -> L, preemptions: usize) {
     explore(
         3,
@@ -194,7 +209,7 @@ fn rollback<L: ReaderWriterLatch + 'static>(latch: fn() -> L, preemptions: usize
 /// A conditional writer that is refused late, because a reader comes in while the attempt lasts; and that reader comes once
 /// more, and may wait for the attempt. (No code should do that. Here it saves a third worker, and so schedules.)
 ///
-/// Seen to catch:
+/// Mutations seen to fail here: adaptive: rollback without wake-ups (deadlock).
 fn rollback_while_a_reader_waits<L: ReaderWriterLatch + 'static>(latch: fn() -> L, preemptions: usize) {
     explore(
         2,
@@ -217,7 +232,9 @@ fn rollback_while_a_reader_waits<L: ReaderWriterLatch + 'static>(latch: fn() -> 
 
 /// Each worker reads, then writes.
 ///
-/// Seen to catch:
+/// Mutations seen to fail here: the barriers and looks as above; BIASED cleared before the slots were seen empty (R2); a visit that is not
+/// taken back, the last reader waking nobody, `AWAITED` not set before the sleep (deadlock); read-biased: every second worker
+/// taking the slots in descending order (R2, deadlock).
 fn each_reads_and_writes<L: ReaderWriterLatch + 'static>(latch: fn() -> L, preemptions: usize) {
     explore(
         2,
@@ -231,6 +248,29 @@ fn each_reads_and_writes<L: ReaderWriterLatch + 'static>(latch: fn() -> L, preem
         |shared| {
             assert_eq!(shared.read_once(), 2);
         },
+    );
+}
+
+/// One worker writes three times, another reads. An adaptive latch that begins biased begins to count at the first, is turned
+/// plain by the second, and the third comes in by the plain path.
+///
+/// Mutations seen to fail here: the reader's second look asking only for EXCLUSIVE (R1); BIASED cleared before the slots were
+/// seen empty (R2). Both as causality violations. Nothing else was seen to catch the first.
+fn three_writes_and_a_reader<L: ReaderWriterLatch + 'static>(latch: fn() -> L, preemptions: usize) {
+    explore(
+        2,
+        preemptions,
+        latch,
+        |number, shared| {
+            if number == 0 {
+                for _ in 0..3 {
+                    shared.write_once();
+                }
+            } else {
+                assert!(shared.read_once() <= 3);
+            }
+        },
+        |_| (),
     );
 }
 
@@ -248,6 +288,10 @@ macro_rules! each_latch {
             use super::*;
             $($(#[$doc])* #[test] fn $name() { $case(adaptive, $($argument),*) })*
         }
+        mod adaptive_latch_turning {
+            use super::*;
+            $($(#[$doc])* #[test] fn $name() { $case(turning, $($argument),*) })*
+        }
         mod adaptive_latch_biased {
             use super::*;
             $($(#[$doc])* #[test] fn $name() { $case(biased, $($argument),*) })*
@@ -263,5 +307,6 @@ each_latch! {
     loom_conditional => conditional(2);
     loom_rollback => rollback(2);
     loom_rollback_while_a_reader_waits => rollback_while_a_reader_waits(3);
+    loom_three_writes_and_a_reader => three_writes_and_a_reader(2);
     loom_each_reads_and_writes => each_reads_and_writes(2);
 }

@@ -1,6 +1,9 @@
 //! The read-biased latches on the real machine: many more threads than CPUs, random modes, and a counter that must never be
 //! seen torn.
 //!
+//! Mutations seen to fail here: the reader's second look left out, or asking only for BIASED; exclusive not waiting for the slots, or
+//! passing over one; BIASED cleared before the slots were seen empty; `try_exclusive` ignoring the slots (all: torn).
+//!
 //! Each thread draws its steps from its own seed, which the failing assertion prints.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
