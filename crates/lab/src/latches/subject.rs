@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex as StdMutex, PoisonError, RwLock as StdRwLock};
 
 use clearway_latch::{
-    CasLoop, Fairness, FetchAddBts, HybridLatch, LatchClass, Latched, LwLock, LwLockAlgorithm, LwLockOptions,
-    RwLock, SharedPath, SingleWake, SrwMutex, SsuxLock, Unclassed, lock_api,
+    AdaptiveLatch, CasLoop, Fairness, FetchAddBts, HybridLatch, LatchClass, Latched, LatchedBy, LwLock,
+    LwLockAlgorithm, LwLockOptions, ReadBiasedLatch, ReaderWriterLatch, RwLock, SharedPath, SingleWake,
+    SrwMutex, SsuxLock, Unclassed, lock_api,
 };
 use clearway_machine::{Native, WaitEvent};
 use crossbeam_utils::sync::ShardedLock;
@@ -28,6 +29,17 @@ pub(super) trait Guarded: Sync {
 }
 
 impl Guarded for Latched<Pair> {
+    #[inline]
+    fn read<R>(&self, look: impl Fn(&Pair) -> R) -> R {
+        look(&self.shared())
+    }
+    #[inline]
+    fn write<R>(&self, change: impl FnOnce(&mut Pair) -> R) -> R {
+        change(&mut self.exclusive())
+    }
+}
+
+impl<L: ReaderWriterLatch> Guarded for LatchedBy<L, Pair> {
     #[inline]
     fn read<R>(&self, look: impl Fn(&Pair) -> R) -> R {
         look(&self.shared())
@@ -205,6 +217,10 @@ pub(super) const SUBJECTS: &[Subject] = &[
         lwlock(LwLockOptions { shared_path: SharedPath::FetchAdd, ..PLAIN })),
     subject!(ReaderWriter "lwlock-after-n-shared", LWLOCK, Latched<Pair> =
         lwlock(LwLockOptions { fairness: Fairness::AFTER_SHARED, ..PLAIN })),
+    subject!(ReaderWriter "read-biased", size_of::<ReadBiasedLatch>(), LatchedBy<ReadBiasedLatch, Pair> =
+        LatchedBy::new(ReadBiasedLatch::new(&CLASS, PLAIN), Pair::default())),
+    subject!(ReaderWriter "adaptive", size_of::<AdaptiveLatch>(), LatchedBy<AdaptiveLatch, Pair> =
+        LatchedBy::new(AdaptiveLatch::new(&CLASS), Pair::default())),
     subject!(ReaderWriter "ssux", size_of::<SsuxLock>(), RwLock<Pair> = RwLock::new(Pair::default())),
     subject!(ReaderWriter "hybrid", size_of::<HybridLatch>(), Hybrid<false> = Hybrid::default()),
     subject!(ReaderWriter "hybrid-optimistic", size_of::<HybridLatch>(), Hybrid<true> = Hybrid::default()),
