@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use clearway_lab::latches::table;
 use clearway_lab::{LatchBenchOptions, run_latch_bench};
+use clearway_latch::SpinPolicy;
 
 use crate::error::Result;
 use crate::options;
@@ -20,6 +21,7 @@ use crate::options;
 #[command(after_help = "Examples:\n  \
     clearway bench latches --out result                     also writes result/latches.json and result/latches.html\n  \
     clearway bench latches --threads 2 --section 0 --read-share 0,50,100\n  \
+    clearway bench latches --threads 2,64 --spin none      our latches sleep at once\n  \
     clearway bench latches --latch lwlock-queued,lwlock-single-cas --threads 64 --duration 1s")]
 pub(crate) struct Arguments {
     /// Numbers of threads
@@ -44,6 +46,9 @@ pub(crate) struct Arguments {
     /// Which latches; all unless named
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     latch: Vec<String>,
+    /// What a thread of ours does before it sleeps: none, adaptive, or a number of polls (the others do as they please)
+    #[arg(long, value_name = "POLICY", default_value = "adaptive", value_parser = options::spin_policy)]
+    spin: SpinPolicy,
     /// Measured time per point, e.g. 100ms
     #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = options::duration)]
     duration: Duration,
@@ -64,6 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         sections: arguments.section.clone(),
         read_shares: arguments.read_share.clone(),
         latches: arguments.latch.clone(),
+        spin: arguments.spin,
         duration: arguments.duration,
         rounds: arguments.rounds,
         seed: arguments.seed,

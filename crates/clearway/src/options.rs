@@ -1,5 +1,6 @@
 //! Options that several commands have.
 
+use clearway_latch::SpinPolicy;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -64,6 +65,18 @@ pub(crate) fn short_time(text: &str) -> Result<Duration, String> {
     match short {
         Some(ns) => Duration::try_from_secs_f64(ns / 1e9).map_err(|error| error.to_string()),
         None => duration(text).map_err(|_| format!("\"{text}\" is not a time such as 50ns, 1us or 2ms")),
+    }
+}
+
+/// `none`, `adaptive`, or a number of polls.
+pub(crate) fn spin_policy(text: &str) -> Result<SpinPolicy, String> {
+    match text {
+        "none" => Ok(SpinPolicy::None),
+        "adaptive" => Ok(SpinPolicy::Adaptive),
+        number => match number.parse() {
+            Ok(polls) => Ok(SpinPolicy::Fixed(polls)),
+            Err(_) => Err("none, adaptive, or a number of polls such as 100".to_owned()),
+        },
     }
 }
 

@@ -11,6 +11,7 @@ fn options() -> LatchBenchOptions {
         sections: vec![Duration::ZERO, Duration::from_nanos(200)],
         read_shares: vec![0.0, 93.5, 100.0],
         latches: Vec::new(),
+        spin: clearway_latch::SpinPolicy::Adaptive,
         duration: Duration::from_millis(4),
         rounds: 2,
         seed: 7,

@@ -1,4 +1,4 @@
-//! What an uncontended acquire and release costs, beside parking_lot's and std's reader-writer locks.
+//! What an uncontended acquire and release costs, beside parking_lot's and std's locks.
 //!
 //! `cargo run --release -p clearway-latch --example uncontended` times all of them in turn, round after round, and prints
 //! medians. `crates/latch/benches/count-instructions` counts instructions: it runs `uncontended count NAME PAIRS` under
@@ -10,7 +10,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use clearway_latch::{
-    AdaptiveLatch, AdaptiveOptions, BiasPolicy, LatchClass, LwLock, LwLockAlgorithm, ReadBiasedLatch,
+    AdaptiveLatch, AdaptiveOptions, BiasPolicy, HybridLatch, LatchClass, LwLock, LwLockAlgorithm,
+    ReadBiasedLatch, SrwMutex, SsuxLock, SuxLock,
 };
 use clearway_machine::WaitEvent;
 
@@ -24,6 +25,12 @@ struct Locks {
     adaptive: AdaptiveLatch,
     /// An adaptive latch that stays biased.
     biased: AdaptiveLatch,
+    hybrid: HybridLatch,
+    srw_mutex: SrwMutex,
+    parking_lot_mutex: parking_lot::Mutex<u64>,
+    std_mutex: std::sync::Mutex<u64>,
+    ssux: SsuxLock,
+    sux: SuxLock,
 }
 
 /// Runs `pairs` acquire-and-release pairs.
@@ -59,6 +66,17 @@ cases! {
     adaptive_shared => |locks| locks.adaptive.shared();
     biased_exclusive => |locks| locks.biased.exclusive();
     biased_shared => |locks| locks.biased.shared();
+    hybrid_exclusive => |locks| locks.hybrid.exclusive();
+    hybrid_shared => |locks| locks.hybrid.shared();
+    hybrid_optimistic => |locks| locks.hybrid.read(|| black_box(0));
+    srw_mutex => |locks| locks.srw_mutex.exclusive();
+    parking_lot_mutex => |locks| locks.parking_lot_mutex.lock();
+    std_mutex => |locks| locks.std_mutex.lock().unwrap();
+    ssux_exclusive => |locks| locks.ssux.exclusive();
+    ssux_update => |locks| locks.ssux.update();
+    ssux_shared => |locks| locks.ssux.shared();
+    sux_exclusive => |locks| locks.sux.exclusive();
+    sux_shared => |locks| locks.sux.shared();
 }
 
 const ROUNDS: usize = 41;
@@ -78,6 +96,12 @@ fn main() {
                 ..AdaptiveOptions::default()
             },
         ),
+        hybrid: HybridLatch::new(),
+        srw_mutex: SrwMutex::new(),
+        parking_lot_mutex: parking_lot::Mutex::new(0),
+        std_mutex: std::sync::Mutex::new(0),
+        ssux: SsuxLock::new(),
+        sux: SuxLock::new(),
     };
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {

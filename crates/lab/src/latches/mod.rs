@@ -21,6 +21,8 @@ pub mod table;
 
 use std::time::Duration;
 
+use clearway_latch::SpinPolicy;
+
 pub use result::{LatchBenchResult, LatchCell, LatchParameters};
 
 use crate::bench::progress_bar;
@@ -43,6 +45,8 @@ pub struct LatchBenchOptions {
     pub read_shares: Vec<f64>,
     /// Latches by name; empty: all.
     pub latches: Vec<String>,
+    /// What a thread does before it sleeps on a latch of ours.
+    pub spin: SpinPolicy,
     /// Measured time per point.
     pub duration: Duration,
     /// How often each point is measured.
@@ -140,6 +144,9 @@ impl LatchBenchOptions {
 pub fn run_latch_bench(options: &LatchBenchOptions) -> Result<LatchBenchResult> {
     options.check()?;
     let subjects = options.subjects()?;
+    for class in subject::classes() {
+        class.set_spin_policy(options.spin);
+    }
     let parameters = LatchParameters {
         threads: options.threads.clone(),
         sections_ns: options
@@ -149,6 +156,7 @@ pub fn run_latch_bench(options: &LatchBenchOptions) -> Result<LatchBenchResult> 
             .collect(),
         read_shares: options.read_shares.clone(),
         latches: subjects.iter().map(|subject| subject.name.to_owned()).collect(),
+        spin: format!("{:?}", options.spin),
         duration_s: options.duration.as_secs_f64(),
         rounds: options.rounds,
     };

@@ -37,6 +37,8 @@ pub struct LatchParameters {
     pub read_shares: Vec<f64>,
     /// Latches by name.
     pub latches: Vec<String>,
+    /// What a thread did before it slept on a latch of ours.
+    pub spin: String,
     /// Measured seconds per point.
     pub duration_s: f64,
     /// Rounds.

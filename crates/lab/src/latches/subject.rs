@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex as StdMutex, PoisonError, RwLock as StdRwLock};
 
 use clearway_latch::{
-    AdaptiveLatch, CasLoop, Fairness, FetchAddBts, HybridLatch, LatchClass, Latched, LatchedBy, LwLock,
-    LwLockAlgorithm, LwLockOptions, ReadBiasedLatch, ReaderWriterLatch, RwLock, SharedPath, SingleWake,
-    SrwMutex, SsuxLock, Unclassed, lock_api,
+    AdaptiveLatch, CasLoop, ClassOf, Fairness, FetchAddBts, HybridLatch, LatchClass, Latched, LatchedBy,
+    LwLock, LwLockAlgorithm, LwLockOptions, ReadBiasedLatch, ReaderWriterLatch, RwLock, SharedPath,
+    SingleWake, SrwMutex, SsuxLock, Unclassed, lock_api,
 };
 use clearway_machine::{Native, WaitEvent};
 use crossbeam_utils::sync::ShardedLock;
@@ -16,6 +16,11 @@ use parking_lot::{Mutex as ParkingLotMutex, RwLock as ParkingLotRwLock};
 use super::point::{self, Measured, Point, Torn};
 
 static CLASS: LatchClass = LatchClass::new("bench", WaitEvent::UserLatch, 0);
+
+/// The classes of our latches here.
+pub(super) fn classes() -> [&'static LatchClass; 2] {
+    [&CLASS, Unclassed::class()]
+}
 
 /// The data behind a latch: a writer adds one to both words.
 #[derive(Debug, Clone, Copy, Default)]
