@@ -83,7 +83,8 @@ fn is_inside() -> bool {
 
 fn on_lines(layout: Layout) -> Layout {
     let align = layout.align().max(LINE);
-    Layout::from_size_align(layout.size(), align)
+    // A line more: two allocations are never neighbours, so what runs from line to line stays within one.
+    Layout::from_size_align(layout.size() + LINE, align)
         .map(|layout| layout.pad_to_align())
         .unwrap_or(layout)
 }

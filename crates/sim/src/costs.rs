@@ -54,6 +54,8 @@ pub(crate) struct Costs {
     pub(crate) smt: u64,
     transfer: [u64; 4],
     load_transfer: [u64; 4],
+    departure_1024: u64,
+    stream_1024: u64,
     memory: u64,
     memory_remote: u64,
     invalidate_sharer: u64,
@@ -123,6 +125,8 @@ impl Costs {
             smt: picoseconds(c.smt),
             transfer: transfer.map(picoseconds),
             load_transfer: transfer.map(|cost| picoseconds(cost * c.load_factor)),
+            departure_1024: (c.departure * 1024.0).round() as u64,
+            stream_1024: (c.stream * 1024.0).round() as u64,
             memory: picoseconds(c.memory),
             memory_remote: picoseconds(c.memory_remote),
             invalidate_sharer: picoseconds(c.invalidate_sharer),
@@ -245,6 +249,16 @@ impl Costs {
         };
         self.transfer[self.with_home(core, home, farthest) as usize]
             + self.invalidate_sharer * others.count().saturating_sub(1)
+    }
+
+    /// How long into a transfer of this cost its former owner has the line.
+    pub(crate) fn departure(&self, cost: u64) -> u64 {
+        cost * self.departure_1024 / 1024
+    }
+
+    /// The cost of a miss that overlaps with the one before.
+    pub(crate) fn streamed(&self, cost: u64) -> u64 {
+        cost * self.stream_1024 / 1024
     }
 
     /// A line that no cache has.

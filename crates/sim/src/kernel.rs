@@ -10,10 +10,7 @@
 //! - K2: a CPU's account grows by exactly what its clock advances by.
 //! - K3: a CPU with a worker has its leaf in the calendar, except while that worker runs on the host.
 //!
-//! # Memory
-//! An access takes effect when it is processed, in the order of K1: the memory is sequentially consistent. A store costs
-//! its CPU nothing but the store buffer; the line arrives in the background, and a fence or a read-modify-write waits until
-//! it has. A line serves transfers one after the other (`busy_until`); reads of a shared line do not wait for each other.
+//! Memory is the subject of `coherence`.
 //!
 //! # Polls
 //! A worker that polls a line in its own cache changes nothing until somebody takes the line away, so it need not be
@@ -39,16 +36,6 @@ use crate::tree::{self, NEVER, Tree};
 /// No worker.
 pub(crate) const NOBODY: u32 = u32::MAX;
 
-/// What an access does to its line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
-    Load,
-    Store,
-    /// A store that waits until it is visible.
-    StoreFenced,
-    Modify,
-}
-
 /// One CPU, that is, one hardware thread.
 #[derive(Debug)]
 pub(crate) struct Cpu {
@@ -65,17 +52,19 @@ pub(crate) struct Cpu {
     /// Since the last event: time that can be cut off when the worker is preempted, by [`CUTTABLE`].
     pub(crate) pending: [u64; 3],
     /// What was loaded last, for [`Kernel::spin_of`].
-    polled: usize,
+    pub(crate) polled: usize,
+    /// The line that was loaded last, by address: for telling a stream of loads.
+    pub(crate) loaded_line: usize,
     /// Its line's version then.
-    polled_version: u32,
+    pub(crate) polled_version: u32,
     /// Nothing but a pause has happened since.
-    paused: bool,
+    pub(crate) paused: bool,
     /// What `polled` held then: what free polls see, whatever has been stored there since.
     pub(crate) polled_value: u64,
     /// Polls of `polled` before this instant see nothing new.
     pub(crate) polls_free_until: u64,
     /// The line that is watched while set aside.
-    watching: Option<usize>,
+    pub(crate) watching: Option<usize>,
     next_watcher: u16,
     /// When the first poll after setting aside would be, and how far polls are apart.
     first_poll: u64,
@@ -180,6 +169,7 @@ impl Kernel {
             drained_at: 0,
             pending: [0; 3],
             polled: 0,
+            loaded_line: 0,
             polled_version: 0,
             paused: false,
             polled_value: 0,
@@ -278,121 +268,6 @@ impl Kernel {
         self.tree.set(leaf, first);
     }
 
-    /// One access by the running worker, at the earliest instant of all (K1).
-    pub(crate) fn access(&mut self, address: usize, access: Access) {
-        let cpu_number = usize::from(self.current);
-        let core = usize::from(self.costs.core_of[cpu_number]);
-        let socket = self.costs.socket_of_core[core];
-        let number = self.lines.find(address, socket);
-        let line = &mut self.lines.lines[number];
-        let costs = &self.costs;
-        let start = self.cpus[cpu_number].clock;
-        line.counters.accesses += 1;
-        let polls =
-            std::mem::take(&mut self.cpus[cpu_number].paused) && self.cpus[cpu_number].polled == address;
-        match access {
-            Access::Load => {
-                self.cpus[cpu_number].polled = address;
-                self.cpus[cpu_number].polled_version = line.version;
-                if usize::from(line.owner) == core || line.sharers.has(core) {
-                    let activity = if polls { Activity::Spin } else { Activity::Latch };
-                    return self.advance(cpu_number, activity, costs.load_hit);
-                }
-                let begin = start.max(line.busy_until);
-                let cost = if line.owner != NO_CORE {
-                    let owner = usize::from(line.owner);
-                    line.sharers.add(owner);
-                    line.owner = NO_CORE;
-                    let cost = costs.load_from(core, owner, line.home);
-                    line.busy_until = begin + cost;
-                    cost
-                } else if line.sharers.is_empty() {
-                    let cost = costs.fetch_from_memory(core, line.home);
-                    line.busy_until = begin + cost;
-                    cost
-                } else {
-                    costs.load_from_nearest(core, &line.sharers, line.home)
-                };
-                line.sharers.add(core);
-                let hit = costs.load_hit.min(cost);
-                line.counters.misses += 1;
-                line.counters.queue_ps += begin - start;
-                line.counters.transfer_ps += cost - hit;
-                self.advance(cpu_number, Activity::Latch, hit);
-                self.advance(cpu_number, Activity::Stall, begin - start + cost - hit);
-            }
-            Access::Store | Access::StoreFenced | Access::Modify => {
-                line.version = line.version.wrapping_add(1);
-                if access == Access::Modify {
-                    self.cpus[cpu_number].polled = address;
-                    self.cpus[cpu_number].polled_version = line.version;
-                }
-                let drained_at = self.cpus[cpu_number].drained_at;
-                let ours = usize::from(line.owner) == core;
-                let by_sibling = line.writer != cpu_number as u16;
-                let hit = match access {
-                    Access::Store => costs.store_hit,
-                    _ => costs.rmw_hit,
-                };
-                // A store waits for the stores before it, but its CPU does not wait with it.
-                let queued_from = start.max(drained_at);
-                let mut begin = queued_from;
-                let cost;
-                if ours {
-                    cost = if by_sibling { costs.smt.max(hit) } else { hit };
-                } else {
-                    begin = queued_from.max(line.busy_until);
-                    cost = if line.owner != NO_CORE {
-                        costs.take_from(core, usize::from(line.owner), line.home)
-                    } else if line.sharers.is_empty() {
-                        costs.fetch_from_memory(core, line.home)
-                    } else {
-                        let mut others = line.sharers;
-                        others.remove(core);
-                        if others.is_empty() {
-                            hit
-                        } else {
-                            costs.take_from_all(core, &line.sharers, line.home)
-                        }
-                    }
-                    .max(hit);
-                    line.counters.misses += 1;
-                    line.busy_until = begin + cost;
-                    line.owner = core as u16;
-                    line.sharers = Default::default();
-                }
-                line.writer = cpu_number as u16;
-                if ours
-                    && line.watchers == NO_CPU
-                    && access == Access::Modify
-                    && begin == start
-                    && !by_sibling
-                {
-                    return self.advance(cpu_number, Activity::Latch, hit);
-                }
-                // Also of a line that is ours: then the other hardware thread is who polls it.
-                let watchers = std::mem::replace(&mut line.watchers, NO_CPU);
-                if access == Access::Store {
-                    if !ours {
-                        line.counters.transfer_ps += cost - hit;
-                        line.counters.queue_ps += begin - queued_from;
-                        self.cpus[cpu_number].drained_at = begin + cost;
-                    }
-                    self.advance(cpu_number, Activity::Latch, hit);
-                } else {
-                    line.counters.queue_ps += begin - queued_from;
-                    line.counters.transfer_ps += cost - hit;
-                    self.advance(cpu_number, Activity::Latch, hit);
-                    self.advance(cpu_number, Activity::Stall, begin - start + cost - hit);
-                    self.cpus[cpu_number].drained_at = 0;
-                }
-                if watchers != NO_CPU {
-                    self.release_watchers(watchers, cpu_number, start);
-                }
-            }
-        }
-    }
-
     /// A full fence: waits for the store buffer.
     pub(crate) fn fence(&mut self) {
         let cpu = usize::from(self.current);
@@ -453,12 +328,26 @@ impl Kernel {
         if line.version != version {
             return false;
         }
+        // A store of another core that is under way takes the line without a further word when it ends; so the line may
+        // also be gone already.
+        let mut polls = u64::from(polls);
+        let core = self.costs.core_of[cpu_number];
+        if line.owner != core && !line.sharers.has(usize::from(core)) {
+            return false;
+        }
+        if line.heir != NO_CORE && line.heir != core && line.heir != line.owner {
+            let period = self.costs.load_hit + pause;
+            polls = polls.min(line.busy_until.saturating_sub(state.clock).div_ceil(period));
+            if polls < 2 {
+                return false;
+            }
+        }
         let state = &mut self.cpus[cpu_number];
         state.watching = Some(number);
         state.next_watcher = line.watchers;
         line.watchers = cpu_number as u16;
         state.first_poll = state.clock;
-        let ends = state.clock + u64::from(polls) * (self.costs.load_hit + pause);
+        let ends = state.clock + polls * (self.costs.load_hit + pause);
         state.polls_free_until = ends;
         self.tree.set(cpu_number, tree::key(ends, cpu_number));
         true
@@ -494,7 +383,7 @@ impl Kernel {
     }
 
     /// The line that these CPUs poll was taken at `at`: from then on their polls are real.
-    fn release_watchers(&mut self, first: u16, taker: usize, at: u64) {
+    pub(crate) fn release_watchers(&mut self, first: u16, taker: usize, at: u64) {
         let mut watcher = first;
         while watcher != NO_CPU {
             let cpu = usize::from(watcher);

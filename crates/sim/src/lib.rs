@@ -8,7 +8,8 @@
 //!   worker bodies (coroutines)      LwLock<Simulated>, Wal<Simulated, …>, …
 //!        │ loads, stores, read-modify-writes, futexes, sleeps, charges
 //!   simulated   what the trait's functions do; when a worker must wait for its turn
-//!   kernel      clocks, the order of events, coherence, polls    ── lines   who has which line
+//!   kernel      clocks, the order of events, polls
+//!   coherence   what an access costs, and who has the line then  ── lines   who has which line
 //!   sched       run queues, slices, wake-ups                     ── futex   who sleeps on what
 //!   tree        the calendar                                     ── costs   the machine's figures in picoseconds
 //!   simulation  spawning, the loop, errors      report, trace    what came out
@@ -16,7 +17,8 @@
 //!
 //! | file | its rules |
 //! | --- | --- |
-//! | `kernel` | K1 to K3, sequential consistency, how polls are skipped exactly |
+//! | `kernel` | K1 to K3, how polls are skipped exactly |
+//! | `coherence` | what an access costs, sequential consistency |
 //! | `sched` | who runs when |
 //! | `lines` | the states of a line |
 //! | `model` | what a machine's description says |
@@ -24,11 +26,13 @@
 //!
 //! # What it does not do
 //! Memory is sequentially consistent per access: what weak memory allows is for loom to find. The costs are those of the
-//! machine descriptions in `machines/`, each with its source or marked as estimated; they have not yet been held against
-//! published measurements of contended operations, so take orderings from it and no absolute numbers.
+//! machine descriptions in `machines/`, each with its source or marked as estimated. What of published measurements comes out
+//! of the model, and what does not, `tests/sim_published.rs` prints in one table: take orderings and ratios from the model, with
+//! their sensitivity to the costs, and no absolute numbers.
 
 mod account;
 mod alloc;
+mod coherence;
 mod costs;
 mod device;
 mod futex;

@@ -10,6 +10,8 @@
 //! order, not a cost, not what is printed. A line whose memory has been freed is forgotten, so that it does not matter
 //! either whether the allocator hands the same memory out again.
 
+use std::collections::VecDeque;
+
 use crate::costs::Cores;
 
 /// Bytes a line.
@@ -37,6 +39,14 @@ pub(crate) struct Line {
     /// When the last transfer ends.
     pub(crate) busy_until: u64,
     pub(crate) owner: u16,
+    /// The core that fetches or has fetched it from memory.
+    pub(crate) fetcher: u16,
+    /// The core that will have it modified when the last transfer has ended, or none.
+    pub(crate) heir: u16,
+    /// The core that last began to load it from its owner: until that load arrives it is not among the sharers.
+    pub(crate) reader: u16,
+    /// When the transfers under way take it from whoever has it then, in order; those in the past are dropped on the way.
+    pub(crate) departures: VecDeque<u64>,
     /// The hardware thread that wrote last.
     pub(crate) writer: u16,
     /// The socket whose memory holds the line: that of the first toucher.
@@ -153,6 +163,10 @@ impl Lines {
             sharers: Cores::default(),
             busy_until: 0,
             owner: NO_CORE,
+            heir: NO_CORE,
+            reader: NO_CORE,
+            departures: VecDeque::new(),
+            fetcher: NO_CORE,
             writer: NO_CPU,
             home,
             watchers: NO_CPU,

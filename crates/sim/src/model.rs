@@ -80,6 +80,11 @@ pub struct Coherence {
     /// A load's part of the cost of a read-modify-write over the same distance.
     #[serde(default = "whole")]
     pub load_factor: f64,
+    /// The part of a transfer after which the line has left its former owner, who goes on using it until then.
+    pub departure: f64,
+    /// A miss's part of its cost when the loads of a core run over neighbouring lines in ascending order: the prefetcher
+    /// and out-of-order execution overlap such misses. All other loads wait for each other.
+    pub stream: f64,
     /// From memory of the own node.
     pub memory: f64,
     /// From memory of another node.
@@ -268,6 +273,8 @@ impl MachineModel {
             ("coherence.cross", &mut c.cross),
             ("coherence.cross_two", &mut c.cross_two),
             ("coherence.load_factor", &mut c.load_factor),
+            ("coherence.departure", &mut c.departure),
+            ("coherence.stream", &mut c.stream),
             ("coherence.memory", &mut c.memory),
             ("coherence.memory_remote", &mut c.memory_remote),
             ("coherence.invalidate_sharer", &mut c.invalidate_sharer),
@@ -346,6 +353,9 @@ impl MachineModel {
             if !value.is_finite() || *value < 0.0 || *value > 1e9 || (positive && *value <= 0.0) {
                 return wrong(format!("{name} = {value} is not a cost"));
             }
+        }
+        if self.coherence.departure > 1.0 || self.coherence.stream > 1.0 {
+            return wrong("coherence.departure and coherence.stream are parts of a whole".to_owned());
         }
         if self.os.smt_speed > 1.0 {
             return wrong(format!("os.smt_speed = {} is above 1", self.os.smt_speed));

@@ -56,8 +56,13 @@ pub fn account_so_far() -> Account {
     let mut all = Account::default();
     if let Some(kernel) = inside() {
         // SAFETY: as in `clock_ns`.
-        for cpu in unsafe { &at(kernel).cpus } {
+        let kernel = unsafe { at(kernel) };
+        for cpu in &kernel.cpus {
             all.merge(&cpu.account);
+            if cpu.running == crate::kernel::NOBODY {
+                // Its account says so only when somebody comes.
+                all.add(crate::Activity::Idle, kernel.now.saturating_sub(cpu.clock));
+            }
         }
     }
     all

@@ -14,7 +14,8 @@ use clearway_machine::{
 
 use crate::account::Activity;
 use crate::alloc;
-use crate::kernel::{Access, Kernel, State, Timer};
+use crate::coherence::{Access, Step};
+use crate::kernel::{Kernel, State, Timer};
 use crate::lines::NO_CPU;
 
 /// The simulated machine: see the crate's documentation.
@@ -114,6 +115,22 @@ fn settle_slowly(kernel: *mut Kernel) {
     }
 }
 
+/// Waits until the worker is the earliest of all, in the middle of an access: a preemption waits for the access.
+fn settle_in_flight(kernel: *mut Kernel) {
+    // SAFETY: as in `suspend`.
+    unsafe {
+        loop {
+            let cpu = usize::from(at(kernel).current);
+            if crate::tree::key(at(kernel).cpus[cpu].clock, cpu) <= at(kernel).tree.first() {
+                at(kernel).now = at(kernel).cpus[cpu].clock;
+                return;
+            }
+            at(kernel).enter_calendar();
+            suspend(kernel);
+        }
+    }
+}
+
 #[inline(always)]
 fn access(address: usize, kind: Access) {
     if let Some(kernel) = inside_worker() {
@@ -124,7 +141,25 @@ fn access(address: usize, kind: Access) {
                 let lines = &mut at(kernel).lines;
                 alloc::drain_freed(|address, bytes| lines.forget(address, bytes));
             }
-            at(kernel).access(address, kind);
+            let step = at(kernel).access(address, kind);
+            if step != Step::Done {
+                finish_access(kernel, address, kind, step);
+            }
+        }
+    }
+}
+
+#[inline(never)]
+fn finish_access(kernel: *mut Kernel, address: usize, kind: Access, mut step: Step) {
+    // SAFETY: as in `settle`.
+    unsafe {
+        loop {
+            settle_in_flight(kernel);
+            match step {
+                Step::Done => return,
+                Step::Drained => step = at(kernel).access(address, kind),
+                Step::Transfer(transfer) => return at(kernel).arrive(address, kind, transfer),
+            }
         }
     }
 }

@@ -1,0 +1,309 @@
+//! What an access costs, and who has the line then.
+//!
+//! # Order
+//! A hit takes effect when it is issued. A miss is issued at one instant and takes effect at another, when the line leaves
+//! its former owner; both are events in the order of simulated time, so the effects of all accesses have one order that
+//! respects each worker's own: the memory is sequentially consistent. Until the line leaves, its owner goes on using it, as
+//! long as what it does ends before: on a large machine this is why the second try of a failed compare-and-swap usually
+//! succeeds, and on a small ring, where the line leaves sooner than one locked instruction ends, why it does not.
+//!
+//! # Queueing
+//! Transfers of a line that change who may write it come one after the other, first come first served; `busy_until` is
+//! the end of the last, `heir` who has the line then, `departures` when each takes the line from the one before. Each costs
+//! the way from the heir before it, whoever that will be. Reads of a line that is shared go in parallel.
+//!
+//! # Stores
+//! A store costs its CPU nothing but its place in the store buffer. It is visible at once, and the line is fetched behind
+//! the CPU's back; fences and read-modify-writes wait for it (`drained_at`). That a waiting store is seen early is the one
+//! liberty taken with time; never with order.
+//!
+//! # What is not here
+//! The capacity of caches (a line once fetched stays), the bandwidth of links and memory, out-of-order overlap of misses
+//! (but for runs over neighbouring lines), weak memory, and arbitration other than first come first served.
+
+use crate::account::Activity;
+use crate::kernel::Kernel;
+use crate::lines::{LINE, NO_CORE, NO_CPU};
+
+/// What an access does to its line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    Load,
+    Store,
+    /// A store that waits until it is visible.
+    StoreFenced,
+    Modify,
+}
+
+/// A miss on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Transfer {
+    line: usize,
+    ends: u64,
+    /// Whom a load fetches from if a store of his was still under way when the load was issued.
+    heir: u16,
+}
+
+/// How far an access has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// To its end.
+    Done,
+    /// The store buffer is empty now; the access begins again.
+    Drained,
+    /// The clock stands where the line arrives: [`Kernel::arrive`] is next.
+    Transfer(Transfer),
+}
+
+impl Kernel {
+    /// Issues an access by the running worker, at the earliest instant of all (K1).
+    pub(crate) fn access(&mut self, address: usize, access: Access) -> Step {
+        let cpu_number = usize::from(self.current);
+        let core = usize::from(self.costs.core_of[cpu_number]);
+        let socket = self.costs.socket_of_core[core];
+        let number = self.lines.find(address, socket);
+        let start = self.cpus[cpu_number].clock;
+        let line = &mut self.lines.lines[number];
+        if line.busy_until <= start && line.heir != NO_CORE && line.heir != line.owner {
+            // A store has arrived since.
+            line.owner = line.heir;
+            line.sharers = Default::default();
+        }
+        line.counters.accesses += 1;
+        if access == Access::Load {
+            self.issue_load(number, address, cpu_number, core)
+        } else {
+            self.issue_write(number, address, access, cpu_number, core)
+        }
+    }
+
+    fn issue_load(&mut self, number: usize, address: usize, cpu_number: usize, core: usize) -> Step {
+        let (line, cpu, costs) = (
+            &mut self.lines.lines[number],
+            &mut self.cpus[cpu_number],
+            &self.costs,
+        );
+        let polls = std::mem::take(&mut cpu.paused) && cpu.polled == address;
+        let before = std::mem::replace(&mut cpu.loaded_line, address / LINE);
+        cpu.polled = address;
+        cpu.polled_version = line.version;
+        // What this CPU has in its store buffer it reads from there.
+        let forwarded = usize::from(line.heir) == core && cpu.drained_at >= line.busy_until;
+        if usize::from(line.owner) == core || line.sharers.has(core) || forwarded {
+            let activity = if polls { Activity::Spin } else { Activity::Latch };
+            self.advance(cpu_number, activity, costs.load_hit);
+            return Step::Done;
+        }
+        let start = cpu.clock;
+        let begin = start.max(line.busy_until);
+        let heir = usize::from(line.heir);
+        let storing = if line.heir == line.owner {
+            NO_CORE
+        } else {
+            line.heir
+        };
+        let (cost, serial) = if heir == core {
+            (costs.smt, false)
+        } else if line.heir != NO_CORE {
+            line.heir = NO_CORE;
+            line.reader = core as u16;
+            (costs.load_from(core, heir, line.home), true)
+        } else if line.owner != NO_CORE {
+            // Another load is fetching it from there at this moment.
+            (costs.load_from(core, usize::from(line.owner), line.home), false)
+        } else if !line.sharers.is_empty() {
+            (costs.load_from_nearest(core, &line.sharers, line.home), false)
+        } else if line.fetcher == NO_CORE {
+            line.fetcher = core as u16;
+            (costs.fetch_from_memory(core, line.home), true)
+        } else if usize::from(line.fetcher) == core {
+            (costs.smt, false)
+        } else {
+            (costs.load_from(core, usize::from(line.fetcher), line.home), false)
+        };
+        let cost = if before + 1 == address / LINE {
+            costs.streamed(cost)
+        } else {
+            cost
+        };
+        let ends = begin + cost;
+        if serial {
+            line.busy_until = ends;
+        }
+        line.counters.misses += 1;
+        line.counters.queue_ps += begin - start;
+        line.counters.transfer_ps += cost;
+        let arrives = begin + costs.departure(cost);
+        if serial {
+            line.departures.push_back(arrives);
+        }
+        self.advance(cpu_number, Activity::Stall, arrives - start);
+        Step::Transfer(Transfer {
+            line: number,
+            ends,
+            heir: if serial { storing } else { NO_CORE },
+        })
+    }
+
+    fn issue_write(
+        &mut self,
+        number: usize,
+        address: usize,
+        access: Access,
+        cpu_number: usize,
+        core: usize,
+    ) -> Step {
+        let (line, cpu, costs) = (
+            &mut self.lines.lines[number],
+            &mut self.cpus[cpu_number],
+            &self.costs,
+        );
+        let start = cpu.clock;
+        if access != Access::Store && cpu.drained_at > start {
+            let wait = cpu.drained_at - start;
+            cpu.drained_at = 0;
+            self.advance(cpu_number, Activity::Stall, wait);
+            return Step::Drained;
+        }
+        let hit = if access == Access::Store {
+            costs.store_hit
+        } else {
+            costs.rmw_hit
+        };
+        let mut others = line.sharers;
+        others.remove(core);
+        let alone = line.owner == NO_CORE
+            && line.sharers.has(core)
+            && others.is_empty()
+            && line.heir == NO_CORE
+            && line.busy_until <= start;
+        while line.departures.front().is_some_and(|leaves| *leaves <= start) {
+            line.departures.pop_front();
+        }
+        let leaves_before_done = access != Access::Store
+            && line
+                .departures
+                .front()
+                .is_some_and(|leaves| start + hit > *leaves);
+        if (usize::from(line.owner) == core && !leaves_before_done) || alone {
+            let by_sibling = line.writer != cpu_number as u16 && line.writer != NO_CPU && !alone;
+            if alone {
+                line.owner = core as u16;
+                line.heir = core as u16;
+                line.sharers = Default::default();
+            }
+            self.written(number, address, access, cpu_number, start);
+            let stall = if by_sibling {
+                self.costs.smt.saturating_sub(hit)
+            } else {
+                0
+            };
+            self.advance(cpu_number, Activity::Latch, hit);
+            self.advance(cpu_number, Activity::Stall, stall);
+            return Step::Done;
+        }
+        // Stores leave their buffer in order.
+        let from = start.max(cpu.drained_at);
+        let begin = from.max(line.busy_until);
+        let heir = usize::from(line.heir);
+        let cost = if heir == core {
+            costs.smt
+        } else if line.heir != NO_CORE {
+            costs.take_from(core, heir, line.home)
+        } else {
+            if line.owner != NO_CORE {
+                // A load is under way, after which its core and the owner share the line.
+                others.add(usize::from(line.owner));
+                others.add(usize::from(line.reader));
+                others.remove(core);
+            }
+            if !others.is_empty() {
+                costs.take_from_all(core, &others, line.home)
+            } else if line.sharers.has(core) || usize::from(line.fetcher) == core {
+                hit
+            } else if line.fetcher != NO_CORE {
+                costs.take_from(core, usize::from(line.fetcher), line.home)
+            } else {
+                costs.fetch_from_memory(core, line.home)
+            }
+        }
+        .max(hit);
+        let ends = begin + cost;
+        line.busy_until = ends;
+        line.heir = core as u16;
+        line.counters.misses += 1;
+        line.counters.queue_ps += begin - from;
+        line.counters.transfer_ps += cost;
+        let arrives = begin + costs.departure(cost);
+        line.departures.push_back(arrives);
+        if access == Access::Store {
+            cpu.drained_at = ends;
+            self.written(number, address, access, cpu_number, start);
+            self.advance(cpu_number, Activity::Latch, hit);
+            return Step::Done;
+        }
+        self.advance(cpu_number, Activity::Stall, arrives - start);
+        Step::Transfer(Transfer {
+            line: number,
+            ends,
+            heir: NO_CORE,
+        })
+    }
+
+    /// The line of a miss arrives now; the access takes effect.
+    pub(crate) fn arrive(&mut self, address: usize, access: Access, transfer: Transfer) {
+        let cpu_number = usize::from(self.current);
+        let core = usize::from(self.costs.core_of[cpu_number]);
+        let line = &mut self.lines.lines[transfer.line];
+        let now = self.cpus[cpu_number].clock;
+        let hit = if access == Access::Load {
+            if transfer.heir != NO_CORE && line.owner != transfer.heir {
+                // The store has taken the line from all others before it went on to here.
+                line.owner = NO_CORE;
+                line.sharers = Default::default();
+                line.sharers.add(usize::from(transfer.heir));
+                let watchers = std::mem::replace(&mut line.watchers, NO_CPU);
+                if watchers != NO_CPU {
+                    self.release_watchers(watchers, cpu_number, now);
+                }
+            }
+            let line = &mut self.lines.lines[transfer.line];
+            if line.owner != NO_CORE && usize::from(line.owner) != core {
+                line.sharers.add(usize::from(line.owner));
+                line.owner = NO_CORE;
+            }
+            if line.owner == NO_CORE {
+                line.sharers.add(core);
+            }
+            self.cpus[cpu_number].polled_version = line.version;
+            self.costs.load_hit
+        } else {
+            line.owner = core as u16;
+            line.sharers = Default::default();
+            self.written(transfer.line, address, access, cpu_number, now);
+            self.costs.rmw_hit
+        };
+        let rest = transfer.ends.saturating_sub(now);
+        let latch = hit.min(rest);
+        self.advance(cpu_number, Activity::Latch, latch);
+        self.advance(cpu_number, Activity::Stall, rest - latch);
+    }
+
+    /// The line has been written at `at`: whoever polls it will see.
+    fn written(&mut self, number: usize, address: usize, access: Access, cpu_number: usize, at: u64) {
+        let line = &mut self.lines.lines[number];
+        line.version = line.version.wrapping_add(1);
+        line.writer = cpu_number as u16;
+        let cpu = &mut self.cpus[cpu_number];
+        cpu.paused = false;
+        if access == Access::Modify {
+            cpu.polled = address;
+            cpu.polled_version = line.version;
+        }
+        // Also of a line that is ours: then the other hardware thread is who polls it.
+        let watchers = std::mem::replace(&mut line.watchers, NO_CPU);
+        if watchers != NO_CPU {
+            self.release_watchers(watchers, cpu_number, at);
+        }
+    }
+}

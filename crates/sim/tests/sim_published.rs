@@ -1,0 +1,303 @@
+//! Published figures of single operations and of contended lines, against the simulation: the "micro" part of
+//! docs/simulator.md. `cargo test --release -p clearway-sim --test sim_published -- --nocapture` prints the table.
+//!
+//! | part | what goes in | what it checks |
+//! | --- | --- | --- |
+//! | one operation | the price of one transfer by distance | that the model charges it to the right accesses |
+//! | one contended line | nothing of what is compared | queueing, failed compare-and-swaps, who has the line for how long |
+//!
+//! The one number that was chosen with this table in sight is `coherence.departure`: 1/3, because a transfer is three
+//! messages. Anything from 0.25 to 0.34 gives the same rows; at 0.5, where it stood before, the Skylake rows are off by half.
+//! No other cost was touched. Rows beyond 25 % stay in the table and say which mechanism is probably missing.
+//! Mutation: let a hit of the owner count that does not end before the line leaves (drop `leaves_before_done` in `coherence`)
+//! → fails: the Skylake rows are 54 to 72 % off.
+//!
+//! # Sources
+//! - SOSP'13: David, Guerraoui, Trigonakis, "Everything you always wanted to know about synchronization", table 2.
+//! - matrix: the repository nviennot/core-to-core-latency, half of a CAS round trip, medians.
+//! - hierarchy: travisdowns/concurrency-hierarchy-bench, results/{skl,g2-16}/combined.csv: threads on cores of their own,
+//!   each increments one counter for 10 ms; medians of 15 trials, divided by the threads.
+//! - folly: the results at the end of folly/synchronization/test/SmallLocksBenchmark.cpp (2 × E5-2680 v4). All 56 hardware
+//!   threads run; thread `t` increments word `t % words` (`atomic_fetch_xor`, `atomic_cas`) and then works about 600 ns. The
+//!   figure is time per iteration divided by the threads that share a word.
+
+use std::alloc::System;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed, SeqCst};
+
+use clearway_machine::{AtomicWord, Machine, Padded, Work};
+use clearway_sim::{
+    LineAllocator, MachineModel, Simulated, SimulatedU64, Simulation, clock_ns, random_below,
+};
+
+#[global_allocator]
+static ALLOCATOR: LineAllocator<System> = LineAllocator(System);
+
+const TOLERANCE: f64 = 0.25;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Operation {
+    Load,
+    Store,
+    Cas,
+    FetchAdd,
+    Swap,
+}
+use Operation::{Cas, FetchAdd, Load, Store, Swap};
+
+/// Nanoseconds of one instruction by `reader` on a line that `owner` has just modified; both are places in the order in
+/// which workers are put on CPUs.
+fn one_operation(machine: &str, owner: usize, reader: usize, operation: Operation) -> f64 {
+    const TURNS: u64 = 200;
+    let model = MachineModel::load(machine).unwrap();
+    let workers = owner.max(reader) + 1;
+    let mut simulation = Simulation::new(&model, workers, 1);
+    let word = simulation.enter(|| Rc::new(Padded(SimulatedU64::new(0))));
+    let spent = Rc::new(Cell::new(0_u64));
+    for worker in 0..workers {
+        let (word, spent) = (Rc::clone(&word), Rc::clone(&spent));
+        simulation.spawn(move || {
+            // Everybody stays, so that nobody moves to another CPU.
+            let start = clock_ns();
+            let until = |at: u64| Simulated::charge(Work::Nanos((start + at).saturating_sub(clock_ns())));
+            for turn in 0..TURNS {
+                if worker == owner {
+                    until(10_000 * turn + 1_000);
+                    word.fetch_add(1, AcqRel);
+                } else if worker == reader {
+                    until(10_000 * turn + 6_000);
+                    Simulated::fence(SeqCst);
+                    let before = clock_ns();
+                    match operation {
+                        Load => drop(word.load(Relaxed)),
+                        // With what makes it visible, as the published figure has it.
+                        Store => word.store(1, SeqCst),
+                        Cas => drop(word.compare_exchange(0, 1, AcqRel, Relaxed)),
+                        FetchAdd => drop(word.fetch_add(1, AcqRel)),
+                        Swap => drop(word.swap(1, AcqRel)),
+                    }
+                    spent.set(spent.get() + clock_ns() - before);
+                }
+            }
+            until(10_000 * TURNS);
+            Simulated::now();
+        });
+    }
+    simulation.run().unwrap();
+    spent.get() as f64 / TURNS as f64
+}
+
+/// Increments the word as the benchmarks do.
+fn increment(word: &SimulatedU64, operation: Operation) {
+    if operation == Cas {
+        let mut seen = word.load(Relaxed);
+        while let Err(found) = word.compare_exchange(seen, seen + 1, AcqRel, Relaxed) {
+            seen = found;
+        }
+    } else {
+        word.fetch_add(1, AcqRel);
+    }
+}
+
+/// The hierarchy benchmark: nanoseconds of the whole machine per increment.
+fn counting(model: &MachineModel, threads: usize, operation: Operation) -> f64 {
+    let mut simulation = Simulation::new(model, threads, 1);
+    let word = simulation.enter(|| Rc::new(Padded(SimulatedU64::new(0))));
+    let done = Rc::new(Cell::new(0_u64));
+    for _ in 0..threads {
+        let (word, done) = (Rc::clone(&word), Rc::clone(&done));
+        simulation.spawn(move || {
+            Simulated::charge(Work::Nanos(random_below(1_000)));
+            while clock_ns() < 1_000_000 {
+                for _ in 0..10 {
+                    increment(&word, operation);
+                }
+                done.set(done.get() + 10);
+            }
+        });
+    }
+    let report = simulation.run().unwrap();
+    report.elapsed_ns as f64 / done.get() as f64
+}
+
+/// One machine of the hierarchy benchmark: its transfer by the matrix, its own one-thread figure of an atomic add.
+fn client(cores: usize, transfer: f64, rmw: f64) -> MachineModel {
+    let mut model = MachineModel::load("laptop").unwrap();
+    model.topology.sockets = 1;
+    model.topology.cores_per_socket = cores;
+    model.topology.cores_per_cluster = None;
+    model.topology.threads_per_core = 1;
+    model.coherence.cluster = transfer;
+    model.coherence.socket = transfer;
+    model.coherence.rmw_hit = rmw;
+    model
+}
+
+/// The folly benchmark: time per iteration divided by the threads that share a word.
+fn sharing(words: usize, operation: Operation) -> f64 {
+    const TURNS: u64 = 1_000;
+    // Measured with both hardware threads of each core busy, so not to be slowed once more.
+    const WORK: u64 = 597;
+    let mut model = MachineModel::load("e5-2630v4-2s").unwrap();
+    model.topology.cores_per_socket = 14;
+    model.os.smt_speed = 1.0;
+    let threads = model.cpus();
+    let mut simulation = Simulation::new(&model, threads, 1);
+    let all: Vec<_> = simulation.enter(|| {
+        let words = (0..words).map(|_| Rc::new(Padded(SimulatedU64::new(0))));
+        words.collect()
+    });
+    for thread in 0..threads {
+        let word = Rc::clone(&all[thread % words]);
+        simulation.spawn(move || {
+            for _ in 0..TURNS {
+                increment(&word, operation);
+                Simulated::charge(Work::Nanos(WORK * 9 / 10 + random_below(WORK / 5 + 1)));
+            }
+        });
+    }
+    let report = simulation.run().unwrap();
+    report.elapsed_ns as f64 * words as f64 / (TURNS * threads as u64) as f64
+}
+
+struct Table {
+    wrong: Vec<String>,
+    held: usize,
+}
+
+impl Table {
+    /// A row that must be within 25 %.
+    fn row(&mut self, what: &str, published: f64, simulated: f64) {
+        self.held += 1;
+        if self.print(what, published, simulated, "").abs() > TOLERANCE {
+            self.wrong.push(what.to_owned());
+        }
+    }
+
+    /// A row that is known to be off, and why.
+    fn off(&mut self, what: &str, published: f64, simulated: f64, why: &str) {
+        if self.print(what, published, simulated, why).abs() <= TOLERANCE {
+            self.wrong.push(format!(
+                "{what} (agrees now: hold it, and mend docs/simulator.md)"
+            ));
+        }
+    }
+
+    fn print(&self, what: &str, published: f64, simulated: f64, why: &str) -> f64 {
+        let error = simulated / published - 1.0;
+        println!(
+            "{what:58} {published:8.1} ns {simulated:8.1} ns {:+6.0}%  {why}",
+            error * 100.0
+        );
+        error
+    }
+}
+
+#[test]
+fn published_figures() {
+    println!("{:58} {:>11} {:>11} {:>7}", "", "published", "simulated", "error");
+    let mut table = Table {
+        wrong: Vec::new(),
+        held: 0,
+    };
+
+    // Workers go to cores of alternating sockets first, then to second hardware threads: on two sockets of ten cores workers
+    // 0 and 2 share a socket, 0 and 1 do not, 0 and 20 share a core.
+    println!("-- one operation, inputs: the model must charge what it was given");
+    let e5 = |reader, operation| one_operation("e5-2630v4-2s", 0, reader, operation);
+    table.row("E5 v4 (matrix): CAS, same core", 8.0, e5(20, Cas));
+    table.row("E5 v4 (matrix): CAS, same socket", 45.0, e5(2, Cas));
+    table.row("E5 v4 (matrix): CAS, other socket", 123.0, e5(1, Cas));
+    let arm = |reader, operation| one_operation("arm-2s", 0, reader, operation);
+    table.row("Kunpeng 920 (matrix): CAS, same die", 36.0, arm(2, Cas));
+    table.row("Kunpeng 920 (matrix): CAS, other die", 80.0, arm(64, Cas));
+    let epyc = one_operation("cloud-16", 0, 1, Cas);
+    table.row("EPYC 7763 (matrix): CAS, same CCX", 27.0, epyc);
+    let westmere = |reader, operation| one_operation("westmere-ex-8s", 0, reader, operation);
+    let cycles = |cycles: f64| cycles / 2.13;
+    table.row(
+        "Westmere-EX (SOSP'13): CAS, same socket",
+        cycles(120.0),
+        westmere(8, Cas),
+    );
+    table.row(
+        "Westmere-EX (SOSP'13): CAS, one hop",
+        cycles(324.0),
+        westmere(1, Cas),
+    );
+    table.row(
+        "Westmere-EX (SOSP'13): CAS, two hops",
+        cycles(430.0),
+        westmere(3, Cas),
+    );
+
+    println!("-- one operation, not inputs");
+    for (what, reader, load, store, atomic) in [
+        ("same socket", 8, 109.0, 115.0, 120.0),
+        ("one hop", 1, 289.0, 320.0, 324.0),
+    ] {
+        let name = |operation: &str| format!("Westmere-EX (SOSP'13): {operation}, {what}");
+        table.row(&name("load"), cycles(load), westmere(reader, Load));
+        table.row(&name("store"), cycles(store), westmere(reader, Store));
+        // The paper finds CAS, fetch_add and swap alike.
+        table.row(&name("fetch_add"), cycles(atomic), westmere(reader, FetchAdd));
+        table.row(&name("swap"), cycles(atomic), westmere(reader, Swap));
+    }
+
+    println!("-- one contended line, nothing of it an input");
+    let skylake = client(4, 20.0, 7.0);
+    for (threads, add) in [(2, 22.0), (3, 23.3), (4, 24.1)] {
+        let what = format!("Skylake i7-6700HQ (hierarchy): fetch_add, {threads} threads");
+        table.row(&what, add, counting(&skylake, threads, FetchAdd));
+    }
+    let cas = |threads| counting(&skylake, threads, Cas);
+    table.off(
+        "Skylake i7-6700HQ (hierarchy): CAS loop, 2 threads",
+        54.2,
+        cas(2),
+        "[1]",
+    );
+    table.row("Skylake i7-6700HQ (hierarchy): CAS loop, 3 threads", 75.5, cas(3));
+    table.row("Skylake i7-6700HQ (hierarchy): CAS loop, 4 threads", 86.9, cas(4));
+
+    let graviton = client(16, 47.0, 5.3);
+    for (threads, published) in [(2, 26.1), (4, 29.1)] {
+        let what = format!("Graviton 2 (hierarchy): CAS loop, {threads} threads");
+        table.row(&what, published, counting(&graviton, threads, Cas));
+    }
+    for (threads, published) in [(8, 40.4), (16, 40.0)] {
+        let what = format!("Graviton 2 (hierarchy): CAS loop, {threads} threads");
+        table.off(&what, published, counting(&graviton, threads, Cas), "[2]");
+    }
+    for (threads, published) in [(2, 8.5), (4, 8.7), (16, 9.4)] {
+        let what = format!("Graviton 2 (hierarchy): fetch_add, {threads} threads");
+        table.off(&what, published, counting(&graviton, threads, FetchAdd), "[2]");
+    }
+
+    let name = |operation, threads| format!("2 x E5-2680 v4 (folly): {operation}, {threads} threads a line");
+    for (words, threads, add, cas) in [(28, 2, 330.5, 331.3), (14, 4, 182.7, 196.8)] {
+        table.row(&name("fetch_xor", threads), add, sharing(words, FetchAdd));
+        table.row(&name("CAS loop", threads), cas, sharing(words, Cas));
+    }
+    table.off(&name("fetch_xor", 8), 165.0, sharing(7, FetchAdd), "[3]");
+    table.row(&name("CAS loop", 8), 263.8, sharing(7, Cas));
+    table.off(&name("fetch_xor", 18), 133.9, sharing(3, FetchAdd), "[3]");
+    table.off(&name("CAS loop", 18), 282.3, sharing(3, Cas), "[3]");
+    table.off(&name("fetch_xor", 56), 69.3, sharing(1, FetchAdd), "[4]");
+    table.row(&name("CAS loop", 56), 87.0, sharing(1, Cas));
+    println!(
+        "\n{} rows held to 25 %.\n\
+         [1] the first CAS after a load often meets a line that is on its way out; here it queues behind one request only\n\
+         [2] probably far atomics: Neoverse can perform a contended one in the mesh, which the model does not have\n\
+         [3] 134 to 165 ns a transfer is more than any two cores of that machine need (123): probably requests of\n\
+         \x20   both sockets conflict at the home agent and are sent again, which the model does not have\n\
+         [4] here the queue settles into an order of neighbours",
+        table.held
+    );
+    assert!(
+        table.wrong.is_empty(),
+        "not as the table says: {:#?}",
+        table.wrong
+    );
+}
