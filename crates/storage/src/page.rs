@@ -49,7 +49,8 @@ pub struct PageId {
 }
 
 impl PageId {
-    pub(crate) fn to_u64(self) -> u64 {
+    /// Relation and block as one number, the key of the buffer mapping.
+    pub fn to_u64(self) -> u64 {
         u64::from(self.rel.0) << 32 | u64::from(self.block)
     }
 

@@ -37,7 +37,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use clearway_latch::{LatchClass, LwLock, LwLockExclusive, LwLockOptions};
-use clearway_machine::{AtomicWord, DataCell, Machine, Native, Padded, WaitEvent, WaitScope};
+use clearway_machine::{AtomicWord, DataCell, Machine, Native, Padded, WaitEvent, WaitScope, Work};
 use clearway_txn::Xid;
 
 use crate::page::Lsn;
@@ -277,6 +277,8 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
 
     /// Copies `bytes` to `position`, a multiple of 8, and zeros up to the next one.
     fn copy_in(&self, position: u64, bytes: &[u8]) {
+        // What a simulation does not see for itself: a store a word, and a line of the ring fetched every eight of them.
+        M::charge(Work::Nanos(bytes.len() as u64 / 2));
         if Self::CONTIGUOUS {
             let start = position as usize & (self.ring_size() - 1);
             let (front, back) = bytes.split_at(bytes.len().min(self.ring_size() - start));
