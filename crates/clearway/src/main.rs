@@ -6,6 +6,7 @@
 //! | `bench` | `bench.rs`, `bench_latches.rs` |
 //! | `check` | `check.rs` |
 //! | `mechanisms` | `mechanisms.rs` |
+//! | `simulate` | `simulate.rs` |
 //! | `stub-server` (hidden) | `stub_server.rs` |
 
 #![forbid(unsafe_code)]
@@ -18,6 +19,7 @@ mod mechanisms;
 mod options;
 mod serve;
 mod signals;
+mod simulate;
 mod stub_server;
 
 use std::process::ExitCode;
@@ -26,7 +28,8 @@ use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: clearway_sim::LineAllocator<mimalloc::MiMalloc> =
+    clearway_sim::LineAllocator(mimalloc::MiMalloc);
 
 /// The concurrency core of an OLTP database: an engine to run pgbench against, and a laboratory to see where its time
 /// goes.
@@ -38,7 +41,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
         clearway bench                              what this machine does, in about three minutes\n  \
         clearway serve --data /var/tmp/clearway     then: psql -h 127.0.0.1 -p 5433\n  \
         clearway check --data /var/tmp/clearway     do indexes agree with tables?\n  \
-        clearway mechanisms                         what --set can switch\n\n\
+        clearway mechanisms                         what --set can switch\n  \
+        clearway simulate list                      experiments on machines one does not own\n\n\
         CLEARWAY_LOG=debug shows more of what happens (error, warn, info, debug, trace)."
 )]
 struct Arguments {
@@ -52,6 +56,7 @@ enum Command {
     Bench(bench::Arguments),
     Check(check::Arguments),
     Mechanisms(mechanisms::Arguments),
+    Simulate(simulate::Arguments),
     StubServer(stub_server::Arguments),
 }
 
@@ -67,6 +72,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Mechanisms(arguments) => mechanisms::run(arguments),
+        Command::Simulate(arguments) => simulate::run(arguments),
         Command::StubServer(arguments) => stub_server::run(arguments),
     };
     match outcome {

@@ -56,20 +56,23 @@ struct OpenSession {
     proc: ProcId,
 }
 
-fn lwlock_options(mechanisms: &Mechanisms) -> LwLockOptions {
-    LwLockOptions {
-        algorithm: match mechanisms.lwlock {
-            LwLockVariant::Queued => LwLockAlgorithm::Queued,
-            LwLockVariant::SingleCas => LwLockAlgorithm::SingleCas,
-        },
-        shared_path: match mechanisms.lwlock_shared {
-            LwLockSharedVariant::Cas => SharedPath::Cas,
-            LwLockSharedVariant::FetchAdd => SharedPath::FetchAdd,
-        },
-        fairness: match mechanisms.lwlock_fairness {
-            LwLockFairnessVariant::Barging => Fairness::Barging,
-            LwLockFairnessVariant::AfterNShared => Fairness::AFTER_SHARED,
-        },
+impl Mechanisms {
+    /// What an LwLock is built with under these variants.
+    pub fn lwlock_options(&self) -> LwLockOptions {
+        LwLockOptions {
+            algorithm: match self.lwlock {
+                LwLockVariant::Queued => LwLockAlgorithm::Queued,
+                LwLockVariant::SingleCas => LwLockAlgorithm::SingleCas,
+            },
+            shared_path: match self.lwlock_shared {
+                LwLockSharedVariant::Cas => SharedPath::Cas,
+                LwLockSharedVariant::FetchAdd => SharedPath::FetchAdd,
+            },
+            fairness: match self.lwlock_fairness {
+                LwLockFairnessVariant::Barging => Fairness::Barging,
+                LwLockFairnessVariant::AfterNShared => Fairness::AFTER_SHARED,
+            },
+        }
     }
 }
 
@@ -85,7 +88,7 @@ impl Engine {
             checkpoint_timeout: config.checkpoint_timeout.duration(),
             wal_bytes_max: config.max_wal_size.bytes(),
             deadlock_timeout: config.deadlock_timeout.duration(),
-            lwlock: lwlock_options(&config.mechanisms),
+            lwlock: config.mechanisms.lwlock_options(),
             page_latch: match config.mechanisms.page_latch {
                 PageLatchVariant::LwLock => PageLatchKind::LwLock,
                 PageLatchVariant::Ssux => PageLatchKind::Ssux,

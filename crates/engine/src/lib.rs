@@ -91,7 +91,7 @@ pub use check::CheckReport;
 pub use config::Config;
 pub use engine::Engine;
 pub use error::{EngineError, SqlState};
-pub use mechanisms::Mechanisms;
+pub use mechanisms::{MechanismError, Mechanisms};
 pub use output::{Collected, Column, Discard, Notice, Output};
 pub use session::{Completion, Portal, Prepared, Session, TransactionStatus};
 pub use value::{DataType, Value};

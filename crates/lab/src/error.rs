@@ -85,6 +85,31 @@ pub enum LabError {
         /// Whose client.
         variant: String,
     },
+    /// An experiment file that is none.
+    #[error("{path}: {message}")]
+    ExperimentFile {
+        /// Which.
+        path: String,
+        /// What is wrong, with its line.
+        message: String,
+    },
+    /// A setting that is none.
+    #[error("{message}")]
+    Setting {
+        /// What is wrong, and what there is.
+        message: String,
+    },
+    /// A machine's description cannot be used.
+    #[error(transparent)]
+    Machine(#[from] clearway_sim::ModelError),
+    /// A simulation came to no end.
+    #[error("{what}: {source}")]
+    Simulation {
+        /// Which point.
+        what: String,
+        /// Why.
+        source: clearway_sim::SimulationError,
+    },
     /// A plot could not be drawn.
     #[error("drawing a plot: {0}")]
     Plot(String),

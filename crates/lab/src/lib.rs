@@ -42,6 +42,7 @@ pub mod result;
 mod run;
 mod sampler;
 pub mod schedule;
+pub mod simulate;
 mod stats;
 pub mod table;
 pub mod workload;

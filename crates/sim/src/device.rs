@@ -65,6 +65,18 @@ impl Latency {
         }
     }
 
+    /// Each duration times `factor`, which is not negative.
+    pub fn times(&self, factor: f64) -> Self {
+        let points = self.points.iter();
+        Self {
+            points: points
+                .map(|(probability, nanoseconds)| {
+                    (*probability, (*nanoseconds as f64 * factor).round() as u64)
+                })
+                .collect(),
+        }
+    }
+
     /// Draws a duration in nanoseconds.
     pub fn draw(&self, random: &mut Random) -> u64 {
         let at = random.below(1_000_000);

@@ -262,11 +262,14 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SsuxLock<C, M, P> {
             return;
         }
         let mut waiting = self.begin(Wait::Shared);
-        while waiting.poll::<M>() {
+        loop {
             let seen = self.readers.load(Relaxed);
             if seen & WRITER == 0 && self.enter_from(seen) {
                 waiting.finish::<M>();
                 return;
+            }
+            if !waiting.poll::<M>() {
+                break;
             }
         }
         self.writer.enter();

@@ -1,0 +1,29 @@
+//! Experiments on the simulated machine.
+//!
+//! ```text
+//!   experiment file (TOML) ──▶ clients × variants = points ──▶ a simulation each, on as many host threads as there are
+//!                                                                 │ worker bodies: `pgbench`, `latch_mix`
+//!   table, result.json, report.html  ◀── throughput, latency, where the CPUs' time went, the hottest lines
+//! ```
+//!
+//! A point is one [`clearway_sim::Simulation`] and depends on nothing else, so that the table is the same however many
+//! host threads compute it.
+
+mod calibrate;
+mod experiment;
+mod latch_mix;
+mod pgbench;
+mod point;
+mod report;
+mod run;
+mod table;
+
+pub use calibrate::{Calibration, calibrate};
+pub use experiment::{
+    Devices, EXPERIMENTS, Experiment, LatchKind, Parameters, Published, SIMULATED_SWITCHES, Variant,
+    WorkloadKind,
+};
+pub use point::{Point, Share};
+pub use report::html;
+pub use run::{SimulateOptions, SimulationResult, Sweep, run_experiment};
+pub use table::text;

@@ -1,0 +1,351 @@
+//! pgbench's transactions as skeletons: the real latches, transaction bookkeeping, buffer mapping and log, and between
+//! them charged work.
+//!
+//! | real, instantiated with `Simulated` | stands for itself |
+//! | --- | --- |
+//! | `ProcArray` | snapshots (one a statement), xids, the end of transactions |
+//! | `BufferMapping` | finding a page's frame: one partition latch, shared |
+//! | `LwLock` on each frame, a pin word | the content latches; the pool itself is not generic over the machine |
+//! | `Wal` | insertion latches, reservation, flush |
+//! | `CommitLog` | a transaction's status |
+//!
+//! Charged: everything else, `work_us` a transaction, in parts that follow the statements: protocol, planning, executor,
+//! B+tree binary searches, tuple work, memory. The parts' proportions are fixed here; only their sum is calibrated.
+//! Left out: relation locks (the fast path touches the session's own lines alone), extending relations, checkpoints,
+//! vacuum, the visibility map.
+//!
+//! The tables are folded: instead of a page for each of the real ones there are [`HEAP_PAGES`] and [`LEAF_PAGES`], enough
+//! that two of a few hundred clients rarely meet on one, as at the real scale.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
+use std::time::Duration;
+
+use clearway_latch::{LatchClass, LatchMode, LwLock};
+use clearway_machine::{AtomicWord, Machine, WaitEvent, WaitScope, Work};
+use clearway_sim::{
+    Latency, Simulated, SimulatedU32, Simulation, charge_drawn, client_round_trip, clock_ns, device,
+    random_below, span,
+};
+use clearway_storage::wal::record::RecordKind;
+use clearway_storage::wal::{LogDevice, Wal};
+use clearway_storage::{BufferMapping, Lsn, PageId, RelId};
+use clearway_txn::{COMMIT_LOG_PAGE_SIZE, CommitLog, ProcArray, ProcId, Snapshot, Status, StatusDevice, Xid};
+
+use crate::simulate::experiment::{Experiment, Variant, WorkloadKind};
+use crate::simulate::point::Meter;
+
+static BUFFER_CONTENT: LatchClass = LatchClass::new("BufferContent", WaitEvent::BufferContent, 350);
+
+const HEAP_PAGES: u32 = 32_768;
+const LEAF_PAGES: u32 = 8_192;
+/// Inner pages between the root and the leaves.
+const INNER_PAGES: u32 = 256;
+/// Rows of history a page; each session fills pages of its own.
+const HISTORY_ROWS: u32 = 150;
+/// Branches at scale 900; tellers are ten times as many.
+const BRANCHES: u64 = 900;
+/// Payload bytes of log records, as PostgreSQL's pg_waldump shows them for these statements (headers apart).
+const UPDATE_BYTES: usize = 120;
+const INSERT_BYTES: usize = 80;
+const COMMIT_BYTES: usize = 16;
+
+const ACCOUNTS: RelId = RelId(16);
+const ACCOUNTS_INDEX: RelId = RelId(17);
+const HISTORY: RelId = RelId(18);
+const TELLERS: RelId = RelId(19);
+const BRANCHES_TABLE: RelId = RelId(20);
+
+/// A frame's header, laid out as the buffer pool's.
+#[repr(align(128))]
+struct Frame {
+    state: SimulatedU32,
+    content: LwLock<Simulated>,
+}
+
+/// The log's device: writing takes the CPU, syncing does not.
+#[derive(Debug)]
+struct Disk {
+    write: Latency,
+    sync: Latency,
+}
+
+impl LogDevice for Disk {
+    fn allocate(&self, _position: u64) -> io::Result<()> {
+        Ok(())
+    }
+    fn write(&self, _position: u64, _bytes: &[u8]) -> io::Result<()> {
+        let _wait = WaitScope::<Simulated>::enter(WaitEvent::WalWrite);
+        charge_drawn(&self.write);
+        Ok(())
+    }
+    fn sync(&self, _from: u64, _to: u64) -> io::Result<()> {
+        let _wait = WaitScope::<Simulated>::enter(WaitEvent::WalSync);
+        device(&self.sync);
+        Ok(())
+    }
+    fn read(&self, _position: u64, _bytes: &mut [u8]) -> io::Result<usize> {
+        Ok(0)
+    }
+    fn forget_before(&self, _position: u64) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Commit-log pages that are never written out: a checkpoint is far away.
+struct NoPages;
+
+impl StatusDevice for NoPages {
+    fn read_page(&self, _number: u32, page: &mut [u8; COMMIT_LOG_PAGE_SIZE]) -> io::Result<bool> {
+        page.fill(0);
+        Ok(false)
+    }
+    fn write_page(&self, _number: u32, _page: &[u8; COMMIT_LOG_PAGE_SIZE], _lsn: u64) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What all sessions share.
+struct Database {
+    procs: ProcArray<Simulated>,
+    mapping: BufferMapping<Simulated>,
+    frames: Vec<Frame>,
+    log: Wal<Simulated, Disk>,
+    commit_log: CommitLog<Simulated, NoPages>,
+}
+
+impl Database {
+    fn new(experiment: &Experiment, variant: &Variant, clients: usize) -> Self {
+        let lwlock = variant.mechanisms.lwlock_options();
+        let parameters = &experiment.parameters;
+        let disk = Disk {
+            write: experiment.devices.log_write_us.times(parameters.device_factor),
+            sync: experiment.devices.log_sync_us.times(parameters.device_factor),
+        };
+        let delay = Duration::from_nanos((parameters.commit_delay_us * 1e3) as u64);
+        let mapping = BufferMapping::new(lwlock);
+        let mut frames = Vec::new();
+        let mut map = |rel: RelId, blocks: u32| {
+            for block in 0..blocks {
+                let page = PageId { rel, block };
+                mapping
+                    .exclusive(mapping.partition_of(page))
+                    .insert(page.to_u64(), frames.len() as u32);
+                frames.push(Frame {
+                    state: SimulatedU32::new(0),
+                    content: LwLock::new(&BUFFER_CONTENT, lwlock),
+                });
+            }
+        };
+        map(ACCOUNTS, HEAP_PAGES);
+        map(ACCOUNTS_INDEX, 1 + INNER_PAGES + LEAF_PAGES);
+        map(HISTORY, clients as u32 * 2);
+        map(TELLERS, BRANCHES as u32 * 10);
+        map(BRANCHES_TABLE, BRANCHES as u32);
+        Self {
+            procs: ProcArray::new(clients as u32, lwlock, Xid(1 << 20)),
+            mapping,
+            frames,
+            log: Wal::new(disk, lwlock, Lsn(1 << 24), Lsn(1 << 24), delay),
+            commit_log: CommitLog::new(NoPages, lwlock),
+        }
+    }
+
+    /// Finds and pins a page, latches it, works on it.
+    fn page(&self, rel: RelId, block: u32, mode: LatchMode, work: impl FnOnce()) {
+        let page = PageId { rel, block };
+        let frame = {
+            let partition = self.mapping.shared(self.mapping.partition_of(page));
+            let number = partition.get(&page.to_u64()).copied();
+            let frame = &self.frames[number.expect("every page is resident") as usize];
+            frame.state.fetch_add(1, AcqRel);
+            frame
+        };
+        frame.content.acquire(mode);
+        work();
+        frame.content.release(mode);
+        frame.state.fetch_sub(1, AcqRel);
+    }
+}
+
+/// One client's session.
+struct Session {
+    database: Rc<Database>,
+    proc: ProcId,
+    number: u32,
+    snapshot: Snapshot,
+    rows: u32,
+    /// A hundredth of the transaction's work, ns.
+    percent: u64,
+    client: u64,
+}
+
+impl Session {
+    fn work(&self, percent: u64) {
+        let all = self.percent * percent;
+        // A tenth more or less, so that sessions do not march in step.
+        Simulated::charge(Work::Nanos(all - all / 10 + random_below(all / 5 + 1)));
+    }
+
+    fn take_snapshot(&mut self) {
+        let _span = span("snapshot");
+        self.database.procs.snapshot(self.proc, &mut self.snapshot);
+    }
+
+    /// Down the index to an account's leaf.
+    fn descend(&self, account: u64) {
+        let _span = span("descend");
+        let leaf = (account % u64::from(LEAF_PAGES)) as u32;
+        let inner = 1 + leaf % INNER_PAGES;
+        for block in [0, inner, 1 + INNER_PAGES + leaf] {
+            self.database.page(ACCOUNTS_INDEX, block, LatchMode::Shared, || {
+                Simulated::charge(Work::Nanos(200))
+            });
+        }
+    }
+
+    fn update(&self, xid: Xid, rel: RelId, block: u32) {
+        let _span = span("update");
+        // Reading the old version, then changing the page and logging it under the exclusive latch.
+        self.database.page(rel, block, LatchMode::Shared, || {
+            Simulated::charge(Work::Nanos(300))
+        });
+        self.database.page(rel, block, LatchMode::Exclusive, || {
+            Simulated::charge(Work::Nanos(500));
+            self.database
+                .log
+                .insert_any(RecordKind::Change, xid, &[0; UPDATE_BYTES]);
+        });
+    }
+
+    fn answer(&self) {
+        let _wait = WaitScope::<Simulated>::enter(WaitEvent::ClientRead);
+        client_round_trip(self.client);
+    }
+
+    fn transaction(&mut self, kind: WorkloadKind) {
+        let database = Rc::clone(&self.database);
+        let account = random_below(u64::from(u32::MAX));
+        let heap_page = (account % u64::from(HEAP_PAGES)) as u32;
+        // BEGIN
+        self.work(4);
+        self.answer();
+        // UPDATE accounts
+        self.work(16);
+        self.take_snapshot();
+        self.descend(account);
+        let xid = database.procs.assign_xid(self.proc);
+        self.update(xid, ACCOUNTS, heap_page);
+        database.procs.clear_xmin(self.proc);
+        self.work(16);
+        self.answer();
+        // SELECT accounts
+        self.work(10);
+        self.take_snapshot();
+        self.descend(account);
+        database.page(ACCOUNTS, heap_page, LatchMode::Shared, || {
+            Simulated::charge(Work::Nanos(300))
+        });
+        database.procs.clear_xmin(self.proc);
+        self.work(14);
+        self.answer();
+        if kind == WorkloadKind::TpcbLike {
+            let branch = random_below(BRANCHES);
+            for (rel, block) in [
+                (TELLERS, branch * 10 + random_below(10)),
+                (BRANCHES_TABLE, branch),
+            ] {
+                self.work(7);
+                self.take_snapshot();
+                self.update(xid, rel, block as u32);
+                database.procs.clear_xmin(self.proc);
+                self.work(7);
+                self.answer();
+            }
+        }
+        // INSERT history
+        let last = if kind == WorkloadKind::TpcbLike { 12 } else { 40 };
+        self.work(last / 4);
+        self.take_snapshot();
+        self.rows += 1;
+        let block = self.number * 2 + self.rows / HISTORY_ROWS % 2;
+        {
+            let _span = span("insert");
+            database.page(HISTORY, block, LatchMode::Exclusive, || {
+                Simulated::charge(Work::Nanos(400));
+                database
+                    .log
+                    .insert_any(RecordKind::Change, xid, &[0; INSERT_BYTES]);
+            });
+        }
+        database.procs.clear_xmin(self.proc);
+        self.work(last / 2);
+        self.answer();
+        // END
+        self.work(last - last / 4 - last / 2);
+        let end = database
+            .log
+            .insert_any(RecordKind::Commit, xid, &[0; COMMIT_BYTES]);
+        {
+            let _span = span("flush");
+            database.log.flush(end);
+        }
+        {
+            let _span = span("commit log");
+            database
+                .commit_log
+                .set(xid, Status::Committed, end.0)
+                .expect("the device of a simulation does not fail");
+        }
+        let _span = span("end");
+        database.procs.end(self.proc, Some(xid));
+    }
+}
+
+pub(crate) fn spawn(
+    simulation: &mut Simulation,
+    experiment: &Experiment,
+    variant: &Variant,
+    clients: usize,
+    meter: &Rc<Meter>,
+) {
+    let database = simulation.enter(|| {
+        let database = Rc::new(Database::new(experiment, variant, clients));
+        let procs = (0..clients).map(|_| database.procs.attach());
+        let procs: Vec<_> = procs.map(|proc| proc.expect("a slot for each client")).collect();
+        (database, procs)
+    });
+    let (database, procs) = database;
+    simulation.name(&database.procs, "ProcArray");
+    simulation.name(&database.log, "log");
+    simulation.name(&database.commit_log, "commit log");
+    simulation.name(database.frames.as_slice(), "frames");
+    simulation.name(&database.frames[HEAP_PAGES as usize], "index root");
+    let kind = experiment.workload;
+    let percent = (experiment.parameters.work_us * 10.0) as u64;
+    let client = (experiment.parameters.client_us * 1e3) as u64;
+    for (number, proc) in procs.into_iter().enumerate() {
+        let mut session = Session {
+            database: Rc::clone(&database),
+            proc,
+            number: number as u32,
+            snapshot: Snapshot::default(),
+            rows: 0,
+            percent,
+            client,
+        };
+        let meter = Rc::clone(meter);
+        simulation.spawn(move || {
+            // Clients arrive over some time.
+            Simulated::charge(Work::Nanos(random_below(2_000_000)));
+            Simulated::fence(Acquire);
+            while meter.goes_on() {
+                let began = clock_ns();
+                session.transaction(kind);
+                meter.done(began);
+                session.answer();
+            }
+        });
+    }
+}

@@ -1,0 +1,137 @@
+//! The table of an experiment.
+
+use std::fmt::Write;
+
+use crate::simulate::run::SimulationResult;
+use crate::table::{grouped, latency};
+
+/// The result as text.
+pub fn text(result: &SimulationResult) -> String {
+    let variants = result.experiment.variants.len();
+    let mut rows = vec![
+        [
+            "clients",
+            "variant",
+            "TPS",
+            "to the first",
+            "published",
+            "p50",
+            "p99",
+            "where the CPUs' time went",
+        ]
+        .map(str::to_owned),
+    ];
+    for (number, point) in result.points.iter().enumerate() {
+        let base = &result.points[number - number % variants];
+        let published = result.experiment.published.as_ref();
+        let published = published
+            .filter(|published| published.variant == point.variant)
+            .and_then(|published| published.tps(point.clients));
+        let shares: Vec<String> = point
+            .shares
+            .iter()
+            .filter(|share| share.share >= 0.01)
+            .map(|share| format!("{} {:.0}%", share.activity, share.share * 100.0))
+            .collect();
+        rows.push([
+            point.clients.to_string(),
+            point.variant.clone(),
+            grouped(point.tps),
+            if number % variants == 0 {
+                "–".to_owned()
+            } else {
+                format!("{:.2}", point.tps / base.tps)
+            },
+            published.map_or_else(
+                || "–".to_owned(),
+                |tps| format!("{} ({:+.0}%)", grouped(tps), (point.tps / tps - 1.0) * 100.0),
+            ),
+            latency(point.p50_us),
+            latency(point.p99_us),
+            shares.join(", "),
+        ]);
+    }
+    let mut text = aligned(&rows);
+    for point in result.points.iter().rev().take(variants).rev() {
+        let _ = writeln!(
+            text,
+            "\n{} clients, {}: hottest lines, and sleeps",
+            point.clients, point.variant
+        );
+        for lines in point.report.lines.iter().take(6) {
+            let _ = writeln!(
+                text,
+                "  {:16} {:>6} lines  {:>12} accesses  {:>5.1}% misses  transfer {:>8} queue {:>8} spin {:>8}",
+                lines.name,
+                lines.lines,
+                grouped(lines.accesses as f64),
+                lines.misses as f64 * 100.0 / lines.accesses.max(1) as f64,
+                latency(lines.transfer_ns as f64 / 1e3),
+                latency(lines.queue_ns as f64 / 1e3),
+                latency(lines.spin_ns as f64 / 1e3),
+            );
+        }
+        for wait in point.report.waits.iter().take(6) {
+            let _ = writeln!(
+                text,
+                "  {:24} {:>10} sleeps, {} on average",
+                wait.event,
+                grouped(wait.count as f64),
+                latency(wait.total_ns as f64 / wait.count.max(1) as f64 / 1e3)
+            );
+        }
+    }
+    if !result.sweep.is_empty() {
+        let mut rows = vec![vec!["number".to_owned(), "×".to_owned()]];
+        rows[0].extend(
+            result
+                .experiment
+                .variants
+                .iter()
+                .map(|variant| format!("{} TPS", variant.name)),
+        );
+        rows[0].push("ratio".to_owned());
+        for sweep in &result.sweep {
+            let mut row = vec![sweep.number.to_owned(), sweep.factor.to_string()];
+            row.extend(sweep.tps.iter().map(|tps| grouped(*tps)));
+            row.push(match sweep.tps.as_slice() {
+                [first, .., last] => format!("{:.2}", last / first),
+                _ => "–".to_owned(),
+            });
+            rows.push(row);
+        }
+        let _ = write!(
+            text,
+            "\nEach number alone, at the most clients:\n{}",
+            aligned(&rows)
+        );
+    }
+    text
+}
+
+fn aligned<R: AsRef<[String]>>(rows: &[R]) -> String {
+    let columns = rows.iter().map(|row| row.as_ref().len()).max().unwrap_or(0);
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.as_ref().get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.as_ref().iter().zip(&widths).enumerate();
+        let line: Vec<String> = cells
+            .map(|(column, (cell, width))| {
+                let pad = " ".repeat(width - cell.chars().count());
+                // Numbers to the right, words to the left.
+                if (2..columns - 1).contains(&column) {
+                    format!("{pad}{cell}")
+                } else {
+                    format!("{cell}{pad}")
+                }
+            })
+            .collect();
+        text.push_str(line.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
