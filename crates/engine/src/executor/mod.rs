@@ -100,7 +100,7 @@ impl Execution<'_> {
 
     /// Waits until the transaction that is in a row's way has ended: steps 2 and 3 of the protocol above.
     ///
-    /// `queued` tells whether the tuple lock is held, and becomes true. `false`: the policy is not to wait, and to leave
+    /// `queued` tells which tuple locks are held, this one afterwards. `false`: the policy is not to wait, and to leave
     /// the row out.
     pub(crate) fn wait_for_row(
         &mut self,
@@ -125,11 +125,10 @@ impl Execution<'_> {
                 ));
             }
         }
-        if queued.0 != Some(tag) {
-            queued.release(self.txn);
+        if queued.0.last() != Some(&tag) {
             self.txn
                 .wait_for_lock(tag, LockMode::Exclusive, self.interrupts, self.lock_timeout)?;
-            queued.0 = Some(tag);
+            queued.0.push(tag);
         }
         self.txn
             .wait_for_transaction(xid, self.interrupts, self.lock_timeout)?;
@@ -148,15 +147,19 @@ impl Execution<'_> {
     }
 }
 
-/// The place at the head of a row's queue, while it is held.
+/// The places at the head of a row's queues, while they are held: one for each version that had somebody in the way.
+///
+/// All are kept until the row is done with. Who gave up the place at an older version before that could be overtaken by
+/// whoever stands behind it there and finds a newer one free. Places are taken from older to newer versions, so nobody waits in a
+/// circle because of them.
 #[derive(Debug, Default)]
-pub(crate) struct Queued(Option<LockTag>);
+pub(crate) struct Queued(Vec<LockTag>);
 
 impl Queued {
-    /// Gives the place up. On the error path the end of the transaction does it.
+    /// Gives the places up. On the error path the end of the transaction does it.
     #[inline]
     pub(crate) fn release(&mut self, txn: &mut Transaction) {
-        if let Some(tag) = self.0.take() {
+        for tag in self.0.drain(..) {
             txn.unlock(tag, LockMode::Exclusive);
         }
     }
