@@ -57,6 +57,15 @@ struct OpenSession {
 }
 
 impl Mechanisms {
+    /// Which latch guards the array of running transactions under these variants.
+    pub fn proc_array_latch_kind(&self) -> ProcArrayLatchKind {
+        match self.proc_array_latch {
+            ProcArrayLatchVariant::Plain => ProcArrayLatchKind::Plain,
+            ProcArrayLatchVariant::ReadBiased => ProcArrayLatchKind::ReadBiased,
+            ProcArrayLatchVariant::Adaptive => ProcArrayLatchKind::Adaptive,
+        }
+    }
+
     /// What an LwLock is built with under these variants.
     pub fn lwlock_options(&self) -> LwLockOptions {
         LwLockOptions {
@@ -94,11 +103,7 @@ impl Engine {
                 PageLatchVariant::Ssux => PageLatchKind::Ssux,
                 PageLatchVariant::Hybrid => PageLatchKind::Hybrid,
             },
-            proc_array_latch: match config.mechanisms.proc_array_latch {
-                ProcArrayLatchVariant::Plain => ProcArrayLatchKind::Plain,
-                ProcArrayLatchVariant::ReadBiased => ProcArrayLatchKind::ReadBiased,
-                ProcArrayLatchVariant::Adaptive => ProcArrayLatchKind::Adaptive,
-            },
+            proc_array_latch: config.mechanisms.proc_array_latch_kind(),
             relation_locks: match config.mechanisms.relation_locks {
                 RelationLocksVariant::Table => RelationLocks::Table,
                 RelationLocksVariant::FastPath => RelationLocks::FastPath,

@@ -121,7 +121,7 @@ pub enum SpinKind {
 }
 
 /// The switches that the simulated transactions and latches obey.
-pub const SIMULATED_SWITCHES: [&str; 3] = ["lwlock", "lwlock_shared", "lwlock_fairness"];
+pub const SIMULATED_SWITCHES: [&str; 4] = ["lwlock", "lwlock_shared", "lwlock_fairness", "proc_array_latch"];
 
 /// The workload's numbers; which of them count depends on the workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

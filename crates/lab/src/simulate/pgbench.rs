@@ -144,7 +144,12 @@ impl Database {
         map(TELLERS, BRANCHES as u32 * 10);
         map(BRANCHES_TABLE, BRANCHES as u32);
         Self {
-            procs: ProcArray::new(clients as u32, lwlock, Xid(1 << 20)),
+            procs: ProcArray::with_latch(
+                variant.mechanisms.proc_array_latch_kind(),
+                clients as u32,
+                lwlock,
+                Xid(1 << 20),
+            ),
             mapping,
             frames,
             log: Wal::new(disk, lwlock, Lsn(1 << 24), Lsn(1 << 24), delay),
