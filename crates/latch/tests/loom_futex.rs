@@ -7,6 +7,7 @@
 //! - The order in which a reader learns of `WRITER` and of the mark (S1): the fence in `enter_from`, `Acquire` in `woken` and
 //!   `sleep_while_exclusive`, `Release` in `close` and `unmark_exclusive`, the mark set after `WRITER` instead of before, or removed
 //!   before it. A reader that finds the two out of step looks again instead of sleeping; what is lost is time.
+//!   (The last of these has no end under loom, where the reader looks again and again; shuttle passes it.)
 //! - The second wake of H5: it takes an owner that releases, one on record that is awake, one that barges in and one that goes to
 //!   sleep meanwhile, each stopped in a certain place; see shuttle_futex.
 //!

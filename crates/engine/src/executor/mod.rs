@@ -19,8 +19,9 @@
 //! 3. It waits for that transaction's end, and asks the heap again.
 //! 4. Rolled back: the row is as it was seen; go on. Committed: REPEATABLE READ gives up with 40001, since the row it
 //!    should change is not the one its snapshot shows. READ COMMITTED follows the row to its newest version, evaluates
-//!    the whole WHERE clause on that, and goes on with it or leaves the row out.
-//! 5. When the row is changed, the tuple lock is given back: from now on the row itself bears this session's id.
+//!    the whole WHERE clause on that, and goes on with it or leaves the row out. Who meets somebody at the newer version
+//!    takes that one's tuple lock too, and keeps the older one, so that nobody behind him can overtake.
+//! 5. When the row is changed, its tuple locks are given back: from now on the row itself bears this session's id.
 
 mod limits;
 pub(crate) mod modify;
