@@ -7,9 +7,9 @@
 //! The feature is off for those who link the latches alone: it adds five instructions to an acquisition (see
 //! `docs/mechanisms/lwlock.md`). The engine turns it on.
 
-use std::cell::Cell;
+use core::cell::Cell;
+use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::class::Wait;
 

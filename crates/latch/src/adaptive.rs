@@ -57,10 +57,10 @@
 //! and inhibition. New here: the flag lives in the latch's own word, so that the plain path does not pay for it and
 //! a writer does not end the bias; readers count themselves, and bias is judged by what was counted (see `bias`).
 
-use std::marker::PhantomData;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
-use clearway_machine::{AtomicWord, Machine, Native, Padded};
+use clearway_machine::{AtomicWord, Host, Machine, Padded};
 
 use crate::bias::{Bias, BiasPolicy, BiasStatistics};
 use crate::class::LatchClass;
@@ -102,12 +102,12 @@ struct Main<M: Machine> {
 
 /// A reader-writer latch that turns read-biased by itself. See the module's documentation for the protocol.
 #[derive(Debug)]
-pub struct AdaptiveLatch<const K: usize = 16, M: Machine = Native> {
+pub struct AdaptiveLatch<const K: usize = 16, M: Machine = Host> {
     main: Padded<Main<M>>,
     slots: ReaderSlots<K, M>,
 }
 
-const _: () = assert!(size_of::<AdaptiveLatch<16, Native>>() == 18 * 128);
+const _: () = assert!(size_of::<AdaptiveLatch<16, Host>>() == 18 * 128);
 
 impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     const HAS_SLOTS: () = assert!(K > 0, "an adaptive latch needs a slot");
@@ -161,7 +161,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
 
     /// What the order checker knows the latch by.
     fn address(&self) -> *const () {
-        std::ptr::from_ref(&self.main.latch).cast()
+        core::ptr::from_ref(&self.main.latch).cast()
     }
 
     /// Acquires the latch along with other readers, waiting as long as it takes.
@@ -393,7 +393,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
 /// Holds an [`AdaptiveLatch`] in shared mode: by a slot or by the count.
 #[derive(Debug)]
 #[must_use = "the latch is released at once if its guard is dropped"]
-pub struct AdaptiveShared<'a, const K: usize = 16, M: Machine = Native> {
+pub struct AdaptiveShared<'a, const K: usize = 16, M: Machine = Host> {
     latch: &'a AdaptiveLatch<K, M>,
     slot: u32,
     // A latch is released by the worker that acquired it.
@@ -430,7 +430,7 @@ impl<const K: usize, M: Machine> Drop for AdaptiveShared<'_, K, M> {
 /// Holds an [`AdaptiveLatch`] in exclusive mode.
 #[derive(Debug)]
 #[must_use = "the latch is released at once if its guard is dropped"]
-pub struct AdaptiveExclusive<'a, const K: usize = 16, M: Machine = Native> {
+pub struct AdaptiveExclusive<'a, const K: usize = 16, M: Machine = Host> {
     latch: &'a AdaptiveLatch<K, M>,
     not_send: PhantomData<*const ()>,
 }

@@ -30,7 +30,7 @@
 //! has no count of readers, so that each writer ends the bias; here a writer passes through without ending it, and what is
 //! bounded is the time spent in windows that were judged bad.
 
-use std::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::Relaxed;
 
 use clearway_machine::{AtomicWord, Machine};
 
@@ -231,7 +231,7 @@ mod tests {
         for _ in 0..WINDOW {
             assert!(!bias.writer_must_turn_plain(readers(0, 0)));
         }
-        std::thread::sleep(std::time::Duration::from_nanos(RARE_WINDOW_NS));
+        std::thread::sleep(core::time::Duration::from_nanos(RARE_WINDOW_NS));
         assert!(!bias.writer_must_turn_plain(readers(0, 0)));
         assert_eq!(bias.writers.load(Relaxed), 1, "another window has begun");
     }

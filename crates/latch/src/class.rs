@@ -7,8 +7,8 @@
 //! attempt touches nothing but the latch word. Acquisitions are counted too if the build has the feature
 //! `count-acquisitions`.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use clearway_machine::{Machine, WaitEvent};
 
@@ -42,7 +42,7 @@ impl ModeCounters {
             conflicts: self.conflicts.load(Ordering::Relaxed),
             spins: self.spins.load(Ordering::Relaxed),
             sleeps: self.sleeps.load(Ordering::Relaxed),
-            wait_ns: std::array::from_fn(|bucket| self.wait_ns[bucket].load(Ordering::Relaxed)),
+            wait_ns: core::array::from_fn(|bucket| self.wait_ns[bucket].load(Ordering::Relaxed)),
         }
     }
 }
@@ -58,6 +58,8 @@ pub struct LatchClass {
     pub rank: u16,
     spin_policy: AtomicU32,
     registered: AtomicBool,
+    /// The class that was registered before this one.
+    next: AtomicPtr<LatchClass>,
     #[cfg(feature = "count-acquisitions")]
     place: std::sync::OnceLock<u8>,
     exclusive: ModeCounters,
@@ -92,7 +94,7 @@ pub(crate) enum Wait {
 ///     }
 /// }
 /// ```
-pub trait ClassOf: std::fmt::Debug + 'static {
+pub trait ClassOf: core::fmt::Debug + 'static {
     /// The class.
     fn class() -> &'static LatchClass;
 }
@@ -130,7 +132,9 @@ impl ModeStatistics {
     /// true one: it is the end of its bucket.
     pub fn wait_ns_at(&self, quantile: f64) -> Option<u64> {
         let all: u64 = self.wait_ns.iter().sum();
-        let wanted = ((all as f64 * quantile).ceil() as u64).max(1);
+        // Rounded up by hand: core has no `ceil`.
+        let exact = all as f64 * quantile;
+        let wanted = (exact as u64 + u64::from(exact as u64 as f64 != exact)).max(1);
         let mut counted = 0;
         let bucket = self.wait_ns.iter().position(|count| {
             counted += count;
@@ -155,7 +159,9 @@ pub struct LatchClassStatistics {
     pub until_free: ModeStatistics,
 }
 
-static CLASSES: Mutex<Vec<&'static LatchClass>> = Mutex::new(Vec::new());
+/// The class that was registered last, from which `next` leads to the others. Classes are only ever put in front, so that a lock would
+/// guard nothing but this word.
+static LAST_CLASS: AtomicPtr<LatchClass> = AtomicPtr::new(ptr::null_mut());
 
 impl LatchClass {
     /// A class for a `static`, with the policy [`SpinPolicy::Adaptive`].
@@ -166,6 +172,7 @@ impl LatchClass {
             rank,
             spin_policy: AtomicU32::new(SpinPolicy::Adaptive.to_word()),
             registered: AtomicBool::new(false),
+            next: AtomicPtr::new(ptr::null_mut()),
             #[cfg(feature = "count-acquisitions")]
             place: std::sync::OnceLock::new(),
             exclusive: ModeCounters::new(),
@@ -191,13 +198,24 @@ impl LatchClass {
         self.spin_policy.store(policy.to_word(), Ordering::Relaxed);
     }
 
-    /// Puts the class on the list that [`statistics`] reads, once.
+    /// Puts the class on the list that [`classes`] reads, once.
     fn register(&'static self) {
-        if !self.registered.load(Ordering::Relaxed) && !self.registered.swap(true, Ordering::Relaxed) {
-            CLASSES
-                .lock()
-                .unwrap_or_else(|poisoned| poisoned.into_inner())
-                .push(self);
+        if self.registered.load(Ordering::Relaxed) || self.registered.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let mut last = LAST_CLASS.load(Ordering::Relaxed);
+        loop {
+            self.next.store(last, Ordering::Relaxed);
+            // Release: pairs with the Acquire in `classes`; who finds the class finds where it leads.
+            match LAST_CLASS.compare_exchange_weak(
+                last,
+                ptr::from_ref(self).cast_mut(),
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return,
+                Err(found) => last = found,
+            }
         }
     }
 
@@ -264,11 +282,52 @@ impl LatchClass {
     }
 }
 
-/// What every class has counted, by name: those that ever met a conflict, or in a build that counts acquisitions, all that
-/// have a latch.
+/// The classes that ever met a conflict, or in a build that counts acquisitions, all that have a latch; the latest first.
+pub fn classes() -> impl Iterator<Item = &'static LatchClass> {
+    // SAFETY: `register` puts nothing but `&'static LatchClass` and null into `LAST_CLASS` and `next`, and nobody ever writes to a class
+    // but through its atomics.
+    let class_at = |place: *mut LatchClass| unsafe { place.cast_const().as_ref() };
+    // Acquire: pairs with the Release in `register`. The older classes come with the latest, since each was put in front by a
+    // read-modify-write of the same word.
+    core::iter::successors(class_at(LAST_CLASS.load(Ordering::Acquire)), move |class| {
+        class_at(class.next.load(Ordering::Relaxed))
+    })
+}
+
+/// What the [`classes`] have counted, by name.
+#[cfg(feature = "std")]
 pub fn statistics() -> Vec<LatchClassStatistics> {
-    let classes = CLASSES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let mut all: Vec<_> = classes.iter().map(|class| class.statistics()).collect();
+    let mut all: Vec<_> = classes().map(LatchClass::statistics).collect();
     all.sort_by_key(|class| class.name);
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_that_register_at_once_are_all_listed_once() {
+        static CLASSES: [LatchClass; 64] =
+            [const { LatchClass::new("registered", WaitEvent::UserLatch, 0) }; 64];
+        std::thread::scope(|scope| {
+            for first in 0..4 {
+                scope
+                    .spawn(move || (0..64).for_each(|number| CLASSES[(first * 16 + number) % 64].register()));
+            }
+        });
+        assert!(classes().all(|class| class.registered.load(Ordering::Relaxed)));
+        assert_eq!(classes().filter(|class| class.name == "registered").count(), 64);
+    }
+
+    #[test]
+    fn a_quantile_is_the_end_of_its_bucket() {
+        let mut counted = ModeCounters::new().read(None);
+        assert_eq!(counted.wait_ns_at(0.5), None);
+        (counted.wait_ns[3], counted.wait_ns[10]) = (99, 1);
+        assert_eq!(counted.wait_ns_at(0.0), Some(15));
+        assert_eq!(counted.wait_ns_at(0.99), Some(15), "exactly 99 of 100");
+        assert_eq!(counted.wait_ns_at(0.991), Some(2047), "99.1 is rounded up");
+        assert_eq!(counted.wait_ns_at(1.0), Some(2047));
+    }
 }

@@ -8,10 +8,10 @@
 //! One delay serves one acquisition, not one inner loop, so that a worker that keeps losing really does back off; and it is
 //! built on the slow path only. Origin: PostgreSQL's s_lock.c.
 
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use core::sync::atomic::Ordering;
+use core::time::Duration;
 
-use clearway_machine::{AtomicWord, Machine, WaitEvent, WaitScope, WorkerId};
+use clearway_machine::{AtomicWord, Machine, WaitEvent, WaitScope, WorkerId, fatal};
 
 const SPINS_MIN: u32 = 10;
 const SPINS_MAX: u32 = 1000;
@@ -46,6 +46,9 @@ impl Delay {
             random: 0x9E37_79B9_7F4A_7C15 ^ (u64::from(worker.0) << 20),
         }
     }
+
+    /// S of a worker that the machine does not know.
+    pub(crate) const UNTAUGHT: u32 = 100;
 
     /// The worker's S, or the shared estimate for a worker that has not spun yet.
     pub(crate) fn learned_by<M: Machine>(worker: WorkerId) -> u32 {
@@ -88,12 +91,11 @@ impl Delay {
         }
         self.sleeps += 1;
         if self.sleeps > SLEEPS_MAX {
-            eprintln!(
-                "clearway: stuck latch {latch}: worker {} polled it {} times and slept {} times; \
+            fatal(format_args!(
+                "stuck latch {latch}: worker {} polled it {} times and slept {} times; \
                  a holder has died or two latches wait for each other",
                 self.worker.0, self.total_spins, self.sleeps
-            );
-            std::process::abort();
+            ));
         }
         if self.sleep_us == 0 {
             self.sleep_us = SLEEP_US_MIN;

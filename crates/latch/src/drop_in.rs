@@ -14,7 +14,7 @@
 //!
 //! Guards are not `Send`: the check of the order of latches is the thread's.
 
-use clearway_machine::Native;
+use clearway_machine::{CoreU32, Machine};
 use lock_api::{
     GuardNoSend, RawMutex, RawRwLock, RawRwLockDowngrade, RawRwLockUpgrade, RawRwLockUpgradeDowngrade,
 };
@@ -36,10 +36,10 @@ pub type RwLockUpgradableReadGuard<'a, T> = lock_api::RwLockUpgradableReadGuard<
 pub type RwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, SsuxLock, T>;
 
 // SAFETY: the mutex admits one holder at a time (H1 to H3 of its word), and only a release lets the next one in.
-unsafe impl<C: ClassOf, P: HolderProtocol> RawMutex for SrwMutex<C, Native, P> {
+unsafe impl<C: ClassOf, M: Machine<U32 = CoreU32>, P: HolderProtocol> RawMutex for SrwMutex<C, M, P> {
     // A fresh latch wherever it is named, which is what lock_api wants of it.
     #[allow(clippy::declare_interior_mutable_const)]
-    const INIT: Self = Self::new();
+    const INIT: Self = Self::const_idle();
     type GuardMarker = GuardNoSend;
 
     #[inline]
@@ -66,10 +66,10 @@ unsafe impl<C: ClassOf, P: HolderProtocol> RawMutex for SrwMutex<C, Native, P> {
 }
 
 // SAFETY: an exclusive excludes everybody else (S2 of the lock), a shared every exclusive.
-unsafe impl<C: ClassOf, P: HolderProtocol> RawRwLock for SsuxLock<C, Native, P> {
+unsafe impl<C: ClassOf, M: Machine<U32 = CoreU32>, P: HolderProtocol> RawRwLock for SsuxLock<C, M, P> {
     // A fresh latch wherever it is named, which is what lock_api wants of it.
     #[allow(clippy::declare_interior_mutable_const)]
-    const INIT: Self = Self::new();
+    const INIT: Self = Self::const_idle();
     type GuardMarker = GuardNoSend;
 
     #[inline]
@@ -118,7 +118,9 @@ unsafe impl<C: ClassOf, P: HolderProtocol> RawRwLock for SsuxLock<C, Native, P> 
 }
 
 // SAFETY: an exclusive that has become shared admits readers and no exclusive.
-unsafe impl<C: ClassOf, P: HolderProtocol> RawRwLockDowngrade for SsuxLock<C, Native, P> {
+unsafe impl<C: ClassOf, M: Machine<U32 = CoreU32>, P: HolderProtocol> RawRwLockDowngrade
+    for SsuxLock<C, M, P>
+{
     #[inline]
     unsafe fn downgrade(&self) {
         self.exclusive_to_shared();
@@ -126,7 +128,7 @@ unsafe impl<C: ClassOf, P: HolderProtocol> RawRwLockDowngrade for SsuxLock<C, Na
 }
 
 // SAFETY: an update admits readers, and neither another update nor an exclusive; upgraded, it is an exclusive.
-unsafe impl<C: ClassOf, P: HolderProtocol> RawRwLockUpgrade for SsuxLock<C, Native, P> {
+unsafe impl<C: ClassOf, M: Machine<U32 = CoreU32>, P: HolderProtocol> RawRwLockUpgrade for SsuxLock<C, M, P> {
     #[inline]
     #[track_caller]
     fn lock_upgradable(&self) {
@@ -156,7 +158,9 @@ unsafe impl<C: ClassOf, P: HolderProtocol> RawRwLockUpgrade for SsuxLock<C, Nati
 }
 
 // SAFETY: as above; neither step lets an exclusive in between.
-unsafe impl<C: ClassOf, P: HolderProtocol> RawRwLockUpgradeDowngrade for SsuxLock<C, Native, P> {
+unsafe impl<C: ClassOf, M: Machine<U32 = CoreU32>, P: HolderProtocol> RawRwLockUpgradeDowngrade
+    for SsuxLock<C, M, P>
+{
     #[inline]
     unsafe fn downgrade_upgradable(&self) {
         self.update_to_shared();

@@ -1,9 +1,9 @@
 //! Guards: a latch is released when its guard goes out of scope, also when a panic unwinds through it. The latch goes on
 //! working after that; there is no poisoning.
 
-use std::marker::PhantomData;
+use core::marker::PhantomData;
 
-use clearway_machine::{Machine, Native};
+use clearway_machine::{Host, Machine};
 
 use crate::lwlock::{LatchMode, LwLock};
 
@@ -12,7 +12,7 @@ macro_rules! guard {
         $(#[$doc])*
         #[derive(Debug)]
         #[must_use = "the latch is released at once if its guard is dropped"]
-        pub struct $name<'a, M: Machine = Native> {
+        pub struct $name<'a, M: Machine = Host> {
             latch: &'a LwLock<M>,
             // A latch is released by the worker that acquired it.
             not_send: PhantomData<*const ()>,

@@ -42,10 +42,10 @@
 //! Origin: hybrid latches and optimistic lock coupling are LeanStore's (Böttcher et al., "Scalable and robust latches for
 //! database systems", DaMoN 2020; Leis, Haubenschild, Neumann, "Optimistic lock coupling", 2019); U mode is InnoDB's SX.
 
-use std::marker::PhantomData;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use clearway_machine::{AtomicWord, Machine, Native, NativeU64};
+use clearway_machine::{AtomicWord, CoreU64, Host, Machine};
 
 use crate::class::{ClassOf, Unclassed, Wait};
 use crate::order;
@@ -74,24 +74,24 @@ pub struct Version(u64);
 
 /// A latch of 8 bytes with shared, update and exclusive modes and optimistic reads. See the module's documentation.
 #[derive(Debug)]
-pub struct HybridLatch<C: ClassOf = Unclassed, M: Machine = Native> {
+pub struct HybridLatch<C: ClassOf = Unclassed, M: Machine = Host> {
     word: M::U64,
     class: PhantomData<fn() -> C>,
 }
 
 const _: () = assert!(size_of::<HybridLatch>() == 8);
 
-impl<C: ClassOf> HybridLatch<C, Native> {
+impl<C: ClassOf> HybridLatch<C, Host> {
     /// An idle latch.
     pub const fn new() -> Self {
         Self {
-            word: NativeU64::new_const(0),
+            word: CoreU64::new_const(0),
             class: PhantomData,
         }
     }
 }
 
-impl<C: ClassOf> Default for HybridLatch<C, Native> {
+impl<C: ClassOf> Default for HybridLatch<C, Host> {
     fn default() -> Self {
         Self::new()
     }
@@ -107,7 +107,7 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
     }
 
     fn address(&self) -> *const () {
-        std::ptr::from_ref(self).cast()
+        core::ptr::from_ref(self).cast()
     }
 
     /// Acquires the latch along with other readers and at most one update.
@@ -485,7 +485,7 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
                     alone = true;
                     true
                 }
-                WANTS_UPDATE | WANTS_EXCLUSIVE => !std::mem::replace(&mut writer, true),
+                WANTS_UPDATE | WANTS_EXCLUSIVE => !core::mem::replace(&mut writer, true),
                 _ => false,
             };
             first = false;
@@ -522,7 +522,7 @@ macro_rules! guard {
         $(#[$doc])*
         #[derive(Debug)]
         #[must_use = "the latch is released at once if its guard is dropped"]
-        pub struct $name<'a, C: ClassOf = Unclassed, M: Machine = Native>(&'a HybridLatch<C, M>, NotSend);
+        pub struct $name<'a, C: ClassOf = Unclassed, M: Machine = Host>(&'a HybridLatch<C, M>, NotSend);
 
         impl<C: ClassOf, M: Machine> Drop for $name<'_, C, M> {
             #[inline]
@@ -549,7 +549,7 @@ guard! {
 /// The latch of a guard that gives way to another.
 macro_rules! handed_on {
     ($guard:expr) => {
-        std::mem::ManuallyDrop::new($guard).0
+        core::mem::ManuallyDrop::new($guard).0
     };
 }
 

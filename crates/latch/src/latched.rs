@@ -1,8 +1,8 @@
 //! A latch together with the data it protects.
 
-use std::ops::{Deref, DerefMut};
+use core::ops::{Deref, DerefMut};
 
-use clearway_machine::{DataCell, Machine, Native};
+use clearway_machine::{DataCell, Host, Machine};
 
 use crate::class::LatchClass;
 use crate::guard::{LwLockExclusive, LwLockShared};
@@ -10,7 +10,7 @@ use crate::lwlock::LwLock;
 use crate::options::LwLockOptions;
 
 /// Data of type `T` behind an [`LwLock`].
-pub struct Latched<T: 'static, M: Machine = Native> {
+pub struct Latched<T: 'static, M: Machine = Host> {
     latch: LwLock<M>,
     data: M::Data<T>,
 }
@@ -75,8 +75,8 @@ impl<T, M: Machine> Latched<T, M> {
     }
 }
 
-impl<T, M: Machine> std::fmt::Debug for Latched<T, M> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<T, M: Machine> core::fmt::Debug for Latched<T, M> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Latched")
             .field("latch", &self.latch)
             .finish_non_exhaustive()
@@ -85,7 +85,7 @@ impl<T, M: Machine> std::fmt::Debug for Latched<T, M> {
 
 /// Shared access to [`Latched`] data.
 #[derive(Debug)]
-pub struct LatchedShared<'a, T, M: Machine = Native> {
+pub struct LatchedShared<'a, T, M: Machine = Host> {
     pointer: *const T,
     _guard: LwLockShared<'a, M>,
 }
@@ -101,7 +101,7 @@ impl<T, M: Machine> Deref for LatchedShared<'_, T, M> {
 
 /// Exclusive access to [`Latched`] data.
 #[derive(Debug)]
-pub struct LatchedExclusive<'a, T, M: Machine = Native> {
+pub struct LatchedExclusive<'a, T, M: Machine = Host> {
     pointer: *mut T,
     _guard: LwLockExclusive<'a, M>,
 }

@@ -1,9 +1,9 @@
 //! Data behind any reader-writer latch of this crate, so that which latch it is can be a type parameter of what uses it.
 //! [`Latched`](crate::Latched) is the same with the latch fixed.
 
-use std::ops::{Deref, DerefMut};
+use core::ops::{Deref, DerefMut};
 
-use clearway_machine::{DataCell, Machine, Native};
+use clearway_machine::{DataCell, Host, Machine};
 
 use crate::adaptive::{AdaptiveExclusive, AdaptiveLatch, AdaptiveShared};
 use crate::lwlock::LwLock;
@@ -166,8 +166,8 @@ impl<L: ReaderWriterLatch, T> LatchedBy<L, T> {
     }
 }
 
-impl<L: ReaderWriterLatch + std::fmt::Debug, T> std::fmt::Debug for LatchedBy<L, T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<L: ReaderWriterLatch + core::fmt::Debug, T> core::fmt::Debug for LatchedBy<L, T> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("LatchedBy")
             .field("latch", &self.latch)
             .finish_non_exhaustive()
@@ -189,8 +189,8 @@ impl<L: ReaderWriterLatch, T> Deref for LatchedByShared<'_, L, T> {
     }
 }
 
-impl<L: ReaderWriterLatch, T: std::fmt::Debug> std::fmt::Debug for LatchedByShared<'_, L, T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<L: ReaderWriterLatch, T: core::fmt::Debug> core::fmt::Debug for LatchedByShared<'_, L, T> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_tuple("LatchedByShared").field(&**self).finish()
     }
 }
@@ -218,10 +218,11 @@ impl<L: ReaderWriterLatch, T> DerefMut for LatchedByExclusive<'_, L, T> {
     }
 }
 
-impl<L: ReaderWriterLatch, T: std::fmt::Debug> std::fmt::Debug for LatchedByExclusive<'_, L, T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<L: ReaderWriterLatch, T: core::fmt::Debug> core::fmt::Debug for LatchedByExclusive<'_, L, T> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_tuple("LatchedByExclusive").field(&**self).finish()
     }
 }
 
-const _: () = assert!(size_of::<LatchedBy<LwLock<Native>, u64>>() == 32);
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<LatchedBy<LwLock<Host>, u64>>() == 32);

@@ -28,6 +28,19 @@
 //! A latch is held for nanoseconds to microseconds, by code that never waits for a user; what is held to the end of a
 //! transaction is a *lock* and lives in `clearway-txn`.
 
+//!
+//! # Without an operating system
+//! With `default-features = false` the crate is `no_std`, allocates nothing, and the default machine is
+//! [`Bare`](clearway_machine::Bare). What needs no more than atomics works at once: `Mutex`, `RwLock`, [`SrwMutex`] and [`SsuxLock`],
+//! waiting by polling, and [`HybridLatch`] for as long as nobody polls in vain. To sleep instead of polling, and for latches that
+//! keep a list of waiters ([`LwLock`] and what is made of it, `HybridLatch`) or an owner ([`SuxLock`]), the program says once how its
+//! threads wait and what they are called: [`Bare::install`](clearway_machine::Bare::install). Without that, such a latch panics on
+//! first having to know. The check of the order of latches, `statistics` and `count-acquisitions` need std; [`classes`] does not.
+//! `crates/latch/bare-metal` is a whole program.
+
+#![cfg_attr(not(feature = "std"), no_std)]
+#![warn(clippy::std_instead_of_core)]
+
 #[cfg(feature = "count-acquisitions")]
 mod acquisitions;
 mod adaptive;
@@ -54,8 +67,10 @@ mod wait_list;
 
 pub use adaptive::{AdaptiveExclusive, AdaptiveLatch, AdaptiveOptions, AdaptiveShared};
 pub use bias::{BiasPolicy, BiasStatistics};
+#[cfg(feature = "std")]
+pub use class::statistics;
 pub use class::{
-    ClassOf, HISTOGRAM_BUCKETS, LatchClass, LatchClassStatistics, ModeStatistics, Unclassed, statistics,
+    ClassOf, HISTOGRAM_BUCKETS, LatchClass, LatchClassStatistics, ModeStatistics, Unclassed, classes,
 };
 pub use drop_in::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard};
 pub use futex::{

@@ -49,9 +49,9 @@
 //! pgsql-hackers by Yura Sokolov in 2017. A shared acquire by fetch_add was proposed there more than once; the undo that must
 //! wake is what those versions had to learn.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use clearway_machine::{AtomicWord, Machine, Native, WaitMode, WorkerId};
+use clearway_machine::{AtomicWord, Host, Machine, WaitMode, WorkerId};
 
 use crate::class::{LatchClass, Wait};
 use crate::delay::Delay;
@@ -92,7 +92,7 @@ impl LatchMode {
 
 /// A reader-writer latch. See the module's documentation for the protocol.
 #[derive(Debug)]
-pub struct LwLock<M: Machine = Native> {
+pub struct LwLock<M: Machine = Host> {
     pub(crate) state: M::U32,
     pub(crate) head: M::U32,
     pub(crate) tail: M::U32,
@@ -105,7 +105,8 @@ pub struct LwLock<M: Machine = Native> {
     pub(crate) class: &'static LatchClass,
 }
 
-const _: () = assert!(size_of::<LwLock<Native>>() == 24);
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<LwLock<Host>>() == 24);
 
 /// How often a reader adds its unit in vain before it goes the way of the waiters.
 const ADDITIONS: u32 = 2;
@@ -180,7 +181,7 @@ impl<M: Machine> LwLock<M> {
     #[inline]
     #[track_caller]
     pub(crate) fn acquired(&self, mode: LatchMode) {
-        order::acquired::<M>(self.class, std::ptr::from_ref(self).cast());
+        order::acquired::<M>(self.class, core::ptr::from_ref(self).cast());
         self.count(mode);
     }
 
@@ -301,7 +302,7 @@ impl<M: Machine> LwLock<M> {
     #[inline]
     #[track_caller]
     pub fn acquire(&self, mode: LatchMode) {
-        order::acquiring::<M>(self.class, std::ptr::from_ref(self).cast());
+        order::acquiring::<M>(self.class, core::ptr::from_ref(self).cast());
         if !self.attempt(mode) {
             self.acquire_slow(mode);
         }
@@ -310,7 +311,7 @@ impl<M: Machine> LwLock<M> {
 
     #[cold]
     pub(crate) fn acquire_slow(&self, mode: LatchMode) {
-        M::label(std::ptr::from_ref(self).cast(), self.class.name);
+        M::label(core::ptr::from_ref(self).cast(), self.class.name);
         let worker = M::worker();
         let started = M::now();
         let mut delay = Delay::new::<M>(worker);
@@ -453,7 +454,7 @@ impl<M: Machine> LwLock<M> {
     /// Releases what [`acquire`](Self::acquire) acquired in `mode`. Release: the next holder sees what was written.
     #[inline]
     pub fn release(&self, mode: LatchMode) {
-        order::released::<M>(std::ptr::from_ref(self).cast());
+        order::released::<M>(core::ptr::from_ref(self).cast());
         self.give_back(mode);
     }
 

@@ -1,6 +1,6 @@
 //! The choices an LwLock is built with. Each is a switch of the engine, and all combinations go through the same tests.
 
-use std::num::NonZeroU8;
+use core::num::NonZeroU8;
 
 /// How a worker that cannot have the latch gets to sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

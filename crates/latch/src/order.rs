@@ -11,17 +11,18 @@
 //! is not asked; what it got is on the list. Latches of equal rank, such as pages of one index, and those of rank 0 have no
 //! order among each other that is known here.
 //!
-//! A release build has none of this. Neither has a machine whose workers are not threads, because the list is the thread's.
+//! A release build has none of this, nor has one without std. Neither has a machine whose workers are not threads, because the list
+//! is the thread's.
 //! Origin: the kernel's lockdep and InnoDB's latch levels; a rank is their simplest form.
 
 use clearway_machine::Machine;
 
 use crate::class::LatchClass;
 
-#[cfg(debug_assertions)]
+#[cfg(all(debug_assertions, feature = "std"))]
 mod held {
-    use std::cell::RefCell;
-    use std::panic::Location;
+    use core::cell::RefCell;
+    use core::panic::Location;
 
     use crate::class::LatchClass;
 
@@ -88,32 +89,32 @@ mod held {
 #[inline(always)]
 #[track_caller]
 pub(crate) fn acquiring<M: Machine>(class: &'static LatchClass, address: *const ()) {
-    #[cfg(debug_assertions)]
+    #[cfg(all(debug_assertions, feature = "std"))]
     if M::THREADS_ARE_WORKERS
-        && let Some(complaint) = held::complaint(class, address.addr(), std::panic::Location::caller())
+        && let Some(complaint) = held::complaint(class, address.addr(), core::panic::Location::caller())
     {
         panic!("{complaint}");
     }
-    let _ = (class, address);
+    let _ = (class, address, M::THREADS_ARE_WORKERS);
 }
 
 /// The caller has acquired a latch.
 #[inline(always)]
 #[track_caller]
 pub(crate) fn acquired<M: Machine>(class: &'static LatchClass, address: *const ()) {
-    #[cfg(debug_assertions)]
+    #[cfg(all(debug_assertions, feature = "std"))]
     if M::THREADS_ARE_WORKERS {
-        held::add(class, address.addr(), std::panic::Location::caller());
+        held::add(class, address.addr(), core::panic::Location::caller());
     }
-    let _ = (class, address);
+    let _ = (class, address, M::THREADS_ARE_WORKERS);
 }
 
 /// The caller is about to release a latch.
 #[inline(always)]
 pub(crate) fn released<M: Machine>(address: *const ()) {
-    #[cfg(debug_assertions)]
+    #[cfg(all(debug_assertions, feature = "std"))]
     if M::THREADS_ARE_WORKERS {
         held::remove(address.addr());
     }
-    let _ = address;
+    let _ = (address, M::THREADS_ARE_WORKERS);
 }

@@ -16,7 +16,7 @@
 //!
 //! Origin: WebKit's ParkingLot (Filip Pizlo, 2015) and before it the kernel's futex hash.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use clearway_machine::{AtomicWord, Machine, WaitBucket, WaitEvent, WaitScope, WorkerId};
 

@@ -29,9 +29,9 @@
 //! Origin: the partitioned ProcArrayLock proposed on pgsql-hackers; "big-reader" locks (brlock) in Linux 2.4 are the same idea
 //! per CPU. [`AdaptiveLatch`](crate::AdaptiveLatch) is what one uses when the share of readers is not known beforehand.
 
-use std::marker::PhantomData;
+use core::marker::PhantomData;
 
-use clearway_machine::{Machine, Native, Padded};
+use clearway_machine::{Host, Machine, Padded};
 
 use crate::class::LatchClass;
 use crate::lwlock::{LatchMode, LwLock};
@@ -41,13 +41,13 @@ use crate::slot_choice::SlotChoice;
 
 /// A reader-writer latch for many readers and few writers. See the module's documentation for the protocol.
 #[derive(Debug)]
-pub struct ReadBiasedLatch<const K: usize = 16, M: Machine = Native> {
+pub struct ReadBiasedLatch<const K: usize = 16, M: Machine = Host> {
     slots: [Padded<LwLock<M>>; K],
     class: &'static LatchClass,
     choice: SlotChoice,
 }
 
-const _: () = assert!(size_of::<ReadBiasedLatch<16, Native>>() == 17 * 128);
+const _: () = assert!(size_of::<ReadBiasedLatch<16, Host>>() == 17 * 128);
 
 impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
     const HAS_SLOTS: () = assert!(K > 0, "a read-biased latch needs a slot");
@@ -66,7 +66,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
         let () = Self::HAS_SLOTS;
         let options = options.into();
         Self {
-            slots: std::array::from_fn(|_| Padded(LwLock::new(class, options))),
+            slots: core::array::from_fn(|_| Padded(LwLock::new(class, options))),
             class,
             choice,
         }
@@ -79,7 +79,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
 
     /// What the order checker knows the latch by: not the address of a slot, which is a latch of its own to it.
     fn address(&self) -> *const () {
-        std::ptr::from_ref(&self.choice).cast()
+        core::ptr::from_ref(&self.choice).cast()
     }
 
     #[inline]
@@ -164,7 +164,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
 /// Holds a [`ReadBiasedLatch`] in shared mode: one of its slots.
 #[derive(Debug)]
 #[must_use = "the latch is released at once if its guard is dropped"]
-pub struct ReadBiasedShared<'a, const K: usize = 16, M: Machine = Native> {
+pub struct ReadBiasedShared<'a, const K: usize = 16, M: Machine = Host> {
     latch: &'a ReadBiasedLatch<K, M>,
     slot: &'a LwLock<M>,
     // A latch is released by the worker that acquired it.
@@ -198,7 +198,7 @@ impl<const K: usize, M: Machine> Drop for ReadBiasedShared<'_, K, M> {
 /// Holds a [`ReadBiasedLatch`] in exclusive mode: all of its slots.
 #[derive(Debug)]
 #[must_use = "the latch is released at once if its guard is dropped"]
-pub struct ReadBiasedExclusive<'a, const K: usize = 16, M: Machine = Native> {
+pub struct ReadBiasedExclusive<'a, const K: usize = 16, M: Machine = Host> {
     latch: &'a ReadBiasedLatch<K, M>,
     not_send: PhantomData<*const ()>,
 }

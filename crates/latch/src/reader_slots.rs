@@ -15,7 +15,7 @@
 //! writer's RMW shows that nobody is inside. The writer first: the reader that leaves last sees `AWAITED` and wakes it.
 //! Only one writer waits at a time, the one that holds the latch's word exclusively.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use clearway_machine::{AtomicWord, Machine, Padded, WaitScope};
 
@@ -46,8 +46,8 @@ pub(crate) struct ReaderSlots<const K: usize, M: Machine> {
 impl<const K: usize, M: Machine> ReaderSlots<K, M> {
     pub(crate) fn new() -> Self {
         Self {
-            words: std::array::from_fn(|_| Padded(M::U32::new(0))),
-            counted: Padded(std::array::from_fn(|_| M::U32::new(0))),
+            words: core::array::from_fn(|_| Padded(M::U32::new(0))),
+            counted: Padded(core::array::from_fn(|_| M::U32::new(0))),
         }
     }
 

@@ -67,8 +67,8 @@ impl Spin {
             // Under a checker one poll is as good as many.
             SpinPolicy::Fixed(polls) => (None, if M::EXPLORED { polls.min(1) } else { polls }),
             SpinPolicy::Adaptive => {
-                let worker = M::worker();
-                (Some(worker), Delay::learned_by::<M>(worker))
+                let worker = M::known_worker();
+                (worker, worker.map_or(Delay::UNTAUGHT, Delay::learned_by::<M>))
             }
         };
         Self {

@@ -12,7 +12,7 @@
 //! R5: a worker that waits here leaves the latch alone, so it must never be the one woken worker on whose account others
 //! are not woken: being picked in mode `UntilFree` does not set WAKE_IN_PROGRESS.
 
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use clearway_machine::{AtomicWord, Machine, WaitMode, WorkerId};
 
@@ -30,11 +30,11 @@ impl<M: Machine> LwLock<M> {
     /// Gets the latch exclusively, or sleeps until it is free and returns `None` without it.
     #[track_caller]
     pub fn acquire_or_wait(&self) -> Option<LwLockExclusive<'_, M>> {
-        order::acquiring::<M>(self.class, std::ptr::from_ref(self).cast());
+        order::acquiring::<M>(self.class, core::ptr::from_ref(self).cast());
         if self.try_acquire(LatchMode::Exclusive) {
             return Some(LwLockExclusive::new(self));
         }
-        M::label(std::ptr::from_ref(self).cast(), self.class.name);
+        M::label(core::ptr::from_ref(self).cast(), self.class.name);
         let worker = M::worker();
         let started = M::now();
         let mut delay = Delay::new::<M>(worker);
@@ -109,7 +109,7 @@ impl<M: Machine> LwLock<M> {
         if value != old {
             return Err(value);
         }
-        M::label(std::ptr::from_ref(self).cast(), self.class.name);
+        M::label(core::ptr::from_ref(self).cast(), self.class.name);
         let worker = M::worker();
         let started = M::now();
         let mut delay = Delay::new::<M>(worker);

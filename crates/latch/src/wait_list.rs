@@ -1,6 +1,6 @@
 //! The list of workers that sleep on a latch: a doubly linked list of slot numbers, changed only under `LOCKED`.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use clearway_machine::{AtomicWord, Machine, WaitMode, WaitScope, WorkerId, WorkerSlot};
 

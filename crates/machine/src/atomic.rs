@@ -3,10 +3,10 @@
 //! Constructors are run-time functions because loom and shuttle must register each location with the execution
 //! that is being explored; `Native` compiles them to nothing.
 
-use std::sync::atomic::Ordering;
+use core::sync::atomic::Ordering;
 
 /// One atomic integer of type `V` (`u32` or `u64`). The methods mean what those of `std::sync::atomic` mean.
-pub trait AtomicWord<V: Copy>: std::fmt::Debug + Send + Sync + 'static {
+pub trait AtomicWord<V: Copy>: core::fmt::Debug + Send + Sync + 'static {
     /// A word holding `value`.
     fn new(value: V) -> Self;
     /// Reads the word.

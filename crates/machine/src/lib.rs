@@ -5,21 +5,36 @@
 //!
 //! | machine | an atomic is | used for |
 //! | --- | --- | --- |
-//! | [`Native`] | `std::sync::atomic`, Linux futexes | production (the default everywhere) |
+//! | [`Native`] | `core::sync::atomic`, Linux futexes | production (the default everywhere) |
+//! | [`Bare`] | `core::sync::atomic`; the program says how one waits | kernels and programs without an operating system |
 //! | `Loom` (feature `loom`) | loom's atomics | exhaustive checking of small cases under weak memory |
 //! | `Shuttle` (feature `shuttle`) | shuttle's scheduler | randomised checking of larger cases |
 //!
 //! This crate also holds what every waiting worker needs whatever it waits for: the [worker slots](Workers) with a
 //! [semaphore](Semaphore) each, and the list of [wait events](WaitEvent). It knows nothing of latches.
 
+//!
+//! # Without std
+//! With `default-features = false` the crate is `no_std` and allocates nothing. [`Native`] and what is made of the operating system
+//! are gone, and [`Host`] is [`Bare`]. The target must have atomics of 32 and 64 bits. Loom and shuttle bring std with them.
+
+#![cfg_attr(not(feature = "std"), no_std)]
+#![warn(clippy::std_instead_of_core)]
+
 mod atomic;
+mod bare;
+mod core_words;
+mod fatal;
 mod machine;
-mod native;
 mod padded;
-mod scheduling;
 mod semaphore;
 mod wait_event;
 mod worker;
+
+#[cfg(feature = "std")]
+mod native;
+#[cfg(feature = "std")]
+mod scheduling;
 
 #[cfg(feature = "loom")]
 mod loom_machine;
@@ -27,15 +42,28 @@ mod loom_machine;
 mod shuttle_machine;
 
 pub use atomic::{AtomicPointer, AtomicWord, DataCell};
+pub use bare::{Bare, Platform};
+pub use core_words::{CoreData, CorePtr, CoreU32, CoreU64};
+pub use fatal::fatal;
 pub use machine::{CpuHint, FutexOutcome, Machine, Work};
-pub use native::{Native, NativeU32, NativeU64};
 pub use padded::Padded;
-pub use scheduling::SchedulingPolicy;
 pub use semaphore::Semaphore;
 pub use wait_event::{WaitClass, WaitEvent};
-pub use worker::{WaitBucket, WaitMode, WaitScope, WorkerId, WorkerSlot, Workers};
+pub use worker::{WaitBucket, WaitMode, WaitScope, WorkerId, WorkerMemory, WorkerSlot, Workers};
+
+#[cfg(feature = "std")]
+pub use native::Native;
+#[cfg(feature = "std")]
+pub use scheduling::SchedulingPolicy;
 
 #[cfg(feature = "loom")]
 pub use loom_machine::Loom;
 #[cfg(feature = "shuttle")]
 pub use shuttle_machine::Shuttle;
+
+/// The machine that the program itself runs on, the default type parameter of every latch: [`Native`] with std, [`Bare`] without.
+#[cfg(feature = "std")]
+pub type Host = Native;
+/// The machine that the program itself runs on, the default type parameter of every latch: `Native` with std, [`Bare`] without.
+#[cfg(not(feature = "std"))]
+pub type Host = Bare;

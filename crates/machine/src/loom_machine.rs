@@ -14,9 +14,9 @@
 //! promises less in that case. A wait with a timeout gives up at once, since loom knows no time. Loom treats `SeqCst`
 //! accesses as acquire/release; protocols here use fences instead.
 
+use core::sync::atomic::{AtomicBool, AtomicU32 as PlainU32, AtomicU64 as PlainU64, Ordering};
+use core::time::Duration;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32 as PlainU32, AtomicU64 as PlainU64, Ordering};
-use std::time::Duration;
 
 use loom::sync::Mutex;
 use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
@@ -135,7 +135,7 @@ impl Machine for Loom {
                 return FutexOutcome::TimedOut;
             }
             sleepers.push(Sleeper {
-                address: std::ptr::from_ref(word).addr(),
+                address: core::ptr::from_ref(word).addr(),
                 thread: loom::thread::current(),
                 woken: Arc::clone(&woken),
             });
@@ -147,7 +147,7 @@ impl Machine for Loom {
     }
 
     fn futex_wake(word: &LoomU32, count: u32) -> u32 {
-        let address = std::ptr::from_ref(word).addr();
+        let address = core::ptr::from_ref(word).addr();
         let mut sleepers = WORLD.sleepers.lock().unwrap();
         let mut woken = 0;
         while woken < count {

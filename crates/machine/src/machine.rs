@@ -1,7 +1,7 @@
 //! The trait itself.
 
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use core::sync::atomic::Ordering;
+use core::time::Duration;
 
 use crate::{AtomicPointer, AtomicWord, DataCell, WorkerId, Workers};
 
@@ -9,7 +9,7 @@ use crate::{AtomicPointer, AtomicWord, DataCell, WorkerId, Workers};
 ///
 /// Implementors are zero-sized markers: all functions are associated, so that a generic structure stores nothing
 /// for its machine, and `Native` compiles to the code one would write against `std` by hand.
-pub trait Machine: Copy + Default + std::fmt::Debug + Send + Sync + 'static {
+pub trait Machine: Copy + Default + core::fmt::Debug + Send + Sync + 'static {
     /// Whether a checker explores this machine's schedules. Limits that only trade time, such as how long to poll before
     /// sleeping, are then as small as they go, so that the rare paths become common ones.
     const EXPLORED: bool = false;
@@ -79,6 +79,13 @@ pub trait Machine: Copy + Default + std::fmt::Debug + Send + Sync + 'static {
     /// Aborts with a message when all slots are taken; whoever starts threads on demand keeps below
     /// [`Workers::capacity`] (the server refuses connections with 53300 before that).
     fn worker() -> WorkerId;
+
+    /// The calling worker's slot; `None` where the machine does not know who calls. For what a worker's slot only serves to
+    /// make better or to show, such as its learned budget of polls and the event it waits for.
+    #[inline(always)]
+    fn known_worker() -> Option<WorkerId> {
+        Some(Self::worker())
+    }
 }
 
 /// What ended a [`Machine::futex_wait`].

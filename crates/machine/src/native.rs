@@ -1,15 +1,15 @@
-//! Production: std atomics, Linux futexes, one worker slot a thread.
+//! Production: core's atomics, Linux futexes, one worker slot a thread.
 
-use std::cell::{Cell, UnsafeCell};
+use core::cell::Cell;
+use core::sync::atomic::Ordering;
+use core::time::Duration;
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::thread::futex;
 
-use crate::atomic::{forward_atomic_pointer, forward_atomic_word};
-use crate::{CpuHint, DataCell, FutexOutcome, Machine, Work, WorkerId, Workers};
+use crate::core_words::{CoreData, CorePtr, CoreU32, CoreU64};
+use crate::{CpuHint, FutexOutcome, Machine, Work, WorkerId, Workers, fatal};
 
 /// The machine this program runs on.
 #[derive(Debug, Clone, Copy, Default)]
@@ -17,58 +17,6 @@ pub struct Native;
 
 /// As many workers as a server with 2,000 connections needs, with the background workers and room to spare.
 const WORKERS_MAX: usize = 4096;
-
-/// A 32-bit atomic of [`Native`].
-#[derive(Debug, Default)]
-#[repr(transparent)]
-pub struct NativeU32(AtomicU32);
-
-/// A 64-bit atomic of [`Native`].
-#[derive(Debug, Default)]
-#[repr(transparent)]
-pub struct NativeU64(AtomicU64);
-
-/// An atomic pointer of [`Native`].
-#[derive(Debug)]
-#[repr(transparent)]
-pub struct NativePtr<T>(AtomicPtr<T>);
-
-/// A latch-guarded cell of [`Native`].
-#[derive(Debug)]
-#[repr(transparent)]
-pub struct NativeData<T>(UnsafeCell<T>);
-
-impl NativeU32 {
-    /// A word usable in statics.
-    pub const fn new_const(value: u32) -> Self {
-        Self(AtomicU32::new(value))
-    }
-}
-
-impl NativeU64 {
-    /// A word usable in statics.
-    pub const fn new_const(value: u64) -> Self {
-        Self(AtomicU64::new(value))
-    }
-}
-
-forward_atomic_word!(NativeU32, AtomicU32, u32);
-forward_atomic_word!(NativeU64, AtomicU64, u64);
-forward_atomic_pointer!(NativePtr, AtomicPtr::<T>);
-
-impl<T> DataCell<T> for NativeData<T> {
-    fn new(value: T) -> Self {
-        Self(UnsafeCell::new(value))
-    }
-    #[inline(always)]
-    fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
-        read(self.0.get())
-    }
-    #[inline(always)]
-    fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
-        write(self.0.get())
-    }
-}
 
 /// Returns the slot when the thread ends.
 struct SlotReturn(Cell<u32>);
@@ -92,8 +40,9 @@ thread_local! {
 #[cold]
 fn claim_slot() -> WorkerId {
     let Some(worker) = Native::workers().claim() else {
-        eprintln!("clearway: all {WORKERS_MAX} worker slots are taken; start fewer threads");
-        std::process::abort();
+        fatal(format_args!(
+            "all {WORKERS_MAX} worker slots are taken; start fewer threads"
+        ));
     };
     CURRENT.with(|current| current.set(worker.0));
     // A thread that waits inside its own destructors, after RETURN is gone, keeps the slot until the process ends.
@@ -104,26 +53,26 @@ fn claim_slot() -> WorkerId {
 impl Machine for Native {
     const THREADS_ARE_WORKERS: bool = true;
 
-    type U32 = NativeU32;
-    type U64 = NativeU64;
-    type Ptr<T: 'static> = NativePtr<T>;
-    type Data<T> = NativeData<T>;
+    type U32 = CoreU32;
+    type U64 = CoreU64;
+    type Ptr<T: 'static> = CorePtr<T>;
+    type Data<T> = CoreData<T>;
 
     #[inline(always)]
     fn fence(order: Ordering) {
-        std::sync::atomic::fence(order);
+        core::sync::atomic::fence(order);
     }
 
     #[inline(always)]
     fn spin_hint() {
-        std::hint::spin_loop();
+        core::hint::spin_loop();
     }
 
     fn yield_now() {
         std::thread::yield_now();
     }
 
-    fn futex_wait(word: &NativeU32, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
+    fn futex_wait(word: &CoreU32, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
         let timeout = timeout.map(|t| futex::Timespec {
             tv_sec: t.as_secs().min(i64::MAX as u64) as i64,
             tv_nsec: i64::from(t.subsec_nanos()),
@@ -132,14 +81,11 @@ impl Machine for Native {
             Ok(()) | Err(rustix::io::Errno::INTR) => FutexOutcome::Woken,
             Err(rustix::io::Errno::AGAIN) => FutexOutcome::Changed,
             Err(rustix::io::Errno::TIMEDOUT) => FutexOutcome::TimedOut,
-            Err(error) => {
-                eprintln!("clearway: futex wait failed: {error}");
-                std::process::abort();
-            }
+            Err(error) => fatal(format_args!("futex wait failed: {error}")),
         }
     }
 
-    fn futex_wake(word: &NativeU32, count: u32) -> u32 {
+    fn futex_wake(word: &CoreU32, count: u32) -> u32 {
         // Waking cannot fail on a word that exists; the count is for statistics only.
         futex::wake(&word.0, futex::Flags::PRIVATE, count).unwrap_or(0) as u32
     }

@@ -1,6 +1,6 @@
 //! Keeping neighbours off each other's cache lines.
 
-use std::ops::{Deref, DerefMut};
+use core::ops::{Deref, DerefMut};
 
 /// A value alone on its cache lines.
 ///

@@ -26,7 +26,7 @@ impl Native {
             SchedulingPolicy::Batch => libc::SCHED_BATCH,
         };
         // SAFETY: plain old data, for which zeros are valid; both policies want priority 0.
-        let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+        let parameters: libc::sched_param = unsafe { core::mem::zeroed() };
         // SAFETY: 0 names the calling thread, and the parameters outlive the call.
         match unsafe { libc::sched_setscheduler(0, number, &raw const parameters) } {
             0 => Ok(()),

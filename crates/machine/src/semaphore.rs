@@ -6,15 +6,25 @@
 //! R1: *no post is lost.* The futex compares the word with zero under the kernel's lock, so a post that lands between
 //! the poster's add and the sleeper's system call makes the sleep return at once.
 
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use core::sync::atomic::Ordering;
+use core::time::Duration;
 
+use crate::core_words::CoreU32;
 use crate::{AtomicWord, FutexOutcome, Machine};
 
 /// A counting semaphore (4 bytes natively).
 #[derive(Debug)]
 pub struct Semaphore<M: Machine> {
     posts: M::U32,
+}
+
+impl<M: Machine<U32 = CoreU32>> Semaphore<M> {
+    /// A semaphore with no posts pending, for statics.
+    pub const fn new_const() -> Self {
+        Self {
+            posts: CoreU32::new_const(0),
+        }
+    }
 }
 
 impl<M: Machine> Semaphore<M> {

@@ -5,10 +5,10 @@
 //! and futexes are a table of sleepers under one mutex that stands for the kernel's bucket lock. A sleeper that nobody
 //! wakes is reported as a deadlock. A wait with a timeout gives up at once.
 
-use std::cell::UnsafeCell;
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, AtomicU32 as PlainU32, AtomicU64 as PlainU64, Ordering};
+use core::time::Duration;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32 as PlainU32, AtomicU64 as PlainU64, Ordering};
-use std::time::Duration;
 
 use shuttle::sync::Mutex;
 use shuttle::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
@@ -152,7 +152,7 @@ impl Machine for Shuttle {
                 return FutexOutcome::TimedOut;
             }
             sleepers.push(Sleeper {
-                address: std::ptr::from_ref(word).addr(),
+                address: core::ptr::from_ref(word).addr(),
                 thread: shuttle::thread::current(),
                 woken: Arc::clone(&woken),
             });
@@ -164,7 +164,7 @@ impl Machine for Shuttle {
     }
 
     fn futex_wake(word: &ShuttleU32, count: u32) -> u32 {
-        let address = std::ptr::from_ref(word).addr();
+        let address = core::ptr::from_ref(word).addr();
         let mut sleepers = WORLD.sleepers.lock().unwrap();
         let mut woken = 0;
         while woken < count {

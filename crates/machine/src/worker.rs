@@ -3,10 +3,12 @@
 //! A slot is claimed on a thread's first wait and returned when the thread ends. Latch wait lists link *slot
 //! numbers*, never pointers, so a list survives being looked at by a debugger, a simulator or another process.
 
-use std::marker::PhantomData;
-use std::sync::atomic::Ordering;
+use core::marker::PhantomData;
+use core::ops::Deref;
+use core::sync::atomic::Ordering;
 
-use crate::{AtomicWord, Machine, Padded, Semaphore, WaitEvent};
+use crate::core_words::{CoreU32, CoreU64};
+use crate::{AtomicWord, Bare, Machine, Padded, Semaphore, WaitEvent};
 
 /// The number of a worker slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -53,7 +55,24 @@ pub struct WorkerSlot<M: Machine> {
     claimed: M::U32,
 }
 
+impl<M: Machine<U32 = CoreU32, U64 = CoreU64>> WorkerSlot<M> {
+    const fn new_const() -> Self {
+        Self {
+            semaphore: Semaphore::new_const(),
+            waiting: CoreU32::new_const(0),
+            mode: CoreU32::new_const(0),
+            next: CoreU32::new_const(WorkerId::NONE),
+            previous: CoreU32::new_const(WorkerId::NONE),
+            address: CoreU64::new_const(0),
+            wait_event: CoreU32::new_const(WaitEvent::Running as u32),
+            spins_per_delay: CoreU32::new_const(0),
+            claimed: CoreU32::new_const(0),
+        }
+    }
+}
+
 impl<M: Machine> WorkerSlot<M> {
+    #[cfg(feature = "std")]
     fn new() -> Self {
         Self {
             semaphore: Semaphore::new(),
@@ -91,7 +110,18 @@ pub struct WaitBucket<M: Machine> {
     pub tail: M::U32,
 }
 
+impl<M: Machine<U32 = CoreU32>> WaitBucket<M> {
+    const fn new_const() -> Self {
+        Self {
+            locked: CoreU32::new_const(0),
+            head: CoreU32::new_const(WorkerId::NONE),
+            tail: CoreU32::new_const(WorkerId::NONE),
+        }
+    }
+}
+
 impl<M: Machine> WaitBucket<M> {
+    #[cfg(feature = "std")]
     fn new() -> Self {
         Self {
             locked: M::U32::new(0),
@@ -102,13 +132,68 @@ impl<M: Machine> WaitBucket<M> {
 }
 
 /// Buckets for a full table of workers: enough that two contended latches seldom share one.
+#[cfg(feature = "std")]
 const BUCKETS_MAX: usize = 256;
+
+/// What new workers start from until others have learned better, in 1/16ths of a poll.
+const SPINS_PER_DELAY_ESTIMATE: u32 = 100 * 16;
+
+/// The memory of a table of workers, for a `static` of a program that has no allocator: `WORKERS` slots and `BUCKETS` lists, a power
+/// of two, each on 128 bytes of its own.
+#[derive(Debug)]
+pub struct WorkerMemory<const WORKERS: usize, const BUCKETS: usize = 8> {
+    slots: [Padded<WorkerSlot<Bare>>; WORKERS],
+    buckets: [Padded<WaitBucket<Bare>>; BUCKETS],
+}
+
+impl<const WORKERS: usize, const BUCKETS: usize> WorkerMemory<WORKERS, BUCKETS> {
+    /// Unclaimed slots and empty lists.
+    pub const fn new() -> Self {
+        const {
+            assert!(
+                BUCKETS.is_power_of_two(),
+                "the number of buckets is a power of two"
+            );
+            assert!(WORKERS < WorkerId::NONE as usize, "more workers than numbers");
+        }
+        Self {
+            slots: [const { Padded(WorkerSlot::new_const()) }; WORKERS],
+            buckets: [const { Padded(WaitBucket::new_const()) }; BUCKETS],
+        }
+    }
+}
+
+impl<const WORKERS: usize, const BUCKETS: usize> Default for WorkerMemory<WORKERS, BUCKETS> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Where a table's entries are.
+#[derive(Debug)]
+enum Entries<T: 'static> {
+    #[cfg(feature = "std")]
+    Owned(Box<[T]>),
+    Static(&'static [T]),
+}
+
+impl<T> Deref for Entries<T> {
+    type Target = [T];
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        match self {
+            #[cfg(feature = "std")]
+            Entries::Owned(entries) => entries,
+            Entries::Static(entries) => entries,
+        }
+    }
+}
 
 /// The table of all worker slots of a machine.
 #[derive(Debug)]
 pub struct Workers<M: Machine> {
-    slots: Box<[Padded<WorkerSlot<M>>]>,
-    buckets: Box<[Padded<WaitBucket<M>>]>,
+    slots: Entries<Padded<WorkerSlot<M>>>,
+    buckets: Entries<Padded<WaitBucket<M>>>,
     /// The shared estimate of `spins_per_delay` that new workers start from, in 1/16ths so that the running mean
     /// does not lose its fraction.
     pub spins_per_delay_estimate: M::U32,
@@ -116,15 +201,30 @@ pub struct Workers<M: Machine> {
     claimed_end: M::U32,
 }
 
+impl Workers<Bare> {
+    /// A table in `memory`, for a `static`. Two tables over the same memory would be one table with two estimates, so there should
+    /// be one.
+    pub const fn within<const WORKERS: usize, const BUCKETS: usize>(
+        memory: &'static WorkerMemory<WORKERS, BUCKETS>,
+    ) -> Self {
+        Self {
+            slots: Entries::Static(&memory.slots),
+            buckets: Entries::Static(&memory.buckets),
+            spins_per_delay_estimate: CoreU32::new_const(SPINS_PER_DELAY_ESTIMATE),
+            claimed_end: CoreU32::new_const(0),
+        }
+    }
+}
+
 impl<M: Machine> Workers<M> {
     /// A table of `capacity` unclaimed slots.
+    #[cfg(feature = "std")]
     pub fn new(capacity: usize) -> Self {
+        let buckets = (capacity / 16).next_power_of_two().min(BUCKETS_MAX);
         Self {
-            slots: (0..capacity).map(|_| Padded(WorkerSlot::new())).collect(),
-            buckets: (0..(capacity / 16).next_power_of_two().min(BUCKETS_MAX))
-                .map(|_| Padded(WaitBucket::new()))
-                .collect(),
-            spins_per_delay_estimate: M::U32::new(100 * 16),
+            slots: Entries::Owned((0..capacity).map(|_| Padded(WorkerSlot::new())).collect()),
+            buckets: Entries::Owned((0..buckets).map(|_| Padded(WaitBucket::new())).collect()),
+            spins_per_delay_estimate: M::U32::new(SPINS_PER_DELAY_ESTIMATE),
             claimed_end: M::U32::new(0),
         }
     }
@@ -209,10 +309,10 @@ impl<M: Machine> Workers<M> {
 }
 
 /// Publishes a wait event for as long as it lives, then restores the one before (waits nest: a spin delay inside a
-/// latch wait).
+/// latch wait). Where the machine does not know the worker nothing is published.
 #[derive(Debug)]
 pub struct WaitScope<M: Machine> {
-    slot: &'static WorkerSlot<M>,
+    slot: Option<&'static WorkerSlot<M>>,
     before: u32,
     not_send: PhantomData<*const ()>,
 }
@@ -221,10 +321,13 @@ impl<M: Machine> WaitScope<M> {
     /// Publishes `event` for the calling worker.
     #[inline]
     pub fn enter(event: WaitEvent) -> Self {
-        let slot = M::workers().slot(M::worker());
+        let slot = M::known_worker().map(|worker| M::workers().slot(worker));
         // Only the owner writes its event, so a load and a store are enough.
-        let before = slot.wait_event.load(Ordering::Relaxed);
-        slot.wait_event.store(event as u32, Ordering::Relaxed);
+        let before = slot.map_or(WaitEvent::Running as u32, |slot| {
+            let before = slot.wait_event.load(Ordering::Relaxed);
+            slot.wait_event.store(event as u32, Ordering::Relaxed);
+            before
+        });
         Self {
             slot,
             before,
@@ -236,6 +339,8 @@ impl<M: Machine> WaitScope<M> {
 impl<M: Machine> Drop for WaitScope<M> {
     #[inline]
     fn drop(&mut self) {
-        self.slot.wait_event.store(self.before, Ordering::Relaxed);
+        if let Some(slot) = self.slot {
+            slot.wait_event.store(self.before, Ordering::Relaxed);
+        }
     }
 }

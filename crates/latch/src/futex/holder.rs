@@ -49,8 +49,8 @@
 //! Origin: InnoDB's `srw_mutex` (Marko Mäkelä, MariaDB 10.6). The unregistered poll and `WAKING` are ours, the latter after the
 //! LwLock's WAKE_IN_PROGRESS.
 
-use std::marker::PhantomData;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use clearway_machine::{AtomicWord, Machine};
 
@@ -83,7 +83,7 @@ pub enum SrwMutexAlgorithm {
 }
 
 /// A way to change the word, chosen by type so that it takes no byte of the latch and no branch.
-pub trait HolderProtocol: std::fmt::Debug + Copy + Send + Sync + 'static {
+pub trait HolderProtocol: core::fmt::Debug + Copy + Send + Sync + 'static {
     /// Which one.
     const ALGORITHM: SrwMutexAlgorithm;
 }
@@ -114,10 +114,10 @@ pub(super) struct HolderWord<P: HolderProtocol, M: Machine> {
     protocol: PhantomData<P>,
 }
 
-impl<P: HolderProtocol> HolderWord<P, clearway_machine::Native> {
+impl<P: HolderProtocol, M: Machine<U32 = clearway_machine::CoreU32>> HolderWord<P, M> {
     pub(super) const fn new_const() -> Self {
         Self {
-            word: clearway_machine::NativeU32::new_const(0),
+            word: clearway_machine::CoreU32::new_const(0),
             protocol: PhantomData,
         }
     }
@@ -367,8 +367,8 @@ impl<P: HolderProtocol, M: Machine> HolderWord<P, M> {
     }
 }
 
-impl<P: HolderProtocol, M: Machine> std::fmt::Debug for HolderWord<P, M> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<P: HolderProtocol, M: Machine> core::fmt::Debug for HolderWord<P, M> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{:#010x} ({:?})", self.look(), P::ALGORITHM)
     }
 }

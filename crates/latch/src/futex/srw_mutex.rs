@@ -5,9 +5,9 @@
 //!
 //! Not promised: an order among waiters, or a bound on anyone's wait. Whoever comes when the mutex is free takes it.
 
-use std::marker::PhantomData;
+use core::marker::PhantomData;
 
-use clearway_machine::{Machine, Native};
+use clearway_machine::{CoreU32, Host, Machine};
 
 use super::holder::{HolderProtocol, HolderWord, SingleWake};
 use super::waiting::Waiting;
@@ -16,16 +16,23 @@ use crate::order;
 
 /// A mutex of four bytes. `C` names its class, `P` the way in which its word is changed.
 #[derive(Debug)]
-pub struct SrwMutex<C: ClassOf = Unclassed, M: Machine = Native, P: HolderProtocol = SingleWake> {
+pub struct SrwMutex<C: ClassOf = Unclassed, M: Machine = Host, P: HolderProtocol = SingleWake> {
     word: HolderWord<P, M>,
     class: PhantomData<fn() -> C>,
 }
 
 const _: () = assert!(size_of::<SrwMutex>() == 4);
 
-impl<C: ClassOf, P: HolderProtocol> SrwMutex<C, Native, P> {
+impl<C: ClassOf, P: HolderProtocol> SrwMutex<C, Host, P> {
     /// An idle mutex.
     pub const fn new() -> Self {
+        Self::const_idle()
+    }
+}
+
+impl<C: ClassOf, M: Machine<U32 = CoreU32>, P: HolderProtocol> SrwMutex<C, M, P> {
+    /// An idle mutex for a static of any machine that uses core's words.
+    pub(crate) const fn const_idle() -> Self {
         Self {
             word: HolderWord::new_const(),
             class: PhantomData,
@@ -72,7 +79,7 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwMutex<C, M, P> {
     }
 
     fn address(&self) -> *const () {
-        std::ptr::from_ref(self).cast()
+        core::ptr::from_ref(self).cast()
     }
 
     /// Acquires without a guard; the caller pairs it with [`release`](Self::release).
@@ -122,7 +129,7 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwMutex<C, M, P> {
 /// Holds an [`SrwMutex`].
 #[derive(Debug)]
 #[must_use = "the mutex is released at once if its guard is dropped"]
-pub struct SrwMutexGuard<'a, C: ClassOf = Unclassed, M: Machine = Native, P: HolderProtocol = SingleWake> {
+pub struct SrwMutexGuard<'a, C: ClassOf = Unclassed, M: Machine = Host, P: HolderProtocol = SingleWake> {
     mutex: &'a SrwMutex<C, M, P>,
     // A latch is released by the worker that acquired it.
     not_send: PhantomData<*const ()>,

@@ -1,10 +1,10 @@
 //! The guards of an [`SsuxLock`]. A transition consumes the guard and returns the next one; an attempt that fails gives the guard
 //! back.
 
-use std::marker::PhantomData;
-use std::mem::ManuallyDrop;
+use core::marker::PhantomData;
+use core::mem::ManuallyDrop;
 
-use clearway_machine::{Machine, Native};
+use clearway_machine::{Host, Machine};
 
 use super::holder::{HolderProtocol, SingleWake};
 use super::ssux_lock::SsuxLock;
@@ -15,7 +15,7 @@ macro_rules! guard {
         $(#[$doc])*
         #[derive(Debug)]
         #[must_use = "the latch is released at once if its guard is dropped"]
-        pub struct $name<'a, C: ClassOf = Unclassed, M: Machine = Native, P: HolderProtocol = SingleWake> {
+        pub struct $name<'a, C: ClassOf = Unclassed, M: Machine = Host, P: HolderProtocol = SingleWake> {
             latch: &'a SsuxLock<C, M, P>,
             // A latch is released by the worker that acquired it.
             not_send: PhantomData<*const ()>,

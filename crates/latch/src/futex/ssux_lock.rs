@@ -50,10 +50,10 @@
 //!
 //! Origin: InnoDB's `ssux_lock_impl` (Marko Mäkelä, MariaDB 10.6); the mark and what follows from it are ours.
 
-use std::marker::PhantomData;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use clearway_machine::{AtomicWord, Machine, Native, NativeU32};
+use clearway_machine::{AtomicWord, CoreU32, Host, Machine};
 
 use super::holder::{EXCLUSIVE, HolderProtocol, HolderWord, SingleWake};
 use super::ssux_guards::{SsuxExclusive, SsuxShared, SsuxUpdate};
@@ -66,7 +66,7 @@ const WRITER: u32 = 1 << 31;
 
 /// A latch with shared, update and exclusive modes, in eight bytes. `C` names its class, `P` the way in which the writers' word is
 /// changed.
-pub struct SsuxLock<C: ClassOf = Unclassed, M: Machine = Native, P: HolderProtocol = SingleWake> {
+pub struct SsuxLock<C: ClassOf = Unclassed, M: Machine = Host, P: HolderProtocol = SingleWake> {
     writer: HolderWord<P, M>,
     readers: M::U32,
     class: PhantomData<fn() -> C>,
@@ -74,12 +74,19 @@ pub struct SsuxLock<C: ClassOf = Unclassed, M: Machine = Native, P: HolderProtoc
 
 const _: () = assert!(size_of::<SsuxLock>() == 8);
 
-impl<C: ClassOf, P: HolderProtocol> SsuxLock<C, Native, P> {
+impl<C: ClassOf, P: HolderProtocol> SsuxLock<C, Host, P> {
     /// An idle latch.
     pub const fn new() -> Self {
+        Self::const_idle()
+    }
+}
+
+impl<C: ClassOf, M: Machine<U32 = CoreU32>, P: HolderProtocol> SsuxLock<C, M, P> {
+    /// An idle latch for a static of any machine that uses core's words.
+    pub(crate) const fn const_idle() -> Self {
         Self {
             writer: HolderWord::new_const(),
-            readers: NativeU32::new_const(0),
+            readers: CoreU32::new_const(0),
             class: PhantomData,
         }
     }
@@ -171,7 +178,7 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SsuxLock<C, M, P> {
     }
 
     fn address(&self) -> *const () {
-        std::ptr::from_ref(self).cast()
+        core::ptr::from_ref(self).cast()
     }
 
     /// From now on no thread in particular holds the latch, as far as the order of latches is concerned.
@@ -494,8 +501,8 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SsuxLock<C, M, P> {
     }
 }
 
-impl<C: ClassOf, M: Machine, P: HolderProtocol> std::fmt::Debug for SsuxLock<C, M, P> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<C: ClassOf, M: Machine, P: HolderProtocol> core::fmt::Debug for SsuxLock<C, M, P> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("SsuxLock")
             .field("class", &C::class().name)
             .field("writer", &self.writer)

@@ -1,9 +1,9 @@
 //! The guards of a [`SuxLock`]. Each is one hold of its worker's; a transition consumes the guard and returns the next one.
 
-use std::marker::PhantomData;
-use std::mem::ManuallyDrop;
+use core::marker::PhantomData;
+use core::mem::ManuallyDrop;
 
-use clearway_machine::{Machine, Native};
+use clearway_machine::{Host, Machine};
 
 use super::holder::{HolderProtocol, SingleWake};
 use super::sux_lock::{ONE_EXCLUSIVE, ONE_UPDATE, SuxLock};
@@ -14,7 +14,7 @@ macro_rules! guard {
         $(#[$doc])*
         #[derive(Debug)]
         #[must_use = "the latch is released at once if its guard is dropped"]
-        pub struct $name<'a, C: ClassOf = Unclassed, M: Machine = Native, P: HolderProtocol = SingleWake> {
+        pub struct $name<'a, C: ClassOf = Unclassed, M: Machine = Host, P: HolderProtocol = SingleWake> {
             latch: &'a SuxLock<C, M, P>,
             tied_to: PhantomData<$tied_to>,
         }

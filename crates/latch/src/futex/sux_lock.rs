@@ -28,9 +28,9 @@
 //!
 //! Origin: InnoDB's `sux_lock` (Marko Mäkelä, MariaDB 10.6).
 
-use std::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::Relaxed;
 
-use clearway_machine::{AtomicWord, Machine, Native, NativeU32};
+use clearway_machine::{AtomicWord, CoreU32, Host, Machine};
 
 use super::holder::{HolderProtocol, SingleWake};
 use super::ssux_lock::SsuxLock;
@@ -46,7 +46,7 @@ const X_HOLDS: u32 = U - X;
 
 /// A latch with shared, update and exclusive modes whose owner may acquire it again. `C` names its class, `P` the way in which the
 /// writers' word is changed.
-pub struct SuxLock<C: ClassOf = Unclassed, M: Machine = Native, P: HolderProtocol = SingleWake> {
+pub struct SuxLock<C: ClassOf = Unclassed, M: Machine = Host, P: HolderProtocol = SingleWake> {
     lock: SsuxLock<C, M, P>,
     owner: M::U32,
     holds: M::U32,
@@ -54,13 +54,13 @@ pub struct SuxLock<C: ClassOf = Unclassed, M: Machine = Native, P: HolderProtoco
 
 const _: () = assert!(size_of::<SuxLock>() == 16);
 
-impl<C: ClassOf, P: HolderProtocol> SuxLock<C, Native, P> {
+impl<C: ClassOf, P: HolderProtocol> SuxLock<C, Host, P> {
     /// An idle latch.
     pub const fn new() -> Self {
         Self {
             lock: SsuxLock::new(),
-            owner: NativeU32::new_const(NOBODY),
-            holds: NativeU32::new_const(0),
+            owner: CoreU32::new_const(NOBODY),
+            holds: CoreU32::new_const(0),
         }
     }
 }
@@ -322,9 +322,9 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SuxLock<C, M, P> {
 pub(super) const ONE_UPDATE: u32 = U;
 pub(super) const ONE_EXCLUSIVE: u32 = X;
 
-impl<C: ClassOf, M: Machine, P: HolderProtocol> std::fmt::Debug for SuxLock<C, M, P> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let owner: &dyn std::fmt::Debug = match self.owner.load(Relaxed) {
+impl<C: ClassOf, M: Machine, P: HolderProtocol> core::fmt::Debug for SuxLock<C, M, P> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let owner: &dyn core::fmt::Debug = match self.owner.load(Relaxed) {
             NOBODY => &"nobody",
             FOR_IO => &"an I/O",
             worker => &(worker - 1),

@@ -1,0 +1,230 @@
+//! The machine without an operating system: core's atomics, and a table of functions that the embedding program installs.
+//!
+//! A kernel, a hypervisor or a program on bare metal knows how its own threads sleep and what they are called; this crate cannot.
+//! So [`Bare`] asks a [`Platform`], which the program installs once. What can be done without one is done by polling:
+//!
+//! | asked for | before, or without, an installation |
+//! | --- | --- |
+//! | wait for a word | polls it |
+//! | wake who waits | nothing: they see it themselves |
+//! | the time | 0, always |
+//! | the CPU | CPU 0 of node 0 |
+//! | yield, sleep | some polls |
+//! | the worker that calls | unknown |
+//!
+//! That is enough for latches whose waiters sleep on the latch's own word: a waiter polls until the word changes. Latches that put
+//! their waiters on a list must know who waits. There [`Bare::worker`] panics and names [`Bare::install`], before anything has been
+//! changed: to guess would be to let two workers in.
+//!
+//! A program that polls but knows its workers, such as a kernel that names them by CPU, needs no more than
+//! [`Platform::polling`] with these two fields set.
+
+use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicPtr, AtomicU32};
+use core::time::Duration;
+
+use crate::core_words::{CoreData, CorePtr, CoreU32, CoreU64};
+use crate::{CpuHint, FutexOutcome, Machine, Work, WorkerId, WorkerMemory, Workers};
+
+/// The machine of a program without an operating system; see [`Platform`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Bare;
+
+/// What [`Bare`] asks the embedding program for. The functions may be called by any thread, at any depth of any latch, so they must not
+/// use a latch of `Bare` themselves.
+#[derive(Debug, Clone, Copy)]
+pub struct Platform {
+    /// The slots of all workers.
+    pub workers: &'static Workers<Bare>,
+    /// The number of the worker that calls, below the capacity of [`workers`](Self::workers); `None` for a caller that is no worker,
+    /// which then may use the latches of a single word only. Numbers may be given out by [`Workers::claim`] or by any rule of the
+    /// program's own.
+    pub worker: fn() -> Option<WorkerId>,
+    /// Monotonic nanoseconds since some fixed instant; 0 if there is no clock. Then waits are counted as taking no time, and the bound
+    /// on what an adaptive latch's wrong guesses cost does not hold.
+    pub now: fn() -> u64,
+    /// Where the caller runs.
+    pub cpu: fn() -> CpuHint,
+    /// Sleeps while the word holds the value, until woken or until the time has passed. May return early, but must not sleep if the word
+    /// has changed before a `wake` that came too soon to find the sleeper: compare the word and enqueue the sleeper in one step.
+    pub wait: fn(&AtomicU32, u32, Option<Duration>) -> FutexOutcome,
+    /// Wakes up to so many sleepers of the word; says how many.
+    pub wake: fn(&AtomicU32, u32) -> u32,
+    /// Gives the CPU away once.
+    pub yield_now: fn(),
+    /// Sleeps for about so long.
+    pub sleep: fn(Duration),
+}
+
+/// Looks at a word before a polling wait returns for no reason. So even a wake without a change is noticed in the end, and whoever
+/// began to wait before an installation goes on under the installed platform.
+const POLLS: u32 = 1024;
+
+/// No workers at all.
+static NO_MEMORY: WorkerMemory<0, 1> = WorkerMemory::new();
+static NO_WORKERS: Workers<Bare> = Workers::within(&NO_MEMORY);
+
+static POLLING: Platform = Platform::polling();
+
+/// The installed platform, or `POLLING`. Never anything that is not `'static`.
+static PLATFORM: AtomicPtr<Platform> = AtomicPtr::new((&raw const POLLING).cast_mut());
+
+impl Platform {
+    /// Everything by polling: no workers, no clock, one CPU. For programs that have some of it:
+    ///
+    /// ```
+    /// use clearway_machine::{Bare, Platform, WorkerId, WorkerMemory, Workers};
+    ///
+    /// static MEMORY: WorkerMemory<4> = WorkerMemory::new();
+    /// static WORKERS: Workers<Bare> = Workers::within(&MEMORY);
+    /// static PLATFORM: Platform = Platform {
+    ///     workers: &WORKERS,
+    ///     worker: || Some(WorkerId(0)), // really: the number of the CPU
+    ///     ..Platform::polling()
+    /// };
+    /// ```
+    pub const fn polling() -> Self {
+        Self {
+            workers: &NO_WORKERS,
+            worker: || None,
+            now: || 0,
+            cpu: || CpuHint { cpu: 0, node: 0 },
+            wait: poll,
+            wake: |_, _| 0,
+            yield_now: core::hint::spin_loop,
+            sleep: pause,
+        }
+    }
+}
+
+fn poll(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
+    for _ in 0..POLLS {
+        if word.load(Relaxed) != expected {
+            return FutexOutcome::Changed;
+        }
+        core::hint::spin_loop();
+    }
+    // Who has a clock looks at it; who has none must not wait without end.
+    if timeout.is_some() && Bare::now() == 0 {
+        FutexOutcome::TimedOut
+    } else {
+        FutexOutcome::Woken
+    }
+}
+
+fn pause(duration: Duration) {
+    let end = Bare::now().saturating_add(duration.as_nanos().min(u128::from(u64::MAX)) as u64);
+    loop {
+        for _ in 0..POLLS {
+            core::hint::spin_loop();
+        }
+        let now = Bare::now();
+        if now == 0 || now >= end {
+            return;
+        }
+    }
+}
+
+impl Bare {
+    /// Says how waiting is done, once for the whole program, before any latch but those of a single word is used. Workers that already
+    /// wait go on waiting.
+    ///
+    /// # Safety
+    /// [`Platform::worker`] tells apart workers that live at the same time, and names one worker always the same: latches with an owner
+    /// let in whoever has the owner's number. No other promise is needed: a platform that breaks those makes workers wait too long or
+    /// too short, and nothing else.
+    ///
+    /// # Panics
+    /// If a platform is installed already.
+    pub unsafe fn install(platform: &'static Platform) {
+        let polling = (&raw const POLLING).cast_mut();
+        // Release: pairs with the Acquire in `platform`.
+        let installed =
+            PLATFORM.compare_exchange(polling, (&raw const *platform).cast_mut(), Release, Relaxed);
+        assert!(
+            installed.is_ok(),
+            "clearway: Bare::install is called a second time"
+        );
+    }
+
+    fn platform() -> &'static Platform {
+        // SAFETY: `PLATFORM` only ever points to `POLLING` or to what `install` was given, both `'static` and never changed.
+        unsafe { &*PLATFORM.load(Acquire) }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn unknown_worker() -> ! {
+    panic!(
+        "clearway: a latch that keeps a list of its waiters, or an owner, is used by a worker that nobody has named; \
+         give Bare::install a platform that knows the workers, and call it first"
+    );
+}
+
+impl Machine for Bare {
+    type U32 = CoreU32;
+    type U64 = CoreU64;
+    type Ptr<T: 'static> = CorePtr<T>;
+    type Data<T> = CoreData<T>;
+
+    #[inline(always)]
+    fn fence(order: Ordering) {
+        core::sync::atomic::fence(order);
+    }
+
+    #[inline(always)]
+    fn spin_hint() {
+        core::hint::spin_loop();
+    }
+
+    fn yield_now() {
+        (Self::platform().yield_now)();
+    }
+
+    fn futex_wait(word: &CoreU32, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
+        (Self::platform().wait)(&word.0, expected, timeout)
+    }
+
+    fn futex_wake(word: &CoreU32, count: u32) -> u32 {
+        (Self::platform().wake)(&word.0, count)
+    }
+
+    fn sleep(duration: Duration) {
+        (Self::platform().sleep)(duration);
+    }
+
+    fn now() -> u64 {
+        (Self::platform().now)()
+    }
+
+    fn cpu() -> CpuHint {
+        (Self::platform().cpu)()
+    }
+
+    #[inline(always)]
+    fn charge(_work: Work) {}
+
+    fn workers() -> &'static Workers<Bare> {
+        let workers = Self::platform().workers;
+        if workers.capacity() == 0 {
+            unknown_worker();
+        }
+        workers
+    }
+
+    /// The installed platform's name for the caller.
+    ///
+    /// # Panics
+    /// If there is none.
+    fn worker() -> WorkerId {
+        match Self::known_worker() {
+            Some(worker) => worker,
+            None => unknown_worker(),
+        }
+    }
+
+    fn known_worker() -> Option<WorkerId> {
+        (Self::platform().worker)()
+    }
+}
