@@ -12,6 +12,11 @@
 //! In debug builds a thread that acquires such a latch again panics, naming both places, where a release build would hang. A latch
 //! with a class of its own, for statistics and a rank, is `lock_api::RwLock<SsuxLock<Accounts>, T>`.
 //!
+//! # Without an operating system
+//! With `default-features = false` both are latches of the bare machine and need nothing but atomics. A static works as it does with
+//! std; a waiter polls until the holder lets go, or sleeps once the program has told
+//! [`Bare::install`](clearway_machine::Bare::install) how. Then nobody checks that a thread does not wait for itself.
+//!
 //! Guards are not `Send`: the check of the order of latches is the thread's.
 
 use clearway_machine::{CoreU32, Machine};

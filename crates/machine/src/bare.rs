@@ -13,8 +13,8 @@
 //! | the worker that calls | unknown |
 //!
 //! That is enough for latches whose waiters sleep on the latch's own word: a waiter polls until the word changes. Latches that put
-//! their waiters on a list must know who waits. There [`Bare::worker`] panics and names [`Bare::install`], before anything has been
-//! changed: to guess would be to let two workers in.
+//! their waiters on a list, or have an owner, must know who calls. There [`Bare::worker`] panics and names [`Bare::install`]: to guess
+//! would be to lose a waiter, or to let two workers in.
 //!
 //! A program that polls but knows its workers, such as a kernel that names them by CPU, needs no more than
 //! [`Platform::polling`] with these two fields set.
