@@ -247,9 +247,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     #[cold]
     #[inline(never)]
     fn attempt_shared_slow(&self, found: u32) -> Option<u32> {
-        if !self.main.latch.attempt_from(found, LatchMode::Shared) {
-            return None;
-        }
+        self.main.latch.attempt_from(found, LatchMode::Shared)?;
         self.came_in_late(found);
         Some(BY_COUNT)
     }
@@ -258,7 +256,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     #[inline(never)]
     fn shared_slow(&self, found: u32) -> u32 {
         let latch = &self.main.latch;
-        if !latch.attempt_from(found, LatchMode::Shared) {
+        if latch.attempt_from(found, LatchMode::Shared).is_none() {
             latch.acquire_slow(LatchMode::Shared);
         }
         self.came_in_late(found);
@@ -266,7 +264,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     }
 
     /// The caller has come in by the count, but not at the first attempt, which `found` another word than it needed. Noted
-    /// afterwards, when the line is ours, so that the retry does not wait for it.
+    /// afterwards, so that the retry does not wait for it.
     fn came_in_late(&self, found: u32) {
         if found & BIASED == 0 && self.main.bias.conflict() {
             self.turn_biased();
@@ -306,10 +304,14 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         let latch = &self.main.latch;
         // Idle and plain is zero.
         if let Err(found) = latch.state.compare_exchange(0, EXCLUSIVE, Acquire, Relaxed) {
-            if !latch.attempt_from(found, LatchMode::Exclusive) {
-                latch.acquire_slow(LatchMode::Exclusive);
+            let granted_from = latch
+                .attempt_from(found, LatchMode::Exclusive)
+                .unwrap_or_else(|| latch.acquire_slow(LatchMode::Exclusive));
+            // R2 and R1: without `BIASED` then, nobody is in by a slot now. To look at the word again would wait for its line,
+            // for which everybody that waits has asked.
+            if granted_from & BIASED != 0 {
+                self.wait_for_slots();
             }
-            self.wait_for_slots();
         }
         self.main.latch.acquired(LatchMode::Exclusive);
         AdaptiveExclusive::new(self)
@@ -338,10 +340,10 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         if found & BIASED != 0 && !self.slots.is_empty() {
             return false;
         }
-        if !latch.attempt_from(found, LatchMode::Exclusive) {
+        let Some(granted_from) = latch.attempt_from(found, LatchMode::Exclusive) else {
             return false;
-        }
-        if self.state() & BIASED != 0 {
+        };
+        if granted_from & BIASED != 0 {
             M::fence(SeqCst);
             if !self.slots.is_empty() {
                 // A release, with its wake-ups: somebody may have come to wait for us.
@@ -353,14 +355,10 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         true
     }
 
-    /// The caller has taken `EXCLUSIVE`: waits for those who are in by the slots, if there can be any (R2).
+    /// The caller has taken `EXCLUSIVE` in a word with `BIASED`: waits for those who are in by the slots.
     #[cold]
     #[inline(never)]
     fn wait_for_slots(&self) {
-        // Nobody but us can clear it now.
-        if self.state() & BIASED == 0 {
-            return;
-        }
         // R3: pairs with the SeqCst accesses in `attempt_slot`.
         M::fence(SeqCst);
         if !self.slots.is_empty() {

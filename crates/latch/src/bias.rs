@@ -9,7 +9,9 @@
 //!
 //! So the latch guesses from the first and judges by the second:
 //!
-//! 1. Every `CONFLICTS` such readers, if the time of inhibition is over: turn biased.
+//! 1. Every `CONFLICTS` times that a worker meets somebody so, at whatever latch: turn this one biased, if its time of inhibition
+//!    is over. The workers count, each for itself, because a count in the latch would be one more write of the very line that
+//!    is contended. So a latch is tried as often as its share of the conflicts has it.
 //! 2. Every `WINDOW` writers: count the readers that came in the meantime. If they were at least `READERS_PER_WRITER` a writer,
 //!    and at least one a writer was in a slot other than the judging writer's own, go on; likewise if the window took
 //!    `RARE_WINDOW_NS` or longer, because then there are so few writers that it does not matter what they pay (and the
@@ -57,8 +59,9 @@ pub struct BiasStatistics {
     pub turned_plain: u32,
 }
 
-/// Readers that met somebody, between two looks at the clock.
-const CONFLICTS: u32 = 64;
+/// How often a worker has to meet somebody before it considers bias. A prime, so that one that goes from latch to latch in some order
+/// does not always come to the same at that time.
+const CONFLICTS: u32 = 61;
 /// Writers between two judgements.
 const WINDOW: u32 = 16;
 /// Readers a writer for which bias is kept. A writer pays the fetching of all slots, and each reader after it that of the
@@ -74,8 +77,6 @@ const RARE_WINDOW_NS: u64 = 500_000;
 #[derive(Debug)]
 pub(crate) struct Bias<M: Machine> {
     policy: BiasPolicy,
-    /// Readers that met somebody, wrapping.
-    conflicts: M::U32,
     /// Writers in the current window; 0 before its first.
     writers: M::U32,
     /// When the current window began.
@@ -96,7 +97,6 @@ impl<M: Machine> Bias<M> {
     pub(crate) fn new(policy: BiasPolicy) -> Self {
         Self {
             policy,
-            conflicts: M::U32::new(0),
             writers: M::U32::new(0),
             window_ns: M::U64::new(0),
             inhibited_ns: M::U64::new(0),
@@ -118,8 +118,9 @@ impl<M: Machine> Bias<M> {
 
     /// A reader did not get in at its first attempt on the plain path; whether the latch should turn biased.
     pub(crate) fn conflict(&self) -> bool {
-        let conflicts = self.conflicts.load(Relaxed).wrapping_add(1);
-        self.conflicts.store(conflicts, Relaxed);
+        let met = &M::workers().slot(M::worker()).readers_met;
+        let conflicts = met.load(Relaxed).wrapping_add(1);
+        met.store(conflicts, Relaxed);
         conflicts.is_multiple_of(Self::CONFLICTS)
             && self.policy == BiasPolicy::Adaptive
             && M::now() >= self.inhibited_ns.load(Relaxed)

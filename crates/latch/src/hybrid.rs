@@ -442,7 +442,7 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
             });
             if slept {
                 sleeps += 1;
-                spin.woken();
+                spin.afresh::<M>();
             }
         }
         let polls = spin.polls();

@@ -58,7 +58,7 @@ use crate::delay::Delay;
 use crate::guard::{LwLockExclusive, LwLockShared};
 use crate::options::{Fairness, LwLockAlgorithm, LwLockOptions, SharedPath};
 use crate::order;
-use crate::spin::SpinPolicy;
+use crate::spin::{Spin, SpinPolicy};
 use crate::state::{
     EXCLUSIVE, GRANTS, HAS_WAITERS, LOCKED, SHARED_MASK, SHARED_UNIT, UNLIMITED, WAKE_IN_PROGRESS, grantable,
     granted, last_shared_must_wake, must_wake,
@@ -210,7 +210,7 @@ impl<M: Machine> LwLock<M> {
             // Idle is the common case for an exclusive: try it without looking first.
             LatchMode::Exclusive => match self.state.compare_exchange(0, EXCLUSIVE, Acquire, Relaxed) {
                 Ok(_) => true,
-                Err(found) => self.attempt_from(found, mode),
+                Err(found) => self.attempt_from(found, mode).is_some(),
             },
             // A shared may well come as the second: look, so that no RMW is wasted on a line that readers pass around.
             LatchMode::Shared => {
@@ -227,34 +227,35 @@ impl<M: Machine> LwLock<M> {
                         return true;
                     }
                 }
-                self.attempt_from(found, mode)
+                self.attempt_from(found, mode).is_some()
             }
         }
     }
 
-    /// A newcomer's attempt that did not find the word it had hoped for.
+    /// A newcomer's attempt that did not find the word it had hoped for. The word that granted it: an exclusive has replaced
+    /// just this one, so that it need not look again at a word that others ask for.
     #[cold]
     #[inline(never)]
-    pub(crate) fn attempt_from(&self, state: u32, mode: LatchMode) -> bool {
+    pub(crate) fn attempt_from(&self, state: u32, mode: LatchMode) -> Option<u32> {
         self.attempt_within(state, mode, self.limit())
     }
 
-    /// An attempt that heeds a limit of `limit` shared grants.
-    fn attempt_within(&self, mut state: u32, mode: LatchMode, limit: u32) -> bool {
+    /// An attempt that heeds a limit of `limit` shared grants. The word that granted it, as above.
+    fn attempt_within(&self, mut state: u32, mode: LatchMode, limit: u32) -> Option<u32> {
         while grantable(state, mode, limit) {
             debug_assert!(state & SHARED_MASK < SHARED_MASK, "the shared count overflows");
             if mode == LatchMode::Shared && self.adds(state) {
-                return self.add_shared();
+                return self.add_shared().then_some(state);
             }
             match self
                 .state
                 .compare_exchange_weak(state, granted(state, mode, limit), Acquire, Relaxed)
             {
-                Ok(_) => return true,
+                Ok(_) => return Some(state),
                 Err(found) => state = found,
             }
         }
-        false
+        None
     }
 
     /// Whether a shared grant out of `state` is made by addition. Grants that must be counted are not, so that the count
@@ -309,13 +310,14 @@ impl<M: Machine> LwLock<M> {
         self.acquired(mode);
     }
 
+    /// Acquires by waiting. The word that granted it, as for `attempt_from`.
     #[cold]
-    pub(crate) fn acquire_slow(&self, mode: LatchMode) {
+    pub(crate) fn acquire_slow(&self, mode: LatchMode) -> u32 {
         M::label(core::ptr::from_ref(self).cast(), self.class.name);
         let worker = M::worker();
         let started = M::now();
         let mut delay = Delay::new::<M>(worker);
-        let sleeps = match self.algorithm {
+        let (granted_from, sleeps) = match self.algorithm {
             LwLockAlgorithm::Queued => self.acquire_queued(mode, worker, &mut delay),
             LwLockAlgorithm::SingleCas => self.acquire_single_cas(mode, worker, &mut delay),
         };
@@ -326,21 +328,23 @@ impl<M: Machine> LwLock<M> {
             M::now().saturating_sub(started),
         );
         delay.finish::<M>();
+        granted_from
     }
 
-    fn acquire_queued(&self, mode: LatchMode, worker: WorkerId, delay: &mut Delay) -> u64 {
+    /// The word that granted it, and how often the worker slept.
+    fn acquire_queued(&self, mode: LatchMode, worker: WorkerId, delay: &mut Delay) -> (u32, u64) {
         let mut limit = self.limit();
         let mut surplus = 0;
         let mut sleeps = 0;
-        loop {
-            if self.attempt_within(self.state.load(Relaxed), mode, limit) {
-                break;
+        let granted_from = loop {
+            if let Some(granted_from) = self.attempt_within(self.state.load(Relaxed), mode, limit) {
+                break granted_from;
             }
             self.queue_self(worker, mode.wait_mode(), delay);
             // R2: this look follows our HAS_WAITERS on the same word.
-            if self.attempt_within(self.state.load(Relaxed), mode, limit) {
+            if let Some(granted_from) = self.attempt_within(self.state.load(Relaxed), mode, limit) {
                 self.dequeue_self(worker, delay);
-                break;
+                break granted_from;
             }
             sleeps += 1;
             surplus += self.sleep(worker);
@@ -348,9 +352,9 @@ impl<M: Machine> LwLock<M> {
             self.state.fetch_and(!WAKE_IN_PROGRESS, Relaxed);
             // R7: releases were silent because we were to look, and we must not be turned away.
             limit = UNLIMITED;
-        }
+        };
         Self::repost(worker, surplus);
-        sleeps
+        (granted_from, sleeps)
     }
 
     /// How often a worker polls before it queues.
@@ -363,18 +367,18 @@ impl<M: Machine> LwLock<M> {
         }
     }
 
-    fn acquire_single_cas(&self, mode: LatchMode, worker: WorkerId, delay: &mut Delay) -> u64 {
-        let budget = self.polls_before_queueing(mode, delay);
+    /// As `acquire_queued`.
+    fn acquire_single_cas(&self, mode: LatchMode, worker: WorkerId, delay: &mut Delay) -> (u32, u64) {
+        let mut spin = Spin::with_budget::<M>(self.polls_before_queueing(mode, delay));
         let mut limit = self.limit();
-        let mut polls = 0;
         let mut surplus = 0;
         let mut sleeps = 0;
         let mut state = self.state.load(Relaxed);
-        loop {
+        let granted_from = loop {
             if grantable(state, mode, limit) {
                 if mode == LatchMode::Shared && self.adds(state) {
                     if self.add_shared() {
-                        break;
+                        break state;
                     }
                     state = self.state.load(Relaxed);
                     continue;
@@ -383,10 +387,16 @@ impl<M: Machine> LwLock<M> {
                     .state
                     .compare_exchange_weak(state, granted(state, mode, limit), Acquire, Relaxed)
                 {
-                    Ok(_) => break,
+                    Ok(_) => break state,
                     Err(found) => state = found,
                 }
-            } else if state & LOCKED == 0 && polls >= budget {
+            } else if state & LOCKED != 0 {
+                // Whoever locked the list is done in no time, unless it has lost its CPU.
+                delay.step::<M>(self.class.name);
+                state = self.state.load(Relaxed);
+            } else if spin.poll::<M>() {
+                state = self.state.load(Relaxed);
+            } else {
                 // Acquire: the list's links are visible, as in `lock_list`.
                 match self
                     .state
@@ -402,24 +412,15 @@ impl<M: Machine> LwLock<M> {
                         // R7: releases were silent because we were to look, and we must not be turned away.
                         limit = UNLIMITED;
                         delay.woken();
-                        polls = 0;
+                        spin.afresh::<M>();
                     }
                     Err(found) => state = found,
                 }
-            } else {
-                polls += 1;
-                // While the list is locked the budget may be overdrawn.
-                let left = if state & LOCKED == 0 {
-                    budget - polls
-                } else {
-                    u32::MAX
-                };
-                delay.step_within::<M>(self.class.name, left);
-                state = self.state.load(Relaxed);
             }
-        }
+        };
+        delay.total_spins += spin.polls();
         Self::repost(worker, surplus);
-        sleeps
+        (granted_from, sleeps)
     }
 
     /// Puts the calling worker on the list (queued algorithm).

@@ -113,7 +113,7 @@ impl<const K: usize, M: Machine> ReaderSlots<K, M> {
                     M::futex_wait(word, found, None);
                 }
                 sleeps += 1;
-                spin.woken();
+                spin.afresh::<M>();
                 found = word.load(Acquire);
             }
             if awaited {

@@ -2,8 +2,22 @@
 //!
 //! Polling saves two context switches when the latch is held for less than they take, and burns a CPU that the holder may
 //! need when it is held for longer or across I/O. Nobody but the class of the latch knows which, so the policy is the
-//! class's ([`LatchClass::spin_policy`](crate::LatchClass::spin_policy)). Polls are plain loads: a failed
-//! read-modify-write would take the line away from the holder that wants to release.
+//! class's ([`LatchClass::spin_policy`](crate::LatchClass::spin_policy)).
+//!
+//! # Steps
+//! 1. Three looks, after 2, 4 and 8 pauses. Plain loads: a failed read-modify-write would take the line away from the holder that
+//!    wants to release; and even a load takes it from one that acquires and releases again and again, which is why the
+//!    looks become rarer.
+//! 2. Up to eight times: give the CPU away, and look. With more workers than CPUs the holder, or one that would be done in no
+//!    time, may be waiting for a CPU, and a look after it has run costs less than a sleep and a wake-up. If a yield comes back
+//!    at once nobody wanted the CPU, and it is the last.
+//! 3. More looks, after 16 and then each after 32 pauses, until the budget of pauses is used up. Then sleep.
+//!
+//! A worker that was woken begins again with step 1: with more workers than CPUs it is better that those who were woken once
+//! stay awake and take turns than that each failed attempt ends in another sleep.
+//!
+//! Origin: giving the CPU away after a few rounds is parking_lot's (Amanieu d'Antras); to ask the yield itself whether
+//! it was of use, and to go on polling if not, is ours.
 
 use clearway_machine::{Machine, WorkerId};
 
@@ -15,19 +29,27 @@ use crate::delay::Delay;
 pub enum SpinPolicy {
     /// Sleeps at once: for latches that are held long.
     None,
-    /// Polls at most so many times.
+    /// Polls for at most so many pauses of the CPU.
     Fixed(u32),
-    /// Polls as many times as this worker has learned to be worth it: more after a wait that polling ended, fewer after one
-    /// that ended asleep.
+    /// Polls for as many pauses as this worker has learned to be worth it: more after a wait that polling ended, fewer after
+    /// one that ended asleep.
     #[default]
     Adaptive,
 }
 
 const ADAPTIVE: u32 = u32::MAX;
 
-/// How often a worker that has polled in vain gives its CPU away, and looks again, before it sleeps for the first time. With more
-/// workers than CPUs the holder may be waiting for a CPU; and a look after it has run costs less than a sleep and a wake-up.
+/// Looks before the first yield.
+const LOOKS: u32 = 3;
+
+/// Binary logarithm of the most pauses between two looks.
+const LONGEST: u32 = 5;
+
+/// Times that the CPU is given away.
 const YIELDS: u32 = 8;
+
+/// A yield that took so long was taken: somebody else has run.
+const TAKEN_NS: u64 = 2_000;
 
 impl SpinPolicy {
     pub(crate) const fn to_word(self) -> u32 {
@@ -48,14 +70,19 @@ impl SpinPolicy {
     }
 }
 
-/// The polling of one wait on a latch whose sleepers use a futex.
+/// The polling of one wait.
 #[derive(Debug)]
 pub(crate) struct Spin {
     worker: Option<WorkerId>,
+    /// Pauses before sleeping.
     budget: u32,
-    polls: u32,
-    /// Turns left in which the CPU is given away before sleeping.
+    /// Pauses since the wait began, or since the last sleep.
+    paused: u32,
+    /// Looks that came after pauses, since then.
+    looks: u32,
+    /// Times left that the CPU is given away.
     yields: u32,
+    /// Looks of the whole wait.
     total: u64,
 }
 
@@ -64,8 +91,8 @@ impl Spin {
     pub(crate) fn begin<M: Machine>(class: &LatchClass) -> Self {
         let (worker, budget) = match class.spin_policy() {
             SpinPolicy::None => (None, 0),
-            // Under a checker one poll is as good as many.
-            SpinPolicy::Fixed(polls) => (None, if M::EXPLORED { polls.min(1) } else { polls }),
+            // Under a checker one look is as good as many.
+            SpinPolicy::Fixed(pauses) => (None, if M::EXPLORED { pauses.min(1) } else { pauses }),
             SpinPolicy::Adaptive => {
                 let worker = M::known_worker();
                 (worker, worker.map_or(Delay::UNTAUGHT, Delay::learned_by::<M>))
@@ -73,8 +100,17 @@ impl Spin {
         };
         Self {
             worker,
+            ..Self::with_budget::<M>(budget)
+        }
+    }
+
+    /// Pauses at most `budget` times, and teaches the worker nothing.
+    pub(crate) fn with_budget<M: Machine>(budget: u32) -> Self {
+        Self {
+            worker: None,
             budget,
-            polls: 0,
+            paused: 0,
+            looks: 0,
             yields: Self::yields::<M>(budget),
             total: 0,
         }
@@ -84,18 +120,22 @@ impl Spin {
     /// looks with a plain load after each `true`.
     #[inline]
     pub(crate) fn poll<M: Machine>(&mut self) -> bool {
-        if self.polls >= self.budget {
-            if self.yields == 0 {
-                return false;
-            }
-            self.yields -= 1;
-            self.total += 1;
+        if self.yields > 0 && (self.looks >= LOOKS || self.paused >= self.budget) {
+            let before = M::now();
             M::yield_now();
-            return true;
+            let taken = M::now().saturating_sub(before) >= TAKEN_NS;
+            self.yields = if taken { self.yields - 1 } else { 0 };
+        } else if self.paused < self.budget {
+            self.looks += 1;
+            let pauses = 1 << self.looks.min(LONGEST);
+            for _ in 0..pauses {
+                M::spin_hint();
+            }
+            self.paused += pauses;
+        } else {
+            return false;
         }
-        self.polls += 1;
         self.total += 1;
-        M::spin_hint_of(self.budget - self.polls);
         true
     }
 
@@ -104,9 +144,11 @@ impl Spin {
         if budget == 0 || M::EXPLORED { 0 } else { YIELDS }
     }
 
-    /// The worker has slept and was woken: it may poll afresh.
-    pub(crate) fn woken(&mut self) {
-        self.polls = 0;
+    /// The worker has slept and was woken, or waits for something else now: it may poll afresh.
+    pub(crate) fn afresh<M: Machine>(&mut self) {
+        self.paused = 0;
+        self.looks = 0;
+        self.yields = Self::yields::<M>(self.budget);
     }
 
     /// Polls so far.
@@ -152,23 +194,32 @@ mod tests {
 
     #[test]
     fn a_budget_ends_and_begins_again_after_a_sleep() {
+        // 2 + 4 + 8 + 16 + 32 + 32 pauses.
         static CLASS: LatchClass =
-            LatchClass::new("spin", WaitEvent::UserLatch, 0).spinning(SpinPolicy::Fixed(3));
+            LatchClass::new("spin", WaitEvent::UserLatch, 0).spinning(SpinPolicy::Fixed(90));
         let mut spin = Spin::begin::<Native>(&CLASS);
         CLASS.set_spin_policy(SpinPolicy::None);
-        let looks = 3 + YIELDS;
-        assert_eq!(
-            (0..2 * looks).filter(|_| spin.poll::<Native>()).count(),
-            looks as usize,
-            "the policy is read once"
+        let mut looks = || (0..100).filter(|_| spin.poll::<Native>()).count() as u32;
+        let (first, second) = (looks(), looks());
+        assert!(
+            (6 + 1..=6 + YIELDS).contains(&first),
+            "the policy is read once: {first} looks"
         );
-        spin.woken();
-        assert_eq!(
-            (0..9).filter(|_| spin.poll::<Native>()).count(),
-            3,
-            "who was woken does not give its CPU away again"
-        );
-        assert_eq!(spin.polls(), u64::from(looks) + 3);
+        assert_eq!(second, 0);
+        spin.afresh::<Native>();
+        assert!(spin.poll::<Native>());
+        assert_eq!(spin.polls(), u64::from(first) + 1);
         assert!(!Spin::begin::<Native>(&CLASS).poll::<Native>());
+    }
+
+    #[test]
+    fn looks_become_rarer() {
+        let mut spin = Spin::with_budget::<Native>(1_000);
+        spin.yields = 0;
+        let pauses = core::iter::from_fn(|| {
+            let before = spin.paused;
+            spin.poll::<Native>().then(|| spin.paused - before)
+        });
+        assert_eq!(pauses.take(7).collect::<Vec<_>>(), [2, 4, 8, 16, 32, 32, 32]);
     }
 }

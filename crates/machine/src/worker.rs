@@ -51,6 +51,9 @@ pub struct WorkerSlot<M: Machine> {
     wait_event: M::U32,
     /// The worker's `spins_per_delay` (see the adaptive delay); 0 until first used.
     pub spins_per_delay: M::U32,
+    /// How often the worker, wanting to read, has met somebody at an adaptive latch, wrapping. Its own, so that
+    /// counting takes no line away from anybody.
+    pub readers_met: M::U32,
     /// 1 while a thread owns the slot.
     claimed: M::U32,
 }
@@ -66,6 +69,7 @@ impl<M: Machine<U32 = CoreU32, U64 = CoreU64>> WorkerSlot<M> {
             address: CoreU64::new_const(0),
             wait_event: CoreU32::new_const(WaitEvent::Running as u32),
             spins_per_delay: CoreU32::new_const(0),
+            readers_met: CoreU32::new_const(0),
             claimed: CoreU32::new_const(0),
         }
     }
@@ -83,6 +87,7 @@ impl<M: Machine> WorkerSlot<M> {
             address: M::U64::new(0),
             wait_event: M::U32::new(WaitEvent::Running as u32),
             spins_per_delay: M::U32::new(0),
+            readers_met: M::U32::new(0),
             claimed: M::U32::new(0),
         }
     }

@@ -6,7 +6,7 @@
 //! | --- | --- | --- |
 //! | 31 | `EXCLUSIVE` | the owner excludes readers too (SsuxLock only) |
 //! | 30 | `HOLDER` | somebody owns the word |
-//! | 29 | `WAKING` | a waiter was woken and has not looked yet (single-wake only) |
+//! | 29 | `WAKING` | a waiter was woken and is not back asleep (single-wake only) |
 //! | 15–28 | `READERS` | readers that wait for `EXCLUSIVE` to go away (SsuxLock only) |
 //! | 0–14 | `UNITS` | the owner, and those that wait to own; a mutex without readers lets them reach bit 28 |
 //!
@@ -16,8 +16,8 @@
 //! 1. *Take*: CAS 0 → `HOLDER` + 1. Failing that, poll with plain loads for as long as the class's policy says, and take by CAS
 //!    when `HOLDER` is seen clear; the poller is not on record yet, so that a release costs no system call because of it.
 //! 2. Register: add one unit.
-//! 3. `HOLDER` clear: set it, by `fetch_or`; the unit is now the owner's. `HOLDER` set: sleep while the word is what was seen,
-//!    then look again.
+//! 3. `HOLDER` clear: set it, by `fetch_or`; the unit is now the owner's. `HOLDER` set: sleep while the word is what was seen;
+//!    woken, poll afresh, on record; then look again.
 //! 4. *Release*: subtract `HOLDER` + 1. If anything is left, somebody is on record: wake one.
 //!
 //! A wake is a hint, never a hand-off; newcomers may pass the woken.
@@ -32,9 +32,11 @@
 //!   changed the word, and the sleep does not begin; or another owner has restored it, whose release is still to come.
 //! - H4. Whoever consumes a wake looks, and either becomes an owner, whose release wakes the next, or sees an owner, whose
 //!   release does; a reader that leaves wakes one of those left (see `leave`).
-//! - H5. (single-wake) While `WAKING` is set, somebody is about to look: it was woken by whoever set the flag, and clears it
-//!   before it looks. If the kernel found no sleeper to wake, the flag is cleared by who set it, and *then* one more is
-//!   woken without it: a sleeper may have come, and a release may have been silent, in between.
+//! - H5. (single-wake) While `WAKING` is set, somebody is awake that will look once more after clearing it: it was woken by
+//!   whoever set the flag, polls, and clears it when it has come in (its own release is still to come) or before the look that
+//!   sends it back to sleep. If the kernel found no sleeper to wake, the flag is cleared by who set it, and *then* one more is
+//!   woken without it: a sleeper may have come, and a release may have been silent, in between. A worker that comes back from a
+//!   sleep for no reason clears a flag that is another's; then one more is woken than need be.
 //!
 //! The simpler version, in which waiters are not counted but a flag says that there are some, has to wake one and set the flag
 //! again on its behalf on every pass; the count spares both and makes the release a single subtraction.
@@ -44,7 +46,8 @@
 //!   set. It fails whenever anybody else has changed anything.
 //! - [`FetchAddBts`] registers by `fetch_add` and sets the bit by `fetch_or`, of whose result it looks only at this bit: one
 //!   `lock xadd` and one `lock bts` on x86-64, which cannot fail.
-//! - [`SingleWake`] is that, and wakes only one at a time: a release that finds `WAKING` set makes no system call.
+//! - [`SingleWake`] is that, and wakes only one at a time: a release that finds `WAKING` set makes no system call. The flag stays for
+//!   as long as the woken worker polls, or each release meanwhile would call the kernel for one that is awake.
 //!
 //! Origin: InnoDB's `srw_mutex` (Marko Mäkelä, MariaDB 10.6). The unregistered poll and `WAKING` are ours, the latter after the
 //! LwLock's WAKE_IN_PROGRESS.
@@ -60,7 +63,7 @@ use super::waiting::Waiting;
 pub(super) const HOLDER: u32 = 1 << 30;
 /// The owner excludes readers too.
 pub(super) const EXCLUSIVE: u32 = 1 << 31;
-/// A waiter was woken and has not looked yet.
+/// A waiter was woken, and has neither come in nor gone back to sleep.
 pub(super) const WAKING: u32 = 1 << 29;
 /// One that wants to own, or owns.
 pub(super) const UNIT: u32 = 1;
@@ -186,6 +189,7 @@ impl<P: HolderProtocol, M: Machine> HolderWord<P, M> {
         let Some(mut seen) = self.register(marks) else {
             return;
         };
+        let mut slept = false;
         loop {
             // H2: this look follows the record.
             if seen & HOLDER == 0 {
@@ -194,15 +198,28 @@ impl<P: HolderProtocol, M: Machine> HolderWord<P, M> {
                         // Only the owner changes this bit, so it need not come with the other.
                         self.word.fetch_or(marks, Relaxed);
                     }
+                    if slept {
+                        self.look_for_the_last_time();
+                    }
                     // Our unit was there before; what else there is may be readers.
                     self.let_readers_in(before, marks);
                     return;
                 }
                 seen = self.look();
-                continue;
+            } else if waiting.poll::<M>() {
+                // Woken, with WAKING set: a release meanwhile wakes nobody in vain.
+                seen = self.look();
+            } else {
+                if slept {
+                    seen = self.look_for_the_last_time();
+                    if seen & HOLDER == 0 {
+                        continue;
+                    }
+                }
+                waiting.sleep::<M>(&self.word, seen);
+                slept = true;
+                seen = self.word.load(Acquire);
             }
-            waiting.sleep::<M>(&self.word, seen);
-            seen = self.woken();
         }
     }
 
@@ -254,12 +271,12 @@ impl<P: HolderProtocol, M: Machine> HolderWord<P, M> {
         }
     }
 
-    /// The caller has come back from a sleep and is about to look; what the word is then.
+    /// The caller was woken, and from now on releases must wake again: because it has come in, or because it goes back to sleep
+    /// if what it finds here tells it to. The word.
     #[inline]
-    pub(super) fn woken(&self) -> u32 {
+    fn look_for_the_last_time(&self) -> u32 {
         match P::ALGORITHM {
-            // H5: cleared before the look. Acquire: releases that were silent because of the flag come before what the caller
-            // looks at next.
+            // H5. Acquire: releases that were silent because of the flag come before what the caller looks at next.
             SrwMutexAlgorithm::SingleWake => self.word.fetch_and(!WAKING, Acquire) & !WAKING,
             SrwMutexAlgorithm::CasLoop | SrwMutexAlgorithm::FetchAddBts => self.word.load(Acquire),
         }
@@ -270,20 +287,26 @@ impl<P: HolderProtocol, M: Machine> HolderWord<P, M> {
     pub(super) fn release(&self, marks: u32) {
         let held = HOLDER | marks | UNIT;
         // Release: pairs with the Acquire of the next owner.
-        let before = self.word.fetch_sub(held, Release);
-        debug_assert_eq!(
-            before & (HOLDER | EXCLUSIVE),
-            HOLDER | marks,
+        debug_assert!(
+            M::EXPLORED || self.look() & (HOLDER | EXCLUSIVE) == HOLDER | marks,
             "released, not held"
         );
-        if before != held {
-            self.wake_one(before - held);
+        // "Is anything left?" is the zero flag of x86's `lock sub`: no old value is kept.
+        if self.word.fetch_sub(held, Release) != held {
+            self.released();
         }
+    }
+
+    /// The rest of a release that left something. To look again is as good as the value that was left: what is found is that or a
+    /// later one, and who made a later one an owner, or cleared the record, has answered for it.
+    #[cold]
+    #[inline(never)]
+    fn released(&self) {
+        self.wake_one(self.look());
     }
 
     /// Wakes one of those on record in `seen`, if nobody owns the word.
     #[cold]
-    #[inline(never)]
     pub(super) fn wake_one(&self, mut seen: u32) {
         if P::ALGORITHM != SrwMutexAlgorithm::SingleWake {
             M::futex_wake(&self.word, 1);
@@ -346,20 +369,28 @@ impl<P: HolderProtocol, M: Machine> HolderWord<P, M> {
         );
     }
 
-    /// Sleeps if the word says that readers are excluded.
-    pub(super) fn sleep_while_exclusive(&self, waiting: &mut Waiting) {
+    /// A reader that has `slept` before, or not, sleeps if the word says that readers are excluded; whether it did.
+    pub(super) fn sleep_while_exclusive(&self, waiting: &mut Waiting, slept: bool) -> bool {
         // Acquire: pairs with the Release in `release` and `unmark_exclusive`.
-        let seen = self.word.load(Acquire);
-        if seen & EXCLUSIVE != 0 {
+        let seen = if slept {
+            self.look_for_the_last_time()
+        } else {
+            self.word.load(Acquire)
+        };
+        let excluded = seen & EXCLUSIVE != 0;
+        if excluded {
             waiting.sleep::<M>(&self.word, seen);
-            self.woken();
         } else {
             M::spin_hint();
         }
+        excluded
     }
 
-    /// Takes a reader off the record. It may have consumed a wake that others wait for.
-    pub(super) fn leave(&self) {
+    /// Takes a reader off the record. If it has `slept` it may have consumed a wake that others wait for.
+    pub(super) fn leave(&self, slept: bool) {
+        if slept {
+            self.look_for_the_last_time();
+        }
         let left = self.word.fetch_sub(READER, Relaxed) - READER;
         if left & HOLDER == 0 && left != 0 {
             self.wake_one(left);

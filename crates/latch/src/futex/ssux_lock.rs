@@ -269,6 +269,7 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SsuxLock<C, M, P> {
             return;
         }
         let mut waiting = self.begin(Wait::Shared);
+        // Not on record while polling: a release meanwhile has nobody to wake.
         loop {
             let seen = self.readers.load(Relaxed);
             if seen & WRITER == 0 && self.enter_from(seen) {
@@ -280,10 +281,14 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SsuxLock<C, M, P> {
             }
         }
         self.writer.enter();
+        let mut slept = false;
         while !self.enter_from(self.readers.load(Relaxed)) {
-            self.writer.sleep_while_exclusive(&mut waiting);
+            // Who was woken polls afresh.
+            if !waiting.poll::<M>() {
+                slept |= self.writer.sleep_while_exclusive(&mut waiting, slept);
+            }
         }
-        self.writer.leave();
+        self.writer.leave(slept);
         waiting.finish::<M>();
     }
 
@@ -372,6 +377,7 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SsuxLock<C, M, P> {
         let mut waiting = self.begin(Wait::Exclusive);
         self.writer.take_slow(&mut waiting, EXCLUSIVE);
         if !self.close() {
+            waiting.afresh::<M>();
             self.drain(&mut waiting);
         }
         waiting.finish::<M>();

@@ -33,11 +33,17 @@ impl Waiting {
         self.spin.poll::<M>()
     }
 
+    /// The worker waits for something else from now on, and may poll for it afresh.
+    pub(crate) fn afresh<M: Machine>(&mut self) {
+        self.spin.afresh::<M>();
+    }
+
     /// Sleeps while `word` is `seen`, until woken. May return for no reason.
     pub(crate) fn sleep<M: Machine>(&mut self, word: &M::U32, seen: u32) {
         self.sleeps += 1;
         let _published = WaitScope::<M>::enter(self.class.wait_event);
         M::futex_wait(word, seen, None);
+        self.spin.afresh::<M>();
     }
 
     /// The wait is over.
