@@ -71,6 +71,7 @@ impl Mechanisms {
         LwLockOptions {
             algorithm: match self.lwlock {
                 LwLockVariant::Queued => LwLockAlgorithm::Queued,
+                LwLockVariant::QueuedScan => LwLockAlgorithm::QueuedScan,
                 LwLockVariant::SingleCas => LwLockAlgorithm::SingleCas,
             },
             shared_path: match self.lwlock_shared {

@@ -101,6 +101,8 @@ mechanisms! {
         Queued = "queued",
         /// One CAS proves the latch held and locks the queue.
         SingleCas = "single-cas",
+        /// As queued, but who dequeues looks for itself on the list: PostgreSQL until 2022.
+        QueuedScan = "queued-scan",
     } planned [] clearway SingleCas;
 
     /// How a reader acquires an LwLock.
@@ -343,7 +345,7 @@ mod tests {
         );
         assert_eq!(
             error("lwlock=fast"),
-            "lwlock = fast does not exist; available: queued, single-cas"
+            "lwlock = fast does not exist; available: queued, single-cas, queued-scan"
         );
         assert!(
             error("lwlok=queued").contains("did you mean lwlock?"),

@@ -48,14 +48,14 @@ fn the_same_bytes_each_time() {
 #[test]
 fn every_client_gets_something_done() {
     let result = small("numa-simple-update", 2);
-    assert_eq!(result.points.len(), 4);
+    assert_eq!(result.points.len(), 6);
     for point in &result.points {
         assert!(point.transactions as usize > point.clients, "{point:?}");
         let all: f64 = point.shares.iter().map(|share| share.share).sum();
         assert!((all - 1.0).abs() < 1e-6, "shares of time come to {all}");
     }
     // Names of the real structures, not of the model's.
-    let names: Vec<_> = result.points[3]
+    let names: Vec<_> = result.points[5]
         .report
         .lines
         .iter()

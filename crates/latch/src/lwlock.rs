@@ -8,6 +8,10 @@
 //! **Queued** (what PostgreSQL ships): queue self; attempt *again*; if that succeeded, dequeue self. Without the second
 //! attempt the holder could release between the first attempt and the queueing, see no waiter, and leave us asleep.
 //!
+//! **Queued, scanning**, is the same as it was before 2022: a worker that dequeues itself does not know whether it is still on
+//! the list, and looks for itself from the head, under the list's lock. With n workers that is n lines of memory each time, and the
+//! longer the list is locked the more workers find the latch free again when they have queued, and have to dequeue.
+//!
 //! **Single CAS**: while the latch is held, set `LOCKED | HAS_WAITERS` with one CAS on the very word that said so. Its
 //! success proves that the latch was held when the list was locked, so nothing is retested and nobody dequeues himself.
 //! Before that the worker polls for a part of its adaptive budget (1/8 exclusive, 1/2 shared).
@@ -45,7 +49,8 @@
 //! # Costs
 //! 24 bytes; one CAS to acquire and one fetch_sub to release when uncontended.
 //!
-//! Origin: PostgreSQL's lwlock.c (Andres Freund, 2014) for the queued form; the single-CAS form was proposed on
+//! Origin: PostgreSQL's lwlock.c (Andres Freund, 2014) for the queued form; that it scanned, and what that cost, was found by its author
+//! eight years later ("lwlock: Fix quadratic behavior with very long wait lists"); the single-CAS form was proposed on
 //! pgsql-hackers by Yura Sokolov in 2017. A shared acquire by fetch_add was proposed there more than once; the undo that must
 //! wake is what those versions had to learn.
 
@@ -318,7 +323,9 @@ impl<M: Machine> LwLock<M> {
         let started = M::now();
         let mut delay = Delay::new::<M>(worker);
         let (granted_from, sleeps) = match self.algorithm {
-            LwLockAlgorithm::Queued => self.acquire_queued(mode, worker, &mut delay),
+            LwLockAlgorithm::Queued | LwLockAlgorithm::QueuedScan => {
+                self.acquire_queued(mode, worker, &mut delay)
+            }
             LwLockAlgorithm::SingleCas => self.acquire_single_cas(mode, worker, &mut delay),
         };
         self.class.record(
@@ -435,7 +442,11 @@ impl<M: Machine> LwLock<M> {
     pub(crate) fn dequeue_self(&self, worker: WorkerId, delay: &mut Delay) {
         let me = slot::<M>(worker.0);
         self.lock_list(delay);
-        if me.waiting.load(Relaxed) == WAITING {
+        let listed = match self.algorithm {
+            LwLockAlgorithm::QueuedScan => self.find_on_list(worker.0),
+            _ => me.waiting.load(Relaxed) == WAITING,
+        };
+        if listed {
             self.unlink(worker.0);
             me.waiting.store(NOT_WAITING, Relaxed);
             if self.list_is_empty() {

@@ -7,6 +7,8 @@ use core::num::NonZeroU8;
 pub enum LwLockAlgorithm {
     /// Queue, attempt again, dequeue: the baseline.
     Queued,
+    /// As `Queued`, but who dequeues looks for itself on the list from its head: the baseline of its time.
+    QueuedScan,
     /// One CAS proves the latch held and locks the list; spins first.
     #[default]
     SingleCas,
@@ -50,21 +52,23 @@ pub struct LwLockOptions {
 
 impl LwLockOptions {
     /// Every combination, for tests that run under each.
-    pub const ALL: [Self; 8] = {
+    pub const ALL: [Self; 12] = {
         let mut all = [Self {
             algorithm: LwLockAlgorithm::Queued,
             shared_path: SharedPath::Cas,
             fairness: Fairness::Barging,
-        }; 8];
+        }; 12];
         let mut number = 0;
-        while number < 8 {
-            if number & 1 != 0 {
-                all[number].algorithm = LwLockAlgorithm::SingleCas;
+        while number < all.len() {
+            match number % 3 {
+                0 => {}
+                1 => all[number].algorithm = LwLockAlgorithm::QueuedScan,
+                _ => all[number].algorithm = LwLockAlgorithm::SingleCas,
             }
-            if number & 2 != 0 {
+            if number / 3 & 1 != 0 {
                 all[number].shared_path = SharedPath::FetchAdd;
             }
-            if number & 4 != 0 {
+            if number / 3 & 2 != 0 {
                 all[number].fairness = Fairness::AFTER_SHARED;
             }
             number += 1;

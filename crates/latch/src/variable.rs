@@ -39,7 +39,9 @@ impl<M: Machine> LwLock<M> {
         let started = M::now();
         let mut delay = Delay::new::<M>(worker);
         let acquired = match self.algorithm {
-            LwLockAlgorithm::Queued => self.acquire_or_wait_queued(worker, &mut delay),
+            LwLockAlgorithm::Queued | LwLockAlgorithm::QueuedScan => {
+                self.acquire_or_wait_queued(worker, &mut delay)
+            }
             LwLockAlgorithm::SingleCas => self.acquire_or_wait_single_cas(worker, &mut delay),
         };
         let waited = M::now().saturating_sub(started);
@@ -114,7 +116,9 @@ impl<M: Machine> LwLock<M> {
         let started = M::now();
         let mut delay = Delay::new::<M>(worker);
         let (result, sleeps) = match self.algorithm {
-            LwLockAlgorithm::Queued => self.wait_for_var_queued(variable, old, worker, &mut delay),
+            LwLockAlgorithm::Queued | LwLockAlgorithm::QueuedScan => {
+                self.wait_for_var_queued(variable, old, worker, &mut delay)
+            }
             LwLockAlgorithm::SingleCas => self.wait_for_var_single_cas(variable, old, worker, &mut delay),
         };
         self.class.record(

@@ -89,6 +89,15 @@ impl<M: Machine> LwLock<M> {
         me.waiting.store(WAITING, Relaxed);
     }
 
+    /// Whether `number` is on the list, by looking at it from the head; `LOCKED` is held.
+    pub(crate) fn find_on_list(&self, number: u32) -> bool {
+        let mut at = self.head.load(Relaxed);
+        while at != WorkerId::NONE && at != number {
+            at = slot::<M>(at).next.load(Relaxed);
+        }
+        at == number
+    }
+
     /// Takes `number` off the list; `LOCKED` is held.
     pub(crate) fn unlink(&self, number: u32) {
         let waiter = slot::<M>(number);

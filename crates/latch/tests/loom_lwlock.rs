@@ -360,6 +360,21 @@ macro_rules! both_algorithms {
     };
 }
 
+/// The scan of who dequeues itself. Seen to catch: a scan that overlooks the last on the list (deadlock).
+macro_rules! by_scanning {
+    ($($tests:tt)*) => {
+        under! { queued_scan: QueuedScan, Cas, Fairness::Barging => $($tests)* }
+    };
+}
+
+by_scanning! {
+    loom_two_exclusives => exclusives(2, 3);
+    loom_three_exclusives => exclusives(3, 2);
+    loom_readers_and_writer => readers_and_writer(3, 2);
+    loom_variable_moves => variable_moves(3);
+    loom_mixed_sleepers => mixed_sleepers(2);
+}
+
 /// What readers can do differently: by addition, and under the fairness policy.
 macro_rules! every_way_to_read {
     ($($tests:tt)*) => {

@@ -12,7 +12,11 @@ use clearway_sim::{LineAllocator, MachineModel, Simulated, SimulatedU64, Simulat
 static ALLOCATOR: LineAllocator<System> = LineAllocator(System);
 
 static CLASS: LatchClass = LatchClass::new("Test", WaitEvent::UserLatch, 0);
-const ALGORITHMS: [LwLockAlgorithm; 2] = [LwLockAlgorithm::Queued, LwLockAlgorithm::SingleCas];
+const ALGORITHMS: [LwLockAlgorithm; 3] = [
+    LwLockAlgorithm::Queued,
+    LwLockAlgorithm::QueuedScan,
+    LwLockAlgorithm::SingleCas,
+];
 
 fn seeds() -> Vec<u64> {
     match std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()) {

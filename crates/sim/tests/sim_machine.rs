@@ -18,7 +18,11 @@ use clearway_sim::{
 static ALLOCATOR: LineAllocator<System> = LineAllocator(System);
 
 static CLASS: LatchClass = LatchClass::new("Test", WaitEvent::UserLatch, 0);
-const ALGORITHMS: [LwLockAlgorithm; 2] = [LwLockAlgorithm::Queued, LwLockAlgorithm::SingleCas];
+const ALGORITHMS: [LwLockAlgorithm; 3] = [
+    LwLockAlgorithm::Queued,
+    LwLockAlgorithm::QueuedScan,
+    LwLockAlgorithm::SingleCas,
+];
 
 fn machine(name: &str) -> MachineModel {
     MachineModel::load(name).unwrap()

@@ -217,6 +217,8 @@ const SRW_MUTEX: usize = size_of::<SrwMutex>();
 pub(super) const SUBJECTS: &[Subject] = &[
     subject!(ReaderWriter "lwlock-queued", LWLOCK, Latched<Pair> =
         lwlock(LwLockOptions { algorithm: LwLockAlgorithm::Queued, ..PLAIN })),
+    subject!(ReaderWriter "lwlock-queued-scan", LWLOCK, Latched<Pair> =
+        lwlock(LwLockOptions { algorithm: LwLockAlgorithm::QueuedScan, ..PLAIN })),
     subject!(ReaderWriter "lwlock-single-cas", LWLOCK, Latched<Pair> = lwlock(PLAIN)),
     subject!(ReaderWriter "lwlock-fetch-add", LWLOCK, Latched<Pair> =
         lwlock(LwLockOptions { shared_path: SharedPath::FetchAdd, ..PLAIN })),
