@@ -35,6 +35,8 @@ pub(crate) enum CommandError {
     },
     #[error("{} in {}; they are listed above", plural(*.count, "problem"), .path.display())]
     Damaged { count: usize, path: PathBuf },
+    #[error("{0}")]
+    Usage(String),
 }
 
 impl CommandError {

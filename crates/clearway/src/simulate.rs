@@ -1,15 +1,18 @@
 //! `clearway simulate`: experiments on machines one does not own.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use clearway_lab::LabError;
 use clearway_lab::simulate::{
-    EXPERIMENTS, Experiment, SimulateOptions, calibrate, html, run_experiment, text,
+    EXPERIMENTS, Experiment, HereOptions, SimulateOptions, calibrate, here_text, html, run_experiment,
+    run_here, text,
 };
 use clearway_sim::{MachineModel, PRESETS};
 
 use crate::error::{CommandError, Result};
+use crate::options;
 
 /// Run an experiment on a simulated machine: real latches, log and bookkeeping on a model of caches, sockets and scheduler
 ///
@@ -20,24 +23,28 @@ use crate::error::{CommandError, Result};
     clearway simulate list\n  \
     clearway simulate numa-simple-update --out result\n  \
     clearway simulate latch-mix --set read_percent=50 --clients 8,72,288 --machine arm-2s\n  \
-    clearway simulate --calibrate > here.toml          then: --machine here.toml")]
+    clearway simulate --calibrate > here.toml          then: --machine here.toml\n  \
+    clearway simulate here                             the latches of `bench latches`, on this host and simulated, side by side\n  \
+    clearway simulate here --latch lwlock-single-cas --section 0,1us --set coherence.rmw_hit=1")]
 pub(crate) struct Arguments {
-    /// The experiment: a name that `clearway simulate list` shows, or a TOML file
+    /// The experiment: a name that `clearway simulate list` shows, a TOML file, or `here`: calibrate, then hold 1 and 2 threads of
+    /// `clearway bench latches` against their simulation
     #[arg(required_unless_present = "calibrate")]
     experiment: Option<String>,
     /// The machine, instead of the experiment's: a name, `this`, or a TOML file
     #[arg(long, value_name = "NAME")]
     machine: Option<String>,
-    /// Numbers of clients, instead of the experiment's
+    /// Numbers of clients, instead of the experiment's; threads for `here`
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     clients: Vec<usize>,
-    /// Change one of the experiment's numbers, e.g. --set work_us=300; or compare one variant only: lwlock=queued
+    /// Change one of the experiment's numbers, e.g. --set work_us=300; or compare one variant only: lwlock=queued. With `here`, a
+    /// calibrated cost: coherence.rmw_hit=5
     #[arg(long = "set", value_name = "NAME=VALUE")]
     settings: Vec<String>,
     /// What the simulation's random numbers start from
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Write result.json and report.html here
+    /// Write result.json and report.html here (here.json for `here`)
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Write a trace of half a millisecond of the last point, for ui.perfetto.dev
@@ -49,11 +56,48 @@ pub(crate) struct Arguments {
     /// Measure this host's costs and print its description
     #[arg(long, conflicts_with = "experiment")]
     calibrate: bool,
+    #[command(flatten)]
+    here: HereArguments,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "With `here`")]
+struct HereArguments {
+    /// Which latches; all that are both measured and simulated unless named
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    latch: Vec<String>,
+    /// Lengths of the critical section [default: 0,50ns,1us]
+    #[arg(long, value_name = "TIME,…", value_delimiter = ',', value_parser = options::short_time)]
+    section: Vec<Duration>,
+    /// Shares of acquisitions that are shared, in percent [default: 0,50,100]
+    #[arg(long, value_name = "PERCENT,…", value_delimiter = ',')]
+    read_share: Vec<f64>,
+    /// Native samples of each cell; the table shows medians [default: 7]
+    #[arg(long, value_name = "N")]
+    samples: Option<usize>,
+    /// How long to take samples at most [default: 100s]
+    #[arg(long, value_name = "TIME", value_parser = options::duration)]
+    time: Option<Duration>,
+}
+
+impl HereArguments {
+    fn is_given(&self) -> bool {
+        !(self.latch.is_empty() && self.section.is_empty() && self.read_share.is_empty())
+            || self.samples.is_some()
+            || self.time.is_some()
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let name = match &arguments.experiment {
         Some(name) if name == "list" => return list(),
+        Some(name) if name == "here" => return here(arguments),
+        _ if arguments.here.is_given() => {
+            return Err(CommandError::Usage(
+                "--latch, --section, --read-share, --samples and --time go with `clearway simulate here`"
+                    .to_owned(),
+            ));
+        }
         Some(name) => name,
         None => {
             let calibration = calibrate().map_err(LabError::from)?;
@@ -106,11 +150,61 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
+/// Holds this host against its simulation.
+fn here(arguments: &Arguments) -> Result<()> {
+    if arguments.machine.is_some() || arguments.sweep || arguments.trace.is_some() {
+        return Err(CommandError::Usage(
+            "--machine, --sweep and --trace do not go with `here`: the machine is this host, as calibrated"
+                .to_owned(),
+        ));
+    }
+    let defaults = HereOptions::default();
+    let asked = &arguments.here;
+    let or = |given: &[Duration], default: Vec<Duration>| {
+        if given.is_empty() { default } else { given.to_vec() }
+    };
+    let options = HereOptions {
+        threads: if arguments.clients.is_empty() {
+            defaults.threads
+        } else {
+            arguments.clients.clone()
+        },
+        sections: or(&asked.section, defaults.sections),
+        read_shares: if asked.read_share.is_empty() {
+            defaults.read_shares
+        } else {
+            asked.read_share.clone()
+        },
+        latches: asked.latch.clone(),
+        samples: asked.samples.unwrap_or(defaults.samples),
+        time_max: asked.time.unwrap_or(defaults.time_max),
+        seed: arguments.seed,
+        command: options::command_line(),
+        progress: true,
+        ..defaults
+    };
+    options::warn_of_debug_build();
+    eprintln!("Calibrating; other load on this host spoils all that follows.");
+    let mut calibration = calibrate().map_err(LabError::from)?;
+    for setting in &arguments.settings {
+        calibration.set(setting)?;
+    }
+    let result = run_here(&options, &calibration)?;
+    print!("{}", here_text(&result));
+    println!("\n{}", result.provenance);
+    if let Some(directory) = &arguments.out {
+        result.write(directory)?;
+        println!("Wrote {}.", directory.join("here.json").display());
+    }
+    Ok(())
+}
+
 fn list() -> Result<()> {
     println!("Experiments:");
     for (name, _) in EXPERIMENTS {
         println!("  {name:20} {}", Experiment::load(name)?.description);
     }
+    println!("  {:20} this host measured and simulated, latch by latch", "here");
     println!("\nMachines:");
     for (name, _) in PRESETS {
         let model = MachineModel::load(name).map_err(LabError::from)?;

@@ -1,4 +1,5 @@
-//! How the kernel schedules a thread that has been woken, while another runs on the CPU it would take.
+//! On which CPU the kernel lets a thread run; and how it schedules a thread that has been woken, while another runs on the CPU
+//! it would take.
 //!
 //! Linux's default lets the woken thread preempt the running one if it has slept for long. For a server whose sessions sleep
 //! between statements that is nearly always: each message that a client sends interrupts the client, or another session,
@@ -33,11 +34,39 @@ impl Native {
             _ => Err(io::Error::last_os_error()),
         }
     }
+
+    /// The CPUs that the calling thread may run on, in order.
+    pub fn cpus_allowed() -> io::Result<Vec<usize>> {
+        let set = rustix::thread::sched_getaffinity(None)?;
+        Ok((0..rustix::thread::CpuSet::MAX_CPU)
+            .filter(|cpu| set.is_set(*cpu))
+            .collect())
+    }
+
+    /// Keeps the calling thread on one CPU: for measurements between CPUs that are to be told apart.
+    pub fn stay_on(cpu: usize) -> io::Result<()> {
+        let mut set = rustix::thread::CpuSet::new();
+        set.set(cpu);
+        Ok(rustix::thread::sched_setaffinity(None, &set)?)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_stays_where_it_was_put() {
+        let allowed = Native::cpus_allowed().unwrap();
+        for cpu in allowed {
+            std::thread::spawn(move || {
+                Native::stay_on(cpu).unwrap();
+                assert_eq!(Native::cpus_allowed().unwrap(), [cpu]);
+            })
+            .join()
+            .unwrap();
+        }
+    }
 
     #[test]
     fn threads_inherit_the_policy() {

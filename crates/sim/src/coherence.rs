@@ -14,8 +14,9 @@
 //!
 //! # Stores
 //! A store costs its CPU nothing but its place in the store buffer. It is visible at once, and the line is fetched behind
-//! the CPU's back; fences and read-modify-writes wait for it (`drained_at`). That a waiting store is seen early is the one
-//! liberty taken with time; never with order.
+//! the CPU's back; fences and read-modify-writes wait for it (`drained_at`). Whoever looks at the line meanwhile waits until it
+//! has arrived there and fetches it, though he had a copy: else a value would pass from core to core at the price of a hit. That
+//! in this way a waiting store is seen early is the one liberty taken with time; never with order.
 //!
 //! # What is not here
 //! The capacity of caches (a line once fetched stays), the bandwidth of links and memory, out-of-order overlap of misses
@@ -238,6 +239,9 @@ impl Kernel {
         line.departures.push_back(arrives);
         if access == Access::Store {
             cpu.drained_at = ends;
+            // What it writes is to be seen from now on, so nobody may see it in a copy of his own: who looks, fetches.
+            line.owner = core as u16;
+            line.sharers = Default::default();
             self.written(number, address, access, cpu_number, start);
             self.advance(cpu_number, Activity::Latch, hit);
             return Step::Done;

@@ -72,7 +72,9 @@ pub(crate) struct Costs {
     pub(crate) wakeup_granularity: u64,
     pub(crate) balance: u64,
     /// 1024ths of full speed for a hardware thread whose sibling is busy.
-    pub(crate) smt_slowdown_1024: u64,
+    smt_slowdown_1024: u64,
+    /// The same while the sibling polls with pauses.
+    smt_slowdown_pausing_1024: u64,
     pub(crate) cpus: usize,
     pub(crate) core_of: Vec<u16>,
     pub(crate) sibling_of: Vec<Option<u16>>,
@@ -143,6 +145,7 @@ impl Costs {
             wakeup_granularity: picoseconds(o.wakeup_granularity_us * 1e3),
             balance: picoseconds(o.balance_us * 1e3),
             smt_slowdown_1024: (1024.0 / o.smt_speed).round() as u64,
+            smt_slowdown_pausing_1024: (1024.0 / o.smt_speed_pausing.unwrap_or(o.smt_speed)).round() as u64,
             cpus,
             sibling_of: (0..cpus)
                 .map(|cpu| (t.threads_per_core == 2).then(|| ((cpu + cores) % cpus) as u16))
@@ -270,13 +273,14 @@ impl Costs {
         }
     }
 
-    /// How long `work` takes on a CPU whose sibling is busy or not.
+    /// How long `work` takes on a CPU whose sibling is busy, or polls with pauses.
     #[inline]
-    pub(crate) fn slowed(&self, work: u64, sibling_busy: bool) -> u64 {
-        if sibling_busy {
-            (u128::from(work) * u128::from(self.smt_slowdown_1024) / 1024) as u64
+    pub(crate) fn slowed(&self, work: u64, sibling_pauses: bool) -> u64 {
+        let slowdown = if sibling_pauses {
+            self.smt_slowdown_pausing_1024
         } else {
-            work
-        }
+            self.smt_slowdown_1024
+        };
+        (u128::from(work) * u128::from(slowdown) / 1024) as u64
     }
 }

@@ -420,6 +420,18 @@ impl Kernel {
         }
     }
 
+    /// How long `work` takes on `cpu`, as its sibling stands now.
+    #[inline]
+    pub(crate) fn slowed(&self, cpu: usize, work: u64) -> u64 {
+        match self.costs.sibling_of[cpu].map(|sibling| &self.cpus[usize::from(sibling)]) {
+            Some(sibling) if sibling.running != NOBODY => {
+                let pauses = sibling.paused || sibling.watching.is_some();
+                self.costs.slowed(work, pauses)
+            }
+            _ => work,
+        }
+    }
+
     /// The other hardware thread of the core runs something.
     #[inline]
     pub(crate) fn sibling_is_busy(&self, cpu: usize) -> bool {

@@ -128,6 +128,9 @@ pub struct OperatingSystem {
     pub balance_us: f64,
     /// The speed of each of two busy hardware threads of a core, against one alone.
     pub smt_speed: f64,
+    /// The speed of a hardware thread while the other one polls with pauses; none: as if it were busy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub smt_speed_pausing: Option<f64>,
 }
 
 impl Default for OperatingSystem {
@@ -153,6 +156,7 @@ impl Default for OperatingSystem {
             balance_us: 4_000.0,
             // Intel's own figure for hyper-threading is 20 to 30 % more from two threads than from one.
             smt_speed: 0.625,
+            smt_speed_pausing: None,
         }
     }
 }
@@ -359,6 +363,11 @@ impl MachineModel {
         }
         if self.os.smt_speed > 1.0 {
             return wrong(format!("os.smt_speed = {} is above 1", self.os.smt_speed));
+        }
+        if let Some(speed) = self.os.smt_speed_pausing
+            && !(speed > 0.0 && speed <= 1.0)
+        {
+            return wrong(format!("os.smt_speed_pausing = {speed} is not a part of 1"));
         }
         Ok(())
     }

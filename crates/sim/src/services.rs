@@ -42,6 +42,13 @@ pub fn charge_drawn(work: &Latency) {
     }
 }
 
+/// Charges work that is shorter than [`Work`](clearway_machine::Work) can say.
+pub fn charge_picoseconds(picoseconds: u64) {
+    if let Some(kernel) = inside_worker() {
+        charge(kernel, 0, picoseconds);
+    }
+}
+
 /// A random number below `bound` from the simulation's sequence.
 pub fn random_below(bound: u64) -> u64 {
     match inside() {

@@ -382,9 +382,7 @@ pub(crate) fn charge(kernel: *mut Kernel, which: usize, picoseconds: u64) {
             at(kernel).note_broken_promise();
         }
         let cpu = usize::from(at(kernel).current);
-        let duration = at(kernel)
-            .costs
-            .slowed(picoseconds, at(kernel).sibling_is_busy(cpu));
+        let duration = at(kernel).slowed(cpu, picoseconds);
         at(kernel).advance_cuttable(which, duration);
     }
 }

@@ -197,6 +197,29 @@ fn an_owner_goes_on_until_the_line_leaves() {
     );
 }
 
+/// A value that goes from core to core by plain loads and stores: each way the load fetches the line, and the store takes it from
+/// the other, who has just read it.
+/// Mutation: leave others their copies while a store is under way (drop `line.sharers = Default::default()` there) → 2 ns.
+#[test]
+fn a_store_reaches_no_copy() {
+    const TRIPS: u64 = 200;
+    let mut simulation = Simulation::new(&machine("haswell-ex-4s"), 2, seed());
+    let shared = simulation.enter(|| Rc::new(Padded(SimulatedU64::new(0))));
+    for me in 0..2 {
+        let shared = Rc::clone(&shared);
+        simulation.spawn(move || {
+            for trip in 0..TRIPS {
+                while shared.load(Relaxed) != 2 * trip + me {}
+                shared.store(2 * trip + me + 1, Relaxed);
+            }
+        });
+    }
+    let report = simulation.run().unwrap();
+    let one_way = report.elapsed_ns as f64 / (2 * TRIPS) as f64;
+    // Both are on sockets of their own, 150 ns apart.
+    assert!((250.0..350.0).contains(&one_way), "{one_way} ns");
+}
+
 #[test]
 fn reads_of_a_shared_line_go_in_parallel() {
     let elapsed = |readers: usize| {

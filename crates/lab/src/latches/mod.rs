@@ -13,9 +13,9 @@
 //!    so does now and then the one that holds the latch: that is part of what is measured.
 
 mod plot;
-mod point;
+pub(crate) mod point;
 mod result;
-mod section;
+pub(crate) mod section;
 mod subject;
 pub mod table;
 
@@ -32,6 +32,7 @@ use crate::schedule;
 use crate::stats;
 use result::ModeWait;
 use section::Section;
+pub(crate) use subject::classes;
 use subject::{SUBJECTS, Subject};
 
 /// What to measure.
@@ -140,11 +141,51 @@ impl LatchBenchOptions {
     }
 }
 
+/// One measurement on two CPUs, for the comparison with the simulation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sample {
+    /// Of the thread, or the two.
+    pub(crate) threads: usize,
+    pub(crate) section: Section,
+    /// In percent.
+    pub(crate) read_share: f64,
+    pub(crate) duration: Duration,
+    pub(crate) seed: u64,
+    pub(crate) cpus: [usize; 2],
+}
+
+impl Sample {
+    /// Nanoseconds of all threads together for one acquisition of the latch of this name; without a name, for one turn of the
+    /// loop without a latch.
+    pub(crate) fn measure(&self, latch: Option<&str>) -> Result<f64> {
+        let point = point::Point {
+            threads: self.threads,
+            section: self.section,
+            read_share: self.read_share / 100.0,
+            duration: self.duration,
+            seed: self.seed,
+            cpus: Some(self.cpus),
+        };
+        let measured = match latch {
+            None => subject::measure_nothing(&point),
+            Some(name) => {
+                let subject = SUBJECTS.iter().find(|subject| subject.name == name);
+                (subject.expect("a latch of the bench").measure)(&point)
+            }
+        };
+        let measured = measured.map_err(|torn| LabError::Torn {
+            latch: "the latch that is measured",
+            what: torn.to_string(),
+        })?;
+        Ok(1e9 / measured.rate())
+    }
+}
+
 /// Measures every point, in the order of the schedule.
 pub fn run_latch_bench(options: &LatchBenchOptions) -> Result<LatchBenchResult> {
     options.check()?;
     let subjects = options.subjects()?;
-    for class in subject::classes() {
+    for class in classes() {
         class.set_spin_policy(options.spin);
     }
     let parameters = LatchParameters {
@@ -199,6 +240,7 @@ pub fn run_latch_bench(options: &LatchBenchOptions) -> Result<LatchBenchResult> 
                 ^ (step.round as u64) << 32
                 ^ (step.workload as u64) << 16
                 ^ step.clients as u64,
+            cpus: None,
         };
         let subject = subjects[step.variant];
         bar.set_message(format!("{} × {}", subject.name, point.threads));

@@ -4,6 +4,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use clearway_machine::{Native, Padded};
 use hdrhistogram::Histogram;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -12,7 +13,7 @@ use super::section::Section;
 use super::subject::{Guarded, Pair};
 
 /// One acquisition in so many is timed.
-pub(super) const TIMED_EVERY: u64 = 32;
+pub(crate) const TIMED_EVERY: u64 = 32;
 
 /// Longest wait that the histograms tell from longer ones.
 const WAIT_NS_MAX: u64 = 60_000_000_000;
@@ -26,6 +27,8 @@ pub(super) struct Point {
     pub(super) read_share: f64,
     pub(super) duration: Duration,
     pub(super) seed: u64,
+    /// The CPUs that the threads stay on in turn; none: wherever the system puts them.
+    pub(super) cpus: Option<[usize; 2]>,
 }
 
 /// What came of it.
@@ -72,13 +75,19 @@ fn waits() -> Histogram<u64> {
 }
 
 /// Runs the point on `latch`, which is new.
-pub(super) fn measure(point: &Point, latch: &impl Guarded) -> Result<Measured, Torn> {
-    let (stop, start) = (AtomicBool::new(false), Barrier::new(point.threads + 1));
+pub(super) fn measure<L: Guarded>(point: &Point, latch: &L) -> Result<Measured, Torn> {
+    // On lines of its own: it is read in every turn, and must not lie beside the latch by chance.
+    let stop = Padded(AtomicBool::new(false));
+    let start = Barrier::new(point.threads + 1);
     let tallies: Vec<Tally> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..point.threads)
             .map(|number| {
-                let (stop, start) = (&stop, &start);
+                let (stop, start) = (&*stop, &start);
                 scope.spawn(move || {
+                    if let Some(cpus) = point.cpus {
+                        // If it is refused the thread runs where it is put; who asks for CPUs checks them himself.
+                        let _ = Native::stay_on(cpus[number % 2]);
+                    }
                     start.wait();
                     run(point, latch, point.seed.wrapping_add(number as u64), stop)
                 })
@@ -120,7 +129,7 @@ pub(super) fn measure(point: &Point, latch: &impl Guarded) -> Result<Measured, T
         let _ = all.write.add(&tally.write);
     }
     let shown = latch.read(|pair| pair.0[0]);
-    if shown != writes {
+    if L::EXCLUDES && shown != writes {
         return Err(Torn::Lost { wrote: writes, shown });
     }
     Ok(all)
@@ -195,6 +204,7 @@ mod tests {
         read_share: 0.5,
         duration: Duration::from_millis(5),
         seed: 1,
+        cpus: None,
     };
 
     /// Each works on a copy of its own.

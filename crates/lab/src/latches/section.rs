@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// A number of steps that take about the wanted time on this machine.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Section {
+pub(crate) struct Section {
     steps: u64,
 }
 
@@ -21,10 +21,10 @@ fn work(steps: u64) -> u64 {
 impl Section {
     /// Nothing.
     #[cfg(test)]
-    pub(super) const NONE: Section = Section { steps: 0 };
+    pub(crate) const NONE: Section = Section { steps: 0 };
 
     /// Finds the number of steps, by the fastest of several tries: what the machine does undisturbed.
-    pub(super) fn calibrate(length: Duration) -> Section {
+    pub(crate) fn calibrate(length: Duration) -> Section {
         const STEPS: u64 = 200_000;
         let fastest = (0..15)
             .map(|_| {

@@ -4,7 +4,7 @@ use super::{LatchBenchResult, LatchCell};
 use crate::table::{latency, lines};
 
 /// Operations a second with three digits and a unit.
-pub(super) fn rate(operations: f64) -> String {
+pub(crate) fn rate(operations: f64) -> String {
     match operations {
         few if few < 1e3 => format!("{few:.0}"),
         few if few < 1e6 => format!("{:.1} k", few / 1e3),
@@ -14,7 +14,7 @@ pub(super) fn rate(operations: f64) -> String {
 }
 
 /// A section's length in words.
-pub(super) fn section(section_ns: u64) -> String {
+pub(crate) fn section(section_ns: u64) -> String {
     match section_ns {
         0 => "empty".to_owned(),
         ns if ns < 1_000 => format!("{ns} ns"),

@@ -1,123 +1,562 @@
 //! Measuring this host's costs: what a few atomic instructions, pauses and system calls take here.
+//!
+//! # Placements
+//! The CPUs of a virtual machine need not stay where they are: between one millisecond and the next its host may run two of
+//! them as hardware threads of one core, on two cores that share a cache, or far from each other, and what a cache line costs
+//! then differs tenfold. So a [`probe`] measures how far two CPUs are apart at this moment, and many probes show which
+//! distances there are. On a machine of one's own, different pairs of CPUs show them. Each distance is a [`Placement`] with
+//! a machine of its own; the description that is printed is that of the most frequent.
 
+use std::cell::Cell;
 use std::hint::{black_box, spin_loop};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use clearway_machine::{AtomicWord, Machine, Native, Padded};
-use clearway_sim::{MachineModel, ModelError};
+use clearway_sim::{MachineModel, ModelError, Simulated, Simulation, clock_ns};
+use serde::Serialize;
+
+use crate::error::LabError;
+use crate::stats::median;
 
 /// This machine with its costs measured.
 #[derive(Debug, Clone)]
 pub struct Calibration {
-    /// The description, ready to be written to a file.
+    /// The description, ready to be written to a file; two CPUs are apart as they most often were.
     pub machine: MachineModel,
     /// Names of what was measured, with nanoseconds.
     pub measured: Vec<(&'static str, f64)>,
+    /// How far two CPUs are apart, most frequent first. Empty on a host of one CPU.
+    pub placements: Vec<Placement>,
+    /// The CPUs that this process may use.
+    pub(super) cpus: Vec<usize>,
+    /// What [`Probe::alone`] usually is.
+    pub(super) alone: f64,
 }
 
-const ROUNDS: usize = 7;
+/// One distance between two CPUs of this host.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Placement {
+    /// Moving a line from one to the other: half of a compare-and-swap round trip, median.
+    pub transfer_ns: f64,
+    /// Whether they slow each other's arithmetic, as hardware threads of one core do.
+    pub siblings: bool,
+    /// The speed of one while the other polls with pauses, of 1.
+    pub speed_beside_pauses: f64,
+    /// What an increment costs while both increment one line, the time of both together: median.
+    pub contended_ns: f64,
+    /// The part of a transfer after which a line has left its owner: the one with which a simulation comes to `contended_ns`.
+    pub departure: f64,
+    /// Its part of all probes.
+    pub share: f64,
+}
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+impl Placement {
+    /// In words.
+    pub fn name(&self) -> String {
+        let what = if self.siblings {
+            "one core, two hardware threads"
+        } else {
+            "two cores"
+        };
+        format!("{what}, {:.0} ns apart", self.transfer_ns)
+    }
+
+    pub(super) fn covers(&self, probe: &Probe) -> bool {
+        within(probe.transfer, self.transfer_ns, SAME_PLACE)
+    }
+}
+
+/// Transfers that differ by less than this factor are of one placement.
+const SAME_PLACE: f64 = 1.25;
+
+/// A placement must have this part of all probes: others are moments in which the host did something else.
+const SHARE_MIN: f64 = 0.06;
+
+const PROBES: usize = 300;
+
+pub(super) fn within(value: f64, of: f64, factor: f64) -> bool {
+    (of / factor..=of * factor).contains(&value)
 }
 
 /// Median nanoseconds of one call of `step`.
 fn time_of(steps: u32, mut step: impl FnMut()) -> f64 {
-    median(
-        (0..ROUNDS)
-            .map(|_| {
-                let before = Instant::now();
-                for _ in 0..steps {
-                    step();
-                }
-                before.elapsed().as_secs_f64() * 1e9 / f64::from(steps)
-            })
-            .collect(),
-    )
+    let rounds: Vec<f64> = (0..9)
+        .map(|_| {
+            let before = Instant::now();
+            for _ in 0..steps {
+                step();
+            }
+            before.elapsed().as_secs_f64() * 1e9 / f64::from(steps)
+        })
+        .collect();
+    median(&rounds)
 }
 
-/// Half of a round trip of a value between two threads by compare-and-swap.
-fn ping_pong() -> f64 {
-    const TRIPS: u64 = 20_000;
-    median(
-        (0..ROUNDS)
-            .map(|_| {
-                let word = Padded(AtomicU64::new(0));
-                let started = AtomicBool::new(false);
-                let turn = |mine: u64| {
-                    for trip in 0..TRIPS {
-                        let (from, to) = (2 * trip + mine, 2 * trip + mine + 1);
-                        while word
-                            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed)
-                            .is_err()
-                        {
-                            // CAS alone, as core-to-core matrices are made.
-                        }
+/// Arithmetic that keeps a core's multiplier busy all the time, so that two hardware threads of one core take turns.
+/// Nanoseconds of a round, the best of three.
+fn arithmetic() -> f64 {
+    const ROUNDS: u32 = 600;
+    let run = || {
+        let before = Instant::now();
+        let mut values = black_box([1_u64, 2, 3, 4, 5, 6, 7, 8]);
+        for _ in 0..ROUNDS {
+            for value in &mut values {
+                *value = value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            }
+        }
+        black_box(values);
+        before.elapsed().as_secs_f64() * 1e9 / f64::from(ROUNDS)
+    };
+    run().min(run()).min(run())
+}
+
+/// How two CPUs stand at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Probe {
+    /// Half of a round trip of a line, by compare-and-swap alone, as core-to-core matrices are made.
+    pub(super) transfer: f64,
+    /// A round of arithmetic on the first with the other at rest, at the same, and polling with pauses.
+    pub(super) alone: f64,
+    together: f64,
+    beside_pauses: f64,
+    /// An increment of a line that the other increments too.
+    contended: f64,
+}
+
+/// Takes about half a millisecond.
+pub(super) fn probe(cpus: [usize; 2]) -> Probe {
+    const TRIPS: u64 = 400;
+    // Long enough that the two run side by side for nearly all of it.
+    const INCREMENTS: u32 = 20_000;
+    let word = Padded(AtomicU64::new(0));
+    let phase = Padded(AtomicU32::new(0));
+    let meet = |number: u32| {
+        phase.fetch_add(1, Ordering::AcqRel);
+        // One step more has been taken by who polled for the other in the fourth meeting.
+        let all = 2 * number + u32::from(number == 4);
+        while phase.load(Ordering::Acquire) < all {
+            spin_loop();
+        }
+    };
+    let turn = |mine: u64| {
+        for trip in 0..TRIPS {
+            let (from, to) = (2 * trip + mine, 2 * trip + mine + 1);
+            while word
+                .compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed)
+                .is_err()
+            {}
+        }
+    };
+    let increment = || {
+        let before = Instant::now();
+        for _ in 0..INCREMENTS {
+            word.fetch_add(1, Ordering::AcqRel);
+        }
+        before.elapsed().as_secs_f64() * 1e9 / f64::from(2 * INCREMENTS)
+    };
+    let stay = |cpu| {
+        // Refused, the probe shows threads on CPUs that nobody chose, which is what there is then.
+        let _ = Native::stay_on(cpu);
+    };
+    let mut found = std::thread::scope(|scope| {
+        let first = scope.spawn(|| {
+            stay(cpus[0]);
+            meet(1);
+            let before = Instant::now();
+            turn(0);
+            let transfer = before.elapsed().as_secs_f64() * 1e9 / (2 * TRIPS) as f64;
+            meet(2);
+            let together = arithmetic();
+            meet(3);
+            let beside_pauses = arithmetic();
+            phase.fetch_add(1, Ordering::AcqRel);
+            meet(4);
+            Probe {
+                transfer,
+                alone: 0.0,
+                together,
+                beside_pauses,
+                contended: increment(),
+            }
+        });
+        let second = scope.spawn(|| {
+            stay(cpus[1]);
+            meet(1);
+            turn(1);
+            meet(2);
+            arithmetic();
+            arithmetic();
+            meet(3);
+            while phase.load(Ordering::Relaxed) < 7 {
+                spin_loop();
+            }
+            meet(4);
+            increment()
+        });
+        let mut found = first
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let others = second
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        found.contended = f64::midpoint(found.contended, others);
+        found
+    });
+    found.alone = std::thread::scope(|scope| {
+        let alone = scope.spawn(|| {
+            stay(cpus[0]);
+            arithmetic()
+        });
+        alone
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    found
+}
+
+/// The pairs of CPUs to probe: the first with each other one.
+pub(super) fn pair(cpus: &[usize], turn: usize) -> [usize; 2] {
+    [cpus[0], cpus[1 + turn % (cpus.len() - 1)]]
+}
+
+/// The distances among the probes: again and again the one around which most of the rest lie.
+fn placements(probes: &[Probe]) -> Vec<Placement> {
+    let mut left = probes.to_vec();
+    let mut found = Vec::new();
+    loop {
+        let near = |center: f64| {
+            left.iter()
+                .filter(move |probe| within(probe.transfer, center, SAME_PLACE))
+        };
+        let densest = left.iter().max_by_key(|probe| near(probe.transfer).count());
+        let Some(center) = densest.map(|probe| probe.transfer) else {
+            break;
+        };
+        let of = |what: fn(&Probe) -> f64| median(&near(center).map(what).collect::<Vec<f64>>());
+        let share = near(center).count() as f64 / probes.len() as f64;
+        if share < SHARE_MIN {
+            break;
+        }
+        found.push(Placement {
+            transfer_ns: of(|probe| probe.transfer),
+            siblings: of(|probe| probe.together / probe.alone) > 1.4,
+            speed_beside_pauses: of(|probe| probe.alone / probe.beside_pauses).min(1.0),
+            contended_ns: of(|probe| probe.contended),
+            departure: 0.0,
+            share,
+        });
+        left.retain(|probe| !within(probe.transfer, center, SAME_PLACE * SAME_PLACE));
+    }
+    found
+}
+
+/// What waking a thread on another CPU costs the waker, and how long after the call began the woken one is back.
+fn wake_costs(cpus: [usize; 2]) -> (f64, f64) {
+    const TURNS: u32 = 300;
+    let word = Padded(<Native as Machine>::U32::new(0));
+    let began = Instant::now();
+    let now = || began.elapsed().as_nanos() as u64;
+    let woken_at = Padded(AtomicU64::new(0));
+    let (mut wakers, mut latencies) = (Vec::new(), Vec::new());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let _ = Native::stay_on(cpus[1]);
+            for turn in 0..TURNS {
+                while word.load(Ordering::Acquire) == turn {
+                    Native::futex_wait(&word, turn, None);
+                }
+                woken_at.store(now(), Ordering::Release);
+            }
+        });
+        let waker = scope.spawn(|| {
+            let _ = Native::stay_on(cpus[0]);
+            for turn in 0..TURNS {
+                let rest = Instant::now();
+                while rest.elapsed() < Duration::from_micros(30) {
+                    spin_loop();
+                }
+                woken_at.store(0, Ordering::Relaxed);
+                let before = now();
+                word.store(turn + 1, Ordering::Release);
+                Native::futex_wake(&word, 1);
+                wakers.push((now() - before) as f64);
+                let woken = loop {
+                    match woken_at.load(Ordering::Acquire) {
+                        0 => spin_loop(),
+                        at => break at,
                     }
                 };
-                std::thread::scope(|scope| {
-                    scope.spawn(|| {
-                        started.store(true, Ordering::Release);
-                        turn(1);
-                    });
-                    while !started.load(Ordering::Acquire) {
-                        spin_loop();
-                    }
-                    let before = Instant::now();
-                    turn(0);
-                    before.elapsed().as_secs_f64() * 1e9 / (2 * TRIPS) as f64
-                })
-            })
-            .collect(),
-    )
+                latencies.push(woken.saturating_sub(before) as f64);
+            }
+        });
+        waker
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+    (median(&wakers), median(&latencies))
 }
 
-/// Measures this host. Takes about a second; other load makes the figures worthless.
+/// Two threads on one CPU that give it away to each other: nanoseconds of a turn.
+fn switching(cpu: usize) -> f64 {
+    const TURNS: u32 = 3_000;
+    let times: Vec<f64> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(move || {
+                    let _ = Native::stay_on(cpu);
+                    Native::sleep(Duration::from_millis(2));
+                    let before = Instant::now();
+                    for _ in 0..TURNS {
+                        Native::yield_now();
+                    }
+                    before.elapsed().as_secs_f64() * 1e9 / f64::from(2 * TURNS)
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| {
+                thread
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
+            .collect()
+    });
+    median(&times)
+}
+
+/// Measures this host. Takes two or three seconds; other load makes the figures worthless.
 pub fn calibrate() -> Result<Calibration, ModelError> {
     let mut machine = MachineModel::load("this")?;
-    let word = <Native as Machine>::U64::new(0);
+    let cpus = Native::cpus_allowed().map_err(ModelError::Host)?;
+    let word = Padded(<Native as Machine>::U64::new(0));
     let futex = <Native as Machine>::U32::new(0);
+    let store = time_of(200_000, || word.store(black_box(1), Ordering::Release));
     let rmw = time_of(200_000, || {
         black_box(word.fetch_add(1, Ordering::AcqRel));
     });
-    let pause = time_of(200_000, spin_loop);
-    let fence = time_of(200_000, || Native::fence(Ordering::SeqCst));
-    let clock = time_of(100_000, || {
+    let pause = time_of(50_000, spin_loop);
+    let fence = time_of(50_000, || {
+        // A load between, or the compiler makes one fence of many.
+        Native::fence(Ordering::SeqCst);
+        black_box(word.load(Ordering::Relaxed));
+    });
+    let clock = time_of(50_000, || {
         black_box(Native::now());
     });
     let wake = time_of(20_000, || {
         black_box(Native::futex_wake(&futex, 1));
     });
     let yields = time_of(20_000, Native::yield_now);
+    let syscall = yields.min(wake);
+    let futex_part = wake - syscall;
     let mut measured = vec![
+        ("coherence.store_hit", store),
         ("coherence.rmw_hit", rmw),
         ("coherence.pause", pause),
         ("coherence.fence", fence),
         ("os.clock", clock),
-        ("os.syscall", yields.min(wake)),
-        ("os.futex", (wake - yields.min(wake)).max(0.0)),
+        ("os.syscall", syscall),
+        ("os.futex", futex_part),
     ];
-    if machine.cpus() > 1 {
-        let transfer = ping_pong();
-        measured.push(("coherence.cluster", transfer));
-        measured.push(("coherence.socket", transfer));
+    let mut found = Vec::new();
+    let mut alone = 0.0;
+    if cpus.len() > 1 && machine.cpus() > 1 {
+        let probes: Vec<Probe> = (0..PROBES)
+            .map(|turn| {
+                std::thread::sleep(Duration::from_millis(2));
+                probe(pair(&cpus, turn))
+            })
+            .collect();
+        found = placements(&probes);
+        alone = median(&probes.iter().map(|probe| probe.alone).collect::<Vec<_>>());
+        let switch = (switching(cpus[0]) - syscall).max(0.0);
+        let (waker, latency) = wake_costs(pair(&cpus, 0));
+        measured.push(("os.switch", switch));
+        measured.push(("os.wake", (waker - wake).max(0.0)));
+        measured.push(("os.idle_exit", (latency - wake - switch).max(0.0)));
     }
     for (name, cost) in machine.costs_mut() {
         if let Some((_, nanoseconds)) = measured.iter().find(|(measured, _)| *measured == name) {
-            *cost = (nanoseconds * 100.0).round() / 100.0;
+            *cost = rounded(*nanoseconds);
         }
     }
     for (name, _) in &measured {
-        machine.sources.insert(
-            (*name).to_owned(),
-            "measured here by clearway simulate --calibrate".to_owned(),
-        );
+        machine.sources.insert((*name).to_owned(), MEASURED.to_owned());
     }
     machine.description = machine
         .description
         .replace(" (costs of cloud-16 until calibrated)", ", calibrated");
-    machine.check()?;
-    Ok(Calibration { machine, measured })
+    let mut calibration = Calibration {
+        machine,
+        measured,
+        placements: found,
+        cpus,
+        alone,
+    };
+    for number in 0..calibration.placements.len() {
+        let departure = calibration.departure(&calibration.placements[number]);
+        calibration.placements[number].departure = departure;
+    }
+    if let Some(most) = calibration.placements.first().copied() {
+        let (all, topology) = (calibration.machine_of_pair(&most), &calibration.machine.topology);
+        let mut machine = all.clone();
+        if topology.sockets * topology.cores_per_socket * topology.threads_per_core > 2 {
+            // More CPUs than the pair: the system knows how they lie.
+            machine.topology = topology.clone();
+        }
+        let seen: Vec<String> = calibration
+            .placements
+            .iter()
+            .map(|placement| format!("{} {:.0} %", placement.name(), placement.share * 100.0))
+            .collect();
+        machine.sources.insert(
+            "placements".to_owned(),
+            format!("{MEASURED}: {}", seen.join("; ")),
+        );
+        calibration.machine = machine;
+    }
+    calibration.machine.check()?;
+    Ok(calibration)
+}
+
+const MEASURED: &str = "measured here by clearway simulate --calibrate";
+
+fn rounded(nanoseconds: f64) -> f64 {
+    (nanoseconds * 100.0).round() / 100.0
+}
+
+impl Calibration {
+    /// `coherence.rmw_hit=5`: another cost than was measured, to see what comes of it.
+    pub fn set(&mut self, setting: &str) -> Result<(), LabError> {
+        let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
+        let parsed = value.parse::<f64>().ok();
+        let mut costs = self.machine.costs_mut();
+        let Some((name, cost)) = costs.iter_mut().find(|(known, _)| *known == name) else {
+            return Err(LabError::UnknownName {
+                what: "cost",
+                name: name.to_owned(),
+                available: costs.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
+            });
+        };
+        **cost = parsed.ok_or_else(|| LabError::BadNumber {
+            what: "a cost",
+            value: setting.to_owned(),
+            must: "NAME=NUMBER",
+        })?;
+        let name = *name;
+        self.machine
+            .sources
+            .insert(name.to_owned(), "set by hand".to_owned());
+        Ok(self.machine.check()?)
+    }
+
+    /// How long a line stays with its owner cannot be measured by itself; how many increments it is good for can. Of the
+    /// parts from a fiftieth to the whole, the one with which the simulated increments are nearest to the measured ones.
+    fn departure(&self, placement: &Placement) -> f64 {
+        let error = |departure: f64| {
+            let placement = Placement {
+                departure,
+                ..*placement
+            };
+            let simulated = contended_increment(&self.machine_of_pair(&placement));
+            (simulated / placement.contended_ns).ln().abs()
+        };
+        let parts = (1..=50).map(|part| f64::from(part) / 50.0);
+        let found = parts.map(|part| (error(part), part));
+        found
+            .min_by(|one, other| one.0.total_cmp(&other.0))
+            .map_or(self.machine.coherence.departure, |(_, part)| part)
+    }
+
+    /// A machine of two CPUs that stand as `placement` says, with the other costs of this host.
+    pub fn machine_of_pair(&self, placement: &Placement) -> MachineModel {
+        let mut machine = self.machine.clone();
+        let topology = &mut machine.topology;
+        topology.sockets = 1;
+        topology.cores_per_cluster = None;
+        topology.hops = None;
+        (topology.cores_per_socket, topology.threads_per_core) =
+            if placement.siblings { (1, 2) } else { (2, 1) };
+        let transfer = rounded(placement.transfer_ns);
+        let names: &[&str] = if placement.siblings {
+            machine.coherence.smt = transfer;
+            machine.os.smt_speed_pausing = Some(rounded(placement.speed_beside_pauses));
+            &["coherence.smt", "os.smt_speed_pausing"]
+        } else {
+            machine.coherence.cluster = transfer;
+            machine.coherence.socket = transfer;
+            machine.coherence.departure = placement.departure;
+            &["coherence.cluster", "coherence.socket", "coherence.departure"]
+        };
+        for name in names {
+            machine.sources.insert((*name).to_owned(), MEASURED.to_owned());
+        }
+        machine
+    }
+}
+
+/// Nanoseconds of two simulated CPUs together for an increment of one line.
+fn contended_increment(machine: &MachineModel) -> f64 {
+    const INCREMENTS: u64 = 4_000;
+    let mut simulation = Simulation::new(machine, 2, 1);
+    let word = simulation.enter(|| Rc::new(Padded(<Simulated as Machine>::U64::new(0))));
+    // From where the workers have been switched in.
+    let spent = Rc::new(Cell::new(0));
+    for _ in 0..2 {
+        let (word, spent) = (Rc::clone(&word), Rc::clone(&spent));
+        simulation.spawn(move || {
+            let began = clock_ns();
+            for _ in 0..INCREMENTS {
+                word.fetch_add(1, Ordering::AcqRel);
+            }
+            spent.set(spent.get() + clock_ns() - began);
+        });
+    }
+    match simulation.run() {
+        Ok(_) => spent.get() as f64 / (4 * INCREMENTS) as f64,
+        // Two loops that end cannot hang.
+        Err(error) => unreachable!("{error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(transfer: f64, together: f64) -> Probe {
+        Probe {
+            transfer,
+            alone: 10.0,
+            together,
+            beside_pauses: 10.0,
+            contended: 5.0,
+        }
+    }
+
+    #[test]
+    fn distances_are_told_apart_and_accidents_left_out() {
+        let mut probes = Vec::new();
+        for turn in 0..40 {
+            probes.push(at(100.0 + f64::from(turn), 10.0));
+            probes.push(at(25.0 + f64::from(turn % 4), 10.0));
+            if turn % 4 == 0 {
+                probes.push(at(10.0, 19.0));
+            }
+        }
+        probes.push(at(52.0, 10.0));
+        probes.push(at(4_000.0, 10.0));
+        let found = placements(&probes);
+        let seen: Vec<(f64, bool)> = found
+            .iter()
+            .map(|placement| (placement.transfer_ns, placement.siblings))
+            .collect();
+        assert_eq!(seen.len(), 3, "{found:?}");
+        assert!(
+            seen.contains(&(10.0, true)) && seen.contains(&(26.5, false)),
+            "{found:?}"
+        );
+    }
 }

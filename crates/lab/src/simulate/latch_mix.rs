@@ -6,8 +6,8 @@ use clearway_latch::{
     AdaptiveLatch, AdaptiveOptions, CasLoop, ClassOf, FetchAddBts, HolderProtocol, HybridLatch, LatchClass,
     LatchMode, LwLock, LwLockOptions, ReadBiasedLatch, SingleWake, SpinPolicy, SrwMutex, SsuxLock,
 };
-use clearway_machine::{Machine, Padded, WaitEvent, Work};
-use clearway_sim::{Simulated, Simulation, clock_ns, random_below};
+use clearway_machine::{AtomicWord, Machine, Padded, WaitEvent, Work};
+use clearway_sim::{Simulated, SimulatedU64, Simulation, clock_ns, random_below};
 
 use crate::simulate::experiment::{Experiment, LatchKind, SpinKind, Variant};
 use crate::simulate::point::Meter;
@@ -41,13 +41,54 @@ trait Mixed {
     fn write(&self, section: &dyn Fn());
 }
 
-impl<T: Mixed> Mixed for Padded<T> {
+/// A latch of some kind with the two words that it guards behind it.
+pub(crate) trait Guarding {
+    fn read(&self, section: &dyn Fn());
+    fn write(&self, section: &dyn Fn());
+    fn words(&self) -> &[SimulatedU64; 2];
+}
+
+#[repr(C)]
+struct Beside<L> {
+    latch: L,
+    words: [SimulatedU64; 2],
+}
+
+impl<L: Mixed> Guarding for Padded<Beside<L>> {
     fn read(&self, section: &dyn Fn()) {
-        self.0.read(section);
+        self.latch.read(section);
     }
     fn write(&self, section: &dyn Fn()) {
-        self.0.write(section);
+        self.latch.write(section);
     }
+    fn words(&self) -> &[SimulatedU64; 2] {
+        &self.words
+    }
+}
+
+fn beside<L: Mixed + 'static>(latch: L) -> Rc<dyn Guarding> {
+    Rc::new(Padded(Beside {
+        latch,
+        words: [SimulatedU64::new(0), SimulatedU64::new(0)],
+    }))
+}
+
+/// No latch.
+#[derive(Debug)]
+pub(crate) struct Nothing;
+
+impl Mixed for Nothing {
+    fn read(&self, section: &dyn Fn()) {
+        section();
+    }
+    fn write(&self, section: &dyn Fn()) {
+        section();
+    }
+}
+
+/// Words that nothing guards.
+pub(crate) fn nothing() -> Rc<dyn Guarding> {
+    beside(Nothing)
 }
 
 impl Mixed for LwLock<Simulated> {
@@ -109,24 +150,32 @@ impl<C: ClassOf, P: HolderProtocol> Mixed for SrwMutex<C, Simulated, P> {
 }
 
 /// A latch of `kind` on lines of its own.
-fn latch<C: ClassOf>(kind: LatchKind, lwlock: LwLockOptions) -> Rc<dyn Mixed> {
+fn latch<C: ClassOf>(kind: LatchKind, lwlock: LwLockOptions) -> Rc<dyn Guarding> {
     let class = C::class();
     match kind {
-        LatchKind::Lwlock => Rc::new(Padded(LwLock::<Simulated>::new(class, lwlock))),
-        LatchKind::ReadBiased => Rc::new(Padded(ReadBiasedLatch::<16, Simulated>::new(class, lwlock))),
-        LatchKind::Adaptive => Rc::new(Padded(AdaptiveLatch::<16, Simulated>::with_options(
+        LatchKind::Lwlock => beside(LwLock::<Simulated>::new(class, lwlock)),
+        LatchKind::ReadBiased => beside(ReadBiasedLatch::<16, Simulated>::new(class, lwlock)),
+        LatchKind::Adaptive => beside(AdaptiveLatch::<16, Simulated>::with_options(
             class,
             AdaptiveOptions {
                 lwlock,
                 ..AdaptiveOptions::default()
             },
-        ))),
-        LatchKind::Ssux => Rc::new(Padded(SsuxLock::<C, Simulated>::idle())),
-        LatchKind::Hybrid => Rc::new(Padded(HybridLatch::<C, Simulated>::idle())),
-        LatchKind::HybridOptimistic => Rc::new(Padded(Optimistic(HybridLatch::<C, Simulated>::idle()))),
-        LatchKind::SrwCasLoop => Rc::new(Padded(SrwMutex::<C, Simulated, CasLoop>::idle())),
-        LatchKind::SrwFetchAddBts => Rc::new(Padded(SrwMutex::<C, Simulated, FetchAddBts>::idle())),
-        LatchKind::SrwSingleWake => Rc::new(Padded(SrwMutex::<C, Simulated, SingleWake>::idle())),
+        )),
+        LatchKind::Ssux => beside(SsuxLock::<C, Simulated>::idle()),
+        LatchKind::Hybrid => beside(HybridLatch::<C, Simulated>::idle()),
+        LatchKind::HybridOptimistic => beside(Optimistic(HybridLatch::<C, Simulated>::idle())),
+        LatchKind::SrwCasLoop => beside(SrwMutex::<C, Simulated, CasLoop>::idle()),
+        LatchKind::SrwFetchAddBts => beside(SrwMutex::<C, Simulated, FetchAddBts>::idle()),
+        LatchKind::SrwSingleWake => beside(SrwMutex::<C, Simulated, SingleWake>::idle()),
+    }
+}
+
+/// A latch whose waiters poll or sleep as `spin` says.
+pub(crate) fn latch_of(kind: LatchKind, lwlock: LwLockOptions, spin: SpinKind) -> Rc<dyn Guarding> {
+    match spin {
+        SpinKind::Adaptive => latch::<Polls>(kind, lwlock),
+        SpinKind::None => latch::<Sleeps>(kind, lwlock),
     }
 }
 
@@ -138,10 +187,7 @@ pub(crate) fn spawn(
     meter: &Rc<Meter>,
 ) {
     let options = variant.mechanisms.lwlock_options();
-    let latch = simulation.enter(|| match variant.spin {
-        SpinKind::Adaptive => latch::<Polls>(variant.latch, options),
-        SpinKind::None => latch::<Sleeps>(variant.latch, options),
-    });
+    let latch = simulation.enter(|| latch_of(variant.latch, options, variant.spin));
     simulation.name(&*latch, "latch");
     let parameters = &experiment.parameters;
     let reads_per_million = (parameters.read_percent * 1e4) as u64;

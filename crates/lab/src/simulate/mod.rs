@@ -11,6 +11,7 @@
 
 mod calibrate;
 mod experiment;
+mod here;
 mod latch_mix;
 mod pgbench;
 mod point;
@@ -18,11 +19,12 @@ mod report;
 mod run;
 mod table;
 
-pub use calibrate::{Calibration, calibrate};
+pub use calibrate::{Calibration, Placement, calibrate};
 pub use experiment::{
     Devices, EXPERIMENTS, Experiment, LatchKind, Parameters, Published, SIMULATED_SWITCHES, Variant,
     WorkloadKind,
 };
+pub use here::{HereCell, HereLine, HereLoop, HereOptions, HereResult, Summary, here_text, run_here};
 pub use point::{Point, Share};
 pub use report::html;
 pub use run::{SimulateOptions, SimulationResult, Sweep, run_experiment};
