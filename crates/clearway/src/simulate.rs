@@ -1,13 +1,13 @@
 //! `clearway simulate`: experiments on machines one does not own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use clearway_lab::LabError;
 use clearway_lab::simulate::{
-    EXPERIMENTS, Experiment, HereOptions, SimulateOptions, calibrate, here_text, html, run_experiment,
-    run_here, text,
+    EXPERIMENTS, Experiment, HereOptions, SimulateOptions, SimulationResult, calibrate, here_text, html,
+    overview, run_experiment, run_here, text,
 };
 use clearway_sim::{MachineModel, PRESETS};
 
@@ -116,37 +116,63 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if !arguments.clients.is_empty() {
         experiment.clients.clone_from(&arguments.clients);
     }
-    let machine = arguments.machine.as_ref().unwrap_or(&experiment.machine);
-    let options = SimulateOptions {
-        machine: MachineModel::load(machine).map_err(LabError::from)?,
-        experiment,
-        seed: arguments.seed,
-        trace: arguments.trace.clone(),
-        sweep: arguments.sweep,
-        progress: true,
-        threads: 0,
+    let machines = match &arguments.machine {
+        Some(machine) => vec![machine.clone()],
+        None => std::iter::once(&experiment.machine)
+            .chain(&experiment.also_on)
+            .cloned()
+            .collect(),
     };
-    let result = run_experiment(&options)?;
-    println!(
-        "{}: {}\non {}: {}; seed {}\n",
-        result.experiment.name,
-        result.experiment.description,
-        result.machine.name,
-        result.machine.description,
-        result.seed
-    );
-    print!("{}", text(&result));
-    if let Some(directory) = &arguments.out {
-        std::fs::create_dir_all(directory)
-            .map_err(CommandError::io("making the directory for the result"))?;
-        let file = directory.join("result.json");
-        let json = serde_json::to_string_pretty(&result).map_err(std::io::Error::other);
-        json.and_then(|json| std::fs::write(&file, json))
-            .map_err(CommandError::io("writing the result"))?;
-        let report = directory.join("report.html");
-        std::fs::write(&report, html(&result)?).map_err(CommandError::io("writing the report"))?;
-        println!("\nWrote {} and {}.", file.display(), report.display());
+    let mut results = Vec::new();
+    for machine in &machines {
+        let first = results.is_empty();
+        let options = SimulateOptions {
+            machine: MachineModel::load(machine).map_err(LabError::from)?,
+            experiment: experiment.clone(),
+            seed: arguments.seed,
+            trace: arguments.trace.clone().filter(|_| first),
+            sweep: arguments.sweep,
+            progress: true,
+            threads: 0,
+        };
+        let result = run_experiment(&options)?;
+        if first {
+            println!("{}: {}", result.experiment.name, result.experiment.description);
+        }
+        println!(
+            "on {}: {}; seed {}\n",
+            result.machine.name, result.machine.description, result.seed
+        );
+        println!("{}", text(&result));
+        if let Some(directory) = &arguments.out {
+            let suffix = if first {
+                String::new()
+            } else {
+                format!("-{machine}")
+            };
+            write(&result, directory, &suffix)?;
+        }
+        results.push(result);
     }
+    if results.len() > 1 {
+        println!(
+            "All machines; ratios to the first variant:\n\n{}",
+            overview(&results)
+        );
+    }
+    Ok(())
+}
+
+/// `result.json` and `report.html`, with the machine in the name for all but the first.
+fn write(result: &SimulationResult, directory: &Path, suffix: &str) -> Result<()> {
+    std::fs::create_dir_all(directory).map_err(CommandError::io("making the directory for the result"))?;
+    let file = directory.join(format!("result{suffix}.json"));
+    let json = serde_json::to_string_pretty(result).map_err(std::io::Error::other);
+    json.and_then(|json| std::fs::write(&file, json))
+        .map_err(CommandError::io("writing the result"))?;
+    let report = directory.join(format!("report{suffix}.html"));
+    std::fs::write(&report, html(result)?).map_err(CommandError::io("writing the report"))?;
+    println!("Wrote {} and {}.\n", file.display(), report.display());
     Ok(())
 }
 

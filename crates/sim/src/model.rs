@@ -203,14 +203,16 @@ pub enum ModelError {
 }
 
 /// Name and text of each built-in machine.
-pub const PRESETS: [(&str, &str); 7] = [
+pub const PRESETS: [(&str, &str); 9] = [
     ("haswell-ex-4s", include_str!("../machines/haswell-ex-4s.toml")),
+    ("e5-2630v4-1s", include_str!("../machines/e5-2630v4-1s.toml")),
     ("e5-2630v4-2s", include_str!("../machines/e5-2630v4-2s.toml")),
     ("westmere-ex-8s", include_str!("../machines/westmere-ex-8s.toml")),
     (
         "granite-rapids-2s",
         include_str!("../machines/granite-rapids-2s.toml"),
     ),
+    ("arm-1s", include_str!("../machines/arm-1s.toml")),
     ("arm-2s", include_str!("../machines/arm-2s.toml")),
     ("cloud-16", include_str!("../machines/cloud-16.toml")),
     ("laptop", include_str!("../machines/laptop.toml")),

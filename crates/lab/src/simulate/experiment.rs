@@ -34,6 +34,9 @@ pub struct Experiment {
     pub description: String,
     /// A machine's name or the path of its description.
     pub machine: String,
+    /// Further machines on which `clearway simulate` runs it unless told one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also_on: Vec<String>,
     /// What each client does.
     pub workload: WorkloadKind,
     /// Numbers of clients.
@@ -359,7 +362,9 @@ mod tests {
         for (name, _) in EXPERIMENTS {
             let experiment = Experiment::load(name).unwrap();
             assert_eq!(experiment.name, name);
-            clearway_sim::MachineModel::load(&experiment.machine).unwrap();
+            for machine in std::iter::once(&experiment.machine).chain(&experiment.also_on) {
+                clearway_sim::MachineModel::load(machine).unwrap();
+            }
             assert!(!experiment.variants.is_empty() && !experiment.clients.is_empty());
         }
     }

@@ -28,4 +28,4 @@ pub use here::{HereCell, HereLine, HereLoop, HereOptions, HereResult, Summary, h
 pub use point::{Point, Share};
 pub use report::html;
 pub use run::{SimulateOptions, SimulationResult, Sweep, run_experiment};
-pub use table::text;
+pub use table::{overview, text};

@@ -109,6 +109,38 @@ pub fn text(result: &SimulationResult) -> String {
     text
 }
 
+/// Results of one experiment on several machines: the throughput of each variant as a ratio to the first one's.
+pub fn overview(results: &[SimulationResult]) -> String {
+    let Some(first) = results.first() else {
+        return String::new();
+    };
+    let variants = &first.experiment.variants;
+    let mut rows = vec![vec!["machine".to_owned(), "clients".to_owned()]];
+    for (number, variant) in variants.iter().enumerate() {
+        let unit = if number == 0 { ", TPS" } else { "" };
+        rows[0].push(format!("{}{unit}", variant.name));
+    }
+    rows[0].push("fastest".to_owned());
+    for result in results {
+        for points in result.points.chunks(variants.len().max(1)) {
+            let mut row = vec![result.machine.name.clone(), points[0].clients.to_string()];
+            row.push(grouped(points[0].tps));
+            row.extend(
+                points[1..]
+                    .iter()
+                    .map(|point| format!("{:.2}", point.tps / points[0].tps)),
+            );
+            let fastest = points.iter().max_by(|one, other| one.tps.total_cmp(&other.tps));
+            let slowest = points.iter().map(|point| point.tps).fold(f64::INFINITY, f64::min);
+            // Of differences below a hundredth nobody is the winner.
+            let ahead = fastest.filter(|point| point.tps > slowest * 1.01);
+            row.push(ahead.map_or_else(|| "–".to_owned(), |point| point.variant.clone()));
+            rows.push(row);
+        }
+    }
+    aligned(&rows)
+}
+
 fn aligned<R: AsRef<[String]>>(rows: &[R]) -> String {
     let columns = rows.iter().map(|row| row.as_ref().len()).max().unwrap_or(0);
     let width = |column: usize| {

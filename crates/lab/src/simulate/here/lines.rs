@@ -176,8 +176,7 @@ pub(super) fn compare(calibration: &Calibration, options: &HereOptions) -> Resul
     }
     let mut lines = Vec::new();
     for (place, (deed, what)) in DEEDS.iter().enumerate() {
-        for placement in 0..placements {
-            let taken = &samples[placement][place];
+        for (placement, taken) in samples.iter().map(|deeds| &deeds[place]).enumerate() {
             if taken.len() >= SAMPLES_MIN {
                 let machine = calibration.machine_of_pair(&calibration.placements[placement]);
                 lines.push(HereLine {
