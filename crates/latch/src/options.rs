@@ -65,10 +65,10 @@ impl LwLockOptions {
                 1 => all[number].algorithm = LwLockAlgorithm::QueuedScan,
                 _ => all[number].algorithm = LwLockAlgorithm::SingleCas,
             }
-            if number / 3 & 1 != 0 {
+            if (number / 3) & 1 != 0 {
                 all[number].shared_path = SharedPath::FetchAdd;
             }
-            if number / 3 & 2 != 0 {
+            if (number / 3) & 2 != 0 {
                 all[number].fairness = Fairness::AFTER_SHARED;
             }
             number += 1;
