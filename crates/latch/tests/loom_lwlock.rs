@@ -369,8 +369,7 @@ macro_rules! by_scanning {
 
 by_scanning! {
     loom_two_exclusives => exclusives(2, 3);
-    loom_three_exclusives => exclusives(3, 2);
-    loom_readers_and_writer => readers_and_writer(3, 2);
+    loom_reader_and_writer => readers_and_writer(2, 3);
     loom_variable_moves => variable_moves(3);
     loom_mixed_sleepers => mixed_sleepers(2);
 }
