@@ -77,13 +77,8 @@ impl Delay {
     /// One failed poll. `latch` names what is polled, for the stuck report. The caller polls on for as long as it sees what
     /// it saw.
     pub(crate) fn step<M: Machine>(&mut self, latch: &'static str) {
-        self.step_within::<M>(latch, u32::MAX);
-    }
-
-    /// As [`step`](Self::step) for a caller that does something else after `polls` more polls.
-    pub(crate) fn step_within<M: Machine>(&mut self, latch: &'static str, polls: u32) {
         // The last poll of the budget is followed by a sleep, not by another look.
-        M::spin_hint_of(polls.min(self.spins_per_delay.saturating_sub(self.spins + 1)));
+        M::spin_hint_of(self.spins_per_delay.saturating_sub(self.spins + 1));
         self.spins += 1;
         self.total_spins += 1;
         if self.spins < self.spins_per_delay {

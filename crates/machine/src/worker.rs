@@ -288,10 +288,10 @@ impl<M: Machine> Workers<M> {
             "a worker that waits gives its slot back"
         );
         while slot.semaphore.try_wait() {}
-        // What this worker has learned about spinning joins the estimate that new workers start from. Concurrent updates
-        // may lose one another; a running mean does not mind.
         // The next one has met nobody yet.
         slot.readers_met.store(0, Ordering::Relaxed);
+        // What this worker has learned about spinning joins the estimate that new workers start from. Concurrent updates
+        // may lose one another; a running mean does not mind.
         let spins = slot.spins_per_delay.load(Ordering::Relaxed);
         if spins != 0 {
             let estimate = self.spins_per_delay_estimate.load(Ordering::Relaxed);

@@ -287,12 +287,14 @@ impl<P: HolderProtocol, M: Machine> HolderWord<P, M> {
     pub(super) fn release(&self, marks: u32) {
         let held = HOLDER | marks | UNIT;
         // Release: pairs with the Acquire of the next owner.
-        debug_assert!(
-            M::EXPLORED || self.look() & (HOLDER | EXCLUSIVE) == HOLDER | marks,
+        let before = self.word.fetch_sub(held, Release);
+        debug_assert_eq!(
+            before & (HOLDER | EXCLUSIVE),
+            HOLDER | marks,
             "released, not held"
         );
-        // "Is anything left?" is the zero flag of x86's `lock sub`: no old value is kept.
-        if self.word.fetch_sub(held, Release) != held {
+        // In a release build the old value serves nothing else, so this is the zero flag of x86's `lock sub`.
+        if before != held {
             self.released();
         }
     }
