@@ -206,6 +206,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     }
 
     /// Acquires in shared mode after the word was `found`.
+    #[cold]
     #[inline(never)]
     fn shared_otherwise(&self, found: u32) -> u32 {
         match self.attempt_slot(found) {
@@ -287,6 +288,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     }
 
     /// Not inlined, so that a plain latch's readers do not pay for its registers.
+    #[cold]
     #[inline(never)]
     fn release_slot(&self, slot: u32) {
         order::released::<M>(self.address());

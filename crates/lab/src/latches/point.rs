@@ -135,10 +135,27 @@ pub(super) fn measure<L: Guarded>(point: &Point, latch: &L) -> Result<Measured, 
     Ok(all)
 }
 
+/// Which of the operations are reads.
+struct Draws {
+    random: SmallRng,
+    /// A draw of 32 bits below this is a read; 2^32 makes all of them reads.
+    reads_below: u64,
+}
+
+impl Draws {
+    /// Not inlined: its registers, in the same loop as the latch's, would make some latches slower by what was put on the
+    /// stack for want of one.
+    #[inline(never)]
+    fn next_reads(&mut self) -> bool {
+        u64::from(self.random.next_u32()) < self.reads_below
+    }
+}
+
 fn run(point: &Point, latch: &impl Guarded, seed: u64, stop: &AtomicBool) -> Tally {
-    let mut random = SmallRng::seed_from_u64(seed);
-    // A draw of 32 bits below this is a read; 2^32 makes all of them reads.
-    let reads_below = (point.read_share * 4_294_967_296.0) as u64;
+    let mut draws = Draws {
+        random: SmallRng::seed_from_u64(seed),
+        reads_below: (point.read_share * 4_294_967_296.0) as u64,
+    };
     let now = Instant::now();
     let mut tally = Tally {
         started: now,
@@ -150,29 +167,20 @@ fn run(point: &Point, latch: &impl Guarded, seed: u64, stop: &AtomicBool) -> Tal
         torn: None,
     };
     while !stop.load(Ordering::Relaxed) {
-        let reads = u64::from(random.next_u32()) < reads_below;
-        let asked = tally.operations.is_multiple_of(TIMED_EVERY).then(Instant::now);
-        if reads {
-            let (waited, first, second) = latch.read(|pair| {
-                let waited = asked.map(|asked| asked.elapsed());
-                let first = seen(pair, 0);
-                point.section.work();
-                (waited, first, seen(pair, 1))
-            });
-            // Judged outside: an optimistic reader may see a torn pair, and then has to read again.
-            if first != second {
-                tally.torn = Some(Torn::Seen(first, second));
+        let timed = tally.operations.is_multiple_of(TIMED_EVERY);
+        if draws.next_reads() {
+            if timed {
+                timed_read(point.section, latch, &mut tally);
+            } else {
+                let seen = latch.read(|pair| look(pair, point.section));
+                judge(seen, &mut tally);
             }
-            note(&mut tally.read, waited);
         } else {
-            let waited = latch.write(|pair| {
-                let waited = asked.map(|asked| asked.elapsed());
-                pair.0[0] = seen(pair, 0) + 1;
-                point.section.work();
-                pair.0[1] = seen(pair, 1) + 1;
-                waited
-            });
-            note(&mut tally.write, waited);
+            if timed {
+                timed_write(point.section, latch, &mut tally);
+            } else {
+                latch.write(|pair| change(pair, point.section));
+            }
             tally.writes += 1;
         }
         tally.operations += 1;
@@ -181,17 +189,60 @@ fn run(point: &Point, latch: &impl Guarded, seed: u64, stop: &AtomicBool) -> Tal
     tally
 }
 
+/// Apart from the untimed, which is what is measured: the clock's registers must not be in its loop.
+#[cold]
+#[inline(never)]
+fn timed_read(section: Section, latch: &impl Guarded, tally: &mut Tally) {
+    let asked = Instant::now();
+    let (waited, seen) = latch.read(|pair| (asked.elapsed(), look(pair, section)));
+    judge(seen, tally);
+    note(&mut tally.read, waited);
+}
+
+#[cold]
+#[inline(never)]
+fn timed_write(section: Section, latch: &impl Guarded, tally: &mut Tally) {
+    let asked = Instant::now();
+    let waited = latch.write(|pair| {
+        let waited = asked.elapsed();
+        change(pair, section);
+        waited
+    });
+    note(&mut tally.write, waited);
+}
+
+/// A reader's section: both words, and the time between.
+#[inline]
+fn look(pair: &Pair, section: Section) -> (u64, u64) {
+    let first = seen(pair, 0);
+    section.work();
+    (first, seen(pair, 1))
+}
+
+/// A writer's section.
+#[inline]
+fn change(pair: &mut Pair, section: Section) {
+    pair.0[0] = seen(pair, 0) + 1;
+    section.work();
+    pair.0[1] = seen(pair, 1) + 1;
+}
+
+/// Judged outside of the latch: an optimistic reader may see a torn pair, and then has to read again.
+#[inline]
+fn judge((first, second): (u64, u64), tally: &mut Tally) {
+    if first != second {
+        tally.torn = Some(Torn::Seen(first, second));
+    }
+}
+
 /// Reads a word for real, each time.
 #[inline]
 fn seen(pair: &Pair, word: usize) -> u64 {
     std::hint::black_box(&pair.0)[word]
 }
 
-#[inline]
-fn note(histogram: &mut Histogram<u64>, waited: Option<Duration>) {
-    if let Some(waited) = waited {
-        histogram.saturating_record(waited.as_nanos() as u64);
-    }
+fn note(histogram: &mut Histogram<u64>, waited: Duration) {
+    histogram.saturating_record(waited.as_nanos() as u64);
 }
 
 #[cfg(test)]
