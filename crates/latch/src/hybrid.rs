@@ -11,6 +11,7 @@
 //! | 16 | `UPDATE` | somebody holds the latch in update mode, or holds or has asked for exclusive mode |
 //! | 17 | `EXCLUSIVE` | the owner of UPDATE writes, or waits for the shared holders to leave |
 //! | 18 | `HAS_WAITERS` | workers are parked (see `parking`) |
+//! | 19 | `WAKING` | a parked writer was woken, and has neither come in nor gone back |
 //! | 20–63 | version | exclusive sections so far |
 //!
 //! # Protocol
@@ -19,8 +20,11 @@
 //!    reader comes in from then on; wait until the count is zero. So readers cannot starve a writer.
 //! 3. An exclusive section ends with one addition that raises the version and clears EXCLUSIVE, together with UPDATE or not.
 //! 4. Whoever replaces a word with HAS_WAITERS wakes those whom the change may let in: the last shared holder the writer that
-//!    waits for it; whoever clears EXCLUSIVE the readers; whoever clears UPDATE one writer.
-//! 5. Optimistic: load the word; give up if EXCLUSIVE is set; read; load it again; valid if the version is the same and
+//!    waits for it; whoever clears EXCLUSIVE the readers; whoever clears UPDATE one writer, and sets WAKING.
+//! 5. While WAKING is set, to clear UPDATE (and EXCLUSIVE with it) wakes nobody. The writer that was woken polls, and clears
+//!    WAKING when it has come in, or before the last look that sends it back to sleep; if readers may be in besides whom it
+//!    finds or has become, it wakes them.
+//! 6. Optimistic: load the word; give up if EXCLUSIVE is set; read; load it again; valid if the version is the same and
 //!    EXCLUSIVE is clear.
 //!
 //! # Invariants
@@ -29,6 +33,9 @@
 //! - R2: a worker parks only on a word with HAS_WAITERS that does not let it in, so the change that lets it in finds
 //!   HAS_WAITERS (P1 of `parking`). A writer is parked only while UPDATE is set, a reader only while EXCLUSIVE is, the owner that waits
 //!   for readers only while the count is not zero: the three changes of step 4 cover them.
+//! - R2a: who was left asleep because of WAKING is not forgotten. Its clearing comes after the silent release, by a worker that
+//!   then owns UPDATE or has seen it set, so that a release that is not silent is still to come, or by one that will look
+//!   again. That covers the writers, and the readers if EXCLUSIVE was set with it; else they are woken then.
 //! - R3: *a read that validates saw no exclusive section.* The writer's release fence stands between its setting EXCLUSIVE and
 //!   its writes; the reader's acquire fence between its reads and its second look. If a read saw one of the writes, the second
 //!   look sees EXCLUSIVE or a later version.
@@ -56,6 +63,7 @@ const COUNT: u64 = (1 << 16) - 1;
 const UPDATE: u64 = 1 << 16;
 const EXCLUSIVE: u64 = 1 << 17;
 const HAS_WAITERS: u64 = 1 << 18;
+const WAKING: u64 = 1 << 19;
 const VERSION_SHIFT: u32 = 20;
 const VERSION_UNIT: u64 = 1 << VERSION_SHIFT;
 
@@ -64,6 +72,15 @@ const WANTS_SHARED: u32 = 0;
 const WANTS_UPDATE: u32 = 1;
 const WANTS_EXCLUSIVE: u32 = 2;
 const OWNS_AND_DRAINS: u32 = 3;
+
+/// Whether to clear UPDATE in a word that was `before` is to wake (protocol, steps 4 and 5).
+#[inline]
+fn must_wake(before: u64) -> bool {
+    before & (HAS_WAITERS | WAKING) == HAS_WAITERS
+}
+
+/// Binary logarithm of the most pauses of a reader that met others.
+const CONFLICTS: u32 = 5;
 
 /// How often [`HybridLatch::read`] tries without the latch.
 const OPTIMISTIC_ATTEMPTS: u32 = 3;
@@ -243,14 +260,31 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
     #[inline]
     fn try_shared_once(&self) -> bool {
         let mut word = self.word.load(Relaxed);
+        let mut conflicts = 0_u32;
         while word & EXCLUSIVE == 0 {
             debug_assert!(word & COUNT < COUNT, "the shared count overflows");
             match self.word.compare_exchange_weak(word, word + 1, Acquire, Relaxed) {
                 Ok(_) => return true,
-                Err(found) => word = found,
+                Err(found) => {
+                    conflicts += 1;
+                    word = self.look_again(found, conflicts);
+                }
             }
         }
         false
+    }
+
+    /// The word, after a reader has met others so often: rarer and rarer, so that those who come and go can use the line in
+    /// between. An only reader of the line does several acquisitions in the time that a conflict takes.
+    #[cold]
+    fn look_again(&self, found: u64, conflicts: u32) -> u64 {
+        if M::EXPLORED {
+            return found;
+        }
+        for _ in 0..1 << conflicts.min(CONFLICTS) {
+            M::spin_hint();
+        }
+        self.word.load(Relaxed)
     }
 
     #[cold]
@@ -303,7 +337,7 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
     #[inline]
     pub fn release_update(&self) {
         order::released::<M>(self.address());
-        if self.word.fetch_sub(UPDATE, Release) & HAS_WAITERS != 0 {
+        if must_wake(self.word.fetch_sub(UPDATE, Release)) {
             self.wake_all_that_may_come();
         }
     }
@@ -358,12 +392,12 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
             "latch {} is not held exclusively: {before:#x}",
             C::class().name
         );
-        if before & HAS_WAITERS != 0 {
-            if kept & UPDATE != 0 {
-                self.wake(|mode| mode == WANTS_SHARED);
-            } else {
-                self.wake_all_that_may_come();
+        if kept & UPDATE != 0 {
+            if before & HAS_WAITERS != 0 {
+                self.wake_readers();
             }
+        } else if must_wake(before) {
+            self.wake_all_that_may_come();
         }
     }
 
@@ -430,24 +464,46 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
         let started = M::now();
         let mut spin = Spin::begin::<M>(class);
         let mut sleeps = 0;
+        // With WAKING set on our behalf.
+        let mut woken = false;
         loop {
             if self.word.load(Relaxed) & blocking == 0 && attempt() {
+                if woken {
+                    self.end_waking();
+                }
                 break;
             }
             if spin.poll::<M>() {
                 continue;
+            }
+            if woken {
+                woken = false;
+                if self.end_waking() & blocking == 0 {
+                    continue;
+                }
             }
             let slept = parking::park::<M>(self.address(), mode, sleeps > 0, class.wait_event, || {
                 self.still_blocked(blocking)
             });
             if slept {
                 sleeps += 1;
+                woken = mode == WANTS_UPDATE || mode == WANTS_EXCLUSIVE;
                 spin.afresh::<M>();
             }
         }
         let polls = spin.polls();
         spin.finish::<M>(sleeps > 0);
         class.record(wait, polls, sleeps, M::now().saturating_sub(started));
+    }
+
+    /// R2a: a woken writer has come in, or takes the look that may send it back to sleep. The word.
+    fn end_waking(&self) -> u64 {
+        let word = self.word.fetch_and(!WAKING, Relaxed);
+        // Even if UPDATE is clear now: the caller takes it next, perhaps without excluding them.
+        if word & (EXCLUSIVE | HAS_WAITERS) == HAS_WAITERS {
+            self.wake_readers();
+        }
+        word
     }
 
     /// R2: whether any of `blocking` is set, with HAS_WAITERS set in the same word.
@@ -474,6 +530,9 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
     /// one alone, for the readers would only go back to sleep.
     #[cold]
     fn wake_all_that_may_come(&self) {
+        if self.word.load(Relaxed) & WAKING != 0 {
+            return;
+        }
         let mut first = true;
         let mut writer = false;
         let mut alone = false;
@@ -481,16 +540,24 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
             let take = match mode {
                 _ if alone => false,
                 WANTS_SHARED => true,
-                WANTS_EXCLUSIVE if first => {
-                    alone = true;
+                WANTS_UPDATE | WANTS_EXCLUSIVE if !writer => {
+                    writer = true;
+                    alone = first && mode == WANTS_EXCLUSIVE;
+                    // Before it runs, and can clear it.
+                    self.word.fetch_or(WAKING, Relaxed);
                     true
                 }
-                WANTS_UPDATE | WANTS_EXCLUSIVE => !core::mem::replace(&mut writer, true),
                 _ => false,
             };
             first = false;
             take
         });
+    }
+
+    /// EXCLUSIVE is clear.
+    #[cold]
+    fn wake_readers(&self) {
+        self.wake(|mode| mode == WANTS_SHARED);
     }
 
     fn wake(&self, mut take: impl FnMut(u32) -> bool) {
@@ -582,7 +649,7 @@ impl<'a, C: ClassOf, M: Machine> HybridUpdate<'a, C, M> {
     /// To shared mode.
     pub fn downgrade(self) -> HybridShared<'a, C, M> {
         let latch = handed_on!(self);
-        if latch.word.fetch_sub(UPDATE - 1, Release) & HAS_WAITERS != 0 {
+        if must_wake(latch.word.fetch_sub(UPDATE - 1, Release)) {
             latch.wake_all_that_may_come();
         }
         HybridShared(latch, PhantomData)

@@ -3,7 +3,8 @@
 //! A worker that is left asleep is reported as a deadlock; data reached without the latch having ordered the accesses, as a
 //! causality violation.
 //!
-//! `cargo test -p clearway-latch --features loom --test loom_hybrid --release`
+//! `cargo test -p clearway-latch --features loom --test loom_hybrid --release`; with `CLEARWAY_LOOM=exhaustive` before it the cases that
+//! take minutes have one preemption more.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -167,6 +168,15 @@ enum Act {
 
 use Act::*;
 
+/// The bound of a case that takes minutes with as many: one fewer, unless everything is asked for.
+fn long(preemptions: usize) -> usize {
+    match std::env::var("CLEARWAY_LOOM") {
+        Ok(how) if how == "exhaustive" => preemptions,
+        Ok(how) => panic!("CLEARWAY_LOOM={how}: it is `exhaustive`, or not set"),
+        Err(_) => preemptions - 1,
+    }
+}
+
 fn explore<const WORKERS: usize>(preemptions: usize, acts: [Act; WORKERS]) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
@@ -192,6 +202,13 @@ fn explore<const WORKERS: usize>(preemptions: usize, acts: [Act; WORKERS]) {
     });
 }
 
+/// The model's own thread is not like the others to loom: what it does first changes which schedules are explored at all. (With the
+/// optimistic reader there and the writer beside it, a missing fence of the writer was not seen.)
+fn either_first([one, other]: [Act; 2]) {
+    explore(3, [one, other]);
+    explore(3, [other, one]);
+}
+
 /// Seen to catch, here and below: any acquire or release of a mode `Relaxed` (causality); a release of shared, update or
 /// exclusive mode, or U→S, that does not wake; a wake for a free UPDATE that takes no writer (deadlock).
 #[test]
@@ -203,7 +220,7 @@ fn loom_pairs() {
         [Update, Update],
         [Update, Shared],
     ] {
-        explore(3, acts);
+        either_first(acts);
     }
 }
 
@@ -224,7 +241,7 @@ fn loom_transitions() {
         [DowngradeToShared, Upgrade],
         [TryAll, Upgrade],
     ] {
-        explore(3, acts);
+        either_first(acts);
     }
 }
 
@@ -239,7 +256,7 @@ fn loom_optimistic() {
         [OptimisticOnce, Exclusive],
         [OptimisticOnce, OptimisticOnce],
     ] {
-        explore(3, acts);
+        either_first(acts);
     }
 }
 
@@ -264,32 +281,96 @@ fn loom_stepping_down_lets_readers_in() {
     });
 }
 
+/// What happens while a woken writer is on its way, when releases wake nobody: a reader parks because somebody else writes, and
+/// then somebody holds the latch in update mode until that reader has come in. So the woken writer must let the reader in.
+/// First, the one that goes back to sleep, beside the updater.
+///
+/// The yield and the gate spare preemptions: the writer parks in the first exclusive section, and the reader comes in the second.
+///
+/// Seen to catch, both: a woken writer that wakes no readers; the second: or only if it finds UPDATE set (deadlocks).
+#[test]
+fn loom_who_goes_back_to_sleep_lets_readers_in() {
+    explore_gated(1, |shared, gate| {
+        let exclusive = shared.latch.exclusive();
+        let writer = {
+            let shared = Arc::clone(shared);
+            thread::spawn(move || drop(shared.latch.exclusive()))
+        };
+        let closed = gate.lock().unwrap();
+        let reader = gated_reader(shared, gate);
+        thread::yield_now();
+        drop(exclusive);
+        let exclusive = shared.latch.try_exclusive();
+        drop(closed);
+        drop(exclusive);
+        let update = shared.latch.update();
+        reader.join().unwrap();
+        drop(update);
+        writer.join().unwrap();
+    });
+}
+
+/// Second, the one that comes in, as the updater.
+#[test]
+fn loom_who_comes_in_for_update_lets_readers_in() {
+    explore_gated(2, |shared, gate| {
+        let exclusive = shared.latch.exclusive();
+        let closed = gate.lock().unwrap();
+        let reader = gated_reader(shared, gate);
+        let updater = {
+            let shared = Arc::clone(shared);
+            thread::spawn(move || {
+                let _update = shared.latch.update();
+                reader.join().unwrap();
+            })
+        };
+        thread::yield_now();
+        drop(exclusive);
+        let exclusive = shared.latch.try_exclusive();
+        drop(closed);
+        drop(exclusive);
+        updater.join().unwrap();
+    });
+}
+
+type Gate = Arc<loom::sync::Mutex<()>>;
+
+fn explore_gated(preemptions: usize, case: impl Fn(&Arc<Shared>, &Gate) + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(move || {
+        Loom::workers();
+        case(&Shared::new(), &Gate::default());
+    });
+}
+
+/// A reader that comes when the gate is opened.
+fn gated_reader(shared: &Arc<Shared>, gate: &Gate) -> thread::JoinHandle<()> {
+    let (shared, gate) = (Arc::clone(shared), Arc::clone(gate));
+    thread::spawn(move || {
+        drop(gate.lock().unwrap());
+        drop(shared.latch.shared());
+    })
+}
+
 /// Seen to catch: HAS_WAITERS cleared although some are left; a worker that parks without another look; the bucket's lock
-/// taken or dropped `Relaxed` (deadlock).
-fn three_workers(cases: &[[Act; 3]]) {
-    for acts in cases {
-        explore(2, *acts);
+/// taken or dropped `Relaxed`; a woken writer that leaves WAKING, coming in or going back to sleep (deadlocks).
+#[test]
+fn loom_three_workers() {
+    for acts in [
+        [Exclusive, Exclusive, Exclusive],
+        [Exclusive, Exclusive, Shared],
+        [Exclusive, Shared, Shared],
+        [Upgrade, Exclusive, Shared],
+        [Upgrade, Shared, Shared],
+        [DowngradeToShared, Exclusive, Shared],
+        [Optimistic, Exclusive, Upgrade],
+    ] {
+        explore(2, acts);
     }
 }
 
-// Two tests, so that two CPUs share them.
-
 #[test]
-fn loom_three_workers() {
-    three_workers(&[
-        [Exclusive, Exclusive, Exclusive],
-        [Exclusive, Shared, Shared],
-        [Upgrade, Exclusive, Shared],
-        [DowngradeToShared, Exclusive, Shared],
-    ]);
-}
-
-#[test]
-fn loom_three_other_workers() {
-    three_workers(&[
-        [Exclusive, Exclusive, Shared],
-        [Upgrade, Shared, Shared],
-        [Downgrade, Exclusive, Shared],
-        [Optimistic, Exclusive, Upgrade],
-    ]);
+fn loom_three_workers_downgrading() {
+    explore(long(2), [Downgrade, Exclusive, Shared]);
 }
