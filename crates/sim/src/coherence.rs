@@ -18,13 +18,24 @@
 //! has arrived there and fetches it, though he had a copy: else a value would pass from core to core at the price of a hit. That
 //! in this way a waiting store is seen early is the one liberty taken with time; never with order.
 //!
+//! # Far atomics
+//! Where the machine has them ([`Costs::far_atomic`](crate::costs::Costs)), a read-modify-write without acquire order, of a
+//! line that its core does not hold alone, does not fetch the line. A message goes to the home; the home gets the line from
+//! whoever has it, performs the operation and keeps the line; a message brings the answer. Requests meet at the home, so a
+//! line under far atomics alone is limited by how long each occupies the home, not by the way between cores. The next load,
+//! store or near atomic fetches the line from the home with two messages instead of three.
+//!
+//! An atomic whose result nobody looks at is *posted*: it keeps its CPU no longer than a store does, until [`POSTED_MAX`] are
+//! under way. Like a store it is visible at once, and fences wait for its answer.
+//!
 //! # What is not here
 //! The capacity of caches (a line once fetched stays), the bandwidth of links and memory, out-of-order overlap of misses
 //! (but for runs over neighbouring lines), weak memory, and arbitration other than first come first served.
 
 use crate::account::Activity;
+use crate::costs::Cores;
 use crate::kernel::Kernel;
-use crate::lines::{LINE, NO_CORE, NO_CPU};
+use crate::lines::{HOME, LINE, NO_CORE, NO_CPU};
 
 /// What an access does to its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,8 +44,17 @@ pub(crate) enum Access {
     Store,
     /// A store that waits until it is visible.
     StoreFenced,
+    /// A read-modify-write.
     Modify,
+    /// One without acquire order, which may be far.
+    ModifyFar,
+    /// One whose result nobody looks at, besides.
+    Post,
 }
+
+/// How many posted atomics a core has under way. Three are enough for two cores to keep a home busy; how many more makes no
+/// difference to a line's throughput.
+const POSTED_MAX: usize = 16;
 
 /// A miss on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +62,7 @@ pub(crate) struct Transfer {
     line: usize,
     ends: u64,
     /// Whom a load fetches from if a store of his was still under way when the load was issued.
+    /// [`HOME`] if a read-modify-write is done there.
     heir: u16,
 }
 
@@ -160,7 +181,10 @@ impl Kernel {
             &self.costs,
         );
         let start = cpu.clock;
-        if access != Access::Store && cpu.drained_at > start {
+        if cpu.drained_at > start
+            && access != Access::Store
+            && !(access == Access::Post && costs.far_atomic > 0)
+        {
             let wait = cpu.drained_at - start;
             cpu.drained_at = 0;
             self.advance(cpu_number, Activity::Stall, wait);
@@ -203,6 +227,9 @@ impl Kernel {
             self.advance(cpu_number, Activity::Stall, stall);
             return Step::Done;
         }
+        if matches!(access, Access::ModifyFar | Access::Post) && self.costs.far_atomic > 0 {
+            return self.issue_far(number, address, access, cpu_number, core);
+        }
         // Stores leave their buffer in order.
         let from = start.max(cpu.drained_at);
         let begin = from.max(line.busy_until);
@@ -214,7 +241,9 @@ impl Kernel {
         } else {
             if line.owner != NO_CORE {
                 // A load is under way, after which its core and the owner share the line.
-                others.add(usize::from(line.owner));
+                if line.owner != HOME {
+                    others.add(usize::from(line.owner));
+                }
                 others.add(usize::from(line.reader));
                 others.remove(core);
             }
@@ -254,6 +283,86 @@ impl Kernel {
         })
     }
 
+    /// A read-modify-write that is done where the line is at home.
+    #[cold]
+    fn issue_far(
+        &mut self,
+        number: usize,
+        address: usize,
+        access: Access,
+        cpu_number: usize,
+        core: usize,
+    ) -> Step {
+        let (line, cpu, costs, posted) = (
+            &mut self.lines.lines[number],
+            &mut self.cpus[cpu_number],
+            &self.costs,
+            &mut self.posted[cpu_number],
+        );
+        let start = cpu.clock;
+        if access == Access::Post {
+            while posted.front().is_some_and(|answered| *answered <= start) {
+                posted.pop_front();
+            }
+            if posted.len() == POSTED_MAX {
+                let wait = posted[0] - start;
+                self.advance(cpu_number, Activity::Stall, wait);
+                return Step::Drained;
+            }
+        }
+        let message = costs.message(core, line.home);
+        let asked = start + message;
+        let begin = asked.max(line.busy_until);
+        let mut holders = Cores::default();
+        if line.heir < HOME {
+            holders.add(usize::from(line.heir));
+        } else if line.heir == NO_CORE {
+            holders = line.sharers;
+            if line.owner != NO_CORE {
+                // A load is under way, after which its core and the owner share the line.
+                holders.add(usize::from(line.reader));
+            }
+            if line.owner < HOME {
+                holders.add(usize::from(line.owner));
+            }
+            if holders.is_empty() && line.fetcher != NO_CORE {
+                holders.add(usize::from(line.fetcher));
+            }
+        }
+        let recall = if line.heir == HOME {
+            0
+        } else {
+            costs.recall(&holders, line.home)
+        };
+        let done = begin + recall + costs.far_atomic;
+        let ends = done + message;
+        line.busy_until = done;
+        line.heir = HOME;
+        line.counters.misses += 1;
+        line.counters.queue_ps += begin - asked;
+        line.counters.transfer_ps += ends - begin + message;
+        if !holders.is_empty() {
+            line.departures.push_back(begin + recall / 2);
+        }
+        if access == Access::Post {
+            cpu.drained_at = cpu.drained_at.max(ends);
+            posted.push_back(ends);
+            // To be seen from now on, as a store is: who looks, fetches.
+            line.owner = HOME;
+            line.sharers = Default::default();
+            let hit = costs.store_hit;
+            self.written(number, address, access, cpu_number, start);
+            self.advance(cpu_number, Activity::Latch, hit);
+            return Step::Done;
+        }
+        self.advance(cpu_number, Activity::Stall, done - start);
+        Step::Transfer(Transfer {
+            line: number,
+            ends,
+            heir: HOME,
+        })
+    }
+
     /// The line of a miss arrives now; the access takes effect.
     pub(crate) fn arrive(&mut self, address: usize, access: Access, transfer: Transfer) {
         let cpu_number = usize::from(self.current);
@@ -265,7 +374,9 @@ impl Kernel {
                 // The store has taken the line from all others before it went on to here.
                 line.owner = NO_CORE;
                 line.sharers = Default::default();
-                line.sharers.add(usize::from(transfer.heir));
+                if transfer.heir != HOME {
+                    line.sharers.add(usize::from(transfer.heir));
+                }
                 let watchers = std::mem::replace(&mut line.watchers, NO_CPU);
                 if watchers != NO_CPU {
                     self.release_watchers(watchers, cpu_number, now);
@@ -273,7 +384,9 @@ impl Kernel {
             }
             let line = &mut self.lines.lines[transfer.line];
             if line.owner != NO_CORE && usize::from(line.owner) != core {
-                line.sharers.add(usize::from(line.owner));
+                if line.owner != HOME {
+                    line.sharers.add(usize::from(line.owner));
+                }
                 line.owner = NO_CORE;
             }
             if line.owner == NO_CORE {
@@ -282,7 +395,7 @@ impl Kernel {
             self.cpus[cpu_number].polled_version = line.version;
             self.costs.load_hit
         } else {
-            line.owner = core as u16;
+            line.owner = if transfer.heir == HOME { HOME } else { core as u16 };
             line.sharers = Default::default();
             self.written(transfer.line, address, access, cpu_number, now);
             self.costs.rmw_hit
@@ -300,7 +413,7 @@ impl Kernel {
         line.writer = cpu_number as u16;
         let cpu = &mut self.cpus[cpu_number];
         cpu.paused = false;
-        if access == Access::Modify {
+        if !matches!(access, Access::Store | Access::StoreFenced) {
             cpu.polled = address;
             cpu.polled_version = line.version;
         }

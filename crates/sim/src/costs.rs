@@ -1,5 +1,6 @@
 //! A machine description made ready for the event loop: picoseconds and tables instead of nanoseconds and rules.
 
+use crate::lines::HOME;
 use crate::model::MachineModel;
 
 /// A set of cores.
@@ -25,6 +26,10 @@ impl Cores {
     }
     pub(crate) fn count(&self) -> u64 {
         self.0.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+    /// In ascending order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> {
+        (0..256).filter(|core| self.has(*core))
     }
     fn meets(&self, other: &Cores) -> bool {
         self.0
@@ -59,6 +64,8 @@ pub(crate) struct Costs {
     memory: u64,
     memory_remote: u64,
     invalidate_sharer: u64,
+    /// 0: this machine has none.
+    pub(crate) far_atomic: u64,
     through_home: bool,
     pub(crate) syscall: u64,
     pub(crate) futex: u64,
@@ -132,6 +139,7 @@ impl Costs {
             memory: picoseconds(c.memory),
             memory_remote: picoseconds(c.memory_remote),
             invalidate_sharer: picoseconds(c.invalidate_sharer),
+            far_atomic: picoseconds(c.far_atomic),
             through_home: c.through_home,
             syscall: picoseconds(o.syscall),
             futex: picoseconds(o.futex),
@@ -200,8 +208,34 @@ impl Costs {
         }
     }
 
+    /// How far a core is from the home: its cache is somewhere on the socket.
+    fn to_home(&self, core: usize, home: u16) -> Distance {
+        match self.between_sockets(self.socket_of_core[core], home) {
+            Distance::Cluster => Distance::Socket,
+            across => across,
+        }
+    }
+
+    /// One message between a core and the home. A transfer is three: to the home, to the owner, and the line to the core.
+    pub(crate) fn message(&self, core: usize, home: u16) -> u64 {
+        self.transfer[self.to_home(core, home) as usize] / 3
+    }
+
+    /// The home's own cache gets the line from the cores that have it, one message there and one back; or from memory if
+    /// they are none.
+    pub(crate) fn recall(&self, holders: &Cores, home: u16) -> u64 {
+        match holders.iter().map(|core| self.message(core, home)).max() {
+            Some(farthest) => 2 * farthest + self.invalidate_sharer * (holders.count() - 1),
+            None => self.memory,
+        }
+    }
+
     /// A read by `core` of what `owner` has modified.
     pub(crate) fn load_from(&self, core: usize, owner: usize, home: u16) -> u64 {
+        if owner == usize::from(HOME) {
+            let cost = self.load_transfer[self.to_home(core, home) as usize];
+            return cost - cost / 3;
+        }
         self.load_transfer[self.with_home(core, home, self.between(core, owner)) as usize]
     }
 
@@ -224,6 +258,11 @@ impl Costs {
 
     /// Taking a line from `owner`, who has modified it.
     pub(crate) fn take_from(&self, core: usize, owner: usize, home: u16) -> u64 {
+        if owner == usize::from(HOME) {
+            // No owner has to be asked.
+            let cost = self.transfer[self.to_home(core, home) as usize];
+            return cost - cost / 3;
+        }
         self.transfer[self.with_home(core, home, self.between(core, owner)) as usize]
     }
 

@@ -21,7 +21,7 @@
 //! when polls are stepped through, and waits for the pause's end when they are skipped.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use corosensei::Yielder;
 
@@ -136,6 +136,8 @@ pub(crate) struct Kernel {
     pub(crate) timers: BinaryHeap<Reverse<(u64, u64, Timer)>>,
     timer_number: u64,
     pub(crate) cpus: Vec<Cpu>,
+    /// By CPU: when each far atomic that nobody waits for will have been answered, as they were issued.
+    pub(crate) posted: Vec<VecDeque<u64>>,
     pub(crate) workers: Vec<Worker>,
     pub(crate) lines: Lines,
     pub(crate) futexes: Futexes,
@@ -184,6 +186,7 @@ impl Kernel {
             timers: BinaryHeap::new(),
             timer_number: 0,
             cpus: (0..costs.cpus).map(|_| cpu()).collect(),
+            posted: vec![VecDeque::new(); costs.cpus],
             workers: Vec::new(),
             lines: Lines::new(),
             futexes: Futexes::default(),

@@ -5,6 +5,7 @@
 //! | in memory only | none | empty |
 //! | shared | none | the cores that have it |
 //! | modified | the core that has it | empty |
+//! | at home | [`HOME`]: the home's cache, after a far atomic | empty |
 //!
 //! A line is found by its address but *numbered* when it is first touched, and nothing depends on an address: not an
 //! order, not a cost, not what is printed. A line whose memory has been freed is forgotten, so that it does not matter
@@ -18,6 +19,8 @@ use crate::costs::Cores;
 pub(crate) const LINE: usize = 64;
 pub(crate) const NO_CORE: u16 = u16::MAX;
 pub(crate) const NO_CPU: u16 = u16::MAX;
+/// In the place of a core: the cache of the line's home.
+pub(crate) const HOME: u16 = u16::MAX - 1;
 
 /// What a name's lines have met.
 #[derive(Debug, Clone, Copy, Default)]
@@ -41,7 +44,7 @@ pub(crate) struct Line {
     pub(crate) owner: u16,
     /// The core that fetches or has fetched it from memory.
     pub(crate) fetcher: u16,
-    /// The core that will have it modified when the last transfer has ended, or none.
+    /// The core that will have it modified when the last transfer has ended, or the home, or none.
     pub(crate) heir: u16,
     /// The core that last began to load it from its owner: until that load arrives it is not among the sharers.
     pub(crate) reader: u16,

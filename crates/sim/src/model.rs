@@ -91,6 +91,11 @@ pub struct Coherence {
     pub memory_remote: f64,
     /// What each sharer beyond the first adds when a line is taken from them.
     pub invalidate_sharer: f64,
+    /// How long a far atomic occupies the line's home, which performs it in its own cache and leaves the line there (the
+    /// AtomicLoad, AtomicStore and AtomicSwap of Arm's CHI); 0: the machine has none. Far are read-modify-writes without
+    /// acquire order of a line that the core does not hold alone. See `coherence`.
+    #[serde(default)]
+    pub far_atomic: f64,
     /// Whether a transfer costs at least the way to the line's home node (a directory there, as on AMD's EPYC).
     #[serde(default)]
     pub through_home: bool,
@@ -203,7 +208,7 @@ pub enum ModelError {
 }
 
 /// Name and text of each built-in machine.
-pub const PRESETS: [(&str, &str); 9] = [
+pub const PRESETS: [(&str, &str); 10] = [
     ("haswell-ex-4s", include_str!("../machines/haswell-ex-4s.toml")),
     ("e5-2630v4-1s", include_str!("../machines/e5-2630v4-1s.toml")),
     ("e5-2630v4-2s", include_str!("../machines/e5-2630v4-2s.toml")),
@@ -214,6 +219,7 @@ pub const PRESETS: [(&str, &str); 9] = [
     ),
     ("arm-1s", include_str!("../machines/arm-1s.toml")),
     ("arm-2s", include_str!("../machines/arm-2s.toml")),
+    ("graviton-2", include_str!("../machines/graviton-2.toml")),
     ("cloud-16", include_str!("../machines/cloud-16.toml")),
     ("laptop", include_str!("../machines/laptop.toml")),
 ];
@@ -284,6 +290,7 @@ impl MachineModel {
             ("coherence.memory", &mut c.memory),
             ("coherence.memory_remote", &mut c.memory_remote),
             ("coherence.invalidate_sharer", &mut c.invalidate_sharer),
+            ("coherence.far_atomic", &mut c.far_atomic),
             ("os.syscall", &mut o.syscall),
             ("os.futex", &mut o.futex),
             ("os.wake", &mut o.wake),
@@ -407,6 +414,7 @@ mod tests {
         assert_eq!(cpus("westmere-ex-8s"), (8, 64, 128));
         assert_eq!(cpus("granite-rapids-2s"), (2, 192, 384));
         assert_eq!(cpus("arm-2s"), (2, 128, 128));
+        assert_eq!(cpus("graviton-2"), (1, 64, 64));
         assert_eq!(cpus("cloud-16").2, 16);
     }
 

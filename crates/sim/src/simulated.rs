@@ -199,6 +199,15 @@ fn store_kind(order: Ordering) -> Access {
     }
 }
 
+/// A far atomic is one without acquire order.
+#[inline(always)]
+fn modify_kind(order: Ordering) -> Access {
+    match order {
+        Ordering::Relaxed | Ordering::Release => Access::ModifyFar,
+        _ => Access::Modify,
+    }
+}
+
 macro_rules! word {
     ($(#[$doc:meta])* $name:ident, $plain:ty, $value:ty) => {
         $(#[$doc])*
@@ -214,13 +223,19 @@ macro_rules! word {
 
             /// Only one worker of a simulation runs at a time on the host, so reading and writing apart is one step.
             #[inline(always)]
-            fn modify(&self, change: impl FnOnce($value) -> $value) -> $value {
-                access(self.address(), Access::Modify);
+            fn modify(&self, kind: Access, change: impl FnOnce($value) -> $value) -> $value {
+                access(self.address(), kind);
                 let before = self.0.load(Ordering::Relaxed);
                 let after = change(before);
                 self.0.store(after, Ordering::Relaxed);
                 note_modified(u64::from(after));
                 before
+            }
+
+            /// Adds without order and without looking at what was there: the `stadd` of Arm, which keeps nobody waiting if
+            /// it is far. Elsewhere as a `fetch_add`.
+            pub fn add(&self, value: $value) {
+                self.modify(Access::Post, |before| before.wrapping_add(value));
             }
         }
 
@@ -238,18 +253,19 @@ macro_rules! word {
                 self.0.store(value, Ordering::Relaxed);
             }
             #[inline]
-            fn swap(&self, value: $value, _order: Ordering) -> $value {
-                self.modify(|_| value)
+            fn swap(&self, value: $value, order: Ordering) -> $value {
+                self.modify(modify_kind(order), |_| value)
             }
             #[inline]
             fn compare_exchange(
                 &self,
                 current: $value,
                 new: $value,
-                _success: Ordering,
+                success: Ordering,
                 _failure: Ordering,
             ) -> Result<$value, $value> {
-                let before = self.modify(|before| if before == current { new } else { before });
+                let kind = modify_kind(success);
+                let before = self.modify(kind, |before| if before == current { new } else { before });
                 if before == current { Ok(before) } else { Err(before) }
             }
             #[inline]
@@ -263,20 +279,20 @@ macro_rules! word {
                 self.compare_exchange(current, new, success, failure)
             }
             #[inline]
-            fn fetch_add(&self, value: $value, _order: Ordering) -> $value {
-                self.modify(|before| before.wrapping_add(value))
+            fn fetch_add(&self, value: $value, order: Ordering) -> $value {
+                self.modify(modify_kind(order), |before| before.wrapping_add(value))
             }
             #[inline]
-            fn fetch_sub(&self, value: $value, _order: Ordering) -> $value {
-                self.modify(|before| before.wrapping_sub(value))
+            fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
+                self.modify(modify_kind(order), |before| before.wrapping_sub(value))
             }
             #[inline]
-            fn fetch_or(&self, value: $value, _order: Ordering) -> $value {
-                self.modify(|before| before | value)
+            fn fetch_or(&self, value: $value, order: Ordering) -> $value {
+                self.modify(modify_kind(order), |before| before | value)
             }
             #[inline]
-            fn fetch_and(&self, value: $value, _order: Ordering) -> $value {
-                self.modify(|before| before & value)
+            fn fetch_and(&self, value: $value, order: Ordering) -> $value {
+                self.modify(modify_kind(order), |before| before & value)
             }
         }
     };
@@ -316,8 +332,8 @@ impl<T: 'static> AtomicPointer<T> for SimulatedPtr<T> {
         access(self.address(), store_kind(order));
         self.0.store(pointer, Ordering::Relaxed);
     }
-    fn swap(&self, pointer: *mut T, _order: Ordering) -> *mut T {
-        access(self.address(), Access::Modify);
+    fn swap(&self, pointer: *mut T, order: Ordering) -> *mut T {
+        access(self.address(), modify_kind(order));
         forget_polled();
         let before = self.0.load(Ordering::Relaxed);
         self.0.store(pointer, Ordering::Relaxed);
@@ -327,10 +343,10 @@ impl<T: 'static> AtomicPointer<T> for SimulatedPtr<T> {
         &self,
         current: *mut T,
         new: *mut T,
-        _success: Ordering,
+        success: Ordering,
         _failure: Ordering,
     ) -> Result<*mut T, *mut T> {
-        access(self.address(), Access::Modify);
+        access(self.address(), modify_kind(success));
         forget_polled();
         let before = self.0.load(Ordering::Relaxed);
         if before != current {

@@ -197,6 +197,121 @@ fn an_owner_goes_on_until_the_line_leaves() {
     );
 }
 
+/// Far atomics, one instruction after the other, far enough apart that none waits for another. On graviton-2 a transfer is 47,
+/// a message a third of it, and the home is busy for 9.4.
+/// Mutation: let acquire order be far as well (`modify_kind`) → fails: the third is 72 ns.
+/// Mutation: leave the line with the core (`heir` in `issue_far`) → fails: the sixth is 5 ns.
+#[test]
+fn a_far_atomic_leaves_the_line_at_home() {
+    let mut simulation = Simulation::new(&machine("graviton-2"), 2, seed());
+    let shared = simulation.enter(|| word(0));
+    let spent = Rc::new(RefCell::new([0_u64; 10]));
+    type Step = (usize, fn(&SimulatedU32), u64);
+    let steps: [Step; 10] = [
+        // Alone with the line from memory: near.
+        (0, |word| _ = word.load(Relaxed), 100),
+        (0, |word| _ = word.fetch_add(1, Relaxed), 5),
+        // With acquire order: near. The line comes with three messages.
+        (1, |word| _ = word.fetch_add(1, SeqCst), 47),
+        (1, |word| _ = word.fetch_add(1, Relaxed), 5),
+        // Far, and another core has it: two messages for the line, one there and one back for the operation.
+        (0, |word| _ = word.swap(3, Relaxed), 72),
+        // Far, and it is at home.
+        (0, |word| _ = word.fetch_sub(1, Relaxed), 41),
+        (1, |word| _ = word.fetch_or(4, Relaxed), 41),
+        // From the home it comes with two messages; then this core is alone with it.
+        (1, |word| _ = word.load(Relaxed), 31),
+        (1, |word| _ = word.compare_exchange(6, 7, Relaxed, Relaxed), 5),
+        // Posted, with its answer awaited.
+        (
+            0,
+            |word| {
+                word.add(1);
+                Simulated::fence(SeqCst);
+            },
+            78,
+        ),
+    ];
+    for me in 0..2 {
+        let (shared, spent) = (Rc::clone(&shared), Rc::clone(&spent));
+        simulation.spawn(move || {
+            let start = clock_ns();
+            for (number, (worker, step, _)) in steps.into_iter().enumerate() {
+                let due = start + 10_000 * (number as u64 + 1);
+                Simulated::charge(Work::Nanos(due - clock_ns()));
+                if worker == me {
+                    let before = clock_ns();
+                    step(&shared);
+                    spent.borrow_mut()[number] = clock_ns() - before;
+                }
+            }
+        });
+    }
+    simulation.run().unwrap();
+    assert_eq!(simulation.enter(|| shared.load(Relaxed)), 8);
+    for (number, (_, _, wanted)) in steps.into_iter().enumerate() {
+        let took = spent.borrow()[number];
+        assert!(
+            took.abs_diff(wanted) <= 1,
+            "step {number}: {took} ns, not {wanted}"
+        );
+    }
+}
+
+/// Far and near operations, loads and stores of many workers on few words, at random: nothing is lost.
+#[test]
+fn far_and_near_atomics_meet() {
+    for seed in 0..20 {
+        let mut simulation = Simulation::new(&machine("graviton-2"), 12, seed);
+        let words = simulation.enter(|| Rc::new([(); 2].map(|()| Padded(SimulatedU64::new(0)))));
+        let expected = Rc::new(Cell::new([0_u64; 2]));
+        for _ in 0..12 {
+            let (words, expected) = (Rc::clone(&words), Rc::clone(&expected));
+            simulation.spawn(move || {
+                for _ in 0..300 {
+                    let number = random_below(2) as usize;
+                    let word = &words[number];
+                    let value = 1 + random_below(9);
+                    match random_below(6) {
+                        0 => _ = word.fetch_add(value, Relaxed),
+                        1 => _ = word.fetch_add(value, SeqCst),
+                        2 => word.add(value),
+                        3 => {
+                            let mut seen = word.load(Relaxed);
+                            while let Err(found) = word.compare_exchange(seen, seen + value, SeqCst, Relaxed)
+                            {
+                                seen = found;
+                            }
+                        }
+                        4 => {
+                            let mut seen = word.load(Relaxed);
+                            while let Err(found) = word.compare_exchange(seen, seen + value, Relaxed, Relaxed)
+                            {
+                                seen = found;
+                            }
+                        }
+                        _ => {
+                            word.load(Relaxed);
+                            continue;
+                        }
+                    }
+                    let mut sums = expected.get();
+                    sums[number] += value;
+                    expected.set(sums);
+                    if random_below(4) == 0 {
+                        Simulated::charge(Work::Nanos(random_below(100)));
+                    }
+                }
+            });
+        }
+        simulation.run().unwrap();
+        for number in 0..2 {
+            let found = simulation.enter(|| words[number].load(Relaxed));
+            assert_eq!(found, expected.get()[number], "seed {seed}");
+        }
+    }
+}
+
 /// A value that goes from core to core by plain loads and stores: each way the load fetches the line, and the store takes it from
 /// the other, who has just read it.
 /// Mutation: leave others their copies while a store is under way (drop `line.sharers = Default::default()` there) → fails: 15 ns.
@@ -264,9 +379,16 @@ fn taking_a_line_costs_more_the_more_share_it() {
     assert!(many > few, "{many} against {few} ns");
 }
 
-/// Everything the machine does, mixed by random numbers; returns all that came out.
+/// Everything the machine does, mixed by random numbers, without far atomics and with; returns all that came out.
 fn mixture(seed: u64) -> String {
-    let mut simulation = Simulation::new(&machine("e5-2630v4-2s"), 128, seed);
+    let near = machine("e5-2630v4-2s");
+    let mut far = near.clone();
+    far.coherence.far_atomic = 9.4;
+    mixture_on(&near, seed) + &mixture_on(&far, seed)
+}
+
+fn mixture_on(machine: &MachineModel, seed: u64) -> String {
+    let mut simulation = Simulation::new(machine, 128, seed);
     simulation.trace(0, 200_000);
     let latches = simulation.enter(|| {
         let latch = |number: usize| Padded(LwLock::<Simulated>::new(&CLASS, ALGORITHMS[number % 2]));
@@ -293,6 +415,7 @@ fn mixture(seed: u64) -> String {
                 let counter = Box::new(SimulatedU64::new(0));
                 scratch[0].set(1);
                 counter.fetch_add(1, Relaxed);
+                counter.add(1);
                 match random_below(6) {
                     0 => device(&disk),
                     1 => Simulated::sleep(Duration::from_micros(random_below(200))),
@@ -534,9 +657,14 @@ fn a_broken_promise_is_an_error() {
     );
 }
 
-/// Spinners under one who changes the word now and then; with or without promises.
-fn spinners(promise: bool, workers: u64) -> (Vec<(u64, u32)>, Report) {
-    let mut simulation = Simulation::new(&machine("e5-2630v4-2s"), 64, seed());
+/// Spinners under one who increments the word now and then; with or without promises.
+fn spinners(
+    name: &str,
+    increment: fn(&SimulatedU32),
+    promise: bool,
+    workers: u64,
+) -> (Vec<(u64, u32)>, Report) {
+    let mut simulation = Simulation::new(&machine(name), 64, seed());
     let flag = simulation.enter(|| word(0));
     let log = Rc::new(RefCell::new(Vec::new()));
     for worker in 0..workers {
@@ -563,8 +691,8 @@ fn spinners(promise: bool, workers: u64) -> (Vec<(u64, u32)>, Report) {
     }
     simulation.spawn(move || {
         for value in 1..20 {
-            Simulated::charge(Work::Nanos(9_000 + 100 * u64::from(value)));
-            flag.store(value, Relaxed);
+            Simulated::charge(Work::Nanos(9_000 + 100 * value));
+            increment(&flag);
         }
     });
     let report = simulation.run().unwrap();
@@ -574,14 +702,29 @@ fn spinners(promise: bool, workers: u64) -> (Vec<(u64, u32)>, Report) {
 
 #[test]
 fn skipping_polls_changes_nothing() {
-    for workers in [1, 2, 3, 5, 9, 12, 19, 25, 30] {
-        let ((stepped, _), (skipped, _)) = (spinners(false, workers), spinners(true, workers));
-        assert_eq!(
-            stepped, skipped,
-            "{workers} spinners: when they ended and how often they polled"
-        );
+    type Write = fn(&SimulatedU32);
+    let store: Write = |word| {
+        let before = word.load(Relaxed);
+        word.store(before + 1, Relaxed);
+    };
+    let writers: [(&str, Write); 4] = [
+        ("e5-2630v4-2s", store),
+        ("graviton-2", store),
+        ("graviton-2", |word| _ = word.fetch_add(1, Relaxed)),
+        ("graviton-2", |word| word.add(1)),
+    ];
+    for (number, (name, write)) in writers.into_iter().enumerate() {
+        for workers in [1, 2, 3, 5, 9, 12, 19, 25, 30] {
+            let (stepped, _) = spinners(name, write, false, workers);
+            let (skipped, _) = spinners(name, write, true, workers);
+            assert_eq!(
+                stepped, skipped,
+                "{workers} spinners, writer {number}: when they ended and how often they polled"
+            );
+        }
     }
-    let ((stepped, slow), (skipped, fast)) = (spinners(false, 30), spinners(true, 30));
+    let (stepped, slow) = spinners("e5-2630v4-2s", store, false, 30);
+    let (skipped, fast) = spinners("e5-2630v4-2s", store, true, 30);
     assert_eq!(
         stepped, skipped,
         "when the spinners ended and how often they polled"

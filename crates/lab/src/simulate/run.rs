@@ -24,7 +24,7 @@ pub struct SimulateOptions {
     pub seed: u64,
     /// Where to write a trace of the last point's first measured half millisecond.
     pub trace: Option<PathBuf>,
-    /// Whether to run it all again with each cost of the machine and each parameter 50 % lower and higher.
+    /// Whether to run it all again with each cost that the machine has and each parameter 50 % lower and higher.
     pub sweep: bool,
     /// Whether to show a progress bar.
     pub progress: bool,
@@ -103,6 +103,10 @@ pub fn run_experiment(options: &SimulateOptions) -> Result<SimulationResult> {
                 let mut changed = options.machine.clone();
                 let mut costs = changed.costs_mut();
                 let (name, cost) = &mut costs[index];
+                if **cost == 0.0 {
+                    // What the machine does not have.
+                    continue;
+                }
                 // A speed above 1 is none; a hardware thread is at best not slowed at all.
                 **cost = if *name == "os.smt_speed" {
                     (**cost * factor).min(1.0)
