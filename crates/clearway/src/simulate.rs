@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::Args;
 use clearway_lab::LabError;
 use clearway_lab::simulate::{
-    EXPERIMENTS, Experiment, HereOptions, SimulateOptions, SimulationResult, calibrate, here_text, html,
-    overview, run_experiment, run_here, text,
+    Calibration, EXPERIMENTS, Experiment, HereOptions, SimulateOptions, SimulationResult, calibrate,
+    here_text, html, overview, run_experiment, run_here, text,
 };
 use clearway_sim::{MachineModel, PRESETS};
 
@@ -209,6 +209,10 @@ fn here(arguments: &Arguments) -> Result<()> {
         progress: true,
         ..defaults
     };
+    options.check()?;
+    for setting in &arguments.settings {
+        Calibration::check_setting(setting)?;
+    }
     options::warn_of_debug_build();
     eprintln!("Calibrating; other load on this host spoils all that follows.");
     let mut calibration = calibrate().map_err(LabError::from)?;

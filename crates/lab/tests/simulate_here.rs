@@ -118,13 +118,13 @@ fn it_can_fail() {
     eprintln!("this host never stood still: nothing was compared");
 }
 
+/// Without calibrating: nobody waits for seconds to hear of a wrong name.
 #[test]
 fn mistakes_are_answered_with_what_there_is() {
-    let calibration = calibrate().unwrap();
     let wrong = |change: fn(&mut HereOptions)| {
         let mut options = options(&[1], &[]);
         change(&mut options);
-        run_here(&options, &calibration).unwrap_err()
+        options.check().unwrap_err()
     };
     let unknown = wrong(|options| options.latches = vec!["std".to_owned()]);
     assert!(
@@ -140,6 +140,9 @@ fn mistakes_are_answered_with_what_there_is() {
         let error = wrong(change);
         assert!(matches!(error, LabError::BadNumber { .. }), "{error}");
     }
-    let unknown = calibration.clone().set("coherence.rmw=1").unwrap_err();
+    let unknown = Calibration::check_setting("coherence.rmw=1").unwrap_err();
     assert!(unknown.to_string().contains("coherence.rmw_hit"), "{unknown}");
+    let word = Calibration::check_setting("coherence.rmw_hit=much").unwrap_err();
+    assert!(matches!(word, LabError::BadNumber { .. }), "{word}");
+    Calibration::check_setting("coherence.rmw_hit=5").unwrap();
 }

@@ -431,9 +431,18 @@ fn rounded(nanoseconds: f64) -> f64 {
 impl Calibration {
     /// `coherence.rmw_hit=5`: another cost than was measured, to see what comes of it.
     pub fn set(&mut self, setting: &str) -> Result<(), LabError> {
+        Self::set_cost(&mut self.machine, setting)
+    }
+
+    /// Whether [`Self::set`] will take it, before anything has been measured.
+    pub fn check_setting(setting: &str) -> Result<(), LabError> {
+        Self::set_cost(&mut MachineModel::load("this")?, setting)
+    }
+
+    fn set_cost(machine: &mut MachineModel, setting: &str) -> Result<(), LabError> {
         let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
         let parsed = value.parse::<f64>().ok();
-        let mut costs = self.machine.costs_mut();
+        let mut costs = machine.costs_mut();
         let Some((name, cost)) = costs.iter_mut().find(|(known, _)| *known == name) else {
             return Err(LabError::UnknownName {
                 what: "cost",
@@ -447,10 +456,8 @@ impl Calibration {
             must: "NAME=NUMBER",
         })?;
         let name = *name;
-        self.machine
-            .sources
-            .insert(name.to_owned(), "set by hand".to_owned());
-        Ok(self.machine.check()?)
+        machine.sources.insert(name.to_owned(), "set by hand".to_owned());
+        Ok(machine.check()?)
     }
 
     /// How long a line stays with its owner cannot be measured by itself; how many increments it is good for can. Of the

@@ -253,7 +253,8 @@ pub struct Summary {
 }
 
 impl HereOptions {
-    fn check(&self) -> Result<()> {
+    /// Whether there is what is asked for. [`run_here`] looks itself; who calibrates first looks before that.
+    pub fn check(&self) -> Result<()> {
         let refuse = |what, value: String, must| Err(LabError::BadNumber { what, value, must });
         if self.threads.is_empty() || self.threads.iter().any(|count| !(1..=2).contains(count)) {
             return refuse("--clients", format!("{:?}", self.threads), "1, 2 or 1,2 here");
