@@ -6,6 +6,9 @@
 //! Conflicts, spins, sleeps and wait times are counted on the slow path only: a worker that gets its latch at the first
 //! attempt touches nothing but the latch word. Acquisitions are counted too if the build has the feature
 //! `count-acquisitions`.
+//!
+//! Those who meet at a latch must not meet at its class's counters again, so each class has several sets of them, 12 KiB in
+//! all, on lines of their own; a worker counts in the one that its stack's address leads to, and who reads adds them up.
 
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -17,8 +20,50 @@ use crate::spin::SpinPolicy;
 /// Buckets of the wait-time histogram: bucket `i` counts waits of 2^i to 2^(i+1) nanoseconds.
 pub const HISTOGRAM_BUCKETS: usize = 40;
 
-/// Counters of one mode of one class.
+/// Sets of counters of a class.
+const STRIPES: usize = 8;
+
+/// Binary logarithm of how far apart the stacks of two threads are at least, as a rule.
+const STACK_SHIFT: u32 = 20;
+
+/// The set in which the calling worker counts. Two may share one; it is a matter of speed only.
+fn stripe() -> usize {
+    let on_the_stack = 0_u8;
+    (core::hint::black_box(ptr::from_ref(&on_the_stack)).addr() >> STACK_SHIFT) % STRIPES
+}
+
+/// One set of a class's counters.
 #[derive(Debug)]
+struct Counters {
+    exclusive: ModeCounters,
+    shared: ModeCounters,
+    update: ModeCounters,
+    until_free: ModeCounters,
+}
+
+impl Counters {
+    const fn new() -> Self {
+        Self {
+            exclusive: ModeCounters::new(),
+            shared: ModeCounters::new(),
+            update: ModeCounters::new(),
+            until_free: ModeCounters::new(),
+        }
+    }
+
+    fn of(&self, wait: Wait) -> &ModeCounters {
+        match wait {
+            Wait::Exclusive => &self.exclusive,
+            Wait::Shared => &self.shared,
+            Wait::Update => &self.update,
+            Wait::UntilFree => &self.until_free,
+        }
+    }
+}
+
+/// Counters of one mode in one set.
+#[derive(Debug)]
+#[repr(align(128))]
 struct ModeCounters {
     conflicts: AtomicU64,
     spins: AtomicU64,
@@ -36,13 +81,12 @@ impl ModeCounters {
         }
     }
 
-    fn read(&self, acquisitions: Option<u64>) -> ModeStatistics {
-        ModeStatistics {
-            acquisitions,
-            conflicts: self.conflicts.load(Ordering::Relaxed),
-            spins: self.spins.load(Ordering::Relaxed),
-            sleeps: self.sleeps.load(Ordering::Relaxed),
-            wait_ns: core::array::from_fn(|bucket| self.wait_ns[bucket].load(Ordering::Relaxed)),
+    fn add_to(&self, sum: &mut ModeStatistics) {
+        sum.conflicts += self.conflicts.load(Ordering::Relaxed);
+        sum.spins += self.spins.load(Ordering::Relaxed);
+        sum.sleeps += self.sleeps.load(Ordering::Relaxed);
+        for (sum, counter) in sum.wait_ns.iter_mut().zip(&self.wait_ns) {
+            *sum += counter.load(Ordering::Relaxed);
         }
     }
 }
@@ -62,10 +106,7 @@ pub struct LatchClass {
     next: AtomicPtr<LatchClass>,
     #[cfg(feature = "count-acquisitions")]
     place: std::sync::OnceLock<u8>,
-    exclusive: ModeCounters,
-    shared: ModeCounters,
-    update: ModeCounters,
-    until_free: ModeCounters,
+    counters: [Counters; STRIPES],
 }
 
 /// One way of waiting, for the counters.
@@ -175,10 +216,7 @@ impl LatchClass {
             next: AtomicPtr::new(ptr::null_mut()),
             #[cfg(feature = "count-acquisitions")]
             place: std::sync::OnceLock::new(),
-            exclusive: ModeCounters::new(),
-            shared: ModeCounters::new(),
-            update: ModeCounters::new(),
-            until_free: ModeCounters::new(),
+            counters: [const { Counters::new() }; STRIPES],
         }
     }
 
@@ -250,35 +288,44 @@ impl LatchClass {
         None
     }
 
-    fn counters(&self, wait: Wait) -> &ModeCounters {
-        match wait {
-            Wait::Exclusive => &self.exclusive,
-            Wait::Shared => &self.shared,
-            Wait::Update => &self.update,
-            Wait::UntilFree => &self.until_free,
-        }
-    }
-
     /// Adds one finished wait.
     pub(crate) fn record(&'static self, wait: Wait, spins: u64, sleeps: u64, wait_ns: u64) {
         self.register();
-        let counters = self.counters(wait);
-        counters.conflicts.fetch_add(1, Ordering::Relaxed);
-        counters.spins.fetch_add(spins, Ordering::Relaxed);
-        counters.sleeps.fetch_add(sleeps, Ordering::Relaxed);
+        let counters = self.counters[stripe()].of(wait);
         let bucket = (63 - (wait_ns | 1).leading_zeros() as usize).min(HISTOGRAM_BUCKETS - 1);
+        counters.conflicts.fetch_add(1, Ordering::Relaxed);
         counters.wait_ns[bucket].fetch_add(1, Ordering::Relaxed);
+        if spins > 0 {
+            counters.spins.fetch_add(spins, Ordering::Relaxed);
+        }
+        if sleeps > 0 {
+            counters.sleeps.fetch_add(sleeps, Ordering::Relaxed);
+        }
     }
 
     /// What the class has counted.
     pub fn statistics(&self) -> LatchClassStatistics {
         LatchClassStatistics {
             name: self.name,
-            exclusive: self.exclusive.read(self.acquisitions(Wait::Exclusive)),
-            shared: self.shared.read(self.acquisitions(Wait::Shared)),
-            update: self.update.read(self.acquisitions(Wait::Update)),
-            until_free: self.until_free.read(None),
+            exclusive: self.read(Wait::Exclusive, self.acquisitions(Wait::Exclusive)),
+            shared: self.read(Wait::Shared, self.acquisitions(Wait::Shared)),
+            update: self.read(Wait::Update, self.acquisitions(Wait::Update)),
+            until_free: self.read(Wait::UntilFree, None),
         }
+    }
+
+    fn read(&self, wait: Wait, acquisitions: Option<u64>) -> ModeStatistics {
+        let mut sum = ModeStatistics {
+            acquisitions,
+            conflicts: 0,
+            spins: 0,
+            sleeps: 0,
+            wait_ns: [0; HISTOGRAM_BUCKETS],
+        };
+        for counters in &self.counters {
+            counters.of(wait).add_to(&mut sum);
+        }
+        sum
     }
 }
 
@@ -321,8 +368,39 @@ mod tests {
     }
 
     #[test]
+    fn threads_count_apart_and_are_added_up() {
+        static CLASS: LatchClass = LatchClass::new("striped", WaitEvent::UserLatch, 0);
+        // All at once, or one would get the stack of another that has ended.
+        let together = std::sync::Barrier::new(16);
+        let stripes: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..16)
+                .map(|_| {
+                    scope.spawn(|| {
+                        together.wait();
+                        (0..100).for_each(|_| CLASS.record(Wait::Update, 2, 1, 1_000));
+                        stripe()
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(
+            stripes.iter().any(|stripe| *stripe != stripes[0]),
+            "all in one: {stripes:?}"
+        );
+        let counted = CLASS.statistics().update;
+        assert_eq!(
+            (counted.conflicts, counted.spins, counted.sleeps),
+            (1_600, 3_200, 1_600)
+        );
+        assert_eq!(counted.wait_ns[9], 1_600);
+        assert_eq!(CLASS.statistics().shared.conflicts, 0);
+    }
+
+    #[test]
     fn a_quantile_is_the_end_of_its_bucket() {
-        let mut counted = ModeCounters::new().read(None);
+        static CLASS: LatchClass = LatchClass::new("quantile", WaitEvent::UserLatch, 0);
+        let mut counted = CLASS.read(Wait::Shared, None);
         assert_eq!(counted.wait_ns_at(0.5), None);
         (counted.wait_ns[3], counted.wait_ns[10]) = (99, 1);
         assert_eq!(counted.wait_ns_at(0.0), Some(15));
