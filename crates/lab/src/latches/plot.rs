@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::table::{rate, section, text};
 use super::{LatchBenchResult, LatchCell};
 use crate::error::Result;
-use crate::report::{Curve, Curves, curve_colour, curves, escaped, legend, page, provenance_rows};
+use crate::report::{Curve, Curves, curve_legend, curves, escaped, page, provenance_rows};
 
 pub(super) fn html(result: &LatchBenchResult) -> Result<String> {
     let asked = &result.parameters;
@@ -17,12 +17,7 @@ pub(super) fn html(result: &LatchBenchResult) -> Result<String> {
          lowest to the highest. Each figure has its own scale.</p>",
         asked.rounds
     );
-    let colours = asked
-        .latches
-        .iter()
-        .enumerate()
-        .map(|(place, name)| (name.as_str(), curve_colour(place)));
-    legend(&mut body, colours);
+    curve_legend(&mut body, asked.latches.iter().map(String::as_str));
     for &section_ns in &asked.sections_ns {
         let _ = writeln!(
             body,

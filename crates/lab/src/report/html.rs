@@ -79,13 +79,7 @@ pub fn html(result: &BenchResult) -> Result<String> {
         "<p>Transactions a second over clients: the median of {} rounds, and a bar from the lowest to the highest.</p>",
         from.samples_per_cell
     );
-    legend(
-        &mut body,
-        names
-            .iter()
-            .enumerate()
-            .map(|(place, name)| (*name, plot::curve_colour(place))),
-    );
+    curve_legend(&mut body, names.iter().copied());
     figures(&mut body, result, |workload| plot::throughput(result, workload))?;
 
     body.push_str("<h2>Where the clients' time went</h2>\n");
@@ -107,6 +101,25 @@ pub fn html(result: &BenchResult) -> Result<String> {
     body.push_str("<h2>Where this comes from</h2>\n");
     provenance(&mut body, result);
     Ok(page(&title, &lead, &body))
+}
+
+/// The names of curves, in their order, with their colours and marks.
+pub(crate) fn curve_legend<'a>(page: &mut String, names: impl Iterator<Item = &'a str>) {
+    page.push_str("<ul class=\"legend\">");
+    for (place, name) in names.enumerate() {
+        let (red, green, blue) = plot::curve_colour(place);
+        let shape = match plot::curve_mark(place) {
+            plot::Mark::Disc => "border-radius:50%;background:currentColor",
+            plot::Mark::Ring => "border-radius:50%;border:2px solid",
+            plot::Mark::Square => "border-radius:0;background:currentColor",
+        };
+        let _ = write!(
+            page,
+            "<li><i style=\"color:rgb({red},{green},{blue});{shape}\"></i>{}</li>",
+            escaped(name)
+        );
+    }
+    page.push_str("</ul>\n");
 }
 
 /// Names with their colours.

@@ -4,5 +4,5 @@ mod html;
 mod plot;
 
 pub use html::html;
-pub(crate) use html::{escaped, legend, page, provenance_rows};
-pub(crate) use plot::{Curve, Curves, curve_colour, curves};
+pub(crate) use html::{curve_legend, escaped, legend, page, provenance_rows};
+pub(crate) use plot::{Curve, Curves, curves};

@@ -51,6 +51,26 @@ pub(crate) fn curve_colour(place: usize) -> Colour {
     CURVE_COLOURS[place % CURVE_COLOURS.len()]
 }
 
+/// What tells curves of the same colour apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// A full line with discs.
+    Disc,
+    /// A dashed line with rings.
+    Ring,
+    /// A dotted line with squares.
+    Square,
+}
+
+/// The mark of a curve by its place: the colours are gone through once with each.
+pub(crate) fn curve_mark(place: usize) -> Mark {
+    match place / CURVE_COLOURS.len() % 3 {
+        0 => Mark::Disc,
+        1 => Mark::Ring,
+        _ => Mark::Square,
+    }
+}
+
 /// The events of a result that get a colour of their own, with it: running first, then by share.
 pub(super) fn wait_legend(result: &BenchResult) -> Vec<(String, Colour)> {
     let mut totals: Vec<(String, f64)> = Vec::new();
@@ -152,24 +172,39 @@ pub(crate) fn curves(drawing: &Curves<'_>) -> Result<String> {
                 .enumerate()
                 .filter_map(|(x, point)| Some((x as i32, (*point)?)))
                 .collect();
-            chart
-                .draw_series(LineSeries::new(
-                    points.iter().map(|(x, (value, _))| (*x, *value)),
-                    colour.stroke_width(2),
-                ))
-                .map_err(failed)?;
+            let mark = curve_mark(place);
+            let line = points.iter().map(|(x, (value, _))| (*x, *value));
+            let style = colour.stroke_width(2);
+            match mark {
+                Mark::Disc => chart.draw_series(LineSeries::new(line, style)).map(drop),
+                Mark::Ring => chart
+                    .draw_series(DashedLineSeries::new(line, 7, 4, style))
+                    .map(drop),
+                Mark::Square => chart
+                    .draw_series(DashedLineSeries::new(line, 2, 4, style))
+                    .map(drop),
+            }
+            .map_err(failed)?;
             chart
                 .draw_series(points.iter().map(|(x, (_, (low, high)))| {
                     PathElement::new(vec![(*x, *low), (*x, *high)], colour.mix(0.5).stroke_width(4))
                 }))
                 .map_err(failed)?;
-            chart
-                .draw_series(
-                    points
-                        .iter()
-                        .map(|(x, (value, _))| Circle::new((*x, *value), 4, colour.filled())),
-                )
-                .map_err(failed)?;
+            let at = points
+                .iter()
+                .map(|(x, (value, _))| EmptyElement::at((*x, *value)));
+            match mark {
+                Mark::Disc => chart
+                    .draw_series(at.map(|at| at + Circle::new((0, 0), 4, colour.filled())))
+                    .map(drop),
+                Mark::Ring => chart
+                    .draw_series(at.map(|at| at + Circle::new((0, 0), 4, style)))
+                    .map(drop),
+                Mark::Square => chart
+                    .draw_series(at.map(|at| at + Rectangle::new([(-4, -4), (4, 4)], colour.filled())))
+                    .map(drop),
+            }
+            .map_err(failed)?;
         }
         root.present().map_err(failed)?;
     }
@@ -301,6 +336,41 @@ mod tests {
                 "{svg}"
             );
         }
+    }
+
+    #[test]
+    fn eighteen_curves_are_told_apart() {
+        let keys: Vec<_> = (0..18)
+            .map(|place| (curve_colour(place), curve_mark(place)))
+            .collect();
+        for (place, key) in keys.iter().enumerate() {
+            assert!(
+                !keys[..place].contains(key),
+                "curve {place} looks like an earlier one"
+            );
+        }
+        let value = |place: usize| Some((place as f64, (place as f64, place as f64)));
+        let svg = curves(&Curves {
+            title: "all marks",
+            x_desc: "clients",
+            x_labels: &["1".to_owned(), "2".to_owned()],
+            y_label: &grouped,
+            curves: (0..18)
+                .map(|place| Curve {
+                    points: vec![value(place), value(place + 1)],
+                })
+                .collect(),
+        })
+        .unwrap();
+        let (red, green, blue) = curve_colour(0);
+        let hex = format!("#{red:02X}{green:02X}{blue:02X}");
+        let drawn = |element: &str| {
+            svg.lines()
+                .filter(|line| line.contains(element) && line.contains(&hex))
+                .count()
+        };
+        assert_eq!(drawn("<circle"), 4, "two discs and two rings");
+        assert_eq!(drawn("<rect"), 2, "two squares");
     }
 
     #[test]

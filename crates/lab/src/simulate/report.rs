@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clearway_sim::Activity;
 
 use crate::error::Result;
-use crate::report::{Curve, Curves, curve_colour, curves, escaped, legend, page};
+use crate::report::{Curve, Curves, curve_legend, curves, escaped, legend, page};
 use crate::simulate::point::Point;
 use crate::simulate::run::SimulationResult;
 use crate::simulate::table;
@@ -117,13 +117,7 @@ fn throughput(body: &mut String, result: &SimulationResult) -> Result<()> {
                 .collect(),
         });
     }
-    legend(
-        body,
-        names
-            .iter()
-            .enumerate()
-            .map(|(place, name)| (name.as_str(), curve_colour(place))),
-    );
+    curve_legend(body, names.iter().map(String::as_str));
     let labels: Vec<String> = experiment.clients.iter().map(usize::to_string).collect();
     let drawing = curves(&Curves {
         title: "throughput over clients",
