@@ -9,7 +9,8 @@
 //!
 //! The one number that was chosen with this table in sight is `coherence.departure`: 1/3, because a transfer is three
 //! messages. Anything from 0.25 to 0.34 gives the same rows; at 0.5, where it stood before, the Skylake rows are off by half.
-//! No other cost was touched but `coherence.far_atomic` of graviton-2, which is the row among the inputs. Rows beyond 25 % stay in the table and say which mechanism is probably missing.
+//! No other cost was touched but `coherence.far_atomic` of graviton-2, which is the row among the inputs. Rows beyond 25 % stay
+//! in the table and say what is known of them.
 //! Mutation: let a hit of the owner count that does not end before the line leaves (drop `leaves_before_done` in `coherence`)
 //! → fails: the Skylake rows are 54 to 72 % off.
 //!
