@@ -1,7 +1,7 @@
 //! The bodies of the fuzz targets, apart from libFuzzer so that an ordinary test can run them over seeded input.
 //!
 //! ```text
-//! cargo test --manifest-path fuzz/Cargo.toml          # seeded random input: part of scripts/test
+//! cargo test -p clearway-server --test fuzz_seeded     # seeded random input: part of scripts/test
 //! cargo fuzz run -s none wire_decoder                 # guided by coverage, until stopped; works on stable
 //! cargo fuzz run -s none log_reader
 //! ```
@@ -20,7 +20,9 @@ use clearway_txn::Xid;
 /// Reads `data` as what a client sends: as a first packet, then as a stream of frames. What is decoded is looked at to
 /// its last byte, and frames must be found alike however the stream is cut.
 pub fn wire_decoder(data: &[u8]) {
-    if let Ok(startup::Split::Packet(startup::Startup::Session { parameters, .. }, length)) = startup::split(data) {
+    if let Ok(startup::Split::Packet(startup::Startup::Session { parameters, .. }, length)) =
+        startup::split(data)
+    {
         assert!(length <= data.len());
         for (_, value) in &parameters {
             let _ = startup::parse_options(value);
@@ -31,7 +33,10 @@ pub fn wire_decoder(data: &[u8]) {
         assert!(found.body.end <= rest.len() && found.body.start == frame::HEADER_BYTES);
         for cut in [0, 1, 4, found.body.end - 1] {
             if cut < found.body.end {
-                assert!(matches!(frame::split(&rest[..cut]), Ok(frame::Split::NeedMore(_))));
+                assert!(matches!(
+                    frame::split(&rest[..cut]),
+                    Ok(frame::Split::NeedMore(_))
+                ));
             }
         }
         if let Ok(message) = frontend::decode(found.kind, &rest[found.body.clone()]) {
@@ -46,10 +51,17 @@ fn look_at(message: frontend::Message<'_>) {
         frontend::Message::Parse(parse) => assert_eq!(parse.types().count(), parse.types().len()),
         frontend::Message::Bind(bind) => {
             assert_eq!(bind.parameters().count(), bind.parameter_count());
-            let text = bind.parameters().flatten().filter(|bytes| frontend::text_parameter(bytes).is_ok()).count();
+            let text = bind
+                .parameters()
+                .flatten()
+                .filter(|bytes| frontend::text_parameter(bytes).is_ok())
+                .count();
             assert!(text <= bind.parameter_count());
             for place in 0..bind.parameter_count() + 1 {
-                let _ = (bind.formats.is_binary(place), bind.result_formats.is_binary(place));
+                let _ = (
+                    bind.formats.is_binary(place),
+                    bind.result_formats.is_binary(place),
+                );
             }
             assert!(bind.formats.codes().all(|code| matches!(code, 0 | 1)));
         }
@@ -72,7 +84,10 @@ impl LogDevice for Memory {
         Ok(())
     }
     fn read(&self, position: u64, bytes: &mut [u8]) -> io::Result<usize> {
-        let there = usize::try_from(position).ok().and_then(|start| self.0.get(start..)).unwrap_or(&[]);
+        let there = usize::try_from(position)
+            .ok()
+            .and_then(|start| self.0.get(start..))
+            .unwrap_or(&[]);
         let count = there.len().min(bytes.len());
         bytes[..count].copy_from_slice(&there[..count]);
         Ok(count)
@@ -90,7 +105,11 @@ fn read_all(log: Vec<u8>) -> (usize, u64) {
     let mut count = 0;
     let mut end = 0;
     while let Some((_, next)) = reader.next_record().expect("memory has no errors") {
-        assert!(next.0 > end && next.0 <= length.next_multiple_of(8), "{} after {end}, of {length}", next.0);
+        assert!(
+            next.0 > end && next.0 <= length.next_multiple_of(8),
+            "{} after {end}, of {length}",
+            next.0
+        );
         end = next.0;
         count += 1;
     }
@@ -118,16 +137,28 @@ pub fn log_reader(data: &[u8]) {
     let place = usize::from(u16::from_le_bytes([first, second])) % log.len();
     let before = ends.iter().filter(|end| **end <= place).count() - 1;
     let cut = read_all(log[..place].to_vec());
-    assert!(cut.0 == before || cut.0 == before + 1, "cut at {place}: {cut:?}, {before} were whole");
+    assert!(
+        cut.0 == before || cut.0 == before + 1,
+        "cut at {place}: {cut:?}, {before} were whole"
+    );
     log[place] ^= 1 << (first % 8);
     let turned = read_all(log);
     // A bit turned in the zeros after a payload changes nothing; anywhere else it ends the log at its record.
-    assert!(turned.0 == before || turned.0 == sound, "turned at {place}: {turned:?}, {before} came before");
+    assert!(
+        turned.0 == before || turned.0 == sound,
+        "turned at {place}: {turned:?}, {before} came before"
+    );
 }
 
 fn append(log: &mut Vec<u8>, xid: u64, payload: &[u8]) {
     let position = log.len() as u64;
-    let header = record::header(RecordKind::Change, Xid(xid), position, payload.len(), crc32c::crc32c(payload));
+    let header = record::header(
+        RecordKind::Change,
+        Xid(xid),
+        position,
+        payload.len(),
+        crc32c::crc32c(payload),
+    );
     log.extend_from_slice(&header);
     log.extend_from_slice(payload);
     log.resize((position as usize) + record::size(payload.len()), 0);

@@ -1,6 +1,10 @@
 //! The bodies of the fuzz targets over seeded random input. `SEED=` replays a run.
 
-use clearway_fuzz::{log_reader, wire_decoder};
+// The bodies themselves, not a package: the fuzz package would compile everything a second time.
+#[path = "../../../fuzz/src/lib.rs"]
+mod bodies;
+
+use bodies::{log_reader, wire_decoder};
 
 /// A small generator, the same on every machine (`SplitMix64`).
 struct Random(u64);
@@ -20,7 +24,10 @@ impl Random {
 }
 
 fn random() -> Random {
-    let seed = std::env::var("SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let seed = std::env::var("SEED")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1);
     println!("SEED={seed}");
     Random(seed)
 }
