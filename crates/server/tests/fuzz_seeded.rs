@@ -45,7 +45,7 @@ fn wire_decoder_over_noise_and_over_damaged_messages() {
             data[1..5].copy_from_slice(&(count as u32 - 1).to_be_bytes());
             for byte in &mut data[5..] {
                 // Zeros end strings and are the counts' upper halves: without many, little is decoded.
-                if random.next() % 3 == 0 {
+                if random.next().is_multiple_of(3) {
                     *byte = (random.next() % 3) as u8;
                 }
             }
