@@ -252,18 +252,25 @@ fn placements(probes: &[Probe]) -> Vec<Placement> {
     found
 }
 
-/// What waking a thread on another CPU costs the waker, and how long after the call began the woken one is back.
-fn wake_costs(cpus: [usize; 2]) -> (f64, f64) {
-    const TURNS: u32 = 300;
+/// One burst of wake-ups: what each cost the waker, and how long after the call began the woken one was back, nanoseconds.
+///
+/// Short, and right after both CPUs were busy: threads that do nothing but sleep and wake each other for tens of milliseconds
+/// are taken by the host of a virtual machine to need one CPU between them, and then a call lasts until the woken one sleeps
+/// again (up to 58 microseconds instead of 10).
+fn wake_ups(cpus: [usize; 2]) -> Vec<(f64, f64)> {
+    const TURNS: u32 = 12;
+    /// Between falling asleep and being woken: who waits for a latch sleeps no longer. After 1 microsecond the CPU is
+    /// often not idle yet, after 300 it takes twice as long to come back as after 4.
+    const ASLEEP: Duration = Duration::from_micros(4);
     let word = Padded(<Native as Machine>::U32::new(0));
     let began = Instant::now();
     let now = || began.elapsed().as_nanos() as u64;
-    let woken_at = Padded(AtomicU64::new(0));
-    let (mut wakers, mut latencies) = (Vec::new(), Vec::new());
+    let (asleep, woken_at) = (Padded(AtomicU32::new(0)), Padded(AtomicU64::new(0)));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let _ = Native::stay_on(cpus[1]);
             for turn in 0..TURNS {
+                asleep.store(turn + 1, Ordering::Release);
                 while word.load(Ordering::Acquire) == turn {
                     Native::futex_wait(&word, turn, None);
                 }
@@ -272,30 +279,33 @@ fn wake_costs(cpus: [usize; 2]) -> (f64, f64) {
         });
         let waker = scope.spawn(|| {
             let _ = Native::stay_on(cpus[0]);
-            for turn in 0..TURNS {
+            let turn = |turn| {
+                while asleep.load(Ordering::Acquire) <= turn {
+                    spin_loop();
+                }
                 let rest = Instant::now();
-                while rest.elapsed() < Duration::from_micros(30) {
+                while rest.elapsed() < ASLEEP {
                     spin_loop();
                 }
                 woken_at.store(0, Ordering::Relaxed);
                 let before = now();
                 word.store(turn + 1, Ordering::Release);
                 Native::futex_wake(&word, 1);
-                wakers.push((now() - before) as f64);
+                let waker = now() - before;
                 let woken = loop {
                     match woken_at.load(Ordering::Acquire) {
                         0 => spin_loop(),
                         at => break at,
                     }
                 };
-                latencies.push(woken.saturating_sub(before) as f64);
-            }
+                (waker as f64, woken.saturating_sub(before) as f64)
+            };
+            (0..TURNS).map(turn).collect()
         });
         waker
             .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    });
-    (median(&wakers), median(&latencies))
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 /// Two threads on one CPU that give it away to each other: nanoseconds of a turn.
@@ -364,16 +374,17 @@ pub fn calibrate() -> Result<Calibration, ModelError> {
     let mut found = Vec::new();
     let mut alone = 0.0;
     if cpus.len() > 1 && machine.cpus() > 1 {
-        let probes: Vec<Probe> = (0..PROBES)
-            .map(|turn| {
-                std::thread::sleep(Duration::from_millis(2));
-                probe(pair(&cpus, turn))
-            })
-            .collect();
+        let (mut probes, mut wake_ups_found) = (Vec::new(), Vec::new());
+        for turn in 0..PROBES {
+            std::thread::sleep(Duration::from_millis(2));
+            probes.push(probe(pair(&cpus, turn)));
+            wake_ups_found.extend(wake_ups(pair(&cpus, turn)));
+        }
         found = placements(&probes);
         alone = median(&probes.iter().map(|probe| probe.alone).collect::<Vec<_>>());
         let switch = (switching(cpus[0]) - syscall).max(0.0);
-        let (waker, latency) = wake_costs(pair(&cpus, 0));
+        let (wakers, latencies): (Vec<f64>, Vec<f64>) = wake_ups_found.into_iter().unzip();
+        let (waker, latency) = (median(&wakers), median(&latencies));
         measured.push(("os.switch", switch));
         measured.push(("os.wake", (waker - wake).max(0.0)));
         measured.push(("os.idle_exit", (latency - wake - switch).max(0.0)));
