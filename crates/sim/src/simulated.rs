@@ -155,10 +155,14 @@ fn finish_access(kernel: *mut Kernel, address: usize, kind: Access, mut step: St
     unsafe {
         loop {
             settle_in_flight(kernel);
-            match step {
-                Step::Done => return,
-                Step::Drained => step = at(kernel).access(address, kind),
-                Step::Transfer(transfer) => return at(kernel).arrive(address, kind, transfer),
+            if let Step::Transfer(transfer) = step {
+                return at(kernel).arrive(address, kind, transfer);
+            }
+            step = at(kernel).access(address, kind);
+            // Nobody may act between an access and what it does to the word: who came in between would see the new
+            // version of the line with the old value in it, and poll that until its promise ends.
+            if step == Step::Done {
+                return;
             }
         }
     }

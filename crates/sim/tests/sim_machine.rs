@@ -707,8 +707,16 @@ fn skipping_polls_changes_nothing() {
         let before = word.load(Relaxed);
         word.store(before + 1, Relaxed);
     };
-    let writers: [(&str, Write); 4] = [
+    // Its read-modify-write waits for the store before it. Mutation: settling once more between such an access and what it does
+    // to the word (as `finish_access` once did) → spinners see the new version of the line with the old value in it.
+    let store_and_add: Write = |word| {
+        let before = word.load(Relaxed);
+        word.store(before, Relaxed);
+        word.fetch_add(1, Relaxed);
+    };
+    let writers: [(&str, Write); 5] = [
         ("e5-2630v4-2s", store),
+        ("e5-2630v4-2s", store_and_add),
         ("graviton-2", store),
         ("graviton-2", |word| _ = word.fetch_add(1, Relaxed)),
         ("graviton-2", |word| word.add(1)),
