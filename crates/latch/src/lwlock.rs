@@ -219,17 +219,18 @@ impl<M: Machine> LwLock<M> {
             },
             // A shared may well come as the second: look, so that no RMW is wasted on a line that readers pass around.
             LatchMode::Shared => {
-                let found = self.state.load(Relaxed);
+                let mut found = self.state.load(Relaxed);
                 if found & (EXCLUSIVE | GRANTS | HAS_WAITERS) == 0 {
                     if self.shared_path == SharedPath::FetchAdd {
                         return self.add_shared();
                     }
-                    if self
+                    match self
                         .state
                         .compare_exchange_weak(found, found + SHARED_UNIT, Acquire, Relaxed)
-                        .is_ok()
                     {
-                        return true;
+                        Ok(_) => return true,
+                        // On with the word as it is: the line is here for a moment.
+                        Err(changed) => found = changed,
                     }
                 }
                 self.attempt_from(found, mode).is_some()
