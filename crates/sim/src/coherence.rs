@@ -7,6 +7,9 @@
 //! long as what it does ends before: on a large machine this is why the second try of a failed compare-and-swap usually
 //! succeeds, and on a small ring, where the line leaves sooner than one locked instruction ends, why it does not.
 //!
+//! Where `owner_rmws` says so (costs calibrated on the host itself), an owner stops before: read-modify-writes back to back are
+//! fewer in a turn than spaced ones that take as long. Why is not known; it was measured. How many they are is drawn for each turn.
+//!
 //! # Queueing
 //! Transfers of a line that change who may write it come one after the other, first come first served; `busy_until` is
 //! the end of the last, `heir` who has the line then, `departures` when each takes the line from the one before. Each costs
@@ -206,16 +209,16 @@ impl Kernel {
             line.departures.pop_front();
         }
         let leaves_before_done = access != Access::Store
-            && line
-                .departures
-                .front()
-                .is_some_and(|leaves| start + hit > *leaves);
+            && line.departures.front().is_some_and(|leaves| {
+                start + hit > *leaves || costs.owner_rmws_1024 > 0 && line.owner_rmws == 0
+            });
         if (usize::from(line.owner) == core && !leaves_before_done) || alone {
             let by_sibling = line.writer != cpu_number as u16 && line.writer != NO_CPU && !alone;
             if alone {
                 line.owner = core as u16;
                 line.heir = core as u16;
                 line.sharers = Default::default();
+                self.limit_owner(number);
             }
             self.written(number, address, access, cpu_number, start);
             let stall = if by_sibling {
@@ -397,6 +400,7 @@ impl Kernel {
         } else {
             line.owner = if transfer.heir == HOME { HOME } else { core as u16 };
             line.sharers = Default::default();
+            self.limit_owner(transfer.line);
             self.written(transfer.line, address, access, cpu_number, now);
             self.costs.rmw_hit
         };
@@ -406,11 +410,23 @@ impl Kernel {
         self.advance(cpu_number, Activity::Stall, rest - latch);
     }
 
+    /// The line has a new owner: how many read-modify-writes it will do if others ask for the line.
+    #[inline]
+    fn limit_owner(&mut self, number: usize) {
+        let limit = self.costs.owner_rmws_1024;
+        if limit > 0 {
+            // One more or one fewer, a quarter of the turns each, or workers would march in step for ever.
+            let drawn = limit.saturating_sub(512) + self.random.below(2048);
+            self.lines.lines[number].owner_rmws = (drawn / 1024).max(1);
+        }
+    }
+
     /// The line has been written at `at`: whoever polls it will see.
     fn written(&mut self, number: usize, address: usize, access: Access, cpu_number: usize, at: u64) {
         let line = &mut self.lines.lines[number];
         line.version = line.version.wrapping_add(1);
         line.writer = cpu_number as u16;
+        line.owner_rmws = line.owner_rmws.saturating_sub(1);
         let cpu = &mut self.cpus[cpu_number];
         cpu.paused = false;
         if !matches!(access, Access::Store | Access::StoreFenced) {

@@ -60,6 +60,8 @@ pub(crate) struct Costs {
     transfer: [u64; 4],
     load_transfer: [u64; 4],
     departure_1024: u64,
+    /// The most read-modify-writes that an owner does of a line that was asked for, by 1024; 0 for no limit.
+    pub(crate) owner_rmws_1024: u64,
     stream_1024: u64,
     memory: u64,
     memory_remote: u64,
@@ -135,6 +137,7 @@ impl Costs {
             transfer: transfer.map(picoseconds),
             load_transfer: transfer.map(|cost| picoseconds(cost * c.load_factor)),
             departure_1024: (c.departure * 1024.0).round() as u64,
+            owner_rmws_1024: (c.owner_rmws * 1024.0).round() as u64,
             stream_1024: (c.stream * 1024.0).round() as u64,
             memory: picoseconds(c.memory),
             memory_remote: picoseconds(c.memory_remote),

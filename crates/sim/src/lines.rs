@@ -50,6 +50,8 @@ pub(crate) struct Line {
     pub(crate) reader: u16,
     /// When the transfers under way take it from whoever has it then, in order; those in the past are dropped on the way.
     pub(crate) departures: VecDeque<u64>,
+    /// Read-modify-writes that are left to the owner if somebody has asked for the line.
+    pub(crate) owner_rmws: u64,
     /// The hardware thread that wrote last.
     pub(crate) writer: u16,
     /// The socket whose memory holds the line: that of the first toucher.
@@ -169,6 +171,7 @@ impl Lines {
             heir: NO_CORE,
             reader: NO_CORE,
             departures: VecDeque::new(),
+            owner_rmws: 0,
             fetcher: NO_CORE,
             writer: NO_CPU,
             home,

@@ -82,6 +82,10 @@ pub struct Coherence {
     pub load_factor: f64,
     /// The part of a transfer after which the line has left its former owner, who goes on using it until then.
     pub departure: f64,
+    /// How many read-modify-writes an owner does, on average, before it lets a line go that another core has asked for, though
+    /// the line need not leave yet; 0: as many as end before. A number, not a time. See `coherence`.
+    #[serde(default)]
+    pub owner_rmws: f64,
     /// A miss's part of its cost when the loads of a core run over neighbouring lines in ascending order: the prefetcher
     /// and out-of-order execution overlap such misses. All other loads wait for each other.
     pub stream: f64,
@@ -286,6 +290,7 @@ impl MachineModel {
             ("coherence.cross_two", &mut c.cross_two),
             ("coherence.load_factor", &mut c.load_factor),
             ("coherence.departure", &mut c.departure),
+            ("coherence.owner_rmws", &mut c.owner_rmws),
             ("coherence.stream", &mut c.stream),
             ("coherence.memory", &mut c.memory),
             ("coherence.memory_remote", &mut c.memory_remote),
@@ -396,8 +401,11 @@ mod tests {
                 sources.contains_key("topology"),
                 "{name}: where is the topology from?"
             );
-            for (cost, _) in model.costs_mut() {
-                let has = sources.contains_key(cost) || (cost.starts_with("os.") && !text.contains("[os]"));
+            for (cost, value) in model.costs_mut() {
+                let has = sources.contains_key(cost)
+                    || (cost.starts_with("os.") && !text.contains("[os]"))
+                    // No limit: nothing that a source could say.
+                    || (cost == "coherence.owner_rmws" && *value == 0.0);
                 assert!(has || cost.starts_with("os."), "{name}: {cost} has no source");
             }
         }

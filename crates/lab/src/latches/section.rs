@@ -22,7 +22,6 @@ fn work(steps: u64) -> u64 {
 
 impl Section {
     /// Nothing.
-    #[cfg(test)]
     pub(crate) const NONE: Section = Section { steps: 0 };
 
     /// Finds the number of steps, by the fastest of several tries: what the machine does undisturbed.
@@ -44,7 +43,7 @@ impl Section {
 
     /// Works for about the section's length.
     #[inline]
-    pub(super) fn work(self) {
+    pub(crate) fn work(self) {
         if self.steps > 0 {
             work(self.steps);
         }

@@ -14,10 +14,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use clearway_machine::{AtomicWord, Machine, Native, Padded};
-use clearway_sim::{MachineModel, ModelError, Simulated, Simulation, clock_ns};
+use clearway_sim::{MachineModel, ModelError, Simulated, Simulation, charge_picoseconds, clock_ns};
 use serde::Serialize;
 
 use crate::error::LabError;
+use crate::latches::section::Section;
 use crate::stats::median;
 
 /// This machine with its costs measured.
@@ -46,8 +47,13 @@ pub struct Placement {
     pub speed_beside_pauses: f64,
     /// What an increment costs while both increment one line, the time of both together: median.
     pub contended_ns: f64,
-    /// The part of a transfer after which a line has left its owner: the one with which a simulation comes to `contended_ns`.
+    /// The same with a little arithmetic between two increments, and with more.
+    pub spaced_ns: [f64; 2],
+    /// The part of a transfer after which a line has left its owner: the one with which a simulation comes nearest to `spaced_ns`.
     pub departure: f64,
+    /// The most read-modify-writes of an owner whose line was asked for: the number with which a simulation comes to
+    /// `contended_ns`, 0 for no limit.
+    pub owner_rmws: f64,
     /// Its part of all probes.
     pub share: f64,
 }
@@ -76,14 +82,29 @@ const SHARE_MIN: f64 = 0.06;
 
 const PROBES: usize = 300;
 
+/// Nanoseconds. A line takes no longer between any two CPUs: where it seems to, the host of a virtual machine runs both CPUs
+/// on one of its own by turns, and what else is measured then is of no use either.
+const FARTHEST: f64 = 1_000.0;
+
+/// Between two increments of a thread, to see how long a line stays: such that two of a turn fit in where CPUs share a cache, and
+/// where they do not.
+const SPACINGS: [Duration; 2] = [Duration::from_nanos(14), Duration::from_nanos(45)];
+
 pub(super) fn within(value: f64, of: f64, factor: f64) -> bool {
     (of / factor..=of * factor).contains(&value)
 }
 
-/// Median nanoseconds of one call of `step`.
+/// Median nanoseconds of one call of `step`, over rounds with rests between them: a host that others use is slow for some
+/// milliseconds at a time.
 fn time_of(steps: u32, mut step: impl FnMut()) -> f64 {
-    let rounds: Vec<f64> = (0..9)
+    const ROUNDS: u32 = 25;
+    let steps = steps / ROUNDS;
+    let rounds: Vec<f64> = (0..ROUNDS)
         .map(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            for _ in 0..steps / 4 {
+                step();
+            }
             let before = Instant::now();
             for _ in 0..steps {
                 step();
@@ -149,13 +170,7 @@ pub(super) fn probe(cpus: [usize; 2]) -> Probe {
             {}
         }
     };
-    let increment = || {
-        let before = Instant::now();
-        for _ in 0..INCREMENTS {
-            word.fetch_add(1, Ordering::AcqRel);
-        }
-        before.elapsed().as_secs_f64() * 1e9 / f64::from(2 * INCREMENTS)
-    };
+    let increment = || increments(&word, INCREMENTS, Section::NONE);
     let stay = |cpu| {
         // Refused, the probe shows threads on CPUs that nobody chose, which is what there is then.
         let _ = Native::stay_on(cpu);
@@ -216,25 +231,65 @@ pub(super) fn probe(cpus: [usize; 2]) -> Probe {
     found
 }
 
+/// Nanoseconds of two threads together for one of the increments that each makes of `word`, with `between` after each.
+fn increments(word: &AtomicU64, count: u32, between: Section) -> f64 {
+    let before = Instant::now();
+    for _ in 0..count {
+        word.fetch_add(1, Ordering::AcqRel);
+        between.work();
+    }
+    before.elapsed().as_secs_f64() * 1e9 / f64::from(2 * count)
+}
+
+/// The same with `between`, which shows how long an owner goes on using a line that was asked for: if it were gone at once each
+/// increment would wait for it.
+fn spaced_increments(cpus: [usize; 2], between: Section) -> f64 {
+    const INCREMENTS: u32 = 6_000;
+    let word = Padded(AtomicU64::new(0));
+    let ready = Padded(AtomicU32::new(0));
+    let (word, ready) = (&word, &ready);
+    std::thread::scope(|scope| {
+        let threads = cpus.map(|cpu| {
+            scope.spawn(move || {
+                let _ = Native::stay_on(cpu);
+                ready.fetch_add(1, Ordering::AcqRel);
+                while ready.load(Ordering::Acquire) < 2 {
+                    spin_loop();
+                }
+                increments(word, INCREMENTS, between)
+            })
+        });
+        let [first, second] = threads.map(|thread| {
+            thread
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        f64::midpoint(first, second)
+    })
+}
+
 /// The pairs of CPUs to probe: the first with each other one.
 pub(super) fn pair(cpus: &[usize], turn: usize) -> [usize; 2] {
     [cpus[0], cpus[1 + turn % (cpus.len() - 1)]]
 }
 
-/// The distances among the probes: again and again the one around which most of the rest lie.
-fn placements(probes: &[Probe]) -> Vec<Placement> {
+/// The distances among the probes, each of which has its [`spaced_increments`] beside it: again and again the one around which
+/// most of the rest lie.
+fn placements(probes: &[(Probe, [f64; 2])]) -> Vec<Placement> {
     let mut left = probes.to_vec();
     let mut found = Vec::new();
     loop {
         let near = |center: f64| {
             left.iter()
-                .filter(move |probe| within(probe.transfer, center, SAME_PLACE))
+                .filter(move |(probe, _)| within(probe.transfer, center, SAME_PLACE))
         };
-        let densest = left.iter().max_by_key(|probe| near(probe.transfer).count());
-        let Some(center) = densest.map(|probe| probe.transfer) else {
+        let densest = left.iter().max_by_key(|(probe, _)| near(probe.transfer).count());
+        let Some(center) = densest.map(|(probe, _)| probe.transfer) else {
             break;
         };
-        let of = |what: fn(&Probe) -> f64| median(&near(center).map(what).collect::<Vec<f64>>());
+        let of = |what: fn(&Probe) -> f64| {
+            median(&near(center).map(|(probe, _)| what(probe)).collect::<Vec<f64>>())
+        };
         let share = near(center).count() as f64 / probes.len() as f64;
         if share < SHARE_MIN {
             break;
@@ -244,10 +299,18 @@ fn placements(probes: &[Probe]) -> Vec<Placement> {
             siblings: of(|probe| probe.together / probe.alone) > 1.4,
             speed_beside_pauses: of(|probe| probe.alone / probe.beside_pauses).min(1.0),
             contended_ns: of(|probe| probe.contended),
+            spaced_ns: [0, 1].map(|which| {
+                median(
+                    &near(center)
+                        .map(|(_, spaced)| spaced[which])
+                        .collect::<Vec<f64>>(),
+                )
+            }),
             departure: 0.0,
+            owner_rmws: 0.0,
             share,
         });
-        left.retain(|probe| !within(probe.transfer, center, SAME_PLACE * SAME_PLACE));
+        left.retain(|(probe, _)| !within(probe.transfer, center, SAME_PLACE * SAME_PLACE));
     }
     found
 }
@@ -372,22 +435,47 @@ pub fn calibrate() -> Result<Calibration, ModelError> {
         ("os.futex", futex_part),
     ];
     let mut found = Vec::new();
-    let mut alone = 0.0;
+    let (mut alone, mut spacings) = (0.0, [0.0; 2]);
     if cpus.len() > 1 && machine.cpus() > 1 {
-        let (mut probes, mut wake_ups_found) = (Vec::new(), Vec::new());
-        for turn in 0..PROBES {
+        let between = SPACINGS.map(Section::calibrate);
+        let increment = || {
+            black_box(word.fetch_add(1, Ordering::AcqRel));
+        };
+        let without = time_of(50_000, increment);
+        // So few steps do not take just what was asked for.
+        spacings = between.map(|between| {
+            let with = time_of(50_000, || {
+                increment();
+                between.work();
+            });
+            with - without
+        });
+        let (mut looks, mut woken) = (Vec::new(), Vec::new());
+        for turn in 0..3 * PROBES {
+            if looks.len() == PROBES {
+                break;
+            }
+            let pair = pair(&cpus, turn);
             std::thread::sleep(Duration::from_millis(2));
-            probes.push(probe(pair(&cpus, turn)));
-            wake_ups_found.extend(wake_ups(pair(&cpus, turn)));
+            let before = probe(pair);
+            let spaced = between.map(|between| spaced_increments(pair, between));
+            let wake_ups = wake_ups(pair);
+            let stayed = within(probe(pair).transfer, before.transfer, SAME_PLACE);
+            if stayed && before.transfer < FARTHEST {
+                looks.push((before, spaced));
+                woken.extend(wake_ups);
+            }
         }
-        found = placements(&probes);
-        alone = median(&probes.iter().map(|probe| probe.alone).collect::<Vec<_>>());
+        found = placements(&looks);
+        alone = median(&looks.iter().map(|(probe, _)| probe.alone).collect::<Vec<_>>());
         let switch = (switching(cpus[0]) - syscall).max(0.0);
-        let (wakers, latencies): (Vec<f64>, Vec<f64>) = wake_ups_found.into_iter().unzip();
-        let (waker, latency) = (median(&wakers), median(&latencies));
         measured.push(("os.switch", switch));
-        measured.push(("os.wake", (waker - wake).max(0.0)));
-        measured.push(("os.idle_exit", (latency - wake - switch).max(0.0)));
+        if !woken.is_empty() {
+            let (wakers, latencies): (Vec<f64>, Vec<f64>) = woken.into_iter().unzip();
+            let (waker, latency) = (median(&wakers), median(&latencies));
+            measured.push(("os.wake", (waker - wake).max(0.0)));
+            measured.push(("os.idle_exit", (latency - wake - switch).max(0.0)));
+        }
     }
     for (name, cost) in machine.costs_mut() {
         if let Some((_, nanoseconds)) = measured.iter().find(|(measured, _)| *measured == name) {
@@ -408,8 +496,10 @@ pub fn calibrate() -> Result<Calibration, ModelError> {
         alone,
     };
     for number in 0..calibration.placements.len() {
-        let departure = calibration.departure(&calibration.placements[number]);
-        calibration.placements[number].departure = departure;
+        let mut placement = calibration.placements[number];
+        placement.departure = calibration.departure(&placement, spacings);
+        placement.owner_rmws = calibration.owner_rmws(&placement);
+        calibration.placements[number] = placement;
     }
     if let Some(most) = calibration.placements.first().copied() {
         let (all, topology) = (calibration.machine_of_pair(&most), &calibration.machine.topology);
@@ -471,22 +561,35 @@ impl Calibration {
         Ok(machine.check()?)
     }
 
-    /// How long a line stays with its owner cannot be measured by itself; how many increments it is good for can. Of the
-    /// parts from a fiftieth to the whole, the one with which the simulated increments are nearest to the measured ones.
-    fn departure(&self, placement: &Placement) -> f64 {
-        let error = |departure: f64| {
-            let placement = Placement {
+    /// How long a line stays with its owner cannot be measured by itself; how many increments with a little between them it is
+    /// good for can. Of the parts from a fiftieth to the whole, the first with which the simulated increments are nearest to the
+    /// measured ones.
+    fn departure(&self, placement: &Placement, spacings_ns: [f64; 2]) -> f64 {
+        let parts = (1..=50).map(|part| f64::from(part) / 50.0);
+        nearest(parts, |departure| {
+            let machine = self.machine_of_pair(&Placement {
                 departure,
                 ..*placement
-            };
-            let simulated = contended_increment(&self.machine_of_pair(&placement));
-            (simulated / placement.contended_ns).ln().abs()
-        };
-        let parts = (1..=50).map(|part| f64::from(part) / 50.0);
-        let found = parts.map(|part| (error(part), part));
-        found
-            .min_by(|one, other| one.0.total_cmp(&other.0))
-            .map_or(self.machine.coherence.departure, |(_, part)| part)
+            });
+            let spaced = spacings_ns.iter().zip(placement.spaced_ns);
+            spaced
+                .map(|(spacing, measured)| off(contended_increment(&machine, *spacing), measured))
+                .sum()
+        })
+    }
+
+    /// Increments without anything between them are fewer on some CPUs than would end before the line leaves: nearby, two
+    /// instead of five. Of all numbers, the first with which they come out as measured.
+    fn owner_rmws(&self, placement: &Placement) -> f64 {
+        let fifths = (5..30).map(|fifths| f64::from(fifths) / 5.0);
+        let limits = std::iter::once(0.0).chain(fifths).chain((6..=40).map(f64::from));
+        nearest(limits, |owner_rmws| {
+            let machine = self.machine_of_pair(&Placement {
+                owner_rmws,
+                ..*placement
+            });
+            off(contended_increment(&machine, 0.0), placement.contended_ns)
+        })
     }
 
     /// A machine of two CPUs that stand as `placement` says, with the other costs of this host.
@@ -507,7 +610,13 @@ impl Calibration {
             machine.coherence.cluster = transfer;
             machine.coherence.socket = transfer;
             machine.coherence.departure = placement.departure;
-            &["coherence.cluster", "coherence.socket", "coherence.departure"]
+            machine.coherence.owner_rmws = placement.owner_rmws;
+            &[
+                "coherence.cluster",
+                "coherence.socket",
+                "coherence.departure",
+                "coherence.owner_rmws",
+            ]
         };
         for name in names {
             machine.sources.insert((*name).to_owned(), MEASURED.to_owned());
@@ -516,8 +625,21 @@ impl Calibration {
     }
 }
 
+/// How far two costs are apart: the logarithm of their ratio, without its sign.
+fn off(simulated: f64, measured: f64) -> f64 {
+    (simulated / measured).ln().abs()
+}
+
+/// The candidate with the least error; of equals the first.
+fn nearest(candidates: impl Iterator<Item = f64>, error: impl Fn(f64) -> f64) -> f64 {
+    candidates
+        .map(|candidate| (error(candidate), candidate))
+        .min_by(|one, other| one.0.total_cmp(&other.0))
+        .map_or(0.0, |(_, candidate)| candidate)
+}
+
 /// Nanoseconds of two simulated CPUs together for an increment of one line.
-fn contended_increment(machine: &MachineModel) -> f64 {
+fn contended_increment(machine: &MachineModel, spacing_ns: f64) -> f64 {
     const INCREMENTS: u64 = 4_000;
     let mut simulation = Simulation::new(machine, 2, 1);
     let word = simulation.enter(|| Rc::new(Padded(<Simulated as Machine>::U64::new(0))));
@@ -529,6 +651,7 @@ fn contended_increment(machine: &MachineModel) -> f64 {
             let began = clock_ns();
             for _ in 0..INCREMENTS {
                 word.fetch_add(1, Ordering::AcqRel);
+                charge_picoseconds((spacing_ns * 1e3) as u64);
             }
             spent.set(spent.get() + clock_ns() - began);
         });
@@ -558,14 +681,14 @@ mod tests {
     fn distances_are_told_apart_and_accidents_left_out() {
         let mut probes = Vec::new();
         for turn in 0..40 {
-            probes.push(at(100.0 + f64::from(turn), 10.0));
-            probes.push(at(25.0 + f64::from(turn % 4), 10.0));
+            probes.push((at(100.0 + f64::from(turn), 10.0), [30.0, 60.0]));
+            probes.push((at(25.0 + f64::from(turn % 4), 10.0), [15.0, 30.0]));
             if turn % 4 == 0 {
-                probes.push(at(10.0, 19.0));
+                probes.push((at(10.0, 19.0), [9.0, 18.0]));
             }
         }
-        probes.push(at(52.0, 10.0));
-        probes.push(at(4_000.0, 10.0));
+        probes.push((at(52.0, 10.0), [20.0, 20.0]));
+        probes.push((at(4_000.0, 10.0), [900.0, 900.0]));
         let found = placements(&probes);
         let seen: Vec<(f64, bool)> = found
             .iter()
@@ -574,6 +697,11 @@ mod tests {
         assert_eq!(seen.len(), 3, "{found:?}");
         assert!(
             seen.contains(&(10.0, true)) && seen.contains(&(26.5, false)),
+            "{found:?}"
+        );
+        let spaced: Vec<[f64; 2]> = found.iter().map(|placement| placement.spaced_ns).collect();
+        assert!(
+            spaced.contains(&[30.0, 60.0]) && spaced.contains(&[9.0, 18.0]),
             "{found:?}"
         );
     }
