@@ -323,7 +323,7 @@ fn placements(probes: &[(Probe, [f64; 2])]) -> Vec<Placement> {
 fn wake_ups(cpus: [usize; 2]) -> Vec<(f64, f64)> {
     const TURNS: u32 = 12;
     /// Between falling asleep and being woken: who waits for a latch sleeps no longer. After 1 microsecond the CPU is
-    /// often not idle yet, after 300 it takes twice as long to come back as after 4.
+    /// often not idle yet, after 300 it takes half as long again to come back as after 4.
     const ASLEEP: Duration = Duration::from_micros(4);
     let word = Padded(<Native as Machine>::U32::new(0));
     let began = Instant::now();
