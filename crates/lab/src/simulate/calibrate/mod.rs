@@ -1,0 +1,246 @@
+//! Measuring this host's costs: what a few atomic instructions, pauses and system calls take here.
+//!
+//! # Placements
+//! The CPUs of a virtual machine need not stay where they are: between one millisecond and the next its host may run two of
+//! them as hardware threads of one core, on two cores that share a cache, or far from each other, and what a cache line costs
+//! then differs tenfold. So a [`probe()`] measures how far two CPUs are apart at this moment, and many probes show which
+//! distances there are. On a machine of one's own, different pairs of CPUs show them. Each distance is a [`Placement`] with
+//! a machine of its own; the description that is printed is that of the most frequent.
+
+mod placement;
+mod probe;
+mod system;
+mod turns;
+
+use std::hint::{black_box, spin_loop};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use clearway_machine::{AtomicWord, Machine, Native, Padded};
+use clearway_sim::{MachineModel, ModelError};
+
+use crate::error::LabError;
+use crate::latches::section::Section;
+use crate::stats::median;
+
+pub use placement::Placement;
+use placement::placements;
+use probe::SAME_PLACE;
+pub(super) use probe::{Probe, pair, probe, within};
+use system::{switching, time_of, wake_ups};
+use turns::{SPACINGS, spaced_increments};
+
+/// This machine with its costs measured.
+#[derive(Debug, Clone)]
+pub struct Calibration {
+    /// The description, ready to be written to a file; two CPUs are apart as they most often were.
+    pub machine: MachineModel,
+    /// Names of what was measured, with nanoseconds.
+    pub measured: Vec<(&'static str, f64)>,
+    /// How far two CPUs are apart, most frequent first. Empty on a host of one CPU.
+    pub placements: Vec<Placement>,
+    /// The CPUs that this process may use.
+    pub(super) cpus: Vec<usize>,
+    /// What [`Probe::alone`] usually is.
+    pub(super) alone: f64,
+}
+
+const PROBES: usize = 300;
+
+/// Nanoseconds. A line takes no longer between any two CPUs: where it seems to, the host of a virtual machine runs both CPUs
+/// on one of its own by turns, and what else is measured then is of no use either.
+const FARTHEST: f64 = 1_000.0;
+
+/// Measures this host. Takes two or three seconds; other load makes the figures worthless.
+pub fn calibrate() -> Result<Calibration, ModelError> {
+    let mut machine = MachineModel::load("this")?;
+    let cpus = Native::cpus_allowed().map_err(ModelError::Host)?;
+    let word = Padded(<Native as Machine>::U64::new(0));
+    let futex = <Native as Machine>::U32::new(0);
+    let store = time_of(200_000, || word.store(black_box(1), Ordering::Release));
+    let rmw = time_of(200_000, || {
+        black_box(word.fetch_add(1, Ordering::AcqRel));
+    });
+    let pause = time_of(50_000, spin_loop);
+    let fence = time_of(50_000, || {
+        // A load between, or the compiler makes one fence of many.
+        Native::fence(Ordering::SeqCst);
+        black_box(word.load(Ordering::Relaxed));
+    });
+    let clock = time_of(50_000, || {
+        black_box(Native::now());
+    });
+    let wake = time_of(20_000, || {
+        black_box(Native::futex_wake(&futex, 1));
+    });
+    let yields = time_of(20_000, Native::yield_now);
+    let syscall = yields.min(wake);
+    let futex_part = wake - syscall;
+    let mut measured = vec![
+        ("coherence.store_hit", store),
+        ("coherence.rmw_hit", rmw),
+        ("coherence.pause", pause),
+        ("coherence.fence", fence),
+        ("os.clock", clock),
+        ("os.syscall", syscall),
+        ("os.futex", futex_part),
+    ];
+    let mut found = Vec::new();
+    let (mut alone, mut spacings) = (0.0, [0.0; 2]);
+    if cpus.len() > 1 && machine.cpus() > 1 {
+        let between = SPACINGS.map(Section::calibrate);
+        let increment = || {
+            black_box(word.fetch_add(1, Ordering::AcqRel));
+        };
+        let without = time_of(50_000, increment);
+        // So few steps do not take just what was asked for.
+        spacings = between.map(|between| {
+            let with = time_of(50_000, || {
+                increment();
+                between.work();
+            });
+            with - without
+        });
+        let (mut looks, mut woken) = (Vec::new(), Vec::new());
+        for turn in 0..3 * PROBES {
+            if looks.len() == PROBES {
+                break;
+            }
+            let pair = pair(&cpus, turn);
+            std::thread::sleep(Duration::from_millis(2));
+            let before = probe(pair);
+            let spaced = between.map(|between| spaced_increments(pair, between));
+            let wake_ups = wake_ups(pair);
+            let stayed = within(probe(pair).transfer, before.transfer, SAME_PLACE);
+            if stayed && before.transfer < FARTHEST {
+                looks.push((before, spaced));
+                woken.extend(wake_ups);
+            }
+        }
+        found = placements(&looks);
+        alone = median(&looks.iter().map(|(probe, _)| probe.alone).collect::<Vec<_>>());
+        let switch = (switching(cpus[0]) - syscall).max(0.0);
+        measured.push(("os.switch", switch));
+        if !woken.is_empty() {
+            let (wakers, latencies): (Vec<f64>, Vec<f64>) = woken.into_iter().unzip();
+            let (waker, latency) = (median(&wakers), median(&latencies));
+            measured.push(("os.wake", (waker - wake).max(0.0)));
+            measured.push(("os.idle_exit", (latency - wake - switch).max(0.0)));
+        }
+    }
+    for (name, cost) in machine.costs_mut() {
+        if let Some((_, nanoseconds)) = measured.iter().find(|(measured, _)| *measured == name) {
+            *cost = rounded(*nanoseconds);
+        }
+    }
+    for (name, _) in &measured {
+        machine.sources.insert((*name).to_owned(), MEASURED.to_owned());
+    }
+    machine.description = machine
+        .description
+        .replace(" (costs of cloud-16 until calibrated)", ", calibrated");
+    let mut calibration = Calibration {
+        machine,
+        measured,
+        placements: found,
+        cpus,
+        alone,
+    };
+    for number in 0..calibration.placements.len() {
+        let mut placement = calibration.placements[number];
+        placement.departure = calibration.departure(&placement, spacings);
+        placement.owner_rmws = calibration.owner_rmws(&placement);
+        calibration.placements[number] = placement;
+    }
+    if let Some(most) = calibration.placements.first().copied() {
+        let (all, topology) = (calibration.machine_of_pair(&most), &calibration.machine.topology);
+        let mut machine = all.clone();
+        if topology.sockets * topology.cores_per_socket * topology.threads_per_core > 2 {
+            // More CPUs than the pair: the system knows how they lie.
+            machine.topology = topology.clone();
+        }
+        let seen: Vec<String> = calibration
+            .placements
+            .iter()
+            .map(|placement| format!("{} {:.0} %", placement.name(), placement.share * 100.0))
+            .collect();
+        machine.sources.insert(
+            "placements".to_owned(),
+            format!("{MEASURED}: {}", seen.join("; ")),
+        );
+        calibration.machine = machine;
+    }
+    calibration.machine.check()?;
+    Ok(calibration)
+}
+
+const MEASURED: &str = "measured here by clearway simulate --calibrate";
+
+fn rounded(nanoseconds: f64) -> f64 {
+    (nanoseconds * 100.0).round() / 100.0
+}
+
+impl Calibration {
+    /// `coherence.rmw_hit=5`: another cost than was measured, to see what comes of it.
+    pub fn set(&mut self, setting: &str) -> Result<(), LabError> {
+        Self::set_cost(&mut self.machine, setting)
+    }
+
+    /// Whether [`Self::set`] will take it, before anything has been measured.
+    pub fn check_setting(setting: &str) -> Result<(), LabError> {
+        Self::set_cost(&mut MachineModel::load("this")?, setting)
+    }
+
+    fn set_cost(machine: &mut MachineModel, setting: &str) -> Result<(), LabError> {
+        let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
+        let parsed = value.parse::<f64>().ok();
+        let mut costs = machine.costs_mut();
+        let Some((name, cost)) = costs.iter_mut().find(|(known, _)| *known == name) else {
+            return Err(LabError::UnknownName {
+                what: "cost",
+                name: name.to_owned(),
+                available: costs.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
+            });
+        };
+        **cost = parsed.ok_or_else(|| LabError::BadNumber {
+            what: "a cost",
+            value: setting.to_owned(),
+            must: "NAME=NUMBER",
+        })?;
+        let name = *name;
+        machine.sources.insert(name.to_owned(), "set by hand".to_owned());
+        Ok(machine.check()?)
+    }
+
+    /// A machine of two CPUs that stand as `placement` says, with the other costs of this host.
+    pub fn machine_of_pair(&self, placement: &Placement) -> MachineModel {
+        let mut machine = self.machine.clone();
+        let topology = &mut machine.topology;
+        topology.sockets = 1;
+        topology.cores_per_cluster = None;
+        topology.hops = None;
+        (topology.cores_per_socket, topology.threads_per_core) =
+            if placement.siblings { (1, 2) } else { (2, 1) };
+        let transfer = rounded(placement.transfer_ns);
+        let names: &[&str] = if placement.siblings {
+            machine.coherence.smt = transfer;
+            machine.os.smt_speed_pausing = Some(rounded(placement.speed_beside_pauses));
+            &["coherence.smt", "os.smt_speed_pausing"]
+        } else {
+            machine.coherence.cluster = transfer;
+            machine.coherence.socket = transfer;
+            machine.coherence.departure = placement.departure;
+            machine.coherence.owner_rmws = placement.owner_rmws;
+            &[
+                "coherence.cluster",
+                "coherence.socket",
+                "coherence.departure",
+                "coherence.owner_rmws",
+            ]
+        };
+        for name in names {
+            machine.sources.insert((*name).to_owned(), MEASURED.to_owned());
+        }
+        machine
+    }
+}
