@@ -6,38 +6,11 @@ use std::io::Write;
 use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
+use support::seeded::Random;
 use support::*;
 
-/// A small generator, so that a seed replays the same bytes for ever (`SplitMix64`).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    fn bytes(&mut self, count: usize) -> Vec<u8> {
-        (0..count).map(|_| self.next() as u8).collect()
-    }
-}
-
-/// The seed of this run: `SEED=` replays one.
-fn seed() -> u64 {
-    let seed = std::env::var("SEED")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(20_240_601);
-    println!("SEED={seed}");
-    seed
-}
+/// Where the random bytes start.
+const SEED: u64 = 20_240_601;
 
 fn assert_alive(server: &TestServer) {
     assert_eq!(server.client().value("select 40 + 2"), "42");
@@ -54,9 +27,9 @@ fn send_and_leave(raw: &mut Raw, bytes: &[u8]) {
 #[test]
 fn random_first_packets() {
     let server = TestServer::start();
-    let mut random = Random(seed());
+    let mut random = Random::begin(SEED);
     for _ in 0..200 {
-        let count = random.below(64) as usize;
+        let count = random.below(64);
         let mut bytes = random.bytes(count);
         if random.below(2) == 0 && bytes.len() >= 8 {
             let length = bytes.len() as u32;
@@ -71,14 +44,14 @@ fn random_first_packets() {
 #[test]
 fn random_messages() {
     let server = TestServer::start();
-    let mut random = Random(seed());
+    let mut random = Random::begin(SEED);
     let kinds = b"QPBDECHSXdcfFpZ?\0";
     for _ in 0..300 {
         let mut client = server.client();
         let mut bytes = Vec::new();
         for _ in 0..random.below(8) {
             let kind = kinds[random.below(kinds.len() as u64) as usize];
-            let count = random.below(40) as usize;
+            let count = random.below(40);
             let mut body = random.bytes(count);
             if random.below(2) == 0 {
                 // Likelier to get past the names at the front.
@@ -95,7 +68,7 @@ fn random_messages() {
 fn sound_messages_with_flipped_bytes() {
     let server = TestServer::start();
     server.client().rows("create table t (a int primary key, b text)");
-    let mut random = Random(seed());
+    let mut random = Random::begin(SEED);
     let batch = [
         query("insert into t values (1, 'one') returning a"),
         parse("s", "select a, b from t where a = $1"),

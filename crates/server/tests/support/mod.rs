@@ -2,6 +2,8 @@
 
 #![allow(dead_code)]
 
+pub mod seeded;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;

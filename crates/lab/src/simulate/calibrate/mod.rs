@@ -101,7 +101,7 @@ pub fn calibrate() -> Result<Calibration, ModelError> {
             });
             with - without
         });
-        let (mut looks, mut woken) = (Vec::new(), Vec::new());
+        let (mut looks, mut woken, mut speeds) = (Vec::new(), Vec::new(), Vec::new());
         for turn in 0..3 * PROBES {
             if looks.len() == PROBES {
                 break;
@@ -109,6 +109,7 @@ pub fn calibrate() -> Result<Calibration, ModelError> {
             let pair = pair(&cpus, turn);
             std::thread::sleep(Duration::from_millis(2));
             let before = probe(pair);
+            speeds.push(before.alone);
             let spaced = between.map(|between| spaced_increments(pair, between));
             let wake_ups = wake_ups(pair);
             let stayed = within(probe(pair).transfer, before.transfer, SAME_PLACE);
@@ -118,7 +119,7 @@ pub fn calibrate() -> Result<Calibration, ModelError> {
             }
         }
         found = placements(&looks);
-        alone = median(&looks.iter().map(|(probe, _)| probe.alone).collect::<Vec<_>>());
+        alone = median(&speeds);
         let switch = (switching(cpus[0]) - syscall).max(0.0);
         measured.push(("os.switch", switch));
         if !woken.is_empty() {
