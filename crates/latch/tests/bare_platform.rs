@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 use std::panic::catch_unwind;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Barrier, Condvar, Mutex, Once};
 use std::time::{Duration, Instant};
 
@@ -12,8 +12,8 @@ use clearway_latch::{
     ReadBiasedLatch, SpinPolicy, SuxLock, Unclassed,
 };
 use clearway_machine::{
-    Bare, CpuHint, FutexOutcome, Machine, Platform, WaitEvent, WaitScope, WorkerId, WorkerMemory, WorkerSlot,
-    Workers,
+    Bare, CpuHint, FutexOutcome, FutexWord, Machine, Platform, WaitEvent, WaitScope, WorkerId, WorkerMemory,
+    WorkerSlot, Workers,
 };
 
 const THREADS: u64 = 6;
@@ -49,10 +49,10 @@ fn worker() -> Option<WorkerId> {
 static SLEEPERS: Mutex<u32> = Mutex::new(0);
 static WOKEN: Condvar = Condvar::new();
 
-fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
+fn wait(word: FutexWord<'_>, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
     let mut sleepers = SLEEPERS.lock().unwrap();
     // Under the lock that `wake` takes: who changes the word and wakes comes before this look, or finds the sleeper.
-    if word.load(Relaxed) != expected {
+    if word.load() != expected {
         return FutexOutcome::Changed;
     }
     *sleepers += 1;
@@ -67,7 +67,7 @@ fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> FutexOutc
     outcome
 }
 
-fn wake(_word: &AtomicU32, count: u32) -> u32 {
+fn wake(_word: FutexWord<'_>, count: u32) -> u32 {
     let sleepers = SLEEPERS.lock().unwrap();
     WOKEN.notify_all();
     (*sleepers).min(count)

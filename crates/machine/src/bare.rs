@@ -19,12 +19,12 @@
 //! A program that polls but knows its workers, such as a kernel that names them by CPU, needs no more than
 //! [`Platform::polling`] with these two fields set.
 
+use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicPtr, AtomicU32};
 use core::time::Duration;
 
 use crate::core_words::{CoreData, CorePtr, CoreU32, CoreU64};
-use crate::{CpuHint, FutexOutcome, Machine, Work, WorkerId, WorkerMemory, Workers};
+use crate::{CpuHint, FutexOutcome, FutexWord, Half, Machine, Work, WorkerId, WorkerMemory, Workers};
 
 /// The machine of a program without an operating system; see [`Platform`].
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,9 +47,9 @@ pub struct Platform {
     pub cpu: fn() -> CpuHint,
     /// Sleeps while the word holds the value, until woken or until the time has passed. May return early, but must not sleep if the word
     /// has changed before a `wake` that came too soon to find the sleeper: compare the word and enqueue the sleeper in one step.
-    pub wait: fn(&AtomicU32, u32, Option<Duration>) -> FutexOutcome,
+    pub wait: fn(FutexWord<'_>, u32, Option<Duration>) -> FutexOutcome,
     /// Wakes up to so many sleepers of the word; says how many.
-    pub wake: fn(&AtomicU32, u32) -> u32,
+    pub wake: fn(FutexWord<'_>, u32) -> u32,
     /// Gives the CPU away once.
     pub yield_now: fn(),
     /// Sleeps for about so long.
@@ -97,9 +97,9 @@ impl Platform {
     }
 }
 
-fn poll(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
+fn poll(word: FutexWord<'_>, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
     for _ in 0..POLLS {
-        if word.load(Relaxed) != expected {
+        if word.load() != expected {
             return FutexOutcome::Changed;
         }
         core::hint::spin_loop();
@@ -183,11 +183,19 @@ impl Machine for Bare {
     }
 
     fn futex_wait(word: &CoreU32, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
-        (Self::platform().wait)(&word.0, expected, timeout)
+        (Self::platform().wait)(FutexWord::whole(&word.0), expected, timeout)
     }
 
     fn futex_wake(word: &CoreU32, count: u32) -> u32 {
-        (Self::platform().wake)(&word.0, count)
+        (Self::platform().wake)(FutexWord::whole(&word.0), count)
+    }
+
+    fn futex_wait_half(word: &CoreU64, half: Half, expected: u32) -> FutexOutcome {
+        (Self::platform().wait)(FutexWord::half(&word.0, half), expected, None)
+    }
+
+    fn futex_wake_half(word: &CoreU64, half: Half, count: u32) -> u32 {
+        (Self::platform().wake)(FutexWord::half(&word.0, half), count)
     }
 
     fn sleep(duration: Duration) {

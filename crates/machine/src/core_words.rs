@@ -14,7 +14,7 @@ pub struct CoreU32(pub(crate) AtomicU32);
 /// A 64-bit atomic of `Native` and [`Bare`](crate::Bare).
 #[derive(Debug, Default)]
 #[repr(transparent)]
-pub struct CoreU64(AtomicU64);
+pub struct CoreU64(pub(crate) AtomicU64);
 
 /// An atomic pointer of `Native` and [`Bare`](crate::Bare).
 #[derive(Debug)]

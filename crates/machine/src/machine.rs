@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 
-use crate::{AtomicPointer, AtomicWord, DataCell, WorkerId, Workers};
+use crate::{AtomicPointer, AtomicWord, DataCell, Half, WorkerId, Workers};
 
 /// What a latch or a contended structure needs of the machine it runs on.
 ///
@@ -18,9 +18,9 @@ pub trait Machine: Copy + Default + core::fmt::Debug + Send + Sync + 'static {
     /// workers are coroutines.
     const THREADS_ARE_WORKERS: bool = false;
 
-    /// A 32-bit atomic; the only kind a futex may sleep on.
+    /// A 32-bit atomic; what a futex sleeps on.
     type U32: AtomicWord<u32>;
-    /// A 64-bit atomic.
+    /// A 64-bit atomic; a futex may sleep on either half of it.
     type U64: AtomicWord<u64>;
     /// An atomic pointer.
     type Ptr<T: 'static>: AtomicPointer<T>;
@@ -52,6 +52,13 @@ pub trait Machine: Copy + Default + core::fmt::Debug + Send + Sync + 'static {
 
     /// Wakes up to `count` sleepers of `word`; returns how many were woken.
     fn futex_wake(word: &Self::U32, count: u32) -> u32;
+
+    /// As [`futex_wait`](Self::futex_wait), while one half of `word` holds `expected`. For state that changes in one step and has
+    /// two kinds of sleepers. Nobody in the program reads or writes the half alone; the kernel compares it.
+    fn futex_wait_half(word: &Self::U64, half: Half, expected: u32) -> FutexOutcome;
+
+    /// As [`futex_wake`](Self::futex_wake), for sleepers of one half of `word`.
+    fn futex_wake_half(word: &Self::U64, half: Half, count: u32) -> u32;
 
     /// Sleeps for about `duration`.
     fn sleep(duration: Duration);

@@ -1,7 +1,7 @@
 //! Production: core's atomics, Linux futexes, one worker slot a thread.
 
 use core::cell::Cell;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use std::time::Instant;
 use rustix::thread::futex;
 
 use crate::core_words::{CoreData, CorePtr, CoreU32, CoreU64};
-use crate::{CpuHint, FutexOutcome, Machine, Work, WorkerId, Workers, fatal};
+use crate::{CpuHint, FutexOutcome, FutexWord, Half, Machine, Work, WorkerId, Workers, fatal};
 
 /// The machine this program runs on.
 #[derive(Debug, Clone, Copy, Default)]
@@ -50,6 +50,32 @@ fn claim_slot() -> WorkerId {
     worker
 }
 
+fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
+    let timeout = timeout.map(|t| futex::Timespec {
+        tv_sec: t.as_secs().min(i64::MAX as u64) as i64,
+        tv_nsec: i64::from(t.subsec_nanos()),
+    });
+    match futex::wait(word, futex::Flags::PRIVATE, expected, timeout.as_ref()) {
+        Ok(()) | Err(rustix::io::Errno::INTR) => FutexOutcome::Woken,
+        Err(rustix::io::Errno::AGAIN) => FutexOutcome::Changed,
+        Err(rustix::io::Errno::TIMEDOUT) => FutexOutcome::TimedOut,
+        Err(error) => fatal(format_args!("futex wait failed: {error}")),
+    }
+}
+
+fn wake(word: &AtomicU32, count: u32) -> u32 {
+    // Waking cannot fail on a word that exists; the count is for statistics only.
+    futex::wake(word, futex::Flags::PRIVATE, count).unwrap_or(0) as u32
+}
+
+/// Half of a word as the futex calls want it, which take its address and no more.
+fn half_for_the_kernel(word: &AtomicU64, half: Half) -> &AtomicU32 {
+    let address = FutexWord::half(word, half).address().cast_mut();
+    // SAFETY: it is inside `word`, which the reference keeps alive, and aligned. Nobody in the program loads or stores through what is
+    // returned, so that no two accesses of different size race; the kernel, which does, is outside of the program's memory model.
+    unsafe { AtomicU32::from_ptr(address) }
+}
+
 impl Machine for Native {
     const THREADS_ARE_WORKERS: bool = true;
 
@@ -73,21 +99,19 @@ impl Machine for Native {
     }
 
     fn futex_wait(word: &CoreU32, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
-        let timeout = timeout.map(|t| futex::Timespec {
-            tv_sec: t.as_secs().min(i64::MAX as u64) as i64,
-            tv_nsec: i64::from(t.subsec_nanos()),
-        });
-        match futex::wait(&word.0, futex::Flags::PRIVATE, expected, timeout.as_ref()) {
-            Ok(()) | Err(rustix::io::Errno::INTR) => FutexOutcome::Woken,
-            Err(rustix::io::Errno::AGAIN) => FutexOutcome::Changed,
-            Err(rustix::io::Errno::TIMEDOUT) => FutexOutcome::TimedOut,
-            Err(error) => fatal(format_args!("futex wait failed: {error}")),
-        }
+        wait(&word.0, expected, timeout)
     }
 
     fn futex_wake(word: &CoreU32, count: u32) -> u32 {
-        // Waking cannot fail on a word that exists; the count is for statistics only.
-        futex::wake(&word.0, futex::Flags::PRIVATE, count).unwrap_or(0) as u32
+        wake(&word.0, count)
+    }
+
+    fn futex_wait_half(word: &CoreU64, half: Half, expected: u32) -> FutexOutcome {
+        wait(half_for_the_kernel(&word.0, half), expected, None)
+    }
+
+    fn futex_wake_half(word: &CoreU64, half: Half, count: u32) -> u32 {
+        wake(half_for_the_kernel(&word.0, half), count)
     }
 
     fn sleep(duration: Duration) {

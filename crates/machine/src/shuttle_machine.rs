@@ -15,7 +15,7 @@ use shuttle::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 use shuttle::thread::Thread;
 
 use crate::atomic::{forward_atomic_pointer, forward_atomic_word};
-use crate::{CpuHint, DataCell, FutexOutcome, Machine, Work, WorkerId, Workers};
+use crate::{CpuHint, DataCell, FutexOutcome, Half, Machine, Work, WorkerId, Workers};
 
 /// The machine inside `shuttle::check_random` and its relatives.
 #[derive(Debug, Clone, Copy, Default)]
@@ -119,6 +119,51 @@ fn claim_slot() -> WorkerId {
     WorkerId(number)
 }
 
+/// Sleeps on `address` while what `look` finds there is `expected`.
+fn wait(
+    address: usize,
+    look: impl FnOnce() -> u32,
+    expected: u32,
+    timeout: Option<Duration>,
+) -> FutexOutcome {
+    let woken = Arc::new(AtomicBool::new(false));
+    {
+        let mut sleepers = WORLD.sleepers.lock().unwrap();
+        if look() != expected {
+            return FutexOutcome::Changed;
+        }
+        if timeout.is_some() {
+            drop(sleepers);
+            shuttle::thread::yield_now();
+            return FutexOutcome::TimedOut;
+        }
+        sleepers.push(Sleeper {
+            address,
+            thread: shuttle::thread::current(),
+            woken: Arc::clone(&woken),
+        });
+    }
+    while !woken.load(Ordering::Relaxed) {
+        shuttle::thread::park();
+    }
+    FutexOutcome::Woken
+}
+
+fn wake(address: usize, count: u32) -> u32 {
+    let mut sleepers = WORLD.sleepers.lock().unwrap();
+    let mut woken = 0;
+    while woken < count {
+        let Some(position) = sleepers.iter().position(|sleeper| sleeper.address == address) else {
+            break;
+        };
+        let sleeper = sleepers.remove(position);
+        sleeper.woken.store(true, Ordering::Relaxed);
+        sleeper.thread.unpark();
+        woken += 1;
+    }
+    woken
+}
+
 impl Machine for Shuttle {
     const EXPLORED: bool = true;
 
@@ -140,43 +185,21 @@ impl Machine for Shuttle {
     }
 
     fn futex_wait(word: &ShuttleU32, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
-        let woken = Arc::new(AtomicBool::new(false));
-        {
-            let mut sleepers = WORLD.sleepers.lock().unwrap();
-            if word.0.load(Ordering::SeqCst) != expected {
-                return FutexOutcome::Changed;
-            }
-            if timeout.is_some() {
-                drop(sleepers);
-                shuttle::thread::yield_now();
-                return FutexOutcome::TimedOut;
-            }
-            sleepers.push(Sleeper {
-                address: core::ptr::from_ref(word).addr(),
-                thread: shuttle::thread::current(),
-                woken: Arc::clone(&woken),
-            });
-        }
-        while !woken.load(Ordering::Relaxed) {
-            shuttle::thread::park();
-        }
-        FutexOutcome::Woken
+        let address = core::ptr::from_ref(word).addr();
+        wait(address, || word.0.load(Ordering::SeqCst), expected, timeout)
     }
 
     fn futex_wake(word: &ShuttleU32, count: u32) -> u32 {
-        let address = core::ptr::from_ref(word).addr();
-        let mut sleepers = WORLD.sleepers.lock().unwrap();
-        let mut woken = 0;
-        while woken < count {
-            let Some(position) = sleepers.iter().position(|sleeper| sleeper.address == address) else {
-                break;
-            };
-            let sleeper = sleepers.remove(position);
-            sleeper.woken.store(true, Ordering::Relaxed);
-            sleeper.thread.unpark();
-            woken += 1;
-        }
-        woken
+        wake(core::ptr::from_ref(word).addr(), count)
+    }
+
+    fn futex_wait_half(word: &ShuttleU64, half: Half, expected: u32) -> FutexOutcome {
+        let address = core::ptr::from_ref(word).addr() + half.offset();
+        wait(address, || half.of(word.0.load(Ordering::SeqCst)), expected, None)
+    }
+
+    fn futex_wake_half(word: &ShuttleU64, half: Half, count: u32) -> u32 {
+        wake(core::ptr::from_ref(word).addr() + half.offset(), count)
     }
 
     fn sleep(_duration: Duration) {

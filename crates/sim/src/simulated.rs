@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicPtr as PlainPtr, AtomicU32 as PlainU32, AtomicU64 
 use std::time::Duration;
 
 use clearway_machine::{
-    AtomicPointer, AtomicWord, CpuHint, DataCell, FutexOutcome, Machine, Work, WorkerId, Workers,
+    AtomicPointer, AtomicWord, CpuHint, DataCell, FutexOutcome, Half, Machine, Work, WorkerId, Workers,
 };
 
 use crate::account::Activity;
@@ -482,6 +482,60 @@ pub(crate) fn client(kernel: *mut Kernel, picoseconds: u64) {
     }
 }
 
+/// Sleeps on `address` while what `look` finds there is `expected`.
+fn wait(
+    address: usize,
+    look: impl FnOnce() -> u32,
+    expected: u32,
+    timeout: Option<Duration>,
+) -> FutexOutcome {
+    let Some(kernel) = inside_worker() else {
+        return FutexOutcome::Changed;
+    };
+    // SAFETY: as in `settle`.
+    unsafe {
+        system_call(kernel, at(kernel).costs.syscall + at(kernel).costs.futex);
+        access(address, Access::Load);
+        // The bucket is locked: nobody wakes between this look and the sleep. The load advanced the clock, but no other
+        // CPU acts before the worker has left.
+        if look() != expected {
+            return FutexOutcome::Changed;
+        }
+        let cpu = usize::from(at(kernel).current);
+        let number = at(kernel).cpus[cpu].running;
+        at(kernel).futexes.add(address, number);
+        let slack = at(kernel).costs.timer_slack;
+        let end = timeout.map(|duration| at(kernel).cpus[cpu].clock + to_picoseconds(duration) + slack);
+        sleep_in(kernel, State::Futex(address), end);
+        if at(kernel).workers[number as usize].timed_out {
+            FutexOutcome::TimedOut
+        } else {
+            FutexOutcome::Woken
+        }
+    }
+}
+
+fn wake(address: usize, count: u32) -> u32 {
+    let Some(kernel) = inside_worker() else { return 0 };
+    // SAFETY: as in `settle`.
+    unsafe {
+        system_call(kernel, at(kernel).costs.syscall + at(kernel).costs.futex);
+        let mut woken = 0;
+        while woken < count {
+            let Some(worker) = at(kernel).futexes.pop(address) else {
+                break;
+            };
+            at(kernel).end_sleep(worker);
+            woken += 1;
+            let cost = at(kernel).costs.wake;
+            let cpu = usize::from(at(kernel).current);
+            at(kernel).advance(cpu, Activity::Syscall, cost);
+            settle(kernel);
+        }
+        woken
+    }
+}
+
 impl Machine for Simulated {
     type U32 = SimulatedU32;
     type U64 = SimulatedU64;
@@ -532,51 +586,25 @@ impl Machine for Simulated {
     }
 
     fn futex_wait(word: &SimulatedU32, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
-        let Some(kernel) = inside_worker() else {
-            return FutexOutcome::Changed;
-        };
-        // SAFETY: as in `settle`.
-        unsafe {
-            system_call(kernel, at(kernel).costs.syscall + at(kernel).costs.futex);
-            access(word.address(), Access::Load);
-            // The bucket is locked: nobody wakes between this look and the sleep. The load advanced the clock, but no other
-            // CPU acts before the worker has left.
-            if word.0.load(Ordering::Relaxed) != expected {
-                return FutexOutcome::Changed;
-            }
-            let cpu = usize::from(at(kernel).current);
-            let number = at(kernel).cpus[cpu].running;
-            at(kernel).futexes.add(word.address(), number);
-            let slack = at(kernel).costs.timer_slack;
-            let end = timeout.map(|duration| at(kernel).cpus[cpu].clock + to_picoseconds(duration) + slack);
-            sleep_in(kernel, State::Futex(word.address()), end);
-            if at(kernel).workers[number as usize].timed_out {
-                FutexOutcome::TimedOut
-            } else {
-                FutexOutcome::Woken
-            }
-        }
+        wait(
+            word.address(),
+            || word.0.load(Ordering::Relaxed),
+            expected,
+            timeout,
+        )
     }
 
     fn futex_wake(word: &SimulatedU32, count: u32) -> u32 {
-        let Some(kernel) = inside_worker() else { return 0 };
-        // SAFETY: as in `settle`.
-        unsafe {
-            system_call(kernel, at(kernel).costs.syscall + at(kernel).costs.futex);
-            let mut woken = 0;
-            while woken < count {
-                let Some(worker) = at(kernel).futexes.pop(word.address()) else {
-                    break;
-                };
-                at(kernel).end_sleep(worker);
-                woken += 1;
-                let cost = at(kernel).costs.wake;
-                let cpu = usize::from(at(kernel).current);
-                at(kernel).advance(cpu, Activity::Syscall, cost);
-                settle(kernel);
-            }
-            woken
-        }
+        wake(word.address(), count)
+    }
+
+    fn futex_wait_half(word: &SimulatedU64, half: Half, expected: u32) -> FutexOutcome {
+        let look = || half.of(word.0.load(Ordering::Relaxed));
+        wait(word.address() + half.offset(), look, expected, None)
+    }
+
+    fn futex_wake_half(word: &SimulatedU64, half: Half, count: u32) -> u32 {
+        wake(word.address() + half.offset(), count)
     }
 
     fn sleep(duration: Duration) {

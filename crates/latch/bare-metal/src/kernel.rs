@@ -7,7 +7,7 @@ use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use core::time::Duration;
 
-use clearway_machine::FutexOutcome;
+use clearway_machine::{FutexOutcome, FutexWord};
 
 const WRITE: usize = 1;
 const ARCH_PRCTL: usize = 158;
@@ -62,13 +62,13 @@ const FUTEX_WAIT_PRIVATE: usize = 128;
 const FUTEX_WAKE_PRIVATE: usize = 129;
 
 /// `Platform::wait`.
-pub(crate) fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
+pub(crate) fn wait(word: FutexWord<'_>, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
     const INTERRUPTED: isize = -4;
     const CHANGED: isize = -11;
     const TIMED_OUT: isize = -110;
     let time = timeout.map(|timeout| [timeout.as_secs(), u64::from(timeout.subsec_nanos())]);
     let time = time.as_ref().map_or(0, |time| core::ptr::from_ref(time).addr());
-    let arguments = [word.as_ptr().addr(), FUTEX_WAIT_PRIVATE, expected as usize, time];
+    let arguments = [word.address().addr(), FUTEX_WAIT_PRIVATE, expected as usize, time];
     // SAFETY: the word and the time outlive the call.
     match unsafe { system_call(FUTEX, arguments) } {
         0 | INTERRUPTED => FutexOutcome::Woken,
@@ -79,11 +79,11 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -
 }
 
 /// `Platform::wake`.
-pub(crate) fn wake(word: &AtomicU32, count: u32) -> u32 {
+pub(crate) fn wake(word: FutexWord<'_>, count: u32) -> u32 {
     // As the kernel's counts are signed.
     let count = count.min(i32::MAX as u32) as usize;
     // SAFETY: the kernel does not touch the word.
-    let woken = unsafe { system_call(FUTEX, [word.as_ptr().addr(), FUTEX_WAKE_PRIVATE, count, 0]) };
+    let woken = unsafe { system_call(FUTEX, [word.address().addr(), FUTEX_WAKE_PRIVATE, count, 0]) };
     u32::try_from(woken).expect("futex wake")
 }
 
