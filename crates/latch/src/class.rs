@@ -164,7 +164,8 @@ pub struct ModeStatistics {
     pub spins: u64,
     /// Sleeps on the semaphore.
     pub sleeps: u64,
-    /// Waits by duration: bucket `i` counts those of 2^i to 2^(i+1) nanoseconds.
+    /// Waits by duration: bucket `i` counts those of 2^i to 2^(i+1) nanoseconds; bucket 0 also those that were over before the clock was
+    /// read (by the first look after a pause, in latches with update mode and in SrwMutex).
     pub wait_ns: [u64; HISTOGRAM_BUCKETS],
 }
 

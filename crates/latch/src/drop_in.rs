@@ -25,7 +25,7 @@ use lock_api::{
 };
 
 use crate::class::ClassOf;
-use crate::futex::{HolderProtocol, SrwMutex, SsuxLock};
+use crate::futex::{ConstState, HolderProtocol, SrwMutex, SsuxLock, SsuxProtocol};
 
 /// Data behind an [`SrwMutex`].
 pub type Mutex<T> = lock_api::Mutex<SrwMutex, T>;
@@ -71,7 +71,7 @@ unsafe impl<C: ClassOf, M: Machine<U32 = CoreU32>, P: HolderProtocol> RawMutex f
 }
 
 // SAFETY: an exclusive excludes everybody else (S2 of the lock), a shared every exclusive.
-unsafe impl<C: ClassOf, M: Machine<U32 = CoreU32>, P: HolderProtocol> RawRwLock for SsuxLock<C, M, P> {
+unsafe impl<C: ClassOf, M: Machine, P: SsuxProtocol<State<M>: ConstState>> RawRwLock for SsuxLock<C, M, P> {
     // A fresh latch wherever it is named, which is what lock_api wants of it.
     #[allow(clippy::declare_interior_mutable_const)]
     const INIT: Self = Self::const_idle();
@@ -123,7 +123,7 @@ unsafe impl<C: ClassOf, M: Machine<U32 = CoreU32>, P: HolderProtocol> RawRwLock 
 }
 
 // SAFETY: an exclusive that has become shared admits readers and no exclusive.
-unsafe impl<C: ClassOf, M: Machine<U32 = CoreU32>, P: HolderProtocol> RawRwLockDowngrade
+unsafe impl<C: ClassOf, M: Machine, P: SsuxProtocol<State<M>: ConstState>> RawRwLockDowngrade
     for SsuxLock<C, M, P>
 {
     #[inline]
@@ -133,7 +133,9 @@ unsafe impl<C: ClassOf, M: Machine<U32 = CoreU32>, P: HolderProtocol> RawRwLockD
 }
 
 // SAFETY: an update admits readers, and neither another update nor an exclusive; upgraded, it is an exclusive.
-unsafe impl<C: ClassOf, M: Machine<U32 = CoreU32>, P: HolderProtocol> RawRwLockUpgrade for SsuxLock<C, M, P> {
+unsafe impl<C: ClassOf, M: Machine, P: SsuxProtocol<State<M>: ConstState>> RawRwLockUpgrade
+    for SsuxLock<C, M, P>
+{
     #[inline]
     #[track_caller]
     fn lock_upgradable(&self) {
@@ -163,7 +165,7 @@ unsafe impl<C: ClassOf, M: Machine<U32 = CoreU32>, P: HolderProtocol> RawRwLockU
 }
 
 // SAFETY: as above; neither step lets an exclusive in between.
-unsafe impl<C: ClassOf, M: Machine<U32 = CoreU32>, P: HolderProtocol> RawRwLockUpgradeDowngrade
+unsafe impl<C: ClassOf, M: Machine, P: SsuxProtocol<State<M>: ConstState>> RawRwLockUpgradeDowngrade
     for SsuxLock<C, M, P>
 {
     #[inline]

@@ -57,7 +57,7 @@ use clearway_machine::{AtomicWord, CoreU64, Host, Machine};
 use crate::class::{ClassOf, Unclassed, Wait};
 use crate::order;
 use crate::parking::{self, Pick};
-use crate::spin::Spin;
+use crate::waiting::Waiting;
 
 const COUNT: u64 = (1 << 16) - 1;
 const UPDATE: u64 = 1 << 16;
@@ -459,11 +459,10 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
         if attempt() {
             return;
         }
-        let class = C::class();
-        M::label(self.address(), class.name);
-        let started = M::now();
-        let mut spin = Spin::begin::<M>(class);
-        let mut sleeps = 0;
+        let mut waiting = Waiting::begin::<M>(C::class(), wait, self.address());
+        if mode == OWNS_AND_DRAINS {
+            waiting.promptly::<M>();
+        }
         // With WAKING set on our behalf.
         let mut woken = false;
         loop {
@@ -473,7 +472,7 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
                 }
                 break;
             }
-            if spin.poll::<M>() {
+            if waiting.poll::<M>() {
                 continue;
             }
             if woken {
@@ -482,18 +481,15 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
                     continue;
                 }
             }
-            let slept = parking::park::<M>(self.address(), mode, sleeps > 0, class.wait_event, || {
-                self.still_blocked(blocking)
+            let again = waiting.has_slept();
+            let slept = waiting.sleep::<M>(|class| {
+                parking::park::<M>(self.address(), mode, again, class.wait_event, || {
+                    self.still_blocked(blocking)
+                })
             });
-            if slept {
-                sleeps += 1;
-                woken = mode == WANTS_UPDATE || mode == WANTS_EXCLUSIVE;
-                spin.afresh::<M>();
-            }
+            woken = slept && (mode == WANTS_UPDATE || mode == WANTS_EXCLUSIVE);
         }
-        let polls = spin.polls();
-        spin.finish::<M>(sleeps > 0);
-        class.record(wait, polls, sleeps, M::now().saturating_sub(started));
+        waiting.finish::<M>();
     }
 
     /// R2a: a woken writer has come in, or takes the look that may send it back to sleep. The word.

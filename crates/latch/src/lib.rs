@@ -64,6 +64,7 @@ mod spin;
 mod state;
 mod variable;
 mod wait_list;
+mod waiting;
 
 pub use adaptive::{AdaptiveExclusive, AdaptiveLatch, AdaptiveOptions, AdaptiveShared};
 pub use bias::{BiasPolicy, BiasStatistics};
@@ -74,9 +75,9 @@ pub use class::{
 };
 pub use drop_in::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard};
 pub use futex::{
-    CasLoop, FetchAddBts, HolderProtocol, SingleWake, SrwMutex, SrwMutexAlgorithm, SrwMutexGuard,
-    SsuxExclusive, SsuxLock, SsuxShared, SsuxUpdate, SuxExclusive, SuxExclusiveForIo, SuxLock, SuxShared,
-    SuxUpdate, SuxUpdateForIo,
+    CasLoop, FetchAddBts, HolderProtocol, OneWord, SingleWake, SrwMutex, SrwMutexAlgorithm, SrwMutexGuard,
+    SsuxExclusive, SsuxLock, SsuxProtocol, SsuxShared, SsuxUpdate, SuxExclusive, SuxExclusiveForIo, SuxLock,
+    SuxShared, SuxUpdate, SuxUpdateForIo,
 };
 pub use guard::{LwLockExclusive, LwLockShared};
 pub use hybrid::{HybridExclusive, HybridLatch, HybridShared, HybridUpdate, Version};

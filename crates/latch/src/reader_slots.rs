@@ -92,6 +92,7 @@ impl<const K: usize, M: Machine> ReaderSlots<K, M> {
     pub(crate) fn drain(&self, class: &'static LatchClass) {
         let started = M::now();
         let mut spin = Spin::begin::<M>(class);
+        spin.promptly::<M>();
         let mut sleeps = 0;
         for word in &self.words {
             let word: &M::U32 = word;

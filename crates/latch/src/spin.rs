@@ -5,13 +5,14 @@
 //! class's ([`LatchClass::spin_policy`](crate::LatchClass::spin_policy)).
 //!
 //! # Steps
-//! 1. Three looks, after 2, 4 and 8 pauses. Plain loads: a failed read-modify-write would take the line away from the holder that
+//! 1. Three looks, after 8, 16 and 32 pauses. Plain loads: a failed read-modify-write would take the line away from the holder that
 //!    wants to release; and even a load takes it from one that acquires and releases again and again, which is why the
-//!    looks become rarer.
+//!    first comes late and the others later. Who owns the latch already and only waits for others to leave shuts out
+//!    everybody meanwhile: it looks after 2, 4 and 8 pauses.
 //! 2. Up to eight times: give the CPU away, and look. With more workers than CPUs the holder, or one that would be done in no
 //!    time, may be waiting for a CPU, and a look after it has run costs less than a sleep and a wake-up. If a yield comes back
 //!    at once nobody wanted the CPU, and it is the last.
-//! 3. More looks, after 16 and then each after 32 pauses, until the budget of pauses is used up. Then sleep.
+//! 3. More looks, each after 32 pauses in the end, until the budget of pauses is used up. Then sleep.
 //!
 //! A worker that was woken begins again with step 1: with more workers than CPUs it is better that those who were woken once
 //! stay awake and take turns than that each failed attempt ends in another sleep.
@@ -41,6 +42,12 @@ const ADAPTIVE: u32 = u32::MAX;
 
 /// Looks before the first yield.
 const LOOKS: u32 = 3;
+
+/// Binary logarithm of the pauses before the first look, for who waits to be let in.
+const PATIENT: u32 = 3;
+
+/// The same for the owner that waits for others to leave.
+const PROMPT: u32 = 1;
 
 /// Binary logarithm of the most pauses between two looks.
 const LONGEST: u32 = 5;
@@ -74,6 +81,8 @@ impl SpinPolicy {
 #[derive(Debug)]
 pub(crate) struct Spin {
     worker: Option<WorkerId>,
+    /// Binary logarithm of the pauses before the first look.
+    first: u32,
     /// Pauses before sleeping.
     budget: u32,
     /// Pauses since the wait began, or since the last sleep.
@@ -108,6 +117,7 @@ impl Spin {
     pub(crate) fn with_budget<M: Machine>(budget: u32) -> Self {
         Self {
             worker: None,
+            first: PATIENT,
             budget,
             paused: 0,
             looks: 0,
@@ -126,13 +136,13 @@ impl Spin {
             let taken = M::now().saturating_sub(before) >= TAKEN_NS;
             self.yields = if taken { self.yields - 1 } else { 0 };
         } else if self.paused < self.budget {
-            self.looks += 1;
             // To a checker each pause is a step of its own, and one is as good as many.
             let pauses = if M::EXPLORED {
                 1
             } else {
-                1 << self.looks.min(LONGEST)
+                1 << (self.first + self.looks).min(LONGEST)
             };
+            self.looks += 1;
             for _ in 0..pauses {
                 M::spin_hint();
             }
@@ -154,6 +164,12 @@ impl Spin {
         self.paused = 0;
         self.looks = 0;
         self.yields = Self::yields::<M>(self.budget);
+    }
+
+    /// From now on the worker is the owner and waits for others to leave; it may poll afresh.
+    pub(crate) fn promptly<M: Machine>(&mut self) {
+        self.first = PROMPT;
+        self.afresh::<M>();
     }
 
     /// Polls so far.
@@ -199,15 +215,15 @@ mod tests {
 
     #[test]
     fn a_budget_ends_and_begins_again_after_a_sleep() {
-        // 2 + 4 + 8 + 16 + 32 + 32 pauses.
+        // 8 + 16 + 32 + 32 + 32 pauses.
         static CLASS: LatchClass =
-            LatchClass::new("spin", WaitEvent::UserLatch, 0).spinning(SpinPolicy::Fixed(90));
+            LatchClass::new("spin", WaitEvent::UserLatch, 0).spinning(SpinPolicy::Fixed(100));
         let mut spin = Spin::begin::<Native>(&CLASS);
         CLASS.set_spin_policy(SpinPolicy::None);
         let mut looks = || (0..100).filter(|_| spin.poll::<Native>()).count() as u32;
         let (first, second) = (looks(), looks());
         assert!(
-            (6 + 1..=6 + YIELDS).contains(&first),
+            (5 + 1..=5 + YIELDS).contains(&first),
             "the policy is read once: {first} looks"
         );
         assert_eq!(second, 0);
@@ -221,10 +237,16 @@ mod tests {
     fn looks_become_rarer() {
         let mut spin = Spin::with_budget::<Native>(1_000);
         spin.yields = 0;
-        let pauses = core::iter::from_fn(|| {
-            let before = spin.paused;
-            spin.poll::<Native>().then(|| spin.paused - before)
-        });
-        assert_eq!(pauses.take(7).collect::<Vec<_>>(), [2, 4, 8, 16, 32, 32, 32]);
+        let looks = |spin: &mut Spin| {
+            let pauses = core::iter::from_fn(|| {
+                let before = spin.paused;
+                spin.poll::<Native>().then(|| spin.paused - before)
+            });
+            pauses.take(7).collect::<Vec<_>>()
+        };
+        assert_eq!(looks(&mut spin), [8, 16, 32, 32, 32, 32, 32]);
+        spin.promptly::<Native>();
+        spin.yields = 0;
+        assert_eq!(looks(&mut spin), [2, 4, 8, 16, 32, 32, 32]);
     }
 }

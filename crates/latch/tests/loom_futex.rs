@@ -16,7 +16,8 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use clearway_latch::{
-    CasLoop, ClassOf, FetchAddBts, HolderProtocol, LatchClass, SingleWake, SpinPolicy, SrwMutex, SsuxLock,
+    CasLoop, ClassOf, FetchAddBts, HolderProtocol, LatchClass, OneWord, SingleWake, SpinPolicy, SrwMutex,
+    SsuxLock, SsuxProtocol,
 };
 use clearway_machine::{AtomicWord, DataCell, Loom, Machine, Semaphore, WaitEvent};
 use loom::sync::Arc;
@@ -168,7 +169,7 @@ enum Step {
 type Ssux<C, P> = SsuxLock<C, Loom, P>;
 
 /// Does `step`; how many times the data was written.
-fn ssux_step<C: ClassOf, P: HolderProtocol>(step: Step, shared: &Shared<Ssux<C, P>>) -> u64 {
+fn ssux_step<C: ClassOf, P: SsuxProtocol>(step: Step, shared: &Shared<Ssux<C, P>>) -> u64 {
     let latch = &shared.latch;
     match step {
         Step::Shared => {
@@ -279,7 +280,7 @@ fn ssux_step<C: ClassOf, P: HolderProtocol>(step: Step, shared: &Shared<Ssux<C, 
 ///   word go before it counts itself; X to S that lets go in between; a failed upgrade that leaves its mark (by a debug assertion);
 /// - deadlock: a reader that sleeps without being on record, or leaves without passing the wake on; a last reader that wakes nobody; an
 ///   upgrade without its mark.
-fn ssux<C: ClassOf, P: HolderProtocol>(steps: &'static [Step], preemptions: usize) {
+fn ssux<C: ClassOf, P: SsuxProtocol>(steps: &'static [Step], preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(Ssux::<C, P>::idle());
         let written = Arc::new(<Loom as Machine>::U32::new(0));
@@ -308,7 +309,7 @@ fn ssux<C: ClassOf, P: HolderProtocol>(steps: &'static [Step], preemptions: usiz
 ///
 /// Seen to catch: a downgrade that wakes nobody, or one reader only; readers that sleep while the word has an owner at all, which is the
 /// simpler version (deadlock).
-fn ssux_downgrade_lets_readers_in<C: ClassOf, P: HolderProtocol>(readers: usize, preemptions: usize) {
+fn ssux_downgrade_lets_readers_in<C: ClassOf, P: SsuxProtocol>(readers: usize, preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(Ssux::<C, P>::idle());
         Loom::workers();
@@ -336,7 +337,7 @@ fn ssux_downgrade_lets_readers_in<C: ClassOf, P: HolderProtocol>(readers: usize,
 /// stays until the reader has been in.
 ///
 /// Seen to catch: an updater that passes sleeping readers and does not wake them (deadlock).
-fn ssux_updater_lets_readers_in<C: ClassOf, P: HolderProtocol>(preemptions: usize) {
+fn ssux_updater_lets_readers_in<C: ClassOf, P: SsuxProtocol>(preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(Ssux::<C, P>::idle());
         let reader_was_in = Arc::new(Semaphore::<Loom>::new());
@@ -365,33 +366,34 @@ fn ssux_updater_lets_readers_in<C: ClassOf, P: HolderProtocol>(preemptions: usiz
     });
 }
 
-macro_rules! each_protocol {
-    ($($(#[$doc:meta])* $name:ident => $case:ident::<$class:ident>($($argument:expr),*);)*) => {
-        mod cas_loop {
+/// The cases in a module for each type.
+macro_rules! for_each {
+    ([$($module:ident: $type:ident),*] $cases:tt) => {
+        $(mod $module {
+            #[allow(unused_imports)]
             use super::Step::*;
             use super::*;
-            $($(#[$doc])* #[test] fn $name() { $case::<$class, CasLoop>($($argument),*) })*
-        }
-        mod fetch_add_bts {
-            use super::Step::*;
-            use super::*;
-            $($(#[$doc])* #[test] fn $name() { $case::<$class, FetchAddBts>($($argument),*) })*
-        }
-        mod single_wake {
-            use super::Step::*;
-            use super::*;
-            $($(#[$doc])* #[test] fn $name() { $case::<$class, SingleWake>($($argument),*) })*
-        }
+            cases!($type $cases);
+        })*
     };
 }
 
-each_protocol! {
+macro_rules! cases {
+    ($type:ident { $($name:ident => $case:ident::<$class:ident>($($argument:expr),*);)* }) => {
+        $(#[test] fn $name() { $case::<$class, $type>($($argument),*) })*
+    };
+}
+
+for_each! { [mutex_cas_loop: CasLoop, mutex_fetch_add_bts: FetchAddBts, mutex_single_wake: SingleWake] {
     loom_mutex_of_two => mutex_once_each::<Sleeps>(2, 3);
     loom_mutex_of_three => mutex_once_each::<Sleeps>(3, 2);
     loom_mutex_of_three_that_poll => mutex_once_each::<Polls>(3, 2);
     loom_mutex_twice => mutex_twice_each::<Sleeps>(2, 3);
     loom_mutex_twice_of_three => mutex_twice_each::<Sleeps>(3, 2);
     loom_mutex_conditional => mutex_conditional::<Sleeps>(2);
+} }
+
+for_each! { [cas_loop: CasLoop, fetch_add_bts: FetchAddBts, single_wake: SingleWake, one_word: OneWord] {
     loom_ssux_shared_and_exclusive => ssux::<Sleeps>(&[Shared, Exclusive], 3);
     loom_ssux_shared_and_update => ssux::<Sleeps>(&[Shared, Update], 3);
     loom_ssux_update_and_update => ssux::<Sleeps>(&[Update, UpdateThenShared], 3);
@@ -414,4 +416,4 @@ each_protocol! {
     loom_ssux_downgrade_lets_reader_in => ssux_downgrade_lets_readers_in::<Sleeps>(1, 3);
     loom_ssux_downgrade_lets_readers_in => ssux_downgrade_lets_readers_in::<Sleeps>(2, 2);
     loom_ssux_updater_lets_readers_in => ssux_updater_lets_readers_in::<Sleeps>(2);
-}
+} }

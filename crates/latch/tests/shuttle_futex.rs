@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use clearway_latch::{
-    CasLoop, FetchAddBts, HolderProtocol, SingleWake, SrwMutex, SsuxLock, SsuxUpdate, Unclassed,
+    CasLoop, FetchAddBts, HolderProtocol, OneWord, SingleWake, SrwMutex, SsuxLock, SsuxProtocol, SsuxUpdate,
+    Unclassed,
 };
 use clearway_machine::{AtomicWord, DataCell, Machine, Shuttle};
 use shuttle::rand::{Rng, thread_rng};
@@ -84,7 +85,7 @@ fn mutex_step<P: HolderProtocol>(shared: &Shared<SrwMutex<Unclassed, Shuttle, P>
 
 type Ssux<P> = SsuxLock<Unclassed, Shuttle, P>;
 
-fn upgrade<P: HolderProtocol>(shared: &Shared<Ssux<P>>, guard: SsuxUpdate<'_, Unclassed, Shuttle, P>) -> u64 {
+fn upgrade<P: SsuxProtocol>(shared: &Shared<Ssux<P>>, guard: SsuxUpdate<'_, Unclassed, Shuttle, P>) -> u64 {
     let before = shared.owning(|| shared.read());
     let _guard = guard.exclusive();
     shared.owning(|| {
@@ -93,7 +94,7 @@ fn upgrade<P: HolderProtocol>(shared: &Shared<Ssux<P>>, guard: SsuxUpdate<'_, Un
     })
 }
 
-fn ssux_step<P: HolderProtocol>(shared: &Shared<Ssux<P>>) -> u64 {
+fn ssux_step<P: SsuxProtocol>(shared: &Shared<Ssux<P>>) -> u64 {
     let latch = &shared.latch;
     match thread_rng().gen_range(0..12) {
         0..=2 => {
@@ -147,36 +148,32 @@ fn ssux_step<P: HolderProtocol>(shared: &Shared<Ssux<P>>) -> u64 {
     }
 }
 
-macro_rules! each_protocol {
-    ($($protocol:ident = $module:ident),*) => {
+macro_rules! explored {
+    ($latch:ident by $step:ident: $($protocol:ident = $module:ident),*) => {
         $(mod $module {
             use super::*;
 
             #[test]
-            fn shuttle_mutex() {
-                shuttle::check_random(random(SrwMutex::idle, mutex_step::<$protocol>), SCHEDULES);
+            fn shuttle_random() {
+                shuttle::check_random(random($latch::idle, $step::<$protocol>), SCHEDULES);
             }
 
             #[test]
-            fn shuttle_mutex_few_preemptions() {
-                shuttle::check_pct(random(SrwMutex::idle, mutex_step::<$protocol>), SCHEDULES, 3);
-            }
-
-            #[test]
-            fn shuttle_ssux() {
-                shuttle::check_random(random(SsuxLock::idle, ssux_step::<$protocol>), SCHEDULES);
-            }
-
-            #[test]
-            fn shuttle_ssux_few_preemptions() {
-                shuttle::check_pct(random(SsuxLock::idle, ssux_step::<$protocol>), SCHEDULES, 3);
+            fn shuttle_few_preemptions() {
+                shuttle::check_pct(random($latch::idle, $step::<$protocol>), SCHEDULES, 3);
             }
         })*
     };
 }
 
-each_protocol!(
+explored!(SrwMutex by mutex_step:
+    CasLoop = mutex_cas_loop,
+    FetchAddBts = mutex_fetch_add_bts,
+    SingleWake = mutex_single_wake
+);
+explored!(SsuxLock by ssux_step:
     CasLoop = cas_loop,
     FetchAddBts = fetch_add_bts,
-    SingleWake = single_wake
+    SingleWake = single_wake,
+    OneWord = one_word
 );

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use clearway_latch::{
-    CasLoop, ClassOf, FetchAddBts, HolderProtocol, LatchClass, SingleWake, SpinPolicy, SrwMutex, SsuxLock,
-    SsuxUpdate,
+    CasLoop, ClassOf, FetchAddBts, HolderProtocol, LatchClass, OneWord, SingleWake, SpinPolicy, SrwMutex,
+    SsuxLock, SsuxProtocol, SsuxUpdate,
 };
 use clearway_machine::{Native, WaitEvent};
 
@@ -162,7 +162,7 @@ fn mutex_step<C: ClassOf, P: HolderProtocol>(
     }
 }
 
-fn upgrade<C: ClassOf, P: HolderProtocol>(
+fn upgrade<C: ClassOf, P: SsuxProtocol>(
     torn: &Torn<SsuxLock<C, Native, P>>,
     guard: SsuxUpdate<'_, C, Native, P>,
     seed: u64,
@@ -177,7 +177,7 @@ fn upgrade<C: ClassOf, P: HolderProtocol>(
     torn.add_one(1, seed)
 }
 
-fn ssux_step<C: ClassOf, P: HolderProtocol>(
+fn ssux_step<C: ClassOf, P: SsuxProtocol>(
     torn: &Torn<SsuxLock<C, Native, P>>,
     random: &mut Random,
     seed: u64,
@@ -231,34 +231,45 @@ fn ssux_step<C: ClassOf, P: HolderProtocol>(
     }
 }
 
-fn every_policy<P: HolderProtocol>() {
+fn mutex_of_every_policy<P: HolderProtocol>() {
     stress(SrwMutex::<Sleeping, Native, P>::new(), mutex_step);
     stress(SrwMutex::<SpinningBriefly, Native, P>::new(), mutex_step);
     stress(SrwMutex::<Learning, Native, P>::new(), mutex_step);
-    stress(SsuxLock::<Sleeping, Native, P>::new(), ssux_step);
-    stress(SsuxLock::<SpinningBriefly, Native, P>::new(), ssux_step);
-    stress(SsuxLock::<Learning, Native, P>::new(), ssux_step);
+}
+
+fn ssux_of_every_policy<P: SsuxProtocol>() {
+    stress(SsuxLock::<Sleeping, Native, P>::idle(), ssux_step);
+    stress(SsuxLock::<SpinningBriefly, Native, P>::idle(), ssux_step);
+    stress(SsuxLock::<Learning, Native, P>::idle(), ssux_step);
 }
 
 #[test]
 fn stress_cas_loop_never_tears() {
-    every_policy::<CasLoop>();
+    mutex_of_every_policy::<CasLoop>();
+    ssux_of_every_policy::<CasLoop>();
 }
 
 #[test]
 fn stress_fetch_add_bts_never_tears() {
-    every_policy::<FetchAddBts>();
+    mutex_of_every_policy::<FetchAddBts>();
+    ssux_of_every_policy::<FetchAddBts>();
 }
 
 #[test]
 fn stress_single_wake_never_tears() {
-    every_policy::<SingleWake>();
+    mutex_of_every_policy::<SingleWake>();
+    ssux_of_every_policy::<SingleWake>();
 }
 
-fn sleepers_are_all_woken<P: HolderProtocol>() {
+#[test]
+fn stress_one_word_never_tears() {
+    ssux_of_every_policy::<OneWord>();
+}
+
+fn sleepers_are_all_woken<P: HolderProtocol, S: SsuxProtocol>() {
     class!(Sleepers, SpinPolicy::None);
     let mutex = SrwMutex::<Sleepers, Native, P>::new();
-    let ssux = SsuxLock::<Sleepers, Native, P>::new();
+    let ssux = SsuxLock::<Sleepers, Native, S>::idle();
     for round in 0..20 {
         std::thread::scope(|scope| {
             let held = (mutex.exclusive(), ssux.exclusive());
@@ -293,9 +304,10 @@ fn sleepers_are_all_woken<P: HolderProtocol>() {
 
 #[test]
 fn stress_sleepers_are_all_woken() {
-    sleepers_are_all_woken::<CasLoop>();
-    sleepers_are_all_woken::<FetchAddBts>();
-    sleepers_are_all_woken::<SingleWake>();
+    sleepers_are_all_woken::<CasLoop, CasLoop>();
+    sleepers_are_all_woken::<FetchAddBts, FetchAddBts>();
+    sleepers_are_all_woken::<SingleWake, SingleWake>();
+    sleepers_are_all_woken::<SingleWake, OneWord>();
 }
 
 /// Readers come without pause and never all leave on their own: an exclusive gets in nevertheless, because it shuts the door first.

@@ -237,6 +237,8 @@ const PLAIN: LwLockOptions = LwLockOptions {
 
 type Srw<P> = lock_api::Mutex<SrwMutex<Unclassed, Native, P>, Pair>;
 
+type TwoWords = lock_api::RwLock<SsuxLock<Unclassed, Native, SingleWake>, Pair>;
+
 const LWLOCK: usize = size_of::<LwLock>();
 const SRW_MUTEX: usize = size_of::<SrwMutex>();
 
@@ -255,6 +257,8 @@ pub(super) const SUBJECTS: &[Subject] = &[
     subject!(ReaderWriter "adaptive", size_of::<AdaptiveLatch>(), LatchedBy<AdaptiveLatch, Pair> =
         LatchedBy::new(AdaptiveLatch::new(&CLASS), Pair::default())),
     subject!(ReaderWriter "ssux", size_of::<SsuxLock>(), RwLock<Pair> = RwLock::new(Pair::default())),
+    subject!(ReaderWriter "ssux-two-words", size_of::<SsuxLock<Unclassed, Native, SingleWake>>(), TwoWords =
+        TwoWords::new(Pair::default())),
     subject!(ReaderWriter "hybrid", size_of::<HybridLatch>(), Hybrid<false> = Hybrid::default()),
     subject!(ReaderWriter "hybrid-optimistic", size_of::<HybridLatch>(), Hybrid<true> = Hybrid::default()),
     subject!(ReaderWriter "parking_lot", size_of::<parking_lot::RawRwLock>(), ParkingLotRwLock<Pair> =

@@ -98,8 +98,10 @@ pub enum LatchKind {
     ReadBiased,
     /// An AdaptiveLatch of 16 slots, by the mechanisms.
     Adaptive,
-    /// An SsuxLock.
+    /// An SsuxLock whose state is one word.
     Ssux,
+    /// An SsuxLock of two words, as InnoDB's.
+    SsuxTwoWords,
     /// A HybridLatch, acquired shared or exclusive.
     Hybrid,
     /// A HybridLatch whose readers acquire nothing unless a writer comes between.

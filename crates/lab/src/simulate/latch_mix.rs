@@ -4,7 +4,8 @@ use std::rc::Rc;
 
 use clearway_latch::{
     AdaptiveLatch, AdaptiveOptions, CasLoop, ClassOf, FetchAddBts, HolderProtocol, HybridLatch, LatchClass,
-    LatchMode, LwLock, LwLockOptions, ReadBiasedLatch, SingleWake, SpinPolicy, SrwMutex, SsuxLock,
+    LatchMode, LwLock, LwLockOptions, OneWord, ReadBiasedLatch, SingleWake, SpinPolicy, SrwMutex, SsuxLock,
+    SsuxProtocol,
 };
 use clearway_machine::{AtomicWord, Machine, Padded, WaitEvent, Work};
 use clearway_sim::{Simulated, SimulatedU64, Simulation, clock_ns, random_below};
@@ -122,7 +123,7 @@ macro_rules! guarded {
 guarded! {
     {} ReadBiasedLatch<16, Simulated>;
     {} AdaptiveLatch<16, Simulated>;
-    {C: ClassOf} SsuxLock<C, Simulated>;
+    {C: ClassOf, P: SsuxProtocol} SsuxLock<C, Simulated, P>;
     {C: ClassOf} HybridLatch<C, Simulated>;
 }
 
@@ -162,7 +163,8 @@ fn latch<C: ClassOf>(kind: LatchKind, lwlock: LwLockOptions) -> Rc<dyn Guarding>
                 ..AdaptiveOptions::default()
             },
         )),
-        LatchKind::Ssux => beside(SsuxLock::<C, Simulated>::idle()),
+        LatchKind::Ssux => beside(SsuxLock::<C, Simulated, OneWord>::idle()),
+        LatchKind::SsuxTwoWords => beside(SsuxLock::<C, Simulated, SingleWake>::idle()),
         LatchKind::Hybrid => beside(HybridLatch::<C, Simulated>::idle()),
         LatchKind::HybridOptimistic => beside(Optimistic(HybridLatch::<C, Simulated>::idle())),
         LatchKind::SrwCasLoop => beside(SrwMutex::<C, Simulated, CasLoop>::idle()),

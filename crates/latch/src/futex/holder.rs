@@ -4,11 +4,13 @@
 //! # The word
 //! | bits | name | meaning |
 //! | --- | --- | --- |
-//! | 31 | `EXCLUSIVE` | the owner excludes readers too (SsuxLock only) |
+//! | 31 | `WAKING` | a waiter was woken and is not back asleep (single-wake only) |
 //! | 30 | `HOLDER` | somebody owns the word |
-//! | 29 | `WAKING` | a waiter was woken and is not back asleep (single-wake only) |
+//! | 29 | `EXCLUSIVE` | the owner excludes readers too (SsuxLock only) |
 //! | 15–28 | `READERS` | readers that wait for `EXCLUSIVE` to go away (SsuxLock only) |
 //! | 0–14 | `UNITS` | the owner, and those that wait to own; a mutex without readers lets them reach bit 28 |
+//!
+//! It is alone in 32 bits, or has the count of the readers inside above it in the same 64 (`place`); nothing here depends on which.
 //!
 //! Zero is idle. So the uncontended path is one CAS from 0, and one subtraction whose result says by itself that nobody waits.
 //!
@@ -31,7 +33,7 @@
 //! - H3. The kernel compares the word and puts the sleeper on its list in one step. A release between the look and the sleep has
 //!   changed the word, and the sleep does not begin; or another owner has restored it, whose release is still to come.
 //! - H4. Whoever consumes a wake looks, and either becomes an owner, whose release wakes the next, or sees an owner, whose
-//!   release does; a reader that leaves wakes one of those left (see `leave`).
+//!   release does; a reader that leaves wakes one of those left (see `forget_reader`).
 //! - H5. (single-wake) While `WAKING` is set, somebody is awake that will look once more after clearing it: it was woken by
 //!   whoever set the flag, polls, and clears it when it has come in (its own release is still to come) or before the look that
 //!   sends it back to sleep. If the kernel found no sleeper to wake, the flag is cleared by who set it, and *then* one more is
@@ -55,24 +57,27 @@
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use clearway_machine::{AtomicWord, Machine};
+use clearway_machine::Machine;
 
-use super::waiting::Waiting;
+use super::place::{Alone, ConstPlace, Place};
+use crate::waiting::Waiting;
 
-/// Somebody owns the word.
-pub(super) const HOLDER: u32 = 1 << 30;
-/// The owner excludes readers too.
-pub(super) const EXCLUSIVE: u32 = 1 << 31;
 /// A waiter was woken, and has neither come in nor gone back to sleep.
-pub(super) const WAKING: u32 = 1 << 29;
+pub(super) const WAKING: u64 = 1 << 31;
+/// Somebody owns the word.
+pub(super) const HOLDER: u64 = 1 << 30;
+/// The owner excludes readers too.
+pub(super) const EXCLUSIVE: u64 = 1 << 29;
 /// One that wants to own, or owns.
-pub(super) const UNIT: u32 = 1;
+pub(super) const UNIT: u64 = 1;
 /// One reader that waits.
-pub(super) const READER: u32 = 1 << 15;
+pub(super) const READER: u64 = 1 << 15;
 /// All readers that wait.
-pub(super) const READERS: u32 = (1 << 29) - READER;
+pub(super) const READERS: u64 = (1 << 29) - READER;
+/// The whole word.
+pub(super) const WORD: u64 = (1 << 32) - 1;
 
-const _: () = assert!(HOLDER ^ EXCLUSIVE ^ WAKING ^ READERS ^ (READER - UNIT) == u32::MAX);
+const _: () = assert!(HOLDER ^ EXCLUSIVE ^ WAKING ^ READERS ^ (READER - UNIT) == WORD);
 
 /// How the word of an [`SrwMutex`](crate::SrwMutex) is changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,31 +116,29 @@ impl HolderProtocol for SingleWake {
     const ALGORITHM: SrwMutexAlgorithm = SrwMutexAlgorithm::SingleWake;
 }
 
-/// The word. `marks` in its methods is 0 or [`EXCLUSIVE`], the same at release as at acquisition.
-pub(super) struct HolderWord<P: HolderProtocol, M: Machine> {
-    word: M::U32,
-    protocol: PhantomData<P>,
+/// The word, in a place `W`. `marks` in its methods is 0 or [`EXCLUSIVE`], the same at release as at acquisition.
+pub struct HolderWord<P: HolderProtocol, M: Machine, W: Place<M> = Alone<M>> {
+    pub(super) word: W,
+    protocol: PhantomData<(P, fn() -> M)>,
 }
 
-impl<P: HolderProtocol, M: Machine<U32 = clearway_machine::CoreU32>> HolderWord<P, M> {
-    pub(super) const fn new_const() -> Self {
-        Self {
-            word: clearway_machine::CoreU32::new_const(0),
-            protocol: PhantomData,
-        }
-    }
+impl<P: HolderProtocol, M: Machine, W: Place<M> + ConstPlace> HolderWord<P, M, W> {
+    pub(super) const IDLE: Self = Self {
+        word: W::IDLE,
+        protocol: PhantomData,
+    };
 }
 
-impl<P: HolderProtocol, M: Machine> HolderWord<P, M> {
+impl<P: HolderProtocol, M: Machine, W: Place<M>> HolderWord<P, M, W> {
     pub(super) fn new() -> Self {
         Self {
-            word: M::U32::new(0),
+            word: W::new(),
             protocol: PhantomData,
         }
     }
 
     /// The word now, for a look that decides nothing.
-    pub(super) fn look(&self) -> u32 {
+    pub(super) fn look(&self) -> u64 {
         self.word.load(Relaxed)
     }
 
@@ -145,24 +148,23 @@ impl<P: HolderProtocol, M: Machine> HolderWord<P, M> {
 
     /// Takes the word if it is idle. Acquire: pairs with the Release in `release`; what earlier owners wrote is visible.
     #[inline(always)]
-    pub(super) fn take_idle(&self, marks: u32) -> bool {
+    pub(super) fn take_idle(&self, marks: u64) -> bool {
         self.word
-            .compare_exchange(0, HOLDER | marks | UNIT, Acquire, Relaxed)
+            .compare_exchange(0, HOLDER | marks | UNIT, Acquire)
             .is_ok()
     }
 
     /// Takes the word if nobody owns it, whoever waits.
     #[inline]
-    pub(super) fn try_take(&self, marks: u32) -> bool {
+    pub(super) fn try_take(&self, marks: u64) -> bool {
         self.take_idle(marks) || self.try_take_from(self.look(), marks)
     }
 
-    #[cold]
-    fn try_take_from(&self, mut seen: u32, marks: u32) -> bool {
+    pub(super) fn try_take_from(&self, mut seen: u64, marks: u64) -> bool {
         while seen & HOLDER == 0 {
             match self
                 .word
-                .compare_exchange_weak(seen, seen + (HOLDER | marks | UNIT), Acquire, Relaxed)
+                .compare_exchange_weak(seen, seen + (HOLDER | marks | UNIT), Acquire)
             {
                 Ok(_) => {
                     self.let_readers_in(seen, marks);
@@ -175,7 +177,7 @@ impl<P: HolderProtocol, M: Machine> HolderWord<P, M> {
     }
 
     /// Takes the word, polling and sleeping as long as it takes.
-    pub(super) fn take_slow(&self, waiting: &mut Waiting, marks: u32) {
+    pub(super) fn take_slow(&self, waiting: &mut Waiting, marks: u64) {
         // Not on record while polling: a release then has nobody to wake.
         loop {
             let seen = self.look();
@@ -216,8 +218,7 @@ impl<P: HolderProtocol, M: Machine> HolderWord<P, M> {
                         continue;
                     }
                 }
-                waiting.sleep::<M>(&self.word, seen);
-                slept = true;
+                slept = self.word.sleep(waiting, seen);
                 seen = self.word.load(Acquire);
             }
         }
@@ -225,7 +226,7 @@ impl<P: HolderProtocol, M: Machine> HolderWord<P, M> {
 
     /// Adds a unit and says what the word is then; `None` if that made the caller the owner.
     #[inline]
-    fn register(&self, marks: u32) -> Option<u32> {
+    fn register(&self, marks: u64) -> Option<u64> {
         match P::ALGORITHM {
             SrwMutexAlgorithm::CasLoop => {
                 let mut seen = self.look();
@@ -234,7 +235,7 @@ impl<P: HolderProtocol, M: Machine> HolderWord<P, M> {
                         0 => (seen + (HOLDER | marks | UNIT), true),
                         _ => (seen + UNIT, false),
                     };
-                    match self.word.compare_exchange_weak(seen, new, Acquire, Relaxed) {
+                    match self.word.compare_exchange_weak(seen, new, Acquire) {
                         Ok(_) if owner => {
                             self.let_readers_in(seen, marks);
                             return None;
@@ -253,12 +254,9 @@ impl<P: HolderProtocol, M: Machine> HolderWord<P, M> {
     /// Sets `HOLDER` for a registered waiter that saw the word as `seen`; `None` if another was first, or the word as it was, as
     /// far as is known.
     #[inline(always)]
-    fn set_holder(&self, seen: u32) -> Option<u32> {
+    fn set_holder(&self, seen: u64) -> Option<u64> {
         match P::ALGORITHM {
-            SrwMutexAlgorithm::CasLoop => self
-                .word
-                .compare_exchange_weak(seen, seen | HOLDER, Acquire, Relaxed)
-                .ok(),
+            SrwMutexAlgorithm::CasLoop => self.word.compare_exchange_weak(seen, seen | HOLDER, Acquire).ok(),
             SrwMutexAlgorithm::FetchAddBts | SrwMutexAlgorithm::SingleWake => {
                 // The old value is tested for the one bit that is set, and used for nothing else: then, and only then, is this
                 // one `lock bts` on x86-64. Nor may the bit be the highest, whose test the compiler turns into a comparison
@@ -274,17 +272,17 @@ impl<P: HolderProtocol, M: Machine> HolderWord<P, M> {
     /// The caller was woken, and from now on releases must wake again: because it has come in, or because it goes back to sleep
     /// if what it finds here tells it to. The word.
     #[inline]
-    fn look_for_the_last_time(&self) -> u32 {
+    fn look_for_the_last_time(&self) -> u64 {
         match P::ALGORITHM {
             // H5. Acquire: releases that were silent because of the flag come before what the caller looks at next.
-            SrwMutexAlgorithm::SingleWake => self.word.fetch_and(!WAKING, Acquire) & !WAKING,
+            SrwMutexAlgorithm::SingleWake => self.word.fetch_clear(WAKING, Acquire) & !WAKING,
             SrwMutexAlgorithm::CasLoop | SrwMutexAlgorithm::FetchAddBts => self.word.load(Acquire),
         }
     }
 
     /// Gives the word back and wakes one that waits.
     #[inline(always)]
-    pub(super) fn release(&self, marks: u32) {
+    pub(super) fn release(&self, marks: u64) {
         let held = HOLDER | marks | UNIT;
         // Release: pairs with the Acquire of the next owner.
         let before = self.word.fetch_sub(held, Release);
@@ -303,38 +301,37 @@ impl<P: HolderProtocol, M: Machine> HolderWord<P, M> {
     /// later one, and who made a later one an owner, or cleared the record, has answered for it.
     #[cold]
     #[inline(never)]
-    fn released(&self) {
+    pub(super) fn released(&self) {
         self.wake_one(self.look());
     }
 
     /// Wakes one of those on record in `seen`, if nobody owns the word.
     #[cold]
-    pub(super) fn wake_one(&self, mut seen: u32) {
+    pub(super) fn wake_one(&self, mut seen: u64) {
         if P::ALGORITHM != SrwMutexAlgorithm::SingleWake {
-            M::futex_wake(&self.word, 1);
+            if seen & WORD != 0 {
+                self.word.wake(1);
+            }
             return;
         }
         loop {
             // An owner's release will wake; one that was woken will look, and its release, or its leaving, will wake.
-            if seen & (HOLDER | WAKING) != 0 || seen == 0 {
+            if seen & (HOLDER | WAKING) != 0 || seen & WORD == 0 {
                 return;
             }
-            match self
-                .word
-                .compare_exchange_weak(seen, seen | WAKING, Relaxed, Relaxed)
-            {
+            match self.word.compare_exchange_weak(seen, seen | WAKING, Relaxed) {
                 Ok(_) => break,
                 Err(found) => seen = found,
             }
         }
-        if M::futex_wake(&self.word, 1) != 0 {
+        if self.word.wake(1) != 0 {
             return;
         }
         // H5: all on record were awake just now. But one may have gone to sleep since, and an owner may have left without a
         // word because of the flag.
-        let before = self.word.fetch_and(!WAKING, Relaxed);
-        if before & HOLDER == 0 && before & !WAKING != 0 {
-            M::futex_wake(&self.word, 1);
+        let before = self.word.fetch_clear(WAKING, Relaxed);
+        if before & HOLDER == 0 && before & WORD & !WAKING != 0 {
+            self.word.wake(1);
         }
     }
 
@@ -347,23 +344,23 @@ impl<P: HolderProtocol, M: Machine> HolderWord<P, M> {
 
     /// The owner's downgrade: readers need not sleep any more.
     pub(super) fn unmark_exclusive(&self) {
-        // Release: pairs with the Acquire in `woken`; who no longer sees the mark sees that the readers' word is free.
-        let before = self.word.fetch_and(!EXCLUSIVE, Release);
+        // Release: pairs with the Acquire in `sleep_while_exclusive`; who no longer sees the mark sees that the readers' word is free.
+        let before = self.word.fetch_clear(EXCLUSIVE, Release);
         self.let_readers_in(before, 0);
     }
 
     /// The caller owns the word without excluding readers. Those that went to sleep because of an earlier owner who did, and were
     /// not woken when it left, would sleep on until this one leaves: only one is woken each time.
     #[inline]
-    fn let_readers_in(&self, seen: u32, marks: u32) {
+    pub(super) fn let_readers_in(&self, seen: u64, marks: u64) {
         if marks == 0 && seen & READERS != 0 {
             // All, because one word holds two kinds of sleepers and nobody can say who would be first.
-            M::futex_wake(&self.word, u32::MAX);
+            self.word.wake(u32::MAX);
         }
     }
 
     /// Puts a reader on record that may sleep while `EXCLUSIVE` is set.
-    pub(super) fn enter(&self) {
+    pub(super) fn record_reader(&self) {
         let before = self.word.fetch_add(READER, Acquire);
         debug_assert!(
             before & READERS != READERS,
@@ -381,27 +378,27 @@ impl<P: HolderProtocol, M: Machine> HolderWord<P, M> {
         };
         let excluded = seen & EXCLUSIVE != 0;
         if excluded {
-            waiting.sleep::<M>(&self.word, seen);
+            self.word.sleep(waiting, seen)
         } else {
             M::spin_hint();
+            false
         }
-        excluded
     }
 
     /// Takes a reader off the record. If it has `slept` it may have consumed a wake that others wait for.
-    pub(super) fn leave(&self, slept: bool) {
+    pub(super) fn forget_reader(&self, slept: bool) {
         if slept {
             self.look_for_the_last_time();
         }
         let left = self.word.fetch_sub(READER, Relaxed) - READER;
-        if left & HOLDER == 0 && left != 0 {
+        if left & HOLDER == 0 && left & WORD != 0 {
             self.wake_one(left);
         }
     }
 }
 
-impl<P: HolderProtocol, M: Machine> core::fmt::Debug for HolderWord<P, M> {
+impl<P: HolderProtocol, M: Machine, W: Place<M>> core::fmt::Debug for HolderWord<P, M, W> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{:#010x} ({:?})", self.look(), P::ALGORITHM)
+        write!(f, "{:#010x} ({:?})", self.look() & WORD, P::ALGORITHM)
     }
 }

@@ -10,9 +10,9 @@ use core::marker::PhantomData;
 use clearway_machine::{CoreU32, Host, Machine};
 
 use super::holder::{HolderProtocol, HolderWord, SingleWake};
-use super::waiting::Waiting;
 use crate::class::{ClassOf, Unclassed, Wait};
 use crate::order;
+use crate::waiting::Waiting;
 
 /// A mutex of four bytes. `C` names its class, `P` the way in which its word is changed.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl<C: ClassOf, M: Machine<U32 = CoreU32>, P: HolderProtocol> SrwMutex<C, M, P>
     /// An idle mutex for a static of any machine that uses core's words.
     pub(crate) const fn const_idle() -> Self {
         Self {
-            word: HolderWord::new_const(),
+            word: HolderWord::IDLE,
             class: PhantomData,
         }
     }
@@ -113,6 +113,10 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwMutex<C, M, P> {
     #[cold]
     #[inline(never)]
     fn acquire_slow(&self) {
+        // Others only wait: not a conflict. One that was woken may wait for a CPU for long, and is on record all the time.
+        if self.word.try_take_from(self.word.look(), 0) {
+            return;
+        }
         let mut waiting = Waiting::begin::<M>(C::class(), Wait::Exclusive, self.address());
         self.word.take_slow(&mut waiting, 0);
         waiting.finish::<M>();

@@ -6,8 +6,8 @@ use core::mem::ManuallyDrop;
 
 use clearway_machine::{Host, Machine};
 
-use super::holder::{HolderProtocol, SingleWake};
 use super::ssux_lock::SsuxLock;
+use super::ssux_state::{OneWord, SsuxProtocol};
 use crate::class::{ClassOf, Unclassed};
 
 macro_rules! guard {
@@ -15,13 +15,13 @@ macro_rules! guard {
         $(#[$doc])*
         #[derive(Debug)]
         #[must_use = "the latch is released at once if its guard is dropped"]
-        pub struct $name<'a, C: ClassOf = Unclassed, M: Machine = Host, P: HolderProtocol = SingleWake> {
+        pub struct $name<'a, C: ClassOf = Unclassed, M: Machine = Host, P: SsuxProtocol = OneWord> {
             latch: &'a SsuxLock<C, M, P>,
             // A latch is released by the worker that acquired it.
             not_send: PhantomData<*const ()>,
         }
 
-        impl<'a, C: ClassOf, M: Machine, P: HolderProtocol> $name<'a, C, M, P> {
+        impl<'a, C: ClassOf, M: Machine, P: SsuxProtocol> $name<'a, C, M, P> {
             pub(super) fn new(latch: &'a SsuxLock<C, M, P>) -> Self {
                 Self { latch, not_send: PhantomData }
             }
@@ -37,7 +37,7 @@ macro_rules! guard {
             }
         }
 
-        impl<C: ClassOf, M: Machine, P: HolderProtocol> Drop for $name<'_, C, M, P> {
+        impl<C: ClassOf, M: Machine, P: SsuxProtocol> Drop for $name<'_, C, M, P> {
             #[inline]
             fn drop(&mut self) {
                 self.latch.$release();
@@ -59,7 +59,7 @@ guard! {
     SsuxExclusive, release_exclusive
 }
 
-impl<'a, C: ClassOf, M: Machine, P: HolderProtocol> SsuxShared<'a, C, M, P> {
+impl<'a, C: ClassOf, M: Machine, P: SsuxProtocol> SsuxShared<'a, C, M, P> {
     /// Becomes the updater if there is none and none waiting for readers to leave; the shared guard back otherwise. There is no form
     /// that waits: two that did would wait for each other.
     pub fn try_update(self) -> Result<SsuxUpdate<'a, C, M, P>, Self> {
@@ -71,7 +71,7 @@ impl<'a, C: ClassOf, M: Machine, P: HolderProtocol> SsuxShared<'a, C, M, P> {
     }
 }
 
-impl<'a, C: ClassOf, M: Machine, P: HolderProtocol> SsuxUpdate<'a, C, M, P> {
+impl<'a, C: ClassOf, M: Machine, P: SsuxProtocol> SsuxUpdate<'a, C, M, P> {
     /// Becomes exclusive: no more readers come in, and those inside are waited for. Nobody can have written since the update began.
     pub fn exclusive(self) -> SsuxExclusive<'a, C, M, P> {
         let latch = self.into_latch();
@@ -96,7 +96,7 @@ impl<'a, C: ClassOf, M: Machine, P: HolderProtocol> SsuxUpdate<'a, C, M, P> {
     }
 }
 
-impl<'a, C: ClassOf, M: Machine, P: HolderProtocol> SsuxExclusive<'a, C, M, P> {
+impl<'a, C: ClassOf, M: Machine, P: SsuxProtocol> SsuxExclusive<'a, C, M, P> {
     /// Lets readers in, and nobody else.
     pub fn update(self) -> SsuxUpdate<'a, C, M, P> {
         let latch = self.into_latch();

@@ -5,7 +5,7 @@ use core::mem::ManuallyDrop;
 
 use clearway_machine::{Host, Machine};
 
-use super::holder::{HolderProtocol, SingleWake};
+use super::ssux_state::{OneWord, SsuxProtocol};
 use super::sux_lock::{ONE_EXCLUSIVE, ONE_UPDATE, SuxLock};
 use crate::class::{ClassOf, Unclassed};
 
@@ -14,12 +14,12 @@ macro_rules! guard {
         $(#[$doc])*
         #[derive(Debug)]
         #[must_use = "the latch is released at once if its guard is dropped"]
-        pub struct $name<'a, C: ClassOf = Unclassed, M: Machine = Host, P: HolderProtocol = SingleWake> {
+        pub struct $name<'a, C: ClassOf = Unclassed, M: Machine = Host, P: SsuxProtocol = OneWord> {
             latch: &'a SuxLock<C, M, P>,
             tied_to: PhantomData<$tied_to>,
         }
 
-        impl<'a, C: ClassOf, M: Machine, P: HolderProtocol> $name<'a, C, M, P> {
+        impl<'a, C: ClassOf, M: Machine, P: SsuxProtocol> $name<'a, C, M, P> {
             pub(super) fn new(latch: &'a SuxLock<C, M, P>) -> Self {
                 Self { latch, tied_to: PhantomData }
             }
@@ -30,7 +30,7 @@ macro_rules! guard {
             }
         }
 
-        impl<C: ClassOf, M: Machine, P: HolderProtocol> Drop for $name<'_, C, M, P> {
+        impl<C: ClassOf, M: Machine, P: SsuxProtocol> Drop for $name<'_, C, M, P> {
             fn drop(&mut self) {
                 self.latch.$release();
             }
@@ -64,7 +64,7 @@ guard! {
     SuxExclusiveForIo, release_exclusive, Anybody
 }
 
-impl<'a, C: ClassOf, M: Machine, P: HolderProtocol> SuxUpdate<'a, C, M, P> {
+impl<'a, C: ClassOf, M: Machine, P: SsuxProtocol> SuxUpdate<'a, C, M, P> {
     /// Becomes exclusive, waiting for readers inside; one of them must not be the caller.
     pub fn exclusive(self) -> SuxExclusive<'a, C, M, P> {
         let latch = ManuallyDrop::new(self).latch;
@@ -91,7 +91,7 @@ impl<'a, C: ClassOf, M: Machine, P: HolderProtocol> SuxUpdate<'a, C, M, P> {
     }
 }
 
-impl<'a, C: ClassOf, M: Machine, P: HolderProtocol> SuxExclusive<'a, C, M, P> {
+impl<'a, C: ClassOf, M: Machine, P: SsuxProtocol> SuxExclusive<'a, C, M, P> {
     /// Becomes an update. Lets readers in, unless the worker has other exclusive holds.
     pub fn update(self) -> SuxUpdate<'a, C, M, P> {
         let latch = ManuallyDrop::new(self).latch;
@@ -109,7 +109,7 @@ impl<'a, C: ClassOf, M: Machine, P: HolderProtocol> SuxExclusive<'a, C, M, P> {
     }
 }
 
-impl<'a, C: ClassOf, M: Machine, P: HolderProtocol> SuxUpdateForIo<'a, C, M, P> {
+impl<'a, C: ClassOf, M: Machine, P: SsuxProtocol> SuxUpdateForIo<'a, C, M, P> {
     /// The I/O has ended; the calling worker goes on with the latch as its owner.
     #[track_caller]
     pub fn claim(self) -> SuxUpdate<'a, C, M, P> {
@@ -119,7 +119,7 @@ impl<'a, C: ClassOf, M: Machine, P: HolderProtocol> SuxUpdateForIo<'a, C, M, P> 
     }
 }
 
-impl<'a, C: ClassOf, M: Machine, P: HolderProtocol> SuxExclusiveForIo<'a, C, M, P> {
+impl<'a, C: ClassOf, M: Machine, P: SsuxProtocol> SuxExclusiveForIo<'a, C, M, P> {
     /// The I/O has ended; the calling worker goes on with the latch as its owner.
     #[track_caller]
     pub fn claim(self) -> SuxExclusive<'a, C, M, P> {

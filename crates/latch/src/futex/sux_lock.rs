@@ -32,8 +32,8 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use clearway_machine::{AtomicWord, CoreU32, Host, Machine};
 
-use super::holder::{HolderProtocol, SingleWake};
 use super::ssux_lock::SsuxLock;
+use super::ssux_state::{ConstState, OneWord, SsuxProtocol};
 use super::sux_guards::{SuxExclusive, SuxExclusiveForIo, SuxShared, SuxUpdate, SuxUpdateForIo};
 use crate::class::{ClassOf, Unclassed};
 
@@ -44,9 +44,9 @@ const X: u32 = 1;
 const U: u32 = 1 << 16;
 const X_HOLDS: u32 = U - X;
 
-/// A latch with shared, update and exclusive modes whose owner may acquire it again. `C` names its class, `P` the way in which the
-/// writers' word is changed.
-pub struct SuxLock<C: ClassOf = Unclassed, M: Machine = Host, P: HolderProtocol = SingleWake> {
+/// A latch with shared, update and exclusive modes whose owner may acquire it again. `C` names its class, `P` how the
+/// state of the lock inside is kept.
+pub struct SuxLock<C: ClassOf = Unclassed, M: Machine = Host, P: SsuxProtocol = OneWord> {
     lock: SsuxLock<C, M, P>,
     owner: M::U32,
     holds: M::U32,
@@ -54,7 +54,7 @@ pub struct SuxLock<C: ClassOf = Unclassed, M: Machine = Host, P: HolderProtocol 
 
 const _: () = assert!(size_of::<SuxLock>() == 16);
 
-impl<C: ClassOf, P: HolderProtocol> SuxLock<C, Host, P> {
+impl<C: ClassOf, P: SsuxProtocol<State<Host>: ConstState>> SuxLock<C, Host, P> {
     /// An idle latch.
     pub const fn new() -> Self {
         Self {
@@ -65,13 +65,13 @@ impl<C: ClassOf, P: HolderProtocol> SuxLock<C, Host, P> {
     }
 }
 
-impl<C: ClassOf, M: Machine, P: HolderProtocol> Default for SuxLock<C, M, P> {
+impl<C: ClassOf, M: Machine, P: SsuxProtocol> Default for SuxLock<C, M, P> {
     fn default() -> Self {
         Self::idle()
     }
 }
 
-impl<C: ClassOf, M: Machine, P: HolderProtocol> SuxLock<C, M, P> {
+impl<C: ClassOf, M: Machine, P: SsuxProtocol> SuxLock<C, M, P> {
     /// An idle latch of any machine.
     pub fn idle() -> Self {
         Self {
@@ -322,7 +322,7 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SuxLock<C, M, P> {
 pub(super) const ONE_UPDATE: u32 = U;
 pub(super) const ONE_EXCLUSIVE: u32 = X;
 
-impl<C: ClassOf, M: Machine, P: HolderProtocol> core::fmt::Debug for SuxLock<C, M, P> {
+impl<C: ClassOf, M: Machine, P: SsuxProtocol> core::fmt::Debug for SuxLock<C, M, P> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let owner: &dyn core::fmt::Debug = match self.owner.load(Relaxed) {
             NOBODY => &"nobody",

@@ -1,0 +1,278 @@
+//! The state of an SsuxLock in two words, as InnoDB has it: `writer`, the word of a mutex (see `holder`), owned in U and X mode and marked
+//! `EXCLUSIVE` for X; and `readers`, which says what readers need to know:
+//!
+//! | `readers` | meaning |
+//! | --- | --- |
+//! | 0 | nobody reads; there may be a U holder |
+//! | n | n hold S; there may be a U holder besides |
+//! | `WRITER` + n | an X was requested, n readers are still inside: no more come in |
+//! | `WRITER` | held in X mode, and only then |
+//!
+//! # Protocol
+//! - **U**: own `writer`. **X**: own `writer` with `EXCLUSIVE`, add `WRITER` to `readers`, wait until `readers` is `WRITER`.
+//! - **S**: CAS n to n + 1, unless `WRITER` is there. A reader that waits is on record in `writer`, and sleeps there while `EXCLUSIVE` is
+//!   set.
+//! - S release: subtract 1; whoever leaves `WRITER` alone behind wakes the owner, the only one that ever sleeps on `readers`.
+//! - X release: `readers` = 0, then release `writer`.
+//! - U to X: mark `EXCLUSIVE`, then as X. X to U: `readers` = 0, unmark, and wake the readers that sleep. X to S and U to S: count itself
+//!   as a reader, then release `writer`.
+//!
+//! # Why it holds, beside the lock's S2 to S5
+//! - S1. `WRITER` is set and removed by the owner of `writer` only; `EXCLUSIVE` is marked before `WRITER` is set and unmarked
+//!   after it is removed. *So whoever sees `WRITER` either finds the mark, and may sleep on it, or is told by its absence to look
+//!   again.*
+//!
+//! The simpler version has no mark, and readers sleep while `writer` has an owner at all. Then a reader that slept because of an X
+//! holder stays asleep after the holder went down to U, although it could go; it is what InnoDB accepts.
+//!
+//! # Costs
+//! Locked instructions of an uncontended pair on x86-64: S two, U two, X three (its release stores `readers` plainly).
+//!
+//! Origin: InnoDB's `ssux_lock_impl` (Marko Mäkelä, MariaDB 10.6); the mark and what follows from it are ours.
+
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use clearway_machine::{AtomicWord, CoreU32, Machine};
+
+use super::holder::{EXCLUSIVE, HolderProtocol, HolderWord};
+use super::ssux_state::{ConstState, Owned, SsuxState};
+use crate::waiting::Waiting;
+
+/// In `readers`: an exclusive was requested, or granted.
+const WRITER: u32 = 1 << 31;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct InTwoWords<P: HolderProtocol, M: Machine> {
+    writer: HolderWord<P, M>,
+    readers: M::U32,
+}
+
+impl<P: HolderProtocol, M: Machine<U32 = CoreU32>> ConstState for InTwoWords<P, M> {
+    const IDLE: Self = Self {
+        writer: HolderWord::IDLE,
+        readers: CoreU32::new_const(0),
+    };
+}
+
+impl<P: HolderProtocol, M: Machine> InTwoWords<P, M> {
+    #[cold]
+    fn enter_from(&self, mut seen: u32) -> bool {
+        while seen & WRITER == 0 {
+            match self
+                .readers
+                .compare_exchange_weak(seen, seen + 1, Acquire, Relaxed)
+            {
+                Ok(_) => return true,
+                Err(found) => seen = found,
+            }
+        }
+        // S1: who saw `WRITER` sees the mark, or that it has gone again.
+        M::fence(Acquire);
+        false
+    }
+
+    /// S5: the last reader has gone, and the owner waits for that.
+    #[cold]
+    #[inline(never)]
+    fn wake_owner(&self) {
+        M::futex_wake(&self.readers, 1);
+    }
+
+    /// Lets no more readers in. Acquire: what readers read comes before what we write. Release: S1, pairs with the fence in `enter_from`;
+    /// the mark is visible to who sees `WRITER`.
+    #[inline(always)]
+    fn close(&self) -> Owned {
+        match self.readers.fetch_add(WRITER, AcqRel) {
+            0 => Owned::Alone,
+            _ => Owned::BesideReaders,
+        }
+    }
+
+    /// As `close`, if there are no readers inside.
+    #[inline]
+    fn try_close(&self) -> bool {
+        self.readers.compare_exchange(0, WRITER, AcqRel, Relaxed).is_ok()
+    }
+
+    /// Lets readers in again, `inside` of whom are there already; the caller has the lock alone, so nobody else changes the word.
+    #[inline(always)]
+    fn open(&self, inside: u32) {
+        debug_assert_eq!(
+            self.readers.load(Relaxed),
+            WRITER,
+            "S2: a reader came in beside an exclusive"
+        );
+        // Release: pairs with the Acquire in `try_enter`; what was written is visible to readers.
+        self.readers.store(inside, Release);
+    }
+}
+
+impl<P: HolderProtocol, M: Machine> SsuxState<M> for InTwoWords<P, M> {
+    fn new() -> Self {
+        Self {
+            writer: HolderWord::new(),
+            readers: M::U32::new(0),
+        }
+    }
+
+    fn shared_holders(&self) -> u32 {
+        self.readers.load(Relaxed) & !WRITER
+    }
+
+    fn is_owned(&self) -> bool {
+        self.writer.is_held()
+    }
+
+    fn is_held_exclusively(&self) -> bool {
+        // S2.
+        self.readers.load(Relaxed) == WRITER
+    }
+
+    #[inline(always)]
+    fn try_enter(&self) -> bool {
+        let seen = self.readers.load(Relaxed);
+        // Acquire: pairs with the Release with which the last writer set `readers` to what we add to.
+        seen & WRITER == 0
+            && self
+                .readers
+                .compare_exchange_weak(seen, seen + 1, Acquire, Relaxed)
+                .is_ok()
+    }
+
+    #[inline]
+    fn enter(&self) -> bool {
+        self.enter_from(self.readers.load(Relaxed))
+    }
+
+    #[inline]
+    fn is_open(&self) -> bool {
+        self.readers.load(Relaxed) & WRITER == 0
+    }
+
+    #[inline(always)]
+    fn exit(&self) {
+        // Release: pairs with the Acquire with which an exclusive sees its readers gone.
+        let before = self.readers.fetch_sub(1, Release);
+        debug_assert_ne!(before & !WRITER, 0, "released, not held");
+        if before == WRITER + 1 {
+            self.wake_owner();
+        }
+    }
+
+    fn record_reader(&self) {
+        self.writer.record_reader();
+    }
+
+    fn sleep_while_exclusive(&self, waiting: &mut Waiting, slept: bool) -> bool {
+        self.writer.sleep_while_exclusive(waiting, slept)
+    }
+
+    fn forget_reader(&self, slept: bool) {
+        self.writer.forget_reader(slept);
+    }
+
+    #[inline(always)]
+    fn take_update_idle(&self) -> bool {
+        self.writer.take_idle(0)
+    }
+
+    #[inline]
+    fn try_take_update(&self) -> bool {
+        self.writer.try_take(0)
+    }
+
+    fn take_update(&self, waiting: &mut Waiting) {
+        self.writer.take_slow(waiting, 0);
+    }
+
+    #[inline(always)]
+    fn release_update(&self) {
+        self.writer.release(0);
+    }
+
+    #[inline(always)]
+    fn take_exclusive_idle(&self) -> Option<Owned> {
+        self.writer.take_idle(EXCLUSIVE).then(|| self.close())
+    }
+
+    #[inline]
+    fn try_take_exclusive(&self) -> bool {
+        // Look first, so that a try that must fail shuts nobody out meanwhile.
+        if self.readers.load(Relaxed) != 0 || !self.writer.try_take(EXCLUSIVE) {
+            return false;
+        }
+        let acquired = self.try_close();
+        if !acquired {
+            // Readers may have gone to sleep because of the mark: this release wakes.
+            self.writer.release(EXCLUSIVE);
+        }
+        acquired
+    }
+
+    fn take_exclusive(&self, waiting: &mut Waiting) -> Owned {
+        self.writer.take_slow(waiting, EXCLUSIVE);
+        self.close()
+    }
+
+    fn readers_left(&self) -> u32 {
+        let seen = self.readers.load(Acquire);
+        debug_assert_ne!(seen & WRITER, 0, "S1: only the owner removes WRITER");
+        seen & !WRITER
+    }
+
+    fn sleep_beside(&self, waiting: &mut Waiting) {
+        let seen = self.readers.load(Relaxed);
+        if seen != WRITER {
+            waiting.sleep_on_futex::<M>(|| M::futex_wait(&self.readers, seen, None));
+        }
+    }
+
+    #[inline(always)]
+    fn release_exclusive(&self) {
+        self.open(0);
+        self.writer.release(EXCLUSIVE);
+    }
+
+    fn update_to_exclusive(&self) -> Owned {
+        self.writer.mark_exclusive();
+        self.close()
+    }
+
+    fn try_update_to_exclusive(&self) -> bool {
+        if self.readers.load(Relaxed) != 0 {
+            return false;
+        }
+        self.writer.mark_exclusive();
+        let closed = self.try_close();
+        if !closed {
+            self.writer.unmark_exclusive();
+        }
+        closed
+    }
+
+    fn update_to_shared(&self) {
+        // No exclusive can have closed the lock: we own `writer`.
+        self.readers.fetch_add(1, Relaxed);
+        self.writer.release(0);
+    }
+
+    fn exclusive_to_update(&self) {
+        self.open(0);
+        self.writer.unmark_exclusive();
+    }
+
+    fn exclusive_to_shared(&self) {
+        self.open(1);
+        self.writer.release(EXCLUSIVE);
+    }
+
+    fn try_shared_to_update(&self) -> bool {
+        // Success means that no exclusive waits for us to leave: it would own `writer`.
+        let taken = self.writer.try_take(0);
+        if taken {
+            self.exit();
+        }
+        taken
+    }
+}

@@ -1,0 +1,87 @@
+//! One wait for a latch: when it began, how it polls, how often it slept, and what its class counts of that.
+//!
+//! Most conflicts are over by the first look after a short pause. To read the clock twice would take longer than that, so the clock is
+//! read from the second look on, and a wait that ended before counts as one of no time.
+
+use clearway_machine::{FutexOutcome, Machine, WaitScope};
+
+use crate::class::{LatchClass, Wait};
+use crate::spin::Spin;
+
+/// A wait that has begun. Made on the slow path only.
+#[derive(Debug)]
+pub struct Waiting {
+    class: &'static LatchClass,
+    mode: Wait,
+    /// When the second look, or the sleep that came before it, began.
+    started: Option<u64>,
+    spin: Spin,
+    sleeps: u64,
+}
+
+impl Waiting {
+    /// Begins to wait for the latch at `address`. Reads the class's spin policy, once for the whole wait.
+    pub(crate) fn begin<M: Machine>(class: &'static LatchClass, mode: Wait, address: *const ()) -> Self {
+        M::label(address, class.name);
+        Self {
+            class,
+            mode,
+            started: None,
+            spin: Spin::begin::<M>(class),
+            sleeps: 0,
+        }
+    }
+
+    /// One failed look: pauses and says `true`, or `false` if the caller should sleep.
+    #[inline]
+    pub(crate) fn poll<M: Machine>(&mut self) -> bool {
+        if self.spin.polls() > 0 {
+            self.start::<M>();
+        }
+        self.spin.poll::<M>()
+    }
+
+    fn start<M: Machine>(&mut self) {
+        if self.started.is_none() {
+            self.started = Some(M::now());
+        }
+    }
+
+    /// From now on the worker is the owner and waits for others to leave, for which it may poll afresh.
+    pub(crate) fn promptly<M: Machine>(&mut self) {
+        self.spin.promptly::<M>();
+    }
+
+    /// Sleeps by `sleep`, which says whether it did. If so the worker may poll afresh afterwards. If not, because what it saw had changed,
+    /// it has consumed no wake either, and should sleep again unless its look tells it otherwise.
+    pub(crate) fn sleep<M: Machine>(&mut self, sleep: impl FnOnce(&'static LatchClass) -> bool) -> bool {
+        self.start::<M>();
+        let slept = sleep(self.class);
+        if slept {
+            self.sleeps += 1;
+            self.spin.afresh::<M>();
+        }
+        slept
+    }
+
+    /// As `sleep`, on a futex whose word is what was seen, or not any more.
+    pub(crate) fn sleep_on_futex<M: Machine>(&mut self, wait: impl FnOnce() -> FutexOutcome) -> bool {
+        self.sleep::<M>(|class| {
+            let _published = WaitScope::<M>::enter(class.wait_event);
+            wait() != FutexOutcome::Changed
+        })
+    }
+
+    /// Whether the worker has slept.
+    pub(crate) fn has_slept(&self) -> bool {
+        self.sleeps > 0
+    }
+
+    /// The wait is over.
+    pub(crate) fn finish<M: Machine>(self) {
+        let waited = self.started.map_or(0, |started| M::now().saturating_sub(started));
+        self.class
+            .record(self.mode, self.spin.polls(), self.sleeps, waited);
+        self.spin.finish::<M>(self.sleeps > 0);
+    }
+}
