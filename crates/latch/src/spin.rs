@@ -8,7 +8,8 @@
 //! 1. Three looks, after 8, 16 and 32 pauses. Plain loads: a failed read-modify-write would take the line away from the holder that
 //!    wants to release; and even a load takes it from one that acquires and releases again and again, which is why the
 //!    first comes late and the others later. Who owns the latch already and only waits for others to leave shuts out
-//!    everybody meanwhile: it looks after 2, 4 and 8 pauses.
+//!    everybody meanwhile: it looks after 2, 4 and 8 pauses. So does who waits for an LwLock,
+//!    whose budget is a part of the learned one.
 //! 2. Up to eight times: give the CPU away, and look. With more workers than CPUs the holder, or one that would be done in no
 //!    time, may be waiting for a CPU, and a look after it has run costs less than a sleep and a wake-up. If a yield comes back
 //!    at once nobody wanted the CPU, and it is the last.
@@ -109,15 +110,16 @@ impl Spin {
         };
         Self {
             worker,
+            first: PATIENT,
             ..Self::with_budget::<M>(budget)
         }
     }
 
-    /// Pauses at most `budget` times, and teaches the worker nothing.
+    /// Pauses at most `budget` times, looks early, and teaches the worker nothing: for a latch that polls for its own reasons.
     pub(crate) fn with_budget<M: Machine>(budget: u32) -> Self {
         Self {
             worker: None,
-            first: PATIENT,
+            first: PROMPT,
             budget,
             paused: 0,
             looks: 0,
@@ -235,7 +237,9 @@ mod tests {
 
     #[test]
     fn looks_become_rarer() {
-        let mut spin = Spin::with_budget::<Native>(1_000);
+        static CLASS: LatchClass =
+            LatchClass::new("looks", WaitEvent::UserLatch, 0).spinning(SpinPolicy::Fixed(1_000));
+        let mut spin = Spin::begin::<Native>(&CLASS);
         spin.yields = 0;
         let looks = |spin: &mut Spin| {
             let pauses = core::iter::from_fn(|| {

@@ -366,6 +366,41 @@ fn ssux_updater_lets_readers_in<C: ClassOf, P: SsuxProtocol>(preemptions: usize)
     });
 }
 
+/// As above, for one that becomes the updater out of shared mode: the wake of the exclusive before it may have gone to a writer.
+///
+/// Seen to catch: who becomes the updater does not wake sleeping readers (deadlock).
+fn ssux_shared_that_updates_lets_readers_in<C: ClassOf, P: SsuxProtocol>(preemptions: usize) {
+    explore(preemptions, move || {
+        let shared = Shared::new(Ssux::<C, P>::idle());
+        let reader_was_in = Arc::new(Semaphore::<Loom>::new());
+        Loom::workers();
+        let guard = shared.latch.exclusive();
+        let reader = {
+            let (shared, reader_was_in) = (Arc::clone(&shared), Arc::clone(&reader_was_in));
+            thread::spawn(move || {
+                let guard = shared.latch.shared();
+                shared.read();
+                drop(guard);
+                reader_was_in.post();
+            })
+        };
+        let writer = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let _guard = shared.latch.exclusive();
+                shared.add_one();
+            })
+        };
+        shared.add_one();
+        drop(guard);
+        if let Ok(_guard) = shared.latch.shared().try_update() {
+            reader_was_in.wait();
+        }
+        reader.join().unwrap();
+        writer.join().unwrap();
+    });
+}
+
 /// The cases in a module for each type.
 macro_rules! for_each {
     ([$($module:ident: $type:ident),*] $cases:tt) => {
@@ -416,4 +451,9 @@ for_each! { [cas_loop: CasLoop, fetch_add_bts: FetchAddBts, single_wake: SingleW
     loom_ssux_downgrade_lets_reader_in => ssux_downgrade_lets_readers_in::<Sleeps>(1, 3);
     loom_ssux_downgrade_lets_readers_in => ssux_downgrade_lets_readers_in::<Sleeps>(2, 2);
     loom_ssux_updater_lets_readers_in => ssux_updater_lets_readers_in::<Sleeps>(2);
+} }
+
+// In two words it is any updater's step, which `loom_ssux_updater_lets_readers_in` shows.
+for_each! { [one_word_only: OneWord] {
+    loom_ssux_shared_that_updates_lets_readers_in => ssux_shared_that_updates_lets_readers_in::<Sleeps>(2);
 } }

@@ -206,7 +206,11 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InOneWord<P, M> {
 
     fn readers_left(&self) -> u32 {
         let seen = self.0.word.load(Acquire);
-        debug_assert_ne!(seen & EXCLUSIVE, 0, "only the owner unmarks");
+        debug_assert_eq!(
+            seen & (EXCLUSIVE | AWAITED),
+            EXCLUSIVE,
+            "only the owner unmarks, and it is awake"
+        );
         inside(seen)
     }
 
