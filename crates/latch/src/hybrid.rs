@@ -73,12 +73,6 @@ const WANTS_UPDATE: u32 = 1;
 const WANTS_EXCLUSIVE: u32 = 2;
 const OWNS_AND_DRAINS: u32 = 3;
 
-/// Whether to clear UPDATE in a word that was `before` is to wake (protocol, steps 4 and 5).
-#[inline]
-fn must_wake(before: u64) -> bool {
-    before & (HAS_WAITERS | WAKING) == HAS_WAITERS
-}
-
 /// Binary logarithm of the most pauses of a reader that met others.
 const CONFLICTS: u32 = 5;
 
@@ -337,7 +331,7 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
     #[inline]
     pub fn release_update(&self) {
         order::released::<M>(self.address());
-        if must_wake(self.word.fetch_sub(UPDATE, Release)) {
+        if self.word.fetch_sub(UPDATE, Release) & HAS_WAITERS != 0 {
             self.wake_all_that_may_come();
         }
     }
@@ -392,11 +386,12 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
             "latch {} is not held exclusively: {before:#x}",
             C::class().name
         );
+        if before & HAS_WAITERS == 0 {
+            return;
+        }
         if kept & UPDATE != 0 {
-            if before & HAS_WAITERS != 0 {
-                self.wake_readers();
-            }
-        } else if must_wake(before) {
+            self.wake_readers();
+        } else {
             self.wake_all_that_may_come();
         }
     }
@@ -411,14 +406,14 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
         M::fence(Release);
     }
 
-    /// Sets `bits` if UPDATE and `excluded` are clear, and the version is still `version` if there is one.
+    /// Sets `bits` if UPDATE (and so EXCLUSIVE) and `excluded` are clear, and the version is still `version` if there is one.
     #[inline]
     fn own(&self, bits: u64, excluded: u64, version: Option<Version>) -> bool {
         let mut word = self.word.load(Relaxed);
         while word & (UPDATE | excluded) == 0 && version.is_none_or(|Version(v)| v == word >> VERSION_SHIFT) {
             match self
                 .word
-                .compare_exchange_weak(word, word | bits, Acquire, Relaxed)
+                .compare_exchange_weak(word, word + bits, Acquire, Relaxed)
             {
                 Ok(_) => return true,
                 Err(found) => word = found,
@@ -525,7 +520,9 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
     /// UPDATE is free: wakes one writer, and the readers; but if a writer that will shut readers out has waited longest, that
     /// one alone, for the readers would only go back to sleep.
     #[cold]
+    #[inline(never)]
     fn wake_all_that_may_come(&self) {
+        // Step 5. A flag that was set since the release is of one that was woken since, as good as one before.
         if self.word.load(Relaxed) & WAKING != 0 {
             return;
         }
@@ -645,7 +642,7 @@ impl<'a, C: ClassOf, M: Machine> HybridUpdate<'a, C, M> {
     /// To shared mode.
     pub fn downgrade(self) -> HybridShared<'a, C, M> {
         let latch = handed_on!(self);
-        if must_wake(latch.word.fetch_sub(UPDATE - 1, Release)) {
+        if latch.word.fetch_sub(UPDATE - 1, Release) & HAS_WAITERS != 0 {
             latch.wake_all_that_may_come();
         }
         HybridShared(latch, PhantomData)
