@@ -11,9 +11,9 @@ use std::time::Instant;
 
 use clearway_latch::{
     AdaptiveLatch, AdaptiveOptions, BiasPolicy, HybridLatch, LatchClass, LwLock, LwLockAlgorithm,
-    ReadBiasedLatch, SrwMutex, SsuxLock, SuxLock,
+    ReadBiasedLatch, SingleWake, SrwMutex, SsuxLock, SuxLock, Unclassed,
 };
-use clearway_machine::WaitEvent;
+use clearway_machine::{Host, WaitEvent};
 
 static CLASS: LatchClass = LatchClass::new("bench", WaitEvent::UserLatch, 0);
 
@@ -30,6 +30,7 @@ struct Locks {
     parking_lot_mutex: parking_lot::Mutex<u64>,
     std_mutex: std::sync::Mutex<u64>,
     ssux: SsuxLock,
+    ssux_two_words: SsuxLock<Unclassed, Host, SingleWake>,
     sux: SuxLock,
 }
 
@@ -75,6 +76,8 @@ cases! {
     ssux_exclusive => |locks| locks.ssux.exclusive();
     ssux_update => |locks| locks.ssux.update();
     ssux_shared => |locks| locks.ssux.shared();
+    ssux_two_words_exclusive => |locks| locks.ssux_two_words.exclusive();
+    ssux_two_words_shared => |locks| locks.ssux_two_words.shared();
     sux_exclusive => |locks| locks.sux.exclusive();
     sux_shared => |locks| locks.sux.shared();
 }
@@ -101,6 +104,7 @@ fn main() {
         parking_lot_mutex: parking_lot::Mutex::new(0),
         std_mutex: std::sync::Mutex::new(0),
         ssux: SsuxLock::new(),
+        ssux_two_words: SsuxLock::new(),
         sux: SuxLock::new(),
     };
     let arguments: Vec<String> = std::env::args().skip(1).collect();

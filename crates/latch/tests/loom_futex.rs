@@ -8,8 +8,6 @@
 //!   `sleep_while_exclusive`, `Release` in `close` and `unmark_exclusive`, the mark set after `WRITER` instead of before, or removed
 //!   before it. A reader that finds the two out of step looks again instead of sleeping; what is lost is time.
 //!   (The last of these has no end under loom, where the reader looks again and again; shuttle passes it.)
-//! - The second wake of H5: it takes an owner that releases, one on record that is awake, one that barges in and one that goes to
-//!   sleep meanwhile, each stopped in a certain place; see shuttle_futex.
 //!
 //! `cargo test -p clearway-latch --features loom --test loom_futex --release`
 
@@ -456,4 +454,10 @@ for_each! { [cas_loop: CasLoop, fetch_add_bts: FetchAddBts, single_wake: SingleW
 // In two words it is any updater's step, which `loom_ssux_updater_lets_readers_in` shows.
 for_each! { [one_word_only: OneWord] {
     loom_ssux_shared_that_updates_lets_readers_in => ssux_shared_that_updates_lets_readers_in::<Sleeps>(2);
+} }
+
+// The second wake of H5 takes three preemptions: one is on record and not yet asleep when a release finds nobody to wake, a third comes
+// in, the first goes to sleep, and the third leaves without a word because of `WAKING`. Seen to catch: no second wake (deadlock).
+for_each! { [mutex_three_preemptions: SingleWake] {
+    loom_mutex_of_three => mutex_once_each::<Sleeps>(3, 3);
 } }

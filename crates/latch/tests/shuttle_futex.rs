@@ -3,8 +3,8 @@
 //! Overlap inside a latch is seen by the data cell, a sleeper left behind as a deadlock. A failing schedule is printed
 //! and can be replayed with `shuttle::replay`.
 //!
-//! Seen to catch what takes more workers than loom has here: `WAKING` left set by a release that found nobody asleep (deadlock). Not
-//! caught, here or under loom: the second wake of H5 taken out. That it is needed is argued, not shown.
+//! Seen to catch what takes more workers than loom has here: `WAKING` left set by a release that found nobody asleep (deadlock). The second
+//! wake of H5 is loom's to show, with three preemptions.
 //!
 //! `cargo test -p clearway-latch --features shuttle --test shuttle_futex --release`
 
