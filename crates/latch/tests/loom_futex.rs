@@ -331,6 +331,20 @@ fn ssux_downgrade_lets_readers_in<C: ClassOf, P: SsuxProtocol>(readers: usize, p
     });
 }
 
+/// A thread that reads, and posts when it has left.
+fn reader_that_says_so<C: ClassOf, P: SsuxProtocol>(
+    shared: &Arc<Shared<Ssux<C, P>>>,
+    was_in: &Arc<Semaphore<Loom>>,
+) -> thread::JoinHandle<()> {
+    let (shared, was_in) = (Arc::clone(shared), Arc::clone(was_in));
+    thread::spawn(move || {
+        let guard = shared.latch.shared();
+        shared.read();
+        drop(guard);
+        was_in.post();
+    })
+}
+
 /// A reader and an updater sleep because of an exclusive. Whichever is woken first, the reader need not wait for the updater, which
 /// stays until the reader has been in.
 ///
@@ -341,15 +355,7 @@ fn ssux_updater_lets_readers_in<C: ClassOf, P: SsuxProtocol>(preemptions: usize)
         let reader_was_in = Arc::new(Semaphore::<Loom>::new());
         Loom::workers();
         let guard = shared.latch.exclusive();
-        let reader = {
-            let (shared, reader_was_in) = (Arc::clone(&shared), Arc::clone(&reader_was_in));
-            thread::spawn(move || {
-                let guard = shared.latch.shared();
-                shared.read();
-                drop(guard);
-                reader_was_in.post();
-            })
-        };
+        let reader = reader_that_says_so(&shared, &reader_was_in);
         let updater = {
             let (shared, reader_was_in) = (Arc::clone(&shared), Arc::clone(&reader_was_in));
             thread::spawn(move || {
@@ -373,15 +379,7 @@ fn ssux_shared_that_updates_lets_readers_in<C: ClassOf, P: SsuxProtocol>(preempt
         let reader_was_in = Arc::new(Semaphore::<Loom>::new());
         Loom::workers();
         let guard = shared.latch.exclusive();
-        let reader = {
-            let (shared, reader_was_in) = (Arc::clone(&shared), Arc::clone(&reader_was_in));
-            thread::spawn(move || {
-                let guard = shared.latch.shared();
-                shared.read();
-                drop(guard);
-                reader_was_in.post();
-            })
-        };
+        let reader = reader_that_says_so(&shared, &reader_was_in);
         let writer = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {

@@ -37,6 +37,8 @@ mod native;
 #[cfg(feature = "std")]
 mod scheduling;
 
+#[cfg(any(feature = "loom", feature = "shuttle"))]
+mod futex_table;
 #[cfg(feature = "loom")]
 mod loom_machine;
 #[cfg(feature = "shuttle")]

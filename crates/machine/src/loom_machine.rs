@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 use loom::sync::Mutex;
 use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
-use loom::thread::Thread;
 
 use crate::atomic::{forward_atomic_pointer, forward_atomic_word};
+use crate::futex_table::futex_table;
 use crate::{CpuHint, DataCell, FutexOutcome, Half, Machine, Work, WorkerId, Workers};
 
 /// The machine inside `loom::model`.
@@ -66,13 +66,6 @@ impl<T> DataCell<T> for LoomData<T> {
     }
 }
 
-/// One thread asleep on a futex.
-struct Sleeper {
-    address: usize,
-    thread: Thread,
-    woken: Arc<AtomicBool>,
-}
-
 /// What an execution has one of. The plain atomics are no branches of the search: they change only while their thread
 /// runs, and loom runs one thread at a time.
 struct World {
@@ -101,50 +94,7 @@ fn claim_slot() -> WorkerId {
     WorkerId(number)
 }
 
-/// Sleeps on `address` while what `look` finds there is `expected`.
-fn wait(
-    address: usize,
-    look: impl FnOnce() -> u32,
-    expected: u32,
-    timeout: Option<Duration>,
-) -> FutexOutcome {
-    let woken = Arc::new(AtomicBool::new(false));
-    {
-        let mut sleepers = WORLD.sleepers.lock().unwrap();
-        if look() != expected {
-            return FutexOutcome::Changed;
-        }
-        if timeout.is_some() {
-            drop(sleepers);
-            loom::thread::yield_now();
-            return FutexOutcome::TimedOut;
-        }
-        sleepers.push(Sleeper {
-            address,
-            thread: loom::thread::current(),
-            woken: Arc::clone(&woken),
-        });
-    }
-    while !woken.load(Ordering::Relaxed) {
-        loom::thread::park();
-    }
-    FutexOutcome::Woken
-}
-
-fn wake(address: usize, count: u32) -> u32 {
-    let mut sleepers = WORLD.sleepers.lock().unwrap();
-    let mut woken = 0;
-    while woken < count {
-        let Some(position) = sleepers.iter().position(|sleeper| sleeper.address == address) else {
-            break;
-        };
-        let sleeper = sleepers.remove(position);
-        sleeper.woken.store(true, Ordering::Relaxed);
-        sleeper.thread.unpark();
-        woken += 1;
-    }
-    woken
-}
+futex_table!(loom, WORLD.sleepers);
 
 impl Machine for Loom {
     const EXPLORED: bool = true;

@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use shuttle::sync::Mutex;
 use shuttle::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
-use shuttle::thread::Thread;
 
 use crate::atomic::{forward_atomic_pointer, forward_atomic_word};
+use crate::futex_table::futex_table;
 use crate::{CpuHint, DataCell, FutexOutcome, Half, Machine, Work, WorkerId, Workers};
 
 /// The machine inside `shuttle::check_random` and its relatives.
@@ -82,13 +82,6 @@ impl<T> DataCell<T> for ShuttleData<T> {
     }
 }
 
-/// One thread asleep on a futex.
-struct Sleeper {
-    address: usize,
-    thread: Thread,
-    woken: Arc<AtomicBool>,
-}
-
 /// What an execution has one of. The plain atomics are no scheduling points; shuttle runs one thread at a time.
 struct World {
     workers: Workers<Shuttle>,
@@ -119,50 +112,7 @@ fn claim_slot() -> WorkerId {
     WorkerId(number)
 }
 
-/// Sleeps on `address` while what `look` finds there is `expected`.
-fn wait(
-    address: usize,
-    look: impl FnOnce() -> u32,
-    expected: u32,
-    timeout: Option<Duration>,
-) -> FutexOutcome {
-    let woken = Arc::new(AtomicBool::new(false));
-    {
-        let mut sleepers = WORLD.sleepers.lock().unwrap();
-        if look() != expected {
-            return FutexOutcome::Changed;
-        }
-        if timeout.is_some() {
-            drop(sleepers);
-            shuttle::thread::yield_now();
-            return FutexOutcome::TimedOut;
-        }
-        sleepers.push(Sleeper {
-            address,
-            thread: shuttle::thread::current(),
-            woken: Arc::clone(&woken),
-        });
-    }
-    while !woken.load(Ordering::Relaxed) {
-        shuttle::thread::park();
-    }
-    FutexOutcome::Woken
-}
-
-fn wake(address: usize, count: u32) -> u32 {
-    let mut sleepers = WORLD.sleepers.lock().unwrap();
-    let mut woken = 0;
-    while woken < count {
-        let Some(position) = sleepers.iter().position(|sleeper| sleeper.address == address) else {
-            break;
-        };
-        let sleeper = sleepers.remove(position);
-        sleeper.woken.store(true, Ordering::Relaxed);
-        sleeper.thread.unpark();
-        woken += 1;
-    }
-    woken
-}
+futex_table!(shuttle, WORLD.sleepers);
 
 impl Machine for Shuttle {
     const EXPLORED: bool = true;

@@ -1,0 +1,63 @@
+//! The futexes of the checkers: a table of sleepers under one of the checker's own mutexes, which stands for the kernel's lock of a bucket.
+
+/// A sleeper, and `wait` and `wake` over the table `$table`, of the checker `$checker`.
+macro_rules! futex_table {
+    ($checker:ident, $table:expr) => {
+        /// One thread asleep on a futex.
+        struct Sleeper {
+            address: usize,
+            thread: $checker::thread::Thread,
+            woken: Arc<AtomicBool>,
+        }
+
+        /// Sleeps on `address` while what `look` finds there is `expected`.
+        fn wait(
+            address: usize,
+            look: impl FnOnce() -> u32,
+            expected: u32,
+            timeout: Option<Duration>,
+        ) -> FutexOutcome {
+            let woken = Arc::new(AtomicBool::new(false));
+            {
+                let mut sleepers = $table.lock().unwrap();
+                if look() != expected {
+                    return FutexOutcome::Changed;
+                }
+                if timeout.is_some() {
+                    drop(sleepers);
+                    $checker::thread::yield_now();
+                    return FutexOutcome::TimedOut;
+                }
+                sleepers.push(Sleeper {
+                    address,
+                    thread: $checker::thread::current(),
+                    woken: Arc::clone(&woken),
+                });
+            }
+            while !woken.load(Ordering::Relaxed) {
+                $checker::thread::park();
+            }
+            FutexOutcome::Woken
+        }
+
+        fn wake(address: usize, count: u32) -> u32 {
+            let mut sleepers = $table.lock().unwrap();
+            let mut woken = 0;
+            while woken < count {
+                let Some(position) = sleepers
+                    .iter()
+                    .position(|sleeper| sleeper.address == address)
+                else {
+                    break;
+                };
+                let sleeper = sleepers.remove(position);
+                sleeper.woken.store(true, Ordering::Relaxed);
+                sleeper.thread.unpark();
+                woken += 1;
+            }
+            woken
+        }
+    };
+}
+
+pub(crate) use futex_table;
