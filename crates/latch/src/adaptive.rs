@@ -172,11 +172,14 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     #[track_caller]
     pub fn shared(&self) -> AdaptiveShared<'_, K, M> {
         order::acquiring::<M>(self.class(), self.address());
+        // Counted on either way by itself, so that the plain one does not wait for what the other leaves behind.
         let slot = match self.attempt_count() {
-            Ok(()) => BY_COUNT,
+            Ok(()) => {
+                self.main.latch.acquired(LatchMode::Shared);
+                BY_COUNT
+            }
             Err(found) => self.shared_otherwise(found),
         };
-        self.main.latch.acquired(LatchMode::Shared);
         AdaptiveShared::new(self, slot)
     }
 
@@ -208,11 +211,14 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     /// Acquires in shared mode after the word was `found`.
     #[cold]
     #[inline(never)]
+    #[track_caller]
     fn shared_otherwise(&self, found: u32) -> u32 {
-        match self.attempt_slot(found) {
+        let slot = match self.attempt_slot(found) {
             Ok(slot) => slot,
             Err(found) => self.shared_slow(found),
-        }
+        };
+        self.main.latch.acquired(LatchMode::Shared);
+        slot
     }
 
     #[inline(never)]
@@ -304,19 +310,29 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     pub fn exclusive(&self) -> AdaptiveExclusive<'_, K, M> {
         order::acquiring::<M>(self.class(), self.address());
         let latch = &self.main.latch;
-        // Idle and plain is zero.
-        if let Err(found) = latch.state.compare_exchange(0, EXCLUSIVE, Acquire, Relaxed) {
-            let granted_from = latch
-                .attempt_from(found, LatchMode::Exclusive)
-                .unwrap_or_else(|| latch.acquire_slow(LatchMode::Exclusive));
-            // R2 and R1: without `BIASED` then, nobody is in by a slot now. To look at the word again would wait for its line,
-            // for which everybody that waits has asked.
-            if granted_from & BIASED != 0 {
-                self.wait_for_slots();
-            }
+        // Idle and plain is zero. Counted on either way by itself, as in `shared`.
+        match latch.state.compare_exchange(0, EXCLUSIVE, Acquire, Relaxed) {
+            Ok(_) => latch.acquired(LatchMode::Exclusive),
+            Err(found) => self.exclusive_otherwise(found),
         }
-        self.main.latch.acquired(LatchMode::Exclusive);
         AdaptiveExclusive::new(self)
+    }
+
+    /// Acquires in exclusive mode after the word was `found`.
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn exclusive_otherwise(&self, found: u32) {
+        let latch = &self.main.latch;
+        let granted_from = latch
+            .attempt_from(found, LatchMode::Exclusive)
+            .unwrap_or_else(|| latch.acquire_slow(LatchMode::Exclusive));
+        // R2 and R1: without `BIASED` then, nobody is in by a slot now. To look at the word again would wait for its line,
+        // for which everybody that waits has asked.
+        if granted_from & BIASED != 0 {
+            self.wait_for_slots();
+        }
+        latch.acquired(LatchMode::Exclusive);
     }
 
     /// Acquires the latch in exclusive mode if it can be had now. A refused attempt leaves no trace, but while it lasts it may
