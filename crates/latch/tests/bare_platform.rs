@@ -45,17 +45,19 @@ fn worker() -> Option<WorkerId> {
     })
 }
 
-/// All sleepers share one condition: correct, since a wait may end for no reason.
-static SLEEPERS: Mutex<u32> = Mutex::new(0);
+/// The address of the word that each sleeper sleeps on. All share one condition: correct, since a wait may end for no reason. But a wake
+/// must count those of its own word only.
+static SLEEPERS: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 static WOKEN: Condvar = Condvar::new();
 
 fn wait(word: FutexWord<'_>, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
+    let address = word.address().addr();
     let mut sleepers = SLEEPERS.lock().unwrap();
     // Under the lock that `wake` takes: who changes the word and wakes comes before this look, or finds the sleeper.
     if word.load() != expected {
         return FutexOutcome::Changed;
     }
-    *sleepers += 1;
+    sleepers.push(address);
     let (mut sleepers, outcome) = match timeout {
         None => (WOKEN.wait(sleepers).unwrap(), FutexOutcome::Woken),
         Some(timeout) => match WOKEN.wait_timeout(sleepers, timeout).unwrap() {
@@ -63,14 +65,17 @@ fn wait(word: FutexWord<'_>, expected: u32, timeout: Option<Duration>) -> FutexO
             (sleepers, _) => (sleepers, FutexOutcome::Woken),
         },
     };
-    *sleepers -= 1;
+    let own = sleepers.iter().position(|other| *other == address).unwrap();
+    sleepers.swap_remove(own);
     outcome
 }
 
-fn wake(_word: FutexWord<'_>, count: u32) -> u32 {
+fn wake(word: FutexWord<'_>, count: u32) -> u32 {
+    let address = word.address().addr();
     let sleepers = SLEEPERS.lock().unwrap();
     WOKEN.notify_all();
-    (*sleepers).min(count)
+    let asleep = sleepers.iter().filter(|other| **other == address).count();
+    (asleep as u32).min(count)
 }
 
 fn now() -> u64 {

@@ -47,8 +47,10 @@ pub struct Platform {
     pub cpu: fn() -> CpuHint,
     /// Sleeps while the word holds the value, until woken or until the time has passed. May return early, but must not sleep if the word
     /// has changed before a `wake` that came too soon to find the sleeper: compare the word and enqueue the sleeper in one step.
+    /// [`FutexOutcome::Changed`] says that it did not sleep; who has slept and was woken returns `Woken`, whatever the word is by then.
     pub wait: fn(FutexWord<'_>, u32, Option<Duration>) -> FutexOutcome,
-    /// Wakes up to so many sleepers of the word; says how many.
+    /// Wakes up to so many sleepers of the word; says how many. A latch keeps later releases silent for as long as one that was woken is
+    /// awake, so a sleeper of another word must not be counted.
     pub wake: fn(FutexWord<'_>, u32) -> u32,
     /// Gives the CPU away once.
     pub yield_now: fn(),

@@ -100,7 +100,8 @@ pub trait Machine: Copy + Default + core::fmt::Debug + Send + Sync + 'static {
 pub enum FutexOutcome {
     /// Woken, interrupted, or for no reason at all.
     Woken,
-    /// The word did not hold the expected value.
+    /// The word did not hold the expected value when the caller was to be put to sleep: it did not sleep, and no wake was spent on it.
+    /// Latches count on that.
     Changed,
     /// The timeout passed.
     TimedOut,

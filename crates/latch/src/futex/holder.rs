@@ -39,6 +39,7 @@
 //!   sends it back to sleep. If the kernel found no sleeper to wake, the flag is cleared by who set it, and *then* one more is
 //!   woken without it: a sleeper may have come, and a release may have been silent, in between. A worker that comes back from a
 //!   sleep for no reason clears a flag that is another's; then one more is woken than need be.
+//!   A call that returned because the word had changed is no sleep: it consumed no wake, and clears nothing.
 //!
 //! The simpler version, in which waiters are not counted but a flag says that there are some, has to wake one and set the flag
 //! again on its behalf on every pass; the count spares both and makes the release a single subtraction.

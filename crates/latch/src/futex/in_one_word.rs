@@ -11,7 +11,7 @@
 //! - S release: subtract one; the last to leave wakes the owner if `AWAITED` is set. The owner sets it before it sleeps, in one step with a
 //!   look at the count, and clears it when it is back; so an owner that polls costs no system call.
 //! - Each other transition is one read-modify-write of everything it changes, so none passes through a state that is not one of a lock: X to
-//!   S gives up ownership, opens the lock and is counted in one subtraction; an attempt at X that would have to wait has changed nothing.
+//!   S gives up ownership, opens the lock and is counted in one addition; an attempt at X that would have to wait has changed nothing.
 //!
 //! # Why it holds, beside the lock's S2 to S5
 //! - S1 of the state in two words, which is about the order in which two words say the same, has nothing left to say: `EXCLUSIVE` shuts

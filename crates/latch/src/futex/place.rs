@@ -5,8 +5,9 @@
 
 use core::sync::atomic::Ordering;
 
-use crate::waiting::Waiting;
 use clearway_machine::{AtomicWord, CoreU32, CoreU64, Half, Machine};
+
+use crate::waiting::Waiting;
 
 /// The operations that the protocol needs, as those of `core::sync::atomic`.
 pub trait Place<M: Machine>: core::fmt::Debug + Send + Sync + 'static {
