@@ -41,8 +41,9 @@ use crate::kernel::Kernel;
 use crate::lines::{HOME, LINE, NO_CORE, NO_CPU};
 
 /// What an access does to its line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Access {
+    #[default]
     Load,
     Store,
     /// A store that waits until it is visible.
@@ -60,7 +61,7 @@ pub(crate) enum Access {
 const POSTED_MAX: usize = 16;
 
 /// A miss on its way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Transfer {
     line: usize,
     ends: u64,
@@ -198,13 +199,11 @@ impl Kernel {
         } else {
             costs.rmw_hit
         };
-        let mut others = line.sharers;
-        others.remove(core);
+        let owned = usize::from(line.owner) == core;
         let alone = line.owner == NO_CORE
-            && line.sharers.has(core)
-            && others.is_empty()
             && line.heir == NO_CORE
-            && line.busy_until <= start;
+            && line.busy_until <= start
+            && line.sharers.is_only(core);
         while line.departures.front().is_some_and(|leaves| *leaves <= start) {
             line.departures.pop_front();
         }
@@ -212,7 +211,7 @@ impl Kernel {
             && line.departures.front().is_some_and(|leaves| {
                 start + hit > *leaves || costs.owner_rmws_1024 > 0 && line.owner_rmws == 0
             });
-        if (usize::from(line.owner) == core && !leaves_before_done) || alone {
+        if (owned && !leaves_before_done) || alone {
             let by_sibling = line.writer != cpu_number as u16 && line.writer != NO_CPU && !alone;
             if alone {
                 line.owner = core as u16;
@@ -242,6 +241,8 @@ impl Kernel {
         } else if line.heir != NO_CORE {
             costs.take_from(core, heir, line.home)
         } else {
+            let mut others = line.sharers;
+            others.remove(core);
             if line.owner != NO_CORE {
                 // A load is under way, after which its core and the owner share the line.
                 if line.owner != HOME {

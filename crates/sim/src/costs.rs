@@ -24,6 +24,12 @@ impl Cores {
     pub(crate) fn is_empty(&self) -> bool {
         self.0 == [0; 4]
     }
+    #[inline(always)]
+    pub(crate) fn is_only(&self, core: usize) -> bool {
+        let mut only = Cores::default();
+        only.add(core);
+        *self == only
+    }
     pub(crate) fn count(&self) -> u64 {
         self.0.iter().map(|word| u64::from(word.count_ones())).sum()
     }
@@ -91,6 +97,10 @@ pub(crate) struct Costs {
     cluster_of_core: Vec<u16>,
     /// By socket and socket.
     hops: Vec<Vec<u8>>,
+    /// How far apart two cores are; by core and core.
+    apart: Vec<Distance>,
+    /// How far a core is from a home, [`Distance::Cluster`] if the home is on its socket; by core and socket.
+    home_apart: Vec<Distance>,
     /// The cores of each cluster of each socket; of each socket; at each distance from a socket.
     cores_of_cluster: Vec<Cores>,
     cores_of_socket: Vec<Cores>,
@@ -125,6 +135,28 @@ impl Costs {
                 .for_each(|core| set.add(core));
             set
         };
+        let between_sockets = |a: usize, b: usize| match hops[a][b] {
+            0 => Distance::Cluster,
+            1 => Distance::Cross,
+            _ => Distance::CrossTwo,
+        };
+        let between_cores = |a: usize, b: usize| {
+            let sockets = between_sockets(socket_of_core[a].into(), socket_of_core[b].into());
+            if sockets == Distance::Cluster && cluster_of_core[a] != cluster_of_core[b] {
+                Distance::Socket
+            } else {
+                sockets
+            }
+        };
+        let by_core = |count: usize, of: &dyn Fn(usize, usize) -> Distance| {
+            (0..cores * count)
+                .map(|pair| of(pair / count, pair % count))
+                .collect::<Vec<_>>()
+        };
+        let apart = by_core(cores, &between_cores);
+        let home_apart = by_core(t.sockets, &|core, home| {
+            between_sockets(socket_of_core[core].into(), home)
+        });
         let cpus = model.cpus();
         let core_of: Vec<u16> = (0..cpus).map(|cpu| (cpu % cores) as u16).collect();
         Self {
@@ -182,30 +214,20 @@ impl Costs {
             socket_of_core,
             cluster_of_core,
             hops,
+            apart,
+            home_apart,
         }
     }
 
-    fn between_sockets(&self, a: u16, b: u16) -> Distance {
-        match self.hops[usize::from(a)][usize::from(b)] {
-            0 => Distance::Cluster,
-            1 => Distance::Cross,
-            _ => Distance::CrossTwo,
-        }
-    }
-
+    #[inline(always)]
     fn between(&self, a: usize, b: usize) -> Distance {
-        if self.cluster_of_core[a] == self.cluster_of_core[b] {
-            return Distance::Cluster;
-        }
-        match self.between_sockets(self.socket_of_core[a], self.socket_of_core[b]) {
-            Distance::Cluster => Distance::Socket,
-            across => across,
-        }
+        self.apart[a * self.socket_of_core.len() + b]
     }
 
+    #[inline(always)]
     fn with_home(&self, core: usize, home: u16, distance: Distance) -> Distance {
         if self.through_home {
-            distance.max(self.between_sockets(self.socket_of_core[core], home))
+            distance.max(self.home_apart[core * self.hops.len() + usize::from(home)])
         } else {
             distance
         }
@@ -213,10 +235,7 @@ impl Costs {
 
     /// How far a core is from the home: its cache is somewhere on the socket.
     fn to_home(&self, core: usize, home: u16) -> Distance {
-        match self.between_sockets(self.socket_of_core[core], home) {
-            Distance::Cluster => Distance::Socket,
-            across => across,
-        }
+        self.home_apart[core * self.hops.len() + usize::from(home)].max(Distance::Socket)
     }
 
     /// One message between a core and the home. A transfer is three: to the home, to the owner, and the line to the core.

@@ -8,9 +8,9 @@
 //!
 //! - K1: whatever reads or writes what several CPUs see runs at the earliest instant of all.
 //! - K2: a CPU's account grows by exactly what its clock advances by.
-//! - K3: a CPU with a worker has its leaf in the calendar, except while that worker runs on the host.
+//! - K3: a CPU with a worker has its leaf in the calendar; while that worker runs on the host the leaf is looked past.
 //!
-//! Memory is the subject of `coherence`.
+//! Memory is the subject of `coherence`, and who carries an access through of `carry`.
 //!
 //! # Polls
 //! A worker that polls a line in its own cache changes nothing until somebody takes the line away, so it need not be
@@ -26,6 +26,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use corosensei::Yielder;
 
 use crate::account::{Account, Activity};
+use crate::carry::Pending;
 use crate::costs::Costs;
 use crate::futex::Futexes;
 use crate::lines::{Lines, NO_CORE, NO_CPU};
@@ -110,6 +111,8 @@ pub(crate) struct Worker {
     pub(crate) sleeps: u64,
     pub(crate) asleep_since: u64,
     pub(crate) timed_out: bool,
+    /// The access that it is suspended in, if any.
+    pub(crate) pending: Pending,
 }
 
 /// What a timer does.
@@ -234,7 +237,7 @@ impl Kernel {
     #[inline(always)]
     pub(crate) fn is_settled(&self) -> bool {
         let cpu = &self.cpus[usize::from(self.current)];
-        tree::key(cpu.clock, usize::from(self.current)) <= self.tree.first()
+        tree::key(cpu.clock, usize::from(self.current)) <= self.tree.horizon()
             && !cpu.resched
             && self.events <= self.step_budget
     }

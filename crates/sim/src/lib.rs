@@ -32,6 +32,7 @@
 
 mod account;
 mod alloc;
+mod carry;
 mod coherence;
 mod costs;
 mod device;

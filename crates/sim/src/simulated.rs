@@ -14,7 +14,7 @@ use clearway_machine::{
 
 use crate::account::Activity;
 use crate::alloc;
-use crate::coherence::{Access, Step};
+use crate::coherence::Access;
 use crate::kernel::{Kernel, State, Timer};
 use crate::lines::NO_CPU;
 
@@ -100,7 +100,7 @@ fn settle_slowly(kernel: *mut Kernel) {
             let cpu = usize::from(at(kernel).current);
             let key = crate::tree::key(at(kernel).cpus[cpu].clock, cpu);
             // A spent budget ends the run where the loop looks at it.
-            if key > at(kernel).tree.first() || at(kernel).events > at(kernel).step_budget {
+            if key > at(kernel).tree.horizon() || at(kernel).events > at(kernel).step_budget {
                 at(kernel).enter_calendar();
                 suspend(kernel);
             } else if at(kernel).cpus[cpu].resched {
@@ -115,54 +115,16 @@ fn settle_slowly(kernel: *mut Kernel) {
     }
 }
 
-/// Waits until the worker is the earliest of all, in the middle of an access: a preemption waits for the access.
-fn settle_in_flight(kernel: *mut Kernel) {
-    // SAFETY: as in `suspend`.
-    unsafe {
-        loop {
-            let cpu = usize::from(at(kernel).current);
-            if crate::tree::key(at(kernel).cpus[cpu].clock, cpu) <= at(kernel).tree.first() {
-                at(kernel).now = at(kernel).cpus[cpu].clock;
-                return;
-            }
-            at(kernel).enter_calendar();
-            suspend(kernel);
-        }
-    }
-}
-
+/// Carries an access of the running worker through to the instant at which it takes effect; what it does to the word the
+/// caller does then, before anything else can happen.
 #[inline(always)]
 fn access(address: usize, kind: Access) {
     if let Some(kernel) = inside_worker() {
-        settle(kernel);
         // SAFETY: as in `settle`.
         unsafe {
-            if alloc::has_freed() {
-                let lines = &mut at(kernel).lines;
-                alloc::drain_freed(|address, bytes| lines.forget(address, bytes));
-            }
-            let step = at(kernel).access(address, kind);
-            if step != Step::Done {
-                finish_access(kernel, address, kind, step);
-            }
-        }
-    }
-}
-
-#[inline(never)]
-fn finish_access(kernel: *mut Kernel, address: usize, kind: Access, mut step: Step) {
-    // SAFETY: as in `settle`.
-    unsafe {
-        loop {
-            settle_in_flight(kernel);
-            if let Step::Transfer(transfer) = step {
-                return at(kernel).arrive(address, kind, transfer);
-            }
-            step = at(kernel).access(address, kind);
-            // Nobody may act between an access and what it does to the word: who came in between would see the new
-            // version of the line with the old value in it, and poll that until its promise ends.
-            if step == Step::Done {
-                return;
+            if !at(kernel).begin_access(address, kind) {
+                at(kernel).enter_calendar();
+                suspend(kernel);
             }
         }
     }

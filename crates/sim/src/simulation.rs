@@ -9,6 +9,7 @@ use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
 
 use crate::Simulated;
+use crate::carry::Pending;
 use crate::costs::Costs;
 use crate::kernel::{Failure, Kernel, NOBODY, State, Worker};
 use crate::lines::NO_CPU;
@@ -199,6 +200,7 @@ impl Simulation {
             sleeps: 0,
             asleep_since: 0,
             timed_out: false,
+            pending: Pending::default(),
         });
         self.kernel.place_new(number);
     }
@@ -234,13 +236,15 @@ impl Simulation {
                 } else {
                     let worker = at(kernel).cpus[leaf].running;
                     debug_assert_ne!(worker, NOBODY, "K3: a CPU without a worker is in the calendar");
-                    at(kernel).tree.set(leaf, NEVER);
                     at(kernel).current = leaf as u16;
-                    let body = self.bodies[worker as usize]
-                        .as_mut()
-                        .expect("a worker that is done runs");
-                    if let CoroutineResult::Return(()) = body.resume(()) {
-                        self.finish(worker);
+                    if at(kernel).carry_on(worker) {
+                        at(kernel).tree.look_past(leaf);
+                        let body = self.bodies[worker as usize]
+                            .as_mut()
+                            .expect("a worker that is done runs");
+                        if let CoroutineResult::Return(()) = body.resume(()) {
+                            self.finish(worker);
+                        }
                     }
                     at(kernel).current = NO_CPU;
                 }
