@@ -5,7 +5,8 @@
 //! its former owner; both are events in the order of simulated time, so the effects of all accesses have one order that
 //! respects each worker's own: the memory is sequentially consistent. Until the line leaves, its owner goes on using it, as
 //! long as what it does ends before: on a large machine this is why the second try of a failed compare-and-swap usually
-//! succeeds, and on a small ring, where the line leaves sooner than one locked instruction ends, why it does not.
+//! succeeds, and on a small ring, where the line leaves as soon as a locked instruction has ended, why it does not, and why
+//! not even a load comes in between. A line that leaves for a load may still be read.
 //!
 //! Where `owner_rmws` says so (costs calibrated on the host itself), an owner stops before: read-modify-writes back to back are
 //! fewer in a turn than spaced ones that take as long. Why is not known; it was measured. How many they are is drawn for each turn.
@@ -14,6 +15,12 @@
 //! Transfers of a line that change who may write it come one after the other, first come first served; `busy_until` is
 //! the end of the last, `heir` who has the line then, `departures` when each takes the line from the one before. Each costs
 //! the way from the heir before it, whoever that will be. Reads of a line that is shared go in parallel.
+//!
+//! # Two hardware threads of one core
+//! They have one cache, and yet a line passes between them as between two: who has not looked since the other wrote, and who
+//! writes what the other has looked at, waits for a transfer (`smt`), which queues with the others, leaves the line in the core
+//! and takes it from the other thread at once, no message having to go anywhere. That is how it was measured, on one machine
+//! (docs/simulator.md, "Here").
 //!
 //! # Stores
 //! A store costs its CPU nothing but its place in the store buffer. It is visible at once, and the line is fetched behind
@@ -38,7 +45,7 @@
 use crate::account::Activity;
 use crate::costs::Cores;
 use crate::kernel::Kernel;
-use crate::lines::{HOME, LINE, NO_CORE, NO_CPU};
+use crate::lines::{Departure, HOME, LINE, NO_CORE, NO_CPU};
 
 /// What an access does to its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -115,12 +122,15 @@ impl Kernel {
         cpu.polled_version = line.version;
         // What this CPU has in its store buffer it reads from there.
         let forwarded = usize::from(line.heir) == core && cpu.drained_at >= line.busy_until;
-        if usize::from(line.owner) == core || line.sharers.has(core) || forwarded {
+        let start = cpu.clock;
+        let owned = usize::from(line.owner) == core
+            && !line.leaves_before(cpu_number, start, start + costs.load_hit, true)
+            && line.is_with(cpu_number, costs);
+        if owned || line.sharers.has(core) || forwarded {
             let activity = if polls { Activity::Spin } else { Activity::Latch };
             self.advance(cpu_number, activity, costs.load_hit);
             return Step::Done;
         }
-        let start = cpu.clock;
         let begin = start.max(line.busy_until);
         let heir = usize::from(line.heir);
         let storing = if line.heir == line.owner {
@@ -153,15 +163,19 @@ impl Kernel {
             cost
         };
         let ends = begin + cost;
-        if serial {
+        if serial || heir == core {
             line.busy_until = ends;
         }
         line.counters.misses += 1;
         line.counters.queue_ps += begin - start;
         line.counters.transfer_ps += cost;
-        let arrives = begin + costs.departure(cost);
+        let arrives = begin + if heir == core { 0 } else { costs.departure(cost) };
         if serial {
-            line.departures.push_back(arrives);
+            line.departures.push_back(Departure {
+                at: arrives,
+                to: cpu_number as u16,
+                leaves_copy: true,
+            });
         }
         self.advance(cpu_number, Activity::Stall, arrives - start);
         Step::Transfer(Transfer {
@@ -204,15 +218,10 @@ impl Kernel {
             && line.heir == NO_CORE
             && line.busy_until <= start
             && line.sharers.is_only(core);
-        while line.departures.front().is_some_and(|leaves| *leaves <= start) {
-            line.departures.pop_front();
-        }
-        let leaves_before_done = access != Access::Store
-            && line.departures.front().is_some_and(|leaves| {
-                start + hit > *leaves || costs.owner_rmws_1024 > 0 && line.owner_rmws == 0
-            });
-        if (owned && !leaves_before_done) || alone {
-            let by_sibling = line.writer != cpu_number as u16 && line.writer != NO_CPU && !alone;
+        let leaves = line.leaves_before(cpu_number, start, start + hit, false);
+        let turn_is_over = costs.owner_rmws_1024 > 0 && line.owner_rmws == 0 && !line.departures.is_empty();
+        let leaves_before_done = access != Access::Store && (leaves || turn_is_over);
+        if (owned && !leaves_before_done && line.is_only_with(cpu_number, costs)) || alone {
             if alone {
                 line.owner = core as u16;
                 line.heir = core as u16;
@@ -220,13 +229,7 @@ impl Kernel {
                 self.limit_owner(number);
             }
             self.written(number, address, access, cpu_number, start);
-            let stall = if by_sibling {
-                self.costs.smt.saturating_sub(hit)
-            } else {
-                0
-            };
             self.advance(cpu_number, Activity::Latch, hit);
-            self.advance(cpu_number, Activity::Stall, stall);
             return Step::Done;
         }
         if matches!(access, Access::ModifyFar | Access::Post) && self.costs.far_atomic > 0 {
@@ -268,8 +271,12 @@ impl Kernel {
         line.counters.misses += 1;
         line.counters.queue_ps += begin - from;
         line.counters.transfer_ps += cost;
-        let arrives = begin + costs.departure(cost);
-        line.departures.push_back(arrives);
+        let arrives = begin + if heir == core { 0 } else { costs.departure(cost) };
+        line.departures.push_back(Departure {
+            at: arrives,
+            to: cpu_number as u16,
+            leaves_copy: false,
+        });
         if access == Access::Store {
             cpu.drained_at = ends;
             // What it writes is to be seen from now on, so nobody may see it in a copy of his own: who looks, fetches.
@@ -346,7 +353,11 @@ impl Kernel {
         line.counters.queue_ps += begin - asked;
         line.counters.transfer_ps += ends - begin + message;
         if !holders.is_empty() {
-            line.departures.push_back(begin + recall / 2);
+            line.departures.push_back(Departure {
+                at: begin + recall / 2,
+                to: NO_CPU,
+                leaves_copy: false,
+            });
         }
         if access == Access::Post {
             cpu.drained_at = cpu.drained_at.max(ends);
@@ -396,6 +407,7 @@ impl Kernel {
             if line.owner == NO_CORE {
                 line.sharers.add(core);
             }
+            line.both_threads |= self.costs.sibling_of[cpu_number] == Some(line.writer);
             self.cpus[cpu_number].polled_version = line.version;
             self.costs.load_hit
         } else {
@@ -427,6 +439,7 @@ impl Kernel {
         let line = &mut self.lines.lines[number];
         line.version = line.version.wrapping_add(1);
         line.writer = cpu_number as u16;
+        line.both_threads = false;
         line.owner_rmws = line.owner_rmws.saturating_sub(1);
         let cpu = &mut self.cpus[cpu_number];
         cpu.paused = false;

@@ -13,7 +13,7 @@
 
 use std::collections::VecDeque;
 
-use crate::costs::Cores;
+use crate::costs::{Cores, Costs};
 
 /// Bytes a line.
 pub(crate) const LINE: usize = 64;
@@ -35,6 +35,16 @@ pub(crate) struct LineCounters {
     pub(crate) spin_ps: u64,
 }
 
+/// When a transfer takes the line from whoever has it then.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Departure {
+    pub(crate) at: u64,
+    /// The hardware thread that it is taken to.
+    pub(crate) to: u16,
+    /// A load leaves a copy.
+    pub(crate) leaves_copy: bool,
+}
+
 /// One line.
 #[derive(Debug)]
 pub(crate) struct Line {
@@ -49,11 +59,13 @@ pub(crate) struct Line {
     /// The core that last began to load it from its owner: until that load arrives it is not among the sharers.
     pub(crate) reader: u16,
     /// When the transfers under way take it from whoever has it then, in order; those in the past are dropped on the way.
-    pub(crate) departures: VecDeque<u64>,
+    pub(crate) departures: VecDeque<Departure>,
     /// Read-modify-writes that are left to the owner if somebody has asked for the line.
     pub(crate) owner_rmws: u64,
     /// The hardware thread that wrote last.
     pub(crate) writer: u16,
+    /// The other hardware thread of its core has looked since.
+    pub(crate) both_threads: bool,
     /// The socket whose memory holds the line: that of the first toucher.
     pub(crate) home: u16,
     /// First of the CPUs that poll this line; a list through `Cpu::next_watcher`.
@@ -62,6 +74,33 @@ pub(crate) struct Line {
     pub(crate) version: u32,
     pub(crate) name: u32,
     pub(crate) counters: LineCounters,
+}
+
+impl Line {
+    /// Whether `cpu`, on the owner's core, begins to use the line at `start` and loses it before `done`; a copy is enough for
+    /// who only reads.
+    #[inline(always)]
+    pub(crate) fn leaves_before(&mut self, cpu: usize, start: u64, done: u64, only_reads: bool) -> bool {
+        while self.departures.front().is_some_and(|next| next.at < start) {
+            self.departures.pop_front();
+        }
+        self.departures
+            .iter()
+            .take_while(|next| next.at < done)
+            .any(|next| usize::from(next.to) != cpu && !(only_reads && next.leaves_copy))
+    }
+
+    /// Whether `cpu`, on the owner's core, has it too: the other hardware thread has not written since.
+    #[inline(always)]
+    pub(crate) fn is_with(&self, cpu: usize, costs: &Costs) -> bool {
+        self.both_threads || costs.sibling_of[cpu] != Some(self.writer)
+    }
+
+    /// Whether `cpu`, on the owner's core, has it alone: the other hardware thread has not even looked.
+    #[inline(always)]
+    pub(crate) fn is_only_with(&self, cpu: usize, costs: &Costs) -> bool {
+        !self.both_threads && costs.sibling_of[cpu] != Some(self.writer)
+    }
 }
 
 /// Open addressing by line address.
@@ -174,6 +213,7 @@ impl Lines {
             owner_rmws: 0,
             fetcher: NO_CORE,
             writer: NO_CPU,
+            both_threads: false,
             home,
             watchers: NO_CPU,
             version: 0,
