@@ -81,13 +81,16 @@ impl Line {
     /// who only reads.
     #[inline(always)]
     pub(crate) fn leaves_before(&mut self, cpu: usize, start: u64, done: u64, only_reads: bool) -> bool {
+        !self.departures.is_empty() && self.next_leaves_before(cpu, start, done, only_reads)
+    }
+
+    #[inline(never)]
+    fn next_leaves_before(&mut self, cpu: usize, start: u64, done: u64, only_reads: bool) -> bool {
         while self.departures.front().is_some_and(|next| next.at < start) {
             self.departures.pop_front();
         }
-        self.departures
-            .iter()
-            .take_while(|next| next.at < done)
-            .any(|next| usize::from(next.to) != cpu && !(only_reads && next.leaves_copy))
+        let mut soon = self.departures.iter().take_while(|next| next.at < done);
+        soon.any(|next| usize::from(next.to) != cpu && !(only_reads && next.leaves_copy))
     }
 
     /// Whether `cpu`, on the owner's core, has it too: the other hardware thread has not written since.
