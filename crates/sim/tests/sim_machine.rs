@@ -784,8 +784,8 @@ fn skipping_polls_changes_nothing() {
         let before = word.load(Relaxed);
         word.store(before + 1, Relaxed);
     };
-    // Its read-modify-write waits for the store before it. Mutation: settling once more between such an access and what it does
-    // to the word (as `finish_access` once did) → spinners see the new version of the line with the old value in it.
+    // Its read-modify-write waits for the store before it. Mutation: settle once more between such an access and what it does to
+    // the word (after `suspend` in `access`) → fails: spinners see the new version of the line with the old value in it.
     let store_and_add: Write = |word| {
         let before = word.load(Relaxed);
         word.store(before, Relaxed);
