@@ -228,7 +228,10 @@ impl Experiment {
             None => Err(LabError::UnknownName {
                 what: "experiment",
                 name: name.to_owned(),
-                available: EXPERIMENTS.map(|(name, _)| name).join(", "),
+                available: format!(
+                    "{}, here, or the path of a TOML file",
+                    EXPERIMENTS.map(|(name, _)| name).join(", ")
+                ),
             }),
         }
     }
