@@ -2,7 +2,7 @@
 //!
 //! An access waits twice: to be the earliest of all when it is issued, and, if it is a miss, again when its line arrives.
 //! Suspending the worker for each would be two switches of stacks there and back. A worker that has to wait leaves its
-//! access with the loop instead ([`Worker::pending`](crate::kernel::Worker)) and is gone on with when it takes effect.
+//! access with the loop instead ([`Worker::pending`](crate::kernel::Worker)) and goes on when it takes effect.
 //! Nothing can happen between that instant and what the worker then does to the word: who came in between would see the
 //! new version of the line with the old value in it, and poll that until its promise ends.
 //!

@@ -19,8 +19,9 @@
 //! # Two hardware threads of one core
 //! They have one cache, and yet a line passes between them as between two: who has not looked since the other wrote, and who
 //! writes what the other has looked at, waits for a transfer (`smt`), which queues with the others, leaves the line in the core
-//! and takes it from the other thread at once, no message having to go anywhere. That is how it was measured, on one machine
-//! (docs/simulator.md, "Here").
+//! and takes it from the other thread at once, no message having to go anywhere. So it was measured, on one machine, while both
+//! want the line back to back. With time between it costs nothing there, which the model does not know (docs/simulator.md,
+//! "Here").
 //!
 //! # Stores
 //! A store costs its CPU nothing but its place in the store buffer. It is visible at once, and the line is fetched behind

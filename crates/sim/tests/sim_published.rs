@@ -9,13 +9,13 @@
 //!
 //! The numbers that were chosen with this table in sight are `coherence.departure`, how long an owner has a line that others
 //! wait for, and `coherence.far_atomic` of graviton-2, which is the row among the inputs. A departure of 1/3, because a
-//! transfer is three messages, is every machine's (0.25 to 0.34 give the same rows) but that of the clients with one ring: there a
-//! request that waits is answered as soon as the locked instruction is over (0.01 to 0.05 give the same rows). That was
-//! chosen by Skylake's compare-and-swap loops; those of Ice Lake are the check. Rows beyond 25 % stay in the table and say what
-//! is known of them.
+//! transfer is three messages, is every machine's (from 0.27 to 0.34 the same rows are held; at 0.25 Graviton's compare-and-swap
+//! loops change sides, all four) but that of the clients with one ring: there a request that waits is answered as soon as the
+//! locked instruction is over (0.01 to 0.05 give the same rows). That was chosen by Skylake's compare-and-swap loops; those of
+//! Ice Lake are the check. Rows beyond 25 % stay in the table and say what is known of them.
 //! Mutation: let a hit of the owner count that does not end before the line leaves (drop `leaves_before_done` in `coherence`)
-//! → fails: the Skylake rows are 54 to 72 % off. The same for loads (drop the look at departures in `issue_load`) → fails: the
-//! compare-and-swap loops of two threads are 26 and 38 % off.
+//! → fails: the rows of Skylake and Ice Lake are 44 to 72 % off. The same for loads (drop the look at departures in `issue_load`) → fails: the
+//! compare-and-swap loops of two threads are 26 and 37 % off.
 //!
 //! # Sources
 //! - SOSP'13: David, Guerraoui, Trigonakis, "Everything you always wanted to know about synchronization", table 2.
