@@ -156,6 +156,7 @@ fn append(log: &mut Vec<u8>, xid: u64, payload: &[u8]) {
         RecordKind::Change,
         Xid(xid),
         position,
+        position,
         payload.len(),
         crc32c::crc32c(payload),
     );

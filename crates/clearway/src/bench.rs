@@ -8,6 +8,7 @@ use clearway_lab::workload::Workload;
 use clearway_lab::{BenchOptions, Variant, run_bench, table};
 
 use crate::error::{Result, plural};
+use crate::output;
 use crate::{bench_latches, options};
 
 /// Run pgbench's transactions in process, under two presets side by side, and show where the time goes
@@ -87,6 +88,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if let Some(Alone::Latches(arguments)) = &arguments.alone {
         return bench_latches::run(arguments);
     }
+    if let Some(directory) = &arguments.out {
+        options::check_output_directory(directory)?;
+    }
     let options = BenchOptions {
         scale: arguments.scale,
         clients: arguments.clients.clone(),
@@ -109,23 +113,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         .iter()
         .map(|variant| variant.name.as_str())
         .collect();
-    eprintln!(
+    clearway_machine::stderr_line(format_args!(
         "Scale {}, {}, {}: about {} s of measuring after the tables are loaded.",
         options.scale,
         plural(options.rounds, "round"),
         names.join(" against "),
         options.estimated_time().as_secs_f64().ceil()
-    );
+    ));
     options::warn_of_debug_build();
     let result = run_bench(&options)?;
-    print!("{}", table::text(&result));
-    println!("\n{}; the balances add up.", result.provenance);
+    output::print(format_args!("{}", table::text(&result)))?;
+    output::line(format_args!("\n{}; the balances add up.", result.provenance))?;
     if let Some(directory) = &arguments.out {
         result.write(directory)?;
-        println!(
+        output::line(format_args!(
             "Wrote {} and report.html beside it.",
             directory.join("result.json").display()
-        );
+        ))?;
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use clearway_latch::SpinPolicy;
 
 use crate::error::Result;
 use crate::options;
+use crate::output;
 
 /// Measure our latches beside parking_lot, std and crossbeam's ShardedLock
 ///
@@ -64,6 +65,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if let Some(directory) = &arguments.out {
+        options::check_output_directory(directory)?;
+    }
     let options = LatchBenchOptions {
         threads: arguments.threads.clone(),
         sections: arguments.section.clone(),
@@ -76,20 +80,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         command: options::command_line(),
         progress: true,
     };
-    eprintln!(
+    clearway_machine::stderr_line(format_args!(
         "Latches side by side: about {} s of measuring.",
         options.estimated_time()?.as_secs_f64().ceil()
-    );
+    ));
     options::warn_of_debug_build();
     let result = run_latch_bench(&options)?;
-    print!("{}", table::text(&result));
-    println!("\n{}; no write was torn or lost.", result.provenance);
+    output::print(format_args!("{}", table::text(&result)))?;
+    output::line(format_args!(
+        "\n{}; no write was torn or lost.",
+        result.provenance
+    ))?;
     if let Some(directory) = &arguments.out {
         result.write(directory)?;
-        println!(
+        output::line(format_args!(
             "Wrote {} and latches.html beside it.",
             directory.join("latches.json").display()
-        );
+        ))?;
     }
     Ok(())
 }

@@ -26,8 +26,6 @@ pub(crate) enum CommandError {
     },
     #[error("{0}")]
     Config(EngineError),
-    #[error("there is no data directory {}", .path.display())]
-    NoDirectory { path: PathBuf },
     #[error("{what}: {source}")]
     Io {
         what: &'static str,
@@ -36,10 +34,21 @@ pub(crate) enum CommandError {
     #[error("{} in {}; they are listed above", plural(*.count, "problem"), .path.display())]
     Damaged { count: usize, path: PathBuf },
     #[error("{0}")]
+    NotChecked(Box<CommandError>),
+    #[error("{0}")]
     Usage(String),
 }
 
 impl CommandError {
+    /// The command's exit code.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            // `check` found nothing wrong, for it could not look.
+            CommandError::NotChecked(_) => 2,
+            _ => 1,
+        }
+    }
+
     pub(crate) fn database(what: &'static str, path: &Path) -> impl FnOnce(EngineError) -> CommandError {
         let path = path.to_owned();
         move |source| CommandError::Database { what, path, source }

@@ -17,6 +17,7 @@ mod check;
 mod error;
 mod mechanisms;
 mod options;
+mod output;
 mod serve;
 mod signals;
 mod simulate;
@@ -39,8 +40,8 @@ static ALLOCATOR: clearway_sim::LineAllocator<mimalloc::MiMalloc> =
     version,
     after_help = "Examples:\n  \
         clearway bench                              what this machine does, in about three minutes\n  \
-        clearway serve --data /var/tmp/clearway     then: psql -h 127.0.0.1 -p 5433\n  \
-        clearway check --data /var/tmp/clearway     do indexes agree with tables?\n  \
+        clearway serve --data /var/tmp/clearway     then: psql -h 127.0.0.1 -p 5433 postgres\n  \
+        clearway check --data /var/tmp/clearway     is everything in it sound?\n  \
         clearway mechanisms                         what --set can switch\n  \
         clearway simulate list                      experiments on machines one does not own\n\n\
         CLEARWAY_LOG=debug shows more of what happens (error, warn, info, debug, trace)."
@@ -65,7 +66,7 @@ fn main() -> ExitCode {
     let level = EnvFilter::try_from_env("CLEARWAY_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt()
         .with_env_filter(level)
-        .with_writer(std::io::stderr)
+        .with_writer(|| output::LogWriter)
         .init();
     let outcome = match &arguments.command {
         Command::Serve(arguments) => serve::run(arguments),
@@ -78,8 +79,8 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("clearway: {error}");
-            ExitCode::FAILURE
+            output::notice(format_args!("{error}"));
+            ExitCode::from(error.exit_code())
         }
     }
 }

@@ -4,13 +4,14 @@ use clap::Args;
 use clearway_engine::Mechanisms;
 
 use crate::error::Result;
+use crate::output;
 
 /// List the switches, their variants, and what each preset chooses
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {}
 
 pub(crate) fn run(_arguments: &Arguments) -> Result<()> {
-    print!("{}", listing());
+    output::print(format_args!("{}", listing()))?;
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Options that several commands have.
 
 use clearway_latch::SpinPolicy;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -39,6 +39,21 @@ impl ConfigOptions {
         }
         Ok(config)
     }
+}
+
+/// Creates the directory for results and writes a file into it: what cannot be written at the end is told before the
+/// measuring.
+pub(crate) fn check_output_directory(directory: &Path) -> Result<()> {
+    let refuse = |error: std::io::Error| {
+        CommandError::Usage(format!(
+            "cannot write results to {}: {error}",
+            directory.display()
+        ))
+    };
+    std::fs::create_dir_all(directory).map_err(refuse)?;
+    let probe = directory.join(".clearway-probe");
+    std::fs::write(&probe, b"").map_err(refuse)?;
+    std::fs::remove_file(&probe).map_err(refuse)
 }
 
 /// `3s`, `500ms`, `1.5s`, `2min`; a bare number is seconds.
@@ -91,7 +106,9 @@ pub(crate) fn command_line() -> String {
 /// Says so if numbers from this binary mean nothing.
 pub(crate) fn warn_of_debug_build() {
     if cfg!(debug_assertions) {
-        eprintln!("This is a debug build: the numbers mean nothing. Use cargo run --release.");
+        clearway_machine::stderr_line(format_args!(
+            "This is a debug build: the numbers mean nothing. Use cargo run --release."
+        ));
     }
 }
 
@@ -111,5 +128,17 @@ mod tests {
         assert!(short_time("-5ns").is_err());
         assert!(duration("soon").is_err());
         assert!(duration("-1").is_err());
+    }
+
+    #[test]
+    fn a_place_for_results_is_tried_before_the_measuring() {
+        let directory = tempfile::tempdir().unwrap();
+        let deep = directory.path().join("a/b");
+        check_output_directory(&deep).unwrap();
+        assert_eq!(std::fs::read_dir(&deep).unwrap().count(), 0);
+        let file = directory.path().join("file");
+        std::fs::write(&file, b"").unwrap();
+        let error = check_output_directory(&file.join("result")).unwrap_err();
+        assert!(error.to_string().contains("cannot write results"), "{error}");
     }
 }

@@ -5,23 +5,25 @@ use std::thread;
 
 use clap::Args;
 use clearway_engine::Engine;
-use clearway_server::{Server, ServerOptions};
+use clearway_server::{Server, ServerOptions, StopSignal};
 
 use crate::error::{CommandError, Result, plural};
 use crate::options::ConfigOptions;
+use crate::output::notice;
 use crate::signals::stop_on_signals;
 
 /// Serve a data directory to PostgreSQL clients
 ///
 /// The directory is created if it is not there, and recovered if it was not closed cleanly. SIGTERM or SIGINT shuts down
-/// with a checkpoint. There are no passwords yet: only loopback addresses and Unix-domain sockets are listened on.
+/// with a checkpoint. A data directory is one database, called "postgres" unless the configuration says otherwise. There
+/// are no passwords yet, and any user name is accepted: only loopback addresses and Unix-domain sockets are listened on.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     clearway serve --data /var/tmp/clearway\n  \
     clearway serve --data /var/tmp/clearway --socket-dir /tmp --config clearway.toml\n\n\
     Then, in another terminal:\n  \
-    psql -h 127.0.0.1 -p 5433\n  \
-    pgbench -h /tmp -p 5433 -i -s 10 && pgbench -h /tmp -p 5433 -M prepared -c 16 -T 10")]
+    psql -h 127.0.0.1 -p 5433 postgres\n  \
+    pgbench -h /tmp -p 5433 -i -s 10 postgres && pgbench -h /tmp -p 5433 -M prepared -c 16 -T 10 postgres")]
 pub(crate) struct Arguments {
     /// Data directory
     #[arg(long, value_name = "DIR")]
@@ -49,17 +51,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         port: arguments.port,
         max_connections: config.max_connections as usize,
         scheduling: config.session_scheduling.into(),
+        message_bytes_max: config.max_message_size.bytes() as u32,
     })?;
     thread::scope(|scope| {
+        let _stop_on_panic = StopOnPanic(&stop);
         let running = scope.spawn(|| server.run(&stop));
         let opened =
             Engine::open(&arguments.data, config).map_err(CommandError::database("opening", &arguments.data));
         match opened {
             Ok(engine) => {
-                eprintln!("clearway: {}", recovery_line(&engine));
+                notice(format_args!("{}", recovery_line(&engine)));
                 server.ready(engine);
                 for address in addresses(&server) {
-                    eprintln!("clearway: ready to accept connections on {address}");
+                    notice(format_args!("ready to accept connections on {address}"));
                 }
             }
             Err(error) => {
@@ -72,9 +76,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             Ok(outcome) => outcome?,
             Err(panic) => std::panic::resume_unwind(panic),
         }
-        eprintln!("clearway: shut down");
+        notice(format_args!("shut down"));
         Ok(())
     })
+}
+
+/// Stops the server when opening the database panics: the scope waits for the server's thread, and would wait for ever.
+struct StopOnPanic<'a>(&'a StopSignal);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.stop();
+        }
+    }
 }
 
 /// What clients can connect to.

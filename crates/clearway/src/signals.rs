@@ -7,6 +7,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::error::{CommandError, Result};
+use crate::output::notice;
 
 /// The exit code of a process that gave up its clean shutdown.
 const ABANDONED: i32 = 130;
@@ -22,11 +23,15 @@ pub(crate) fn stop_on_signals() -> Result<StopSignal> {
         .spawn(move || {
             for _ in signals.forever() {
                 if given.is_stopped() {
-                    eprintln!("clearway: stopped without a checkpoint; the next start recovers from the log");
+                    notice(format_args!(
+                        "stopped without a checkpoint; the next start recovers from the log"
+                    ));
                     std::process::exit(ABANDONED);
                 }
-                eprintln!("clearway: shutting down (once more to stop without a checkpoint)");
                 given.stop();
+                notice(format_args!(
+                    "shutting down (once more to stop without a checkpoint)"
+                ));
             }
         })
         .map_err(CommandError::io("starting the signal thread"))?;

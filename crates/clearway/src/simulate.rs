@@ -13,6 +13,7 @@ use clearway_sim::{MachineModel, PRESETS};
 
 use crate::error::{CommandError, Result};
 use crate::options;
+use crate::output;
 
 /// Run an experiment on a simulated machine: real latches, log and bookkeeping on a model of caches, sockets and scheduler
 ///
@@ -105,7 +106,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                 what: "writing the description",
                 source: std::io::Error::other(error),
             })?;
-            print!("{text}");
+            output::print(format_args!("{text}"))?;
             return Ok(());
         }
     };
@@ -137,13 +138,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         };
         let result = run_experiment(&options)?;
         if first {
-            println!("{}: {}", result.experiment.name, result.experiment.description);
+            output::line(format_args!(
+                "{}: {}",
+                result.experiment.name, result.experiment.description
+            ))?;
         }
-        println!(
+        output::line(format_args!(
             "on {}: {}; seed {}\n",
             result.machine.name, result.machine.description, result.seed
-        );
-        println!("{}", text(&result));
+        ))?;
+        output::line(format_args!("{}", text(&result)))?;
         if let Some(directory) = &arguments.out {
             let suffix = if first {
                 String::new()
@@ -155,10 +159,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         results.push(result);
     }
     if results.len() > 1 {
-        println!(
+        output::line(format_args!(
             "All machines; ratios to the first variant:\n\n{}",
             overview(&results)
-        );
+        ))?;
     }
     Ok(())
 }
@@ -172,7 +176,11 @@ fn write(result: &SimulationResult, directory: &Path, suffix: &str) -> Result<()
         .map_err(CommandError::io("writing the result"))?;
     let report = directory.join(format!("report{suffix}.html"));
     std::fs::write(&report, html(result)?).map_err(CommandError::io("writing the report"))?;
-    println!("Wrote {} and {}.\n", file.display(), report.display());
+    output::line(format_args!(
+        "Wrote {} and {}.\n",
+        file.display(),
+        report.display()
+    ))?;
     Ok(())
 }
 
@@ -214,32 +222,40 @@ fn here(arguments: &Arguments) -> Result<()> {
         Calibration::check_setting(setting)?;
     }
     options::warn_of_debug_build();
-    eprintln!("Calibrating; other load on this host spoils all that follows.");
+    clearway_machine::stderr_line(format_args!(
+        "Calibrating; other load on this host spoils all that follows."
+    ));
     let mut calibration = calibrate().map_err(LabError::from)?;
     for setting in &arguments.settings {
         calibration.set(setting)?;
     }
     let result = run_here(&options, &calibration)?;
-    print!("{}", here_text(&result));
-    println!("\n{}", result.provenance);
+    output::print(format_args!("{}", here_text(&result)))?;
+    output::line(format_args!("\n{}", result.provenance))?;
     if let Some(directory) = &arguments.out {
         result.write(directory)?;
-        println!("Wrote {}.", directory.join("here.json").display());
+        output::line(format_args!("Wrote {}.", directory.join("here.json").display()))?;
     }
     Ok(())
 }
 
 fn list() -> Result<()> {
-    println!("Experiments:");
+    output::line(format_args!("Experiments:"))?;
     for (name, _) in EXPERIMENTS {
-        println!("  {name:20} {}", Experiment::load(name)?.description);
+        output::line(format_args!(
+            "  {name:20} {}",
+            Experiment::load(name)?.description
+        ))?;
     }
-    println!("  {:20} this host measured and simulated, latch by latch", "here");
-    println!("\nMachines:");
+    output::line(format_args!(
+        "  {:20} this host measured and simulated, latch by latch",
+        "here"
+    ))?;
+    output::line(format_args!("\nMachines:"))?;
     for (name, _) in PRESETS {
         let model = MachineModel::load(name).map_err(LabError::from)?;
-        println!("  {name:20} {}", model.description);
+        output::line(format_args!("  {name:20} {}", model.description))?;
     }
-    println!("  {:20} this host, from /sys", "this");
+    output::line(format_args!("  {:20} this host, from /sys", "this"))?;
     Ok(())
 }

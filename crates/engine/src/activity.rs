@@ -9,12 +9,15 @@ use std::sync::{Arc, Mutex};
 
 use clearway_machine::{Machine, Native, WaitClass, WorkerId};
 
+/// The most of a statement's text that is shown, in bytes: it is kept after the statement has ended.
+const SHOWN_QUERY_BYTES_MAX: usize = 1_024;
+
 /// Who opens a session.
 #[derive(Debug, Clone, Default)]
 pub struct SessionInfo {
-    /// The role's name; shown, not checked.
+    /// The role's name; shown, not checked: there is no authentication yet.
     pub user: String,
-    /// The database's name; shown, not checked.
+    /// The database's name; empty means the one there is.
     pub database: String,
     /// The client's address (`127.0.0.1:4711`), or none for a Unix-domain socket or an embedding program.
     pub client_address: Option<String>,
@@ -86,7 +89,7 @@ pub struct SessionActivity {
     pub wait_event: Option<&'static str>,
     /// Its transaction's id, once it has written something.
     pub transaction_id: Option<u64>,
-    /// The text of its last statement.
+    /// The text of its last statement, its first 1,024 bytes.
     pub query: String,
 }
 
@@ -107,6 +110,8 @@ pub(crate) struct ActivitySlot {
     transaction_id: AtomicU64,
     /// Set by a cancel request; taken by the session at its next check.
     pub(crate) cancel: AtomicBool,
+    /// When the running statement has taken too long, by `interrupt`'s clock; 0: never.
+    pub(crate) deadline_us: AtomicU64,
     texts: Mutex<Texts>,
 }
 
@@ -133,6 +138,7 @@ impl ActivitySlot {
             state_change: AtomicI64::new(now),
             transaction_id: AtomicU64::new(0),
             cancel: AtomicBool::new(false),
+            deadline_us: AtomicU64::new(0),
             texts: Mutex::default(),
         }
     }
@@ -144,7 +150,9 @@ impl ActivitySlot {
         self.state_change.store(now_us, Ordering::Relaxed);
         self.state.store(SessionState::Active as u32, Ordering::Relaxed);
         let mut texts = self.texts.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if !Arc::ptr_eq(&texts.query, query) {
+        if query.len() > SHOWN_QUERY_BYTES_MAX {
+            texts.query = query[..query.floor_char_boundary(SHOWN_QUERY_BYTES_MAX)].into();
+        } else if !Arc::ptr_eq(&texts.query, query) {
             texts.query = Arc::clone(query);
         }
     }

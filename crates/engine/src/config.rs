@@ -11,14 +11,16 @@
 //! lwlock = "queued"
 //! ```
 //!
-//! Sizes are written with a unit (`kB`, `MB`, `GB`, powers of 1,024) and times too (`us`, `ms`, `s`, `min`, `h`). A name
-//! that does not exist is an error that shows the line and the nearest name that does.
+//! Sizes are written with a unit (`kB`, `MB`, `GB`, powers of 1,024) and times too (`us`, `ms`, `s`, `min`, `h`); a bare
+//! number is refused, since readers disagree what it counts. A name that does not exist is an error that shows the line
+//! and the nearest name that does. docs/settings.md lists them all.
 
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
+use clearway_machine::{Machine, Native};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -53,6 +55,8 @@ pub struct Config {
     pub shared_buffers: ByteSize,
     /// Sessions at a time.
     pub max_connections: u32,
+    /// The name of the one database that a data directory holds; a client that asks for another one is refused.
+    pub database: String,
     /// How sessions are scheduled when a message wakes them.
     pub session_scheduling: SessionScheduling,
     /// Whether files are synced at all. Without, a crash of the operating system may lose or damage everything.
@@ -63,8 +67,6 @@ pub struct Config {
     pub commit_delay: Span,
     /// How often the log is written in the background for commits that do not wait.
     pub wal_writer_delay: Span,
-    /// Log kept in memory before it is written.
-    pub wal_buffers: ByteSize,
     /// A checkpoint is made after this much log
     pub max_wal_size: ByteSize,
     /// or after this long.
@@ -79,10 +81,12 @@ pub struct Config {
     pub autovacuum_vacuum_threshold: u64,
     /// plus this part of its rows.
     pub autovacuum_vacuum_scale_factor: f64,
-    /// Memory for one sort or grouping before the statement fails.
+    /// Memory for one sort or grouping before it goes on in temporary files; sessions may change it for themselves.
     pub work_mem: ByteSize,
-    /// Plans of recent statement texts that a session keeps.
+    /// Prepared statements of a session that keep their plans; others are planned when they run.
     pub plan_cache_entries: u32,
+    /// The longest message that a client may send: a statement's text, its parameters, a piece of COPY data.
+    pub max_message_size: ByteSize,
     /// The variant of each mechanism.
     pub mechanisms: Mechanisms,
 }
@@ -92,12 +96,12 @@ impl Default for Config {
         Config {
             shared_buffers: ByteSize::mib(128),
             max_connections: 500,
+            database: "postgres".to_owned(),
             session_scheduling: SessionScheduling::default(),
             fsync: true,
             synchronous_commit: true,
             commit_delay: Span::from_micros(0),
             wal_writer_delay: Span::from_millis(10),
-            wal_buffers: ByteSize::mib(4),
             max_wal_size: ByteSize::mib(1024),
             checkpoint_timeout: Span::from_secs(300),
             deadlock_timeout: Span::from_secs(1),
@@ -105,8 +109,9 @@ impl Default for Config {
             autovacuum_naptime: Span::from_secs(10),
             autovacuum_vacuum_threshold: 50,
             autovacuum_vacuum_scale_factor: 0.2,
-            work_mem: ByteSize::mib(1024),
+            work_mem: ByteSize::mib(4),
             plan_cache_entries: 256,
+            max_message_size: ByteSize::mib(16),
             mechanisms: Mechanisms::default(),
         }
     }
@@ -166,17 +171,43 @@ impl Config {
                 format!("{name} {what}"),
             ))
         };
+        if let Some(memory) = memory_bytes()
+            && self.shared_buffers.bytes() > memory
+        {
+            return refuse(
+                "shared_buffers",
+                format!(
+                    "is {}, but the machine has {}MB of memory",
+                    self.shared_buffers,
+                    memory >> 20
+                ),
+            );
+        }
+        if !(64 << 10..=(i32::MAX as u64) << 10).contains(&self.work_mem.bytes()) {
+            return refuse(
+                "work_mem",
+                format!("is {}, but must be 64kB to 2147483647kB", self.work_mem),
+            );
+        }
         if self.shared_buffers.bytes() < 1 << 20 {
             return refuse(
                 "shared_buffers",
                 format!("is {}, but must be at least 1MB", self.shared_buffers),
             );
         }
-        if !(1..=60_000).contains(&self.max_connections) {
+        if !(1..=connections_max()).contains(&self.max_connections) {
             return refuse(
                 "max_connections",
-                format!("is {}, but must be 1 to 60000", self.max_connections),
+                format!(
+                    "is {}, but must be 1 to {}: each session's thread needs one of the process's {} worker slots",
+                    self.max_connections,
+                    connections_max(),
+                    Native::workers().capacity()
+                ),
             );
+        }
+        if self.database.is_empty() {
+            return refuse("database", "must not be empty".to_owned());
         }
         if self.max_wal_size.bytes() < 32 << 20 {
             return refuse(
@@ -190,11 +221,36 @@ impl Config {
                 format!("is {}, but must be at least 1s", self.checkpoint_timeout),
             );
         }
+        if !(64 << 10..=1 << 30).contains(&self.max_message_size.bytes()) {
+            return refuse(
+                "max_message_size",
+                format!("is {}, but must be 64kB to 1GB", self.max_message_size),
+            );
+        }
+        if self.plan_cache_entries == 0 {
+            return refuse("plan_cache_entries", "is 0, but must be at least 1".to_owned());
+        }
         if !(0.0..=100.0).contains(&self.autovacuum_vacuum_scale_factor) {
             return refuse("autovacuum_vacuum_scale_factor", "must be 0 to 100".to_owned());
         }
         Ok(())
     }
+}
+
+/// Worker slots for threads that are no session's: background work, signals, and clients that are being turned away.
+const OTHER_THREADS: u32 = 96;
+
+/// The most sessions a process can serve.
+fn connections_max() -> u32 {
+    Native::workers().capacity() as u32 - OTHER_THREADS
+}
+
+/// The machine's memory, where the operating system tells.
+fn memory_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes << 10)
 }
 
 fn field_names() -> Vec<String> {
@@ -275,7 +331,7 @@ impl FromStr for ByteSize {
     type Err = String;
 
     fn from_str(text: &str) -> Result<ByteSize, String> {
-        let (number, factor) = split_unit(text, &BYTE_UNITS, 1, true)?;
+        let (number, factor) = split_unit(text, &BYTE_UNITS, "MB", true)?;
         number
             .checked_mul(factor)
             .map(ByteSize)
@@ -332,9 +388,8 @@ impl fmt::Display for Span {
 impl FromStr for Span {
     type Err = String;
 
-    /// A bare number is milliseconds, as in PostgreSQL.
     fn from_str(text: &str) -> Result<Span, String> {
-        let (number, factor) = split_unit(text, &TIME_UNITS, 1_000, false)?;
+        let (number, factor) = split_unit(text, &TIME_UNITS, "s", false)?;
         number
             .checked_mul(factor)
             .map(Span::from_micros)
@@ -342,7 +397,13 @@ impl FromStr for Span {
     }
 }
 
-fn split_unit(text: &str, units: &[(&str, u64)], bare: u64, ignore_case: bool) -> Result<(u64, u64), String> {
+/// A number and its unit's factor; `usual` is the unit to suggest.
+fn split_unit(
+    text: &str,
+    units: &[(&str, u64)],
+    usual: &str,
+    ignore_case: bool,
+) -> Result<(u64, u64), String> {
     let trimmed = text.trim();
     let digits = trimmed.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = trimmed.split_at(digits);
@@ -359,7 +420,14 @@ fn split_unit(text: &str, units: &[(&str, u64)], bare: u64, ignore_case: bool) -
         .parse::<u64>()
         .map_err(|_| format!("\"{text}\" is not a number with a unit ({})", known()))?;
     if unit.is_empty() {
-        return Ok((number, bare));
+        // Nothing is the same in every unit.
+        if number == 0 {
+            return Ok((0, 1));
+        }
+        return Err(format!(
+            "{number} has no unit: write \"{number}{usual}\", for example (units are {})",
+            known()
+        ));
     }
     let found = units.iter().find(|(name, _)| {
         if ignore_case {
@@ -442,9 +510,66 @@ mod tests {
         assert!(error.message().contains("available: scan"), "{error}");
     }
 
+    /// docs/settings.md lists every key with its default, and no others.
+    #[test]
+    fn the_page_of_settings_agrees_with_the_code() {
+        let page = include_str!("../../../docs/settings.md");
+        let section = page.split("## clearway.toml").nth(1).expect("the section");
+        let section = section
+            .split("## SQL settings")
+            .next()
+            .expect("the section's end");
+        let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| `")).collect();
+        let Ok(toml::Value::Table(mut keys)) = toml::Value::try_from(Config::default()) else {
+            panic!("a configuration is a table");
+        };
+        let mechanisms = keys.remove("mechanisms").expect("the mechanisms");
+        let mechanisms = mechanisms.as_table().expect("a table").clone();
+        let mechanisms = mechanisms
+            .into_iter()
+            .map(|(name, value)| (format!("mechanisms.{name}"), value));
+        let mut expected = 0;
+        for (name, default) in keys.into_iter().chain(mechanisms) {
+            let row = format!("| `{name}` | `{default}` |");
+            let found = rows.iter().filter(|line| line.starts_with(&row)).count();
+            assert_eq!(found, 1, "docs/settings.md lacks the row: {row} … |");
+            expected += 1;
+        }
+        assert_eq!(rows.len(), expected, "a row on docs/settings.md is about no key");
+        let told = rows
+            .iter()
+            .all(|row| row.split(" | ").nth(2).is_some_and(|effect| effect.len() > 5));
+        assert!(told, "each row says what the key does");
+    }
+
     #[test]
     fn values_that_cannot_work_are_refused() {
         assert!(Config::from_toml("shared_buffers = \"8kB\"").is_err());
         assert!(Config::from_toml("max_connections = 0").is_err());
+        assert!(Config::from_toml("database = \"\"").is_err());
+        let error = Config::from_toml("shared_buffers = \"4000TB\"").unwrap_err();
+        assert!(error.message().contains("of memory"), "{error}");
+        assert!(Config::from_toml("work_mem = \"1kB\"").is_err());
+    }
+
+    #[test]
+    fn a_number_without_a_unit_is_refused() {
+        for (text, suggested) in [
+            ("checkpoint_timeout = 300", "\"300s\""),
+            ("checkpoint_timeout = \"300\"", "\"300s\""),
+            ("shared_buffers = 128", "\"128MB\""),
+        ] {
+            let error = Config::from_toml(text).unwrap_err();
+            assert!(error.message().contains(suggested), "{error}");
+        }
+        assert!(Config::from_toml("commit_delay = 0").is_ok());
+    }
+
+    /// Each session's thread takes a worker slot of the process at its first wait, and there are 4,096.
+    #[test]
+    fn more_connections_than_worker_slots_are_refused_at_the_start() {
+        assert!(Config::from_toml("max_connections = 4000").is_ok());
+        let error = Config::from_toml("max_connections = 4001").unwrap_err();
+        assert!(error.message().contains("must be 1 to 4000"), "{error}");
     }
 }

@@ -55,7 +55,6 @@ impl Session {
                 if *full {
                     return Err(EngineError::not_supported("VACUUM FULL"));
                 }
-                self.outside_block("VACUUM")?;
                 let oids: Vec<u32> = tables.iter().map(|table| table.oid).collect();
                 let engine = Arc::clone(&self.engine);
                 engine.vacuum_tables(&oids, &self.interrupts)?;
@@ -73,7 +72,7 @@ impl Session {
                         format!("prepared statement \"{name}\" already exists"),
                     ));
                 }
-                let prepared = self.prepare(sql, types)?;
+                let prepared = self.prepare_text(sql.as_str().into(), types)?;
                 self.named.insert(name.clone(), prepared);
             }
             Statement::Execute { name, arguments } => {
@@ -87,7 +86,6 @@ impl Session {
             }
             Statement::Deallocate(None) => self.named.clear(),
             Statement::DiscardAll => {
-                self.outside_block("DISCARD ALL")?;
                 self.named.clear();
                 self.forget_texts();
                 self.settings.reset_all(false);
@@ -106,10 +104,13 @@ impl Session {
             Phase::None => self.begin(Phase::Block),
             Phase::Implicit => self.txn.phase = Phase::Block,
             Phase::Block | Phase::Failed => {
-                return out.notice(&Notice::warning(
-                    SqlState::ACTIVE_SQL_TRANSACTION,
-                    "there is already a transaction in progress",
-                ));
+                return self.notice(
+                    &Notice::warning(
+                        SqlState::ACTIVE_SQL_TRANSACTION,
+                        "there is already a transaction in progress",
+                    ),
+                    out,
+                );
             }
         }
         self.apply_modes(modes)
@@ -154,10 +155,13 @@ impl Session {
                     ),
                 ));
             }
-            out.notice(&Notice::warning(
-                SqlState::NO_ACTIVE_SQL_TRANSACTION,
-                "there is no transaction in progress",
-            ))?;
+            self.notice(
+                &Notice::warning(
+                    SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                    "there is no transaction in progress",
+                ),
+                out,
+            )?;
         }
         let answer = match self.txn.phase {
             Phase::None => name_of(commit),
@@ -205,10 +209,13 @@ impl Session {
             return Ok(());
         }
         if self.txn.phase != Phase::Block {
-            return out.notice(&Notice::warning(
-                SqlState::NO_ACTIVE_SQL_TRANSACTION,
-                "SET TRANSACTION can only be used in transaction blocks",
-            ));
+            return self.notice(
+                &Notice::warning(
+                    SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                    "SET TRANSACTION can only be used in transaction blocks",
+                ),
+                out,
+            );
         }
         self.apply_modes(modes)
     }
@@ -216,10 +223,13 @@ impl Session {
     fn set(&mut self, name: &str, value: Option<&str>, local: bool, out: &mut dyn Output) -> Result<()> {
         let in_transaction = self.txn.phase == Phase::Block;
         if local && !in_transaction {
-            return out.notice(&Notice::warning(
-                SqlState::NO_ACTIVE_SQL_TRANSACTION,
-                "SET LOCAL can only be used in transaction blocks",
-            ));
+            return self.notice(
+                &Notice::warning(
+                    SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                    "SET LOCAL can only be used in transaction blocks",
+                ),
+                out,
+            );
         }
         match (name, value) {
             ("transaction_isolation", Some(value)) if in_transaction => {
@@ -250,6 +260,16 @@ impl Session {
         Ok(())
     }
 
+    /// Puts what `set_config` has changed into force. SET LOCAL outside a block would end with the statement.
+    pub(crate) fn apply_changed(&mut self, out: &mut dyn Output) -> Result<()> {
+        for changed in std::mem::take(self.changed.get_mut()) {
+            if !changed.local || self.txn.phase == Phase::Block {
+                self.set(&changed.name, changed.value.as_deref(), changed.local, out)?;
+            }
+        }
+        Ok(())
+    }
+
     fn show(&self, name: &str) -> Result<String> {
         let in_transaction = self.txn.phase != Phase::None;
         match name.to_ascii_lowercase().as_str() {
@@ -271,16 +291,6 @@ impl Session {
             }
             other => self.settings.show(other),
         }
-    }
-
-    fn outside_block(&self, what: &str) -> Result<()> {
-        if self.txn.phase == Phase::Block {
-            return Err(EngineError::new(
-                SqlState::ACTIVE_SQL_TRANSACTION,
-                format!("{what} cannot run inside a transaction block"),
-            ));
-        }
-        Ok(())
     }
 
     fn execute_named(
@@ -308,7 +318,14 @@ impl Session {
         let mut params = Vec::with_capacity(types.len());
         for ((expr, from), to) in arguments.iter().zip(types) {
             let value = self.evaluate(expr)?;
-            params.push(cast(value, *from, *to, -1, CastContext::Assignment)?);
+            params.push(cast(
+                value,
+                *from,
+                *to,
+                -1,
+                CastContext::Assignment,
+                self.transaction_timestamp(),
+            )?);
         }
         self.run_named(&prepared, &params, describe, out)
     }

@@ -10,7 +10,17 @@ use crate::interrupt::Interrupts;
 #[cold]
 pub(crate) fn storage_error(error: StorageError) -> EngineError {
     let sqlstate = SqlState::from_code(error.sqlstate());
-    EngineError::new(sqlstate, error.to_string())
+    let shown = EngineError::new(sqlstate, error.to_string());
+    match error {
+        StorageError::TooLarge { what: "row", .. } => shown.with_hint(
+            "A row, all its columns together, must fit on one page; long values are not stored elsewhere. \
+             Divide it into several rows (docs/limits.md).",
+        ),
+        StorageError::TooLarge { .. } => {
+            shown.with_hint("Index fewer columns, or columns with shorter values (docs/limits.md).")
+        }
+        _ => shown,
+    }
 }
 
 /// A lock error for the client.

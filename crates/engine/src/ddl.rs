@@ -3,17 +3,8 @@
 //! Every statement here holds the catalog lock (rule 1 of [`crate::catalog`]) and the table's own lock in the mode
 //! that [`locks`] tells, changes rows of the catalog heap and the transaction's overlay, and leaves files to be unlinked
 //! to the transaction's end.
-//!
-//! # Building an index
-//!
-//! The table is locked against writers, so no row version is in anybody's hands but our own. The heap is read once under
-//! a fresh snapshot (also in a REPEATABLE READ transaction, whose old snapshot would miss rows), each row's key is
-//! written to one long buffer, the keys are sorted, and the tree is loaded from left to right. Duplicates are
-//! neighbours then. Entries point at the roots of the version chains, with the key of the version that is live now:
-//! older versions may have had other values, which is why older snapshots are turned away (rule 4).
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use clearway_storage::RelId;
 use clearway_storage::btree::BTree;
@@ -25,12 +16,11 @@ use crate::catalog::stored::{self, Definition};
 use crate::catalog::{CATALOG_REL, Catalog, CatalogState, FIRST_OID, TableEntry};
 use crate::convert::storage_error;
 use crate::error::{EngineError, Result, SqlState};
-use crate::executor::{Execution, heap_rel, unique};
+use crate::executor::Execution;
+use crate::index_build;
 use crate::output::Notice;
 use crate::sql::plan::{CreateIndex, CreateTable, IndexSpec, Statement};
 use crate::sql::{ColumnDefault, IndexDef, TableDef, TableKind};
-use crate::value::Value;
-use crate::value::key::encode_key_of_row;
 
 /// What a DDL statement has to say.
 #[derive(Debug, Default)]
@@ -64,6 +54,9 @@ pub(crate) fn locks(statement: &Statement) -> Vec<(u32, LockMode)> {
         Statement::CreateIndex(create) => with(&mut std::iter::once(create.table.oid), LockMode::Share),
         Statement::AddConstraint(create) => {
             with(&mut std::iter::once(create.table.oid), LockMode::AccessExclusive)
+        }
+        Statement::DropConstraint { table, .. } => {
+            with(&mut std::iter::once(table.oid), LockMode::AccessExclusive)
         }
         Statement::SetFillfactor { table, .. } => {
             with(&mut std::iter::once(table.oid), LockMode::ShareUpdateExclusive)
@@ -100,11 +93,18 @@ pub(crate) fn run(
             }
         }
         Statement::CreateIndex(create) | Statement::AddConstraint(create) => ddl.create_index(create)?,
-        Statement::DropIndex { indexes, if_exists } => {
+        Statement::DropIndex {
+            indexes, if_exists, ..
+        } => {
             for (name, def) in indexes {
                 ddl.drop_index(name, def.as_deref(), *if_exists)?;
             }
         }
+        Statement::DropConstraint {
+            table,
+            name,
+            if_exists,
+        } => ddl.drop_constraint(table, name, *if_exists)?,
         Statement::SetFillfactor { table, fillfactor } => ddl.set_fillfactor(table, *fillfactor)?,
         other => {
             return Err(EngineError::internal(format!(
@@ -114,6 +114,15 @@ pub(crate) fn run(
         }
     }
     Ok(outcome)
+}
+
+/// Which snapshots can read a table by its changed definition (rule 4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ReadableBy {
+    /// Those that see the change.
+    NewSnapshots,
+    /// Older ones as well.
+    OlderSnapshots,
 }
 
 struct Ddl<'e, 'x, 'c> {
@@ -187,7 +196,7 @@ impl Ddl<'_, '_, '_> {
         let mut entry = TableEntry {
             def: Arc::new(table),
             tid: Tid { block: 0, slot: 0 },
-            changed: state.version(),
+            changed_by: self.execution.txn.assign_xid()?,
             runtime: Arc::default(),
             sequences,
         };
@@ -248,9 +257,8 @@ impl Ddl<'_, '_, '_> {
                 *sequence = self.catalog.sequence(rel.0);
             }
         }
-        entry.runtime.live_rows.store(0, Ordering::Relaxed);
-        entry.runtime.dead_rows.store(0, Ordering::Relaxed);
-        self.replace(&mut state, &entry, table, sequences)?;
+        self.execution.txn.count_truncation(def.oid);
+        self.replace(&mut state, &entry, table, sequences, ReadableBy::NewSnapshots)?;
         self.execution.txn.set_catalog_state(state);
         Ok(())
     }
@@ -290,17 +298,25 @@ impl Ddl<'_, '_, '_> {
         }
         let rel = self.create_tree()?;
         let index = index_def(spec, rel, &table);
+        let spill = self.execution.spill.with_bytes(self.execution.maintenance_bytes);
         self.execution.txn.with_fresh_snapshot(|txn| {
-            build(
+            index_build::build(
                 self.execution.storage,
                 txn,
                 self.execution.interrupts,
+                &spill,
                 &table,
                 &index,
             )
         })?;
         table.indexes.push(Arc::new(index));
-        self.replace(&mut state, &entry, table, entry.sequences.clone())?;
+        self.replace(
+            &mut state,
+            &entry,
+            table,
+            entry.sequences.clone(),
+            ReadableBy::NewSnapshots,
+        )?;
         self.execution.txn.set_catalog_state(state);
         Ok(())
     }
@@ -317,18 +333,58 @@ impl Ddl<'_, '_, '_> {
             self.outcome.notices.push(notice(SqlState::SUCCESS, text));
             return Ok(());
         };
-        let mut state = self.state()?;
         let entry = self.execution.entry(def)?;
-        let mut table = (*entry.def).clone();
-        let Some(at) = table.indexes.iter().position(|index| index.name == name) else {
+        let Some(at) = entry.def.indexes.iter().position(|index| index.name == name) else {
             return Err(EngineError::new(
                 SqlState::UNDEFINED_OBJECT,
                 format!("index \"{name}\" does not exist"),
             ));
         };
+        if entry.def.indexes[at].constraint {
+            let table = &entry.def.name;
+            return Err(EngineError::new(
+                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+                format!("cannot drop index {name} because constraint {name} on table {table} requires it"),
+            )
+            .with_hint(format!(
+                "You can drop constraint {name} on table {table} instead."
+            )));
+        }
+        self.remove_index(&entry, at)
+    }
+
+    /// A constraint is its index. The columns of a primary key stay NOT NULL.
+    fn drop_constraint(&mut self, def: &TableDef, name: &str, if_exists: bool) -> Result<()> {
+        let entry = self.execution.entry(def)?;
+        let found = |index: &Arc<IndexDef>| index.constraint && index.name == name;
+        if let Some(at) = entry.def.indexes.iter().position(found) {
+            return self.remove_index(&entry, at);
+        }
+        let text = format!(
+            "constraint \"{name}\" of relation \"{}\" does not exist",
+            def.name
+        );
+        if !if_exists {
+            return Err(EngineError::new(SqlState::UNDEFINED_OBJECT, text));
+        }
+        self.outcome
+            .notices
+            .push(notice(SqlState::SUCCESS, format!("{text}, skipping")));
+        Ok(())
+    }
+
+    fn remove_index(&mut self, entry: &TableEntry, at: usize) -> Result<()> {
+        let mut state = self.state()?;
+        let mut table = (*entry.def).clone();
         let index = table.indexes.remove(at);
         self.execution.txn.note_dropped(RelId(index.rel));
-        self.replace(&mut state, &entry, table, entry.sequences.clone())?;
+        self.replace(
+            &mut state,
+            entry,
+            table,
+            entry.sequences.clone(),
+            ReadableBy::OlderSnapshots,
+        )?;
         self.execution.txn.set_catalog_state(state);
         Ok(())
     }
@@ -338,7 +394,13 @@ impl Ddl<'_, '_, '_> {
         let entry = self.execution.entry(def)?;
         let mut table = (*entry.def).clone();
         table.fillfactor = fillfactor;
-        self.replace(&mut state, &entry, table, entry.sequences.clone())?;
+        self.replace(
+            &mut state,
+            &entry,
+            table,
+            entry.sequences.clone(),
+            ReadableBy::OlderSnapshots,
+        )?;
         self.execution.txn.set_catalog_state(state);
         Ok(())
     }
@@ -350,11 +412,16 @@ impl Ddl<'_, '_, '_> {
         old: &TableEntry,
         table: TableDef,
         sequences: Vec<Option<Arc<Sequence>>>,
+        readable: ReadableBy,
     ) -> Result<()> {
+        let changed_by = match readable {
+            ReadableBy::OlderSnapshots => old.changed_by,
+            ReadableBy::NewSnapshots => self.execution.txn.assign_xid()?,
+        };
         let mut entry = TableEntry {
             def: Arc::new(table),
             tid: old.tid,
-            changed: state.version(),
+            changed_by,
             runtime: Arc::clone(&old.runtime),
             sequences,
         };
@@ -425,107 +492,12 @@ fn index_def(spec: &IndexSpec, rel: u32, table: &TableDef) -> IndexDef {
         rel,
         unique: spec.unique,
         primary: spec.primary,
+        constraint: spec.constraint,
         columns: spec.columns.clone(),
         types: spec
             .columns
             .iter()
             .map(|column| table.columns[usize::from(*column)].data_type)
             .collect(),
-    }
-}
-
-/// A key in the long buffer, and the row it belongs to.
-struct BuildEntry {
-    start: usize,
-    length: u32,
-    any_null: bool,
-    root: Tid,
-}
-
-/// Fills a new index from the table's live rows.
-fn build(
-    storage: &Arc<clearway_storage::Storage>,
-    txn: &mut crate::transaction::Transaction,
-    interrupts: &crate::interrupt::Interrupts,
-    table: &TableDef,
-    index: &IndexDef,
-) -> Result<()> {
-    let mut needed = crate::value::ColumnSet::new();
-    index.columns.iter().for_each(|column| needed.insert(*column));
-    let mut row = vec![Value::Null; table.columns.len()];
-    let (mut keys, mut key) = (Vec::new(), Vec::new());
-    let mut entries: Vec<BuildEntry> = Vec::new();
-    let context = txn.context();
-    let mut rows = Heap::new(heap_rel(table)).scan(&context).map_err(storage_error)?;
-    loop {
-        let next = rows.next_with_root(&context, |root, bytes| {
-            table.codec.decode(bytes, &needed, &mut row)?;
-            let any_null = encode_key_of_row(&row, &index.columns, &index.types, &mut key);
-            if any_null && index.primary {
-                return Err(null_in_key(table, index, &row));
-            }
-            entries.push(BuildEntry {
-                start: keys.len(),
-                length: key.len() as u32,
-                any_null,
-                root,
-            });
-            keys.extend_from_slice(&key);
-            Ok(())
-        });
-        match next.map_err(storage_error)? {
-            None => break,
-            Some(result) => result?,
-        }
-        if entries.len().is_multiple_of(1_024) {
-            interrupts.check()?;
-        }
-    }
-    let bytes = |entry: &BuildEntry| &keys[entry.start..entry.start + entry.length as usize];
-    entries.sort_unstable_by(|a, b| bytes(a).cmp(bytes(b)).then(a.root.cmp(&b.root)));
-    interrupts.check()?;
-    if index.unique {
-        for pair in entries.windows(2) {
-            if !pair[0].any_null && bytes(&pair[0]) == bytes(&pair[1]) {
-                return Err(duplicated(txn, table, index, pair[0].root));
-            }
-        }
-    }
-    let sorted = entries.iter().map(|entry| (bytes(entry), entry.root));
-    BTree::bulk_load(storage, RelId(index.rel), sorted).map_err(storage_error)
-}
-
-fn null_in_key(table: &TableDef, index: &IndexDef, row: &[Value]) -> EngineError {
-    let column = index
-        .columns
-        .iter()
-        .find(|column| row[usize::from(**column)].is_null());
-    let name = column.map_or("", |column| table.columns[usize::from(*column)].name.as_str());
-    EngineError::new(
-        SqlState::NOT_NULL_VIOLATION,
-        format!(
-            "column \"{name}\" of relation \"{}\" contains null values",
-            table.name
-        ),
-    )
-}
-
-fn duplicated(
-    txn: &crate::transaction::Transaction,
-    table: &TableDef,
-    index: &IndexDef,
-    root: Tid,
-) -> EngineError {
-    let error = EngineError::new(
-        SqlState::UNIQUE_VIOLATION,
-        format!("could not create unique index \"{}\"", index.name),
-    );
-    let heap = Heap::new(heap_rel(table));
-    match heap.fetch(&txn.context(), root, |_, bytes| table.codec.decode_all(bytes)) {
-        Ok(Some(Ok(row))) => error.with_detail(format!(
-            "Key {} is duplicated.",
-            unique::describe_key(table, index, &row)
-        )),
-        _ => error,
     }
 }

@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use clearway_latch::{Fairness, LwLockAlgorithm, LwLockOptions, SharedPath};
+use clearway_storage::disk::Disk;
 use clearway_storage::heap::Heap;
 use clearway_storage::{PageLatchKind, RecoveryReport, RelId, Storage, StorageOptions};
-use clearway_txn::{ProcArrayLatchKind, ProcId, RelationLocks};
+use clearway_txn::{ProcArrayLatchKind, ProcId, RelationLocks, Xid};
 
 use crate::activity::{ActivitySlot, SessionActivity, SessionInfo};
 use crate::catalog::{CATALOG_REL, Catalog, TableEntry, stored};
@@ -25,6 +26,7 @@ use crate::mechanisms::{
 };
 use crate::session::Session;
 use crate::settings::Settings;
+use crate::spill::{self, SpillOptions};
 use crate::transaction::Transaction;
 
 /// How long a shutdown waits for sessions to notice.
@@ -39,6 +41,8 @@ pub struct Engine {
     pub(crate) storage: Arc<Storage>,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) config: Config,
+    /// Where temporary files go.
+    temporary: Arc<Path>,
     recovery: RecoveryReport,
     sessions: Mutex<HashMap<u32, OpenSession>>,
     next_process_id: AtomicU32,
@@ -86,36 +90,75 @@ impl Mechanisms {
     }
 }
 
+/// What the configuration says about storage.
+fn storage_options(config: &Config) -> StorageOptions {
+    StorageOptions {
+        buffer_bytes: config.shared_buffers.bytes() as usize,
+        sessions_max: config.max_connections + PROCS_RESERVED,
+        fsync: config.fsync,
+        commit_delay: config.commit_delay.duration(),
+        checkpoint_timeout: config.checkpoint_timeout.duration(),
+        wal_bytes_max: config.max_wal_size.bytes(),
+        deadlock_timeout: config.deadlock_timeout.duration(),
+        lwlock: config.mechanisms.lwlock_options(),
+        page_latch: match config.mechanisms.page_latch {
+            PageLatchVariant::LwLock => PageLatchKind::LwLock,
+            PageLatchVariant::Ssux => PageLatchKind::Ssux,
+            PageLatchVariant::Hybrid => PageLatchKind::Hybrid,
+        },
+        proc_array_latch: config.mechanisms.proc_array_latch_kind(),
+        relation_locks: match config.mechanisms.relation_locks {
+            RelationLocksVariant::Table => RelationLocks::Table,
+            RelationLocksVariant::FastPath => RelationLocks::FastPath,
+        },
+        wal_writer_delay: config.wal_writer_delay.duration(),
+    }
+}
+
 impl Engine {
-    /// Opens `directory`, creating what is not there, after recovery if it was not closed cleanly.
+    /// Opens `directory`, after recovery if it was not closed cleanly. A new database is made if the directory is missing
+    /// or empty; one that holds anything else than a database is refused.
     pub fn open(directory: impl AsRef<Path>, config: Config) -> Result<Arc<Engine>, EngineError> {
         config.check()?;
-        let options = StorageOptions {
-            buffer_bytes: config.shared_buffers.bytes() as usize,
-            sessions_max: config.max_connections + PROCS_RESERVED,
-            fsync: config.fsync,
-            commit_delay: config.commit_delay.duration(),
-            checkpoint_timeout: config.checkpoint_timeout.duration(),
-            wal_bytes_max: config.max_wal_size.bytes(),
-            deadlock_timeout: config.deadlock_timeout.duration(),
-            lwlock: config.mechanisms.lwlock_options(),
-            page_latch: match config.mechanisms.page_latch {
-                PageLatchVariant::LwLock => PageLatchKind::LwLock,
-                PageLatchVariant::Ssux => PageLatchKind::Ssux,
-                PageLatchVariant::Hybrid => PageLatchKind::Hybrid,
-            },
-            proc_array_latch: config.mechanisms.proc_array_latch_kind(),
-            relation_locks: match config.mechanisms.relation_locks {
-                RelationLocksVariant::Table => RelationLocks::Table,
-                RelationLocksVariant::FastPath => RelationLocks::FastPath,
-            },
-            wal_writer_delay: config.wal_writer_delay.duration(),
-        };
-        let (storage, recovery) = Storage::open(directory.as_ref(), options).map_err(storage_error)?;
+        let opened = Storage::open(directory.as_ref(), storage_options(&config)).map_err(storage_error)?;
+        let temporary = spill::prepare_directory(directory.as_ref())?;
+        Engine::start(opened, temporary, config)
+    }
+
+    /// As [`open`](Self::open), on another disk than the operating system's. Temporary files are the operating system's.
+    pub fn open_on(
+        disk: Arc<dyn Disk>,
+        directory: impl AsRef<Path>,
+        config: Config,
+    ) -> Result<Arc<Engine>, EngineError> {
+        config.check()?;
+        let opened = Storage::open_on(disk, directory.as_ref(), storage_options(&config));
+        Engine::start(
+            opened.map_err(storage_error)?,
+            std::env::temp_dir().into(),
+            config,
+        )
+    }
+
+    /// Opens the database in `directory` as it is on disk and changes nothing there: recovery, and everything that is
+    /// written afterwards, happens in memory and is gone with the engine. A directory without a database is an error.
+    pub fn open_read_only(directory: impl AsRef<Path>, config: Config) -> Result<Arc<Engine>, EngineError> {
+        config.check()?;
+        let opened =
+            Storage::open_read_only(directory.as_ref(), storage_options(&config)).map_err(storage_error)?;
+        Engine::start(opened, std::env::temp_dir().into(), config)
+    }
+
+    fn start(
+        (storage, recovery): (Arc<Storage>, RecoveryReport),
+        temporary: Arc<Path>,
+        config: Config,
+    ) -> Result<Arc<Engine>, EngineError> {
         let catalog = Arc::new(Catalog::new());
         let engine = Arc::new(Engine {
             storage,
             catalog,
+            temporary,
             recovery,
             sessions: Mutex::default(),
             next_process_id: AtomicU32::new(1),
@@ -148,13 +191,26 @@ impl Engine {
         &self.config
     }
 
-    /// Opens a session; 53300 when `max_connections` are open, 57P01 when the engine is shutting down.
-    pub fn session(self: &Arc<Self>, info: SessionInfo) -> Result<Session, EngineError> {
+    /// Opens a session; 53300 when `max_connections` are open, 57P01 when the engine is shutting down, 3D000 for another
+    /// database than the configured one.
+    pub fn session(self: &Arc<Self>, mut info: SessionInfo) -> Result<Session, EngineError> {
         if self.stopping.load(Ordering::Acquire) {
             return Err(EngineError::new(
                 SqlState::CANNOT_CONNECT_NOW,
                 "the database system is shutting down",
             ));
+        }
+        if info.database.is_empty() {
+            info.database.clone_from(&self.config.database);
+        } else if info.database != self.config.database {
+            return Err(EngineError::new(
+                SqlState::INVALID_CATALOG_NAME,
+                format!("database \"{}\" does not exist", info.database),
+            )
+            .with_hint(format!(
+                "This server has one database, \"{}\". A client that names none asks for one that is called like its user.",
+                self.config.database
+            )));
         }
         let mut settings = Settings::new();
         if !self.config.synchronous_commit {
@@ -162,6 +218,7 @@ impl Engine {
         }
         settings.set_default("max_connections", &self.config.max_connections.to_string())?;
         settings.set_default("deadlock_timeout", &self.config.deadlock_timeout.to_string())?;
+        settings.set_default("work_mem", &format!("{}kB", self.config.work_mem.bytes() >> 10))?;
         if !info.user.is_empty() {
             settings.set_default("session_authorization", &info.user)?;
         }
@@ -195,12 +252,15 @@ impl Engine {
         drop(sessions);
         let interrupts = Interrupts::new(Arc::clone(&slot), Arc::clone(&self.stopping));
         let txn = self.transaction(&slot, proc);
+        // A path of the session's own: sorts count its owners, and sessions share no counter.
+        let spill = SpillOptions::new(Arc::from(&*self.temporary), settings.work_mem);
         Ok(Session::new(
             Arc::clone(self),
             slot,
             txn,
             interrupts,
             settings,
+            spill,
             info,
         ))
     }
@@ -302,14 +362,6 @@ impl Engine {
 
     /// Reads all committed definitions.
     fn load_catalog(&self) -> Result<()> {
-        if self
-            .storage
-            .block_count(RelId(CATALOG_REL))
-            .map_err(storage_error)?
-            == 0
-        {
-            return Ok(());
-        }
         let slot = Arc::new(ActivitySlot::new(0, 0, &SessionInfo::default()));
         let proc = self.attach()?;
         let result = self.read_definitions(self.transaction(&slot, proc));
@@ -332,7 +384,7 @@ impl Engine {
             state.put(TableEntry {
                 def: definition.table,
                 tid,
-                changed: 0,
+                changed_by: Xid::INVALID,
                 runtime: Arc::default(),
                 sequences: definition
                     .sequences
@@ -346,19 +398,45 @@ impl Engine {
         Ok(())
     }
 
-    /// Removes files that no definition names: of tables whose creation or drop a crash has cut off.
+    /// Compares the files with the definitions.
+    ///
+    /// - A definition whose file is missing is an error: a table was lost.
+    /// - A file that no definition names is removed. It belongs to a table whose creation or drop a crash has cut off.
+    ///   That is proven by three facts: the catalog was read whole, since its length is known and each page fitted its
+    ///   checksum; the file's number was handed out by this database; and no transaction of before is running any more.
     fn remove_orphans(&self) -> Result<()> {
         let state = self.catalog.state();
-        let known: HashSet<u32> = state
-            .tables()
-            .iter()
-            .flat_map(|entry| entry.relations().collect::<Vec<_>>())
-            .chain([RelId::COMMIT_LOG.0, CATALOG_REL])
+        let files: HashSet<u32> = self
+            .storage
+            .list_rels()
+            .map_err(storage_error)?
+            .into_iter()
+            .map(|rel| rel.0)
             .collect();
-        for rel in self.storage.list_rels().map_err(storage_error)? {
-            if !known.contains(&rel.0) {
+        let mut named = HashSet::from([RelId::COMMIT_LOG.0, CATALOG_REL]);
+        for entry in state.tables() {
+            for rel in entry.relations() {
+                if !files.contains(&rel) {
+                    return Err(EngineError::new(
+                        SqlState::DATA_CORRUPTED,
+                        format!(
+                            "the file base/{rel} of table \"{}\" is missing; restore the directory from a backup",
+                            entry.def.name
+                        ),
+                    ));
+                }
+                named.insert(rel);
+            }
+        }
+        for rel in files.difference(&named).copied().map(RelId) {
+            if self.storage.was_handed_out(rel) {
                 tracing::info!(rel = rel.0, "removing a relation that no definition names");
                 self.storage.drop_rel(rel).map_err(storage_error)?;
+            } else {
+                tracing::warn!(
+                    rel = rel.0,
+                    "a file in base that this database did not make is left alone"
+                );
             }
         }
         Ok(())

@@ -32,14 +32,24 @@ sqlstates! {
     CARDINALITY_VIOLATION = b"21000",
     /// A string does not fit its declared length.
     STRING_DATA_RIGHT_TRUNCATION = b"22001",
+    /// NULL where a function does not allow it.
+    NULL_VALUE_NOT_ALLOWED = b"22004",
     /// A number does not fit its type.
     NUMERIC_VALUE_OUT_OF_RANGE = b"22003",
     /// A string is no date or time.
     INVALID_DATETIME_FORMAT = b"22007",
     /// A date or time has a field out of range.
     DATETIME_FIELD_OVERFLOW = b"22008",
+    /// An offset from Greenwich is out of range.
+    INVALID_TIME_ZONE_DISPLACEMENT = b"22009",
     /// A division by zero.
     DIVISION_BY_ZERO = b"22012",
+    /// The logarithm of zero or of a negative number.
+    INVALID_ARGUMENT_FOR_LOGARITHM = b"2201E",
+    /// A power or a root that is no real number.
+    INVALID_ARGUMENT_FOR_POWER = b"2201F",
+    /// Bounds or a count that make no buckets.
+    INVALID_ARGUMENT_FOR_WIDTH_BUCKET = b"2201G",
     /// A bad row count in LIMIT.
     INVALID_ROW_COUNT_IN_LIMIT = b"2201W",
     /// A bad row count in OFFSET.
@@ -70,6 +80,8 @@ sqlstates! {
     NO_ACTIVE_SQL_TRANSACTION = b"25P01",
     /// The transaction has failed; only its end is accepted.
     IN_FAILED_SQL_TRANSACTION = b"25P02",
+    /// A transaction's client was silent for too long.
+    IDLE_IN_TRANSACTION_SESSION_TIMEOUT = b"25P03",
     /// No such prepared statement.
     INVALID_SQL_STATEMENT_NAME = b"26000",
     /// The client may not connect.
@@ -92,6 +104,8 @@ sqlstates! {
     DATATYPE_MISMATCH = b"42804",
     /// A type is no candidate for the operation.
     WRONG_OBJECT_TYPE = b"42809",
+    /// A value for a column that is always generated.
+    GENERATED_ALWAYS = b"428C9",
     /// A foreign key is malformed.
     INVALID_FOREIGN_KEY = b"42830",
     /// A cast that does not exist.
@@ -100,6 +114,8 @@ sqlstates! {
     UNDEFINED_FUNCTION = b"42883",
     /// No such column.
     UNDEFINED_COLUMN = b"42703",
+    /// No such database.
+    INVALID_CATALOG_NAME = b"3D000",
     /// No such table.
     UNDEFINED_TABLE = b"42P01",
     /// No such parameter.
@@ -120,6 +136,8 @@ sqlstates! {
     INVALID_COLUMN_REFERENCE = b"42P10",
     /// A table definition makes no sense.
     INVALID_TABLE_DEFINITION = b"42P16",
+    /// A parameter is used as two types.
+    AMBIGUOUS_PARAMETER = b"42P08",
     /// The type of a parameter cannot be told.
     INDETERMINATE_DATATYPE = b"42P18",
     /// The disk is full.
@@ -130,6 +148,8 @@ sqlstates! {
     TOO_MANY_CONNECTIONS = b"53300",
     /// A statement or row exceeds a fixed limit.
     PROGRAM_LIMIT_EXCEEDED = b"54000",
+    /// A statement nests deeper than allowed.
+    STATEMENT_TOO_COMPLEX = b"54001",
     /// A table has more columns than allowed.
     TOO_MANY_COLUMNS = b"54011",
     /// The object is in use.
@@ -138,6 +158,8 @@ sqlstates! {
     LOCK_NOT_AVAILABLE = b"55P03",
     /// Cancelled by the user.
     QUERY_CANCELED = b"57014",
+    /// A session's client was silent for too long.
+    IDLE_SESSION_TIMEOUT = b"57P05",
     /// The server is shutting down.
     ADMIN_SHUTDOWN = b"57P01",
     /// The server is not ready to take sessions.
@@ -187,6 +209,16 @@ struct ErrorBody {
     position: Option<u32>,
 }
 
+/// A construct's text may be as long as the statement: its beginning tells enough.
+fn shortened(mut construct: String) -> String {
+    const CHARACTERS_MAX: usize = 200;
+    if let Some((end, _)) = construct.char_indices().nth(CHARACTERS_MAX) {
+        construct.truncate(end);
+        construct.push('…');
+    }
+    construct
+}
+
 impl EngineError {
     /// An error with this code and message.
     #[cold]
@@ -205,7 +237,16 @@ impl EngineError {
     pub fn not_supported(construct: impl fmt::Display) -> EngineError {
         EngineError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
-            format!("{construct} is not supported"),
+            format!("{} is not supported", shortened(construct.to_string())),
+        )
+    }
+
+    /// 0A000 for constructs with a name in the plural.
+    #[cold]
+    pub fn are_not_supported(constructs: impl fmt::Display) -> EngineError {
+        EngineError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!("{} are not supported", shortened(constructs.to_string())),
         )
     }
 

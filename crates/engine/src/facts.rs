@@ -1,13 +1,15 @@
 //! What an expression can ask of its session.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::activity::{ActivitySlot, SessionInfo};
 use crate::catalog::CatalogState;
 use crate::clock;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
+use crate::interrupt::Interrupts;
 use crate::settings::Settings;
 use crate::sql::SessionFacts;
 use crate::value::DataType;
@@ -21,9 +23,27 @@ pub(crate) struct Facts<'a> {
     transaction_us: i64,
     overlay: Option<Arc<CatalogState>>,
     random: &'a Cell<u64>,
+    interrupts: &'a Interrupts,
+    /// Settings changed by functions of the statement; they are applied at its end.
+    changed: &'a RefCell<Vec<ChangedSetting>>,
 }
 
+/// A setting that `set_config` changes.
+#[derive(Debug)]
+pub(crate) struct ChangedSetting {
+    pub(crate) name: String,
+    pub(crate) value: Option<String>,
+    pub(crate) local: bool,
+}
+
+/// A sleeping statement looks this often whether to stop.
+const SLEEP_STEP: Duration = Duration::from_millis(20);
+
 impl<'a> Facts<'a> {
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the parts of one session, each borrowed by itself"
+    )]
     pub(crate) fn new(
         engine: &'a Engine,
         settings: &'a Settings,
@@ -32,6 +52,8 @@ impl<'a> Facts<'a> {
         transaction_us: i64,
         overlay: Option<Arc<CatalogState>>,
         random: &'a Cell<u64>,
+        interrupts: &'a Interrupts,
+        changed: &'a RefCell<Vec<ChangedSetting>>,
     ) -> Facts<'a> {
         Facts {
             engine,
@@ -41,6 +63,8 @@ impl<'a> Facts<'a> {
             transaction_us,
             overlay,
             random,
+            interrupts,
+            changed,
         }
     }
 }
@@ -71,7 +95,34 @@ impl SessionFacts for Facts<'_> {
     }
 
     fn setting(&self, name: &str) -> Option<String> {
-        self.settings.show(name).ok()
+        let changed = self.changed.borrow();
+        match changed.iter().rev().find(|changed| changed.name == name) {
+            Some(changed) => self.settings.would_show(name, changed.value.as_deref()).ok(),
+            None => self.settings.show(name).ok(),
+        }
+    }
+
+    fn sleep(&self, duration: Duration) -> Result<()> {
+        let end = Instant::now() + duration;
+        loop {
+            self.interrupts.check()?;
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(SLEEP_STEP));
+        }
+    }
+
+    fn set_setting(&self, name: &str, value: Option<&str>, local: bool) -> Result<String> {
+        let name = name.to_ascii_lowercase();
+        let shown = self.settings.would_show(&name, value)?;
+        self.changed.borrow_mut().push(ChangedSetting {
+            name,
+            value: value.map(str::to_owned),
+            local,
+        });
+        Ok(shown)
     }
 
     fn next_serial(&self, table_oid: u32, column: u16) -> Result<i64> {

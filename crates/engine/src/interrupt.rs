@@ -4,43 +4,52 @@
 //! wait, and before each statement. A cancel request that arrives between two statements hits neither: the flag is
 //! cleared when a statement begins, as in PostgreSQL.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use crate::activity::ActivitySlot;
 use crate::error::{EngineError, Result, SqlState};
+
+/// When the clock of the deadlines began: a little before its first reading, which is therefore not 0.
+static CLOCK_START: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// Microseconds since the clock began, and one.
+fn clock_us() -> u64 {
+    CLOCK_START.elapsed().as_micros() as u64 + 1
+}
 
 /// What may end the running statement.
 #[derive(Debug, Clone)]
 pub(crate) struct Interrupts {
     slot: Arc<ActivitySlot>,
     shutdown: Arc<AtomicBool>,
-    deadline: Option<Instant>,
 }
 
 impl Interrupts {
     pub(crate) fn new(slot: Arc<ActivitySlot>, shutdown: Arc<AtomicBool>) -> Interrupts {
-        Interrupts {
-            slot,
-            shutdown,
-            deadline: None,
-        }
+        Interrupts { slot, shutdown }
     }
 
     /// A statement begins.
     #[inline]
     pub(crate) fn begin(&mut self, timeout: Option<Duration>) {
         self.slot.cancel.store(false, Ordering::Relaxed);
-        self.deadline = timeout.map(|timeout| Instant::now() + timeout);
+        let deadline = timeout.map_or(0, |timeout| clock_us() + timeout.as_micros() as u64);
+        self.slot.deadline_us.store(deadline, Ordering::Relaxed);
+    }
+
+    /// Whether the statement has taken too long.
+    #[inline]
+    fn timed_out(&self) -> bool {
+        let deadline = self.slot.deadline_us.load(Ordering::Relaxed);
+        deadline != 0 && clock_us() >= deadline
     }
 
     /// Whether to stop.
     #[inline]
     pub(crate) fn pending(&self) -> bool {
-        self.slot.cancel.load(Ordering::Relaxed)
-            || self.shutdown.load(Ordering::Relaxed)
-            || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        self.slot.cancel.load(Ordering::Relaxed) || self.shutdown.load(Ordering::Relaxed) || self.timed_out()
     }
 
     /// An error if it is time to stop.
@@ -58,12 +67,26 @@ impl Interrupts {
                 "terminating connection due to administrator command",
             );
         }
-        let timed_out = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        let reason = if timed_out && !self.slot.cancel.load(Ordering::Relaxed) {
+        let reason = if self.timed_out() && !self.slot.cancel.load(Ordering::Relaxed) {
             "canceling statement due to statement timeout"
         } else {
             "canceling statement due to user request"
         };
         EngineError::new(SqlState::QUERY_CANCELED, reason)
+    }
+}
+
+/// Tells a receiver of results whether the statement that sends them is to stop: it may have to wait for its client.
+#[derive(Debug, Clone)]
+pub struct StatementWatch(Interrupts);
+
+impl StatementWatch {
+    pub(crate) fn new(interrupts: Interrupts) -> StatementWatch {
+        StatementWatch(interrupts)
+    }
+
+    /// The error that ends the statement, if it is to stop.
+    pub fn check(&self) -> Result<(), EngineError> {
+        self.0.check()
     }
 }

@@ -46,8 +46,9 @@
 //! | `catalog` | definitions as rows of a heap, visible as any row is, so that DDL is transactional |
 //! | `transaction` | begin, commit, abort; snapshots; who waits for whom |
 //! | `executor` | runs plans |
-//! | `ddl`, `copy`, `settings`, `maintenance`, `check` | what their names say |
-//! | [`session`], [`output`], [`activity`] | the face to the server, the lab and embedding programs |
+//! | `ddl`, `index_build`, `copy`, `settings`, `maintenance`, `check` | what their names say |
+//! | `spill` | what does not fit into `work_mem`: sorting and holding rows in temporary files |
+//! | [`session`], [`portal`], [`output`], [`activity`] | the face to the server, the lab and embedding programs |
 //!
 //! # Isolation
 //!
@@ -75,23 +76,28 @@ mod engine;
 pub mod error;
 mod executor;
 mod facts;
+mod index_build;
 mod interrupt;
 mod maintenance;
 pub mod mechanisms;
 pub mod output;
+pub mod portal;
 mod prepared;
 pub mod session;
 mod settings;
+mod spill;
 pub mod sql;
 mod transaction;
 pub mod value;
 
 pub use activity::{SessionActivity, SessionInfo, SessionState};
-pub use check::CheckReport;
+pub use check::{CheckProgress, CheckReport};
 pub use config::Config;
 pub use engine::Engine;
 pub use error::{EngineError, SqlState};
+pub use interrupt::StatementWatch;
 pub use mechanisms::{MechanismError, Mechanisms};
 pub use output::{Collected, Column, Discard, Notice, Output};
-pub use session::{Completion, Portal, Prepared, Session, TransactionStatus};
+pub use portal::Portal;
+pub use session::{Completion, Prepared, Session, TransactionStatus};
 pub use value::{DataType, Value};

@@ -7,7 +7,12 @@
 //! The background worker looks at every table's count of dead rows now and then, and vacuums those with more than
 //! `autovacuum_vacuum_threshold` plus `autovacuum_vacuum_scale_factor` of the live ones. It holds the table lock that
 //! excludes other vacuums and changes of definition, but no reader and no writer.
+//!
+//! A vacuum runs under a session slot of its own. The slot and its locks go back when the vacuum ends in whatever way, a
+//! panic included: a lock left behind would keep DDL and all later vacuums away from the table until the next start.
+//! The background worker reports the panic and goes on with the next table.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread::JoinHandle;
@@ -24,6 +29,9 @@ use crate::convert::{lock_error, storage_error};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::interrupt::Interrupts;
+
+#[cfg(test)]
+mod tests;
 
 /// So many changes of definitions leave enough dead catalog rows to look after.
 const DEFINITIONS_PER_VACUUM: u64 = 200;
@@ -54,19 +62,12 @@ impl Engine {
     }
 
     fn vacuum_catalog(&self, interrupts: &Interrupts) -> Result<()> {
-        let proc = self.attach()?;
-        let result = self
-            .lock_for_vacuum(proc, CATALOG_REL, interrupts)
-            .and_then(|()| {
-                let horizon = self.storage.proc_array.horizon();
-                let cancel = || interrupts.pending();
-                vacuum::vacuum(&self.storage, RelId(CATALOG_REL), &[], horizon, &cancel)
-                    .map_err(storage_error)?;
-                interrupts.check()
-            });
-        self.storage.locks.release_all(proc);
-        self.storage.proc_array.detach(proc);
-        result
+        let slot = VacuumSlot::attach(self)?;
+        slot.lock(CATALOG_REL, interrupts)?;
+        let horizon = self.storage.proc_array.horizon();
+        let cancel = || interrupts.pending();
+        vacuum::vacuum(&self.storage, RelId(CATALOG_REL), &[], horizon, &cancel).map_err(storage_error)?;
+        interrupts.check()
     }
 
     /// Runs `work` on a table under the vacuum lock, unless it has been dropped meanwhile.
@@ -76,28 +77,12 @@ impl Engine {
         interrupts: &Interrupts,
         work: impl FnOnce(&TableEntry) -> Result<()>,
     ) -> Result<()> {
-        let proc = self.attach()?;
-        let result = self
-            .lock_for_vacuum(proc, entry.def.oid, interrupts)
-            .and_then(|()| match self.catalog.state().table(entry.def.oid) {
-                Some(current) => work(current),
-                None => Ok(()),
-            });
-        self.storage.locks.release_all(proc);
-        self.storage.proc_array.detach(proc);
-        result
-    }
-
-    fn lock_for_vacuum(&self, proc: ProcId, oid: u32, interrupts: &Interrupts) -> Result<()> {
-        let cancel = || interrupts.pending();
-        let wait = LockWait {
-            timeout: None,
-            cancel: &cancel,
-        };
-        self.storage
-            .locks
-            .acquire(proc, LockTag::Relation(oid), LockMode::ShareUpdateExclusive, wait)
-            .map_err(|error| lock_error(error, interrupts))
+        let slot = VacuumSlot::attach(self)?;
+        slot.lock(entry.def.oid, interrupts)?;
+        match self.catalog.state().table(entry.def.oid) {
+            Some(current) => work(current),
+            None => Ok(()),
+        }
     }
 
     fn vacuum_table(&self, entry: &TableEntry, interrupts: &Interrupts) -> Result<()> {
@@ -129,25 +114,90 @@ impl Engine {
         let version = self.catalog.version();
         if version - *catalog_version > DEFINITIONS_PER_VACUUM {
             *catalog_version = version;
-            if let Err(error) = self.vacuum_catalog(&interrupts) {
-                tracing::debug!(%error, "background vacuum of the catalog failed");
-            }
+            self.in_background("the catalog", || self.vacuum_catalog(&interrupts));
         }
+        self.vacuum_each_table(&interrupts, |entry| self.vacuum_table(entry, &interrupts));
+    }
+
+    /// Runs `work` on every table that has enough dead rows. What happens to one table does not keep it from the next.
+    fn vacuum_each_table(&self, interrupts: &Interrupts, work: impl Fn(&TableEntry) -> Result<()>) {
         for entry in self.catalog.state().tables() {
-            let dead = entry.runtime.dead_rows.load(Ordering::Relaxed);
-            let live = entry.runtime.live_rows.load(Ordering::Relaxed).max(0) as f64;
-            let most = self.config.autovacuum_vacuum_threshold as f64
-                + self.config.autovacuum_vacuum_scale_factor * live;
-            if (dead as f64) <= most {
-                continue;
-            }
-            let result = self.with_table(&entry, &interrupts, |entry| self.vacuum_table(entry, &interrupts));
-            if let Err(error) = result
-                && !self.stopping.load(Ordering::Relaxed)
-            {
-                tracing::warn!(%error, table = entry.def.name, "background vacuum failed");
+            if self.needs_vacuum(&entry) {
+                self.in_background(&entry.def.name, || self.with_table(&entry, interrupts, &work));
             }
         }
+    }
+
+    fn needs_vacuum(&self, entry: &TableEntry) -> bool {
+        let dead = entry.runtime.dead_rows.load(Ordering::Relaxed);
+        let live = entry.runtime.live_rows.load(Ordering::Relaxed).max(0) as f64;
+        let most = self.config.autovacuum_vacuum_threshold as f64
+            + self.config.autovacuum_vacuum_scale_factor * live;
+        dead as f64 > most
+    }
+
+    /// Runs one piece of background work to its end, or to its error or panic, which is logged.
+    fn in_background(&self, table: &str, work: impl FnOnce() -> Result<()>) {
+        // What a panic leaves half done is what a crash would: pages and their log records change together, and latches
+        // and slots are given back by guards.
+        match catch_unwind(AssertUnwindSafe(work)) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                if !self.stopping.load(Ordering::Relaxed) {
+                    tracing::warn!(%error, table, "background vacuum failed");
+                }
+            }
+            Err(panic) => {
+                let text = panic
+                    .downcast_ref::<String>()
+                    .map(String::as_str)
+                    .or_else(|| panic.downcast_ref::<&str>().copied())
+                    .unwrap_or("a panic without a text");
+                tracing::error!(
+                    panic = text,
+                    table,
+                    "background vacuum panicked; going on with the next table"
+                );
+            }
+        }
+    }
+}
+
+/// The session slot that a vacuum runs under. Its end, also by a panic, gives back the slot and all its locks.
+struct VacuumSlot<'e> {
+    engine: &'e Engine,
+    proc: ProcId,
+}
+
+impl<'e> VacuumSlot<'e> {
+    fn attach(engine: &'e Engine) -> Result<VacuumSlot<'e>> {
+        let proc = engine.attach()?;
+        Ok(VacuumSlot { engine, proc })
+    }
+
+    fn lock(&self, oid: u32, interrupts: &Interrupts) -> Result<()> {
+        let cancel = || interrupts.pending();
+        let wait = LockWait {
+            timeout: None,
+            cancel: &cancel,
+        };
+        self.engine
+            .storage
+            .locks
+            .acquire(
+                self.proc,
+                LockTag::Relation(oid),
+                LockMode::ShareUpdateExclusive,
+                wait,
+            )
+            .map_err(|error| lock_error(error, interrupts))
+    }
+}
+
+impl Drop for VacuumSlot<'_> {
+    fn drop(&mut self) {
+        self.engine.storage.locks.release_all(self.proc);
+        self.engine.storage.proc_array.detach(self.proc);
     }
 }
 

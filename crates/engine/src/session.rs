@@ -5,7 +5,7 @@
 //! | Query | [`Session::execute_simple`] |
 //! | Parse | [`Session::prepare`] |
 //! | Describe | [`Prepared::param_types`], [`Prepared::columns`] |
-//! | Execute | [`Session::execute`], then [`Session::resume`] for a suspended portal |
+//! | Execute | [`Session::execute`], then [`Session::resume`] for a suspended [`Portal`] |
 //! | Sync | [`Session::sync`] |
 //! | ReadyForQuery | [`Session::transaction_status`] |
 //!
@@ -15,20 +15,26 @@
 //!
 //! A dropped session rolls its transaction back and frees its locks.
 
-use std::collections::{HashMap, VecDeque};
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::activity::{ActivitySlot, SessionInfo, SessionState};
 use crate::engine::Engine;
 use crate::error::{EngineError, Result, SqlState};
-use crate::executor::{Execution, Scratch, modify, select};
-use crate::facts::Facts;
-use crate::interrupt::Interrupts;
-use crate::output::Output;
+use crate::executor::select::{self, Select, Sink};
+use crate::executor::{Execution, Scratch, modify};
+use crate::facts::{ChangedSetting, Facts};
+use crate::interrupt::{Interrupts, StatementWatch};
+use crate::output::{Notice, Output};
+use crate::portal::{self, Portal, PortalRows};
 pub use crate::prepared::Prepared;
-use crate::prepared::{CachedPlan, TextCache};
+use crate::prepared::{CachedPlan, StatementMemory, TextCache, View};
 use crate::settings::Settings;
+use crate::spill::record::write_row;
+use crate::spill::{Sorter, SpillOptions};
 use crate::sql::expr::EvalContext;
 use crate::sql::plan::{CopyDirection, Statement};
 use crate::sql::{self, ParsedStatement};
@@ -53,14 +59,7 @@ pub enum Completion {
     /// Done; `Output::complete` (or `empty`) has been called.
     Complete,
     /// The row limit was reached and there may be more.
-    Suspended(Portal),
-}
-
-/// The rows of a suspended execution; gone with its transaction.
-#[derive(Debug)]
-pub struct Portal {
-    rows: VecDeque<Vec<Value>>,
-    tag: String,
+    Suspended(Box<Portal>),
 }
 
 /// One client's conversation with the engine; see the [module](self).
@@ -70,13 +69,23 @@ pub struct Session {
     slot: Arc<ActivitySlot>,
     pub(crate) interrupts: Interrupts,
     pub(crate) settings: Settings,
+    spill: SpillOptions,
     pub(crate) txn: Transaction,
     texts: TextCache,
+    statements: StatementMemory,
     pub(crate) named: HashMap<String, Arc<Prepared>>,
     scratch: Scratch,
     info: SessionInfo,
     tag: String,
     random: std::cell::Cell<u64>,
+    /// Whether the running statement is one of several in a query string: they are one transaction, even where the
+    /// first of them has not begun it yet.
+    among_others: bool,
+    /// Whether the statement that runs next has begun already, when it was parsed: its time counts from there, and a
+    /// cancel request that came meanwhile is not forgotten.
+    begun: bool,
+    /// Settings that functions of the running statement have changed: in force from its end.
+    pub(crate) changed: RefCell<Vec<ChangedSetting>>,
 }
 
 /// Who asks: decides whether row descriptions are sent and how many rows may come.
@@ -93,21 +102,28 @@ impl Session {
         txn: Transaction,
         interrupts: Interrupts,
         settings: Settings,
+        spill: SpillOptions,
         info: SessionInfo,
     ) -> Session {
+        let plans_max = engine.config.plan_cache_entries as usize;
         let seed = u64::from(slot.secret) << 32 | u64::from(slot.process_id) | 1;
         Session {
             engine,
             slot,
             interrupts,
             settings,
+            spill,
             txn,
             texts: TextCache::default(),
+            statements: StatementMemory::new(plans_max),
             named: HashMap::new(),
             scratch: Scratch::default(),
             info,
             tag: String::new(),
             random: std::cell::Cell::new(seed),
+            among_others: false,
+            begun: false,
+            changed: RefCell::default(),
         }
     }
 
@@ -122,29 +138,43 @@ impl Session {
         self.slot.adopt_thread();
     }
 
+    /// Tells, from now on and from statement to statement, whether the running one is to stop.
+    pub fn statement_watch(&self) -> StatementWatch {
+        StatementWatch::new(self.interrupts.clone())
+    }
+
     /// Runs all statements in `sql`, as one implicit transaction unless they say otherwise.
     pub fn execute_simple(&mut self, sql: &str, out: &mut dyn Output) -> Result<(), EngineError> {
         let request = Request {
             describe: true,
             max_rows: 0,
         };
+        self.among_others = false;
         if let Some(prepared) = self.texts.get(sql) {
             return self.run_last(&prepared, request, out);
         }
+        let whole: Arc<str> = sql.into();
+        self.begin_statement(&whole);
         let statements = match sql::parse(sql) {
             Ok(statements) => statements,
             Err(error) => return Err(self.fail(error)),
         };
         let count = statements.len();
         if count == 0 {
+            self.begun = false;
+            self.went_idle();
             return out.empty();
         }
+        self.among_others = count > 1;
         for (number, parsed) in statements.into_iter().enumerate() {
-            let text: Arc<str> = if count == 1 {
-                sql.into()
+            let text = if count == 1 {
+                Arc::clone(&whole)
             } else {
                 Arc::clone(&parsed.text)
             };
+            if number > 0 {
+                self.begin_statement(&text);
+            }
             let prepared = Arc::new(self.bind(text, Some(parsed), &[])?);
             if number + 1 < count {
                 self.run(&prepared, &[], request, out, false)?;
@@ -173,6 +203,23 @@ impl Session {
         sql: &str,
         param_types: &[Option<DataType>],
     ) -> Result<Arc<Prepared>, EngineError> {
+        let text: Arc<str> = sql.into();
+        self.begin_statement(&text);
+        let prepared = self.prepare_text(text, param_types);
+        self.begun = false;
+        prepared
+    }
+
+    /// [`prepare`](Self::prepare) as a part of the statement that is running.
+    pub(crate) fn prepare_text(
+        &mut self,
+        text: Arc<str>,
+        param_types: &[Option<DataType>],
+    ) -> Result<Arc<Prepared>> {
+        let sql = &*text;
+        self.statements
+            .check(sql.len())
+            .map_err(|error| self.fail(error))?;
         let mut statements = match sql::parse(sql) {
             Ok(statements) => statements,
             Err(error) => return Err(self.fail(error)),
@@ -183,7 +230,19 @@ impl Session {
                 "cannot insert multiple commands into a prepared statement",
             )));
         }
-        self.bind(sql.into(), statements.pop(), param_types).map(Arc::new)
+        let statement = statements.pop();
+        let prepared = self.bind(text, statement, param_types).map(Arc::new)?;
+        match self.statements.add(&prepared) {
+            Ok(()) => Ok(prepared),
+            Err(error) => Err(self.fail(error)),
+        }
+    }
+
+    /// A statement begins, as far as clients and limits are concerned: with its text, before it is parsed.
+    fn begin_statement(&mut self, text: &Arc<str>) {
+        self.slot.begin_statement(text, clock::now_us());
+        self.interrupts.begin(self.settings.statement_timeout);
+        self.begun = true;
     }
 
     fn bind(
@@ -194,10 +253,16 @@ impl Session {
     ) -> Result<Prepared> {
         let ends = parsed.as_ref().is_none_or(ParsedStatement::ends_transaction);
         if self.txn.phase == Phase::Failed && !ends {
+            self.begun = false;
+            self.went_idle();
             return Err(failed_transaction());
         }
         let state = self.txn.catalog_state();
-        Prepared::new(text, parsed, types, &state).map_err(|error| self.fail(error))
+        let view = View {
+            state: &state,
+            public_on_path: self.settings.public_on_path,
+        };
+        Prepared::new(text, parsed, types, view, &self.interrupts).map_err(|error| self.fail(error))
     }
 
     /// Runs a prepared statement; at most `max_rows` rows (0: all) go to `out` before it suspends.
@@ -208,6 +273,7 @@ impl Session {
         max_rows: u32,
         out: &mut dyn Output,
     ) -> Result<Completion, EngineError> {
+        self.among_others = false;
         self.run(
             statement,
             params,
@@ -220,33 +286,76 @@ impl Session {
         )
     }
 
-    /// Sends the next `max_rows` rows (0: all) of a suspended execution.
+    /// Goes on with a portal: sends at most `max_rows` rows (0: all). 34000 when its transaction has ended.
     pub fn resume(
         &mut self,
-        mut portal: Portal,
+        portal: Box<Portal>,
         max_rows: u32,
         out: &mut dyn Output,
     ) -> Result<Completion, EngineError> {
-        let most = if max_rows == 0 {
-            usize::MAX
-        } else {
-            max_rows as usize
-        };
-        let mut sent = 0;
-        while sent < most {
-            let Some(row) = portal.rows.pop_front() else { break };
-            out.row(&row)?;
-            sent += 1;
+        self.slot.begin_statement(&portal.text, clock::now_us());
+        self.interrupts.begin(self.settings.statement_timeout);
+        if self.txn.phase == Phase::Failed {
+            self.went_idle();
+            return Err(failed_transaction());
         }
-        if sent == most {
+        if !self.txn.owns(&portal.snapshot) {
+            return Err(self.fail(portal::ended_with_its_transaction()));
+        }
+        match self.resume_inner(portal, max_rows, out) {
+            Ok(completion) => Ok(completion),
+            Err(error) => Err(self.fail(error)),
+        }
+    }
+
+    fn resume_inner(
+        &mut self,
+        mut portal: Box<Portal>,
+        max_rows: u32,
+        out: &mut dyn Output,
+    ) -> Result<Completion> {
+        self.interrupts.check()?;
+        self.txn.exchange_snapshot(&mut portal.snapshot);
+        let Portal {
+            cached, params, rows, ..
+        } = &mut *portal;
+        let statement = &cached.plan.statement;
+        let sent = self.with_execution(params, |execution, _| {
+            rows.send(execution, statement, max_rows, out)
+        });
+        // On an error as well: what is left of the portal is dropped with its own snapshot.
+        self.txn.exchange_snapshot(&mut portal.snapshot);
+        let (sent, more) = sent?;
+        if more {
+            self.txn.end_statement();
             return Ok(Completion::Suspended(portal));
         }
-        let tag = match portal.tag.rsplit_once(' ') {
-            Some((command, _)) => format!("{command} {sent}"),
-            None => portal.tag,
-        };
-        out.complete(&tag)?;
+        let Portal {
+            cached,
+            rows,
+            snapshot,
+            ..
+        } = *portal;
+        self.with_execution(&[], |execution, _| {
+            rows.close(execution);
+            Ok(())
+        })?;
+        // Before the statement ends: the horizon is not held back for a portal that is done.
+        drop(snapshot);
+        self.txn.end_statement();
+        self.set_tag(&cached.plan.statement, Some(sent));
+        out.complete(&self.tag)?;
         Ok(Completion::Complete)
+    }
+
+    /// The command tag of a statement, with the count of its rows where it has one.
+    fn set_tag(&mut self, statement: &Statement, rows: Option<u64>) {
+        self.tag.clear();
+        let command = statement.tag();
+        let _ = match rows.filter(|_| !matches!(statement, Statement::Explain(_))) {
+            Some(rows) => write!(self.tag, "{command} {rows}"),
+            None => write!(self.tag, "{command}"),
+        };
     }
 
     /// Ends the implicit transaction, if one is open: commits it.
@@ -263,6 +372,32 @@ impl Session {
     /// What ReadyForQuery reports.
     pub fn transaction_status(&self) -> TransactionStatus {
         self.txn.status()
+    }
+
+    /// How long the client may be silent now, and the error for a client that is silent for longer.
+    pub fn idle_limit(&self) -> Option<(Duration, EngineError)> {
+        let (limit, sqlstate, what) = match self.txn.status() {
+            TransactionStatus::Idle => (
+                self.settings.idle_session_timeout,
+                SqlState::IDLE_SESSION_TIMEOUT,
+                "idle-session",
+            ),
+            TransactionStatus::InTransaction | TransactionStatus::Failed => (
+                self.settings.idle_in_transaction_timeout,
+                SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+                "idle-in-transaction",
+            ),
+        };
+        let message = format!("terminating connection due to {what} timeout");
+        Some((limit?, EngineError::new(sqlstate, message)))
+    }
+
+    /// Sends a notice, if the client wants such.
+    pub(crate) fn notice(&self, notice: &Notice, out: &mut dyn Output) -> Result<()> {
+        if notice.reaches(self.settings.least_notice) {
+            out.notice(notice)?;
+        }
+        Ok(())
     }
 
     /// The value of a setting, as SHOW gives it.
@@ -287,6 +422,7 @@ impl Session {
 
     /// After an error: rolls back an implicit transaction, fails an explicit one. Gives the error back.
     fn fail(&mut self, error: EngineError) -> EngineError {
+        self.begun = false;
         match self.txn.phase {
             Phase::None | Phase::Failed => {}
             Phase::Implicit => self.rollback(),
@@ -340,20 +476,19 @@ impl Session {
         out: &mut dyn Output,
         last: bool,
     ) -> Result<Completion> {
-        let now = clock::now_us();
-        self.slot.begin_statement(&prepared.text, now);
-        self.interrupts.begin(self.settings.statement_timeout);
-        if self.txn.phase == Phase::Failed {
-            let statement = &prepared.last_plan().plan.statement;
-            if !statement.ends_transaction() && !matches!(statement, Statement::Empty) {
-                self.went_idle();
-                return Err(failed_transaction());
-            }
+        if !std::mem::take(&mut self.begun) {
+            self.slot.begin_statement(&prepared.text, clock::now_us());
+            self.interrupts.begin(self.settings.statement_timeout);
         }
-        match self.run_inner(prepared, params, request, out, last) {
-            Ok(completion) => Ok(completion),
-            Err(error) => Err(self.fail(error)),
+        if self.txn.phase == Phase::Failed && !prepared.fits_failed_transaction {
+            self.went_idle();
+            return Err(failed_transaction());
         }
+        self.changed.get_mut().clear();
+        let result = self
+            .run_inner(prepared, params, request, out, last)
+            .and_then(|completion| self.apply_changed(out).map(|()| completion));
+        result.map_err(|error| self.fail(error))
     }
 
     fn run_inner(
@@ -376,6 +511,7 @@ impl Session {
         }
         let cached = self.current_plan(prepared)?;
         self.interrupts.check()?;
+        self.check_outside_transaction(&cached.plan.statement)?;
         if self.run_control(
             &cached.plan.statement,
             request.describe,
@@ -391,22 +527,22 @@ impl Session {
             self.begin(Phase::Implicit);
         }
         let cached = self.lock_tables(prepared, cached)?;
-        let mut held_back = VecDeque::new();
-        let rows = self.run_plan(&cached, params, request, &mut held_back, out)?;
-        self.txn.end_statement();
-        self.tag.clear();
-        let command = cached.plan.statement.tag();
-        let _ = match rows {
-            Some(rows) => write!(self.tag, "{command} {rows}"),
-            None => write!(self.tag, "{command}"),
+        let rows = match self.run_plan(&cached, params, request, out)? {
+            Ran::Complete(rows) => rows,
+            Ran::Suspended(rows) => {
+                let portal = Portal {
+                    text: Arc::clone(&prepared.text),
+                    cached,
+                    params: params.to_vec(),
+                    rows,
+                    snapshot: self.txn.portal_snapshot(),
+                };
+                self.txn.end_statement();
+                return Ok(Completion::Suspended(Box::new(portal)));
+            }
         };
-        if request.max_rows > 0 && !held_back.is_empty() {
-            let portal = Portal {
-                rows: held_back,
-                tag: self.tag.clone(),
-            };
-            return self.resume(portal, request.max_rows, out);
-        }
+        self.txn.end_statement();
+        self.set_tag(&cached.plan.statement, rows);
         if last && self.txn.phase == Phase::Implicit {
             self.commit(out)?;
         }
@@ -414,12 +550,42 @@ impl Session {
         Ok(Completion::Complete)
     }
 
-    fn current_plan(&self, prepared: &Prepared) -> Result<Arc<CachedPlan>> {
-        prepared.plan(self.txn.catalog_version(), || self.txn.catalog_state())
+    /// 25001 for a statement that cannot be part of a transaction, where there is one: a block, a query string of
+    /// several statements, or a pipeline up to its Sync.
+    ///
+    /// VACUUM, for one, takes its locks as a session of its own. It would wait for the locks of the transaction it
+    /// stands in, which goes on when VACUUM is done.
+    fn check_outside_transaction(&self, statement: &Statement) -> Result<()> {
+        match statement.outside_transactions_only() {
+            Some(name) if self.among_others || self.txn.phase != Phase::None => Err(EngineError::new(
+                SqlState::ACTIVE_SQL_TRANSACTION,
+                format!("{name} cannot run inside a transaction block"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn current_plan(&mut self, prepared: &Arc<Prepared>) -> Result<Arc<CachedPlan>> {
+        let (plan, is_first) = prepared.plan(
+            self.txn.catalog_version(),
+            self.settings.public_on_path,
+            || self.txn.catalog_state(),
+            &self.interrupts,
+        )?;
+        if is_first {
+            self.statements.planned(prepared);
+        } else {
+            self.statements.used(prepared);
+        }
+        Ok(plan)
     }
 
     /// Takes the statement's table locks, and plans anew until no definition has changed since planning.
-    fn lock_tables(&mut self, prepared: &Prepared, mut cached: Arc<CachedPlan>) -> Result<Arc<CachedPlan>> {
+    fn lock_tables(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        mut cached: Arc<CachedPlan>,
+    ) -> Result<Arc<CachedPlan>> {
         loop {
             for table in &cached.uses {
                 self.txn.lock_relation(
@@ -434,21 +600,17 @@ impl Session {
             }
             cached = self.current_plan(prepared)?;
         }
-        for table in &cached.uses {
-            self.txn.check_definition_age(table.changed, &table.name)?;
-        }
         Ok(cached)
     }
 
-    /// Runs a statement that works on rows or definitions; the count for its tag, if its tag has one.
+    /// Runs a statement that works on rows or definitions.
     fn run_plan(
         &mut self,
         cached: &CachedPlan,
         params: &[Value],
         request: Request,
-        held_back: &mut VecDeque<Vec<Value>>,
         out: &mut dyn Output,
-    ) -> Result<Option<u64>> {
+    ) -> Result<Ran> {
         let statement = &cached.plan.statement;
         if self.txn.read_only && statement.writes() {
             return Err(EngineError::new(
@@ -459,7 +621,70 @@ impl Session {
                 ),
             ));
         }
-        self.txn.take_snapshot();
+        self.txn
+            .take_snapshot_for(&cached.uses, &self.interrupts, self.settings.lock_timeout)?;
+        if request.describe
+            && let Some(columns) = &cached.plan.columns
+        {
+            out.row_description(columns)?;
+        }
+        let least_notice = self.settings.least_notice;
+        self.with_execution(params, |execution, engine| match statement {
+            Statement::Select(plan) => {
+                let rows = Select::open(execution, plan)?;
+                if request.max_rows > 0 {
+                    let rows = PortalRows::Select(Box::new(rows));
+                    return send_first(execution, statement, rows, request.max_rows, out);
+                }
+                let count = select::send(execution, plan, rows, &mut |_, row| out.row(row))?;
+                Ok(Ran::Complete(Some(count)))
+            }
+            Statement::Copy(plan) => match plan.direction {
+                CopyDirection::FromStdin => copy::copy_in(execution, plan, out),
+                CopyDirection::ToStdout => copy::copy_out(execution, plan, out),
+            }
+            .map(|count| Ran::Complete(Some(count))),
+            Statement::Insert(_)
+            | Statement::Update(_)
+            | Statement::Delete(_)
+            | Statement::Canned(_)
+            | Statement::Explain(_) => {
+                if request.max_rows == 0 || cached.plan.columns.is_none() {
+                    let count = run_to_end(execution, statement, &mut |_, row| out.row(row))?;
+                    return Ok(Ran::Complete(Some(count)));
+                }
+                // Equal keys keep the order in which they came: the sorter is a queue that spills.
+                let mut held = Sorter::new(execution.spill);
+                let mut bytes = Vec::new();
+                run_to_end(execution, statement, &mut |execution, row| {
+                    bytes.clear();
+                    write_row(row, &mut bytes);
+                    held.push(&[], &bytes, execution.interrupts)
+                })?;
+                let rows = PortalRows::held(held.finish(execution.interrupts)?);
+                send_first(execution, statement, rows, request.max_rows, out)
+            }
+            _ => {
+                let outcome = ddl::run(execution, &engine.catalog, statement)?;
+                for notice in outcome
+                    .notices
+                    .iter()
+                    .filter(|notice| notice.reaches(least_notice))
+                {
+                    out.notice(notice)?;
+                }
+                Ok(Ran::Complete(None))
+            }
+        })
+    }
+
+    /// Calls `work` with what a statement of this session runs with.
+    fn with_execution<T>(
+        &mut self,
+        params: &[Value],
+        work: impl FnOnce(&mut Execution<'_>, &Engine) -> Result<T>,
+    ) -> Result<T> {
+        self.spill.bytes_max = self.settings.work_mem;
         let facts = Facts::new(
             &self.engine,
             &self.settings,
@@ -468,6 +693,8 @@ impl Session {
             self.txn.start_us(),
             self.txn.overlay(),
             &self.random,
+            &self.interrupts,
+            &self.changed,
         );
         let (engine, settings) = (&self.engine, &self.settings);
         let virtual_rows = |name: &str| {
@@ -485,61 +712,12 @@ impl Session {
             interrupts: &self.interrupts,
             lock_timeout: self.settings.lock_timeout,
             virtual_rows: &virtual_rows,
+            spill: &self.spill,
+            maintenance_bytes: self.settings.maintenance_work_mem,
             scratch: &mut self.scratch,
             ticks: 0,
         };
-        if request.describe
-            && let Some(columns) = &cached.plan.columns
-        {
-            out.row_description(columns)?;
-        }
-        let execution = &mut execution;
-        match statement {
-            Statement::Copy(plan) => match plan.direction {
-                CopyDirection::FromStdin => return copy::copy_in(execution, plan, out).map(Some),
-                CopyDirection::ToStdout => return copy::copy_out(execution, plan, out).map(Some),
-            },
-            Statement::Select(_)
-            | Statement::Insert(_)
-            | Statement::Update(_)
-            | Statement::Delete(_)
-            | Statement::Canned(_)
-            | Statement::Explain(_) => {}
-            _ => {
-                let outcome = ddl::run(execution, &self.engine.catalog, statement)?;
-                for notice in &outcome.notices {
-                    out.notice(notice)?;
-                }
-                return Ok(None);
-            }
-        }
-        let mut sink = |_: &mut Execution<'_>, row: &[Value]| {
-            if request.max_rows > 0 {
-                held_back.push_back(row.to_vec());
-                Ok(())
-            } else {
-                out.row(row)
-            }
-        };
-        match statement {
-            Statement::Select(plan) => select::run(execution, plan, &mut sink).map(Some),
-            Statement::Insert(plan) => modify::insert(execution, plan, &mut sink).map(Some),
-            Statement::Update(plan) => modify::update(execution, plan, &mut sink).map(Some),
-            Statement::Delete(plan) => modify::delete(execution, plan, &mut sink).map(Some),
-            Statement::Canned(canned) => {
-                for row in &canned.rows {
-                    sink(execution, row)?;
-                }
-                Ok(Some(canned.rows.len() as u64))
-            }
-            Statement::Explain(lines) => {
-                for line in lines {
-                    sink(execution, &[Value::text(line.as_str())])?;
-                }
-                Ok(None)
-            }
-            _ => unreachable!("handled above"),
-        }
+        work(&mut execution, engine)
     }
 
     /// Runs an SQL-level EXECUTE.
@@ -563,6 +741,15 @@ impl Session {
         .map(|_| ())
     }
 
+    /// What `now` means in a value that a client sends: when the open transaction began, or this moment if none is open.
+    pub fn transaction_timestamp(&self) -> i64 {
+        if self.txn.is_open() {
+            self.txn.start_us()
+        } else {
+            crate::clock::now_us()
+        }
+    }
+
     /// A context for evaluating expressions outside of a row statement.
     pub(crate) fn evaluate(&self, expr: &sql::Expr) -> Result<Value> {
         let facts = Facts::new(
@@ -573,6 +760,8 @@ impl Session {
             self.txn.start_us(),
             self.txn.overlay(),
             &self.random,
+            &self.interrupts,
+            &self.changed,
         );
         expr.eval(&[], &EvalContext::new(&[], &facts))
     }
@@ -585,6 +774,52 @@ impl Session {
     /// Forgets the plans of the simple protocol.
     pub(crate) fn forget_texts(&mut self) {
         self.texts.clear();
+    }
+}
+
+/// How far a plan got.
+enum Ran {
+    /// To its end; the count for its tag, if its tag has one.
+    Complete(Option<u64>),
+    /// To its row limit.
+    Suspended(PortalRows),
+}
+
+/// Sends the first rows of a portal.
+fn send_first(
+    execution: &mut Execution<'_>,
+    statement: &Statement,
+    mut rows: PortalRows,
+    max_rows: u32,
+    out: &mut dyn Output,
+) -> Result<Ran> {
+    let (sent, more) = rows.send(execution, statement, max_rows, out)?;
+    if more {
+        return Ok(Ran::Suspended(rows));
+    }
+    rows.close(execution);
+    Ok(Ran::Complete(Some(sent)))
+}
+
+/// Runs a statement that does its work whether its rows are wanted or not; its count.
+fn run_to_end(execution: &mut Execution<'_>, statement: &Statement, sink: &mut Sink<'_>) -> Result<u64> {
+    match statement {
+        Statement::Insert(plan) => modify::insert(execution, plan, sink),
+        Statement::Update(plan) => modify::update(execution, plan, sink),
+        Statement::Delete(plan) => modify::delete(execution, plan, sink),
+        Statement::Canned(canned) => {
+            for row in &canned.rows {
+                sink(execution, row)?;
+            }
+            Ok(canned.rows.len() as u64)
+        }
+        Statement::Explain(lines) => {
+            for line in lines {
+                sink(execution, &[Value::text(line.as_str())])?;
+            }
+            Ok(lines.len() as u64)
+        }
+        other => Err(EngineError::internal(format!("{} has no rows", other.tag()))),
     }
 }
 

@@ -23,8 +23,12 @@ enum Kind {
     Integer(i64, i64),
     /// A time; a bare number is milliseconds.
     Milliseconds,
+    /// A size in kilobytes, in a range; a bare number is kilobytes.
+    Kilobytes(u64, u64),
     /// One of a few words.
     Word(&'static [&'static str]),
+    /// The default alone, which may be spelled in these ways: other values would ask for what is not there.
+    Only(&'static [&'static str]),
     /// Tells, cannot be set.
     ReadOnly,
 }
@@ -84,6 +88,12 @@ const LEVELS: &[&str] = &[
     "panic",
 ];
 
+const ON: &[&str] = &["on", "true", "yes", "1"];
+const LOCALES: &[&str] = &["", "c", "posix", "c.utf-8", "c.utf8", "en_us.utf-8", "en_us.utf8"];
+
+/// The most kilobytes that a setting takes.
+const KILOBYTES_MAX: u64 = i32::MAX as u64;
+
 /// All settings, sorted by name.
 static DEFINITIONS: &[Definition] = &[
     reported("application_name", "application_name", Kind::Text, ""),
@@ -94,8 +104,8 @@ static DEFINITIONS: &[Definition] = &[
     setting("client_min_messages", Kind::Word(LEVELS), "notice"),
     reported("datestyle", "DateStyle", Kind::Text, "ISO, MDY"),
     setting("deadlock_timeout", Kind::Milliseconds, "1s"),
-    setting("default_table_access_method", Kind::Text, "heap"),
-    setting("default_tablespace", Kind::Text, ""),
+    setting("default_table_access_method", Kind::Only(&["heap"]), "heap"),
+    setting("default_tablespace", Kind::Only(&["", "pg_default"]), ""),
     setting("default_transaction_deferrable", Kind::Boolean, "off"),
     setting(
         "default_transaction_isolation",
@@ -108,8 +118,8 @@ static DEFINITIONS: &[Definition] = &[
         Kind::Boolean,
         "off",
     ),
-    setting("enable_seqscan", Kind::Boolean, "on"),
-    setting("extra_float_digits", Kind::Integer(-15, 3), "1"),
+    setting("enable_seqscan", Kind::Only(ON), "on"),
+    setting("extra_float_digits", Kind::Integer(1, 3), "1"),
     setting("fsync", Kind::ReadOnly, "on"),
     setting("idle_in_transaction_session_timeout", Kind::Milliseconds, "0"),
     setting("idle_session_timeout", Kind::Milliseconds, "0"),
@@ -120,20 +130,28 @@ static DEFINITIONS: &[Definition] = &[
     setting("jit", Kind::Boolean, "off"),
     setting("lc_collate", Kind::ReadOnly, "C"),
     setting("lc_ctype", Kind::ReadOnly, "C.UTF-8"),
-    setting("lc_messages", Kind::Text, "C"),
-    setting("lc_monetary", Kind::Text, "C"),
-    setting("lc_numeric", Kind::Text, "C"),
-    setting("lc_time", Kind::Text, "C"),
+    setting("lc_messages", Kind::Only(LOCALES), "C"),
+    setting("lc_monetary", Kind::Only(LOCALES), "C"),
+    setting("lc_numeric", Kind::Only(LOCALES), "C"),
+    setting("lc_time", Kind::Only(LOCALES), "C"),
     setting("lock_timeout", Kind::Milliseconds, "0"),
     setting(
         "log_min_duration_statement",
         Kind::Integer(-1, i32::MAX as i64),
         "-1",
     ),
-    setting("maintenance_work_mem", Kind::Text, "64MB"),
+    setting(
+        "maintenance_work_mem",
+        Kind::Kilobytes(1_024, KILOBYTES_MAX),
+        "64MB",
+    ),
     setting("max_connections", Kind::ReadOnly, "500"),
     setting("max_parallel_workers_per_gather", Kind::Integer(0, 1024), "0"),
-    setting("plan_cache_mode", Kind::Text, "auto"),
+    setting(
+        "plan_cache_mode",
+        Kind::Word(&["auto", "force_generic_plan"]),
+        "auto",
+    ),
     setting("row_security", Kind::Boolean, "on"),
     reported("scram_iterations", "scram_iterations", Kind::ReadOnly, "4096"),
     setting("search_path", Kind::Text, "\"$user\", public"),
@@ -148,7 +166,7 @@ static DEFINITIONS: &[Definition] = &[
     reported(
         "session_authorization",
         "session_authorization",
-        Kind::Text,
+        Kind::ReadOnly,
         "clearway",
     ),
     setting(
@@ -164,13 +182,13 @@ static DEFINITIONS: &[Definition] = &[
     ),
     setting("statement_timeout", Kind::Milliseconds, "0"),
     setting("synchronous_commit", Kind::Word(SYNC), "on"),
-    setting("tcp_keepalives_idle", Kind::Integer(0, i32::MAX as i64), "0"),
+    setting("tcp_keepalives_idle", Kind::Only(&["0"]), "0"),
     reported("timezone", "TimeZone", Kind::Text, "UTC"),
-    setting("track_activities", Kind::Boolean, "on"),
+    setting("track_activities", Kind::Only(ON), "on"),
     setting("transaction_isolation", Kind::Word(ISOLATION), "read committed"),
     setting("transaction_read_only", Kind::Boolean, "off"),
-    setting("vacuum_cost_delay", Kind::Text, "0"),
-    setting("work_mem", Kind::Text, "4MB"),
+    setting("vacuum_cost_delay", Kind::Only(&["0", "0ms"]), "0"),
+    setting("work_mem", Kind::Kilobytes(64, KILOBYTES_MAX), "4MB"),
     setting("xmloption", Kind::Word(&["content", "document"]), "content"),
 ];
 
@@ -196,6 +214,18 @@ pub(crate) struct Settings {
     pub(crate) statement_timeout: Option<Duration>,
     /// How long a lock may be waited for.
     pub(crate) lock_timeout: Option<Duration>,
+    /// How long a client may be silent outside of a transaction.
+    pub(crate) idle_session_timeout: Option<Duration>,
+    /// How long a client may be silent in a transaction.
+    pub(crate) idle_in_transaction_timeout: Option<Duration>,
+    /// Whether names without a schema are looked for among users' tables.
+    pub(crate) public_on_path: bool,
+    /// The place of the least notice that the client wants, among [`LEVELS`].
+    pub(crate) least_notice: usize,
+    /// The bytes that a stage of a statement keeps in memory.
+    pub(crate) work_mem: usize,
+    /// The same for making an index.
+    pub(crate) maintenance_work_mem: usize,
     /// The isolation of transactions that do not say.
     pub(crate) default_isolation: IsolationLevel,
     /// Whether transactions that do not say are read only.
@@ -240,6 +270,12 @@ impl Settings {
             synchronous_commit: true,
             statement_timeout: None,
             lock_timeout: None,
+            idle_session_timeout: None,
+            idle_in_transaction_timeout: None,
+            public_on_path: true,
+            least_notice: level("notice"),
+            work_mem: 4 << 20,
+            maintenance_work_mem: 64 << 20,
             default_isolation: IsolationLevel::ReadCommitted,
             default_read_only: false,
         }
@@ -343,6 +379,13 @@ impl Settings {
             .ok_or_else(|| unrecognized(&name))
     }
 
+    /// What SHOW would give after SET to this value; the error that SET would give.
+    pub(crate) fn would_show(&self, name: &str, value: Option<&str>) -> Result<String> {
+        let mut changed = self.clone();
+        changed.set(name, value, false, false)?;
+        changed.show(name)
+    }
+
     /// The value of a setting by its lower-case name.
     pub(crate) fn value(&self, name: &str) -> Option<&str> {
         lookup(&self.changed, name)
@@ -384,15 +427,22 @@ impl Settings {
     fn apply(&mut self, name: &str) {
         let value = self.value(name).unwrap_or_default();
         let timeout = |text: &str| match parse_milliseconds(text) {
-            None | Some(0) => None,
-            Some(milliseconds) => Some(Duration::from_millis(milliseconds)),
+            None | Some(..=0) => None,
+            Some(milliseconds) => Some(Duration::from_millis(milliseconds as u64)),
         };
+        let bytes = |text: &str| parse_kilobytes(text).map_or(0, |size| size as usize) << 10;
         match name {
             "synchronous_commit" => {
                 self.synchronous_commit = !matches!(value, "off" | "false" | "no" | "0");
             }
             "statement_timeout" => self.statement_timeout = timeout(value),
             "lock_timeout" => self.lock_timeout = timeout(value),
+            "idle_session_timeout" => self.idle_session_timeout = timeout(value),
+            "idle_in_transaction_session_timeout" => self.idle_in_transaction_timeout = timeout(value),
+            "search_path" => self.public_on_path = path_has_public(value),
+            "client_min_messages" => self.least_notice = level(value),
+            "work_mem" => self.work_mem = bytes(value),
+            "maintenance_work_mem" => self.maintenance_work_mem = bytes(value),
             "default_transaction_isolation" => {
                 self.default_isolation = match value {
                     "repeatable read" => IsolationLevel::RepeatableRead,
@@ -411,7 +461,13 @@ fn checked(definition: &Definition, value: &str) -> Result<String> {
     let wrong = || invalid(definition.shown, value);
     match definition.kind {
         Kind::Text => match definition.name {
-            "client_encoding" => match value.to_ascii_lowercase().replace(['-', '_'], "").as_str() {
+            // asyncpg sends the name in quotes.
+            "client_encoding" => match value
+                .trim_matches(['\'', '"'])
+                .to_ascii_lowercase()
+                .replace(['-', '_'], "")
+                .as_str()
+            {
                 "utf8" | "unicode" | "sqlascii" | "auto" => Ok("UTF8".to_owned()),
                 _ => Err(EngineError::not_supported(format!("client encoding \"{value}\""))
                     .with_hint("Only UTF8 is supported.")),
@@ -440,6 +496,7 @@ fn checked(definition: &Definition, value: &str) -> Result<String> {
                     | "LOCAL" | "UNIVERSAL" => Ok("UTC".to_owned()),
                     // Drivers send their host's zone at the start: taken, shown as what is used.
                     _ if zone.contains('/') || zone.len() <= 5 => Ok("UTC".to_owned()),
+                    _ if is_zero_offset(zone) => Ok("UTC".to_owned()),
                     _ => Err(wrong()),
                 }
             }
@@ -465,13 +522,35 @@ fn checked(definition: &Definition, value: &str) -> Result<String> {
             Err(_) => Err(wrong()),
         },
         Kind::Milliseconds => match parse_milliseconds(value) {
-            Some(milliseconds) => Ok(show_milliseconds(milliseconds)),
-            None => Err(wrong()),
+            Some(number @ 0..=MILLISECONDS_MAX) => Ok(show_milliseconds(number as u64)),
+            Some(number @ ..0) => Err(EngineError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!(
+                    "{number} ms is outside the valid range for parameter \"{}\" (0 .. {MILLISECONDS_MAX})",
+                    definition.shown
+                ),
+            )),
+            Some(_) => Err(wrong().with_hint("Value exceeds integer range.")),
+            None => Err(wrong().with_hint(
+                "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".",
+            )),
+        },
+        Kind::Kilobytes(least, most) => match parse_kilobytes(value) {
+            Some(size) if (least..=most).contains(&size) => Ok(show_kilobytes(size)),
+            Some(size) => Err(EngineError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!(
+                    "{size} kB is outside the valid range for parameter \"{}\" ({least} kB .. {most} kB)",
+                    definition.shown
+                ),
+            )),
+            None => Err(wrong()
+                .with_hint("Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".")),
         },
         Kind::Word(words) => {
             let lower = value.to_ascii_lowercase();
             if !words.contains(&lower.as_str()) {
-                return Err(wrong());
+                return Err(wrong().with_hint(format!("Available values: {}.", words.join(", "))));
             }
             if lower == "serializable" {
                 return Err(EngineError::not_supported("isolation level SERIALIZABLE")
@@ -479,25 +558,84 @@ fn checked(definition: &Definition, value: &str) -> Result<String> {
             }
             Ok(lower)
         }
+        Kind::Only(spellings) if spellings.contains(&value.to_ascii_lowercase().as_str()) => {
+            Ok(definition.default.to_owned())
+        }
+        Kind::Only(_) => Err(EngineError::not_supported(format!(
+            "the value \"{value}\" of parameter \"{}\"",
+            definition.shown
+        ))
+        .with_hint(format!("Only \"{}\" is supported.", definition.default))),
         Kind::ReadOnly => Err(wrong()),
     }
 }
 
-fn parse_milliseconds(text: &str) -> Option<u64> {
+/// The longest time that a setting takes.
+const MILLISECONDS_MAX: i64 = i32::MAX as i64;
+
+/// A time in milliseconds, rounded to the nearest.
+fn parse_milliseconds(text: &str) -> Option<i64> {
     let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let number: u64 = text[..digits].parse().ok()?;
-    let factor = match text[digits..].trim() {
-        "" | "ms" => 1,
-        "s" => 1_000,
-        "min" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
+    let is_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '+');
+    let end = text.find(|c| !is_number(c)).unwrap_or(text.len());
+    let number: f64 = text[..end].parse().ok()?;
+    let factor = match text[end..].trim() {
+        "us" => 0.001,
+        "" | "ms" => 1.0,
+        "s" => 1_000.0,
+        "min" => 60_000.0,
+        "h" => 3_600_000.0,
+        "d" => 86_400_000.0,
         _ => return None,
     };
-    number
-        .checked_mul(factor)
-        .filter(|milliseconds| *milliseconds <= i32::MAX as u64)
+    // The conversion saturates, far beyond the range.
+    Some((number * factor).round_ties_even() as i64)
+}
+
+/// Whether `search_path` names the schema that all users' tables are in.
+pub(crate) fn path_has_public(path: &str) -> bool {
+    path.split(',').any(|name| match name.trim() {
+        quoted if quoted.starts_with('"') => quoted.trim_matches('"') == "public",
+        name => name.eq_ignore_ascii_case("public"),
+    })
+}
+
+/// Whether an offset such as `+00:00` or `-0:00:00` is none.
+fn is_zero_offset(zone: &str) -> bool {
+    zone.contains(':') && zone.chars().all(|c| matches!(c, '+' | '-' | ':' | '0'))
+}
+
+/// The place of a severity among those that `client_min_messages` takes; `debug5` is 0.
+pub(crate) fn level(name: &str) -> usize {
+    LEVELS.iter().position(|level| *level == name).unwrap_or(0)
+}
+
+/// A size in kilobytes, rounded to the nearest; too large for any range when it cannot be counted.
+fn parse_kilobytes(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = match text[..digits].parse() {
+        Ok(number) => number,
+        Err(_) if digits > 0 => u64::MAX,
+        Err(_) => return None,
+    };
+    let factor = match text[digits..].trim() {
+        "B" => return Some(number.saturating_add(512) >> 10),
+        "" | "kB" => 1,
+        "MB" => 1 << 10,
+        "GB" => 1 << 20,
+        "TB" => 1 << 30,
+        _ => return None,
+    };
+    Some(number.saturating_mul(factor))
+}
+
+fn show_kilobytes(size: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1 << 30, "TB"), (1 << 20, "GB"), (1 << 10, "MB")];
+    match UNITS.iter().find(|(factor, _)| size.is_multiple_of(*factor)) {
+        Some((factor, unit)) if size > 0 => format!("{}{unit}", size / factor),
+        _ => format!("{size}kB"),
+    }
 }
 
 fn show_milliseconds(milliseconds: u64) -> String {
@@ -517,6 +655,130 @@ fn show_milliseconds(milliseconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A setting's row on the page, as far as the code knows it.
+    fn documented(definition: &Definition) -> String {
+        let values = match definition.kind {
+            Kind::Text => "text".to_owned(),
+            Kind::Boolean => "on, off".to_owned(),
+            Kind::Integer(least, most) if least == most => format!("{least} only"),
+            Kind::Integer(least, most) => format!("{least} to {most}"),
+            Kind::Milliseconds => "time; a bare number is ms".to_owned(),
+            Kind::Kilobytes(least, most) => format!("size, {least}kB to {most}kB; a bare number is kB"),
+            Kind::Word(words) => words.join(", "),
+            Kind::Only(_) => "the default only".to_owned(),
+            Kind::ReadOnly => "read only".to_owned(),
+        };
+        format!("| `{}` | `{}` | {values} |", definition.shown, definition.default)
+    }
+
+    /// docs/settings.md lists every setting with its default and its values, and no others.
+    #[test]
+    fn the_page_of_settings_agrees_with_the_code() {
+        let page = include_str!("../../../docs/settings.md");
+        let section = page.split("## SQL settings").nth(1).expect("the section");
+        let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| `")).collect();
+        for definition in DEFINITIONS {
+            let row = documented(definition);
+            let found = rows.iter().filter(|line| line.starts_with(&row)).count();
+            assert_eq!(found, 1, "docs/settings.md lacks the row: {row} … |");
+        }
+        assert_eq!(
+            rows.len(),
+            DEFINITIONS.len(),
+            "a row on docs/settings.md is about no setting"
+        );
+        let told = rows
+            .iter()
+            .all(|row| row.split(" | ").nth(3).is_some_and(|effect| effect.len() > 5));
+        assert!(told, "each row says what the setting does");
+    }
+
+    /// What is accepted works; the rest is refused with PostgreSQL's codes and texts.
+    #[test]
+    fn values_out_of_range_or_without_effect_are_refused() {
+        let mut settings = Settings::new();
+        for (name, value, sqlstate, text) in [
+            (
+                "statement_timeout",
+                "-1",
+                "22023",
+                "-1 ms is outside the valid range for parameter \"statement_timeout\" (0 .. 2147483647)",
+            ),
+            (
+                "lock_timeout",
+                "5parsecs",
+                "22023",
+                "invalid value for parameter \"lock_timeout\": \"5parsecs\"",
+            ),
+            (
+                "idle_session_timeout",
+                "100d",
+                "22023",
+                "invalid value for parameter \"idle_session_timeout\": \"100d\"",
+            ),
+            (
+                "extra_float_digits",
+                "9",
+                "22023",
+                "9 is outside the valid range for parameter \"extra_float_digits\" (1 .. 3)",
+            ),
+            (
+                "client_min_messages",
+                "loud",
+                "22023",
+                "invalid value for parameter \"client_min_messages\": \"loud\"",
+            ),
+            (
+                "jit",
+                "perhaps",
+                "22023",
+                "parameter \"jit\" requires a Boolean value",
+            ),
+            (
+                "enable_seqscan",
+                "off",
+                "0A000",
+                "the value \"off\" of parameter \"enable_seqscan\" is not supported",
+            ),
+            (
+                "default_tablespace",
+                "fast",
+                "0A000",
+                "the value \"fast\" of parameter \"default_tablespace\" is not supported",
+            ),
+            (
+                "client_encoding",
+                "latin1",
+                "0A000",
+                "client encoding \"latin1\" is not supported",
+            ),
+            (
+                "server_version",
+                "17",
+                "55P02",
+                "parameter \"server_version\" cannot be changed",
+            ),
+        ] {
+            let error = settings.set(name, Some(value), false, false).unwrap_err();
+            assert_eq!(error.sqlstate().as_str(), sqlstate, "{name} = {value}");
+            assert_eq!(error.message(), text);
+        }
+        for (name, value, shown) in [
+            ("statement_timeout", "1.5s", "1500ms"),
+            ("statement_timeout", "1500us", "2ms"),
+            ("client_encoding", "'utf-8'", "UTF8"),
+            ("timezone", "+00:00", "UTC"),
+            ("lc_messages", "en_US.UTF-8", "C"),
+            ("search_path", "nowhere, public", "nowhere, public"),
+        ] {
+            settings.set(name, Some(value), false, false).unwrap();
+            assert_eq!(settings.show(name).unwrap(), shown);
+        }
+        assert!(settings.public_on_path);
+        settings.set("search_path", Some(""), false, false).unwrap();
+        assert!(!settings.public_on_path);
+    }
 
     #[test]
     fn definitions_are_sorted_and_their_defaults_valid() {
@@ -547,6 +809,32 @@ mod tests {
         assert_eq!(settings.show("statement_timeout").unwrap(), "250ms");
         settings.end_transaction(true);
         assert_eq!(settings.show("STATEMENT_TIMEOUT").unwrap(), "5s");
+    }
+
+    #[test]
+    fn sizes_have_units_and_a_range() {
+        let mut settings = Settings::new();
+        let mut set = |text: &str| {
+            settings
+                .set("work_mem", Some(text), false, false)
+                .map(|_| (settings.show("work_mem").unwrap(), settings.work_mem))
+                .map_err(|error| (error.sqlstate(), error.message().to_owned()))
+        };
+        assert_eq!(set("64"), Ok(("64kB".to_owned(), 64 << 10)));
+        assert_eq!(set("1MB"), Ok(("1MB".to_owned(), 1 << 20)));
+        assert_eq!(set(" 1500 kB "), Ok(("1500kB".to_owned(), 1500 << 10)));
+        assert_eq!(set("2GB"), Ok(("2GB".to_owned(), 2 << 30)));
+        assert_eq!(set("65536B"), Ok(("64kB".to_owned(), 64 << 10)));
+        for wrong in ["63", "0", "3TB", "99999999999999999999999"] {
+            let (sqlstate, message) = set(wrong).unwrap_err();
+            assert_eq!(sqlstate, SqlState::INVALID_PARAMETER_VALUE, "{wrong}");
+            assert!(message.contains("outside the valid range"), "{message}");
+        }
+        for wrong in ["4XB", "4mb", "MB", "-1", "much", ""] {
+            let (sqlstate, message) = set(wrong).unwrap_err();
+            assert_eq!(sqlstate, SqlState::INVALID_PARAMETER_VALUE, "{wrong}");
+            assert!(message.contains("invalid value"), "{message}");
+        }
     }
 
     #[test]

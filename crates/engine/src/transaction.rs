@@ -16,7 +16,8 @@
 //! # The order of a commit
 //!
 //! 1. The commit record enters the log.
-//! 2. It is flushed, unless `synchronous_commit` is off. From here on the commit survives a crash.
+//! 2. It is flushed, unless `synchronous_commit` is off and the transaction removes no file. From here on the commit
+//!    survives a crash.
 //! 3. The commit log says *committed*. Nobody looks yet: the id still counts as running in every snapshot.
 //! 4. New definitions, if the transaction made any, become the catalog everybody sees.
 //! 5. The id leaves the array of running transactions: the moment at which new snapshots see the changes.
@@ -25,6 +26,16 @@
 //! Swapping 3 and 5 would let a snapshot that sees the id as finished read *in progress* from the commit log and take
 //! the changes for aborted. Swapping 4 and 6 would let a session that waited for a table's lock plan with the old
 //! definition.
+//!
+//! Between 4 and 5 a statement of another session may plan with a new index, whose table lock does not keep readers
+//! away, and take a snapshot that does not see what the transaction has changed. The index lacks the versions which
+//! that snapshot sees. So each statement compares its snapshot with its definitions
+//! ([`Transaction::take_snapshot_for`]), and a snapshot that lacks one is taken again after step 6. Swapping 4 and 5 is
+//! no way out: a table would be missing while rows of its transaction are seen.
+//!
+//! A commit that removes files is flushed whatever `synchronous_commit` says. The files go at 6, and the file system
+//! does not wait for the log: a crash after 6 that loses the record of 1 would bring back a table whose rows are gone.
+//! A rollback that removes the files it created needs no flush: without a commit record it is a rollback anyway.
 //!
 //! # Subtransactions
 //!
@@ -44,8 +55,12 @@ use crate::catalog::{Catalog, CatalogState};
 use crate::convert::{lock_error, storage_error};
 use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
+use crate::prepared::TableUse;
 use crate::session::TransactionStatus;
 use crate::sql::plan::IsolationLevel;
+
+#[cfg(test)]
+mod tests;
 
 /// Row counts are handed over when this many have come together.
 const COUNTED_MAX: u64 = 64;
@@ -80,8 +95,12 @@ pub(crate) struct Transaction {
     command: u32,
     snapshot: Snapshot,
     has_snapshot: bool,
-    /// The catalog's version when the snapshot was taken.
-    snapshot_catalog: u64,
+    /// Whether the horizon is held back for a portal although no statement has a snapshot.
+    holds_xmin: bool,
+    /// Held by each suspended portal too, so that their number is known.
+    portals: Arc<()>,
+    /// Counts the transactions of this session.
+    number: u64,
     start_us: i64,
     held: Vec<(u32, LockMode)>,
     /// Whether anything is held that `release_all` must free (relations, tuples).
@@ -92,13 +111,47 @@ pub(crate) struct Transaction {
     dropped: Vec<RelId>,
     counts: Vec<RowCount>,
     counted: u64,
+    /// Tables that the running transaction has truncated.
+    truncated: Vec<u32>,
 }
 
+/// What a suspended portal sees.
 #[derive(Debug)]
+pub(crate) struct PortalSnapshot {
+    snapshot: Snapshot,
+    command: u32,
+    transaction: u64,
+    _open: Arc<()>,
+}
+
+/// Rows of one table that came and went.
+#[derive(Debug, Default)]
 struct RowCount {
     oid: u32,
+    /// Of transactions that have ended.
     live: i64,
     dead: u64,
+    /// Of the running one, should it commit.
+    now_live: i64,
+    now_dead: u64,
+}
+
+impl RowCount {
+    /// The running transaction has ended. Each INSERT counts one live row, each UPDATE one dead version, each DELETE one
+    /// of both, taken from the live ones. Rolled back, no row comes or goes, and what dies is what INSERT and UPDATE
+    /// have stored: the sum.
+    fn settle(&mut self, committed: bool) {
+        let (live, dead) = (
+            std::mem::take(&mut self.now_live),
+            std::mem::take(&mut self.now_dead),
+        );
+        if committed {
+            self.live += live;
+            self.dead += dead;
+        } else {
+            self.dead += dead.saturating_add_signed(live);
+        }
+    }
 }
 
 impl Transaction {
@@ -122,7 +175,9 @@ impl Transaction {
             command: 0,
             snapshot: Snapshot::default(),
             has_snapshot: false,
-            snapshot_catalog: 0,
+            holds_xmin: false,
+            portals: Arc::default(),
+            number: 0,
             start_us: 0,
             held: Vec::new(),
             locked: false,
@@ -131,6 +186,7 @@ impl Transaction {
             dropped: Vec::new(),
             counts: Vec::new(),
             counted: 0,
+            truncated: Vec::new(),
         }
     }
 
@@ -142,6 +198,7 @@ impl Transaction {
         self.isolation = isolation;
         self.read_only = read_only;
         self.command = 0;
+        self.number += 1;
         self.start_us = now_us;
         self.slot.set_transaction(now_us, 0);
     }
@@ -153,6 +210,11 @@ impl Transaction {
             Phase::Block => TransactionStatus::InTransaction,
             Phase::Failed => TransactionStatus::Failed,
         }
+    }
+
+    /// Whether a transaction is open, the implicit one of a message included.
+    pub(crate) fn is_open(&self) -> bool {
+        self.phase != Phase::None
     }
 
     /// When it began, in microseconds since 2000.
@@ -198,9 +260,45 @@ impl Transaction {
         if self.has_snapshot && self.isolation != IsolationLevel::ReadCommitted {
             return;
         }
-        self.snapshot_catalog = self.catalog.version();
         self.storage.proc_array.snapshot(self.proc, &mut self.snapshot);
         self.has_snapshot = true;
+    }
+
+    /// As [`take_snapshot`](Self::take_snapshot), for a statement that was planned with these tables' definitions and
+    /// holds their locks: the snapshot sees every transaction that made one of them.
+    ///
+    /// A new snapshot may miss a transaction that is between steps 4 and 5 of its commit: wait for its end, and take
+    /// another. The snapshot of an earlier REPEATABLE READ statement stays, so that is 40001: rows it should see may be
+    /// gone (TRUNCATE), and a new index does not lead to the versions it sees.
+    #[inline]
+    pub(crate) fn take_snapshot_for(
+        &mut self,
+        uses: &[TableUse],
+        interrupts: &Interrupts,
+        timeout: Option<Duration>,
+    ) -> Result<()> {
+        let kept = self.has_snapshot && self.isolation != IsolationLevel::ReadCommitted;
+        self.take_snapshot();
+        while let Some(table) = uses.iter().find(|table| !self.sees_definition(table.changed_by)) {
+            if kept {
+                return Err(EngineError::new(
+                    SqlState::SERIALIZATION_FAILURE,
+                    format!(
+                        "could not serialize access: table \"{}\" was redefined concurrently",
+                        table.name
+                    ),
+                ));
+            }
+            self.wait_for_transaction(table.changed_by, interrupts, timeout)?;
+            self.storage.proc_array.snapshot(self.proc, &mut self.snapshot);
+        }
+        Ok(())
+    }
+
+    /// Whether the snapshot sees what `xid` has done; what was defined before the start has no id.
+    #[inline]
+    fn sees_definition(&self, xid: Xid) -> bool {
+        !xid.is_valid() || self.is_own(xid) || !self.snapshot.is_running(xid)
     }
 
     /// A statement has ended: what it wrote becomes visible to the next.
@@ -211,8 +309,35 @@ impl Transaction {
         }
         if self.has_snapshot && self.isolation == IsolationLevel::ReadCommitted {
             self.has_snapshot = false;
-            self.storage.proc_array.clear_xmin(self.proc);
+            // P1 of `portal`: the slot keeps the oldest xmin that it was given, so not clearing it is enough.
+            self.holds_xmin = Arc::strong_count(&self.portals) > 1;
+            if !self.holds_xmin {
+                self.storage.proc_array.clear_xmin(self.proc);
+            }
         }
+    }
+
+    /// What a portal keeps of the running statement.
+    pub(crate) fn portal_snapshot(&self) -> PortalSnapshot {
+        debug_assert!(self.has_snapshot, "a portal is made by a running statement");
+        PortalSnapshot {
+            snapshot: self.snapshot.clone(),
+            command: self.command,
+            transaction: self.number,
+            _open: Arc::clone(&self.portals),
+        }
+    }
+
+    /// Whether the portal's transaction is this one.
+    pub(crate) fn owns(&self, portal: &PortalSnapshot) -> bool {
+        self.phase != Phase::None && portal.transaction == self.number
+    }
+
+    /// Exchanges what the portal sees and what the transaction sees, before the portal goes on and again afterwards.
+    pub(crate) fn exchange_snapshot(&mut self, portal: &mut PortalSnapshot) {
+        std::mem::swap(&mut self.snapshot, &mut portal.snapshot);
+        std::mem::swap(&mut self.command, &mut portal.command);
+        self.has_snapshot = true;
     }
 
     /// Makes what was written so far visible to the rest of the same statement (DDL that reads what it has made).
@@ -231,22 +356,6 @@ impl Transaction {
             command: self.command,
             snapshot: &self.snapshot,
         }
-    }
-
-    /// Fails with 40001 when the table was redefined (truncated, indexed …) after a REPEATABLE READ transaction took
-    /// its snapshot: rows it should see may be gone, and new indexes do not lead to old row versions.
-    pub(crate) fn check_definition_age(&self, changed_version: u64, table: &str) -> Result<()> {
-        let redefined = self.isolation != IsolationLevel::ReadCommitted
-            && self.has_snapshot
-            && self.overlay.is_none()
-            && changed_version > self.snapshot_catalog;
-        if redefined {
-            return Err(EngineError::new(
-                SqlState::SERIALIZATION_FAILURE,
-                format!("could not serialize access: table \"{table}\" was redefined concurrently"),
-            ));
-        }
-        Ok(())
     }
 
     /// The catalog as this transaction sees it.
@@ -385,12 +494,39 @@ impl Transaction {
         }
         match self.counts.iter_mut().find(|count| count.oid == oid) {
             Some(count) => {
-                count.live += live;
-                count.dead += dead;
+                count.now_live += live;
+                count.now_dead += dead;
             }
-            None => self.counts.push(RowCount { oid, live, dead }),
+            None => self.counts.push(RowCount {
+                oid,
+                now_live: live,
+                now_dead: dead,
+                ..RowCount::default()
+            }),
         }
         self.counted += live.unsigned_abs() + dead;
+    }
+
+    /// The table has no rows any more, if the transaction commits.
+    pub(crate) fn count_truncation(&mut self, oid: u32) {
+        self.counts.retain(|count| count.oid != oid);
+        self.truncated.push(oid);
+    }
+
+    /// The transaction has ended.
+    fn settle_counts(&mut self, committed: bool) {
+        for oid in self.truncated.drain(..) {
+            if committed && let Some(entry) = self.catalog.state().table(oid) {
+                entry.runtime.live_rows.store(0, Ordering::Relaxed);
+                entry.runtime.dead_rows.store(0, Ordering::Relaxed);
+            }
+        }
+        for count in &mut self.counts {
+            count.settle(committed);
+        }
+        if self.counted >= COUNTED_MAX {
+            self.hand_over_counts();
+        }
     }
 
     /// Hands the counts over. They are about right, so a session saves them up and spares everybody a shared cache
@@ -417,20 +553,16 @@ impl Transaction {
                     "terminating connection due to administrator command",
                 ));
             }
-            let committed = self.storage.commit(self.proc, xid, synchronous);
+            let flush = synchronous || !self.dropped.is_empty();
+            let committed = self.storage.commit(self.proc, xid, flush);
             if let Err(error) = committed {
                 self.rollback();
                 return Err(storage_error(error));
             }
-            if let Some(overlay) = self.overlay.take() {
-                self.catalog.publish(overlay);
-            }
-            self.storage.proc_array.end(self.proc, Some(xid));
-            self.storage.locks.transaction_ended(self.proc, xid);
+            self.publish_definitions();
+            self.leave(xid);
             self.finish();
-            if self.counted >= COUNTED_MAX {
-                self.hand_over_counts();
-            }
+            self.settle_counts(true);
             self.created.clear();
             for rel in std::mem::take(&mut self.dropped) {
                 self.unlink(rel);
@@ -452,8 +584,8 @@ impl Transaction {
             {
                 tracing::warn!(%error, xid = xid.0, "an abort could not be logged");
             }
-            self.storage.proc_array.end(self.proc, Some(xid));
-            self.storage.locks.transaction_ended(self.proc, xid);
+            self.leave(xid);
+            self.settle_counts(false);
         }
         for rel in std::mem::take(&mut self.created) {
             self.unlink(rel);
@@ -463,12 +595,37 @@ impl Transaction {
         self.phase = Phase::None;
     }
 
+    /// Step 4 of a commit.
+    fn publish_definitions(&mut self) {
+        if let Some(overlay) = self.overlay.take() {
+            self.catalog.publish(overlay);
+        }
+    }
+
+    /// Those who wait for the transaction's id or for its locks go on with the definitions as they find them. So its own
+    /// must be published, or dropped, before they are woken. What comes between the two is too short for a test to meet it.
+    fn assert_published(&self) {
+        debug_assert!(
+            self.overlay.is_none(),
+            "a transaction that changed definitions lets others go on before it has published them"
+        );
+    }
+
+    /// The id ends, and those who wait for it are woken.
+    fn leave(&mut self, xid: Xid) {
+        self.assert_published();
+        self.storage.proc_array.end(self.proc, Some(xid));
+        self.storage.locks.transaction_ended(self.proc, xid);
+    }
+
     fn finish(&mut self) {
-        if self.has_snapshot {
+        if self.has_snapshot || self.holds_xmin {
             self.has_snapshot = false;
+            self.holds_xmin = false;
             self.storage.proc_array.clear_xmin(self.proc);
         }
         if self.locked {
+            self.assert_published();
             self.storage.locks.release_all(self.proc);
             self.locked = false;
             self.held.clear();

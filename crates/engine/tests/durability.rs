@@ -10,8 +10,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use clearway_engine::{Discard, Engine, SessionInfo, Value};
+use clearway_engine::{Config, Discard, Engine, SessionInfo, Value};
 use common::{Fixture, config, query, run};
+use tempfile::TempDir;
 
 fn copy_directory(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
@@ -28,17 +29,23 @@ fn copy_directory(from: &Path, to: &Path) {
 }
 
 /// Opens what a crash at this moment would leave.
+fn crash(fixture: &Fixture) -> Fixture {
+    let directory = crashed(fixture);
+    let engine = Engine::open(directory.path(), config()).unwrap();
+    Fixture { engine, directory }
+}
+
+/// What a crash at this moment would leave.
 ///
 /// The copy is not made in an instant, so its order matters: an old control file finds its log; pages copied before the
 /// log are never ahead of it, and a page that was written while it was copied is whole in the log.
-fn crash(fixture: &Fixture) -> Fixture {
+fn crashed(fixture: &Fixture) -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     let (from, to) = (fixture.directory.path(), directory.path());
     fs::copy(from.join("control"), to.join("control")).unwrap();
     copy_directory(&from.join("base"), &to.join("base"));
     copy_directory(&from.join("wal"), &to.join("wal"));
-    let engine = Engine::open(directory.path(), config()).unwrap();
-    Fixture { engine, directory }
+    directory
 }
 
 fn reopen(fixture: Fixture) -> Fixture {
@@ -146,6 +153,47 @@ fn dropped_and_truncated_tables_stay_so() {
     assert_sound(&after);
 }
 
+/// The server acknowledges each of these without waiting for the log, and removes files. A crash may lose the
+/// statement or keep it; a table is never left without its rows.
+#[test]
+fn files_of_an_asynchronous_drop_go_after_its_commit_is_on_disk() {
+    for (statement, gone) in [
+        ("drop table t", "ERROR 42P01"),
+        ("truncate t", "0"),
+        ("drop index by_b", "500"),
+        ("begin; drop table t; commit", "ERROR 42P01"),
+    ] {
+        let quiet = Config {
+            synchronous_commit: false,
+            // The background writer would hide the fault.
+            wal_writer_delay: "1h".parse().unwrap(),
+            ..config()
+        };
+        let fixture = Fixture::with_config(
+            "create table t (a int primary key, b int);
+             create index by_b on t (b);
+             insert into t select i, i from generate_series(1, 500) i",
+            quiet,
+        );
+        fixture.engine.checkpoint().unwrap();
+        run(&mut fixture.session(), statement);
+        let after = crash(&fixture);
+        let mut s = after.session();
+        for sql in [
+            "select count(*) from t",
+            "select count(*) from t where a between 1 and 500",
+            "select count(*) from t where b between 1 and 500",
+        ] {
+            let found = run(&mut s, sql);
+            assert!(
+                found == "500" || found == gone,
+                "after \"{statement}\": {sql}: {found}"
+            );
+        }
+        assert_sound(&after);
+    }
+}
+
 #[test]
 fn crashes_under_load_lose_no_acknowledged_transfer() {
     let fixture = Fixture::new(
@@ -225,6 +273,74 @@ fn transfer(engine: &Arc<Engine>, worker: i32, acknowledged: &AtomicU64, stop: &
         session.sync().unwrap();
         acknowledged.store(number as u64, Ordering::SeqCst);
     }
+}
+
+/// Opening fails twice, names what is missing, and removes no file.
+#[track_caller]
+fn assert_refused(directory: &Path, missing: &str) {
+    let files = || {
+        let names = fs::read_dir(directory.join("base")).unwrap();
+        let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = files();
+    for _ in 0..3 {
+        let error = Engine::open(directory, config()).unwrap_err();
+        assert_eq!(error.sqlstate().as_str(), "XX001");
+        assert!(error.message().contains(missing), "{error}");
+        assert_eq!(files(), before);
+    }
+}
+
+/// The largest file is that of a table. Without it the database does not open, be it after a clean end or after a crash
+/// whose log holds changes of that table.
+#[test]
+fn a_table_without_its_file_is_an_error() {
+    for clean in [true, false] {
+        let fixture =
+            Fixture::new("create table t (a int); insert into t select i from generate_series(1, 2000) i");
+        fixture.engine.checkpoint().unwrap();
+        query(&mut fixture.session(), "update t set a = 0 where a = 1");
+        if clean {
+            fixture.engine.shutdown().unwrap();
+        }
+        let directory = crashed(&fixture);
+        let base = directory.path().join("base");
+        let largest = fs::read_dir(&base)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .max_by_key(|path| fs::metadata(path).unwrap().len())
+            .unwrap();
+        fs::remove_file(&largest).unwrap();
+        assert_refused(directory.path(), largest.file_name().unwrap().to_str().unwrap());
+    }
+}
+
+/// An empty catalog beside the files of tables: the tables are not taken for leftovers.
+#[test]
+fn a_lost_catalog_takes_no_table_with_it() {
+    let fixture = Fixture::new("create table t (a int); insert into t values (1)");
+    fixture.engine.shutdown().unwrap();
+    let Fixture { engine, directory } = fixture;
+    drop(engine);
+    fs::write(directory.path().join("base").join("1"), b"").unwrap();
+    assert_refused(directory.path(), "base/1");
+}
+
+/// A file that this database did not make is not a leftover of it.
+#[test]
+fn a_foreign_file_among_the_tables_stays() {
+    let fixture = Fixture::new("create table t (a int); insert into t values (1)");
+    fixture.engine.shutdown().unwrap();
+    let Fixture { engine, directory } = fixture;
+    drop(engine);
+    let foreign = directory.path().join("base").join("4000000");
+    fs::write(&foreign, b"Alice's copy of a table").unwrap();
+    let engine = Engine::open(directory.path(), config()).unwrap();
+    let mut s = engine.session(SessionInfo::default()).unwrap();
+    assert_eq!(query(&mut s, "select a from t"), "1");
+    assert_eq!(fs::read(&foreign).unwrap(), b"Alice's copy of a table");
 }
 
 #[test]

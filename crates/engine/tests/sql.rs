@@ -2,7 +2,7 @@
 
 mod common;
 
-use clearway_engine::{Collected, Completion, DataType, Value};
+use clearway_engine::{Collected, Completion, DataType, Session, SqlState, Value};
 use common::{Fixture, error, query, run};
 
 fn shop() -> Fixture {
@@ -357,6 +357,83 @@ fn prepared_statements_follow_changed_definitions() {
 }
 
 #[test]
+fn a_statement_planned_anew_keeps_the_types_of_its_parameters() {
+    let fixture = Fixture::new("create table t (id int primary key, x int); insert into t values (1, 5)");
+    let mut s = fixture.session();
+    let mut out = Collected::default();
+    let find = s
+        .prepare("select id from t where x = $1 and $2 = x", &[None, None])
+        .unwrap();
+    assert_eq!(find.param_types(), [DataType::Int4, DataType::Int4]);
+    // Another table of that name, where the parameters would be inferred as numeric.
+    query(
+        &mut fixture.session(),
+        "drop table t; create table t (id int primary key, x numeric(10, 2)); insert into t values (1, 5), (2, 6)",
+    );
+    let five = [Value::Int4(5), Value::Int4(5)];
+    s.execute(&find, &five, 0, &mut out).unwrap();
+    s.sync().unwrap();
+    assert_eq!(out.rows, [[Value::Int4(1)]]);
+    assert_eq!(find.param_types(), [DataType::Int4, DataType::Int4]);
+    // And where integers cannot be compared with the new column, that is an error.
+    query(
+        &mut fixture.session(),
+        "drop table t; create table t (id int primary key, x text); insert into t values (1, '5')",
+    );
+    let refused = s.execute(&find, &five, 0, &mut out).unwrap_err();
+    assert_eq!(refused.sqlstate().as_str(), "42883");
+}
+
+#[test]
+fn the_first_use_of_a_parameter_gives_it_its_type() {
+    let fixture = Fixture::new("");
+    let mut s = fixture.session();
+    let mut holds = |sql: &str, types: &[DataType], value: Value| {
+        let mut out = Collected::default();
+        let prepared = s.prepare(sql, &[]).unwrap();
+        assert_eq!(prepared.param_types(), types, "{sql}");
+        s.execute(&prepared, &[value], 0, &mut out).unwrap();
+        s.sync().unwrap();
+        out.rows[0][0].clone()
+    };
+    let int = [DataType::Int4];
+    assert_eq!(
+        holds("select $1 between 5 and 9.5", &int, Value::Int4(9)),
+        Value::Bool(true)
+    );
+    assert_eq!(
+        holds("select $1 not between 5 and 9.5", &int, Value::Int4(10)),
+        Value::Bool(true)
+    );
+    assert_eq!(
+        holds("select $1 between 5 and 9.5", &int, Value::Int4(10)),
+        Value::Bool(false)
+    );
+    assert_eq!(
+        holds(
+            "select case $1 when 5 then 'a' when 9.5 then 'b' else 'c' end",
+            &int,
+            Value::Int4(5)
+        ),
+        Value::text("a")
+    );
+    assert_eq!(
+        holds("select $1 = 5 or $1 = 9.5", &int, Value::Int4(5)),
+        Value::Bool(true)
+    );
+    // Two uses that want different types, neither of which knew of the other.
+    for sql in ["select concat($1, $1 + 1)", "select repeat($1, $1 + 1)"] {
+        let refused = s.prepare(sql, &[]).unwrap_err();
+        assert_eq!(refused.sqlstate().as_str(), "42P08", "{sql}");
+        assert_eq!(
+            refused.message(),
+            "inconsistent types deduced for parameter $1",
+            "{sql}"
+        );
+    }
+}
+
+#[test]
 fn a_portal_gives_its_rows_in_portions() {
     let fixture = shop();
     let mut s = fixture.session();
@@ -537,4 +614,137 @@ fn utility_statements() {
         query(&mut s, "create table if not exists items (id int)"),
         "CREATE TABLE"
     );
+}
+
+#[test]
+fn names_are_looked_for_along_the_search_path() {
+    let fixture = Fixture::new("create table t (a int); insert into t values (7)");
+    let mut session = fixture.session();
+    let ok = |session: &mut Session, sql: &str| run(session, sql);
+    // A schema that does not exist is no error, as in PostgreSQL; a name is not found there.
+    assert_eq!(ok(&mut session, "set search_path to nowhere"), "SET");
+    assert_eq!(
+        error(&mut session, "select * from t").sqlstate(),
+        SqlState::UNDEFINED_TABLE
+    );
+    assert_eq!(query(&mut session, "select a from public.t"), "7");
+    assert_eq!(query(&mut session, "select count(*) from pg_tables"), "1");
+    assert_eq!(query(&mut session, "select current_schema() is null"), "t");
+    let refused = error(&mut session, "create table u (a int)");
+    assert_eq!(refused.sqlstate(), SqlState::INVALID_SCHEMA_NAME);
+    assert_eq!(refused.message(), "no schema has been selected to create in");
+    assert_eq!(ok(&mut session, "create table public.u (a int)"), "CREATE TABLE");
+    assert_eq!(ok(&mut session, "set search_path to nowhere, public"), "SET");
+    assert_eq!(query(&mut session, "select a from t"), "7");
+    assert_eq!(query(&mut session, "select current_schema()"), "public");
+    // A prepared statement is planned anew.
+    ok(&mut session, "prepare p as select a from t");
+    ok(&mut session, "set search_path to ''");
+    assert_eq!(
+        error(&mut session, "execute p").sqlstate(),
+        SqlState::UNDEFINED_TABLE
+    );
+    ok(&mut session, "reset search_path");
+    assert_eq!(query(&mut session, "execute p"), "7");
+}
+
+#[test]
+fn set_config_sets_for_the_session_or_the_transaction() {
+    let fixture = Fixture::new("");
+    let mut session = fixture.session();
+    let show = |session: &mut Session| query(session, "show statement_timeout");
+    // What pg_dump says first.
+    assert_eq!(
+        query(
+            &mut session,
+            "select pg_catalog.set_config('search_path', '', false)"
+        ),
+        ""
+    );
+    assert_eq!(query(&mut session, "show search_path"), "");
+    assert_eq!(
+        query(
+            &mut session,
+            "select set_config('statement_timeout', '5000', false)"
+        ),
+        "5s"
+    );
+    assert_eq!(show(&mut session), "5s");
+    run(&mut session, "begin");
+    assert_eq!(
+        query(&mut session, "select set_config('statement_timeout', '7s', true)"),
+        "7s"
+    );
+    assert_eq!(show(&mut session), "7s");
+    run(&mut session, "commit");
+    assert_eq!(show(&mut session), "5s");
+    run(&mut session, "begin");
+    query(
+        &mut session,
+        "select set_config('statement_timeout', '9s', false)",
+    );
+    run(&mut session, "rollback");
+    assert_eq!(show(&mut session), "5s");
+    // For a transaction that is the statement alone, it ends with it.
+    assert_eq!(
+        query(&mut session, "select set_config('statement_timeout', '8s', true)"),
+        "8s"
+    );
+    assert_eq!(show(&mut session), "5s");
+    let wrong = error(
+        &mut session,
+        "select set_config('statement_timeout', '-3', false)",
+    );
+    assert_eq!(wrong.sqlstate(), SqlState::INVALID_PARAMETER_VALUE);
+    let unknown = error(&mut session, "select set_config('no_such_thing', '1', false)");
+    assert_eq!(unknown.sqlstate(), SqlState::UNDEFINED_OBJECT);
+    // An error takes back what the same statement set.
+    error(
+        &mut session,
+        "select set_config('statement_timeout', '1s', false), 1 / 0",
+    );
+    assert_eq!(show(&mut session), "5s");
+    assert_eq!(
+        query(
+            &mut session,
+            "select set_config('statement_timeout', null, false)"
+        ),
+        "0"
+    );
+}
+
+#[test]
+fn set_constraints_knows_its_constraints() {
+    let fixture = Fixture::new("create table t (a int primary key)");
+    let mut session = fixture.session();
+    assert_eq!(
+        run(&mut session, "set constraints all deferred"),
+        "SET CONSTRAINTS"
+    );
+    let unknown = error(&mut session, "set constraints nonsense immediate");
+    assert_eq!(unknown.sqlstate(), SqlState::UNDEFINED_OBJECT);
+    assert_eq!(unknown.message(), "constraint \"nonsense\" does not exist");
+    let fixed = error(&mut session, "set constraints t_pkey deferred");
+    assert_eq!(fixed.sqlstate(), SqlState::WRONG_OBJECT_TYPE);
+    assert_eq!(
+        error(&mut session, "set constraints nonsense").sqlstate(),
+        SqlState::SYNTAX_ERROR
+    );
+}
+
+#[test]
+fn notices_below_the_wanted_level_are_not_sent() {
+    let fixture = Fixture::new("");
+    let mut session = fixture.session();
+    let notices = |session: &mut Session, sql: &str| {
+        let mut out = Collected::default();
+        session.execute_simple(sql, &mut out).unwrap();
+        out.notices.len()
+    };
+    assert_eq!(notices(&mut session, "drop table if exists t"), 1);
+    run(&mut session, "set client_min_messages = warning");
+    assert_eq!(notices(&mut session, "drop table if exists t"), 0);
+    assert_eq!(notices(&mut session, "commit"), 1);
+    run(&mut session, "set client_min_messages = error");
+    assert_eq!(notices(&mut session, "commit"), 0);
 }

@@ -86,6 +86,8 @@ pub use latched_by::{LatchedBy, LatchedByExclusive, LatchedByShared, ReaderWrite
 pub use lock_api;
 pub use lwlock::{LatchMode, LwLock};
 pub use options::{Fairness, LwLockAlgorithm, LwLockOptions, SharedPath};
+#[cfg(feature = "std")]
+pub use order::held_classes;
 pub use read_biased::{ReadBiasedExclusive, ReadBiasedLatch, ReadBiasedShared};
 pub use slot_choice::SlotChoice;
 pub use spin::SpinPolicy;

@@ -64,6 +64,11 @@ mod held {
         .unwrap_or(None)
     }
 
+    pub(super) fn classes() -> Vec<&'static str> {
+        HELD.try_with(|held| held.borrow().iter().map(|held| held.class.name).collect())
+            .unwrap_or_default()
+    }
+
     pub(super) fn add(class: &'static LatchClass, address: usize, place: &'static Location<'static>) {
         let _ = HELD.try_with(|held| {
             held.borrow_mut().push(Held {
@@ -83,6 +88,16 @@ mod held {
             }
         });
     }
+}
+
+/// The names of the classes of the latches that the calling thread holds, in the order in which it took them. For tests: a
+/// release build does not know.
+#[cfg(feature = "std")]
+pub fn held_classes() -> Vec<&'static str> {
+    #[cfg(debug_assertions)]
+    return held::classes();
+    #[cfg(not(debug_assertions))]
+    Vec::new()
 }
 
 /// The caller is about to acquire a latch and may have to wait for it.

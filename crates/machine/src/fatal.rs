@@ -9,7 +9,7 @@
 pub fn fatal(message: core::fmt::Arguments<'_>) -> ! {
     #[cfg(feature = "std")]
     {
-        eprintln!("clearway: {message}");
+        crate::stderr_line(format_args!("clearway: {message}"));
         std::process::abort()
     }
     #[cfg(not(feature = "std"))]

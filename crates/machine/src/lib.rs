@@ -36,6 +36,8 @@ mod worker;
 mod native;
 #[cfg(feature = "std")]
 mod scheduling;
+#[cfg(feature = "std")]
+mod stderr;
 
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 mod futex_table;
@@ -59,6 +61,8 @@ pub use worker::{WaitBucket, WaitMode, WaitScope, WorkerId, WorkerMemory, Worker
 pub use native::Native;
 #[cfg(feature = "std")]
 pub use scheduling::SchedulingPolicy;
+#[cfg(feature = "std")]
+pub use stderr::stderr_line;
 
 #[cfg(feature = "loom")]
 pub use loom_machine::Loom;

@@ -17,7 +17,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use clearway_engine::{Engine, EngineError, Session, SessionInfo, SqlState, TransactionStatus};
+use clearway_engine::{
+    Engine, EngineError, Session, SessionInfo, SqlState, StatementWatch, TransactionStatus,
+};
 use tracing::{debug, warn};
 
 use crate::codec::{self, ResultFormats, Scratch};
@@ -44,14 +46,16 @@ pub(crate) struct Shared {
     pub(crate) registry: Arc<Registry>,
     sessions: AtomicUsize,
     sessions_max: usize,
+    message_bytes_max: u32,
 }
 
 impl Shared {
-    pub(crate) fn new(sessions_max: usize) -> Shared {
+    pub(crate) fn new(sessions_max: usize, message_bytes_max: u32) -> Shared {
         Shared {
             registry: Arc::default(),
             sessions: AtomicUsize::new(0),
             sessions_max,
+            message_bytes_max,
         }
     }
 
@@ -82,23 +86,35 @@ pub(crate) struct Channel {
     pub(crate) presence: Arc<Presence>,
     pub(crate) reader: FrameReader,
     pub(crate) out: WriteBuffer,
+    /// Tells whether the running statement is to stop; there once there is a session.
+    pub(crate) watch: Option<StatementWatch>,
     /// Set when reading ended in the middle of a statement.
     pub(crate) ended: Option<ReadError>,
 }
 
 impl Channel {
-    pub(crate) fn new(socket: Arc<Socket>, presence: Arc<Presence>) -> Channel {
+    pub(crate) fn new(socket: Arc<Socket>, presence: Arc<Presence>, message_bytes_max: u32) -> Channel {
         Channel {
             socket,
             presence,
-            reader: FrameReader::new(),
+            reader: FrameReader::new(message_bytes_max),
             out: WriteBuffer::new(),
+            watch: None,
             ended: None,
         }
     }
 
     pub(crate) fn flush(&mut self) {
         self.out.flush(&self.socket);
+    }
+
+    /// Writes out if the buffer is full, unless the running statement is to stop.
+    #[inline]
+    pub(crate) fn flush_statement_if_full(&mut self) -> Result<(), EngineError> {
+        match &self.watch {
+            Some(watch) if self.out.is_full() => self.out.flush_watched(&self.socket, watch),
+            _ => self.out.flush_if_full(&self.socket),
+        }
     }
 
     /// Says why the connection ends.
@@ -119,21 +135,22 @@ pub(crate) fn spawn(shared: Arc<Shared>, engine: Option<Arc<Engine>>, socket: So
         } else {
             too_many()
         };
-        Channel::new(socket, presence).fatal(&error);
+        Channel::new(socket, presence, shared.message_bytes_max).fatal(&error);
         return;
     };
     let refused = Arc::clone(&socket);
+    let message_bytes_max = shared.message_bytes_max;
     let builder = std::thread::Builder::new()
         .name("clearway session".to_owned())
         .stack_size(stack_bytes);
     let spawned = builder.spawn(move || {
-        let mut channel = Channel::new(socket, presence);
+        let mut channel = Channel::new(socket, presence, message_bytes_max);
         serve_guarded(&shared, engine, &mut channel, registration);
     });
     if let Err(error) = spawned {
         warn!("cannot start a thread for a connection: {error}");
         let presence = Arc::new(Presence::new(Arc::clone(&refused)));
-        Channel::new(refused, presence).fatal(&EngineError::new(
+        Channel::new(refused, presence, message_bytes_max).fatal(&EngineError::new(
             SqlState::TOO_MANY_CONNECTIONS,
             format!("could not start a session: {error}"),
         ));
@@ -238,6 +255,7 @@ fn open(
     }
     let session = engine.session(info)?;
     session.adopt_thread();
+    channel.watch = Some(session.statement_watch());
     let out = &mut channel.out.bytes;
     if minor > startup::MINOR_VERSION || !unknown_options.is_empty() {
         codec::negotiate_protocol_version(out, startup::MINOR_VERSION, unknown_options);
@@ -266,6 +284,8 @@ struct Connection {
     sql: String,
     /// After an error in the extended protocol: nothing counts until Sync.
     skipping: bool,
+    /// Whether ReadyForQuery was the last that was sent: the client's turn has begun.
+    ready: bool,
 }
 
 impl Connection {
@@ -276,12 +296,22 @@ impl Connection {
             scratch: Scratch::default(),
             sql: String::new(),
             skipping: false,
+            ready: true,
         }
     }
 
     fn run(mut self, shared: &Shared, channel: &mut Channel) {
         loop {
-            let error = match channel.reader.next(&channel.socket, &channel.presence) {
+            let limit = self.limit_silence(channel);
+            let next = channel.reader.next(&channel.socket, &channel.presence);
+            if let Some(error) = limit {
+                channel.socket.set_receive_timeout(None);
+                if matches!(&next, Err(ReadError::Io(error)) if error.kind() == std::io::ErrorKind::WouldBlock)
+                {
+                    return channel.fatal(&error);
+                }
+            }
+            let error = match next {
                 Ok(frame) => match self.message(channel, &frame) {
                     Ok(true) => match channel.ended.take() {
                         None if channel.out.is_broken() => ReadError::Closed,
@@ -297,6 +327,19 @@ impl Connection {
         }
     }
 
+    /// Before a read that may wait for the client's next command: limits how long, if the session has a limit. The error
+    /// for a client that is silent for longer.
+    ///
+    /// The limit ends with the read: COPY reads too, and a client may take its time over that.
+    fn limit_silence(&self, channel: &Channel) -> Option<EngineError> {
+        if !self.ready || channel.reader.has_buffered() {
+            return None;
+        }
+        let (limit, error) = self.session.idle_limit()?;
+        channel.socket.set_receive_timeout(Some(limit));
+        Some(error)
+    }
+
     /// Handles one message; whether to go on, or the error that ends the connection.
     fn message(
         &mut self,
@@ -306,6 +349,19 @@ impl Connection {
         if self.skipping && !matches!(frame.kind, b'S' | b'X') {
             return Ok(true);
         }
+        self.ready = false;
+        let proceed = self.dispatch(channel, frame)?;
+        // A client may send any number of messages before it reads: what they are answered must not gather.
+        let bounded = channel.out.flush_if_full(&channel.socket);
+        debug_assert!(bounded.is_ok() || channel.out.is_broken());
+        Ok(proceed)
+    }
+
+    fn dispatch(
+        &mut self,
+        channel: &mut Channel,
+        frame: &crate::wire::frame::Frame,
+    ) -> Result<bool, EngineError> {
         let message = match frontend::decode(frame.kind, channel.reader.body(frame)) {
             Ok(message) => message,
             Err(error) => {
@@ -340,7 +396,7 @@ impl Connection {
                 self.answer(channel, outcome, codec::parse_complete)?;
             }
             Message::Bind(bind) => {
-                let outcome = self.extended.bind(&bind);
+                let outcome = self.extended.bind(&bind, self.session.transaction_timestamp());
                 self.answer(channel, outcome, codec::bind_complete)?;
             }
             Message::Describe(target) => {
@@ -358,8 +414,6 @@ impl Connection {
                 if let Err(error) = outcome {
                     self.report(channel, &error, true)?;
                 }
-                let bytes = &mut channel.out;
-                bytes.flush_if_full(&channel.socket).or(Ok(()))?;
             }
             Message::Close(target) => {
                 self.extended.close(target);
@@ -413,6 +467,9 @@ impl Connection {
     }
 
     /// Sends an error; gives it back if it ends the connection.
+    ///
+    /// In the extended protocol it leaves at once. The messages after it are skipped up to Sync, a Flush among them
+    /// too, so a client that sent Parse, Describe, Flush and now reads would otherwise wait for ever.
     fn report(
         &mut self,
         channel: &mut Channel,
@@ -424,12 +481,16 @@ impl Connection {
         }
         if channel.ended.is_none() {
             codec::error(&mut channel.out.bytes, "ERROR", error);
+            if extended {
+                channel.flush();
+            }
         }
         self.skipping = extended;
         Ok(())
     }
 
     fn ready(&mut self, channel: &mut Channel) {
+        self.ready = true;
         codec::ready_for_query(&mut channel.out.bytes, self.session.transaction_status());
         channel.flush();
     }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use clearway_engine::session::Portal as Suspended;
+use clearway_engine::Portal as Suspended;
 use clearway_engine::value::{decode_binary, decode_text};
 use clearway_engine::{Completion, DataType, EngineError, Prepared, Session, SqlState, Value};
 
@@ -21,6 +21,12 @@ const UNKNOWN_OID: u32 = 705;
 
 /// PostgreSQL's number of the pseudo-type `void`, which some drivers send for NULL.
 const VOID_OID: u32 = 2_278;
+
+/// How many named portals may be open.
+const PORTALS_MAX: usize = 1_000;
+
+/// What the parameters of all named portals may take.
+const PORTAL_BYTES_MAX: usize = 64 << 20;
 
 /// One client's statements and portals.
 #[derive(Debug, Default)]
@@ -39,6 +45,8 @@ struct Portal {
     params: Vec<Value>,
     formats: ResultFormats,
     progress: Progress,
+    /// About what its parameters take.
+    bytes: usize,
 }
 
 /// How far a portal has run.
@@ -46,7 +54,7 @@ struct Portal {
 enum Progress {
     #[default]
     Fresh,
-    Suspended(Suspended),
+    Suspended(Box<Suspended>),
     Done,
 }
 
@@ -94,8 +102,8 @@ impl Extended {
         })
     }
 
-    /// Bind.
-    pub(crate) fn bind(&mut self, bind: &Bind<'_>) -> Result<(), EngineError> {
+    /// Bind. `now` is what `now` in a parameter's text means.
+    pub(crate) fn bind(&mut self, bind: &Bind<'_>, now: i64) -> Result<(), EngineError> {
         let statement = Arc::clone(self.statement(bind.statement)?);
         let mut portal = if bind.portal.is_empty() {
             self.unnamed_portal.statement = None;
@@ -109,7 +117,11 @@ impl Extended {
             Portal::default()
         };
         portal.progress = Progress::Fresh;
-        decode_parameters(bind, statement.param_types(), &mut portal.params)?;
+        decode_parameters(bind, statement.param_types(), now, &mut portal.params)?;
+        portal.bytes = portal.params.iter().map(value_bytes).sum();
+        if !bind.portal.is_empty() {
+            self.check_portals(portal.bytes)?;
+        }
         set_formats(
             &mut portal.formats,
             bind.result_formats,
@@ -122,6 +134,23 @@ impl Extended {
             self.portals.insert(bind.portal.to_owned(), portal);
         }
         Ok(())
+    }
+
+    /// 54000 when one more named portal is too much. All of a transaction's portals are kept until it ends.
+    fn check_portals(&self, bytes: usize) -> Result<(), EngineError> {
+        let total: usize = self.portals.values().map(|portal| portal.bytes).sum();
+        let what = if self.portals.len() >= PORTALS_MAX {
+            format!("{PORTALS_MAX} portals are open")
+        } else if total + bytes > PORTAL_BYTES_MAX {
+            format!(
+                "the parameters of all portals would take more than {} MB",
+                PORTAL_BYTES_MAX >> 20
+            )
+        } else {
+            return Ok(());
+        };
+        Err(EngineError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, what)
+            .with_hint("Close portals that are not needed any more, or end the transaction."))
     }
 
     /// Describe.
@@ -245,6 +274,7 @@ fn parameter_type(oid: u32) -> Result<Option<DataType>, EngineError> {
 fn decode_parameters(
     bind: &Bind<'_>,
     types: &[DataType],
+    now: i64,
     params: &mut Vec<Value>,
 ) -> Result<(), EngineError> {
     let count = bind.parameter_count();
@@ -276,11 +306,16 @@ fn decode_parameters(
                 let text = text_parameter(bytes).map_err(|error| {
                     EngineError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, error.to_string())
                 })?;
-                decode_text(text, *data_type)?
+                decode_text(text, *data_type, now)?
             }
         });
     }
     Ok(())
+}
+
+/// About what a value takes.
+fn value_bytes(value: &Value) -> usize {
+    size_of::<Value>() + value.as_str().map_or(0, str::len)
 }
 
 fn set_formats(formats: &mut ResultFormats, codes: Formats<'_>, columns: usize) -> Result<(), EngineError> {

@@ -33,20 +33,24 @@ pub(crate) struct FrameReader {
     buffer: Vec<u8>,
     /// What has arrived and is not consumed.
     filled: Range<usize>,
+    /// The most a message that carries a text or data may have.
+    message_bytes_max: u32,
 }
 
 impl FrameReader {
-    pub(crate) fn new() -> FrameReader {
+    pub(crate) fn new(message_bytes_max: u32) -> FrameReader {
         FrameReader {
             buffer: vec![0; BUFFER_BYTES],
             filled: 0..0,
+            message_bytes_max,
         }
     }
 
     /// The next frame, consumed; waits for it. Its body is in [`body`](Self::body) until the next call.
     pub(crate) fn next(&mut self, socket: &Socket, presence: &Presence) -> Result<Frame, ReadError> {
         loop {
-            match frame::split(&self.buffer[self.filled.clone()]).map_err(ReadError::Wire)? {
+            let filled = &self.buffer[self.filled.clone()];
+            match frame::split_within(filled, self.message_bytes_max).map_err(ReadError::Wire)? {
                 Split::Frame(Frame { kind, body }) => {
                     let start = self.filled.start;
                     self.filled.start += body.end;

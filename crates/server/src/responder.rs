@@ -29,29 +29,37 @@ impl<'a> Responder<'a> {
             scratch,
         }
     }
+
+    /// Writes out at the bound, while the statement can still be cancelled: every message that it may send any number of
+    /// times goes through this.
+    #[inline]
+    fn flush_if_full(&mut self) -> Result<(), EngineError> {
+        self.channel.flush_statement_if_full()
+    }
 }
 
 impl Output for Responder<'_> {
     fn row_description(&mut self, columns: &[Column]) -> Result<(), EngineError> {
         codec::row_description(&mut self.channel.out.bytes, columns, self.formats);
-        Ok(())
+        self.flush_if_full()
     }
 
     #[inline]
     fn row(&mut self, values: &[Value]) -> Result<(), EngineError> {
         codec::data_row(&mut self.channel.out.bytes, values, self.formats, self.scratch);
-        self.channel.out.flush_if_full(&self.channel.socket)
+        self.flush_if_full()
     }
 
     #[inline]
     fn complete(&mut self, tag: &str) -> Result<(), EngineError> {
         codec::command_complete(&mut self.channel.out.bytes, tag);
-        Ok(())
+        // The statement may have been committed: a cancel comes too late for it.
+        self.channel.out.flush_if_full(&self.channel.socket)
     }
 
     fn empty(&mut self) -> Result<(), EngineError> {
         codec::empty_query_response(&mut self.channel.out.bytes);
-        Ok(())
+        self.flush_if_full()
     }
 
     fn notice(&mut self, notice: &Notice) -> Result<(), EngineError> {
@@ -61,12 +69,12 @@ impl Output for Responder<'_> {
             notice.sqlstate.as_str(),
             &notice.message,
         );
-        Ok(())
+        self.flush_if_full()
     }
 
     fn parameter_status(&mut self, name: &str, value: &str) -> Result<(), EngineError> {
         codec::parameter_status(&mut self.channel.out.bytes, name, value);
-        Ok(())
+        self.flush_if_full()
     }
 
     fn copy_in_start(&mut self, columns: usize) -> Result<(), EngineError> {
@@ -129,7 +137,7 @@ impl Output for Responder<'_> {
 
     fn copy_out_data(&mut self, line: &[u8]) -> Result<(), EngineError> {
         codec::copy_data(&mut self.channel.out.bytes, line);
-        self.channel.out.flush_if_full(&self.channel.socket)
+        self.flush_if_full()
     }
 
     fn copy_out_done(&mut self) -> Result<(), EngineError> {

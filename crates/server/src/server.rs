@@ -18,6 +18,7 @@ use crate::listener::Listeners;
 use crate::registry::Registry;
 use crate::socket::Socket;
 use crate::stop::StopSignal;
+use crate::wire::frame::LARGE_MESSAGE_BYTES_MAX;
 
 /// A session's stack. Only the pages that are touched cost memory; deep expressions need some hundred KiB in a debug
 /// build.
@@ -42,6 +43,8 @@ pub struct ServerOptions {
     pub max_connections: usize,
     /// How sessions are scheduled when they wake.
     pub scheduling: SchedulingPolicy,
+    /// The most bytes of a message that carries a text or data. A longer one ends its connection.
+    pub message_bytes_max: u32,
 }
 
 impl Default for ServerOptions {
@@ -52,6 +55,7 @@ impl Default for ServerOptions {
             port: 0,
             max_connections: 500,
             scheduling: SchedulingPolicy::default(),
+            message_bytes_max: LARGE_MESSAGE_BYTES_MAX,
         }
     }
 }
@@ -63,6 +67,7 @@ pub struct Server {
     engine: OnceLock<Arc<Engine>>,
     max_connections: usize,
     scheduling: SchedulingPolicy,
+    message_bytes_max: u32,
 }
 
 impl Server {
@@ -83,6 +88,7 @@ impl Server {
             engine: OnceLock::new(),
             max_connections: options.max_connections,
             scheduling: options.scheduling,
+            message_bytes_max: options.message_bytes_max,
         })
     }
 
@@ -103,7 +109,7 @@ impl Server {
 
     /// Serves clients until `stop` is given; then ends all sessions, has the engine checkpoint and close, and returns.
     pub fn run(&self, stop: &StopSignal) -> Result<()> {
-        let shared = Arc::new(Shared::new(self.max_connections));
+        let shared = Arc::new(Shared::new(self.max_connections, self.message_bytes_max));
         let watcher = Registry::watch(Arc::clone(&shared.registry))
             .map_err(|error| ServerError::io("starting the connection watcher", error))?;
         let outcome = accept_loop(&self.listeners, self.scheduling, stop, |socket| {

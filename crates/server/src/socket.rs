@@ -4,7 +4,9 @@ use std::io;
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 
 /// One end of a connection. Reads and writes go straight to the operating system.
@@ -48,6 +50,28 @@ impl Socket {
         }
     }
 
+    /// Writes what can be written at once: 0 bytes when the client has to read first.
+    pub(crate) fn send_now(&self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            match rustix::net::send(&self.descriptor, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+                Ok(count) => return Ok(count),
+                Err(rustix::io::Errno::AGAIN) => return Ok(0),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Waits until something can be written or the connection has failed, or until `patience` is over.
+    pub(crate) fn wait_until_writable(&self, patience: Duration) -> io::Result<()> {
+        let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
+        let mut polled = [PollFd::new(&self.descriptor, PollFlags::OUT)];
+        match poll(&mut polled, Some(&patience)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Writes all of `bytes`.
     pub(crate) fn send_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
@@ -72,7 +96,7 @@ impl Socket {
     }
 
     /// Limits how long one read may wait.
-    pub(crate) fn set_receive_timeout(&self, timeout: Option<std::time::Duration>) {
+    pub(crate) fn set_receive_timeout(&self, timeout: Option<Duration>) {
         let _ = rustix::net::sockopt::set_socket_timeout(
             &self.descriptor,
             rustix::net::sockopt::Timeout::Recv,

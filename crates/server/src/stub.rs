@@ -23,6 +23,7 @@ use crate::reader::ReadError;
 use crate::registry::{Presence, Registration, Registry};
 use crate::server::{ServerOptions, accept_loop};
 use crate::stop::StopSignal;
+use crate::wire::frame;
 use crate::wire::frontend::{self, Message, Target};
 use crate::wire::startup::Startup;
 
@@ -42,7 +43,7 @@ pub fn run(options: ServerOptions, stop: &StopSignal) -> Result<()> {
         let thread = std::thread::Builder::new()
             .name("clearway stub".to_owned())
             .stack_size(256 << 10);
-        let channel = Channel::new(socket, presence);
+        let channel = Channel::new(socket, presence, frame::LARGE_MESSAGE_BYTES_MAX);
         if let Err(error) = thread.spawn(move || serve(channel, registration)) {
             tracing::warn!("cannot start a thread for a connection: {error}");
         }

@@ -1,13 +1,18 @@
 //! The write side of a connection: messages are gathered and leave in one write.
 
-use bytes::BytesMut;
-use clearway_engine::{EngineError, SqlState};
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use clearway_engine::{EngineError, SqlState, StatementWatch};
 use clearway_machine::{Native, WaitEvent, WaitScope};
 
 use crate::socket::Socket;
 
 /// The buffer is written out when it has this much, finished or not.
 const FULL_BYTES: usize = 16 << 10;
+
+/// How often a statement that waits for its client looks whether it is to stop.
+const WATCH_EVERY: Duration = Duration::from_millis(50);
 
 /// A buffer that a long row has made longer than this is given back.
 const BUFFER_BYTES_KEPT: usize = 256 << 10;
@@ -40,6 +45,11 @@ impl WriteBuffer {
             let _wait = WaitScope::<Native>::enter(WaitEvent::ClientWrite);
             self.broken = socket.send_all(&self.bytes).is_err();
         }
+        self.reset();
+    }
+
+    /// Empties the buffer.
+    fn reset(&mut self) {
         if self.bytes.capacity() > BUFFER_BYTES_KEPT {
             self.bytes = BytesMut::with_capacity(FULL_BYTES);
         } else {
@@ -47,10 +57,53 @@ impl WriteBuffer {
         }
     }
 
+    /// Whether it is time to write out.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.bytes.len() >= FULL_BYTES
+    }
+
+    /// Writes out for a statement that may be cancelled while its client does not read.
+    ///
+    /// What has not been written when the statement ends stays in the buffer, cut where the client's stream is: the
+    /// error's message follows it, and the messages stay whole.
+    pub(crate) fn flush_watched(
+        &mut self,
+        socket: &Socket,
+        watch: &StatementWatch,
+    ) -> Result<(), EngineError> {
+        if self.broken {
+            return Err(connection_lost());
+        }
+        let _wait = WaitScope::<Native>::enter(WaitEvent::ClientWrite);
+        let mut written = 0;
+        while written < self.bytes.len() {
+            let sent = match socket.send_now(&self.bytes[written..]) {
+                Ok(0) => socket.wait_until_writable(WATCH_EVERY).map(|()| 0),
+                sent => sent,
+            };
+            let stopped = watch.check();
+            match (sent, stopped) {
+                (Ok(count), Ok(())) => written += count,
+                (Ok(count), Err(error)) => {
+                    self.bytes.advance(written + count);
+                    return Err(error);
+                }
+                (Err(_), _) => {
+                    self.broken = true;
+                    self.bytes.clear();
+                    return Err(connection_lost());
+                }
+            }
+        }
+        self.reset();
+        Ok(())
+    }
+
     /// Writes out if the buffer is full; the error ends a statement whose client is gone.
     #[inline]
     pub(crate) fn flush_if_full(&mut self, socket: &Socket) -> Result<(), EngineError> {
-        if self.bytes.len() < FULL_BYTES {
+        if !self.is_full() {
             return Ok(());
         }
         self.flush(socket);

@@ -111,6 +111,9 @@ fn start_ups_that_are_refused() {
         refused(&startup(&[("user", "a"), ("replication", "database")])),
         "0A000"
     );
+    assert_eq!(refused(&startup(&[("user", "a"), ("database", "b")])), "3D000");
+    // As in PostgreSQL, a client that names no database means the one called like its user.
+    assert_eq!(refused(&startup_as_given(&[("user", "a")])), "3D000");
     let mut version_2 = startup(&[("user", "a")]);
     version_2[5] = 2;
     assert_eq!(refused(&version_2), "0A000");
@@ -244,6 +247,37 @@ fn binary_parameters_and_results() {
         replies[3].body,
         [&[0, 1, 0, 0, 0, 8][..], &42i64.to_be_bytes()].concat()
     );
+}
+
+#[test]
+fn a_value_that_bind_has_decoded_keeps_its_type_when_the_table_is_defined_anew() {
+    let server = TestServer::start();
+    let (mut client, mut other) = (server.client(), server.client());
+    client.query("create table t (id int primary key, x int); insert into t values (1, 5)");
+    let flush = message(b'H', b"");
+    let find = parse("find", "select id from t where x = $1");
+    client.send(&[find, bind("", "find", &[Some("5")]), flush].concat());
+    assert_eq!(client.read().unwrap().kind, b'1');
+    assert_eq!(client.read().unwrap().kind, b'2');
+    other.query(
+        "drop table t; create table t (id int primary key, x numeric(10, 2)); insert into t values (1, 5), (2, 6)",
+    );
+    client.send(&[execute("", 0), sync()].concat());
+    let replies = client.until_ready();
+    assert_eq!(kinds(&replies), "DCZ", "{replies:?}");
+    assert_eq!(replies[0].values(), [Some("1".to_owned())]);
+}
+
+#[test]
+fn a_vacuum_among_other_statements_is_refused_rather_than_waiting_for_them() {
+    let server = TestServer::start();
+    let mut client = server.client();
+    client.query("create table t (x int)");
+    let replies = client.query("create index i on t (x); vacuum t");
+    assert_eq!(kinds(&replies), "CE", "{replies:?}");
+    assert_eq!(replies[1].sqlstate(), "25001");
+    assert_eq!(client.value("select count(*) from pg_indexes"), "0");
+    assert_eq!(kinds(&client.query("vacuum t")), "C");
 }
 
 #[test]
@@ -523,4 +557,71 @@ fn before_the_engine_is_open_clients_are_told_to_wait() {
         stop.stop();
         running.join().unwrap().unwrap();
     });
+}
+
+/// asyncpg prepares with Parse, Describe, Flush and reads the answer before it sends Sync.
+#[test]
+fn an_error_is_sent_before_sync() {
+    let server = TestServer::start();
+    let mut client = server.client();
+    client.send(&[parse("ok", "select $1::int / 0"), sync()].concat());
+    assert_eq!(kinds(&client.until_ready()), "1Z");
+    let flush = || message(b'H', b"");
+    let failing: [(&str, Vec<Vec<u8>>, &str); 4] = [
+        ("Parse", vec![parse("bad", "selec 1")], "42601"),
+        ("Bind", vec![bind("", "nothing", &[])], "26000"),
+        ("Describe", vec![describe(b'S', "nothing")], "26000"),
+        (
+            "Execute",
+            vec![bind("", "ok", &[Some("1")]), execute("", 0)],
+            "22012",
+        ),
+    ];
+    for (what, messages, code) in failing {
+        client.send(&messages.concat());
+        client.send(&[describe(b'S', "bad"), flush()].concat());
+        let error = loop {
+            let reply = client.read().expect(what);
+            if reply.kind != b'2' {
+                break reply;
+            }
+        };
+        assert_eq!(error.sqlstate(), code, "{what}");
+        // Everything up to Sync is skipped, whatever it is.
+        client.send(
+            &[
+                parse("", "select 1"),
+                bind("", "", &[]),
+                describe(b'P', ""),
+                execute("", 0),
+                close(b'S', "ok"),
+                query("select 2"),
+                flush(),
+                sync(),
+            ]
+            .concat(),
+        );
+        assert_eq!(kinds(&client.until_ready()), "Z", "after a failed {what}");
+    }
+    client.send(&[describe(b'S', "ok"), sync()].concat());
+    assert_eq!(
+        kinds(&client.until_ready()),
+        "tTZ",
+        "the skipped Close closed nothing"
+    );
+}
+
+/// Without an error, too: Flush sends what there is.
+#[test]
+fn flush_sends_what_was_answered() {
+    let server = TestServer::start();
+    let mut client = server.client();
+    client.send(&[parse("", "select 1"), describe(b'S', ""), message(b'H', b"")].concat());
+    let mut answered = String::new();
+    while !answered.ends_with('T') {
+        answered.push(char::from(client.read().unwrap().kind));
+    }
+    assert_eq!(answered, "1tT");
+    client.send(&sync());
+    assert_eq!(kinds(&client.until_ready()), "Z");
 }

@@ -141,12 +141,12 @@ fn messages_too_long_end_only_their_connection() {
 
 #[test]
 fn a_claimed_length_reserves_nothing() {
-    // Two hundred connections that each claim 256 MiB: if that were believed, 50 GiB.
+    // Two hundred connections that each claim 16 MiB: if that were believed, 3 GiB.
     let server = TestServer::with_connections(300);
     let mut claims = Vec::new();
     for _ in 0..200 {
         let mut client = server.client();
-        client.send(b"Q\x0f\xff\xff\xff");
+        client.send(b"Q\x00\xff\xff\xff");
         client.send(&[b' '; 1000]);
         claims.push(client);
     }

@@ -157,11 +157,10 @@ impl<'s> AtomicChange<'s> {
 impl Drop for AtomicChange<'_> {
     fn drop(&mut self) {
         if !self.pages.is_empty() {
-            eprintln!(
-                "clearway: a change of {} pages was dropped half-way; stopping",
+            clearway_machine::fatal(format_args!(
+                "a change of {} pages was dropped half-way; stopping",
                 self.pages.len()
-            );
-            std::process::abort();
+            ));
         }
     }
 }

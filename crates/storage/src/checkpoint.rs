@@ -1,20 +1,19 @@
 //! Checkpoints: bounding what recovery must replay.
 //!
 //! 1. Move the redo position to the end of the log, at an instant at which nothing is being inserted.
-//! 2. Wait for the commits that were logged before it to reach the commit log (R1).
-//! 3. Write all dirty pages and commit-log pages; make the data files durable.
-//! 4. Log a checkpoint record and make it durable.
+//! 2. Wait for the commits that were logged before it to reach the commit log (R1), and write its pages.
+//! 3. Read the relations' lengths (`lengths`). Write all dirty pages; make the data files durable.
+//! 4. Log the lengths and a checkpoint record, and make them durable.
 //! 5. Write the control file: recovery now begins at the redo position.
 //! 6. Recycle the log before it.
 //!
-//! - R1: a commit whose record lies before the redo position is in a commit-log page on disk when the control file says so.
-//!   Between its record and its entry a committer's counter is odd; the checkpointer waits for each counter that is odd after
-//!   step 1 to move.
+//! - R1: a commit whose record lies before the redo position is in a commit-log page on disk when the control file says so
+//!   (`commit_counters`).
 //! - R2: a change whose record lies before the redo position is in a page that is dirty at step 3 or already written: a page
 //!   is dirty from before its change is logged until a copy made after the change is in its file, and a page that is latched
 //!   exclusively at step 3 is waited for.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -22,12 +21,14 @@ use std::time::{Duration, Instant};
 use clearway_machine::{Native, WaitEvent, WaitScope};
 use clearway_txn::Xid;
 
+use crate::control_file::{Control, State};
 use crate::error::{Result, StorageError};
+use crate::lengths::{self, Lengths};
 use crate::page::Lsn;
 use crate::status_pages::storage_error;
 use crate::storage::Storage;
 use crate::wal::LogDevice;
-use crate::wal::record::RecordKind;
+use crate::wal::record::{self, RecordKind};
 
 /// How often the checkpointer looks how far the log has grown.
 const SIZE_POLL: Duration = Duration::from_millis(100);
@@ -38,6 +39,10 @@ const RETRY_DELAY: Duration = Duration::from_secs(5);
 /// The log writer writes the log out when so many bytes have gathered.
 const UNWRITTEN_MAX: u64 = 1 << 20;
 
+/// After so long without a flush the log gets a record that says so: until then nothing behind the last flush proves that
+/// it was durable (see the recovery module).
+const IDLE_DELAY: Duration = Duration::from_secs(1);
+
 /// The background threads' shared state.
 #[derive(Debug, Default)]
 pub(crate) struct Checkpointer {
@@ -45,6 +50,8 @@ pub(crate) struct Checkpointer {
     changed: Condvar,
     /// One checkpoint at a time.
     running: Mutex<()>,
+    /// Bytes of the `Lengths` records of the last checkpoint.
+    lengths_bytes: AtomicU64,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -91,8 +98,9 @@ fn checkpoint_loop(storage: Weak<Storage>, checkpointer: Arc<Checkpointer>) {
         let Some(storage) = storage.upgrade() else { return };
         let grown = storage.wal.reserved().0 - storage.wal.redo().0;
         let due = last.elapsed() >= storage.options.checkpoint_timeout;
-        // A quarter of a segment: an idle engine does not checkpoint for ever.
-        if grown >= storage.options.wal_bytes_max || due && grown > 4096 {
+        // What the last checkpoint logged lies behind its redo position: an idle engine does not checkpoint for ever.
+        let idle = 4_096 + checkpointer.lengths_bytes.load(Ordering::Relaxed);
+        if grown >= storage.options.wal_bytes_max || due && grown > idle {
             last = Instant::now();
             if let Err(error) = storage.run_checkpoint(false) {
                 tracing::error!(%error, "checkpoint failed; the log is kept, and it will be tried again");
@@ -111,8 +119,16 @@ fn log_writer_loop(storage: Weak<Storage>, checkpointer: Arc<Checkpointer>) {
     let Some(delay) = storage.upgrade().map(|storage| storage.options.wal_writer_delay) else {
         return;
     };
+    let (mut flushed, mut moved, mut proven) = (Lsn(0), Instant::now(), Lsn(0));
     while !checkpointer.sleep(delay, WaitEvent::WalWriterMain) {
         let Some(storage) = storage.upgrade() else { return };
+        let now = storage.wal.flushed();
+        if now != flushed {
+            (flushed, moved) = (now, Instant::now());
+        } else if now > proven && moved.elapsed() >= IDLE_DELAY && storage.wal.ensure_space().is_ok() {
+            proven = storage.wal.insert_any(RecordKind::Idle, Xid::INVALID, &[]);
+            storage.wal.flush(proven);
+        }
         let mut upto = Lsn(storage.async_commit.load(Ordering::Acquire));
         let reserved = storage.wal.reserved();
         if reserved.0 - storage.wal.flushed().0 > UNWRITTEN_MAX {
@@ -133,33 +149,46 @@ impl Storage {
         self.wal
             .ensure_space()
             .map_err(|error| StorageError::io("extend", &wal_dir(), error))?;
-        // 1. The counters are read after the redo position has moved, or a number given out in between would be lost.
-        let redo = self.wal.move_redo();
-        let next_xid = self.proc_array.next_xid();
-        let next_rel = self.next_rel.load(Ordering::Acquire);
-        self.wait_for_commits();
+        // 1 and 2.
+        let handed_out = || (self.proc_array.next_xid(), self.next_rel.load(Ordering::Acquire));
+        let (redo, (next_xid, next_rel)) = self
+            .committing
+            .begin_checkpoint(|| self.wal.move_redo(), handed_out);
         self.commit_log.flush_all().map_err(storage_error)?;
+        let lengths = self.files.lengths();
         let pages = self.pool.write_all()?;
         self.files.sync_all()?;
-        let end = self
-            .wal
-            .insert_any(RecordKind::Checkpoint, Xid::INVALID, &redo.0.to_le_bytes());
+        let end = self.log_checkpoint(redo, &lengths);
         self.wal.flush(end);
-        lock(&self.control).write(redo, end, next_xid, next_rel, shutdown)?;
+        lock(&self.control).write(Control {
+            redo,
+            log_end: end,
+            next_xid,
+            next_rel,
+            state: if shutdown { State::Clean } else { State::Running },
+        })?;
         let recycled = self.wal.device().forget_before(redo.0);
         recycled.map_err(|error| StorageError::io("recycle", &wal_dir(), error))?;
         tracing::info!(%redo, pages, elapsed_ms = started.elapsed().as_millis() as u64, "checkpoint complete");
         Ok(())
     }
 
-    /// R1.
-    fn wait_for_commits(&self) {
-        for committing in &self.committing {
-            let seen = committing.load(Ordering::Acquire);
-            while seen % 2 == 1 && committing.load(Ordering::Acquire) == seen {
-                let _wait = WaitScope::<Native>::enter(WaitEvent::CheckpointDone);
-                thread::sleep(Duration::from_micros(100));
-            }
+    /// Step 4; returns the position after the records.
+    fn log_checkpoint(&self, redo: Lsn, lengths: &Lengths) -> Lsn {
+        let payloads = lengths::encode(lengths);
+        let own_bytes = payloads
+            .iter()
+            .map(|payload| record::size(payload.len()) as u64)
+            .sum();
+        self.checkpointer
+            .lengths_bytes
+            .store(own_bytes, Ordering::Relaxed);
+        for payload in payloads {
+            self.wal.insert_any(RecordKind::Lengths, Xid::INVALID, &payload);
         }
+        let mut payload = redo.0.to_le_bytes().to_vec();
+        payload.extend_from_slice(&(lengths.len() as u64).to_le_bytes());
+        self.wal
+            .insert_any(RecordKind::Checkpoint, Xid::INVALID, &payload)
     }
 }

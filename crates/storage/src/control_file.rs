@@ -1,26 +1,63 @@
-//! The control file: where recovery begins.
+//! The control file: where recovery begins, and the proof that a directory is a database.
 //!
-//! Two copies of 512 bytes, written in turn, each with a generation and a CRC-32C: a write torn by a crash leaves the other
-//! copy, and the higher valid generation counts.
+//! ```text
+//!        0 ┬─────────────────────────────────────────────────────────┐
+//!          │ copy of even generations, 512 bytes                      │
+//!     8192 ┼─────────────────────────────────────────────────────────┤
+//!          │ copy of odd generations, 512 bytes                       │
+//!          └─────────────────────────────────────────────────────────┘
+//!   a copy: magic, version, generation, redo, next xid, next relation, state, end of the log (8 bytes each), …, CRC-32C
+//! ```
+//!
+//! The two copies are written in turn, and the valid one of the higher generation counts. They lie 8 KiB apart, so that no
+//! sector or memory page holds both: a write that damages all of its own sector leaves the other copy.
+//!
+//! - R1: a directory without a valid copy is never taken for an empty database. The file gets its name when its first copy
+//!   is on disk, and before the directory holds anything else; so whatever made `base` or `wal` made this file before.
+//! - R2: magic, version and checksum lie in the same place in every version of the format, so that a directory of another
+//!   version is reported as one.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clearway_machine::{Native, WaitEvent, WaitScope};
 use clearway_txn::Xid;
 
+use crate::disk::{self, Disk, DiskFile, OpenMode, SyncPurpose};
 use crate::error::{Result, StorageError};
-use crate::page::{Lsn, get_u32, get_u64};
+use crate::page::{Lsn, RelId, get_u32, get_u64};
 
 const COPY_SIZE: usize = 512;
+/// Where the copies are.
+const COPIES: [u64; 2] = [0, 8192];
+/// Where earlier versions had copies.
+const EARLIER_COPIES: [u64; 1] = [512];
 const MAGIC: u64 = u64::from_le_bytes(*b"CLEARWAY");
-const VERSION: u64 = 1;
+/// The version of everything in a data directory: control file, log and pages.
+pub(crate) const VERSION: u64 = 2;
+
+/// What state a data directory was left in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Open, or not closed in order.
+    Running,
+    /// Shut down in order: the log ends at `redo` and one checkpoint record.
+    Clean,
+    /// Being made: nothing in it was ever used.
+    Initialising,
+}
+
+impl State {
+    fn from_word(word: u64) -> Option<State> {
+        [State::Running, State::Clean, State::Initialising]
+            .into_iter()
+            .find(|state| *state as u64 == word)
+    }
+}
 
 /// What the control file says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Control {
-    generation: u64,
     /// Recovery reads the log from here.
     pub(crate) redo: Lsn,
     /// The log holds whole records up to here at least.
@@ -29,29 +66,46 @@ pub(crate) struct Control {
     pub(crate) next_xid: Xid,
     /// All relation numbers below were handed out before `redo`.
     pub(crate) next_rel: u32,
-    /// Shut down in order: the log ends at `redo` and one checkpoint record.
-    pub(crate) clean: bool,
+    pub(crate) state: State,
 }
 
 #[derive(Debug)]
 pub(crate) struct ControlFile {
-    file: File,
+    file: Arc<dyn DiskFile>,
     path: PathBuf,
     fsync: bool,
     generation: u64,
 }
 
+/// What stands where a copy is expected.
+enum Copy {
+    Valid { generation: u64, control: Control },
+    OtherVersion(u64),
+    Invalid,
+}
+
 impl Control {
-    fn encode(&self) -> [u8; COPY_SIZE] {
+    /// A database that holds nothing yet.
+    pub(crate) const fn new(log_start: Lsn) -> Control {
+        Control {
+            redo: log_start,
+            log_end: log_start,
+            next_xid: Xid::FIRST_NORMAL,
+            next_rel: RelId::FIRST_NORMAL.0,
+            state: State::Initialising,
+        }
+    }
+
+    fn encode(&self, generation: u64) -> [u8; COPY_SIZE] {
         let mut copy = [0; COPY_SIZE];
         let words = [
             MAGIC,
             VERSION,
-            self.generation,
+            generation,
             self.redo.0,
             self.next_xid.0,
             u64::from(self.next_rel),
-            u64::from(self.clean),
+            self.state as u64,
             self.log_end.0,
         ];
         for (word, place) in words.iter().zip(copy.chunks_exact_mut(8)) {
@@ -62,110 +116,122 @@ impl Control {
         copy
     }
 
-    fn decode(copy: &[u8]) -> Option<Control> {
-        let valid = get_u32(copy, COPY_SIZE - 4) == crc32c::crc32c(&copy[..COPY_SIZE - 4])
-            && get_u64(copy, 0) == MAGIC
-            && get_u64(copy, 8) == VERSION;
-        valid.then(|| Control {
+    fn decode(copy: &[u8; COPY_SIZE]) -> Copy {
+        // R2.
+        if get_u64(copy, 0) != MAGIC || get_u32(copy, COPY_SIZE - 4) != crc32c::crc32c(&copy[..COPY_SIZE - 4])
+        {
+            return Copy::Invalid;
+        }
+        if get_u64(copy, 8) != VERSION {
+            return Copy::OtherVersion(get_u64(copy, 8));
+        }
+        let Some(state) = State::from_word(get_u64(copy, 48)) else {
+            return Copy::Invalid;
+        };
+        Copy::Valid {
             generation: get_u64(copy, 16),
-            redo: Lsn(get_u64(copy, 24)),
-            next_xid: Xid(get_u64(copy, 32)),
-            next_rel: get_u64(copy, 40) as u32,
-            clean: get_u64(copy, 48) != 0,
-            log_end: Lsn(get_u64(copy, 56)),
-        })
+            control: Control {
+                redo: Lsn(get_u64(copy, 24)),
+                next_xid: Xid(get_u64(copy, 32)),
+                next_rel: get_u64(copy, 40) as u32,
+                state,
+                log_end: Lsn(get_u64(copy, 56)),
+            },
+        }
     }
 }
 
 impl ControlFile {
-    /// Opens the control file; `None` beside it if there was none.
-    pub(crate) fn open(path: PathBuf, fsync: bool) -> Result<(Self, Option<Control>)> {
+    /// Makes the control file of a new database, in a directory that holds nothing else (R1).
+    pub(crate) fn create(disk: &dyn Disk, path: PathBuf, fsync: bool, control: Control) -> Result<Self> {
+        let _wait = WaitScope::<Native>::enter(WaitEvent::ControlFile);
+        let unfinished = path.with_extension("new");
+        let file = disk
+            .open(&unfinished, OpenMode::Truncate)
+            .map_err(|error| StorageError::io("create", &unfinished, error))?;
+        let mut made = Self {
+            file,
+            path: unfinished.clone(),
+            fsync,
+            generation: 0,
+        };
+        made.write(control)?;
+        disk.rename(&unfinished, &path)
+            .map_err(|error| StorageError::io("rename", &unfinished, error))?;
+        made.path = path;
+        Ok(made)
+    }
+
+    /// Opens the control file of a database.
+    pub(crate) fn open(disk: &dyn Disk, path: PathBuf, fsync: bool) -> Result<(Self, Control)> {
         let _wait = WaitScope::<Native>::enter(WaitEvent::ControlFile);
         let fail = |action, error| StorageError::io(action, &path, error);
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path);
-        let file = file.map_err(|error| fail("open", error))?;
-        let length = file.metadata().map_err(|error| fail("stat", error))?.len();
-        if length == 0 {
-            return Ok((
-                Self {
-                    file,
-                    path,
-                    fsync,
-                    generation: 0,
-                },
-                None,
-            ));
-        }
-        let mut copies = [0; 2 * COPY_SIZE];
-        let mut read = 0;
-        while read < copies.len() {
-            match file
-                .read_at(&mut copies[read..], read as u64)
-                .map_err(|error| fail("read", error))?
-            {
-                0 => break,
-                bytes => read += bytes,
+        let file = disk
+            .open(&path, OpenMode::Existing)
+            .map_err(|error| fail("open", error))?;
+        let mut newest: Option<(u64, Control)> = None;
+        let mut other_version = None;
+        for offset in COPIES.into_iter().chain(EARLIER_COPIES) {
+            let mut copy = [0; COPY_SIZE];
+            file.read_at(&mut copy, offset)
+                .map_err(|error| fail("read", error))?;
+            match Control::decode(&copy) {
+                Copy::Valid { generation, control } if newest.is_none_or(|(newer, _)| generation > newer) => {
+                    newest = Some((generation, control));
+                }
+                Copy::OtherVersion(version) => other_version = Some(version),
+                Copy::Valid { .. } | Copy::Invalid => {}
             }
         }
-        let control = copies
-            .chunks(COPY_SIZE)
-            .filter_map(Control::decode)
-            .max_by_key(|copy| copy.generation);
-        let Some(control) = control else {
-            return Err(StorageError::CorruptFile {
-                file: path,
-                offset: 0,
-                problem: "neither of its two copies has a valid checksum, magic number and version".into(),
-            });
+        let (generation, control) = match (newest, other_version) {
+            (Some(newest), _) => newest,
+            (None, Some(found)) => {
+                return Err(StorageError::OtherVersion {
+                    file: path,
+                    found,
+                    supported: VERSION,
+                });
+            }
+            (None, None) => {
+                let problem = "neither of its two copies is valid, so it cannot be known where recovery begins; \
+                    restore the directory from a backup (nothing in it was changed)";
+                return Err(StorageError::CorruptFile {
+                    file: path,
+                    offset: 0,
+                    problem: problem.into(),
+                });
+            }
         };
-        Ok((
-            Self {
-                file,
-                path,
-                fsync,
-                generation: control.generation,
-            },
-            Some(control),
-        ))
+        if fsync {
+            // The process that wrote this copy may have been killed before it synced it. The next copy overwrites the other
+            // one, which until then is the only one on disk.
+            file.sync_all(SyncPurpose::ControlFileFound)
+                .map_err(|error| fail("sync", error))?;
+        }
+        let opened = Self {
+            file,
+            path,
+            fsync,
+            generation,
+        };
+        Ok((opened, control))
     }
 
     /// Writes the next copy and makes it durable.
-    pub(crate) fn write(
-        &mut self,
-        redo: Lsn,
-        log_end: Lsn,
-        next_xid: Xid,
-        next_rel: u32,
-        clean: bool,
-    ) -> Result<()> {
+    pub(crate) fn write(&mut self, control: Control) -> Result<()> {
         let _wait = WaitScope::<Native>::enter(WaitEvent::ControlFile);
-        self.generation += 1;
-        let control = Control {
-            generation: self.generation,
-            redo,
-            log_end,
-            next_xid,
-            next_rel,
-            clean,
-        };
-        let offset = self.generation % 2 * COPY_SIZE as u64;
-        let written = self.file.write_all_at(&control.encode(), offset);
+        let generation = self.generation + 1;
+        let offset = COPIES[(generation % 2) as usize];
+        let written = self.file.write_at(&control.encode(generation), offset);
+        // After an error this copy may be torn. The generation stays, so the next attempt overwrites it and not the other.
         written.map_err(|error| StorageError::io("write", &self.path, error))?;
         if self.fsync
-            && let Err(error) = self.file.sync_all()
+            && let Err(error) = self.file.sync_all(SyncPurpose::ControlFile)
         {
-            // Whether this copy is on disk cannot be known any more, and the next one would overwrite the last good one.
-            eprintln!(
-                "clearway: could not sync {}: {error}; stopping",
-                self.path.display()
-            );
-            std::process::abort();
+            // The next copy would overwrite the last good one.
+            disk::sync_failed(&self.path, &error);
         }
+        self.generation = generation;
         Ok(())
     }
 
@@ -177,23 +243,110 @@ impl ControlFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
+    use crate::disk::{Faults, FaultyDisk, NativeDisk, Operation};
+
+    fn control(redo: u64) -> Control {
+        Control {
+            redo: Lsn(redo),
+            log_end: Lsn(redo + 8),
+            next_xid: Xid(5),
+            next_rel: 20,
+            state: State::Running,
+        }
+    }
+
+    /// The position in the opened file, or the error.
+    fn opened(path: &Path) -> Result<u64> {
+        let (_, control) = ControlFile::open(&NativeDisk, path.to_owned(), true)?;
+        Ok(control.redo.0)
+    }
+
+    /// Whatever happens to the 4 KiB around one copy, the other one counts.
     #[test]
-    fn a_torn_copy_leaves_the_other() {
+    fn a_damaged_copy_leaves_the_other() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("control");
-        let (mut file, none) = ControlFile::open(path.clone(), true).unwrap();
-        assert!(none.is_none());
-        file.write(Lsn(100), Lsn(108), Xid(5), 20, false).unwrap();
-        file.write(Lsn(200), Lsn(208), Xid(6), 21, true).unwrap();
-        let (_, control) = ControlFile::open(path.clone(), true).unwrap();
-        assert_eq!(control.unwrap().redo, Lsn(200));
+        let mut file = ControlFile::create(&NativeDisk, path.clone(), true, control(100)).unwrap();
+        file.write(control(200)).unwrap();
+        assert_eq!(opened(&path).unwrap(), 200);
         // Generation 2 lies in the first copy.
-        file.file.write_all_at(&[0xFF; 100], 20).unwrap();
-        let (_, control) = ControlFile::open(path.clone(), true).unwrap();
-        assert_eq!(control.unwrap().redo, Lsn(100));
-        file.file.write_all_at(&[0xFF; 100], 600).unwrap();
-        let error = ControlFile::open(path, true).unwrap_err();
+        file.file.write_at(&[0xFF; 4096], 0).unwrap();
+        assert_eq!(opened(&path).unwrap(), 100);
+        file.file.write_at(&[0xFF; 4096], 8192).unwrap();
+        let error = opened(&path).unwrap_err();
         assert!(matches!(error, StorageError::CorruptFile { .. }), "{error}");
+    }
+
+    #[test]
+    fn an_empty_control_file_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control");
+        std::fs::write(&path, b"").unwrap();
+        let error = opened(&path).unwrap_err();
+        assert!(matches!(error, StorageError::CorruptFile { .. }), "{error}");
+    }
+
+    /// Version 1 had its copies at 0 and 512, and began with the odd generation.
+    #[test]
+    fn another_version_is_named() {
+        for offset in [0_usize, 512] {
+            let mut copy = control(100).encode(1);
+            copy[8..16].copy_from_slice(&1_u64.to_le_bytes());
+            let sum = crc32c::crc32c(&copy[..COPY_SIZE - 4]);
+            copy[COPY_SIZE - 4..].copy_from_slice(&sum.to_le_bytes());
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("control");
+            let mut bytes = vec![0; offset];
+            bytes.extend_from_slice(&copy);
+            std::fs::write(&path, bytes).unwrap();
+            let error = opened(&path).unwrap_err();
+            assert!(
+                matches!(
+                    error,
+                    StorageError::OtherVersion {
+                        found: 1,
+                        supported: 2,
+                        ..
+                    }
+                ),
+                "{error}"
+            );
+        }
+    }
+
+    /// Fails while it is told to.
+    #[derive(Debug, Default)]
+    struct Failing(AtomicBool);
+
+    impl Faults for Failing {
+        fn before(&self, operation: Operation, _path: &Path) -> std::io::Result<()> {
+            match operation {
+                Operation::Write if self.0.load(Ordering::Relaxed) => Err(std::io::Error::other("refused")),
+                _ => Ok(()),
+            }
+        }
+    }
+
+    /// Writing a copy fails once. The one after that must not overwrite the newest one.
+    #[test]
+    fn a_write_that_fails_does_not_move_on_to_the_other_copy() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control");
+        let failing = Arc::new(Failing::default());
+        let disk = FaultyDisk::new(Arc::new(NativeDisk), failing.clone());
+        let mut file = ControlFile::create(&disk, path.clone(), true, control(100)).unwrap();
+        file.write(control(200)).unwrap();
+        failing.0.store(true, Ordering::Relaxed);
+        file.write(control(300)).unwrap_err();
+        failing.0.store(false, Ordering::Relaxed);
+        file.write(control(300)).unwrap();
+        assert_eq!(opened(&path).unwrap(), 300);
+        // The copy of 300 is lost: what counts now is the one before it.
+        file.file
+            .write_at(&[0xFF; COPY_SIZE], COPIES[(file.generation % 2) as usize])
+            .unwrap();
+        assert_eq!(opened(&path).unwrap(), 200);
     }
 }

@@ -25,8 +25,8 @@ pub enum StorageError {
         /// On which file.
         file: PathBuf,
     },
-    /// A page's checksum does not fit its content.
-    #[error("page {block} of {} is corrupt at offset {offset}: checksum {found:08x}, expected {expected:08x}", file.display())]
+    /// A page is not what was last written there: its checksum does not fit its content and place, or there is nothing.
+    #[error("page {block} of {} is corrupt at offset {offset}: {problem}", file.display())]
     CorruptPage {
         /// The data file.
         file: PathBuf,
@@ -34,10 +34,24 @@ pub enum StorageError {
         block: u32,
         /// The page's byte offset in the file.
         offset: u64,
-        /// The checksum stored on the page.
-        found: u32,
-        /// The checksum of what is there.
-        expected: u32,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A relation's file is gone.
+    #[error("{} is missing: it held the {blocks} pages of relation {rel}; restore it from a backup", file.display())]
+    MissingFile {
+        /// The data file.
+        file: PathBuf,
+        /// The relation's number.
+        rel: u32,
+        /// How many pages the relation has.
+        blocks: u32,
+    },
+    /// A relation that does not exist was asked for.
+    #[error("there is no relation {rel}")]
+    NoSuchRelation {
+        /// The relation's number.
+        rel: u32,
     },
     /// A file is not what it should be.
     #[error("{} is corrupt at offset {offset}: {problem}", file.display())]
@@ -57,8 +71,30 @@ pub enum StorageError {
         /// The page's number.
         block: u32,
     },
+    /// There is no database, and none may be made there.
+    #[error("there is no database in {}: {problem}", dir.display())]
+    NoDatabase {
+        /// The directory.
+        dir: PathBuf,
+        /// What is there instead.
+        problem: String,
+    },
+    /// The directory was written by another version.
+    #[error(
+        "{} was written by format version {found}, but this program reads version {supported}; open it with the program \
+         that wrote it",
+        file.display()
+    )]
+    OtherVersion {
+        /// The control file.
+        file: PathBuf,
+        /// The version it names.
+        found: u64,
+        /// The version of this program.
+        supported: u64,
+    },
     /// Another process has the directory open.
-    #[error("another server is using {} (its lock file is held); stop it first", dir.display())]
+    #[error("another server is using {} (it holds the directory's lock); stop it first", dir.display())]
     DirectoryInUse {
         /// The data directory.
         dir: PathBuf,
@@ -119,10 +155,14 @@ impl StorageError {
         match self {
             StorageError::Io { .. } => "58030",
             StorageError::DiskFull { .. } => "53100",
-            StorageError::CorruptPage { .. } | StorageError::CorruptFile { .. } => "XX001",
+            StorageError::CorruptPage { .. }
+            | StorageError::CorruptFile { .. }
+            | StorageError::MissingFile { .. } => "XX001",
             StorageError::Inconsistent { .. } => "XX002",
-            StorageError::NoSuchPage { .. } => "XX000",
+            StorageError::NoSuchPage { .. } | StorageError::NoSuchRelation { .. } => "XX000",
             StorageError::DirectoryInUse { .. } => "55006",
+            StorageError::NoDatabase { .. } => "58P01",
+            StorageError::OtherVersion { .. } => "55000",
             StorageError::NoFreeBuffer { .. } => "53200",
             StorageError::TooLarge { .. } => "54000",
         }

@@ -4,24 +4,34 @@
 //! | --- | --- |
 //! | `storage` | [`Storage`]: everything of one data directory, from one `Arc` |
 //! | `page`, `data_file`, `control_file` | what is on disk besides the log |
+//! | `data_directory` | what a directory holds before it is opened; making a new one |
+//! | `disk` | [`disk::Disk`]: the file system under all of that |
+//! | `lengths` | how many pages each relation has, so that a lost page is an error |
 //! | `wal` | the log |
 //! | `buffer` | pages in memory |
 //! | `change` | [`AtomicChange`]: changing pages and logging it |
 //! | `checkpoint`, `recovery` | bounding and doing the replay of the log |
+//! | `commit_counters` | what a checkpoint waits for |
 //! | `status_pages` | the commit log's pages on disk |
 //! | `heap`, `btree`, `fsm`, `vacuum` | rows, indexes, free space |
+//! | `check` | whether what is on disk is sound |
 //!
 //! README.md lists the rules of access by number.
 
 pub mod btree;
 mod buffer;
 mod change;
+mod check;
 mod checkpoint;
+mod commit_counters;
 mod control_file;
+mod data_directory;
 mod data_file;
+pub mod disk;
 mod error;
 mod fsm;
 pub mod heap;
+mod lengths;
 pub mod page;
 mod recovery;
 mod status_pages;
@@ -29,8 +39,13 @@ mod storage;
 pub mod vacuum;
 pub mod wal;
 
-pub use buffer::{BufferMapping, PageExclusive, PageLatchKind, PageShared, PageUpdate, PinnedPage};
+pub use buffer::{
+    BufferMapping, BufferPool, PageDevice, PageExclusive, PageLatchKind, PageShared, PageUpdate, PagesOnDisk,
+    PinnedPage,
+};
 pub use change::AtomicChange;
+pub use check::{Finding, Findings, Progress};
+pub use commit_counters::CommitCounters;
 pub use error::{Result, StorageError};
 pub use page::{Lsn, PAGE_HEADER, PAGE_SIZE, PageId, PageKind, RelId};
 pub use recovery::RecoveryReport;

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! `lsn` is the log position after the last change; the log is durable up to there before the page is written. `checksum`
-//! is the CRC-32C of the page with this field zero, set when the page is written and checked when it is read. A page of
-//! zeros is valid: new. Free space lies between `lower` and `upper`; full-page images leave it out.
+//! is the CRC-32C of the page with this field zero, combined with the page's relation and number, so that a page in another's
+//! place is an error. It is set when the page is written and checked when it is read. A page of zeros is never valid
+//! (`lengths`, R2). Free space lies between `lower` and `upper`; full-page images leave it out.
 
 use std::fmt;
 
@@ -167,49 +168,104 @@ pub(crate) fn init(page: &mut [u8], kind: PageKind, special_size: usize) {
     page[SPECIAL..SPECIAL + 2].copy_from_slice(&special.to_le_bytes());
 }
 
-/// Whether the page has never been written to.
+/// Whether the page was added to its relation and not changed since.
 pub fn is_new(page: &[u8]) -> bool {
     kind(page) == PageKind::NEW
 }
 
-fn checksum(page: &[u8]) -> u32 {
-    let before = crc32c::crc32c(&page[..CHECKSUM]);
+/// The part of a checksum that the content decides.
+fn content_sum(bytes: &[u8]) -> u32 {
+    let before = crc32c::crc32c(&bytes[..CHECKSUM]);
     let zeroed = crc32c::crc32c_append(before, &[0; 4]);
-    crc32c::crc32c_append(zeroed, &page[CHECKSUM + 4..])
+    crc32c::crc32c_append(zeroed, &bytes[CHECKSUM + 4..])
+}
+
+/// The part of a checksum that the relation decides. The factor is odd, so different relations have different parts.
+fn relation_sum(rel: RelId) -> u32 {
+    rel.0.wrapping_mul(0x9E37_79B1)
+}
+
+/// Two pages of one relation never have the same sum for the same content, nor have two relations for pages of one number.
+fn checksum(page: PageId, bytes: &[u8]) -> u32 {
+    content_sum(bytes) ^ relation_sum(page.rel) ^ page.block
 }
 
 /// Puts the checksum on a page about to be written.
-pub(crate) fn seal(page: &mut [u8]) {
-    let sum = checksum(page);
-    page[CHECKSUM..CHECKSUM + 4].copy_from_slice(&sum.to_le_bytes());
+pub(crate) fn seal(page: PageId, bytes: &mut [u8]) {
+    let sum = checksum(page, bytes);
+    bytes[CHECKSUM..CHECKSUM + 4].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Checks a page just read; `Err((found, expected))`.
-pub(crate) fn verify(page: &[u8]) -> std::result::Result<(), (u32, u32)> {
-    let found = get_u32(page, CHECKSUM);
-    let expected = checksum(page);
-    if found == expected || found == 0 && page.iter().all(|&byte| byte == 0) {
+/// What is wrong with a page just read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PageDamage {
+    /// Nothing but zeros.
+    Zeros,
+    /// The content does not fit the checksum and the place.
+    Checksum {
+        /// The checksum on the page.
+        found: u32,
+        /// The checksum of what is there.
+        expected: u32,
+    },
+}
+
+/// Checks a page just read.
+pub(crate) fn verify(page: PageId, bytes: &[u8]) -> Result<(), PageDamage> {
+    let found = get_u32(bytes, CHECKSUM);
+    let expected = checksum(page, bytes);
+    if found == 0 && bytes.iter().all(|&byte| byte == 0) {
+        Err(PageDamage::Zeros)
+    } else if found == expected {
         Ok(())
     } else {
-        Err((found, expected))
+        Err(PageDamage::Checksum { found, expected })
     }
+}
+
+/// The number of the page of `rel` that the checksum would be right for. Every content has one; it means something only if
+/// the relation has such a page.
+pub(crate) fn block_of(rel: RelId, bytes: &[u8]) -> u32 {
+    get_u32(bytes, CHECKSUM) ^ content_sum(bytes) ^ relation_sum(rel)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const HERE: PageId = PageId {
+        rel: RelId(17),
+        block: 3,
+    };
+
+    /// Copied over another page of the relation, or over the same page of another relation.
+    #[test]
+    fn a_page_in_another_place_is_seen() {
+        let mut page = vec![0; PAGE_SIZE];
+        init(&mut page, PageKind::NEW, 0);
+        seal(HERE, &mut page);
+        for (rel, block) in [(17, 2), (17, 4), (16, 3), (18, 3), (0, 0), (3, 17)] {
+            let there = PageId {
+                rel: RelId(rel),
+                block,
+            };
+            assert!(verify(there, &page).is_err(), "{there:?}");
+        }
+        assert_eq!(block_of(HERE.rel, &page), HERE.block);
+        assert!(block_of(RelId(18), &page) > 1_000_000, "no such page");
+    }
+
     #[test]
     fn a_flipped_bit_is_seen() {
         let mut page = vec![0; PAGE_SIZE];
-        assert!(verify(&page).is_ok(), "a page of zeros is new");
+        assert_eq!(verify(HERE, &page), Err(PageDamage::Zeros));
         init(&mut page, PageKind::HEAP, 16);
         set_lsn(&mut page, Lsn(77));
-        seal(&mut page);
-        assert!(verify(&page).is_ok());
+        seal(HERE, &mut page);
+        assert_eq!(verify(HERE, &page), Ok(()));
         for byte in [0, 9, 30, PAGE_SIZE - 1] {
             page[byte] ^= 4;
-            assert!(verify(&page).is_err(), "byte {byte}");
+            assert!(verify(HERE, &page).is_err(), "byte {byte}");
             page[byte] ^= 4;
         }
         assert_eq!(

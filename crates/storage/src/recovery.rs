@@ -5,6 +5,28 @@
 //! replaces whatever is there, torn or not (and the first record of a page after the redo position is one of those). A
 //! transaction without a commit record counts as aborted: it is not running, and the commit log says nothing.
 //!
+//! Before a page is changed by it, the log that was found is made durable: the process that wrote it may have been killed
+//! between write and sync. Otherwise a power cut during replay could leave pages that are newer than the log.
+//!
+//! # Where the log ends, and where it is damaged
+//! Both look the same: no whole record at the place where one should begin. After a power cut that is so where the last
+//! write was under way; what was written and not yet made durable survives in any part, so there may even be whole records
+//! behind the hole. But each record says up to where the log was durable when the record was inserted. A record behind the
+//! hole which says that the log was durable beyond the hole's beginning proves that a whole record stood there: that log is
+//! damaged, and to go on would take back what was acknowledged. Then the start fails, and names file and offset; nothing is
+//! changed. The search goes on behind the hole for as far as a few segments ([`DAMAGE_SEARCH`]), also past missing ones.
+//!
+//! | what is damaged | what proves it |
+//! | --- | --- |
+//! | log before the last complete checkpoint's end | the control file says that the log goes on to there |
+//! | log before some later flush | a record inserted after that flush |
+//! | log of the last flush of a session's burst of work | the record that the log writer adds when the log has been idle |
+//! | the last flush before a power cut, or all that proves it as well | nothing: it is taken for the log's end |
+//! | log on which a page in its file depends | the page's LSN, if replay or anyone else reads it before the log has grown past it |
+//!
+//! The first two lines hold for one damaged place of any length below the search's. Not proven, and therefore read as the
+//! end: that everything from some position on has been replaced by zeros.
+//!
 //! Behind the end the log is overwritten with zeros for as far as bytes may have been written but not made durable:
 //! otherwise a whole record from before the crash could follow a new one of the right length. (After a shutdown in order
 //! everything written is durable, and what a recycled segment holds names other positions.)
@@ -15,12 +37,14 @@ use std::time::{Duration, Instant};
 use clearway_txn::{Status, Xid};
 
 use crate::change;
-use crate::control_file::Control;
+use crate::control_file::{Control, State};
+use crate::disk::SyncPurpose;
 use crate::error::{Result, StorageError};
-use crate::page::{self, Lsn, PageId, RelId, get_u32};
+use crate::lengths::{self, Lengths};
+use crate::page::{self, Lsn, PageId, RelId, get_u32, get_u64};
 use crate::status_pages::{StatusPages, storage_error};
 use crate::storage::Storage;
-use crate::wal::reader::LogReader;
+use crate::wal::reader::{self, LogReader};
 use crate::wal::record::{Record, RecordKind};
 use crate::wal::{LogDevice, SEGMENT_SIZE, SegmentFiles};
 
@@ -49,58 +73,94 @@ pub(crate) struct ScannedLog {
     pub(crate) end: Lsn,
     pub(crate) next_xid: Xid,
     pub(crate) next_rel: u32,
+    /// How many pages each relation had at the last checkpoint.
+    pub(crate) lengths: Lengths,
     clean: bool,
 }
 
+/// So far behind a hole a record is looked for that proves the hole to be damage. All that was in memory when the hole's log
+/// became durable fits in two rings of 8 MiB, so behind one damaged record the next two segments have the proof; the rest
+/// is for lost segments.
+const DAMAGE_SEARCH: u64 = 4 * SEGMENT_SIZE;
+
 /// The first record's place; 0 is the LSN of pages that were never changed.
-const LOG_START: Lsn = Lsn(64);
+pub(crate) const LOG_START: Lsn = Lsn(64);
 
 /// Finds the log's end, and what was handed out before it.
 pub(crate) fn scan_log(
     device: &SegmentFiles,
-    control: Option<Control>,
+    control: Control,
     control_path: &Path,
     wal_dir: &Path,
 ) -> Result<ScannedLog> {
-    let Some(control) = control else {
-        return Ok(ScannedLog {
-            redo: LOG_START,
-            end: LOG_START,
-            next_xid: Xid::FIRST_NORMAL,
-            next_rel: RelId::FIRST_NORMAL.0,
-            clean: true,
-        });
-    };
     let mut scanned = ScannedLog {
         redo: control.redo,
         end: control.redo,
         next_xid: control.next_xid,
         next_rel: control.next_rel,
-        clean: control.clean,
+        lengths: Lengths::new(),
+        clean: control.state != State::Running,
     };
+    // The number of relations that the checkpoint's own record names.
+    let mut relations = None;
     let mut reader = LogReader::new(device, control.redo);
     let fail = |error| StorageError::io("read the log in", wal_dir, error);
-    while let Some((record, _)) = reader.next_record().map_err(fail)? {
+    while let Some((record, end)) = reader.next_record().map_err(fail)? {
+        // What lies behind belongs to a checkpoint that did not finish.
+        if end <= control.log_end {
+            match record.kind {
+                RecordKind::Lengths => {
+                    lengths::decode(record.payload, &mut scanned.lengths);
+                }
+                RecordKind::Checkpoint => {
+                    relations = record.payload.get(8..16).map(|count| get_u64(count, 0))
+                }
+                _ => {}
+            }
+        }
         scanned.next_xid = scanned.next_xid.max(record.xid.next());
         if record.kind == RecordKind::CreateRel && record.payload.len() == 4 {
             scanned.next_rel = scanned.next_rel.max(get_u32(record.payload, 0) + 1);
         }
     }
     scanned.end = reader.position();
+    let damage = |problem| StorageError::CorruptFile {
+        file: segment_path(wal_dir, scanned.end),
+        offset: scanned.end.0 % SEGMENT_SIZE,
+        problem,
+    };
     // Whoever wrote after the last checkpoint of a shutdown made it one like any other.
     scanned.clean &= scanned.end == control.log_end;
     if scanned.end < control.log_end {
+        return Err(damage(format!(
+            "no whole log record at position {}, but {} says that the log goes on to {}",
+            scanned.end,
+            control_path.display(),
+            control.log_end
+        )));
+    }
+    // A database that is being made has no checkpoint yet.
+    let checkpointed = control.state != State::Initialising;
+    if checkpointed && relations != Some(scanned.lengths.len() as u64) {
         return Err(StorageError::CorruptFile {
-            file: segment_path(wal_dir, scanned.end),
-            offset: scanned.end.0 % SEGMENT_SIZE,
+            file: segment_path(wal_dir, control.log_end),
+            offset: control.log_end.0 % SEGMENT_SIZE,
             problem: format!(
-                "no whole log record at position {}, but {} says that the log goes on to {}",
-                scanned.end,
-                control_path.display(),
+                "the checkpoint that ends at position {} does not say how many pages the relations have",
                 control.log_end
             ),
         });
     }
+    if let Some(proof) = reader::find_damage(device, scanned.end, DAMAGE_SEARCH).map_err(fail)? {
+        return Err(damage(format!(
+            "no whole log record at position {}, but the record at {} was logged when the log was durable up to {}; \
+             committed changes are damaged here, restore the directory from a backup",
+            scanned.end, proof.record, proof.durable
+        )));
+    }
+    device
+        .sync_range(scanned.redo.0, scanned.end.0, SyncPurpose::LogFound)
+        .map_err(|error| StorageError::io("sync the log in", wal_dir, error))?;
     Ok(scanned)
 }
 
@@ -180,7 +240,7 @@ fn apply(
         }
         RecordKind::CreateRel => {
             let rel = record.payload.first_chunk().ok_or_else(malformed)?;
-            storage.files.file_or_new(RelId(u32::from_le_bytes(*rel)))?;
+            storage.files.create_again(RelId(u32::from_le_bytes(*rel)))?;
         }
         RecordKind::StatusPage => {
             let (number, content) = record.payload.split_first_chunk().ok_or_else(malformed)?;
@@ -191,18 +251,24 @@ fn apply(
                 .map_err(storage_error)?;
             status.healed(number);
         }
-        RecordKind::Checkpoint => {}
+        RecordKind::Checkpoint | RecordKind::Lengths | RecordKind::Idle => {}
     }
     Ok(())
 }
 
 fn apply_part(storage: &Storage, page: PageId, part: &change::PagePart<'_>, end: Lsn) -> Result<()> {
-    let file = storage.files.file_or_new(page.rel)?;
-    file.extend_to(page.block + 1)?;
-    let pinned = match storage.pool.pin(page) {
-        // Torn: what is on disk does not matter.
-        Err(StorageError::CorruptPage { .. }) if part.replaces() => storage.pool.pin_new(page)?,
-        pinned => pinned?,
+    let Some(file) = storage.files.file_for_replay(page.rel)? else {
+        return Ok(());
+    };
+    // Pages that were added after the checkpoint (`lengths`, step 4).
+    while file.blocks() <= page.block {
+        storage.pool.extend(page.rel)?;
+    }
+    let pinned = if part.replaces() {
+        // Torn or lost: what is on disk does not matter.
+        storage.pool.pin_replaced(page)?
+    } else {
+        storage.pool.pin(page)?
     };
     let mut exclusive = pinned.exclusive();
     if part.replaces() || page::lsn(exclusive.bytes()) < end {
@@ -226,6 +292,5 @@ fn clear_tail(storage: &Storage, end: Lsn) -> std::io::Result<()> {
         device.write(at, &zeros[..take])?;
         at += take as u64;
     }
-    device.sync(end.0, last)?;
-    Ok(())
+    device.sync_range(end.0, last, SyncPurpose::LogCleared)
 }

@@ -91,13 +91,7 @@ impl StatusDevice for StatusPages {
             bytes.fill(0);
             return Ok(false);
         }
-        match file.read(
-            PageId {
-                rel: RelId::COMMIT_LOG,
-                block: number,
-            },
-            bytes,
-        ) {
+        match self.files.read(&file, place(number), bytes) {
             Ok(()) => Ok(true),
             Err(error @ StorageError::CorruptPage { .. })
                 if self.recovery.running.load(Ordering::Acquire) =>
@@ -116,10 +110,9 @@ impl StatusDevice for StatusPages {
 
     fn write_page(&self, number: u32, bytes: &[u8; COMMIT_LOG_PAGE_SIZE], lsn: u64) -> io::Result<()> {
         let file = self.files.file(RelId::COMMIT_LOG).map_err(io::Error::other)?;
-        file.extend_to(number + 1).map_err(io::Error::other)?;
         let mut upto = Lsn(lsn);
         if !self.recovery.running.load(Ordering::Acquire) {
-            self.wal.ensure_space()?;
+            self.wal.ensure_space_latched()?;
             let mut payload = number.to_le_bytes().to_vec();
             payload.extend_from_slice(&bytes[COMMIT_LOG_PAGE_HEADER..]);
             upto = self
@@ -127,10 +120,31 @@ impl StatusDevice for StatusPages {
                 .insert_any(RecordKind::StatusPage, Xid::INVALID, &payload);
             self.wal.flush(upto);
         }
+        assert!(
+            upto <= self.wal.flushed(),
+            "rule 13: commit-log page {number} is written before its log is durable"
+        );
         let mut copy = [0; PAGE_SIZE];
+        // Pages are written in any order, and the length counts all that come before.
+        for skipped in file.blocks()..number {
+            page::init(&mut copy, PageKind::COMMIT_LOG, 0);
+            file.append(place(skipped), &mut copy).map_err(io::Error::other)?;
+        }
         page::init(&mut copy, PageKind::COMMIT_LOG, 0);
         page::set_lsn(&mut copy, upto);
         copy[COMMIT_LOG_PAGE_HEADER..].copy_from_slice(&bytes[COMMIT_LOG_PAGE_HEADER..]);
-        file.write(number, &mut copy).map_err(io::Error::other)
+        let written = if number < file.blocks() {
+            file.write(place(number), &mut copy)
+        } else {
+            file.append(place(number), &mut copy)
+        };
+        written.map_err(io::Error::other)
+    }
+}
+
+fn place(number: u32) -> PageId {
+    PageId {
+        rel: RelId::COMMIT_LOG,
+        block: number,
     }
 }

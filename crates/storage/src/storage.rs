@@ -1,6 +1,5 @@
 //! Everything of one data directory.
 
-use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,25 +7,26 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use clearway_latch::LwLockOptions;
-use clearway_machine::Padded;
 use clearway_txn::{
     CommitLog, LockManager, ProcArray, ProcArrayLatchKind, ProcId, RelationLocks, Status, Xid,
 };
-use rustix::fs::FlockOperation;
 
 use crate::btree::RootHints;
-use crate::buffer::{BufferPool, PageLatchKind, PinnedPage};
+use crate::buffer::{BufferPool, PageLatchKind, PagesOnDisk, PinnedPage};
 use crate::change::AtomicChange;
 use crate::checkpoint::Checkpointer;
-use crate::control_file::ControlFile;
-use crate::data_file::{DataFiles, sync_directory};
+use crate::commit_counters::CommitCounters;
+use crate::control_file::{Control, ControlFile, State};
+use crate::data_directory::{self, Content, IfMissing};
+use crate::data_file::DataFiles;
+use crate::disk::{self, Disk, LockHeld, NativeDisk, ReadOnlyDisk, SyncPurpose};
 use crate::error::{Result, StorageError};
 use crate::fsm::FreeSpaceMaps;
 use crate::page::{Lsn, PageId, RelId};
 use crate::recovery::{self, RecoveryReport};
 use crate::status_pages::{StatusPages, storage_error};
 use crate::wal::record::RecordKind;
-use crate::wal::{Faults, SegmentFiles, Wal};
+use crate::wal::{SegmentFiles, Wal};
 
 /// How a data directory is opened.
 #[derive(Debug, Clone)]
@@ -95,15 +95,15 @@ pub struct Storage {
     pub(crate) root_hints: RootHints,
     page_latch: PageLatchKind,
     pub(crate) options: StorageOptions,
-    /// By session: odd between the logging of a commit and its entry in the commit log.
-    pub(crate) committing: Box<[Padded<AtomicU64>]>,
+    /// What a checkpoint waits for.
+    pub(crate) committing: CommitCounters,
     /// The position after the newest commit that did not wait for the disk.
     pub(crate) async_commit: Arc<AtomicU64>,
     dir: PathBuf,
     closed: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Locked for as long as the directory is open.
-    _lock: File,
+    _lock: LockHeld,
 }
 
 impl std::fmt::Debug for Storage {
@@ -114,41 +114,88 @@ impl std::fmt::Debug for Storage {
     }
 }
 
-fn lock_directory(dir: &Path) -> Result<File> {
-    let path = dir.join("clearway.lock");
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path);
-    let file = file.map_err(|error| StorageError::io("open", &path, error))?;
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(StorageError::DirectoryInUse { dir: dir.to_owned() }),
-        Err(error) => Err(StorageError::io("lock", &path, error.into())),
+/// The control file of the database in `dir`, which is made if there is none, and what it says.
+fn open_control(
+    disk: &dyn Disk,
+    dir: &Path,
+    content: Content,
+    fsync: bool,
+) -> Result<(ControlFile, Control)> {
+    let path = dir.join(data_directory::CONTROL);
+    let (file, control) = match content {
+        Content::Database => ControlFile::open(disk, path, fsync)?,
+        Content::Nothing => {
+            let control = Control::new(recovery::LOG_START);
+            (ControlFile::create(disk, path, fsync, control)?, control)
+        }
+    };
+    match control.state {
+        State::Initialising => data_directory::remove_unfinished(disk, dir)?,
+        State::Running | State::Clean => data_directory::check_parts(disk, dir)?,
     }
+    Ok((file, control))
+}
+
+/// Makes the names in the data directory durable, and its own. At each start: the process that made them may have been
+/// killed before it did that.
+fn sync_names(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    let names = disk
+        .open_directory(dir)
+        .and_then(|names| names.sync(SyncPurpose::DataDirectory));
+    names.map_err(|error| StorageError::io("sync directory", dir, error))?;
+    disk::sync_name_found(disk, dir)
+        .map_err(|error| StorageError::io("sync the parent directory of", dir, error))
 }
 
 impl Storage {
-    /// Opens `dir`, making it if it is not there, and recovers what the log holds.
+    /// Opens `dir` and recovers what the log holds. A new database is made if the directory is missing or empty.
     pub fn open(dir: &Path, options: StorageOptions) -> Result<(Arc<Storage>, RecoveryReport)> {
-        Self::open_with_faults(dir, options, None)
+        Self::open_on(Arc::new(NativeDisk), dir, options)
     }
 
-    /// As [`open`](Self::open), with a disk that may be full, for tests.
-    pub fn open_with_faults(
+    /// Opens the database in `dir` as it is on disk, and changes nothing there: recovery, and whatever is written
+    /// afterwards, happens in memory. A directory without a database is an error.
+    pub fn open_read_only(dir: &Path, options: StorageOptions) -> Result<(Arc<Storage>, RecoveryReport)> {
+        Self::open_or_make(Arc::new(ReadOnlyDisk::default()), dir, options, IfMissing::Refuse)
+    }
+
+    /// As [`open`](Self::open), on another disk than the operating system's.
+    pub fn open_on(
+        disk: Arc<dyn Disk>,
         dir: &Path,
         options: StorageOptions,
-        faults: Option<Arc<dyn Faults>>,
     ) -> Result<(Arc<Storage>, RecoveryReport)> {
-        fs::create_dir_all(dir).map_err(|error| StorageError::io("create directory", dir, error))?;
-        let lock = lock_directory(dir)?;
-        let (control_file, control) = ControlFile::open(dir.join("control"), options.fsync)?;
-        let wal_dir = dir.join("wal");
-        let device = SegmentFiles::open_with_faults(wal_dir.clone(), options.fsync, faults.clone())
+        Self::open_or_make(disk, dir, options, IfMissing::Initialise)
+    }
+
+    fn open_or_make(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        options: StorageOptions,
+        if_missing: IfMissing,
+    ) -> Result<(Arc<Storage>, RecoveryReport)> {
+        let (lock, content) = data_directory::enter(&*disk, dir, if_missing, options.fsync)?;
+        let (control_file, control) = open_control(&*disk, dir, content, options.fsync)?;
+        let wal_dir = dir.join(data_directory::LOG);
+        let device = SegmentFiles::open(Arc::clone(&disk), wal_dir.clone(), options.fsync)
             .map_err(|error| StorageError::io("open", &wal_dir, error))?;
         let scanned = recovery::scan_log(&device, control, control_file.path(), &wal_dir)?;
-        let files = Arc::new(DataFiles::new(dir.join("base"), options.fsync, faults)?);
+        let files = DataFiles::new(
+            Arc::clone(&disk),
+            dir.join(data_directory::RELATIONS),
+            options.fsync,
+            &scanned.lengths,
+        )?;
+        if control.state == State::Initialising {
+            for rel in [RelId::COMMIT_LOG, RelId::CATALOG] {
+                files.create(rel)?;
+            }
+        }
+        // After this the control file may say that the database is made.
+        if options.fsync {
+            sync_names(&*disk, dir)?;
+        }
+        let files = Arc::new(files);
         let wal = Wal::new(
             device,
             options.lwlock,
@@ -162,9 +209,11 @@ impl Storage {
             options.buffer_bytes,
             options.page_latch,
             options.lwlock,
-            Arc::clone(&files),
-            Arc::clone(&wal),
-            Arc::clone(&async_commit),
+            PagesOnDisk {
+                files: Arc::clone(&files),
+                wal: Arc::clone(&wal),
+                async_commit: Arc::clone(&async_commit),
+            },
         );
         let status_pages = StatusPages::new(Arc::clone(&files), Arc::clone(&wal));
         let commit_log = CommitLog::new(status_pages.clone(), options.lwlock);
@@ -193,9 +242,7 @@ impl Storage {
             fsm: FreeSpaceMaps::default(),
             root_hints: RootHints::default(),
             page_latch: options.page_latch,
-            committing: (0..options.sessions_max)
-                .map(|_| Padded(AtomicU64::new(0)))
-                .collect(),
+            committing: CommitCounters::new(options.sessions_max),
             async_commit,
             options,
             dir: dir.to_owned(),
@@ -205,14 +252,11 @@ impl Storage {
         };
         let report = recovery::replay(&storage, &status_pages, &scanned)?;
         storage.allocate_log()?;
-        // Whatever was replayed need not be replayed again; a new directory gets its control file.
+        // Whatever was replayed need not be replayed again; a new directory is made from here on.
         storage.run_checkpoint(false)?;
         let storage = Arc::new(storage);
         let threads = Checkpointer::spawn(&storage)?;
         *storage.threads.lock().unwrap_or_else(|e| e.into_inner()) = threads;
-        if control.is_none() {
-            sync_directory(dir)?;
-        }
         Ok((storage, report))
     }
 
@@ -240,11 +284,10 @@ impl Storage {
         self.pool.pin(page)
     }
 
-    /// Adds a page of zeros to `rel` and keeps it in memory. After a crash a relation may have more such pages than were
-    /// added; they are new pages like any other.
+    /// Adds an empty page, of the kind `NEW`, to `rel` and keeps it in memory. After a crash the relation may or may not have
+    /// it, until it is changed.
     pub fn extend(&self, rel: RelId) -> Result<PinnedPage<'_>> {
-        let block = self.files.file(rel)?.extend()?;
-        self.pool.pin_new(PageId { rel, block })
+        self.pool.extend(rel)
     }
 
     /// How many pages `rel` has.
@@ -269,12 +312,32 @@ impl Storage {
         self.files.remove(rel)
     }
 
+    /// Whether the number was handed out by [`create_rel`](Self::create_rel), as far as the log tells.
+    pub fn was_handed_out(&self, rel: RelId) -> bool {
+        rel.0 < self.next_rel.load(Ordering::Relaxed)
+    }
+
     /// The numbers of all relations on disk, the commit log's included.
     pub fn list_rels(&self) -> Result<Vec<RelId>> {
         self.files.list()
     }
 
-    /// Begins a change of pages. A full disk is an error here, before anything is changed.
+    /// Makes sure that there is room in the log for the changes of one operation. It may have to make a segment, which is
+    /// 16 MiB to write and to sync, so an operation calls this before it latches a page.
+    pub fn make_log_room(&self) -> Result<()> {
+        self.allocate_log()
+    }
+
+    /// As [`begin_change`](Self::begin_change), under page latches. The operation called
+    /// [`make_log_room`](Self::make_log_room) before it took them.
+    pub(crate) fn begin_change_latched(&self, xid: Xid) -> Result<AtomicChange<'_>> {
+        self.wal
+            .ensure_space_latched()
+            .map_err(|error| StorageError::io("extend", &self.dir.join("wal"), error))?;
+        Ok(AtomicChange::new(self, xid))
+    }
+
+    /// Begins a change of pages, none of which is latched yet. A full disk is an error here, before anything is changed.
     pub fn begin_change(&self, xid: Xid) -> Result<AtomicChange<'_>> {
         self.allocate_log()?;
         Ok(AtomicChange::new(self, xid))
@@ -292,22 +355,19 @@ impl Storage {
         self.allocate_log()?;
         // The page is in memory before the record is in the log, so that nothing can fail after that.
         self.commit_log.get(xid).map_err(storage_error)?;
-        let committing = &self.committing[proc.0 as usize];
-        // AcqRel: pairs with the Acquire in `wait_for_commits`; the record comes after it.
-        committing.fetch_add(1, Ordering::AcqRel);
-        let lsn = self.wal.insert_any(RecordKind::Commit, xid, &[]);
-        if synchronous {
-            self.wal.flush(lsn);
-        } else {
-            self.async_commit.fetch_max(lsn.0, Ordering::AcqRel);
-        }
-        if let Err(error) = self.commit_log.set(xid, Status::Committed, lsn.0) {
-            eprintln!(
-                "clearway: xid {xid} is durable but could not be entered in the commit log: {error}; stopping"
-            );
-            std::process::abort();
-        }
-        committing.fetch_add(1, Ordering::Release);
+        let log = || self.wal.insert_any(RecordKind::Commit, xid, &[]);
+        let lsn = self.committing.commit(proc, log, |lsn| {
+            if synchronous {
+                self.wal.flush(lsn);
+            } else {
+                self.async_commit.fetch_max(lsn.0, Ordering::AcqRel);
+            }
+            if let Err(error) = self.commit_log.set(xid, Status::Committed, lsn.0) {
+                clearway_machine::fatal(format_args!(
+                    "xid {xid} is durable but could not be entered in the commit log: {error}; stopping"
+                ));
+            }
+        });
         Ok(lsn)
     }
 

@@ -13,11 +13,13 @@ use std::collections::HashSet;
 use clearway_txn::Xid;
 
 use crate::btree::BTree;
+use crate::buffer::PageExclusive;
 use crate::error::Result;
 use crate::heap::Tid;
-use crate::heap::layout::{Line, free_space, line, slot_count};
+use crate::heap::layout::{Line, Tuple, free_space, line, slot_count};
 use crate::heap::prune::{prune, rewrite};
-use crate::page::{self, PageId, RelId};
+use crate::heap::visibility::is_live;
+use crate::page::{PageId, RelId};
 use crate::storage::Storage;
 
 /// Dead rows noted before the indexes are gone through.
@@ -29,7 +31,8 @@ const BATCH: usize = 1 << 20;
 pub struct VacuumStats {
     /// Pages looked at.
     pub pages: u32,
-    /// Rows that have a version.
+    /// Rows that a new snapshot sees, with a change that is under way counted when it commits. Older versions, kept for
+    /// older snapshots, do not count.
     pub live_rows: u64,
     /// Versions removed.
     pub removed_versions: u64,
@@ -52,15 +55,13 @@ pub fn vacuum(
         if cancel() {
             return Ok(stats);
         }
+        storage.make_log_room()?;
         let mut page = storage.pin(PageId { rel, block })?.into_exclusive();
         let pruned = prune(storage, &mut page, horizon)?;
         let bytes = &page.bytes()[..];
         stats.pages += 1;
-        stats.live_rows += pruned.live as u64;
         stats.removed_versions += pruned.removed as u64;
-        if page::is_new(bytes) {
-            continue;
-        }
+        stats.live_rows += live_rows(storage, &page)?;
         dead.extend(
             (1..=slot_count(bytes))
                 .filter(|&s| line(bytes, s) == Line::Dead)
@@ -74,6 +75,17 @@ pub fn vacuum(
     }
     stats.removed_rows += remove(storage, rel, indexes, &mut dead)?;
     Ok(stats)
+}
+
+fn live_rows(storage: &Storage, page: &PageExclusive<'_>) -> Result<u64> {
+    let bytes = &page.bytes()[..];
+    let mut count = 0;
+    for slot in 1..=slot_count(bytes) {
+        if let Some(tuple) = Tuple::at(bytes, slot) {
+            count += u64::from(is_live(storage, &tuple)?);
+        }
+    }
+    Ok(count)
 }
 
 /// Steps 2 and 3.

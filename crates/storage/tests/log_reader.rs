@@ -1,4 +1,5 @@
-//! The log's tail may be torn, flipped or old: reading ends at the last whole record, and never panics.
+//! The log's tail may be torn, flipped or old: reading ends at the last whole record, and never panics. Whether the log was
+//! damaged there is told from what is behind.
 
 mod support;
 
@@ -7,7 +8,7 @@ use std::time::Duration;
 use clearway_latch::LwLockAlgorithm;
 use clearway_machine::Native;
 use clearway_storage::Lsn;
-use clearway_storage::wal::reader::LogReader;
+use clearway_storage::wal::reader::{LogReader, find_damage};
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::wal::{LogDevice, Wal};
 use clearway_txn::Xid;
@@ -35,6 +36,43 @@ fn write_log(payloads: &[Vec<u8>]) -> (MemoryDevice, Vec<u64>) {
         .collect();
     wal.flush(wal.reserved());
     (device, ends)
+}
+
+/// Bits of a record's header, each of which counts.
+const HEADER_BITS: usize = 32 * 8;
+
+/// A record and how far the log was durable when it was inserted.
+struct Inserted {
+    start: u64,
+    durable: u64,
+}
+
+/// Inserts `payloads`, some of them followed by a flush, and the last one too.
+fn write_log_in_flushes(payloads: &[Vec<u8>], flushes: &[bool]) -> (MemoryDevice, Vec<Inserted>) {
+    let device = MemoryDevice::default();
+    device.0.lock().unwrap().synced = START;
+    let wal = Wal::<Native, _>::with_sizes(
+        device.clone(),
+        LwLockAlgorithm::SingleCas,
+        Lsn(START),
+        Lsn(START),
+        Duration::ZERO,
+        32 << 10,
+        2,
+    );
+    let mut records = Vec::new();
+    for (payload, flush) in payloads.iter().zip(flushes) {
+        records.push(Inserted {
+            start: wal.reserved().0,
+            durable: wal.flushed().0,
+        });
+        let end = wal.insert_any(RecordKind::Change, Xid(7), payload);
+        if *flush {
+            wal.flush(end);
+        }
+    }
+    wal.flush(wal.reserved());
+    (device, records)
 }
 
 /// The payloads that can be read back, and where reading ended.
@@ -89,6 +127,46 @@ proptest! {
         let padding = at as u64 >= start + 32 + payloads[hit].len() as u64;
         let (read, _) = read_log(&device);
         prop_assert_eq!(&read[..], &payloads[..if padding { payloads.len() } else { hit }]);
+    }
+
+    /// The last flush is torn: of its sectors any may be missing. Whole records behind the hole are no proof of damage.
+    #[test]
+    fn a_torn_flush_is_not_damage(
+        payloads in payloads(),
+        flushes in prop::collection::vec(any::<bool>(), 40),
+        missing in prop::collection::vec(any::<bool>(), 64),
+    ) {
+        let (device, records) = write_log_in_flushes(&payloads, &flushes);
+        let durable = records.last().unwrap().durable;
+        {
+            let bytes = &mut device.0.lock().unwrap().bytes;
+            for at in durable as usize..bytes.len() {
+                if missing[at / 512 % missing.len()] {
+                    bytes[at] = 0;
+                }
+            }
+        }
+        let (_, end) = read_log(&device);
+        prop_assert!(end >= durable);
+        prop_assert_eq!(find_damage(&device, Lsn(end), 1 << 20).unwrap(), None);
+    }
+
+    /// One bit of the log is flipped. That is proven if some record behind was inserted when the record was durable.
+    #[test]
+    fn damage_is_proven_by_a_record_inserted_after_a_flush(
+        payloads in payloads(),
+        flushes in prop::collection::vec(any::<bool>(), 40),
+        hit in any::<prop::sample::Index>(),
+        bit in 0..HEADER_BITS,
+    ) {
+        let (device, records) = write_log_in_flushes(&payloads, &flushes);
+        let hit = hit.index(records.len());
+        let start = records[hit].start;
+        device.0.lock().unwrap().bytes[start as usize + bit / 8] ^= 1 << (bit % 8);
+        prop_assert_eq!(read_log(&device).1, start);
+        let witness = records[hit + 1..].iter().find(|record| record.durable > start);
+        let proof = find_damage(&device, Lsn(start), 1 << 20).unwrap();
+        prop_assert_eq!(proof.map(|proof| (proof.record.0, proof.durable.0)), witness.map(|w| (w.start, w.durable)));
     }
 
     #[test]

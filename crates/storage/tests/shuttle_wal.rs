@@ -1,5 +1,7 @@
 //! The log's insert and flush protocol under shuttle: random schedules of more workers and records than loom can take, in
 //! a ring so small that inserters keep writing each other's records out, with checkpoints in between.
+//!
+//! Caught mutation: `write_out` that publishes `durable` before the device is synced (`wal/log.rs`).
 
 #![cfg(feature = "shuttle")]
 
@@ -23,7 +25,11 @@ const RECORDS: u64 = 3;
 
 fn insert_flush_checkpoint(algorithm: LwLockAlgorithm, commit_delay: Duration) {
     let device = MemoryDevice::default();
-    device.0.lock().unwrap().synced = START;
+    {
+        let mut contents = device.0.lock().unwrap();
+        contents.synced = START;
+        contents.before_sync = Some(shuttle::thread::yield_now);
+    }
     let log: Wal<Shuttle, _> = Wal::with_sizes(
         device.clone(),
         algorithm,

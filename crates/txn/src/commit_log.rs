@@ -34,6 +34,8 @@ pub const COMMIT_LOG_PAGE_SIZE: usize = 8192;
 pub const COMMIT_LOG_PAGE_HEADER: usize = 24;
 /// Transactions a page.
 pub const XIDS_PER_PAGE: u64 = ((COMMIT_LOG_PAGE_SIZE - COMMIT_LOG_PAGE_HEADER) * 4) as u64;
+// Where a status lies follows from this number: another one is another version of the format.
+const _: () = assert!(XIDS_PER_PAGE == 32_672);
 /// Pages cached: 4 million transactions.
 const SLOTS: usize = 128;
 

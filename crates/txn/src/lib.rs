@@ -9,6 +9,7 @@
 //! | `commit_log` | two bits a transaction: in progress, committed, aborted, sub-committed |
 //! | `lock_mode` | the eight lock modes and their conflicts |
 //! | `lock_table` | relation and tuple locks, held to the end of a transaction |
+//! | `fate` | how a transaction stands |
 //! | `transaction_wait` | waiting for the end of another transaction |
 //! | `deadlock` | finding cycles among all of these waits |
 //!
@@ -16,6 +17,7 @@
 
 mod commit_log;
 mod deadlock;
+mod fate;
 mod lock_mode;
 mod lock_table;
 mod proc_array;
@@ -28,6 +30,7 @@ pub use commit_log::{
     COMMIT_LOG_PAGE_HEADER, COMMIT_LOG_PAGE_SIZE, CommitLog, CommitLogAlgorithm, Status, StatusDevice,
     XIDS_PER_PAGE,
 };
+pub use fate::{Fate, ended, fate};
 pub use lock_mode::LockMode;
 pub use lock_table::{LockError, LockManager, LockTag, LockWait, RelationLocks};
 pub use proc_array::{ProcArray, ProcArrayFull, ProcClear, ProcId, SnapshotSource};

@@ -399,6 +399,27 @@ mod tests {
         assert_eq!(array.horizon(), a.next());
     }
 
+    /// A session that holds an older snapshot, as a cursor does, takes a newer one: what the older one sees is kept.
+    ///
+    /// Caught mutation: `snapshot` that installs its xmin over an older one.
+    #[test]
+    fn a_second_snapshot_does_not_let_go_of_the_first() {
+        let array = array();
+        let (alice, bob) = (array.attach().unwrap(), array.attach().unwrap());
+        let a = array.assign_xid(alice);
+        let (mut first, mut second) = (Snapshot::default(), Snapshot::default());
+        array.snapshot(bob, &mut first);
+        array.end(alice, Some(a));
+        array.snapshot(bob, &mut second);
+        assert!(first.is_running(a) && !second.is_running(a));
+        assert_eq!(
+            array.horizon(),
+            first.xmin,
+            "vacuum would take what the first snapshot sees"
+        );
+        assert_eq!(array.xmin_of(bob), Some(first.xmin));
+    }
+
     #[test]
     fn slots_run_out_and_come_back() {
         let array = array();

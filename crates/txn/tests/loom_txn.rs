@@ -10,8 +10,8 @@ use std::time::Duration;
 use clearway_latch::LwLockAlgorithm;
 use clearway_machine::{AtomicWord, DataCell, Loom, Machine};
 use clearway_txn::{
-    COMMIT_LOG_PAGE_SIZE, CommitLog, LockManager, LockMode, LockTag, LockWait, ProcArray, ProcArrayLatchKind,
-    ProcId, RelationLocks, Snapshot, Status, StatusDevice, Xid,
+    COMMIT_LOG_PAGE_SIZE, CommitLog, Fate, LockManager, LockMode, LockTag, LockWait, ProcArray,
+    ProcArrayLatchKind, ProcId, RelationLocks, Snapshot, Status, StatusDevice, Xid, fate,
 };
 use loom::sync::Arc;
 use loom::thread;
@@ -290,6 +290,35 @@ fn loom_a_queued_lock_is_granted() {
         written.store(1, Relaxed);
         locks.release_all(ALICE);
         waiting.join().unwrap();
+    });
+}
+
+/// Alice commits, as a session does: the status, then out of the array. Bob, who meets a row of hers meanwhile, takes her for
+/// running or for committed, never for rolled back.
+///
+/// Caught mutation: `fate` that asks the commit log first (`fate.rs`).
+#[test]
+fn loom_a_commit_is_not_taken_for_an_abort() {
+    explore(3, || {
+        let log = CommitLog::<Loom, _>::new(
+            OnePage {
+                byte: <Loom as Machine>::U32::new(0),
+            },
+            LwLockAlgorithm::SingleCas,
+        );
+        let shared = Arc::new((array(2), log));
+        let a = shared.0.assign_xid(ALICE);
+        let bob = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let found = fate(&shared.0, &shared.1, a).unwrap();
+                assert_ne!(found, Fate::Aborted, "a committed transaction");
+            })
+        };
+        shared.1.set(a, Status::Committed, 1).unwrap();
+        shared.0.end(ALICE, Some(a));
+        bob.join().unwrap();
+        assert_eq!(fate(&shared.0, &shared.1, a).unwrap(), Fate::Committed);
     });
 }
 

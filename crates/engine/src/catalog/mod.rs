@@ -22,8 +22,10 @@
 //!    between planning and locking, the table may have been dropped. A commit publishes before it releases its locks.
 //! 3. A dropped table's files go when the transaction has committed, a created table's when it rolls back. A crash in
 //!    between leaves files that no definition names: they are removed at the next start.
-//! 4. A REPEATABLE READ transaction whose snapshot is older than a table's last change of definition gets 40001, since
-//!    old row versions may be gone (TRUNCATE) or not in the index (CREATE INDEX). PostgreSQL shows it an empty table.
+//! 4. A statement's snapshot sees the transactions that last changed its tables' definitions. If it does not, old row
+//!    versions that it sees may be gone (TRUNCATE) or not in the index (CREATE INDEX). A fresh snapshot is then taken
+//!    again when that transaction has ended; a REPEATABLE READ transaction with an older one gets 40001. (PostgreSQL
+//!    shows it an empty table after TRUNCATE, and leaves the index out.)
 
 pub(crate) mod sequence;
 pub(crate) mod stored;
@@ -34,6 +36,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
 use clearway_storage::heap::Tid;
+use clearway_txn::Xid;
 
 use crate::catalog::sequence::Sequence;
 use crate::sql::catalog::CatalogView;
@@ -60,8 +63,9 @@ pub(crate) struct TableEntry {
     pub(crate) def: Arc<TableDef>,
     /// Where its catalog row lies.
     pub(crate) tid: Tid,
-    /// The version at which the definition last changed in a way that old snapshots cannot follow.
-    pub(crate) changed: u64,
+    /// The transaction that last changed the definition in a way that older snapshots cannot follow; invalid when that
+    /// was before the start.
+    pub(crate) changed_by: Xid,
     pub(crate) runtime: Arc<TableRuntime>,
     /// One entry a column.
     pub(crate) sequences: Vec<Option<Arc<Sequence>>>,
@@ -247,7 +251,7 @@ mod tests {
         TableEntry {
             def: Arc::new(TableDef::new(oid, name, TableKind::Heap { rel: oid }, columns)),
             tid: Tid { block: 0, slot: 1 },
-            changed: 0,
+            changed_by: Xid::INVALID,
             runtime: Arc::default(),
             sequences: vec![None],
         }

@@ -45,6 +45,9 @@ struct StoredColumn {
     modifier: i32,
     #[serde(default, skip_serializing_if = "is_false")]
     not_null: bool,
+    /// GENERATED ALWAYS
+    #[serde(default, skip_serializing_if = "is_false")]
+    always: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     default: Option<String>,
     /// The relation that holds the column's sequence.
@@ -62,6 +65,9 @@ struct StoredIndex {
     unique: bool,
     #[serde(default, skip_serializing_if = "is_false")]
     primary: bool,
+    /// Made by a constraint; a primary key is one anyway.
+    #[serde(default, skip_serializing_if = "is_false")]
+    constraint: bool,
     columns: Vec<u16>,
 }
 
@@ -104,6 +110,7 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
             r#type: column.data_type.oid(),
             modifier: column.typmod,
             not_null: column.not_null,
+            always: column.always_generated,
             default: match &column.default {
                 Some(ColumnDefault::Expression { sql, .. }) => Some(sql.clone()),
                 Some(ColumnDefault::Serial) | None => None,
@@ -120,6 +127,7 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
             rel: index.rel,
             unique: index.unique,
             primary: index.primary,
+            constraint: index.constraint && !index.primary,
             columns: index.columns.clone(),
         })
         .collect();
@@ -167,6 +175,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Definition> {
         let mut definition = ColumnDef::new(column.name, data_type);
         definition.typmod = column.modifier;
         definition.not_null = column.not_null;
+        definition.always_generated = column.always;
         definition.default = match (column.sequence, column.default) {
             (Some(_), _) => Some(ColumnDefault::Serial),
             (None, Some(sql)) => {
@@ -199,6 +208,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Definition> {
             rel: index.rel,
             unique: index.unique,
             primary: index.primary,
+            constraint: index.constraint || index.primary,
             columns: index.columns,
             types: index_types,
         }));

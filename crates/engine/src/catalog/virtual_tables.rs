@@ -6,6 +6,7 @@
 //! | `pg_stat_user_tables` | a table's live and dead rows, as vacuum knows them |
 //! | `pg_tables`, `pg_indexes` | a table, an index |
 //! | `pg_settings` | a setting |
+//! | `pg_type` | a type |
 //! | `clearway_latches` | a latch class and mode: acquisitions, conflicts, spins, sleeps, waits |
 
 use std::sync::atomic::Ordering;
@@ -25,7 +26,7 @@ pub(crate) struct Sources<'a> {
 }
 
 static TABLES: LazyLock<Vec<Arc<TableDef>>> = LazyLock::new(|| {
-    use DataType::{Int4, Int8, Name, Oid, Text, TimestampTz};
+    use DataType::{CharByte, Int4, Int8, Name, Oid, Text, TimestampTz};
     let table = |oid: u32, name: &str, columns: &[(&str, DataType)]| {
         let columns = columns
             .iter()
@@ -108,6 +109,22 @@ static TABLES: LazyLock<Vec<Arc<TableDef>>> = LazyLock::new(|| {
                 ("wait_p99_ns", Int8),
             ],
         ),
+        table(
+            12_007,
+            "pg_type",
+            &[
+                ("oid", Oid),
+                ("typname", Name),
+                ("typnamespace", Oid),
+                ("typtype", CharByte),
+                ("typcategory", CharByte),
+                ("typdelim", CharByte),
+                ("typrelid", Oid),
+                ("typelem", Oid),
+                ("typarray", Oid),
+                ("typbasetype", Oid),
+            ],
+        ),
     ]
 });
 
@@ -156,6 +173,7 @@ pub(crate) fn rows(name: &str, sources: &Sources<'_>) -> Vec<Vec<Value>> {
             .map(|(name, value)| vec![Value::text(name), Value::text(value)])
             .collect(),
         "clearway_latches" => latch_rows(),
+        "pg_type" => type_rows(),
         _ => Vec::new(),
     }
 }
@@ -217,6 +235,49 @@ fn index_rows(table: &TableDef) -> Vec<Vec<Value>> {
         ]
     };
     table.indexes.iter().map(row).collect()
+}
+
+/// PostgreSQL's numbers, names and categories of types: ours, and those that drivers ask for by number in advance.
+const TYPES: &[(u32, &str, &str)] = &[
+    (16, "bool", "B"),
+    (18, "char", "Z"),
+    (19, "name", "S"),
+    (20, "int8", "N"),
+    (21, "int2", "N"),
+    (23, "int4", "N"),
+    (25, "text", "S"),
+    (26, "oid", "N"),
+    (114, "json", "U"),
+    (701, "float8", "N"),
+    (705, "unknown", "X"),
+    (1042, "bpchar", "S"),
+    (1043, "varchar", "S"),
+    (1082, "date", "D"),
+    (1114, "timestamp", "D"),
+    (1184, "timestamptz", "D"),
+    (1700, "numeric", "N"),
+    (3802, "jsonb", "U"),
+];
+
+/// The number of the schema `pg_catalog`.
+const PG_CATALOG_OID: u32 = 11;
+
+fn type_rows() -> Vec<Vec<Value>> {
+    let row = |(oid, name, category): &(u32, &str, &str)| {
+        vec![
+            Value::Oid(*oid),
+            Value::text(*name),
+            Value::Oid(PG_CATALOG_OID),
+            Value::text("b"),
+            Value::text(*category),
+            Value::text(","),
+            Value::Oid(0),
+            Value::Oid(0),
+            Value::Oid(0),
+            Value::Oid(0),
+        ]
+    };
+    TYPES.iter().map(row).collect()
 }
 
 fn latch_rows() -> Vec<Vec<Value>> {

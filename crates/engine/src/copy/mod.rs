@@ -96,7 +96,11 @@ fn row_of(
     for (number, column) in plan.columns.iter().enumerate() {
         if let Some(text) = fields.get(number) {
             let definition = &table.columns[usize::from(*column)];
-            let value = decode_text(text, definition.data_type)?;
+            let value = decode_text(
+                text,
+                definition.data_type,
+                execution.eval.session.transaction_timestamp(),
+            )?;
             row[usize::from(*column)] = apply_typmod(value, definition.data_type, definition.typmod, false)?;
         }
     }

@@ -6,7 +6,7 @@
 //! | `select` | SELECT |
 //! | `modify` | INSERT, UPDATE, DELETE |
 //! | `unique` | index entries and the duplicates they find |
-//! | `limits` | what a statement may hold in memory |
+//! | `group` | GROUP BY, DISTINCT and DISTINCT arguments within a bound of memory |
 //!
 //! # Two sessions, one row
 //!
@@ -18,12 +18,17 @@
 //!    everyone would be woken at once and whoever runs first would win: the oldest might wait for ever.
 //! 3. It waits for that transaction's end, and asks the heap again.
 //! 4. Rolled back: the row is as it was seen; go on. Committed: REPEATABLE READ gives up with 40001, since the row it
-//!    should change is not the one its snapshot shows. READ COMMITTED follows the row to its newest version, evaluates
-//!    the whole WHERE clause on that, and goes on with it or leaves the row out. Who meets somebody at the newer version
-//!    takes that one's tuple lock too, and keeps the older one, so that nobody behind him can overtake.
+//!    should change is not the one its snapshot shows. READ COMMITTED follows the row ([`scan::newest`]): past each
+//!    version that was replaced, waiting as in 2 and 3 at each version that another transaction holds, until it finds
+//!    one that is free. On that version, and on no other, the whole WHERE clause is evaluated; the statement goes on
+//!    with the version or leaves the row out. Waiting at a newer version takes that version's tuple lock too and keeps
+//!    the older ones, so that a session behind in the queue cannot overtake.
+//!
+//!    Judging the first version that replaced the seen one is wrong. A transaction may take a row out of a group and
+//!    put it back: the version in between is in no state that any transaction ever committed.
 //! 5. When the row is changed, its tuple locks are given back: from now on the row itself bears this session's id.
 
-mod limits;
+mod group;
 pub(crate) mod modify;
 pub(crate) mod scan;
 pub(crate) mod select;
@@ -39,6 +44,7 @@ use clearway_txn::{LockMode, LockTag, Xid};
 use crate::catalog::TableEntry;
 use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
+use crate::spill::SpillOptions;
 use crate::sql::expr::EvalContext;
 use crate::sql::plan::{IsolationLevel, LockWaitPolicy};
 use crate::sql::{TableDef, TableKind};
@@ -68,6 +74,10 @@ pub(crate) struct Execution<'a> {
     pub(crate) interrupts: &'a Interrupts,
     pub(crate) lock_timeout: Option<Duration>,
     pub(crate) virtual_rows: VirtualRows<'a>,
+    /// What a stage may keep in memory, and where the rest goes.
+    pub(crate) spill: &'a SpillOptions,
+    /// What making an index may keep in memory.
+    pub(crate) maintenance_bytes: usize,
     pub(crate) scratch: &'a mut Scratch,
     pub(crate) ticks: u32,
 }

@@ -145,13 +145,13 @@ fn update_row(
     execution.txn.assign_xid()?;
     let mut queued = Queued::default();
     let mut target = tid;
-    let mut newer: Option<(Vec<Value>, Vec<u8>)> = None;
+    let mut newer: Option<scan::Newest> = None;
     let mut stale = true;
     let mut hot_allowed = true;
     loop {
         if stale {
             let (row, payload) = match &newer {
-                Some((row, payload)) => (row.as_slice(), payload.as_slice()),
+                Some(found) => (found.row.as_slice(), found.payload.as_slice()),
                 None => (row, payload),
             };
             changes.values.clear();
@@ -189,13 +189,13 @@ fn update_row(
             }
             UpdateOutcome::Changed { latest } => {
                 execution.check_concurrent("update")?;
-                newer = scan::newest(execution, &plan.scan, &heap, latest)?;
-                if newer.is_none() {
+                newer = scan::newest(execution, &plan.scan, latest, LockWaitPolicy::Block, &mut queued)?;
+                let Some(found) = &newer else {
                     queued.release(execution.txn);
                     return Ok(false);
-                }
+                };
+                target = found.tid;
                 stale = true;
-                target = latest;
             }
         }
     }
@@ -286,11 +286,10 @@ fn delete_row(
             }
             DeleteOutcome::Changed { latest } => {
                 execution.check_concurrent("update")?;
-                match scan::newest(execution, &plan.scan, &heap, latest)? {
-                    Some((row, _)) => newer = Some(row),
-                    None => break false,
-                }
-                target = latest;
+                let found = scan::newest(execution, &plan.scan, latest, LockWaitPolicy::Block, &mut queued)?;
+                let Some(found) = found else { break false };
+                target = found.tid;
+                newer = Some(found.row);
             }
         }
     };

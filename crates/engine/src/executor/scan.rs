@@ -8,7 +8,7 @@
 //! all versions of a chain have the same indexed values, so the key need not be compared again.
 
 use clearway_storage::btree::{BTree, Direction, TreeCursor};
-use clearway_storage::heap::{Heap, HeapScan, LockOutcome, Tid};
+use clearway_storage::heap::{Heap, HeapScan, LockOutcome, Tid, VersionOutcome};
 use clearway_txn::LockMode;
 
 use crate::convert::storage_error;
@@ -16,15 +16,21 @@ use crate::error::Result;
 use crate::executor::{Execution, Queued, heap_rel};
 use crate::sql::TableKind;
 use crate::sql::access::KeyRange;
-use crate::sql::plan::{AccessPath, LockStrength, RowLock, TableScan};
+use crate::sql::plan::{AccessPath, LockStrength, LockWaitPolicy, RowLock, TableScan};
 use crate::value::Value;
 
 /// How many index entries are taken from the tree at a time.
 const BATCH: usize = 64;
 
-/// A running scan.
+/// A running scan, with its plan.
 pub(crate) struct Scan<'p> {
     plan: &'p TableScan,
+    rows: ScanRows,
+}
+
+/// A running scan apart from its plan, which each call is given: a suspended portal keeps one.
+#[derive(Debug)]
+pub(crate) struct ScanRows {
     heap: Heap,
     row: Vec<Value>,
     /// The bytes of the row, when they are kept.
@@ -33,6 +39,7 @@ pub(crate) struct Scan<'p> {
     cursor: Cursor,
 }
 
+#[derive(Debug)]
 enum Cursor {
     Done,
     /// Entries of one key, looked up.
@@ -45,6 +52,7 @@ enum Cursor {
     Virtual(std::vec::IntoIter<Vec<Value>>),
 }
 
+#[derive(Debug)]
 struct IndexCursor {
     tree: BTree,
     ranges: std::vec::IntoIter<KeyRange>,
@@ -57,6 +65,41 @@ struct IndexCursor {
 impl<'p> Scan<'p> {
     /// Starts a scan. The table is locked and the snapshot taken.
     pub(crate) fn open(execution: &mut Execution<'_>, plan: &'p TableScan) -> Result<Scan<'p>> {
+        ScanRows::open(execution, plan).map(|rows| Scan { plan, rows })
+    }
+
+    /// Keeps the bytes of each row too, for [`Scan::payload`].
+    pub(crate) fn keep_payload(&mut self, execution: &mut Execution<'_>) {
+        self.rows.keep_payload = true;
+        self.rows.payload = std::mem::take(&mut execution.scratch.payload);
+    }
+
+    /// The current row: as wide as the table, the needed columns filled in.
+    pub(crate) fn row(&self) -> &[Value] {
+        &self.rows.row
+    }
+
+    /// The bytes of the current row.
+    pub(crate) fn payload(&self) -> &[u8] {
+        debug_assert!(self.rows.keep_payload);
+        &self.rows.payload
+    }
+
+    /// Gives the buffers back.
+    pub(crate) fn close(self, execution: &mut Execution<'_>) {
+        self.rows.close(execution);
+    }
+
+    /// Goes to the next row that satisfies WHERE; where its visible version lies, or `None` at the end.
+    #[inline]
+    pub(crate) fn next(&mut self, execution: &mut Execution<'_>) -> Result<Option<Tid>> {
+        self.rows.next(execution, self.plan)
+    }
+}
+
+impl ScanRows {
+    /// Starts a scan. The table is locked and the snapshot taken.
+    pub(crate) fn open(execution: &mut Execution<'_>, plan: &TableScan) -> Result<ScanRows> {
         let table = &*plan.table;
         let mut row = execution.scratch.rows.pop().unwrap_or_default();
         row.clear();
@@ -108,8 +151,7 @@ impl<'p> Scan<'p> {
                 })
             }
         };
-        let mut scan = Scan {
-            plan,
+        let mut scan = ScanRows {
             heap,
             row,
             payload: Vec::new(),
@@ -122,21 +164,9 @@ impl<'p> Scan<'p> {
         Ok(scan)
     }
 
-    /// Keeps the bytes of each row too, for [`Scan::payload`].
-    pub(crate) fn keep_payload(&mut self, execution: &mut Execution<'_>) {
-        self.keep_payload = true;
-        self.payload = std::mem::take(&mut execution.scratch.payload);
-    }
-
     /// The current row: as wide as the table, the needed columns filled in.
     pub(crate) fn row(&self) -> &[Value] {
         &self.row
-    }
-
-    /// The bytes of the current row.
-    pub(crate) fn payload(&self) -> &[u8] {
-        debug_assert!(self.keep_payload);
-        &self.payload
     }
 
     /// Gives the buffers back.
@@ -153,22 +183,21 @@ impl<'p> Scan<'p> {
     }
 
     /// Goes to the next row that satisfies WHERE; where its visible version lies, or `None` at the end.
-    pub(crate) fn next(&mut self, execution: &mut Execution<'_>) -> Result<Option<Tid>> {
+    pub(crate) fn next(&mut self, execution: &mut Execution<'_>, plan: &TableScan) -> Result<Option<Tid>> {
         loop {
             execution.tick()?;
-            let Some(found) = self.next_visible(execution)? else {
+            let Some(found) = self.next_visible(execution, plan)? else {
                 return Ok(None);
             };
-            match &self.plan.filter {
+            match &plan.filter {
                 Some(filter) if !filter.passes(&self.row, &execution.eval)? => {}
                 _ => return Ok(Some(found)),
             }
         }
     }
 
-    fn next_visible(&mut self, execution: &mut Execution<'_>) -> Result<Option<Tid>> {
-        let Scan {
-            plan,
+    fn next_visible(&mut self, execution: &mut Execution<'_>, plan: &TableScan) -> Result<Option<Tid>> {
+        let ScanRows {
             heap,
             row,
             payload,
@@ -297,36 +326,67 @@ pub(crate) fn lock_row(
             }
             LockOutcome::Changed { latest } => {
                 execution.check_concurrent("update")?;
-                match newest(execution, scan, &heap, latest)? {
-                    Some((row, _)) => newer = Some(row),
-                    None => {
-                        queued.release(execution.txn);
-                        return Ok(Locked::Gone);
-                    }
-                }
-                target = latest;
+                let Some(found) = newest(execution, scan, latest, lock.wait, &mut queued)? else {
+                    queued.release(execution.txn);
+                    return Ok(Locked::Gone);
+                };
+                target = found.tid;
+                newer = Some(found.row);
             }
         }
     }
 }
 
-/// The version at `tid`, whoever may see it, if it passes the whole WHERE clause: its columns and bytes.
+/// The newest version of a row, which passes the whole WHERE clause.
+pub(crate) struct Newest {
+    /// Where it lies.
+    pub(crate) tid: Tid,
+    /// Its needed columns.
+    pub(crate) row: Vec<Value>,
+    /// Its bytes.
+    pub(crate) payload: Vec<u8>,
+}
+
+/// Follows a row from the version at `from`, which replaced the one that was seen, to its newest one, waiting for each
+/// transaction in the way; `None` when the row is to be left out.
+///
+/// Only the newest version is held against WHERE. A version in between, and one of a transaction that still runs,
+/// says nothing about the row: the next one may satisfy WHERE again, or be rolled back.
+///
+/// The snapshot does not see `from`, so it is older than the transaction that made it. It holds the horizon below
+/// every version from there on: none is pruned, and none of their places is used for another row.
 pub(crate) fn newest(
     execution: &mut Execution<'_>,
     scan: &TableScan,
-    heap: &Heap,
-    tid: Tid,
-) -> Result<Option<(Vec<Value>, Vec<u8>)>> {
+    from: Tid,
+    policy: LockWaitPolicy,
+    queued: &mut Queued,
+) -> Result<Option<Newest>> {
     let table = &*scan.table;
-    let bytes = heap
-        .version(&execution.txn.context(), tid, |bytes| bytes.to_vec())
-        .map_err(storage_error)?;
-    let Some(bytes) = bytes else { return Ok(None) };
-    let mut row = vec![Value::Null; table.columns.len()];
-    table.codec.decode(&bytes, &scan.needed, &mut row)?;
-    match &scan.recheck {
-        Some(recheck) if !recheck.passes(&row, &execution.eval)? => Ok(None),
-        _ => Ok(Some((row, bytes))),
+    let heap = Heap::new(heap_rel(table));
+    let mut tid = from;
+    loop {
+        let outcome = heap.version(&execution.txn.context(), tid, |bytes| bytes.to_vec());
+        let payload = match outcome.map_err(storage_error)? {
+            VersionOutcome::Free(payload) => payload,
+            VersionOutcome::Wait(xid) => {
+                if !execution.wait_for_row(table, tid, xid, policy, queued)? {
+                    return Ok(None);
+                }
+                continue;
+            }
+            VersionOutcome::Changed { latest } => {
+                tid = latest;
+                continue;
+            }
+            VersionOutcome::SelfModified | VersionOutcome::Deleted => return Ok(None),
+        };
+        let mut row = vec![Value::Null; table.columns.len()];
+        table.codec.decode(&payload, &scan.needed, &mut row)?;
+        return match &scan.recheck {
+            Some(recheck) if !recheck.passes(&row, &execution.eval)? => Ok(None),
+            _ => Ok(Some(Newest { tid, row, payload })),
+        };
     }
 }
 

@@ -1,101 +1,270 @@
-//! SELECT: rows from a source, through grouping, projection, DISTINCT, sorting and LIMIT, to a sink.
+//! SELECT: rows from a source, through grouping, projection, DISTINCT, sorting and LIMIT.
 //!
 //! ```text
-//! source ─▶ [group] ─▶ project ─▶ [distinct] ─▶ [sort] ─▶ [lock] ─▶ offset, limit ─▶ sink
+//! source ─▶ [group] ─▶ project ─▶ [distinct] ─▶ [sort] ─▶ [lock] ─▶ offset, limit ─▶ row
 //! ```
 //!
-//! What needs no sorting and no grouping streams: one row is in memory. With a limit, sorting keeps no more than
+//! A SELECT is pulled: [`Select::next`] makes one row. Between two calls it holds no latch, no pin and no borrow of its
+//! plan, so a portal can keep it for as long as its transaction lasts. What needs no sorting and no grouping streams:
+//! one row is in memory. Grouping, DISTINCT and sorting keep `work_mem` bytes each and put the rest into temporary files
+//! (`spill`); the rows and their order are the same however much that is. With a limit, sorting keeps no more than
 //! twice the rows that can come out.
 //!
 //! FOR UPDATE locks after sorting and before the limit, so that `ORDER BY … LIMIT 1 FOR UPDATE SKIP LOCKED` locks what
 //! it returns. A row that changed while its lock was waited for is looked at again (READ COMMITTED) and projected
 //! anew, but keeps its place in the order.
 
-use std::cmp::Ordering;
-use std::collections::{HashMap, HashSet};
-
 use clearway_storage::heap::Tid;
 
 use crate::error::{EngineError, Result, SqlState};
-use crate::executor::scan::{Locked, Scan};
-use crate::executor::{Execution, limits};
-use crate::sql::aggregate::Accumulator;
-use crate::sql::expr::Expr;
-use crate::sql::plan::{AggregatePlan, SelectPlan, Series, SortKey, Source};
-use crate::value::{DataType, Value, compare, encode_key};
+use crate::executor::Execution;
+use crate::executor::group::{Distinct, GroupRows, Grouping};
+use crate::executor::scan::{Locked, ScanRows};
+use crate::spill::record::{read_row, write_row, write_sort_key};
+use crate::spill::{Sorted, Sorter};
+use crate::sql::Expr;
+use crate::sql::plan::{AggregatePlan, SelectPlan, Series, Source};
+use crate::value::{DataType, Value};
 
 /// Receives output rows.
 pub(crate) type Sink<'s> = dyn FnMut(&mut Execution<'_>, &[Value]) -> Result<()> + 's;
 
 /// Runs a SELECT; the number of rows that went to `sink`.
 pub(crate) fn run(execution: &mut Execution<'_>, plan: &SelectPlan, sink: &mut Sink<'_>) -> Result<u64> {
-    let limit = row_count(
-        execution,
-        plan.limit.as_ref(),
-        SqlState::INVALID_ROW_COUNT_IN_LIMIT,
-        "LIMIT",
-    )?;
-    let offset = row_count(
-        execution,
-        plan.offset.as_ref(),
-        SqlState::INVALID_ROW_COUNT_IN_OFFSET,
-        "OFFSET",
-    )?
-    .unwrap_or(0);
-    let mut stage = Stage {
-        plan,
-        offset,
-        remaining: limit.unwrap_or(u64::MAX),
-        sent: 0,
-        seen: plan.distinct.then(HashSet::new),
-        sorted: (!plan.sort.is_empty()).then(Vec::new),
-        keep: limit
-            .and_then(|limit| limit.checked_add(offset))
-            .filter(|_| plan.lock.is_none()),
-        output: Vec::with_capacity(plan.projection.len()),
-        sink,
-    };
-    if stage.remaining == 0 {
-        return Ok(0);
+    let rows = Select::open(execution, plan)?;
+    send(execution, plan, rows, sink)
+}
+
+/// Gives all rows to `sink`; how many they were.
+pub(crate) fn send(
+    execution: &mut Execution<'_>,
+    plan: &SelectPlan,
+    mut rows: Select,
+    sink: &mut Sink<'_>,
+) -> Result<u64> {
+    let mut sent = 0;
+    while rows.next(execution, plan)? {
+        sink(execution, rows.row(plan))?;
+        sent += 1;
     }
-    match (&plan.source, &plan.aggregate) {
-        (source, Some(aggregate)) => {
-            let groups = group(execution, plan, source, aggregate)?;
-            for row in groups {
-                if let Some(having) = &aggregate.having
-                    && !having.passes(&row, &execution.eval)?
-                {
-                    continue;
-                }
-                if !stage.take(execution, &row, None)? {
-                    break;
-                }
+    rows.close(execution);
+    Ok(sent)
+}
+
+/// A running SELECT apart from its plan, which each call is given.
+#[derive(Debug)]
+pub(crate) struct Select {
+    input: Input,
+    distinct: Option<Distinct>,
+    /// What DISTINCT gives at the end.
+    late: Option<Sorted>,
+    /// What sorting gives, once all input has been read.
+    sorted: Option<Sorted>,
+    /// How many sorted rows can come out.
+    keep: u64,
+    offset: u64,
+    remaining: u64,
+    output: Vec<Value>,
+}
+
+impl Select {
+    /// Starts a SELECT. Its table is locked and the snapshot taken.
+    pub(crate) fn open(execution: &mut Execution<'_>, plan: &SelectPlan) -> Result<Select> {
+        let limit = row_count(
+            execution,
+            plan.limit.as_ref(),
+            SqlState::INVALID_ROW_COUNT_IN_LIMIT,
+            "LIMIT",
+        )?;
+        let offset = row_count(
+            execution,
+            plan.offset.as_ref(),
+            SqlState::INVALID_ROW_COUNT_IN_OFFSET,
+            "OFFSET",
+        )?
+        .unwrap_or(0);
+        let input = match (limit, &plan.aggregate) {
+            (Some(0), _) => Input::Done,
+            (_, Some(aggregate)) => Input::Groups(group(execution, plan, aggregate)?),
+            (_, None) => Input::open(execution, plan)?,
+        };
+        let distinct = plan.distinct.then(|| {
+            let visible = plan.columns.iter().take(plan.visible);
+            let types: Vec<DataType> = visible.map(|column| column.data_type).collect();
+            Distinct::new(types, execution.spill)
+        });
+        let can_come_out = limit.and_then(|limit| limit.checked_add(offset));
+        Ok(Select {
+            input,
+            distinct,
+            late: None,
+            sorted: None,
+            keep: can_come_out.filter(|_| plan.lock.is_none()).unwrap_or(u64::MAX),
+            offset,
+            remaining: limit.unwrap_or(u64::MAX),
+            output: Vec::with_capacity(plan.projection.len()),
+        })
+    }
+
+    /// Goes to the next row, if there is one.
+    pub(crate) fn next(&mut self, execution: &mut Execution<'_>, plan: &SelectPlan) -> Result<bool> {
+        while self.remaining > 0 {
+            let found = if plan.sort.is_empty() {
+                self.next_distinct(execution, plan)?
+            } else {
+                self.next_sorted(execution, plan)?
+            };
+            let Some(tid) = found else {
+                self.remaining = 0;
+                break;
+            };
+            if let Some(tid) = tid
+                && !lock(execution, plan, tid, &mut self.output)?
+            {
+                continue;
             }
-        }
-        (Source::OneRow, None) => {
-            stage.take(execution, &[], None)?;
-        }
-        (Source::Series(series), None) => {
-            each_of_series(execution, series, &mut |execution, row| {
-                stage.take(execution, row, None)
-            })?;
-        }
-        (Source::Table(scan), None) => {
-            let mut rows = Scan::open(execution, scan)?;
-            let mut passed = 0;
-            while let Some(tid) = rows.next(execution)? {
-                if !stage.take(execution, rows.row(), Some(tid))? {
-                    break;
-                }
-                passed += 1;
-                if plan.stop_after.is_some_and(|most| passed >= most) {
-                    break;
-                }
+            if self.offset > 0 {
+                self.offset -= 1;
+                continue;
             }
+            self.remaining -= 1;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// The current row.
+    #[inline]
+    pub(crate) fn row(&self, plan: &SelectPlan) -> &[Value] {
+        &self.output[..plan.visible]
+    }
+
+    /// Gives the buffers back.
+    pub(crate) fn close(self, execution: &mut Execution<'_>) {
+        if let Input::Table { rows, .. } = self.input {
             rows.close(execution);
         }
     }
-    stage.finish(execution)
+
+    /// The next row in order, into `output`: where it lies, if it lies in a table; `None` at the end.
+    fn next_sorted(
+        &mut self,
+        execution: &mut Execution<'_>,
+        plan: &SelectPlan,
+    ) -> Result<Option<Option<Tid>>> {
+        let sorted = match &mut self.sorted {
+            Some(sorted) => sorted,
+            None => {
+                let sorted = self.sort(execution, plan)?;
+                self.sorted.insert(sorted)
+            }
+        };
+        execution.tick()?;
+        match sorted.next()? {
+            None => Ok(None),
+            Some((_, mut payload)) => {
+                let tid = read_tid(&mut payload);
+                read_row(&mut payload, &mut self.output)?;
+                Ok(Some(tid))
+            }
+        }
+    }
+
+    /// Reads all input into a sorter.
+    fn sort(&mut self, execution: &mut Execution<'_>, plan: &SelectPlan) -> Result<Sorted> {
+        let mut sorter = Sorter::keeping(execution.spill, self.keep);
+        let (mut key, mut payload) = (Vec::new(), Vec::new());
+        while let Some(tid) = self.next_distinct(execution, plan)? {
+            key.clear();
+            write_sort_key(&self.output, &plan.sort, &mut key);
+            payload.clear();
+            write_tid(tid.filter(|_| plan.lock.is_some()), &mut payload);
+            write_row(&self.output[..plan.visible], &mut payload);
+            sorter.push(&key, &payload, execution.interrupts)?;
+        }
+        sorter.finish(execution.interrupts)
+    }
+
+    /// The next projected row that DISTINCT lets through, into `output`.
+    fn next_distinct(
+        &mut self,
+        execution: &mut Execution<'_>,
+        plan: &SelectPlan,
+    ) -> Result<Option<Option<Tid>>> {
+        loop {
+            if let Some(late) = &mut self.late {
+                let Some((_, mut payload)) = late.next()? else {
+                    return Ok(None);
+                };
+                read_row(&mut payload, &mut self.output)?;
+                return Ok(Some(None));
+            }
+            let Some(tid) = self.input.next(execution, plan)? else {
+                let rest = match self.distinct.take() {
+                    Some(distinct) => distinct.rest(execution)?,
+                    None => None,
+                };
+                let Some(late) = rest else { return Ok(None) };
+                self.late = Some(late);
+                continue;
+            };
+            self.output.clear();
+            let mut text_bytes = 0;
+            for expr in &plan.projection {
+                let value = expr.eval(self.input.row(), &execution.eval)?;
+                if let Value::Text(text) = &value {
+                    text_bytes += text.len();
+                    check_row(text_bytes)?;
+                }
+                self.output.push(value);
+            }
+            let is_new = match &mut self.distinct {
+                Some(distinct) => distinct.take(execution, &self.output)?,
+                None => true,
+            };
+            if is_new {
+                return Ok(Some(tid));
+            }
+        }
+    }
+}
+
+/// The most bytes that the texts of one row may have.
+const ROW_BYTES_MAX: usize = 1 << 30;
+
+/// 54000 for a row that is too long, before the rest of it is made.
+#[inline]
+fn check_row(text_bytes: usize) -> Result<()> {
+    if text_bytes > ROW_BYTES_MAX {
+        return Err(EngineError::new(
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            "row too large: its texts may have 1 GB together",
+        ));
+    }
+    Ok(())
+}
+
+/// Where a row of the sorter lies: a byte that tells whether it lies anywhere, block, slot.
+fn write_tid(tid: Option<Tid>, out: &mut Vec<u8>) {
+    let Some(tid) = tid else { return out.push(0) };
+    out.push(1);
+    out.extend_from_slice(&tid.block.to_ne_bytes());
+    out.extend_from_slice(&tid.slot.to_ne_bytes());
+}
+
+fn read_tid(bytes: &mut &[u8]) -> Option<Tid> {
+    let (present, rest) = bytes.split_first()?;
+    *bytes = rest;
+    if *present == 0 {
+        return None;
+    }
+    let (block, rest) = rest.split_first_chunk()?;
+    let (slot, rest) = rest.split_first_chunk()?;
+    *bytes = rest;
+    Some(Tid {
+        block: u32::from_ne_bytes(*block),
+        slot: u16::from_ne_bytes(*slot),
+    })
 }
 
 /// A non-negative count from LIMIT or OFFSET; NULL and absent are `None`.
@@ -112,98 +281,6 @@ fn row_count(
         Some(count) => u64::try_from(count)
             .map(Some)
             .map_err(|_| EngineError::new(sqlstate, format!("{clause} must not be negative"))),
-    }
-}
-
-/// A projected row on its way through the sort, with where it came from.
-struct SortRow {
-    values: Vec<Value>,
-    tid: Option<Tid>,
-}
-
-/// Everything after the source.
-struct Stage<'p, 's, 'k> {
-    plan: &'p SelectPlan,
-    offset: u64,
-    remaining: u64,
-    sent: u64,
-    seen: Option<HashSet<Vec<u8>>>,
-    sorted: Option<Vec<SortRow>>,
-    /// How many sorted rows can come out at most.
-    keep: Option<u64>,
-    output: Vec<Value>,
-    sink: &'s mut Sink<'k>,
-}
-
-impl Stage<'_, '_, '_> {
-    /// Takes a row from the source or a group; `false` when no more are wanted.
-    fn take(&mut self, execution: &mut Execution<'_>, input: &[Value], tid: Option<Tid>) -> Result<bool> {
-        self.output.clear();
-        for expr in &self.plan.projection {
-            self.output.push(expr.eval(input, &execution.eval)?);
-        }
-        if let Some(seen) = &mut self.seen {
-            let types: Vec<DataType> = self.plan.columns.iter().map(|column| column.data_type).collect();
-            if !seen.insert(encode_key(&self.output[..self.plan.visible], &types)) {
-                return Ok(true);
-            }
-            limits::check_rows(seen.len())?;
-        }
-        let Some(sorted) = &mut self.sorted else {
-            if let Some(tid) = tid
-                && !lock(execution, self.plan, tid, &mut self.output)?
-            {
-                return Ok(true);
-            }
-            let mut output = std::mem::take(&mut self.output);
-            let more = self.emit(execution, &output);
-            output.clear();
-            self.output = output;
-            return more;
-        };
-        sorted.push(SortRow {
-            values: std::mem::take(&mut self.output),
-            tid,
-        });
-        if let Some(keep) = self.keep {
-            let keep = usize::try_from(keep).unwrap_or(usize::MAX);
-            if sorted.len() >= keep.saturating_mul(2).max(1_024) {
-                sort(sorted, &self.plan.sort);
-                sorted.truncate(keep);
-            }
-        }
-        limits::check_rows(sorted.len())?;
-        Ok(true)
-    }
-
-    /// Counts a finished row against OFFSET and LIMIT and sends it; `false` when no more are wanted.
-    fn emit(&mut self, execution: &mut Execution<'_>, row: &[Value]) -> Result<bool> {
-        if self.offset > 0 {
-            self.offset -= 1;
-            return Ok(true);
-        }
-        (self.sink)(execution, &row[..self.plan.visible])?;
-        self.sent += 1;
-        self.remaining -= 1;
-        Ok(self.remaining > 0)
-    }
-
-    fn finish(mut self, execution: &mut Execution<'_>) -> Result<u64> {
-        if let Some(mut sorted) = self.sorted.take() {
-            execution.check_interrupts()?;
-            sort(&mut sorted, &self.plan.sort);
-            for mut row in sorted {
-                if let Some(tid) = row.tid
-                    && !lock(execution, self.plan, tid, &mut row.values)?
-                {
-                    continue;
-                }
-                if !self.emit(execution, &row.values)? {
-                    break;
-                }
-            }
-        }
-        Ok(self.sent)
     }
 }
 
@@ -225,149 +302,163 @@ fn lock(execution: &mut Execution<'_>, plan: &SelectPlan, tid: Tid, output: &mut
     }
 }
 
-fn sort(rows: &mut [SortRow], keys: &[SortKey]) {
-    rows.sort_by(|left, right| order(&left.values, &right.values, keys));
+/// Reads all input into groups.
+fn group(execution: &mut Execution<'_>, plan: &SelectPlan, aggregate: &AggregatePlan) -> Result<GroupRows> {
+    let mut grouping = Grouping::new(aggregate, execution.spill);
+    let mut input = Input::open(execution, plan)?;
+    while input.next(execution, plan)?.is_some() {
+        grouping.take(execution, aggregate, input.row())?;
+    }
+    if let Input::Table { rows, .. } = input {
+        rows.close(execution);
+    }
+    grouping.finish(execution, aggregate)
 }
 
-/// The order of two output rows.
-fn order(left: &[Value], right: &[Value], keys: &[SortKey]) -> Ordering {
-    for key in keys {
-        let (l, r) = (&left[key.column], &right[key.column]);
-        let ordering = match (l.is_null(), r.is_null()) {
-            (true, true) => Ordering::Equal,
-            (true, false) if key.nulls_first => Ordering::Less,
-            (true, false) => Ordering::Greater,
-            (false, true) if key.nulls_first => Ordering::Greater,
-            (false, true) => Ordering::Less,
-            (false, false) if key.descending => compare(r, l, key.data_type),
-            (false, false) => compare(l, r, key.data_type),
-        };
-        if ordering.is_ne() {
-            return ordering;
-        }
-    }
-    Ordering::Equal
+/// Where the rows that are projected come from.
+#[derive(Debug)]
+enum Input {
+    /// No more, or none at all.
+    Done,
+    /// One empty row.
+    OneRow,
+    /// `generate_series`
+    Series(SeriesRows),
+    /// A table, and how many rows have come from it.
+    Table { rows: ScanRows, passed: u64 },
+    /// Grouping
+    Groups(GroupRows),
 }
 
-/// Reads all input and makes one row a group: the keys, then the aggregates' results; in order of first appearance.
-fn group(
-    execution: &mut Execution<'_>,
-    plan: &SelectPlan,
-    source: &Source,
-    aggregate: &AggregatePlan,
-) -> Result<Vec<Vec<Value>>> {
-    struct Group {
-        keys: Vec<Value>,
-        accumulators: Vec<Accumulator>,
-    }
-    let start = |keys: Vec<Value>| Group {
-        keys,
-        accumulators: aggregate.calls.iter().map(|call| call.start()).collect(),
-    };
-    let mut groups: Vec<Group> = Vec::new();
-    let mut by_key: HashMap<Vec<u8>, usize> = HashMap::new();
-    if aggregate.keys.is_empty() {
-        groups.push(start(Vec::new()));
-    }
-    let mut passed = 0;
-    let mut take = |execution: &mut Execution<'_>, row: &[Value]| -> Result<bool> {
-        let at = if aggregate.keys.is_empty() {
-            0
-        } else {
-            let mut keys = Vec::with_capacity(aggregate.keys.len());
-            for expr in &aggregate.keys {
-                keys.push(expr.eval(row, &execution.eval)?);
-            }
-            let encoded = encode_key(&keys, &aggregate.key_types);
-            match by_key.get(&encoded) {
-                Some(at) => *at,
-                None => {
-                    limits::check_rows(groups.len())?;
-                    by_key.insert(encoded, groups.len());
-                    groups.push(start(keys));
-                    groups.len() - 1
-                }
-            }
-        };
-        for (call, accumulator) in aggregate.calls.iter().zip(&mut groups[at].accumulators) {
-            call.take(accumulator, row, &execution.eval)?;
-        }
-        passed += 1;
-        Ok(plan.stop_after.is_none_or(|most| passed < most))
-    };
-    match source {
-        Source::OneRow => {
-            take(execution, &[])?;
-        }
-        Source::Series(series) => each_of_series(execution, series, &mut take)?,
-        Source::Table(scan) => {
-            let mut rows = Scan::open(execution, scan)?;
-            while rows.next(execution)?.is_some() {
-                if !take(execution, rows.row())? {
-                    break;
-                }
-            }
-            rows.close(execution);
-        }
-    }
-    groups
-        .into_iter()
-        .map(|group| {
-            let mut row = group.keys;
-            for (call, accumulator) in aggregate.calls.iter().zip(group.accumulators) {
-                row.push(call.finish(accumulator)?);
-            }
-            Ok(row)
+impl Input {
+    fn open(execution: &mut Execution<'_>, plan: &SelectPlan) -> Result<Input> {
+        Ok(match &plan.source {
+            Source::OneRow => Input::OneRow,
+            Source::Series(series) => match SeriesRows::open(execution, series)? {
+                Some(rows) => Input::Series(rows),
+                None => Input::Done,
+            },
+            Source::Table(scan) => Input::Table {
+                rows: ScanRows::open(execution, scan)?,
+                passed: 0,
+            },
         })
-        .collect()
+    }
+
+    /// Goes to the next row: where it lies, if it lies in a table; `None` at the end.
+    fn next(&mut self, execution: &mut Execution<'_>, plan: &SelectPlan) -> Result<Option<Option<Tid>>> {
+        match (&mut *self, &plan.source, &plan.aggregate) {
+            (Input::Table { rows, passed }, Source::Table(scan), _) => {
+                if plan.stop_after.is_some_and(|most| *passed >= most) {
+                    return Ok(None);
+                }
+                let found = rows.next(execution, scan)?;
+                *passed += 1;
+                return Ok(found.map(Some));
+            }
+            (Input::Series(rows), Source::Series(series), _) => {
+                return Ok(rows.next(execution, series)?.then_some(None));
+            }
+            (Input::Groups(rows), _, Some(aggregate)) => {
+                while rows.next(aggregate)? {
+                    execution.tick()?;
+                    match &aggregate.having {
+                        Some(having) if !having.passes(rows.row(), &execution.eval)? => {}
+                        _ => return Ok(Some(None)),
+                    }
+                }
+            }
+            (Input::OneRow, _, _) => {
+                *self = Input::Done;
+                return Ok(Some(None));
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    /// The current row.
+    #[inline]
+    fn row(&self) -> &[Value] {
+        match self {
+            Input::Table { rows, .. } => rows.row(),
+            Input::Series(rows) => &rows.row,
+            Input::Groups(rows) => rows.row(),
+            Input::Done | Input::OneRow => &[],
+        }
+    }
 }
 
-/// Takes a source row; `false` when no more are wanted.
-type TakeRow<'t> = dyn FnMut(&mut Execution<'_>, &[Value]) -> Result<bool> + 't;
+/// The rows of `generate_series`.
+#[derive(Debug)]
+struct SeriesRows {
+    /// The next value; `None` when there is none.
+    next: Option<i64>,
+    stop: i64,
+    step: i64,
+    row: [Value; 1],
+}
 
-fn each_of_series(execution: &mut Execution<'_>, series: &Series, take: &mut TakeRow<'_>) -> Result<()> {
-    let mut ends = [None, None, Some(1)];
-    for (end, expr) in ends
-        .iter_mut()
-        .zip([Some(&series.start), Some(&series.stop), series.step.as_ref()])
-    {
-        if let Some(expr) = expr {
-            *end = expr.eval(&[], &execution.eval)?.as_i64();
+impl SeriesRows {
+    /// `None` when one of the three numbers is NULL: no rows.
+    fn open(execution: &Execution<'_>, series: &Series) -> Result<Option<SeriesRows>> {
+        let mut numbers = [None, None, Some(1)];
+        let exprs = [Some(&series.start), Some(&series.stop), series.step.as_ref()];
+        for (number, expr) in numbers.iter_mut().zip(exprs) {
+            if let Some(expr) = expr {
+                *number = expr.eval(&[], &execution.eval)?.as_i64();
+            }
         }
-    }
-    // A NULL among the three: no rows.
-    let [Some(start), Some(stop), Some(step)] = ends else {
-        return Ok(());
-    };
-    if step == 0 {
-        return Err(EngineError::new(
-            SqlState::INVALID_PARAMETER_VALUE,
-            "step size cannot equal zero",
-        ));
-    }
-    let mut current = start;
-    while if step > 0 {
-        current <= stop
-    } else {
-        current >= stop
-    } {
-        execution.tick()?;
-        let value = match series.data_type {
-            DataType::Int4 => Value::Int4(current as i32),
-            _ => Value::Int8(current),
+        let [Some(start), Some(stop), Some(step)] = numbers else {
+            return Ok(None);
         };
-        let row = [value];
-        let passes = match &series.filter {
-            Some(filter) => filter.passes(&row, &execution.eval)?,
-            None => true,
-        };
-        if passes && !take(execution, &row)? {
-            return Ok(());
+        if step == 0 {
+            return Err(EngineError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                "step size cannot equal zero",
+            ));
         }
-        match current.checked_add(step) {
-            Some(next) => current = next,
-            None => return Ok(()),
-        }
+        Ok(Some(SeriesRows {
+            next: Some(start),
+            stop,
+            step,
+            row: [Value::Null],
+        }))
     }
-    Ok(())
+
+    fn next(&mut self, execution: &mut Execution<'_>, series: &Series) -> Result<bool> {
+        while let Some(current) = self.next {
+            let past = if self.step > 0 {
+                current > self.stop
+            } else {
+                current < self.stop
+            };
+            if past {
+                break;
+            }
+            execution.tick()?;
+            self.next = current.checked_add(self.step);
+            self.row = [match series.data_type {
+                DataType::Int4 => Value::Int4(current as i32),
+                _ => Value::Int8(current),
+            }];
+            match &series.filter {
+                Some(filter) if !filter.passes(&self.row, &execution.eval)? => {}
+                _ => return Ok(true),
+            }
+        }
+        Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_has_a_limit() {
+        assert!(check_row(ROW_BYTES_MAX).is_ok());
+        let error = check_row(ROW_BYTES_MAX + 1).unwrap_err();
+        assert_eq!(error.sqlstate(), SqlState::PROGRAM_LIMIT_EXCEEDED);
+    }
 }

@@ -5,7 +5,7 @@
 //! bigint compared with an integer column is turned into the column's type only at run time, where a value the column
 //! cannot hold becomes an empty or an open range rather than an overflow.
 
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::sql::catalog::TableDef;
 use crate::sql::expr::{CompareOp, EvalContext, Expr};
 use crate::value::cast::{CastContext, can_cast};
@@ -109,7 +109,7 @@ impl AccessPath {
                     &computed
                 }
             };
-            match fit(value, *data_type) {
+            match fit(value, *data_type)? {
                 Fit::Fits => encode_value(value, *data_type, buffer),
                 Fit::Converted(value) => encode_value(&value, *data_type, buffer),
                 Fit::Null | Fit::TooLow | Fit::TooHigh => return Ok(false),
@@ -171,7 +171,7 @@ impl AccessPath {
                 encode_value(&Value::Null, data_type, range.upper.as_mut().expect("just set"));
                 if let Some(bound) = lower {
                     let value = bound.expr.eval(&[], context)?;
-                    match bound_key(&value, data_type, &start) {
+                    match bound_key(&value, data_type, &start)? {
                         BoundKey::Key(key) if bound.inclusive => range.lower = key,
                         BoundKey::Key(key) => match successor(&key) {
                             Some(next) => range.lower = next,
@@ -183,7 +183,7 @@ impl AccessPath {
                 }
                 if let Some(bound) = upper {
                     let value = bound.expr.eval(&[], context)?;
-                    match bound_key(&value, data_type, &start) {
+                    match bound_key(&value, data_type, &start)? {
                         BoundKey::Key(key) if bound.inclusive => range.upper = successor(&key),
                         BoundKey::Key(key) => range.upper = Some(key),
                         BoundKey::AboveAll => {}
@@ -205,7 +205,7 @@ fn push_exact(
     key: &mut Vec<u8>,
 ) -> Result<bool> {
     let value = expr.eval(&[], context)?;
-    match fit(&value, data_type) {
+    match fit(&value, data_type)? {
         Fit::Fits => encode_value(&value, data_type, key),
         Fit::Converted(value) => encode_value(&value, data_type, key),
         Fit::Null | Fit::TooLow | Fit::TooHigh => return Ok(false),
@@ -220,16 +220,21 @@ enum BoundKey {
     Null,
 }
 
-fn bound_key(value: &Value, data_type: DataType, prefix: &[u8]) -> BoundKey {
+fn bound_key(value: &Value, data_type: DataType, prefix: &[u8]) -> Result<BoundKey> {
     let mut key = prefix.to_vec();
-    match fit(value, data_type) {
-        Fit::Fits => encode_value(value, data_type, &mut key),
-        Fit::Converted(value) => encode_value(&value, data_type, &mut key),
-        Fit::Null => return BoundKey::Null,
-        Fit::TooLow => return BoundKey::BelowAll,
-        Fit::TooHigh => return BoundKey::AboveAll,
-    }
-    BoundKey::Key(key)
+    Ok(match fit(value, data_type)? {
+        Fit::Fits => {
+            encode_value(value, data_type, &mut key);
+            BoundKey::Key(key)
+        }
+        Fit::Converted(value) => {
+            encode_value(&value, data_type, &mut key);
+            BoundKey::Key(key)
+        }
+        Fit::Null => BoundKey::Null,
+        Fit::TooLow => BoundKey::BelowAll,
+        Fit::TooHigh => BoundKey::AboveAll,
+    })
 }
 
 enum Fit {
@@ -240,22 +245,24 @@ enum Fit {
     TooHigh,
 }
 
-/// Whether a value is one of the column's type; integers of another width are converted.
+/// Whether a value is one of the column's type; integers of another width are converted. A value of any other type has
+/// no key in this index, and no rows must be left out because of it: that is an error.
 #[inline]
-fn fit(value: &Value, data_type: DataType) -> Fit {
-    match (value, data_type) {
+fn fit(value: &Value, data_type: DataType) -> Result<Fit> {
+    Ok(match (value, data_type) {
         (Value::Null, _) => Fit::Null,
         (Value::Int2(_), DataType::Int2)
         | (Value::Int4(_), DataType::Int4)
-        | (Value::Int8(_), DataType::Int8) => Fit::Fits,
-        (_, DataType::Int2 | DataType::Int4 | DataType::Int8) => {
+        | (Value::Int8(_), DataType::Int8)
+        | (Value::Oid(_), DataType::Oid) => Fit::Fits,
+        (_, DataType::Int2 | DataType::Int4 | DataType::Int8 | DataType::Oid) => {
             let Some(wide) = value.as_i64() else {
-                debug_assert!(false, "an index key for {data_type} is {value:?}");
-                return Fit::Null;
+                return Err(wrong_type(value, data_type));
             };
             let converted = match data_type {
                 DataType::Int2 => i16::try_from(wide).map(Value::Int2).ok(),
                 DataType::Int4 => i32::try_from(wide).map(Value::Int4).ok(),
+                DataType::Oid => u32::try_from(wide).map(Value::Oid).ok(),
                 _ => Some(Value::Int8(wide)),
             };
             match converted {
@@ -264,8 +271,18 @@ fn fit(value: &Value, data_type: DataType) -> Fit {
                 None => Fit::TooHigh,
             }
         }
-        _ => Fit::Fits,
-    }
+        (Value::Text(_), kind) if kind.is_string() => Fit::Fits,
+        (value, kind) if value.natural_type() == kind => Fit::Fits,
+        _ => return Err(wrong_type(value, data_type)),
+    })
+}
+
+#[cold]
+fn wrong_type(value: &Value, data_type: DataType) -> EngineError {
+    EngineError::internal(format!(
+        "a value of type {} is sought in an index over {data_type}",
+        value.natural_type()
+    ))
 }
 
 /// One condition of a WHERE clause that an index may serve: `column op value`, the value the same for all rows.

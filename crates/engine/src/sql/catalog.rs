@@ -20,6 +20,11 @@ pub trait CatalogView {
         let _ = name;
         None
     }
+
+    /// Whether a new table without a schema goes to `public`; if not, it has no place.
+    fn creates_in_public(&self) -> bool {
+        true
+    }
 }
 
 /// A catalog without tables: enough for statements such as `select 1`.
@@ -109,6 +114,9 @@ pub struct ColumnDef {
     pub not_null: bool,
     /// What an INSERT that leaves it out gives it; NULL when absent.
     pub default: Option<ColumnDefault>,
+    /// Whether it takes its default only (`generated always as identity`). COPY may still give it a value, as in
+    /// PostgreSQL.
+    pub always_generated: bool,
 }
 
 impl ColumnDef {
@@ -120,6 +128,7 @@ impl ColumnDef {
             typmod: -1,
             not_null: false,
             default: None,
+            always_generated: false,
         }
     }
 }
@@ -152,6 +161,8 @@ pub struct IndexDef {
     pub unique: bool,
     /// Whether it is the primary key.
     pub primary: bool,
+    /// Whether a constraint (PRIMARY KEY, UNIQUE) made it, and it goes with that constraint only.
+    pub constraint: bool,
     /// The table's column numbers that make the key, in order.
     pub columns: Vec<u16>,
     /// The types of those columns.

@@ -342,6 +342,13 @@ fn show(expr: &Expr, names: &[String]) -> String {
             format!("{}({})", function_name(*function), join(arguments, ", "))
         }
         Expr::NextSerial { .. } => "nextval(…)".to_owned(),
+        Expr::Previous => "…".to_owned(),
+        Expr::Steps(steps) => steps.each(|steps| match steps {
+            [only] => show(only, names),
+            // Only the last steps of a long chain are shown.
+            [.., before, last] => show(last, names).replacen('…', &show(before, names), 1),
+            [] => String::new(),
+        }),
     }
 }
 
@@ -363,7 +370,10 @@ fn constant(value: &Value) -> String {
 }
 
 fn function_name(function: Function) -> String {
-    let debug = format!("{function:?}");
+    let debug = match function {
+        Function::Math(function) => format!("{function:?}"),
+        other => format!("{other:?}"),
+    };
     let name = debug.split('(').next().unwrap_or_default();
     let mut snake = String::with_capacity(name.len() + 4);
     for (at, character) in name.char_indices() {

@@ -7,10 +7,11 @@
 use std::cmp::Ordering;
 
 use crate::error::{EngineError, Result, SqlState};
-use crate::sql::function::Function;
+use crate::sql::function::{Function, check_length};
+use crate::sql::stack::checkpoint;
 use crate::value::arithmetic::{self, ArithmeticOp};
 use crate::value::cast::{CastContext, cast};
-use crate::value::{DataType, Value, compare, text};
+use crate::value::{Category, DataType, Value, compare_checked, text};
 
 /// What evaluation can ask of the session it runs in.
 pub trait SessionFacts {
@@ -30,6 +31,10 @@ pub trait SessionFacts {
     fn next_serial(&self, table_oid: u32, column: u16) -> Result<i64>;
     /// A random number in 0 ≤ x < 1.
     fn random(&self) -> f64;
+    /// Sleeps; an error if the statement is ended meanwhile.
+    fn sleep(&self, duration: std::time::Duration) -> Result<()>;
+    /// Changes a setting as SET does; its new value as SHOW gives it.
+    fn set_setting(&self, name: &str, value: Option<&str>, local: bool) -> Result<String>;
 }
 
 /// Facts for places without a session (tests, folding constants): the questions that need one are errors.
@@ -62,6 +67,12 @@ impl SessionFacts for NoSession {
     fn random(&self) -> f64 {
         0.0
     }
+    fn sleep(&self, _duration: std::time::Duration) -> Result<()> {
+        Err(EngineError::internal("sleep outside a session"))
+    }
+    fn set_setting(&self, _name: &str, _value: Option<&str>, _local: bool) -> Result<String> {
+        Err(EngineError::internal("a setting is changed outside a session"))
+    }
 }
 
 /// What an evaluation needs beside the row.
@@ -71,12 +82,18 @@ pub struct EvalContext<'a> {
     pub params: &'a [Value],
     /// The session.
     pub session: &'a dyn SessionFacts,
+    /// The value of the step before, while the steps of an expression are evaluated.
+    previous: Option<&'a Value>,
 }
 
 impl<'a> EvalContext<'a> {
     /// A context.
     pub fn new(params: &'a [Value], session: &'a dyn SessionFacts) -> EvalContext<'a> {
-        EvalContext { params, session }
+        EvalContext {
+            params,
+            session,
+            previous: None,
+        }
     }
 }
 
@@ -259,6 +276,70 @@ pub enum Expr {
         /// The column.
         column: u16,
     },
+    /// The value of the step before, in a step of [`Expr::Steps`].
+    Previous,
+    /// Expressions one after the other, each of which may look at the value of the one before; the last gives the value.
+    Steps(Steps),
+}
+
+/// The steps of [`Expr::Steps`]. A long chain of operators is kept in this form, and so is what would else be copied.
+///
+/// All that recurses over an expression goes on in a new stack segment here if this one is nearly used up: evaluating,
+/// walking, comparing, copying and dropping.
+#[derive(Debug)]
+pub struct Steps(Vec<Expr>);
+
+impl Steps {
+    pub(crate) fn new(steps: Vec<Expr>) -> Steps {
+        debug_assert!(!steps.is_empty());
+        Steps(steps)
+    }
+
+    /// Runs `work` over the steps, with room to recurse.
+    pub(crate) fn each<R>(&self, work: impl FnOnce(&[Expr]) -> R) -> R {
+        checkpoint(|| work(&self.0))
+    }
+
+    fn eval(&self, row: &[Value], context: &EvalContext<'_>) -> Result<Value> {
+        let [first, rest @ ..] = self.0.as_slice() else {
+            return Err(EngineError::internal("an expression has no steps"));
+        };
+        let mut value = first.eval(row, context)?;
+        for step in rest {
+            let context = EvalContext {
+                previous: Some(&value),
+                ..*context
+            };
+            value = step.eval(row, &context)?;
+        }
+        Ok(value)
+    }
+
+    fn map(mut self, map: &mut dyn FnMut(Expr) -> Result<Expr>) -> Result<Steps> {
+        let steps = std::mem::take(&mut self.0);
+        checkpoint(|| steps.into_iter().map(map).collect::<Result<Vec<_>>>()).map(Steps)
+    }
+}
+
+impl Clone for Steps {
+    fn clone(&self) -> Steps {
+        self.each(|steps| Steps(steps.to_vec()))
+    }
+}
+
+impl PartialEq for Steps {
+    fn eq(&self, other: &Steps) -> bool {
+        self.each(|steps| *steps == *other.0)
+    }
+}
+
+impl Drop for Steps {
+    fn drop(&mut self) {
+        let steps = std::mem::take(&mut self.0);
+        if !steps.is_empty() {
+            checkpoint(|| drop(steps));
+        }
+    }
 }
 
 impl Expr {
@@ -279,7 +360,16 @@ impl Expr {
                 to,
                 typmod,
                 context: rules,
-            } => cast(input.eval(row, context)?, *from, *to, *typmod, *rules),
+            } => {
+                let value = input.eval(row, context)?;
+                let now = match value {
+                    Value::Text(_) if to.category() == Category::DateTime => {
+                        context.session.transaction_timestamp()
+                    }
+                    _ => 0,
+                };
+                cast(value, *from, *to, *typmod, *rules, now)
+            }
             Expr::Arithmetic { op, left, right } => {
                 // The usual shape, column ± parameter, without cloning.
                 with(left, row, context, |l| {
@@ -289,8 +379,12 @@ impl Expr {
             Expr::Negate(input) => with(input, row, context, arithmetic::negate),
             Expr::Concat(left, right) => with(left, row, context, |l| {
                 with(right, row, context, |r| match (l, r) {
-                    (Value::Text(l), Value::Text(r)) => Ok(Value::Text([&**l, &**r].concat().into())),
-                    _ => Ok(Value::Null),
+                    (Value::Text(l), Value::Text(r)) => {
+                        check_length(l.len() + r.len())?;
+                        Ok(Value::Text([&**l, &**r].concat().into()))
+                    }
+                    (Value::Null, _) | (_, Value::Null) => Ok(Value::Null),
+                    _ => Err(not_text("||", l, r)),
                 })
             }),
             Expr::Case { branches, otherwise } => {
@@ -311,6 +405,8 @@ impl Expr {
             Expr::NextSerial { table_oid, column } => {
                 context.session.next_serial(*table_oid, *column).map(Value::Int8)
             }
+            Expr::Previous => previous(context).cloned(),
+            Expr::Steps(steps) => checkpoint(|| steps.eval(row, context)),
             _ => Ok(self.truth(row, context)?.map_or(Value::Null, Value::Bool)),
         }
     }
@@ -328,7 +424,7 @@ impl Expr {
                     if l.is_null() || r.is_null() {
                         return Ok(None);
                     }
-                    Ok(Some(op.holds(compare(l, r, *data_type))))
+                    Ok(Some(op.holds(compare_checked(l, r, *data_type)?)))
                 })
             }),
             Expr::Distinct {
@@ -340,7 +436,7 @@ impl Expr {
                 with(right, row, context, |r| {
                     let distinct = match (l.is_null(), r.is_null()) {
                         (true, true) => false,
-                        (false, false) => compare(l, r, *data_type).is_ne(),
+                        (false, false) => compare_checked(l, r, *data_type)?.is_ne(),
                         _ => true,
                     };
                     Ok(Some(distinct != *negated))
@@ -389,7 +485,10 @@ impl Expr {
                 let mut unknown = false;
                 for candidate in list {
                     let found = with(candidate, row, context, |candidate| {
-                        Ok((!candidate.is_null()).then(|| compare(needle, candidate, *data_type).is_eq()))
+                        if candidate.is_null() {
+                            return Ok(None);
+                        }
+                        Ok(Some(compare_checked(needle, candidate, *data_type)?.is_eq()))
                     })?;
                     match found {
                         Some(true) => return Ok(Some(!*negated)),
@@ -415,7 +514,8 @@ impl Expr {
                         };
                         Ok(Some(matches != *negated))
                     }
-                    _ => Ok(None),
+                    (Value::Null, _) | (_, Value::Null) => Ok(None),
+                    _ => Err(not_text("LIKE", input, pattern)),
                 })
             }),
             _ => match self.eval(row, context)? {
@@ -438,7 +538,12 @@ impl Expr {
     pub fn walk(&self, visit: &mut dyn FnMut(&Expr)) {
         visit(self);
         match self {
-            Expr::Constant(_) | Expr::Column(_) | Expr::Parameter(_) | Expr::NextSerial { .. } => {}
+            Expr::Constant(_)
+            | Expr::Column(_)
+            | Expr::Parameter(_)
+            | Expr::NextSerial { .. }
+            | Expr::Previous => {}
+            Expr::Steps(steps) => steps.each(|steps| steps.iter().for_each(|step| step.walk(visit))),
             Expr::Cast { input, .. }
             | Expr::Negate(input)
             | Expr::Not(input)
@@ -475,7 +580,12 @@ impl Expr {
     pub(crate) fn map_children(self, map: &mut dyn FnMut(Expr) -> Result<Expr>) -> Result<Expr> {
         let mut boxed = |child: Box<Expr>| map(*child).map(Box::new);
         Ok(match self {
-            Expr::Constant(_) | Expr::Column(_) | Expr::Parameter(_) | Expr::NextSerial { .. } => self,
+            Expr::Constant(_)
+            | Expr::Column(_)
+            | Expr::Parameter(_)
+            | Expr::NextSerial { .. }
+            | Expr::Previous => self,
+            Expr::Steps(steps) => Expr::Steps(steps.map(map)?),
             Expr::Cast {
                 input,
                 from,
@@ -597,7 +707,9 @@ impl Expr {
     pub fn is_constant(&self) -> bool {
         let mut constant = true;
         self.walk(&mut |expr| match expr {
-            Expr::Column(_) | Expr::Parameter(_) | Expr::NextSerial { .. } => constant = false,
+            Expr::Column(_) | Expr::Parameter(_) | Expr::NextSerial { .. } | Expr::Previous => {
+                constant = false
+            }
             Expr::Call { function, .. } if !function.is_immutable() => constant = false,
             // Text to time may depend on the day ('now', 'today').
             Expr::Cast { from, to, .. }
@@ -635,6 +747,16 @@ impl From<&str> for Value {
     }
 }
 
+/// A string operator over what is no string: an error, because NULL would be a wrong answer.
+#[cold]
+fn not_text(operator: &str, left: &Value, right: &Value) -> EngineError {
+    EngineError::internal(format!(
+        "{operator} is given a value of type {} and one of type {}",
+        left.natural_type(),
+        right.natural_type()
+    ))
+}
+
 #[inline]
 fn parameter<'a>(number: u16, context: &EvalContext<'a>) -> Result<&'a Value> {
     context.params.get(usize::from(number)).ok_or_else(|| {
@@ -643,6 +765,13 @@ fn parameter<'a>(number: u16, context: &EvalContext<'a>) -> Result<&'a Value> {
             format!("there is no parameter ${}", number + 1),
         )
     })
+}
+
+#[inline]
+fn previous<'c>(context: &'c EvalContext<'_>) -> Result<&'c Value> {
+    context
+        .previous
+        .ok_or_else(|| EngineError::internal("an expression looks at a step that there is not"))
 }
 
 /// Hands the expression's value to `use_value` by reference: what is already lying there is not cloned.
@@ -657,6 +786,7 @@ fn with<T>(
         Expr::Constant(value) => use_value(value),
         Expr::Column(position) => use_value(&row[usize::from(*position)]),
         Expr::Parameter(number) => use_value(parameter(*number, context)?),
+        Expr::Previous => use_value(previous(context)?),
         _ => use_value(&expr.eval(row, context)?),
     }
 }

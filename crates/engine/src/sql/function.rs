@@ -2,6 +2,7 @@
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::expr::EvalContext;
+use crate::sql::math::{self, MathFunction};
 use crate::value::{DataType, Value};
 
 /// The version we tell clients that ask.
@@ -70,6 +71,10 @@ pub enum Function {
     Concat,
     /// `pg_sleep(seconds)`
     Sleep,
+    /// A function of numbers
+    Math(MathFunction),
+    /// `set_config(name, value, is_local)`
+    SetConfig,
 }
 
 impl Function {
@@ -77,7 +82,7 @@ impl Function {
     pub fn is_volatile(self) -> bool {
         matches!(
             self,
-            Function::Random | Function::ClockTimestamp | Function::Sleep
+            Function::Random | Function::ClockTimestamp | Function::Sleep | Function::SetConfig
         )
     }
 
@@ -93,6 +98,7 @@ impl Function {
                 | Floor
                 | Ceil
                 | Round
+                | Math(_)
                 | Coalesce
                 | NullIf(_)
                 | Greatest(_)
@@ -117,7 +123,10 @@ impl Function {
             ),
             Function::LocalTimestamp => Value::Timestamp(session.transaction_timestamp()),
             Function::CurrentDatabase => Value::from(session.database()),
-            Function::CurrentSchema => Value::from("public"),
+            Function::CurrentSchema => match session.setting("search_path") {
+                Some(path) if crate::settings::path_has_public(&path) => Value::from("public"),
+                _ => Value::Null,
+            },
             Function::CurrentUser => Value::from(session.user()),
             Function::BackendPid => Value::Int4(session.backend_pid()),
             Function::CurrentSetting => {
@@ -135,6 +144,16 @@ impl Function {
                     }
                 }
             }
+            Function::SetConfig => {
+                let Some(name) = arguments[0].as_str() else {
+                    return Err(EngineError::new(
+                        SqlState::NULL_VALUE_NOT_ALLOWED,
+                        "SET requires parameter name",
+                    ));
+                };
+                let local = arguments[2].as_bool() == Some(true);
+                Value::from(&*session.set_setting(name, arguments[1].as_str(), local)?)
+            }
             Function::IsInRecovery => Value::Bool(false),
             Function::Random => Value::Float8(session.random()),
             Function::Coalesce => arguments
@@ -145,19 +164,28 @@ impl Function {
             Function::NullIf(data_type) => {
                 let same = !arguments[0].is_null()
                     && !arguments[1].is_null()
-                    && crate::value::equal(&arguments[0], &arguments[1], data_type);
+                    && crate::value::compare_checked(&arguments[0], &arguments[1], data_type)?.is_eq();
                 if same { Value::Null } else { arguments[0].clone() }
             }
             Function::Greatest(data_type) | Function::Least(data_type) => {
-                let present = arguments.iter().filter(|value| !value.is_null());
-                let order = |a: &&Value, b: &&Value| crate::value::compare(a, b, data_type);
-                let found = match self {
-                    Function::Greatest(_) => present.max_by(order),
-                    _ => present.min_by(order),
-                };
-                found.cloned().unwrap_or(Value::Null)
+                let mut found = &Value::Null;
+                for value in arguments.iter().filter(|value| !value.is_null()) {
+                    let better = found.is_null() || {
+                        let order = crate::value::compare_checked(value, found, data_type)?;
+                        if matches!(self, Function::Greatest(_)) {
+                            order.is_gt()
+                        } else {
+                            order.is_lt()
+                        }
+                    };
+                    if better {
+                        found = value;
+                    }
+                }
+                found.clone()
             }
             Function::Concat => {
+                check_length(arguments.iter().filter_map(Value::as_str).map(str::len).sum())?;
                 let all: String = arguments.iter().filter_map(Value::as_str).collect();
                 Value::from(&*all)
             }
@@ -184,39 +212,32 @@ impl Function {
                     Function::Ceil => v.ceil(),
                     _ => v.round_ties_even(),
                 }),
-                Value::Numeric(v) => {
-                    let places = arguments.get(1).and_then(Value::as_i64).unwrap_or(0).clamp(0, 28) as u32;
-                    Value::Numeric(match self {
-                        Function::Floor => v.floor(),
-                        Function::Ceil => v.ceil(),
-                        _ => {
-                            let mut rounded = v.round_dp_with_strategy(
-                                places,
-                                rust_decimal::RoundingStrategy::MidpointAwayFromZero,
-                            );
-                            rounded.rescale(places);
-                            rounded
-                        }
-                    })
-                }
+                Value::Numeric(v) => Value::Numeric(match self {
+                    Function::Floor => v.floor()?,
+                    Function::Ceil => v.ceil()?,
+                    _ => v.round(match arguments.get(1) {
+                        Some(Value::Int4(places)) => *places,
+                        _ => 0,
+                    })?,
+                }),
                 other => return Err(EngineError::internal(format!("rounding of {other:?}"))),
             },
+            Function::Math(function) => function.call(arguments)?,
             Function::Repeat => {
-                let count = arguments[1].as_i64().unwrap_or(0).max(0) as usize;
+                let count = arguments[1]
+                    .as_i64()
+                    .ok_or_else(|| EngineError::internal(format!("repeat {:?} times", arguments[1])))?
+                    .max(0) as usize;
                 let unit = text(&arguments[0])?;
-                if unit.len().saturating_mul(count) > 1 << 28 {
-                    return Err(EngineError::new(
-                        SqlState::PROGRAM_LIMIT_EXCEEDED,
-                        "requested length too large",
-                    ));
-                }
+                check_length(unit.len().saturating_mul(count))?;
                 Value::from(&*unit.repeat(count))
             }
             Function::Sleep => {
                 if let Value::Float8(seconds) = arguments[0]
                     && seconds > 0.0
                 {
-                    std::thread::sleep(std::time::Duration::from_secs_f64(seconds.min(86_400.0)));
+                    const LONGEST_SECONDS: f64 = 1e9;
+                    session.sleep(std::time::Duration::from_secs_f64(seconds.min(LONGEST_SECONDS)))?;
                 }
                 Value::from("")
             }
@@ -266,6 +287,7 @@ pub fn resolve(name: &str, arguments: &[DataType]) -> Option<Signature> {
         "pg_backend_pid" => fixed(Function::BackendPid, &[], Int4),
         "current_setting" if arguments.len() == 2 => fixed(Function::CurrentSetting, &[Text, Bool], Text),
         "current_setting" => fixed(Function::CurrentSetting, &[Text], Text),
+        "set_config" => fixed(Function::SetConfig, &[Text, Text, Bool], Text),
         "pg_is_in_recovery" => fixed(Function::IsInRecovery, &[], Bool),
         "random" => fixed(Function::Random, &[], Float8),
         "abs" => numeric(Function::Abs),
@@ -319,7 +341,7 @@ pub fn resolve(name: &str, arguments: &[DataType]) -> Option<Signature> {
                 result: kind,
             })
         }
-        _ => None,
+        _ => math::resolve(name, arguments),
     }
 }
 
@@ -336,6 +358,23 @@ fn rounding(function: Function, arguments: &[DataType]) -> Option<Signature> {
         arguments: vec![kind],
         result: kind,
     })
+}
+
+/// The most bytes that a text may have.
+const TEXT_BYTES_MAX: usize = 256 << 20;
+
+/// 54000 for a text that would be too long, before it is made.
+pub(crate) fn check_length(bytes: usize) -> Result<()> {
+    if bytes > TEXT_BYTES_MAX {
+        return Err(EngineError::new(
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            format!(
+                "requested length too large: a text may have {} MB",
+                TEXT_BYTES_MAX >> 20
+            ),
+        ));
+    }
+    Ok(())
 }
 
 fn text(value: &Value) -> Result<&str> {

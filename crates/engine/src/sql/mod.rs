@@ -13,28 +13,34 @@
 //! | module | job |
 //! |---|---|
 //! | `parse`, `split`, `lex`, `utility` | text to syntax tree |
+//! | `stack` | how deep a statement may nest, and the room for it |
 //! | `catalog` | tables and indexes as statements see them |
 //! | `bind` | syntax tree to plan |
 //! | `access` | index or sequential scan; key ranges at run time |
-//! | `expr`, `function`, `aggregate` | compiled expressions and their evaluation |
+//! | `expr`, `function`, `math`, `aggregate` | compiled expressions and their evaluation |
 //! | `plan` | the data structures of a plan |
 //! | `explain` | a plan as text |
+//! | `driver_catalog` | what drivers ask of the catalog when they connect |
 //! | `pgbench_catalog` | the one catalog query pgbench asks |
 
 pub mod access;
 pub mod aggregate;
 pub mod bind;
 pub mod catalog;
+mod driver_catalog;
 pub mod explain;
 pub mod expr;
 pub mod function;
 mod lex;
+pub mod math;
 pub mod parse;
 pub mod pgbench_catalog;
 pub mod plan;
 mod split;
+mod stack;
 mod utility;
 
+pub(crate) use bind::bind_checked;
 pub use bind::{bind, bind_default};
 pub use catalog::{CatalogView, ColumnDef, ColumnDefault, IndexDef, TableDef, TableKind};
 pub use expr::{EvalContext, Expr, SessionFacts};

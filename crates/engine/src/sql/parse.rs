@@ -4,20 +4,19 @@
 //! first is not executed. SELECT, INSERT, UPDATE, DELETE, CREATE and ALTER go to sqlparser; everything else to
 //! `utility`, ours. Errors carry their position in the message, counted in characters from 1.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Location, Span};
+use sqlparser::tokenizer::{Location, Tokenizer};
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::lex::first_token;
 use crate::sql::split::split;
+use crate::sql::stack::{self, Deep, NESTING_MAX, with_stack_for};
 use crate::sql::utility::{self, Utility};
-
-/// How deep expressions may nest.
-const RECURSION_LIMIT: usize = 100;
 
 /// One statement of a message.
 #[derive(Debug, Clone)]
@@ -33,7 +32,7 @@ pub struct ParsedStatement {
 #[derive(Debug, Clone)]
 pub(crate) enum Tree {
     /// sqlparser's.
-    Sql(Box<ast::Statement>),
+    Sql(Deep<ast::Statement>),
     /// Ours.
     Utility(Box<Utility>),
 }
@@ -56,7 +55,7 @@ pub fn parse(sql: &str) -> Result<Vec<ParsedStatement>> {
 pub(crate) fn parse_one(text: &str, offset: u32) -> Result<ParsedStatement> {
     let tree = match utility::parse(text, offset)? {
         Some(utility) => Tree::Utility(Box::new(utility)),
-        None => Tree::Sql(Box::new(parse_sql(text, offset)?)),
+        None => Tree::Sql(parse_sql(text, offset)?),
     };
     Ok(ParsedStatement {
         text: text.into(),
@@ -65,18 +64,52 @@ pub(crate) fn parse_one(text: &str, offset: u32) -> Result<ParsedStatement> {
     })
 }
 
-fn parse_sql(text: &str, offset: u32) -> Result<ast::Statement> {
+fn parse_sql(text: &str, offset: u32) -> Result<Deep<ast::Statement>> {
     let fault = |error| refused_construct(text).unwrap_or_else(|| syntax_error(error, text, offset));
-    let mut parser = Parser::new(&PostgreSqlDialect {})
-        .with_recursion_limit(RECURSION_LIMIT)
-        .try_with_sql(text)
-        .map_err(fault)?;
-    let statement = parser.parse_statement().map_err(fault)?;
-    let next = parser.peek_token();
-    match next.token {
-        sqlparser::tokenizer::Token::EOF => Ok(statement),
-        _ => Err(refused_construct(text).unwrap_or_else(|| near(text, offset, Some(next.span.start), None))),
-    }
+    parse_whole(
+        text,
+        fault,
+        |parser| parser.parse_statement(),
+        |place| refused_construct(text).unwrap_or_else(|| near(text, offset, Some(place), None)),
+    )
+}
+
+/// Parses all of a text by one rule of the grammar, on a stack that is large enough for what comes of it.
+fn parse_whole<T>(
+    text: &str,
+    fault: impl Fn(ParserError) -> EngineError,
+    rule: impl Fn(&mut Parser<'_>) -> Result<T, ParserError>,
+    left_over: impl FnOnce(Location) -> EngineError,
+) -> Result<Deep<T>> {
+    let dialect = PostgreSqlDialect {};
+    let tokens = Tokenizer::new(&dialect, text)
+        .tokenize_with_location()
+        .map_err(|error| fault(error.into()))?;
+    let levels = stack::levels(&tokens)?;
+    with_stack_for(levels, || {
+        let run = |tokens, limit| {
+            let mut parser = Parser::new(&dialect)
+                .with_recursion_limit(limit)
+                .with_tokens_with_locations(tokens);
+            rule(&mut parser).map(|tree| (tree, parser.peek_token()))
+        };
+        // Where the grammar has alternatives, the parser takes its own limit for a reason to try the next one, and
+        // reports what that one missed. It was the limit if a larger one leads to something else.
+        let again = (levels as usize > NESTING_MAX).then(|| tokens.clone());
+        let error = match run(tokens, NESTING_MAX) {
+            Ok((tree, next)) if next.token == sqlparser::tokenizer::Token::EOF => {
+                return Ok(Deep::new(tree, levels));
+            }
+            Ok((_, next)) => {
+                return Err(left_over(next.span.start));
+            }
+            Err(error) => error,
+        };
+        let limited = again.is_some_and(|tokens| {
+            run(tokens, 3 * NESTING_MAX).err().map(|error| error.to_string()) != Some(error.to_string())
+        });
+        Err(if limited { stack::too_deep() } else { fault(error) })
+    })
 }
 
 /// SQL that PostgreSQL takes and sqlparser does not: it is not a syntax error but something we do not do.
@@ -93,27 +126,17 @@ fn refused_construct(text: &str) -> Option<EngineError> {
 }
 
 /// Parses a text that is one expression (a column's default in the catalog, an EXECUTE argument).
-pub(crate) fn parse_expression(text: &str, offset: u32) -> Result<ast::Expr> {
+pub(crate) fn parse_expression(text: &str, offset: u32) -> Result<Deep<ast::Expr>> {
     let fault = |error| syntax_error(error, text, offset);
-    let mut parser = Parser::new(&PostgreSqlDialect {})
-        .with_recursion_limit(RECURSION_LIMIT)
-        .try_with_sql(text)
-        .map_err(fault)?;
-    let expression = parser.parse_expr().map_err(fault)?;
-    let next = parser.peek_token();
-    match next.token {
-        sqlparser::tokenizer::Token::EOF => Ok(expression),
-        _ => Err(near(text, offset, Some(next.span.start), None)),
-    }
+    parse_whole(
+        text,
+        fault,
+        |parser| parser.parse_expr(),
+        |place| near(text, offset, Some(place), None),
+    )
 }
 
 impl ParsedStatement {
-    /// The position in the message of a place in the syntax tree.
-    pub(crate) fn position(&self, span: Span) -> Option<u32> {
-        let characters = character_of(&self.text, span.start)?;
-        Some(self.offset + characters + 1)
-    }
-
     /// The text an EXPLAIN or PREPARE wraps, if this is one.
     pub(crate) fn utility(&self) -> Option<&Utility> {
         match &self.tree {
@@ -131,19 +154,42 @@ impl ParsedStatement {
     }
 }
 
-/// How many characters come before a line and column (both from 1).
-fn character_of(text: &str, location: Location) -> Option<u32> {
-    if location.line == 0 {
-        return None;
-    }
-    let mut characters = 0u64;
-    for (number, line) in text.split_inclusive('\n').enumerate() {
-        if number as u64 + 1 == location.line {
-            return Some((characters + location.column - 1) as u32);
+/// Where the lines of a text begin, for positions in it.
+///
+/// Binding asks for the position of every expression, so that an error can carry it. Counting the characters before it
+/// each time would make binding quadratic in the length of the text; here they are counted once, and only if the text
+/// has a second line.
+#[derive(Debug, Default)]
+pub(crate) struct Lines(OnceCell<Vec<u32>>);
+
+impl Lines {
+    /// How many characters of `text` come before a line and column (both from 1).
+    pub(crate) fn characters_before(&self, text: &str, location: Location) -> Option<u32> {
+        let column = (location.column as u32).saturating_sub(1);
+        match location.line {
+            0 => None,
+            1 => Some(column),
+            line => {
+                let starts = self.0.get_or_init(|| line_starts(text));
+                let start = starts.get(line as usize - 1).or(starts.last())?;
+                Some(start + column)
+            }
         }
-        characters += line.chars().count() as u64;
     }
-    Some(characters as u32)
+}
+
+fn line_starts(text: &str) -> Vec<u32> {
+    let mut starts = vec![0];
+    let mut characters = 0;
+    for line in text.split_inclusive('\n') {
+        characters += line.chars().count() as u32;
+        starts.push(characters);
+    }
+    starts
+}
+
+fn character_of(text: &str, location: Location) -> Option<u32> {
+    Lines::default().characters_before(text, location)
 }
 
 /// sqlparser's errors as PostgreSQL words them: `syntax error at or near "x"`, with what was expected as the detail.
@@ -151,10 +197,7 @@ fn syntax_error(error: ParserError, text: &str, offset: u32) -> EngineError {
     let message = match error {
         ParserError::ParserError(message) | ParserError::TokenizerError(message) => message,
         ParserError::RecursionLimitExceeded => {
-            return EngineError::new(
-                SqlState::PROGRAM_LIMIT_EXCEEDED,
-                "the statement is nested too deeply",
-            );
+            return stack::too_deep();
         }
     };
     let (what, location) = match message.rsplit_once(" at Line: ") {
@@ -220,7 +263,7 @@ mod tests {
         let sql = format!("select {}1{}", "(".repeat(5000), ")".repeat(5000));
         assert_eq!(
             parse(&sql).unwrap_err().sqlstate(),
-            SqlState::PROGRAM_LIMIT_EXCEEDED
+            SqlState::STATEMENT_TOO_COMPLEX
         );
     }
 }

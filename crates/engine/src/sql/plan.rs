@@ -139,9 +139,20 @@ pub enum Statement {
         indexes: Vec<(String, Option<Arc<TableDef>>)>,
         /// Whether a missing index is no error (a notice tells).
         if_exists: bool,
+        /// Said to be CONCURRENTLY: the same here, but refused in a transaction.
+        concurrently: bool,
     },
     /// ALTER TABLE … ADD PRIMARY KEY or ADD UNIQUE: an index to create, its columns to become NOT NULL when primary
     AddConstraint(Box<CreateIndex>),
+    /// ALTER TABLE … DROP CONSTRAINT
+    DropConstraint {
+        /// The table.
+        table: Arc<TableDef>,
+        /// The constraint's name, which is its index's.
+        name: String,
+        /// Whether a missing constraint is no error (a notice tells).
+        if_exists: bool,
+    },
     /// ALTER TABLE … SET (fillfactor = …)
     SetFillfactor {
         /// The table.
@@ -195,6 +206,19 @@ impl Statement {
         matches!(self, Statement::Commit { .. } | Statement::Rollback { .. })
     }
 
+    /// The statement's name, if it cannot run in a transaction that other statements belong to.
+    pub fn outside_transactions_only(&self) -> Option<&'static str> {
+        match self {
+            Statement::Vacuum { .. } => Some("VACUUM"),
+            Statement::DiscardAll => Some("DISCARD ALL"),
+            Statement::CreateIndex(create) if create.concurrently => Some("CREATE INDEX CONCURRENTLY"),
+            Statement::DropIndex {
+                concurrently: true, ..
+            } => Some("DROP INDEX CONCURRENTLY"),
+            _ => None,
+        }
+    }
+
     /// Whether it is refused in a read-only transaction.
     pub fn writes(&self) -> bool {
         match self {
@@ -207,6 +231,7 @@ impl Statement {
             | Statement::CreateIndex(_)
             | Statement::DropIndex { .. }
             | Statement::AddConstraint(_)
+            | Statement::DropConstraint { .. }
             | Statement::SetFillfactor { .. } => true,
             Statement::Copy(copy) => matches!(copy.direction, CopyDirection::FromStdin),
             Statement::Select(select) => select.lock.is_some(),
@@ -241,7 +266,9 @@ impl Statement {
             Statement::Truncate { .. } => "TRUNCATE TABLE",
             Statement::CreateIndex(_) => "CREATE INDEX",
             Statement::DropIndex { .. } => "DROP INDEX",
-            Statement::AddConstraint(_) | Statement::SetFillfactor { .. } => "ALTER TABLE",
+            Statement::AddConstraint(_)
+            | Statement::DropConstraint { .. }
+            | Statement::SetFillfactor { .. } => "ALTER TABLE",
             Statement::Vacuum { .. } => "VACUUM",
             Statement::Analyze { .. } => "ANALYZE",
             Statement::Checkpoint => "CHECKPOINT",
@@ -502,6 +529,8 @@ pub struct IndexSpec {
     pub unique: bool,
     /// The primary key.
     pub primary: bool,
+    /// Made by a constraint.
+    pub constraint: bool,
     /// The table's column numbers, in order.
     pub columns: Vec<u16>,
 }
@@ -515,6 +544,8 @@ pub struct CreateIndex {
     pub index: IndexSpec,
     /// Whether an existing index is no error (a notice tells).
     pub if_not_exists: bool,
+    /// Said to be CONCURRENTLY: writers wait all the same, and it is refused in a transaction.
+    pub concurrently: bool,
 }
 
 /// COPY

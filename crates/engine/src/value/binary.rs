@@ -10,14 +10,18 @@
 //! | strings | UTF-8 |
 //! | numeric | digit count, weight, sign, scale (2 each), then digits in base 10,000 (2 each) |
 
-use rust_decimal::Decimal;
-
 use crate::error::{EngineError, Result, SqlState};
+use crate::value::numeric::Groups;
 use crate::value::text::check_text;
-use crate::value::{DataType, Value};
+use crate::value::{DataType, Numeric, Value};
 
 const NUMERIC_POSITIVE: u16 = 0x0000;
 const NUMERIC_NEGATIVE: u16 = 0x4000;
+const NUMERIC_NAN: u16 = 0xc000;
+const NUMERIC_INFINITY: u16 = 0xd000;
+const NUMERIC_NEGATIVE_INFINITY: u16 = 0xf000;
+/// What PostgreSQL sends as the scale of an infinity; it means nothing.
+const NUMERIC_INFINITY_SCALE: u16 = 0x20;
 
 /// Appends the binary form of a value that is not NULL.
 pub fn encode_binary(value: &Value, out: &mut Vec<u8>) {
@@ -32,7 +36,7 @@ pub fn encode_binary(value: &Value, out: &mut Vec<u8>) {
         Value::Oid(v) => out.extend_from_slice(&v.to_be_bytes()),
         Value::Float8(v) => out.extend_from_slice(&v.to_be_bytes()),
         Value::Text(v) => out.extend_from_slice(v.as_bytes()),
-        Value::Numeric(v) => encode_numeric(*v, out),
+        Value::Numeric(v) => encode_numeric(v, out),
     }
 }
 
@@ -103,98 +107,55 @@ fn wrong_length(data_type: DataType) -> EngineError {
     )
 }
 
-fn encode_numeric(value: Decimal, out: &mut Vec<u8>) {
-    let scale = value.scale();
-    // Digits in base 10,000 count from the decimal point: shift so that the scale is a multiple of four.
-    let padding = (4 - scale % 4) % 4;
-    let mut whole_low = value.mantissa().unsigned_abs();
-    let mut digits: Vec<u16> = Vec::with_capacity(8);
-    let groups_after_point = (scale + padding) / 4;
-    if padding > 0 {
-        let unit = 10u128.pow(4 - padding);
-        let last = (whole_low % unit) * 10u128.pow(padding);
-        whole_low /= unit;
-        digits.push(last as u16);
-    }
-    while whole_low > 0 {
-        digits.push((whole_low % 10_000) as u16);
-        whole_low /= 10_000;
-    }
-    // `digits` is least significant first; the first stands for 10,000^-groups_after_point.
-    while digits.last() == Some(&0) {
-        digits.pop();
-    }
-    let weight = digits.len() as i32 - 1 - groups_after_point as i32;
-    let trailing = digits.iter().take_while(|digit| **digit == 0).count();
-    let significant = &digits[trailing..];
-    out.extend_from_slice(&(significant.len() as u16).to_be_bytes());
-    let weight = if significant.is_empty() { 0 } else { weight as i16 };
-    out.extend_from_slice(&weight.to_be_bytes());
-    let negative = value.is_sign_negative() && !value.is_zero();
-    out.extend_from_slice(
-        &(if negative {
-            NUMERIC_NEGATIVE
-        } else {
-            NUMERIC_POSITIVE
-        })
-        .to_be_bytes(),
-    );
-    out.extend_from_slice(&(scale as u16).to_be_bytes());
-    for digit in significant.iter().rev() {
-        out.extend_from_slice(&digit.to_be_bytes());
+fn encode_numeric(value: &Numeric, out: &mut Vec<u8>) {
+    let groups = value.groups();
+    let sign = match (value.is_finite(), value.signum()) {
+        (true, ..0) => NUMERIC_NEGATIVE,
+        (true, _) => NUMERIC_POSITIVE,
+        (false, 0) => NUMERIC_NAN,
+        (false, 1..) => NUMERIC_INFINITY,
+        (false, _) => NUMERIC_NEGATIVE_INFINITY,
+    };
+    let fields = [
+        groups.digits.len() as u16,
+        groups.weight as i16 as u16,
+        sign,
+        value
+            .scale()
+            .unwrap_or(if value.is_nan() { 0 } else { NUMERIC_INFINITY_SCALE }),
+    ];
+    for field in fields.iter().chain(&groups.digits) {
+        out.extend_from_slice(&field.to_be_bytes());
     }
 }
 
-fn decode_numeric(bytes: &[u8]) -> Result<Decimal> {
+fn decode_numeric(bytes: &[u8]) -> Result<Numeric> {
     let bad = || wrong_length(DataType::Numeric);
-    let overflow = || {
-        EngineError::new(
-            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-            "value overflows numeric format",
-        )
-    };
     let (header, digits) = bytes.split_at_checked(8).ok_or_else(bad)?;
     let field = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
     let (count, weight, sign, scale) = (field(0), field(2) as i16, field(4), field(6));
-    if digits.len() != usize::from(count) * 2 || scale > 0x3fff {
+    if digits.len() != usize::from(count) * 2 || scale > crate::value::numeric::SCALE_MAX {
         return Err(bad());
     }
-    if sign != NUMERIC_POSITIVE && sign != NUMERIC_NEGATIVE {
-        return Err(match sign {
-            0xC000 | 0xD000 | 0xF000 => EngineError::not_supported("numeric NaN or infinity"),
-            _ => bad(),
-        });
+    match sign {
+        NUMERIC_POSITIVE | NUMERIC_NEGATIVE => {}
+        NUMERIC_NAN => return Ok(Numeric::NAN),
+        NUMERIC_INFINITY => return Ok(Numeric::INFINITY),
+        NUMERIC_NEGATIVE_INFINITY => return Ok(Numeric::NEGATIVE_INFINITY),
+        _ => return Err(bad()),
     }
-    let mut value = 0i128;
-    for digit in digits.chunks_exact(2) {
-        let digit = u16::from_be_bytes([digit[0], digit[1]]);
-        if digit >= 10_000 {
-            return Err(bad());
-        }
-        value = value
-            .checked_mul(10_000)
-            .and_then(|value| value.checked_add(i128::from(digit)))
-            .ok_or_else(overflow)?;
+    let digits: Vec<u16> = digits
+        .chunks_exact(2)
+        .map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
+        .collect();
+    if digits.iter().any(|digit| *digit >= 10_000) {
+        return Err(bad());
     }
-    // The value stands for value × 10,000^(weight - count + 1); bring it to `scale` decimal places.
-    let power = (i32::from(weight) - i32::from(count) + 1) * 4 + i32::from(scale);
-    if value == 0 {
-        value = 0;
-    } else if power >= 0 {
-        value = 10i128
-            .checked_pow(power as u32)
-            .and_then(|factor| value.checked_mul(factor))
-            .ok_or_else(overflow)?;
-    } else {
-        // Digits behind the declared scale are cut, as PostgreSQL cuts them.
-        value = 10i128
-            .checked_pow(power.unsigned_abs())
-            .map_or(0, |factor| value / factor);
-    }
-    if sign == NUMERIC_NEGATIVE {
-        value = -value;
-    }
-    Decimal::try_from_i128_with_scale(value, u32::from(scale)).map_err(|_| overflow())
+    let groups = Groups {
+        weight: i32::from(weight),
+        digits,
+    };
+    Numeric::from_groups(sign == NUMERIC_NEGATIVE, &groups, scale)
 }
 
 #[cfg(test)]
@@ -203,7 +164,7 @@ mod tests {
 
     fn bytes(text: &str) -> Vec<u8> {
         let mut out = Vec::new();
-        encode_numeric(Decimal::from_str_exact(text).unwrap(), &mut out);
+        encode_numeric(&text.parse().unwrap(), &mut out);
         out
     }
 

@@ -4,14 +4,11 @@
 //! in an integer column), or must be written out (*explicit*). Every type converts to text on assignment and from text
 //! when asked to. A literal in quotes has no type until it meets one; it then is read in that type's text form.
 
-use rust_decimal::Decimal;
-use rust_decimal::prelude::{FromPrimitive, ToPrimitive};
-
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::compare::trim_blanks;
 use crate::value::datetime::{self, MICROS_PER_DAY};
-use crate::value::text::{decode_text, fit_length, round_numeric, to_text};
-use crate::value::{DataType, Value};
+use crate::value::text::{decode_text, fit_length, to_text};
+use crate::value::{DataType, Numeric, Value};
 
 /// Why a conversion takes place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,15 +52,23 @@ pub fn can_cast(from: DataType, to: DataType, context: CastContext) -> bool {
     cast_context(from, to).is_some_and(|least| least <= context)
 }
 
-/// Converts a value; NULL stays NULL.
-pub fn cast(value: Value, from: DataType, to: DataType, typmod: i32, context: CastContext) -> Result<Value> {
+/// Converts a value; NULL stays NULL. `now` is what a text's `now` and `today` are counted from: when the transaction
+/// began.
+pub fn cast(
+    value: Value,
+    from: DataType,
+    to: DataType,
+    typmod: i32,
+    context: CastContext,
+    now: i64,
+) -> Result<Value> {
     if value.is_null() {
         return Ok(Value::Null);
     }
     let converted = if from == to {
         value
     } else {
-        convert(value, from, to)?
+        convert(value, from, to, now)?
     };
     apply_typmod(converted, to, typmod, context == CastContext::Explicit)
 }
@@ -76,22 +81,24 @@ pub fn apply_typmod(value: Value, data_type: DataType, typmod: i32, explicit: bo
     }
     Ok(match value {
         Value::Text(text) => Value::Text(fit_length(text, data_type, typmod, explicit)?),
-        Value::Numeric(v) => Value::Numeric(round_numeric(v, typmod)?),
+        Value::Numeric(v) => Value::Numeric(v.fit(typmod)?),
         Value::Timestamp(v) => Value::Timestamp(datetime::round_timestamp(v, typmod)),
         Value::TimestampTz(v) => Value::TimestampTz(datetime::round_timestamp(v, typmod)),
         other => other,
     })
 }
 
-fn convert(value: Value, from: DataType, to: DataType) -> Result<Value> {
-    use DataType::*;
+fn convert(value: Value, from: DataType, to: DataType, now: i64) -> Result<Value> {
+    use DataType::{
+        Bool, Char, Date, Float8, Int2, Int4, Int8, Name, Oid, Text, Timestamp, TimestampTz, Unknown, Varchar,
+    };
     match (value, to) {
         (Value::Text(text), Text | Varchar | Name) => Ok(Value::Text(match from {
             Char => trim_blanks(&text).into(),
             _ => text,
         })),
         (Value::Text(text), Char) => Ok(Value::Text(text)),
-        (Value::Text(text), _) => decode_text(if from == Char { trim_blanks(&text) } else { &text }, to),
+        (Value::Text(text), _) => decode_text(if from == Char { trim_blanks(&text) } else { &text }, to, now),
         (Value::Bool(v), Text | Varchar | Char) => Ok(Value::from(if v { "true" } else { "false" })),
         (value, Text | Varchar | Char | Name | Unknown) => {
             Ok(Value::Text(to_text(&value).expect("not NULL").into()))
@@ -107,8 +114,13 @@ fn convert(value: Value, from: DataType, to: DataType) -> Result<Value> {
             i64::MIN => i32::MIN,
             v => v.div_euclid(MICROS_PER_DAY) as i32,
         })),
-        (Value::Float8(v), Numeric) => float_to_numeric(v).map(Value::Numeric),
-        (Value::Numeric(v), Float8) => Ok(Value::Float8(v.to_string().parse().unwrap_or(f64::NAN))),
+        (Value::Float8(v), DataType::Numeric) => Numeric::from_f64(v).map(Value::Numeric),
+        (Value::Numeric(v), Float8) => v.to_f64().map(Value::Float8).ok_or_else(|| {
+            EngineError::new(
+                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                format!("\"{v}\" is out of range for type double precision"),
+            )
+        }),
         (Value::Float8(v), Int2 | Int4 | Int8) => {
             let rounded = v.round_ties_even();
             // Both ends are exact as floats; i64::MAX itself is not.
@@ -119,13 +131,18 @@ fn convert(value: Value, from: DataType, to: DataType) -> Result<Value> {
             narrow(rounded as i64, to)
         }
         (Value::Numeric(v), Int2 | Int4 | Int8) => {
-            let rounded = v.round_dp_with_strategy(0, rust_decimal::RoundingStrategy::MidpointAwayFromZero);
-            narrow(rounded.to_i64().ok_or_else(|| out_of_range(to))?, to)
+            if !v.is_finite() {
+                let kind = if v.is_nan() { "NaN" } else { "infinity" };
+                let message = format!("cannot convert {kind} to {to}");
+                return Err(EngineError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+            }
+            let whole = v.to_i128().and_then(|whole| i64::try_from(whole).ok());
+            narrow(whole.ok_or_else(|| out_of_range(to))?, to)
         }
         (value, to) => match (value.as_i64(), to) {
             (Some(v), Int2 | Int4 | Int8 | Oid) => narrow(v, to),
             (Some(v), Float8) => Ok(Value::Float8(v as f64)),
-            (Some(v), Numeric) => Ok(Value::Numeric(Decimal::from(v))),
+            (Some(v), DataType::Numeric) => Ok(Value::Numeric(Numeric::from(v))),
             _ => Err(EngineError::new(
                 SqlState::CANNOT_COERCE,
                 format!("cannot cast type {from} to {to}"),
@@ -142,17 +159,6 @@ fn narrow(value: i64, to: DataType) -> Result<Value> {
         _ => Some(Value::Int8(value)),
     };
     narrowed.ok_or_else(|| out_of_range(to))
-}
-
-/// PostgreSQL keeps 15 significant digits.
-fn float_to_numeric(value: f64) -> Result<Decimal> {
-    if !value.is_finite() {
-        return Err(EngineError::not_supported("numeric NaN or infinity"));
-    }
-    Decimal::from_f64(value)
-        .and_then(|_| crate::value::text::parse_numeric(&format!("{value:.14e}")).ok())
-        .map(|value| value.normalize())
-        .ok_or_else(|| out_of_range(DataType::Numeric))
 }
 
 fn date_to_timestamp(days: i32) -> Result<i64> {
@@ -181,7 +187,7 @@ mod tests {
     use super::*;
 
     fn explicit(value: Value, from: DataType, to: DataType) -> Value {
-        cast(value, from, to, -1, CastContext::Explicit).unwrap()
+        cast(value, from, to, -1, CastContext::Explicit, 0).unwrap()
     }
 
     #[test]
@@ -194,7 +200,7 @@ mod tests {
             explicit(Value::Float8(3.5), DataType::Float8, DataType::Int4),
             Value::Int4(4)
         );
-        let numeric = |text| Value::Numeric(Decimal::from_str_exact(text).unwrap());
+        let numeric = |text: &str| Value::Numeric(text.parse().unwrap());
         assert_eq!(
             explicit(numeric("2.5"), DataType::Numeric, DataType::Int4),
             Value::Int4(3)
@@ -212,7 +218,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_an_error() {
         let code = |value, from, to| {
-            cast(value, from, to, -1, CastContext::Explicit)
+            cast(value, from, to, -1, CastContext::Explicit, 0)
                 .unwrap_err()
                 .sqlstate()
         };

@@ -1,17 +1,42 @@
-//! Order and equality of two values of one type, neither of them NULL.
+//! Order and equality of two values of one type.
 //!
 //! What a B+tree does over bytes (`key`) and what a comparison does over values is one order; a property test holds
 //! them together.
+//!
+//! The binder brings both sides of a comparison to one type; only whole numbers of different widths meet as they are.
+//! Should values of two other types meet, they are not called equal: there is no answer ([`compare_checked`]), and a
+//! sort, which must have one, orders them by the place of their types in [`DataType::ALL`].
 
 use std::cmp::Ordering;
 
+use crate::error::{EngineError, Result};
 use crate::value::{DataType, Value};
 
-/// The order of two values of one type. NULLs order last and equal to each other, as in sorting; comparison operators
-/// must look for NULL first.
+/// The order of two values, neither of them NULL, or an error when their types have no common order.
+#[inline]
+pub fn compare_checked(left: &Value, right: &Value, data_type: DataType) -> Result<Ordering> {
+    order(left, right, data_type).ok_or_else(|| mismatch(left, right, data_type))
+}
+
+/// The order of two values of one type, for sorting: it is total. NULLs order last and equal to each other; comparison
+/// operators must look for NULL first.
 #[inline]
 pub fn compare(left: &Value, right: &Value, data_type: DataType) -> Ordering {
-    match (left, right) {
+    order(left, right, data_type).unwrap_or_else(|| {
+        let place = |value: &Value| {
+            let kind = value.natural_type();
+            DataType::ALL.iter().position(|data_type| *data_type == kind)
+        };
+        match (left.is_null(), right.is_null()) {
+            (false, false) => place(left).cmp(&place(right)),
+            (left, right) => left.cmp(&right),
+        }
+    })
+}
+
+#[inline]
+fn order(left: &Value, right: &Value, data_type: DataType) -> Option<Ordering> {
+    Some(match (left, right) {
         (Value::Int4(l), Value::Int4(r)) => l.cmp(r),
         (Value::Int8(l), Value::Int8(r)) => l.cmp(r),
         (Value::Int2(l), Value::Int2(r)) => l.cmp(r),
@@ -19,30 +44,24 @@ pub fn compare(left: &Value, right: &Value, data_type: DataType) -> Ordering {
             trim_blanks(l).as_bytes().cmp(trim_blanks(r).as_bytes())
         }
         (Value::Text(l), Value::Text(r)) => l.as_bytes().cmp(r.as_bytes()),
-        (Value::Numeric(l), Value::Numeric(r)) => l.cmp(r),
+        (Value::Numeric(l), Value::Numeric(r)) => l.compare(r),
         (Value::Float8(l), Value::Float8(r)) => compare_floats(*l, *r),
         (Value::Bool(l), Value::Bool(r)) => l.cmp(r),
         (Value::Date(l), Value::Date(r)) => l.cmp(r),
         (Value::Timestamp(l), Value::Timestamp(r)) => l.cmp(r),
         (Value::TimestampTz(l), Value::TimestampTz(r)) => l.cmp(r),
         (Value::Oid(l), Value::Oid(r)) => l.cmp(r),
-        (Value::Null, Value::Null) => Ordering::Equal,
-        (Value::Null, _) => Ordering::Greater,
-        (_, Value::Null) => Ordering::Less,
-        (l, r) => match (l.as_i64(), r.as_i64()) {
-            (Some(l), Some(r)) => l.cmp(&r),
-            _ => {
-                debug_assert!(false, "{l:?} is compared with {r:?} as {data_type}");
-                Ordering::Equal
-            }
-        },
-    }
+        (l, r) => l.as_i64()?.cmp(&r.as_i64()?),
+    })
 }
 
-/// Whether two values of one type, neither NULL, are equal.
-#[inline]
-pub fn equal(left: &Value, right: &Value, data_type: DataType) -> bool {
-    compare(left, right, data_type).is_eq()
+#[cold]
+fn mismatch(left: &Value, right: &Value, data_type: DataType) -> EngineError {
+    EngineError::internal(format!(
+        "a value of type {} is compared with one of type {} as {data_type}",
+        left.natural_type(),
+        right.natural_type()
+    ))
 }
 
 /// PostgreSQL's order of floats: −0 equals 0; NaN equals NaN and is above everything.
@@ -56,4 +75,24 @@ fn compare_floats(left: f64, right: f64) -> Ordering {
 #[inline]
 pub fn trim_blanks(text: &str) -> &str {
     text.trim_end_matches(' ')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::Numeric;
+
+    #[test]
+    fn values_of_two_types_are_not_equal_but_an_error() {
+        let (numeric, whole) = (Value::Numeric(Numeric::ONE), Value::Int4(2));
+        assert!(compare_checked(&numeric, &whole, DataType::Numeric).is_err());
+        assert!(compare_checked(&Value::from("1"), &whole, DataType::Text).is_err());
+        // A sort needs an order: the same from both sides, and never "equal".
+        assert_eq!(compare(&numeric, &whole, DataType::Numeric), Ordering::Greater);
+        assert_eq!(compare(&whole, &numeric, DataType::Numeric), Ordering::Less);
+        assert_eq!(
+            compare_checked(&Value::Int2(3), &Value::Int8(3), DataType::Int8).unwrap(),
+            Ordering::Equal
+        );
+    }
 }

@@ -1,7 +1,8 @@
 //! The SQL types, their PostgreSQL numbers and names, and type modifiers (`varchar(10)`'s 10).
 //!
 //! A *typmod* is an `i32` next to the type, encoded as PostgreSQL encodes it, because it goes over the wire in a row
-//! description: −1 = none; `char(n)` and `varchar(n)` are n + 4; `numeric(p, s)` is (p << 16 | s) + 4;
+//! description: −1 = none; `char(n)` and `varchar(n)` are n + 4; `numeric(p, s)` is (p << 16 | s) + 4,
+//! s being 11 bits with a sign;
 //! `timestamp(p)` is p.
 
 use std::fmt;
@@ -185,14 +186,17 @@ pub fn length_of_typmod(typmod: i32) -> Option<usize> {
     (typmod >= 4).then(|| (typmod - 4) as usize)
 }
 
-/// Precision and scale of a `numeric(p, s)`.
-pub fn numeric_of_typmod(typmod: i32) -> Option<(u32, u32)> {
-    (typmod >= 4).then(|| (((typmod - 4) >> 16) as u32 & 0xffff, (typmod - 4) as u32 & 0xffff))
+/// Precision and scale of a `numeric(p, s)`. The scale may be negative, or larger than the precision.
+pub fn numeric_of_typmod(typmod: i32) -> Option<(i32, i32)> {
+    (typmod >= 4).then(|| {
+        let packed = typmod - 4;
+        (packed >> 16 & 0xffff, (packed & 0x7ff ^ 0x400) - 0x400)
+    })
 }
 
 /// The typmod of `numeric(p, s)`.
-pub fn numeric_typmod(precision: u32, scale: u32) -> i32 {
-    ((precision << 16 | scale) + 4) as i32
+pub fn numeric_typmod(precision: i32, scale: i32) -> i32 {
+    (precision << 16 | scale & 0x7ff) + 4
 }
 
 /// The full name with its modifier, as `format_type` shows it: `character varying(10)`, `numeric(10,2)`.

@@ -12,13 +12,15 @@
 //! | float8 | IEEE bits; sign bit flipped if positive, all bits if negative; −0 as 0, one NaN above infinity |
 //! | bool | `00` or `01` |
 //! | strings | UTF-8, then `00` (no string holds that byte); `char(n)` without its blanks |
-//! | numeric | `01` zero; `02` exponent, digits, `00` if positive; `00` and those bytes inverted if negative |
+//! | numeric | a byte for the kind (below), then for a positive number weight, digits, `00`; for a negative one those bytes inverted |
 //!
-//! A numeric is 0.d₁d₂… × 100^e in base 100: one byte e + 64, then each digit + 1, without trailing zeros, so equal
-//! values of different scale (1.5, 1.50) give one key.
+//! The kinds of a numeric are, in order, −∞ `00`, negative `01`, zero `02`, positive `03`, ∞ `04`, NaN `05`. The weight
+//! is that of the first group of four digits, in two bytes; then each group is two base-100 digits, each digit + 1 in a
+//! byte, without the zeros at the end. So any number of digits orders, and equal values of different scale (1.5, 1.50)
+//! give one key.
 
 use crate::value::compare::trim_blanks;
-use crate::value::{DataType, Decimal, Value};
+use crate::value::{DataType, Numeric, Value};
 
 const PRESENT: u8 = 0x01;
 const NULL: u8 = 0x02;
@@ -74,7 +76,7 @@ pub fn encode_value(value: &Value, data_type: DataType, key: &mut Vec<u8>) {
             key.extend_from_slice(text.as_bytes());
             key.push(0);
         }
-        Value::Numeric(v) => encode_numeric(*v, key),
+        Value::Numeric(v) => encode_numeric(v, key),
     }
 }
 
@@ -96,35 +98,32 @@ fn float_bits(value: f64) -> u64 {
     if bits >> 63 == 0 { bits ^ (1 << 63) } else { !bits }
 }
 
-fn encode_numeric(value: Decimal, key: &mut Vec<u8>) {
-    let mut mantissa = value.mantissa().unsigned_abs();
-    if mantissa == 0 {
-        return key.push(0x01);
+/// Added to a weight so that none is negative: the least is −4,096, the greatest 32,767.
+const WEIGHT_BIAS: i32 = 1 << 13;
+
+fn encode_numeric(value: &Numeric, key: &mut Vec<u8>) {
+    let negative = value.signum() < 0;
+    if value.is_nan() || value.is_infinite() {
+        return key.push(match value.signum() {
+            0 => 0x05,
+            1 => 0x04,
+            _ => 0x00,
+        });
     }
-    // An even number of decimal places makes base-100 digits fall on the decimal point.
-    let mut places = value.scale();
-    if places % 2 == 1 {
-        mantissa *= 10;
-        places += 1;
+    let groups = value.groups();
+    if groups.digits.is_empty() {
+        return key.push(0x02);
     }
-    let mut digits = [0u8; 32];
-    let mut at = digits.len();
-    while mantissa > 0 {
-        at -= 1;
-        digits[at] = (mantissa % 100) as u8 + 1;
-        mantissa /= 100;
-    }
-    let significant = &digits[at..];
-    let exponent = significant.len() as i32 - (places / 2) as i32;
-    let end = significant
-        .iter()
-        .rposition(|digit| *digit != 1)
-        .map_or(0, |last| last + 1);
-    let negative = value.is_sign_negative();
+    key.push(if negative { 0x01 } else { 0x03 });
     let flip = if negative { 0xff } else { 0x00 };
-    key.push(if negative { 0x00 } else { 0x02 });
-    key.push((exponent + 64) as u8 ^ flip);
-    key.extend(significant[..end].iter().map(|digit| digit ^ flip));
+    let weight = (groups.weight + WEIGHT_BIAS) as u16;
+    key.extend(weight.to_be_bytes().map(|byte| byte ^ flip));
+    let digits = groups.digits.iter().flat_map(|group| [group / 100, group % 100]);
+    key.extend(digits.map(|digit| (digit as u8 + 1) ^ flip));
+    // The second half of the last group may be zero; no other digit at the end is.
+    if key.last() == Some(&(0x01 ^ flip)) {
+        key.pop();
+    }
     key.push(flip);
 }
 
@@ -138,12 +137,7 @@ mod tests {
 
     #[test]
     fn numerics_of_different_scale_share_a_key() {
-        let numeric = |text| {
-            key(
-                Value::Numeric(Decimal::from_str_exact(text).unwrap()),
-                DataType::Numeric,
-            )
-        };
+        let numeric = |text: &str| key(Value::Numeric(text.parse().unwrap()), DataType::Numeric);
         assert_eq!(numeric("1.5"), numeric("1.500"));
         assert_eq!(numeric("0"), numeric("-0.00"));
         let ordered = [

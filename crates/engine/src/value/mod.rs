@@ -11,6 +11,7 @@
 //! | `text`, `datetime` | PostgreSQL's text form, in and out |
 //! | `binary` | PostgreSQL's binary form, in and out |
 //! | `compare` | order and equality |
+//! | `numeric` | exact decimals |
 //! | `arithmetic` | `+ - * / %`, with overflow found |
 //! | `cast` | conversion between types; what is implicit, on assignment, explicit |
 //! | `key` | order-preserving bytes for index keys |
@@ -26,17 +27,18 @@ pub mod compare;
 pub mod datatype;
 pub mod datetime;
 pub mod key;
+pub mod numeric;
 #[cfg(test)]
 mod properties;
 pub mod row;
 pub mod text;
 
 pub use binary::{decode_binary, encode_binary};
-pub use compare::{compare, equal};
+pub use compare::{compare, compare_checked};
 pub use datatype::{Category, DataType, NO_TYPMOD, format_type};
 pub use key::{KeyBuffer, encode_key};
+pub use numeric::Numeric;
 pub use row::{ColumnSet, RowCodec};
-pub use rust_decimal::Decimal;
 pub use text::{decode_text, encode_text};
 
 /// One SQL value.
@@ -56,7 +58,7 @@ pub enum Value {
     /// `double precision`
     Float8(f64),
     /// `numeric`
-    Numeric(Decimal),
+    Numeric(Numeric),
     /// All string types
     Text(Box<str>),
     /// `date`: days since 2000-01-01; `i32::MAX` and `i32::MIN` are the infinities

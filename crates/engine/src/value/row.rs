@@ -16,7 +16,7 @@
 use std::fmt;
 
 use crate::error::{EngineError, Result, SqlState};
-use crate::value::{DataType, Decimal, Value};
+use crate::value::{DataType, Numeric, Value};
 
 /// Which columns of a table are wanted.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -169,7 +169,7 @@ impl RowCodec {
                     push_length(text.len(), out);
                     out.extend_from_slice(text.as_bytes());
                 }
-                Value::Numeric(value) => push_numeric(*value, out),
+                Value::Numeric(value) => push_numeric(value, out),
                 Value::Null => {}
                 other => panic!(
                     "{other:?} has no place in a column of type {}",
@@ -215,7 +215,7 @@ impl RowCodec {
             let content = rest.get(used..end).ok_or_else(damaged)?;
             if needed.contains(*column) {
                 row[at] = match self.types[at] {
-                    DataType::Numeric => Value::Numeric(read_numeric(content).ok_or_else(damaged)?),
+                    DataType::Numeric => Value::Numeric(Numeric::from_stored(content).ok_or_else(damaged)?),
                     _ => Value::Text(std::str::from_utf8(content).map_err(|_| damaged())?.into()),
                 };
             }
@@ -352,25 +352,20 @@ fn read_length(bytes: &[u8]) -> Option<(usize, usize)> {
     None
 }
 
-/// Scale with the sign in its top bit, then the mantissa's bytes without leading zeros.
-fn push_numeric(value: Decimal, out: &mut Vec<u8>) {
-    let mantissa = value.mantissa().unsigned_abs().to_le_bytes();
-    let used = mantissa
-        .iter()
-        .rposition(|byte| *byte != 0)
-        .map_or(0, |last| last + 1);
-    push_length(1 + used, out);
-    out.push(value.scale() as u8 | if value.is_sign_negative() { 0x80 } else { 0 });
-    out.extend_from_slice(&mantissa[..used]);
-}
-
-fn read_numeric(bytes: &[u8]) -> Option<Decimal> {
-    let (head, digits) = bytes.split_first()?;
-    let mut mantissa = [0u8; 16];
-    mantissa.get_mut(..digits.len())?.copy_from_slice(digits);
-    let mantissa = i128::try_from(u128::from_le_bytes(mantissa)).ok()?;
-    let mantissa = if head & 0x80 != 0 { -mantissa } else { mantissa };
-    Decimal::try_from_i128_with_scale(mantissa, u32::from(head & 0x7f)).ok()
+fn push_numeric(value: &Numeric, out: &mut Vec<u8>) {
+    let start = out.len();
+    // Nearly all numerics are short: one byte holds the length. The others are moved to make room for it.
+    out.push(0);
+    value.to_stored(out);
+    let length = out.len() - start - 1;
+    if length <= 0x7f {
+        out[start] = length as u8;
+        return;
+    }
+    let content = out.split_off(start + 1);
+    out.pop();
+    push_length(content.len(), out);
+    out.extend_from_slice(&content);
 }
 
 #[cold]

@@ -2,11 +2,9 @@
 
 use std::fmt::Write as _;
 
-use rust_decimal::Decimal;
-
 use crate::error::{EngineError, Result, SqlState};
-use crate::value::datatype::{length_of_typmod, numeric_of_typmod};
-use crate::value::{DataType, Value, datetime};
+use crate::value::datatype::length_of_typmod;
+use crate::value::{DataType, Numeric, Value, datetime};
 
 /// Appends the text form of a value that is not NULL.
 pub fn encode_text(value: &Value, out: &mut String) {
@@ -19,9 +17,7 @@ pub fn encode_text(value: &Value, out: &mut String) {
         Value::Oid(v) => push_integer(i64::from(*v), out),
         Value::Float8(v) => push_float(*v, out),
         Value::Numeric(v) => {
-            // A zero has no sign in SQL.
-            let shown = if v.is_zero() { v.abs() } else { *v };
-            let _ = write!(out, "{shown}");
+            let _ = write!(out, "{v}");
         }
         Value::Text(v) => out.push_str(v),
         Value::Date(v) => datetime::format_date(*v, out),
@@ -40,8 +36,9 @@ pub fn to_text(value: &Value) -> Option<String> {
     Some(out)
 }
 
-/// Reads the text form of a value of this type (without modifier: see [`crate::value::cast::apply_typmod`]).
-pub fn decode_text(text: &str, data_type: DataType) -> Result<Value> {
+/// Reads the text form of a value of this type (without modifier: see [`crate::value::cast::apply_typmod`]). `now` is
+/// what `now` and `today` are counted from: when the transaction began.
+pub fn decode_text(text: &str, data_type: DataType, now: i64) -> Result<Value> {
     Ok(match data_type {
         DataType::Int4 => {
             Value::Int4(parse_integer(text, i64::from(i32::MIN), i64::from(i32::MAX), data_type)? as i32)
@@ -63,10 +60,10 @@ pub fn decode_text(text: &str, data_type: DataType) -> Result<Value> {
         }
         DataType::Bool => Value::Bool(parse_bool(text).ok_or_else(|| invalid_syntax(text, data_type))?),
         DataType::Float8 => Value::Float8(parse_float(text)?),
-        DataType::Numeric => Value::Numeric(parse_numeric(text)?),
-        DataType::Date => Value::Date(datetime::parse_date(text)?),
-        DataType::Timestamp => Value::Timestamp(datetime::parse_timestamp(text, false)?),
-        DataType::TimestampTz => Value::TimestampTz(datetime::parse_timestamp(text, true)?),
+        DataType::Numeric => Value::Numeric(Numeric::parse(text)?),
+        DataType::Date => Value::Date(datetime::parse_date(text, now)?),
+        DataType::Timestamp => Value::Timestamp(datetime::parse_timestamp(text, false, now)?),
+        DataType::TimestampTz => Value::TimestampTz(datetime::parse_timestamp(text, true, now)?),
     })
 }
 
@@ -79,6 +76,11 @@ pub fn check_text(text: &str) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// What PostgreSQL takes for white space around a value.
+pub(crate) fn is_space(character: char) -> bool {
+    matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
 }
 
 #[cold]
@@ -128,7 +130,7 @@ fn push_float(value: f64, out: &mut String) {
 }
 
 fn parse_integer(text: &str, min: i64, max: i64, data_type: DataType) -> Result<i64> {
-    let trimmed = text.trim_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
+    let trimmed = text.trim_matches(is_space);
     let (negative, digits) = match trimmed.as_bytes() {
         [b'-', rest @ ..] => (true, rest),
         [b'+', rest @ ..] => (false, rest),
@@ -190,105 +192,6 @@ fn parse_float(text: &str) -> Result<f64> {
         ));
     }
     Ok(value)
-}
-
-/// Reads a numeric exactly. More digits than we can keep (28) are an error, not rounded away.
-pub fn parse_numeric(text: &str) -> Result<Decimal> {
-    let bad = || invalid_syntax(text, DataType::Numeric);
-    let trimmed = text.trim();
-    let (mantissa, exponent) = match trimmed.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => {
-            let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
-            if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-                return Err(bad());
-            }
-            (mantissa, exponent.parse::<i32>().map_err(|_| numeric_overflow())?)
-        }
-        None => (trimmed, 0),
-    };
-    let (negative, digits) = match mantissa.as_bytes() {
-        [b'-', rest @ ..] => (true, rest),
-        [b'+', rest @ ..] => (false, rest),
-        rest => (false, rest),
-    };
-    if trimmed.eq_ignore_ascii_case("nan")
-        || mantissa
-            .trim_start_matches(['+', '-'])
-            .eq_ignore_ascii_case("infinity")
-    {
-        return Err(EngineError::not_supported("numeric NaN or infinity"));
-    }
-    let mut value = 0i128;
-    let mut scale = 0i32;
-    let mut any = false;
-    let mut point = false;
-    for byte in digits {
-        match byte {
-            b'0'..=b'9' => {
-                any = true;
-                scale += i32::from(point);
-                value = value
-                    .checked_mul(10)
-                    .and_then(|v| v.checked_add(i128::from(byte - b'0')))
-                    .ok_or_else(numeric_overflow)?;
-            }
-            b'.' if !point => point = true,
-            _ => return Err(bad()),
-        }
-    }
-    if !any {
-        return Err(bad());
-    }
-    scale = scale.checked_sub(exponent).ok_or_else(numeric_overflow)?;
-    if scale < 0 {
-        let factor = u32::try_from(-scale)
-            .ok()
-            .and_then(|power| 10i128.checked_pow(power));
-        value = match factor.and_then(|factor| value.checked_mul(factor)) {
-            Some(value) => value,
-            None if value == 0 => 0,
-            None => return Err(numeric_overflow()),
-        };
-        scale = 0;
-    }
-    if negative {
-        value = -value;
-    }
-    Decimal::try_from_i128_with_scale(value, scale as u32).map_err(|_| numeric_overflow())
-}
-
-#[cold]
-fn numeric_overflow() -> EngineError {
-    EngineError::new(
-        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-        "value overflows numeric format",
-    )
-    .with_detail("numeric values here have at most 28 digits.")
-}
-
-/// Rounds to `numeric(p, s)`.
-pub fn round_numeric(value: Decimal, typmod: i32) -> Result<Decimal> {
-    let Some((precision, scale)) = numeric_of_typmod(typmod) else {
-        return Ok(value);
-    };
-    let mut rounded =
-        value.round_dp_with_strategy(scale, rust_decimal::RoundingStrategy::MidpointAwayFromZero);
-    rounded.rescale(scale);
-    let whole = rounded.trunc().mantissa().unsigned_abs() / 10u128.pow(rounded.trunc().scale());
-    let whole_digits = if whole == 0 { 0 } else { whole.ilog10() + 1 };
-    if whole_digits > precision.saturating_sub(scale) {
-        return Err(EngineError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow").with_detail(
-            format!(
-                "A field with precision {precision}, scale {scale} must round to an absolute value less than {}{}.",
-                if precision > scale { "10^" } else { "1" },
-                if precision > scale { (precision - scale).to_string() } else { String::new() }
-            ),
-        ));
-    }
-    if rounded.scale() != scale {
-        return Err(numeric_overflow());
-    }
-    Ok(rounded)
 }
 
 /// Fits text to `char(n)` or `varchar(n)`: pads a char; what is too long is cut when `explicit` (a cast someone wrote)
@@ -381,7 +284,7 @@ mod tests {
     use super::*;
 
     fn round_trip(text: &str, data_type: DataType) -> String {
-        to_text(&decode_text(text, data_type).unwrap()).unwrap()
+        to_text(&decode_text(text, data_type, 0).unwrap()).unwrap()
     }
 
     #[test]
@@ -402,14 +305,14 @@ mod tests {
             assert_eq!(round_trip(input, DataType::Float8), expected);
         }
         assert_eq!(
-            decode_text("1e400", DataType::Float8).unwrap_err().sqlstate(),
+            decode_text("1e400", DataType::Float8, 0).unwrap_err().sqlstate(),
             SqlState::NUMERIC_VALUE_OUT_OF_RANGE
         );
     }
 
     #[test]
     fn numbers_out_of_range_are_told_from_nonsense() {
-        let code = |text, data_type| decode_text(text, data_type).unwrap_err().sqlstate();
+        let code = |text, data_type| decode_text(text, data_type, 0).unwrap_err().sqlstate();
         assert_eq!(
             code("2147483648", DataType::Int4),
             SqlState::NUMERIC_VALUE_OUT_OF_RANGE
@@ -449,8 +352,8 @@ mod tests {
         for text in ["f", "fal", "no", "n", "of", "off", "0"] {
             assert_eq!(round_trip(text, DataType::Bool), "f");
         }
-        assert!(decode_text("o", DataType::Bool).is_err());
-        assert!(decode_text("", DataType::Bool).is_err());
+        assert!(decode_text("o", DataType::Bool, 0).is_err());
+        assert!(decode_text("", DataType::Bool, 0).is_err());
     }
 
     #[test]

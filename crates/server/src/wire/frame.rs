@@ -17,8 +17,8 @@ use crate::wire::WireError;
 /// The bytes before a body.
 pub const HEADER_BYTES: usize = 5;
 
-/// The most a message that carries a text or data may have: 256 MiB.
-pub const LARGE_MESSAGE_BYTES_MAX: u32 = 256 << 20;
+/// The most a message that carries a text or data may have, unless the server is told otherwise: 16 MiB.
+pub const LARGE_MESSAGE_BYTES_MAX: u32 = 16 << 20;
 
 /// The most any other message may have.
 pub const SMALL_MESSAGE_BYTES_MAX: u32 = 10_000;
@@ -43,16 +43,21 @@ pub struct Frame {
 
 /// Looks for a frame at the front of `buffer`.
 pub fn split(buffer: &[u8]) -> Result<Split, WireError> {
+    split_within(buffer, LARGE_MESSAGE_BYTES_MAX)
+}
+
+/// Looks for a frame at the front of `buffer`; one that carries a text or data may have `large_max` bytes.
+pub fn split_within(buffer: &[u8], large_max: u32) -> Result<Split, WireError> {
     let Some((header, _)) = buffer.split_first_chunk::<HEADER_BYTES>() else {
         // A wrong type byte is an error at once: four more bytes may never come.
         if let Some(kind) = buffer.first() {
-            limit(*kind)?;
+            limit(*kind, large_max)?;
         }
         return Ok(Split::NeedMore(HEADER_BYTES));
     };
     let [kind, length @ ..] = *header;
     let length = u32::from_be_bytes(length);
-    let limit = limit(kind)?;
+    let limit = limit(kind, large_max)?;
     if length < 4 {
         return Err(WireError::InvalidLength { kind, length });
     }
@@ -70,9 +75,9 @@ pub fn split(buffer: &[u8]) -> Result<Split, WireError> {
 }
 
 /// The longest a message of this kind may claim to be.
-fn limit(kind: u8) -> Result<u32, WireError> {
+fn limit(kind: u8, large_max: u32) -> Result<u32, WireError> {
     match kind {
-        b'Q' | b'P' | b'B' | b'd' | b'F' => Ok(LARGE_MESSAGE_BYTES_MAX),
+        b'Q' | b'P' | b'B' | b'd' | b'F' => Ok(large_max),
         b'C' | b'D' | b'E' | b'H' | b'S' | b'X' | b'c' | b'f' | b'p' => Ok(SMALL_MESSAGE_BYTES_MAX),
         other => Err(WireError::UnknownKind(other)),
     }
@@ -118,7 +123,15 @@ mod tests {
             split(b"Q\xff\xff\xff\xff"),
             Err(WireError::TooLong { kind: b'Q', .. })
         ));
-        assert_eq!(split(b"Q\x0f\0\0\0"), Ok(Split::NeedMore(1 + 0x0f00_0000)));
+        assert!(matches!(
+            split(b"Q\x01\0\0\x01"),
+            Err(WireError::TooLong { kind: b'Q', .. })
+        ));
+        assert_eq!(split(b"Q\x01\0\0\0"), Ok(Split::NeedMore(1 + (16 << 20))));
+        assert_eq!(
+            split_within(b"Q\x0f\0\0\0", 1 << 30),
+            Ok(Split::NeedMore(1 + 0x0f00_0000))
+        );
     }
 
     #[test]

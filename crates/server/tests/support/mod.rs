@@ -2,6 +2,7 @@
 
 #![allow(dead_code)]
 
+pub mod memory;
 pub mod seeded;
 
 use std::io::{Read, Write};
@@ -248,8 +249,15 @@ impl Raw {
     }
 }
 
-/// A start-up packet.
+/// A start-up packet. The database is `postgres` unless the parameters name another one.
 pub fn startup(parameters: &[(&str, &str)]) -> Vec<u8> {
+    let named = parameters.iter().any(|(name, _)| *name == "database");
+    let default = (!named).then_some(&("database", "postgres"));
+    startup_as_given(default.into_iter().chain(parameters))
+}
+
+/// A start-up packet with these parameters and no others.
+pub fn startup_as_given<'a>(parameters: impl IntoIterator<Item = &'a (&'a str, &'a str)>) -> Vec<u8> {
     let mut body = 0x0003_0000u32.to_be_bytes().to_vec();
     for (name, value) in parameters {
         body.extend(name.as_bytes());

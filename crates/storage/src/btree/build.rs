@@ -15,10 +15,10 @@ const FILL: usize = CAPACITY * 9 / 10;
 
 impl BTree {
     /// Fills an empty tree, made by [`create`](Self::create), with `entries` in ascending order. Nobody else uses the tree.
-    pub fn bulk_load<'e>(
+    pub fn bulk_load<K: AsRef<[u8]>>(
         storage: &Storage,
         rel: RelId,
-        entries: impl IntoIterator<Item = (&'e [u8], Tid)>,
+        entries: impl IntoIterator<Item = (K, Tid)>,
     ) -> Result<()> {
         let tree = BTree { rel };
         let mut first_leaf = Some(tree.root(storage)?);
@@ -26,6 +26,7 @@ impl BTree {
         {
             let mut level = LevelBuilder::new(storage, rel, 0, first_leaf.take());
             for (key, tid) in entries {
+                let key = key.as_ref();
                 if key.len() > KEY_MAX {
                     return Err(StorageError::TooLarge {
                         what: "index key",

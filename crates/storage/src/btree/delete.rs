@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use clearway_txn::Xid;
 
 use crate::btree::BTree;
+use crate::btree::descend::Descent;
 use crate::btree::node::{self, Bound, Entry, Node};
 use crate::error::Result;
 use crate::heap::Tid;
@@ -20,9 +21,10 @@ impl BTree {
             key: &[],
             tid: Tid::default(),
         };
-        let mut next = Some(self.descend(storage, lowest, 0, &mut Vec::new())?);
+        let mut next = Some(self.descend_to_leaf(storage, lowest, &mut Descent::default())?);
         let mut removed = 0;
         while let Some(block) = next {
+            storage.make_log_room()?;
             let page = self.update(storage, block)?;
             let node = Node(page.bytes());
             next = node.right();
@@ -38,7 +40,7 @@ impl BTree {
                 tid: high.tid,
                 child: 0,
             });
-            let mut change = storage.begin_change(Xid::INVALID)?;
+            let mut change = storage.begin_change_latched(Xid::INVALID)?;
             let mut page = page.upgrade();
             node::fill(&mut change, &mut page, 0, next, high.as_ref(), &entries);
             change.finish()?;

@@ -2,6 +2,7 @@
 
 use crate::btree::BTree;
 use crate::btree::node::{Bound, Node};
+use crate::btree::optimistic::Step;
 use crate::buffer::{PageShared, PageUpdate};
 use crate::error::{Result, StorageError};
 use crate::page::{self, PAGE_HEADER, PageId, PageKind, get_u32};
@@ -9,8 +10,15 @@ use crate::storage::Storage;
 
 /// Where the root's number stands on page 0.
 pub(crate) const META_ROOT: usize = PAGE_HEADER;
-/// Deeper than any tree of 2^32 pages; a longer path is a cycle.
-const DEPTH_MAX: usize = 64;
+
+/// The way of a descent to a page.
+#[derive(Debug, Default)]
+pub(crate) struct Descent {
+    /// The numbers of the pages passed above it, the root first.
+    pub(crate) above: Vec<u32>,
+    /// Pages that were left by their right link: their parent, when it was read, did not name that neighbour (R5).
+    pub(crate) crossed: Vec<u32>,
+}
 
 impl BTree {
     pub(crate) fn page(&self, block: u32) -> PageId {
@@ -67,15 +75,17 @@ impl BTree {
         self.read(storage, block)
     }
 
-    /// Moves right from `page` to the one that covers `bound`.
+    /// Moves right from `page` to the one that covers `bound`; `crossed` is called with each page left behind.
     #[inline]
     pub(crate) fn move_right<'s>(
         &self,
         storage: &'s Storage,
         mut page: PageShared<'s>,
         bound: Bound<'_>,
+        mut crossed: impl FnMut(u32),
     ) -> Result<PageShared<'s>> {
         while let Some(right) = right_for(Node(page.bytes()), bound) {
+            crossed(page.page_id().block);
             page = self.read(storage, right)?;
         }
         Ok(page)
@@ -88,79 +98,108 @@ impl BTree {
         storage: &'s Storage,
         mut page: PageUpdate<'s>,
         bound: Bound<'_>,
+        mut crossed: impl FnMut(u32),
     ) -> Result<PageUpdate<'s>> {
         while let Some(right) = right_for(Node(page.bytes()), bound) {
+            crossed(page.page_id().block);
             let next = self.update(storage, right)?;
             page = next;
         }
         Ok(page)
     }
 
-    /// The number of the page at `level` that covers `bound`, or lies left of the one that does; `path` becomes the numbers of
-    /// the pages above it, the root first.
+    /// The number of the page at `level` that covers `bound`, or lies left of the one that does. `None`: the root is below
+    /// that level.
     pub(crate) fn descend(
         &self,
         storage: &Storage,
         bound: Bound<'_>,
         level: u16,
-        path: &mut Vec<u32>,
-    ) -> Result<u32> {
-        path.clear();
-        if let Some(pinned) = self.descend_optimistically(storage, bound, level, |block| path.push(block))? {
-            return Ok(pinned.page_id().block);
+        descent: &mut Descent,
+    ) -> Result<Option<u32>> {
+        let Descent { above, crossed } = descent;
+        above.clear();
+        let arrived = self.descend_optimistically(storage, bound, level, |block, step| match step {
+            Step::Down(_) => above.push(block),
+            Step::Right(_) => crossed.push(block),
+            Step::Arrived => {}
+        })?;
+        if let Some(pinned) = arrived {
+            return Ok(Some(pinned.page_id().block));
         }
-        path.clear();
+        above.clear();
         // What was the root may be below an inner level that is asked for.
         let mut page = match level {
             0 => self.start(storage)?,
             _ => self.read(storage, self.root(storage)?)?,
         };
-        loop {
-            page = self.move_right(storage, page, bound)?;
-            let node = Node(page.bytes());
-            if node.level() <= level {
-                return Ok(page.page_id().block);
-            }
-            if path.len() == DEPTH_MAX || node.len() == 0 {
-                return Err(self.inconsistent(
-                    page.page_id().block,
-                    "the path from the root does not end, or ends in an empty page",
-                ));
-            }
-            path.push(page.page_id().block);
-            let child = node.child(node.covering(bound));
-            // R1: the parent first.
-            drop(page);
-            page = self.read(storage, child)?;
+        if Node(page.bytes()).level() < level {
+            return Ok(None);
         }
+        loop {
+            page = self.move_right(storage, page, bound, |block| crossed.push(block))?;
+            let block = page.page_id().block;
+            if Node(page.bytes()).level() == level {
+                return Ok(Some(block));
+            }
+            above.push(block);
+            page = self.child(storage, page, bound)?;
+        }
+    }
+
+    /// As [`descend`](Self::descend), to the leaves.
+    pub(crate) fn descend_to_leaf(
+        &self,
+        storage: &Storage,
+        bound: Bound<'_>,
+        descent: &mut Descent,
+    ) -> Result<u32> {
+        let leaf = self.descend(storage, bound, 0, descent)?;
+        leaf.ok_or_else(|| self.inconsistent(0, "a root below the leaves"))
     }
 
     /// The leaf that covers `bound`, latched to read it.
     #[inline]
     pub(crate) fn find_leaf<'s>(&self, storage: &'s Storage, bound: Bound<'_>) -> Result<PageShared<'s>> {
-        if let Some(pinned) = self.descend_optimistically(storage, bound, 0, |_| {})? {
+        if let Some(pinned) = self.descend_optimistically(storage, bound, 0, |_, _| {})? {
             let page = pinned.into_shared();
             self.check(page.page_id().block, page.bytes())?;
-            return self.move_right(storage, page, bound);
+            return self.move_right(storage, page, bound, |_| {});
         }
         let mut page = self.start(storage)?;
-        let mut depth = 0;
         loop {
-            page = self.move_right(storage, page, bound)?;
-            let node = Node(page.bytes());
-            if node.level() == 0 {
+            page = self.move_right(storage, page, bound, |_| {})?;
+            if Node(page.bytes()).level() == 0 {
                 return Ok(page);
             }
-            if node.len() == 0 || depth == DEPTH_MAX {
-                let problem = "the path from the root does not end, or ends in an empty page";
-                return Err(self.inconsistent(page.page_id().block, problem));
-            }
-            depth += 1;
-            let child = node.child(node.covering(bound));
-            // R1: the parent first.
-            drop(page);
-            page = self.read(storage, child)?;
+            page = self.child(storage, page, bound)?;
         }
+    }
+
+    /// From an inner page to its child that covers `bound`. The child is one level down, or the tree is damaged; so every
+    /// descent ends.
+    #[inline]
+    fn child<'s>(
+        &self,
+        storage: &'s Storage,
+        page: PageShared<'s>,
+        bound: Bound<'_>,
+    ) -> Result<PageShared<'s>> {
+        let node = Node(page.bytes());
+        let level = node.level();
+        if node.len() == 0 {
+            return Err(self.inconsistent(page.page_id().block, "an inner page without entries"));
+        }
+        let child = node.child(node.covering(bound));
+        // R1: the parent first.
+        drop(page);
+        let page = self.read(storage, child)?;
+        let found = Node(page.bytes()).level();
+        if found + 1 != level {
+            let problem = format!("a page of level {found} is the child of one of level {level}");
+            return Err(self.inconsistent(child, &problem));
+        }
+        Ok(page)
     }
 }
 

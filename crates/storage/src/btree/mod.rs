@@ -10,8 +10,12 @@
 //! - R2: a split is one atomic change of the two halves; the separator goes into the parent in a change of its own. Between the
 //!   two, and after a crash between them, the right half is reached by the link.
 //! - R3: pages are never given back, so a page number once read leads to where one can move right from.
-//! - R4: inserters of equal unique keys meet at one latch in update mode: that of the first leaf that may hold the key, kept until
-//!   the entry is in. Readers come in while they look for duplicates, and while a split is prepared.
+//! - R4: inserters of equal unique keys meet at one latch in update mode: that of the first leaf that may hold the key. It is
+//!   kept until that of the leaf for the entry is held, and the leaves right of it are looked at in update mode too: an
+//!   inserter that has left the first leaf holds one of them until its entry is in. Readers come in while inserters look for
+//!   duplicates, and while a split is prepared.
+//! - R5: an inserter whose descent was led right by a link makes sure that the level above names that right neighbour. So a
+//!   split that was interrupted costs later descents a step until the next inserter comes by.
 //!
 //! | file | holds |
 //! | --- | --- |
@@ -19,12 +23,15 @@
 //! | `root_hint` | where a descent begins |
 //! | `descend` | from the root to a leaf |
 //! | `optimistic` | the same without latches |
-//! | `insert` | inserting, splitting, unique checks |
+//! | `insert` | inserting, unique checks |
+//! | `split` | splitting pages, and telling the level above |
 //! | `cursor` | reading ranges |
 //! | `build` | making a tree of sorted entries |
 //! | `delete` | what vacuum removes |
+//! | `check` | whether a tree keeps these rules |
 
 mod build;
+mod check;
 mod cursor;
 mod delete;
 mod descend;
@@ -32,7 +39,9 @@ mod insert;
 mod node;
 mod optimistic;
 mod root_hint;
+mod split;
 
+pub use check::TreeShape;
 pub use cursor::{Direction, TreeCursor};
 pub use insert::InsertOutcome;
 pub(crate) use root_hint::RootHints;

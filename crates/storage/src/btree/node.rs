@@ -270,6 +270,31 @@ impl<'p> Node<'p> {
     }
 }
 
+/// What makes `page` impossible to read as a node; `None`: nothing.
+pub(crate) fn layout_problem(bytes: &[u8; PAGE_SIZE]) -> Option<String> {
+    if page::kind(bytes) != PageKind::BTREE_NODE {
+        return Some(format!("a page of kind {} in a B+tree", page::kind(bytes).0));
+    }
+    let (lower, upper) = (page::lower(bytes), page::upper(bytes));
+    let sound = (PAGE_HEADER..=upper).contains(&lower)
+        && upper <= RIGHT
+        && (lower - PAGE_HEADER).is_multiple_of(2)
+        && page::special(bytes) == RIGHT;
+    if !sound {
+        return Some(format!("the free space from {lower} to {upper} cannot be"));
+    }
+    let node = Node(bytes);
+    if node.slots() < node.first() {
+        return Some("the page has a high key and no slot for it".into());
+    }
+    (0..node.slots()).find_map(|slot| {
+        let at = node.offset(slot);
+        let end = |length: usize| at + ENTRY + length;
+        let fits = at >= upper && end(0) <= RIGHT && end(usize::from(get_u16(bytes, at))) <= RIGHT;
+        (!fits).then(|| format!("slot {slot} leads to offset {at}, where no entry can be"))
+    })
+}
+
 /// Makes `page` an empty node.
 pub(crate) fn init(
     change: &mut AtomicChange<'_>,

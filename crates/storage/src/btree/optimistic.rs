@@ -29,7 +29,7 @@ const STEPS_MAX: usize = 1_000;
 
 /// Where to go from a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+pub(super) enum Step {
     /// The page has split: to its right neighbour.
     Right(u32),
     /// To the child.
@@ -39,15 +39,15 @@ enum Step {
 }
 
 impl BTree {
-    /// The page at `level` that covers `bound`, or one left of it, pinned; `passed` is called with each page above it.
-    /// `None`: to be done under latches, whatever was passed.
+    /// The page at `level` that covers `bound`, or one left of it, pinned; `took` is called with each page on the way and the
+    /// step from there. `None`: to be done under latches, whatever was taken.
     #[inline]
     pub(super) fn descend_optimistically<'s>(
         &self,
         storage: &'s Storage,
         bound: Bound<'_>,
         level: u16,
-        mut passed: impl FnMut(u32),
+        mut took: impl FnMut(u32, Step),
     ) -> Result<Option<PinnedPage<'s>>> {
         if !storage.reads_optimistically() {
             return Ok(None);
@@ -71,14 +71,13 @@ impl BTree {
                 }
                 step(page, bound, level)
             };
-            match pinned.read_optimistically(look) {
-                Some(Step::Right(right)) => block = right,
-                Some(Step::Down(child)) => {
-                    passed(block);
-                    block = child;
-                }
-                Some(Step::Arrived) => return Ok(Some(pinned)),
-                None => return Ok(None),
+            let Some(step) = pinned.read_optimistically(look) else {
+                return Ok(None);
+            };
+            took(block, step);
+            match step {
+                Step::Right(next) | Step::Down(next) => block = next,
+                Step::Arrived => return Ok(Some(pinned)),
             }
         }
         Ok(None)
@@ -100,8 +99,11 @@ fn step(page: RacyPage<'_>, bound: Bound<'_>, level: u16) -> Option<Step> {
         let right = page.u32_at(RIGHT)?;
         return (right != 0).then_some(Step::Right(right));
     }
-    if page.u16_at(LEVEL)? <= level {
-        return Some(Step::Arrived);
+    match page.u16_at(LEVEL)?.cmp(&level) {
+        // The tree does not reach up to there.
+        Ordering::Less => return None,
+        Ordering::Equal => return Some(Step::Arrived),
+        Ordering::Greater => {}
     }
     let len = slots.checked_sub(first).filter(|&len| len > 0)?;
     // What is not on the page counts as anything at all: a step from it is not valid anyway.

@@ -1,9 +1,14 @@
 //! What can be seen only between two steps of the algorithm.
 
+mod check;
+mod incomplete_splits;
+mod unique;
+
 use std::sync::Arc;
 
 use clearway_txn::{ProcId, Snapshot};
 
+use super::descend::Descent;
 use super::node::{Bound, Entry, Node};
 use super::{BTree, Direction};
 use crate::buffer::PageLatchKind;
@@ -95,7 +100,10 @@ fn a_split_alone(page_latch: PageLatchKind) {
             key: &middle_key,
             tid: tid(middle),
         };
-        let block = tree.descend(&storage, bound, level, &mut Vec::new()).unwrap();
+        let block = tree
+            .descend(&storage, bound, level, &mut Descent::default())
+            .unwrap()
+            .unwrap();
         let page = tree.update(&storage, block).unwrap();
         let held = Node(page.bytes()).entries();
         // An entry that is in the page already would be there twice: take one that is new, and for an inner page one that
@@ -115,11 +123,13 @@ fn a_split_alone(page_latch: PageLatchKind) {
         // Whoever came down before the split arrives at the left half.
         let last_bound = held[held.len() - 1].bound();
         let page = tree.read(&storage, block).unwrap();
-        let page = tree.move_right(&storage, page, last_bound).unwrap();
+        let page = tree.move_right(&storage, page, last_bound, |_| {}).unwrap();
         assert_eq!(page.page_id().block, separator.child, "a reader moves right");
         drop(page);
         let page = tree.update(&storage, block).unwrap();
-        let page = tree.move_right_update(&storage, page, last_bound).unwrap();
+        let page = tree
+            .move_right_update(&storage, page, last_bound, |_| {})
+            .unwrap();
         assert_eq!(page.page_id().block, separator.child, "an inserter moves right");
         drop(page);
 

@@ -8,12 +8,15 @@
 //! | 25 | `VALID` | the content is the page's |
 //! | 26 | `CHANGING` | an atomic change is under way: the content latch must not be let go |
 //! | 27 | `REDIRTIED` | changed since the last copy for writing was made: that write leaves the page dirty |
+//!
+//! Frames and the pool are generic over the machine, so that the checkers run this protocol and not a copy of it
+//! (`tests/loom_frames.rs`, `tests/shuttle_pool.rs`).
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use clearway_latch::{LatchClass, LwLock, LwLockOptions};
-use clearway_machine::WaitEvent;
+use clearway_machine::{AtomicWord, DataCell, Machine, Native, WaitEvent};
 
 use crate::buffer::page_latch::{PageLatch, PageLatchKind};
 use crate::page::{PAGE_SIZE, PageId};
@@ -41,28 +44,31 @@ pub(crate) struct PageBytes(pub(crate) UnsafeCell<[u8; PAGE_SIZE]>);
 
 /// One frame, without its bytes, on cache lines of its own.
 #[repr(align(128))]
-pub(crate) struct Frame {
-    pub(crate) state: AtomicU32,
-    pub(crate) tag: AtomicU64,
-    pub(crate) content: PageLatch,
-    pub(crate) io: LwLock,
-    pub(crate) bytes: *const PageBytes,
+pub(crate) struct Frame<M: Machine = Native> {
+    pub(crate) state: M::U32,
+    pub(crate) tag: M::U64,
+    pub(crate) content: PageLatch<M>,
+    pub(crate) io: LwLock<M>,
+    bytes: *const PageBytes,
+    /// Stands for the bytes where a checker looks at every access; natively it is nothing.
+    watched: M::Data<()>,
 }
 
 // SAFETY: the bytes are reached only through page guards, which hold the content latch, or by whoever holds the I/O latch
 // of a frame that is not valid yet.
-unsafe impl Sync for Frame {}
+unsafe impl<M: Machine> Sync for Frame<M> {}
 // SAFETY: as above; a frame belongs to no thread.
-unsafe impl Send for Frame {}
+unsafe impl<M: Machine> Send for Frame<M> {}
 
-impl Frame {
+impl<M: Machine> Frame<M> {
     pub(crate) fn new(page_latch: PageLatchKind, lwlock: LwLockOptions, bytes: *const PageBytes) -> Self {
         Self {
-            state: AtomicU32::new(0),
-            tag: AtomicU64::new(NO_PAGE),
+            state: M::U32::new(0),
+            tag: M::U64::new(NO_PAGE),
             content: PageLatch::new(page_latch, lwlock),
             io: LwLock::new(&BUFFER_IO, lwlock),
             bytes,
+            watched: M::Data::new(()),
         }
     }
 
@@ -70,9 +76,24 @@ impl Frame {
         PageId::from_u64(self.tag.load(Ordering::Relaxed))
     }
 
+    /// The bytes, without telling a checker: for those who may find them half changed, and say so by other means.
     pub(crate) fn bytes(&self) -> *mut [u8; PAGE_SIZE] {
         // SAFETY: the pool's memory lives as long as its frames; `UnsafeCell::get` makes no reference to the content.
         unsafe { (*self.bytes).0.get() }
+    }
+
+    /// The bytes, to read them.
+    #[inline]
+    pub(crate) fn bytes_to_read(&self) -> *const [u8; PAGE_SIZE] {
+        self.watched.with(|_| ());
+        self.bytes()
+    }
+
+    /// The bytes, to write them.
+    #[inline]
+    pub(crate) fn bytes_to_write(&self) -> *mut [u8; PAGE_SIZE] {
+        self.watched.with_mut(|_| ());
+        self.bytes()
     }
 
     /// Adds a pin and raises the usage; the caller holds the latch of the partition that maps to this frame. Returns the
@@ -160,3 +181,6 @@ impl Frame {
         self.state.fetch_and(!bits, Ordering::Release);
     }
 }
+
+// A line for what is looked at on each pin, and one for the I/O latch; the watch takes nothing.
+const _: () = assert!(size_of::<Frame>() == 128);

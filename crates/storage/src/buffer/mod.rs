@@ -21,13 +21,15 @@
 
 mod frame;
 mod mapping;
+mod page_device;
 pub(crate) mod page_guard;
 mod page_latch;
 mod pool;
 mod racy;
 
 pub use mapping::BufferMapping;
+pub use page_device::{PageDevice, PagesOnDisk};
 pub use page_guard::{PageExclusive, PageShared, PageUpdate, PinnedPage};
 pub use page_latch::PageLatchKind;
-pub(crate) use pool::BufferPool;
+pub use pool::BufferPool;
 pub(crate) use racy::RacyPage;

@@ -4,43 +4,45 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU16, Ordering};
 
+use clearway_machine::{AtomicWord, Machine, Native};
+
 use crate::buffer::frame::{CHANGED, CHANGING, Frame, PIN_MASK};
 use crate::buffer::racy::RacyPage;
-use crate::page::{PAGE_SIZE, PageId};
+use crate::page::{self, Lsn, PAGE_SIZE, PageId};
 
 /// How often a page is read without a latch before it is latched.
 const OPTIMISTIC_ATTEMPTS: u32 = 3;
 
 /// A page kept in memory.
-pub struct PinnedPage<'a> {
-    frame: &'a Frame,
+pub struct PinnedPage<'a, M: Machine = Native> {
+    frame: &'a Frame<M>,
     // The latch guards made from it belong to a thread.
     not_send: PhantomData<*const ()>,
 }
 
 /// A page to read.
-pub struct PageShared<'a> {
-    frame: &'a Frame,
+pub struct PageShared<'a, M: Machine = Native> {
+    frame: &'a Frame<M>,
     owns_pin: bool,
     not_send: PhantomData<*const ()>,
 }
 
 /// A page to read, and perhaps to change: others may read it meanwhile, but nobody can change it.
-pub struct PageUpdate<'a> {
-    frame: &'a Frame,
+pub struct PageUpdate<'a, M: Machine = Native> {
+    frame: &'a Frame<M>,
     not_send: PhantomData<*const ()>,
 }
 
 /// A page to change.
-pub struct PageExclusive<'a> {
-    frame: &'a Frame,
+pub struct PageExclusive<'a, M: Machine = Native> {
+    frame: &'a Frame<M>,
     owns_pin: bool,
     not_send: PhantomData<*const ()>,
 }
 
-impl<'a> PinnedPage<'a> {
+impl<'a, M: Machine> PinnedPage<'a, M> {
     /// Takes over a pin that the caller has.
-    pub(crate) fn from_pin(frame: &'a Frame) -> Self {
+    pub(crate) fn from_pin(frame: &'a Frame<M>) -> Self {
         Self {
             frame,
             not_send: PhantomData,
@@ -55,7 +57,7 @@ impl<'a> PinnedPage<'a> {
     /// Latches the page to read it.
     #[inline]
     #[track_caller]
-    pub fn shared(&self) -> PageShared<'_> {
+    pub fn shared(&self) -> PageShared<'_, M> {
         self.frame.content.acquire_shared();
         PageShared {
             frame: self.frame,
@@ -67,7 +69,7 @@ impl<'a> PinnedPage<'a> {
     /// Latches the page to change it.
     #[inline]
     #[track_caller]
-    pub fn exclusive(&self) -> PageExclusive<'_> {
+    pub fn exclusive(&self) -> PageExclusive<'_, M> {
         self.frame.content.acquire_exclusive();
         PageExclusive {
             frame: self.frame,
@@ -77,7 +79,7 @@ impl<'a> PinnedPage<'a> {
     }
 
     /// Latches the page to change it, if that needs no waiting.
-    pub fn try_exclusive(&self) -> Option<PageExclusive<'_>> {
+    pub fn try_exclusive(&self) -> Option<PageExclusive<'_, M>> {
         let latched = self.frame.content.try_acquire_exclusive();
         latched.then(|| PageExclusive {
             frame: self.frame,
@@ -87,7 +89,7 @@ impl<'a> PinnedPage<'a> {
     }
 
     /// Latches the page to change it, if nobody else has it latched or pinned.
-    pub fn try_cleanup(&self) -> Option<PageExclusive<'_>> {
+    pub fn try_cleanup(&self) -> Option<PageExclusive<'_, M>> {
         let guard = self.try_exclusive()?;
         (self.frame.state.load(Ordering::Acquire) & PIN_MASK == 1).then_some(guard)
     }
@@ -95,7 +97,7 @@ impl<'a> PinnedPage<'a> {
     /// As [`shared`](Self::shared); the guard keeps the pin.
     #[inline]
     #[track_caller]
-    pub fn into_shared(self) -> PageShared<'a> {
+    pub fn into_shared(self) -> PageShared<'a, M> {
         let frame = ManuallyDrop::new(self).frame;
         frame.content.acquire_shared();
         PageShared {
@@ -108,7 +110,7 @@ impl<'a> PinnedPage<'a> {
     /// As [`exclusive`](Self::exclusive); the guard keeps the pin.
     #[inline]
     #[track_caller]
-    pub fn into_exclusive(self) -> PageExclusive<'a> {
+    pub fn into_exclusive(self) -> PageExclusive<'a, M> {
         let frame = ManuallyDrop::new(self).frame;
         frame.content.acquire_exclusive();
         PageExclusive {
@@ -121,7 +123,7 @@ impl<'a> PinnedPage<'a> {
     /// Latches the page to decide whether to change it; the guard keeps the pin.
     #[inline]
     #[track_caller]
-    pub fn into_update(self) -> PageUpdate<'a> {
+    pub fn into_update(self) -> PageUpdate<'a, M> {
         let frame = ManuallyDrop::new(self).frame;
         frame.content.acquire_update();
         PageUpdate {
@@ -146,7 +148,7 @@ impl<'a> PinnedPage<'a> {
     }
 
     /// As [`try_exclusive`](Self::try_exclusive); the guard keeps the pin.
-    pub fn try_into_exclusive(self) -> Result<PageExclusive<'a>, PinnedPage<'a>> {
+    pub fn try_into_exclusive(self) -> Result<PageExclusive<'a, M>, PinnedPage<'a, M>> {
         if !self.frame.content.try_acquire_exclusive() {
             return Err(self);
         }
@@ -159,7 +161,7 @@ impl<'a> PinnedPage<'a> {
     }
 }
 
-impl Drop for PinnedPage<'_> {
+impl<M: Machine> Drop for PinnedPage<'_, M> {
     #[inline]
     fn drop(&mut self) {
         self.frame.unpin();
@@ -167,7 +169,7 @@ impl Drop for PinnedPage<'_> {
 }
 
 /// Sets bits of a 16-bit word of the page without making it dirty (rule 5).
-fn set_hint(frame: &Frame, offset: usize, bits: u16) {
+fn set_hint<M: Machine>(frame: &Frame<M>, offset: usize, bits: u16) {
     assert!(
         offset.is_multiple_of(2) && offset < PAGE_SIZE,
         "a hint at offset {offset}"
@@ -178,7 +180,7 @@ fn set_hint(frame: &Frame, offset: usize, bits: u16) {
     word.fetch_or(bits.to_le(), Ordering::Relaxed);
 }
 
-impl PageShared<'_> {
+impl<M: Machine> PageShared<'_, M> {
     /// Which page this is.
     pub fn page_id(&self) -> PageId {
         self.frame.page()
@@ -188,7 +190,7 @@ impl PageShared<'_> {
     #[inline]
     pub fn bytes(&self) -> &[u8; PAGE_SIZE] {
         // SAFETY: the shared latch is held, so nothing but hints changes.
-        unsafe { &*self.frame.bytes() }
+        unsafe { &*self.frame.bytes_to_read() }
     }
 
     /// Sets bits of the 16-bit word at `offset`. Never makes the page dirty: a hint may be lost.
@@ -197,7 +199,7 @@ impl PageShared<'_> {
     }
 }
 
-impl<'a> PageUpdate<'a> {
+impl<'a, M: Machine> PageUpdate<'a, M> {
     /// Which page this is.
     pub fn page_id(&self) -> PageId {
         self.frame.page()
@@ -207,11 +209,11 @@ impl<'a> PageUpdate<'a> {
     #[inline]
     pub fn bytes(&self) -> &[u8; PAGE_SIZE] {
         // SAFETY: the latch is held in update mode, so nothing but hints changes.
-        unsafe { &*self.frame.bytes() }
+        unsafe { &*self.frame.bytes_to_read() }
     }
 
     /// To change it, after those who read it now have left.
-    pub fn upgrade(self) -> PageExclusive<'a> {
+    pub fn upgrade(self) -> PageExclusive<'a, M> {
         let frame = ManuallyDrop::new(self).frame;
         frame.content.upgrade();
         PageExclusive {
@@ -222,7 +224,7 @@ impl<'a> PageUpdate<'a> {
     }
 }
 
-impl PageExclusive<'_> {
+impl<M: Machine> PageExclusive<'_, M> {
     /// Which page this is.
     pub fn page_id(&self) -> PageId {
         self.frame.page()
@@ -232,7 +234,7 @@ impl PageExclusive<'_> {
     #[inline]
     pub fn bytes(&self) -> &[u8; PAGE_SIZE] {
         // SAFETY: the exclusive latch is held.
-        unsafe { &*self.frame.bytes() }
+        unsafe { &*self.frame.bytes_to_read() }
     }
 
     /// Sets bits of the 16-bit word at `offset`. Never makes the page dirty: a hint may be lost.
@@ -243,12 +245,23 @@ impl PageExclusive<'_> {
     #[inline]
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8; PAGE_SIZE] {
         // SAFETY: the exclusive latch is held, and `&mut self` makes this the only reference.
-        unsafe { &mut *self.frame.bytes() }
+        unsafe { &mut *self.frame.bytes_to_write() }
     }
 
     /// The page differs from what is on disk (recovery; changes are marked by their record).
     pub(crate) fn mark_dirty(&self) {
         self.frame.set(CHANGED);
+    }
+
+    /// Changes the page with `write` and logs that with `log`, in the order in which an [`AtomicChange`](crate::AtomicChange)
+    /// does: for checkers, which have no storage.
+    #[doc(hidden)]
+    pub fn change_and_log(&mut self, write: impl FnOnce(&mut [u8; PAGE_SIZE]), log: impl FnOnce() -> Lsn) {
+        write(self.bytes_mut());
+        let changing = ChangingFrame::begin(self);
+        let lsn = log();
+        page::set_lsn(self.bytes_mut(), lsn);
+        changing.end();
     }
 
     pub(crate) fn frame(&self) -> *const () {
@@ -257,22 +270,21 @@ impl PageExclusive<'_> {
 }
 
 /// A frame under change; what an [`AtomicChange`](crate::AtomicChange) keeps of a guard it was shown.
-#[derive(Clone, Copy)]
-pub(crate) struct ChangingFrame(*const Frame);
+pub(crate) struct ChangingFrame<M: Machine = Native>(*const Frame<M>);
 
-impl ChangingFrame {
+impl<M: Machine> ChangingFrame<M> {
     /// Marks the page as changing: from here on its guard must not be dropped before [`end`](Self::end). It is dirty before
     /// the change is in the log, so that a checkpoint whose redo position lies behind the record finds it (rule 7).
-    pub(crate) fn begin(guard: &PageExclusive<'_>) -> Self {
+    pub(crate) fn begin(guard: &PageExclusive<'_, M>) -> Self {
         guard.frame.set(CHANGING | CHANGED);
         Self(guard.frame)
     }
 
-    pub(crate) fn is(self, guard: &PageExclusive<'_>) -> bool {
+    pub(crate) fn is(&self, guard: &PageExclusive<'_, M>) -> bool {
         std::ptr::eq(self.0.cast(), guard.frame())
     }
 
-    pub(crate) fn page_id(self) -> PageId {
+    pub(crate) fn page_id(&self) -> PageId {
         // SAFETY: see `bytes_mut`.
         unsafe { &*self.0 }.page()
     }
@@ -281,9 +293,9 @@ impl ChangingFrame {
     ///
     /// # Safety
     /// No reference to the page's bytes is alive: the caller of the change holds guards, but uses none during `finish`.
-    pub(crate) unsafe fn bytes_mut<'a>(self) -> &'a mut [u8; PAGE_SIZE] {
+    pub(crate) unsafe fn bytes_mut<'a>(&self) -> &'a mut [u8; PAGE_SIZE] {
         // SAFETY: CHANGING is set, so the guard is alive (its drop would have aborted): pinned and latched exclusively.
-        unsafe { &mut *(*self.0).bytes() }
+        unsafe { &mut *(*self.0).bytes_to_write() }
     }
 
     /// The change is in the log: the page's guard may go.
@@ -293,7 +305,7 @@ impl ChangingFrame {
     }
 }
 
-impl Drop for PageShared<'_> {
+impl<M: Machine> Drop for PageShared<'_, M> {
     #[inline]
     fn drop(&mut self) {
         self.frame.content.release_shared();
@@ -303,7 +315,7 @@ impl Drop for PageShared<'_> {
     }
 }
 
-impl Drop for PageUpdate<'_> {
+impl<M: Machine> Drop for PageUpdate<'_, M> {
     #[inline]
     fn drop(&mut self) {
         self.frame.content.release_update();
@@ -311,15 +323,14 @@ impl Drop for PageUpdate<'_> {
     }
 }
 
-impl Drop for PageExclusive<'_> {
+impl<M: Machine> Drop for PageExclusive<'_, M> {
     #[inline]
     fn drop(&mut self) {
         if self.frame.has(CHANGING) {
-            eprintln!(
-                "clearway: the latch of {:?} was let go inside an atomic change; stopping before the change can be seen",
+            clearway_machine::fatal(format_args!(
+                "the latch of {:?} was let go inside an atomic change; stopping before the change can be seen",
                 self.frame.page()
-            );
-            std::process::abort();
+            ));
         }
         self.frame.content.release_exclusive();
         if self.owns_pin {
@@ -330,7 +341,7 @@ impl Drop for PageExclusive<'_> {
 
 macro_rules! debug_as_page {
     ($($name:ident),*) => {$(
-        impl std::fmt::Debug for $name<'_> {
+        impl<M: Machine> std::fmt::Debug for $name<'_, M> {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.debug_tuple(stringify!($name)).field(&self.frame.page()).finish()
             }

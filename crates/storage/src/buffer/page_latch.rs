@@ -5,7 +5,7 @@
 //! once. Only the hybrid latch can tell an optimistic reader whether what it read was whole.
 
 use clearway_latch::{ClassOf, HybridLatch, LatchClass, LatchMode, LwLock, LwLockOptions, SsuxLock, Version};
-use clearway_machine::WaitEvent;
+use clearway_machine::{Machine, Native, WaitEvent};
 
 /// Taken before the latches of the array of running transactions and of the commit log: whoever holds a page asks them
 /// about its rows.
@@ -36,18 +36,18 @@ pub enum PageLatchKind {
 
 /// One page's latch.
 #[derive(Debug)]
-pub(crate) enum PageLatch {
-    LwLock(LwLock),
-    Ssux(SsuxLock<BufferContent>),
-    Hybrid(HybridLatch<BufferContent>),
+pub(crate) enum PageLatch<M: Machine = Native> {
+    LwLock(LwLock<M>),
+    Ssux(SsuxLock<BufferContent, M>),
+    Hybrid(HybridLatch<BufferContent, M>),
 }
 
-impl PageLatch {
+impl<M: Machine> PageLatch<M> {
     pub(crate) fn new(kind: PageLatchKind, lwlock: LwLockOptions) -> Self {
         match kind {
             PageLatchKind::LwLock => PageLatch::LwLock(LwLock::new(&BUFFER_CONTENT, lwlock)),
-            PageLatchKind::Ssux => PageLatch::Ssux(SsuxLock::new()),
-            PageLatchKind::Hybrid => PageLatch::Hybrid(HybridLatch::new()),
+            PageLatchKind::Ssux => PageLatch::Ssux(SsuxLock::idle()),
+            PageLatchKind::Hybrid => PageLatch::Hybrid(HybridLatch::idle()),
         }
     }
 

@@ -1,18 +1,16 @@
 //! Pinning, reading in, evicting, writing out.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use clearway_latch::LwLockOptions;
+use clearway_machine::{AtomicWord, Machine, Native};
 
-use crate::buffer::frame::{DIRTY, Frame, NO_PAGE, PIN_MASK, PageBytes, REDIRTIED, VALID};
+use crate::buffer::frame::{CHANGED, DIRTY, Frame, NO_PAGE, PIN_MASK, PageBytes, REDIRTIED, VALID};
 use crate::buffer::page_latch::PageLatchKind;
-use crate::buffer::{BufferMapping, PinnedPage};
-use crate::data_file::DataFiles;
+use crate::buffer::{BufferMapping, PageDevice, PagesOnDisk, PinnedPage};
 use crate::error::{Result, StorageError};
-use crate::page::{self, Lsn, PAGE_SIZE, PageId, RelId};
-use crate::wal::Wal;
+use crate::page::{self, PAGE_SIZE, PageId, PageKind, RelId};
 
 /// The memory of all frames' pages, in one piece.
 struct PageMemory {
@@ -33,6 +31,7 @@ impl PageMemory {
         if start.is_null() {
             handle_alloc_error(layout);
         }
+        advise_huge_pages(start.cast(), layout.size());
         Self { start, layout }
     }
 
@@ -40,6 +39,28 @@ impl PageMemory {
         debug_assert!(number * size_of::<PageBytes>() < self.layout.size());
         // SAFETY: the number is below the count that was allocated.
         unsafe { self.start.add(number) }
+    }
+}
+
+/// Asks for huge pages: the pool is large and read at random, so the fewer translations the better. The allocator does
+/// not ask for any, since the memory of sessions is small pieces all over.
+fn advise_huge_pages(start: *mut u8, bytes: usize) {
+    /// Advice begins where a page of the operating system does.
+    const ALIGNMENT: usize = 4_096;
+    let skipped = start.align_offset(ALIGNMENT);
+    let Some(rest) = bytes.checked_sub(skipped).filter(|rest| *rest >= ALIGNMENT) else {
+        return;
+    };
+    // SAFETY: the range lies in the allocation, and this advice changes no contents.
+    let advised = unsafe {
+        rustix::mm::madvise(
+            start.add(skipped).cast(),
+            rest & !(ALIGNMENT - 1),
+            rustix::mm::Advice::LinuxHugepage,
+        )
+    };
+    if let Err(error) = advised {
+        tracing::debug!(%error, "the buffer pool has no huge pages");
     }
 }
 
@@ -53,44 +74,46 @@ impl Drop for PageMemory {
 /// Fewer frames than this cannot hold a tree's path and a split for a handful of sessions.
 const MIN_FRAMES: usize = 64;
 
-pub(crate) struct BufferPool {
-    frames: Box<[Frame]>,
-    mapping: BufferMapping,
-    hand: AtomicU64,
-    files: Arc<DataFiles>,
-    wal: Arc<Wal>,
-    /// The position after the newest commit that did not wait for the disk.
-    async_commit: Arc<AtomicU64>,
+/// The pages in memory, above a device.
+pub struct BufferPool<M: Machine = Native, D: PageDevice = PagesOnDisk> {
+    frames: Box<[Frame<M>]>,
+    mapping: BufferMapping<M>,
+    hand: M::U64,
+    device: D,
     _memory: PageMemory,
 }
 
-impl BufferPool {
-    pub(crate) fn new(
-        bytes: usize,
-        page_latch: PageLatchKind,
-        lwlock: LwLockOptions,
-        files: Arc<DataFiles>,
-        wal: Arc<Wal>,
-        async_commit: Arc<AtomicU64>,
-    ) -> Self {
-        let count = (bytes / PAGE_SIZE).max(MIN_FRAMES);
+impl<M: Machine, D: PageDevice> std::fmt::Debug for BufferPool<M, D> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BufferPool")
+            .field("frames", &self.frames.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<M: Machine, D: PageDevice> BufferPool<M, D> {
+    /// A pool of about so many bytes.
+    pub fn new(bytes: usize, page_latch: PageLatchKind, lwlock: LwLockOptions, device: D) -> Self {
+        Self::with_frames((bytes / PAGE_SIZE).max(MIN_FRAMES), page_latch, lwlock, device)
+    }
+
+    /// As [`new`](Self::new) with the number of frames chosen, for checkers that need few.
+    pub fn with_frames(count: usize, page_latch: PageLatchKind, lwlock: LwLockOptions, device: D) -> Self {
         let memory = PageMemory::new(count);
         Self {
             frames: (0..count)
                 .map(|number| Frame::new(page_latch, lwlock, memory.page(number)))
                 .collect(),
             mapping: BufferMapping::new(lwlock),
-            hand: AtomicU64::new(0),
-            files,
-            wal,
-            async_commit,
+            hand: M::U64::new(0),
+            device,
             _memory: memory,
         }
     }
 
     /// Pins `page`, reading it if it is not in memory. A page past the end of its relation is an error.
     #[inline]
-    pub(crate) fn pin(&self, page: PageId) -> Result<PinnedPage<'_>> {
+    pub fn pin(&self, page: PageId) -> Result<PinnedPage<'_, M>> {
         let partition = self.mapping.partition_of(page);
         let found = {
             let entries = self.mapping.shared(partition);
@@ -106,14 +129,38 @@ impl BufferPool {
         }
     }
 
-    /// Pins a page just added to its relation: all zeros, not read.
-    pub(crate) fn pin_new(&self, page: PageId) -> Result<PinnedPage<'_>> {
+    /// Pins a page that is about to be replaced as a whole (replay): what its file holds is not read.
+    pub(crate) fn pin_replaced(&self, page: PageId) -> Result<PinnedPage<'_, M>> {
         self.read_in(page, false)
+    }
+
+    /// Adds an empty page to `rel` and pins it. The page can be found, and is dirty, before the relation's length counts it
+    /// (`lengths`, step 1).
+    pub fn extend(&self, rel: RelId) -> Result<PinnedPage<'_, M>> {
+        let (number, frame) = self.claim_frame()?;
+        let io = frame.io.exclusive();
+        let added = self.device.extend(rel, &mut |page| {
+            // SAFETY: the I/O latch is held and the page is not valid, so no other worker looks at the bytes.
+            page::init(unsafe { &mut *frame.bytes_to_write() }, PageKind::NEW, 0);
+            frame.tag.store(page.to_u64(), Ordering::Relaxed);
+            frame.set(VALID | CHANGED);
+            let mut entries = self.mapping.exclusive(self.mapping.partition_of(page));
+            let found = entries.insert(page.to_u64(), number);
+            debug_assert!(found.is_none(), "a page past the end is in no frame");
+        });
+        drop(io);
+        match added {
+            Ok(()) => Ok(PinnedPage::from_pin(frame)),
+            Err(error) => {
+                frame.unpin();
+                Err(error)
+            }
+        }
     }
 
     /// Another worker is reading the page.
     #[cold]
-    fn wait_valid<'a>(&'a self, frame: &'a Frame, page: PageId) -> Result<PinnedPage<'a>> {
+    fn wait_valid<'a>(&'a self, frame: &'a Frame<M>, page: PageId) -> Result<PinnedPage<'a, M>> {
         drop(frame.io.shared());
         let pinned = PinnedPage::from_pin(frame);
         if frame.has(VALID) && frame.page() == page {
@@ -125,14 +172,8 @@ impl BufferPool {
     }
 
     #[cold]
-    fn read_in(&self, page: PageId, read: bool) -> Result<PinnedPage<'_>> {
-        let file = self.files.file(page.rel)?;
-        if page.block >= file.blocks() {
-            return Err(StorageError::NoSuchPage {
-                rel: page.rel.0,
-                block: page.block,
-            });
-        }
+    fn read_in(&self, page: PageId, read: bool) -> Result<PinnedPage<'_, M>> {
+        self.device.check_exists(page)?;
         let (number, frame) = self.claim_frame()?;
         // Rule 6: taken before the page can be found.
         let io = frame.io.exclusive();
@@ -153,10 +194,10 @@ impl BufferPool {
             frame.tag.store(page.to_u64(), Ordering::Relaxed);
             entries.insert(page.to_u64(), number);
         }
-        // SAFETY: the I/O latch is held and the page is not valid, so nobody else looks at the bytes.
-        let bytes = unsafe { &mut *frame.bytes() };
+        // SAFETY: the I/O latch is held and the page is not valid, so no other worker looks at the bytes.
+        let bytes = unsafe { &mut *frame.bytes_to_write() };
         let result = if read {
-            file.read(page, bytes).and_then(|()| self.check_lsn(page, bytes))
+            self.device.read(page, bytes)
         } else {
             bytes.fill(0);
             Ok(())
@@ -175,21 +216,8 @@ impl BufferPool {
         Ok(PinnedPage::from_pin(frame))
     }
 
-    /// A page cannot be newer than the log that was durable before it was written.
-    fn check_lsn(&self, page: PageId, bytes: &[u8]) -> Result<()> {
-        let (lsn, end) = (page::lsn(bytes), self.wal.reserved());
-        if lsn <= end {
-            return Ok(());
-        }
-        Err(StorageError::Inconsistent {
-            rel: page.rel.0,
-            block: page.block,
-            problem: format!("the page was last changed at log position {lsn}, but the log ends at {end}"),
-        })
-    }
-
     /// Finds a frame to use: pinned by us alone, clean, not valid, and in no partition.
-    fn claim_frame(&self) -> Result<(u32, &Frame)> {
+    fn claim_frame(&self) -> Result<(u32, &Frame<M>)> {
         // Usage is at most 5, so six rounds without a claim mean that everything is pinned (or was, each time).
         for _ in 0..self.frames.len() * 8 {
             let number = (self.hand.fetch_add(1, Ordering::Relaxed) % self.frames.len() as u64) as usize;
@@ -218,7 +246,7 @@ impl BufferPool {
     }
 
     /// Takes a frame that we alone have pinned out of the table; `false` if somebody wants it again.
-    fn unmap(&self, frame: &Frame) -> bool {
+    fn unmap(&self, frame: &Frame<M>) -> bool {
         let tag = frame.tag.load(Ordering::Relaxed);
         if tag == NO_PAGE {
             return frame.state.load(Ordering::Acquire) & PIN_MASK == 1;
@@ -238,7 +266,7 @@ impl BufferPool {
     }
 
     /// Writes a pinned page if it is dirty.
-    fn write_out(&self, frame: &Frame) -> Result<()> {
+    fn write_out(&self, frame: &Frame<M>) -> Result<()> {
         loop {
             frame.content.acquire_shared();
             // The I/O latch for all of it, so that two writers write one after the other, and the older copy first.
@@ -252,7 +280,7 @@ impl BufferPool {
     }
 
     /// As [`write_out`](Self::write_out), unless that needs to wait for a latch: `false`.
-    fn try_write_out(&self, frame: &Frame) -> Result<bool> {
+    fn try_write_out(&self, frame: &Frame<M>) -> Result<bool> {
         let Some(_io) = frame.io.try_exclusive() else {
             return Ok(false);
         };
@@ -263,12 +291,12 @@ impl BufferPool {
     }
 
     /// Copies the page, lets go of its shared latch, and writes the copy.
-    fn write_latched(&self, frame: &Frame) -> Result<()> {
+    fn write_latched(&self, frame: &Frame<M>) -> Result<()> {
         let copy = frame.has(DIRTY).then(|| {
             // Everything up to here is in the copy.
             frame.clear(REDIRTIED);
             // SAFETY: the shared latch is held: nothing but hints changes, and any mix of old and new hints is right.
-            Box::new(unsafe { *frame.bytes() })
+            Box::new(unsafe { *frame.bytes_to_read() })
         });
         frame.content.release_shared();
         let Some(mut copy) = copy else {
@@ -276,15 +304,15 @@ impl BufferPool {
         };
         let page = frame.page();
         // Rule 4.
-        let upto = page::lsn(&copy[..]).max(Lsn(self.async_commit.load(Ordering::Acquire)));
-        self.wal.flush(upto);
-        self.files.file(page.rel)?.write(page.block, &mut copy[..])?;
+        let upto = page::lsn(&copy[..]).max(self.device.newest_async_commit());
+        self.device.flush_log(upto);
+        self.device.write(page, &mut copy)?;
         frame.written();
         Ok(())
     }
 
     /// Pins frame `number` if it still holds the page with this tag.
-    fn pin_frame(&self, number: u32, tag: u64) -> Option<PinnedPage<'_>> {
+    fn pin_frame(&self, number: u32, tag: u64) -> Option<PinnedPage<'_, M>> {
         let entries = self
             .mapping
             .shared(self.mapping.partition_of(PageId::from_u64(tag)));
@@ -296,7 +324,7 @@ impl BufferPool {
     }
 
     /// Writes every page that is dirty now, in the order of files and pages; returns how many.
-    pub(crate) fn write_all(&self) -> Result<u64> {
+    pub fn write_all(&self) -> Result<u64> {
         let mut dirty: Vec<(u64, u32)> = Vec::new();
         for (number, frame) in self.frames.iter().enumerate() {
             if frame.has(DIRTY) {
@@ -316,7 +344,7 @@ impl BufferPool {
     }
 
     /// Forgets the pages of a relation that nobody uses any more.
-    pub(crate) fn discard(&self, rel: RelId) {
+    pub fn discard(&self, rel: RelId) {
         for (number, frame) in self.frames.iter().enumerate() {
             loop {
                 let tag = frame.tag.load(Ordering::Relaxed);
@@ -334,7 +362,7 @@ impl BufferPool {
                     break;
                 }
                 drop(entries);
-                std::thread::yield_now();
+                M::yield_now();
             }
         }
     }

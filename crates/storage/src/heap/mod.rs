@@ -25,7 +25,9 @@
 //! | `insert`, `update`, `lock` | changing rows |
 //! | `scan` | fetching one row, scanning all |
 //! | `prune` | removing dead versions on one page |
+//! | `check` | whether a page keeps these rules |
 
+pub(crate) mod check;
 mod insert;
 pub(crate) mod layout;
 mod lock;
@@ -37,7 +39,7 @@ pub(crate) mod visibility;
 use clearway_txn::{ProcId, Snapshot, Xid};
 
 pub use lock::LockOutcome;
-pub use scan::HeapScan;
+pub use scan::{HeapScan, VersionOutcome};
 pub use update::{DeleteOutcome, UpdateOutcome};
 
 use crate::page::{PAGE_HEADER, PAGE_SIZE, RelId};

@@ -21,8 +21,6 @@ use crate::storage::Storage;
 pub(crate) struct Pruned {
     /// Versions removed.
     pub(crate) removed: usize,
-    /// Chains that still have a version.
-    pub(crate) live: usize,
 }
 
 /// Removes what no snapshot can see. The page is latched exclusively.
@@ -50,7 +48,6 @@ pub(crate) fn prune(storage: &Storage, page: &mut PageExclusive<'_>, horizon: Xi
                 first_live.get_or_insert(slot);
             }
         }
-        pruned.live += usize::from(first_live.is_some());
         // A Redirect to nothing: the version it led to was rolled back and removed below.
         if dead.is_empty() && first_live.is_some() {
             continue;
@@ -73,7 +70,7 @@ pub(crate) fn prune(storage: &Storage, page: &mut PageExclusive<'_>, horizon: Xi
         }
     }
     if pruned.removed > 0 {
-        let mut change = storage.begin_change(Xid::INVALID)?;
+        let mut change = storage.begin_change_latched(Xid::INVALID)?;
         rewrite(&mut change, page, &mut lines);
         change.finish()?;
     }

@@ -1,10 +1,30 @@
 //! Fetching one row, and scanning all.
 
+use clearway_txn::Xid;
+
 use crate::error::Result;
 use crate::heap::layout::{HEAP_ONLY, Line, Tuple, line, slot_count};
-use crate::heap::visibility::{self, Liveness, liveness, next_in_chain};
+use crate::heap::visibility::{self, Liveness, Standing, liveness, next_in_chain, standing};
 use crate::heap::{Heap, Tid, TxnContext};
 use crate::page::{self, PageId};
+
+/// How one version of a row stands for a transaction that wants to change or lock it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VersionOutcome<R> {
+    /// It is the newest version, and no other transaction has changed or locked it.
+    Free(R),
+    /// This transaction has changed the row already.
+    SelfModified,
+    /// Wait for the end of this transaction, and try again.
+    Wait(Xid),
+    /// Deleted.
+    Deleted,
+    /// Replaced.
+    Changed {
+        /// The version that replaced it.
+        latest: Tid,
+    },
+}
 
 /// The slot at which the HOT chain of `root` begins to have versions; `None` if the root leads nowhere.
 pub(crate) fn chain_start(bytes: &[u8], root: u16) -> Option<u16> {
@@ -67,13 +87,14 @@ impl Heap {
         Ok(None)
     }
 
-    /// The version at exactly `tid`, whoever may see it; `None` if there is none any more.
+    /// How the version at exactly `tid` stands for a transaction that wants to change or lock it, whatever its
+    /// snapshot; `read` gets the bytes of one that is free. Nothing is changed.
     pub fn version<R>(
         &self,
         ctx: &TxnContext<'_>,
         tid: Tid,
         read: impl FnOnce(&[u8]) -> R,
-    ) -> Result<Option<R>> {
+    ) -> Result<VersionOutcome<R>> {
         let page = ctx
             .storage
             .pin(PageId {
@@ -81,7 +102,16 @@ impl Heap {
                 block: tid.block,
             })?
             .into_shared();
-        Ok(Tuple::at(page.bytes(), tid.slot).map(|tuple| read(tuple.row())))
+        let Some(tuple) = Tuple::at(page.bytes(), tid.slot) else {
+            return Ok(VersionOutcome::Deleted);
+        };
+        Ok(match standing(ctx, &page, &tuple)? {
+            Standing::Free => VersionOutcome::Free(read(tuple.row())),
+            Standing::Held(xid) => VersionOutcome::Wait(xid),
+            Standing::SelfModified => VersionOutcome::SelfModified,
+            Standing::Deleted => VersionOutcome::Deleted,
+            Standing::Replaced(latest) => VersionOutcome::Changed { latest },
+        })
     }
 
     /// How the row that index entries lead to by `root` stands for a unique check.

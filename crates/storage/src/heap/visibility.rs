@@ -3,7 +3,7 @@
 //! A snapshot knows which transactions had finished; the commit log knows how. What was found there is noted in the tuple's
 //! hint bits, so that the next reader need not ask.
 
-use clearway_txn::{Status, Xid};
+use clearway_txn::{Fate, Xid};
 
 use crate::buffer::{PageExclusive, PageShared};
 use crate::error::Result;
@@ -11,6 +11,7 @@ use crate::heap::layout::{
     HOT_UPDATED, INFOMASK, LOCK_ONLY, Tuple, XMAX_ABORTED, XMAX_COMMITTED, XMIN_ABORTED, XMIN_COMMITTED,
 };
 use crate::heap::{Tid, TxnContext};
+use crate::status_pages::storage_error;
 use crate::storage::Storage;
 
 /// A latched page on which hints can be set.
@@ -30,30 +31,14 @@ impl Hints for PageExclusive<'_> {
     }
 }
 
-/// How a transaction stands, asked in the order of R5.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
-    Running,
-    Committed,
-    Aborted,
-}
-
-/// How `xid` stands now.
+/// How `xid` stands now (R5).
 pub(crate) fn fate(storage: &Storage, xid: Xid) -> Result<Fate> {
-    if storage.proc_array.is_running(xid) {
-        Ok(Fate::Running)
-    } else {
-        ended(storage, xid)
-    }
+    clearway_txn::fate(&storage.proc_array, &storage.commit_log, xid).map_err(storage_error)
 }
 
 /// How `xid`, which does not run any more, ended. What a crash interrupted counts as rolled back.
 pub(crate) fn ended(storage: &Storage, xid: Xid) -> Result<Fate> {
-    Ok(if storage.status(xid)? == Status::Committed {
-        Fate::Committed
-    } else {
-        Fate::Aborted
-    })
+    clearway_txn::ended(&storage.commit_log, xid).map_err(storage_error)
 }
 
 /// Whether the snapshot sees the version.
@@ -223,6 +208,22 @@ pub(crate) fn removable(storage: &Storage, tuple: &Tuple<'_>, horizon: Xid) -> R
         return Ok(false);
     }
     Ok(tuple.has(XMAX_COMMITTED) || ended(storage, xmax)? == Fate::Committed)
+}
+
+/// Whether the version is its row's newest committed one: what a new snapshot sees. Changes of transactions that still
+/// run do not count yet.
+pub(crate) fn is_live(storage: &Storage, tuple: &Tuple<'_>) -> Result<bool> {
+    if tuple.has(XMIN_ABORTED) {
+        return Ok(false);
+    }
+    if !tuple.has(XMIN_COMMITTED) && fate(storage, Xid(tuple.xmin()))? != Fate::Committed {
+        return Ok(false);
+    }
+    let xmax = Xid(tuple.xmax());
+    if !xmax.is_valid() || tuple.has(LOCK_ONLY | XMAX_ABORTED) {
+        return Ok(true);
+    }
+    Ok(!tuple.has(XMAX_COMMITTED) && fate(storage, xmax)? != Fate::Committed)
 }
 
 /// The slot of the next version in a HOT chain.

@@ -5,13 +5,13 @@
 //! to be future ones.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use clearway_machine::{Native, WaitEvent, WaitScope};
+
+use crate::disk::{self, Disk, DiskDirectory, DiskFile, OpenMode, SyncPurpose};
 
 /// Bytes a segment.
 pub const SEGMENT_SIZE: u64 = 16 << 20;
@@ -34,55 +34,46 @@ pub trait LogDevice: Send + Sync + std::fmt::Debug {
     fn forget_before(&self, position: u64) -> io::Result<()>;
 }
 
-/// Errors on demand, for tests of full disks.
-pub trait Faults: Send + Sync + std::fmt::Debug {
-    /// Called before `bytes` of disk space are taken for `file`; an error stands for the file system's.
-    fn before_allocation(&self, file: &std::path::Path, bytes: u64) -> io::Result<()>;
-}
-
 /// Segment files in a directory.
 #[derive(Debug)]
 pub struct SegmentFiles {
+    disk: Arc<dyn Disk>,
     dir: PathBuf,
+    names: Arc<dyn DiskDirectory>,
     fsync: bool,
-    faults: Option<Arc<dyn Faults>>,
     /// Held while segments are made and recycled, which takes long; `segments` is not.
     making: Mutex<()>,
-    segments: Mutex<BTreeMap<u64, Arc<File>>>,
+    segments: Mutex<BTreeMap<u64, Arc<dyn DiskFile>>>,
 }
 
 impl SegmentFiles {
     /// The segments in `dir`, which is made if it is not there.
-    pub fn open(dir: PathBuf, fsync: bool) -> io::Result<Self> {
-        Self::open_with_faults(dir, fsync, None)
-    }
-
-    pub(crate) fn open_with_faults(
-        dir: PathBuf,
-        fsync: bool,
-        faults: Option<Arc<dyn Faults>>,
-    ) -> io::Result<Self> {
-        fs::create_dir_all(&dir)?;
+    pub fn open(disk: Arc<dyn Disk>, dir: PathBuf, fsync: bool) -> io::Result<Self> {
+        disk::ensure_directory(&*disk, &dir, fsync)?;
         let mut segments = BTreeMap::new();
-        for entry in fs::read_dir(&dir)? {
-            let entry = entry?;
-            let name = entry.file_name();
+        for name in disk.list(&dir)? {
+            let path = dir.join(&name);
             match name.to_str().and_then(|name| u64::from_str_radix(name, 16).ok()) {
                 Some(number) => {
-                    let file = OpenOptions::new().read(true).write(true).open(entry.path())?;
-                    segments.insert(number, Arc::new(file));
+                    segments.insert(number, disk.open(&path, OpenMode::Existing)?);
                 }
                 // Left behind by a crash while a segment was being made.
                 None if name.to_str().is_some_and(|name| name.ends_with(".new")) => {
-                    fs::remove_file(entry.path())?;
+                    disk.remove_file(&path)?;
                 }
                 None => {}
             }
         }
+        let names = disk.open_directory(&dir)?;
+        if fsync {
+            // The process that named them may have been killed before it synced the directory.
+            names.sync(SyncPurpose::LogNamesFound)?;
+        }
         Ok(Self {
+            disk,
             dir,
+            names,
             fsync,
-            faults,
             making: Mutex::default(),
             segments: Mutex::new(segments),
         })
@@ -92,53 +83,60 @@ impl SegmentFiles {
         self.dir.join(format!("{number:016x}"))
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<File>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<dyn DiskFile>>> {
         self.segments
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn segment(&self, number: u64) -> Option<Arc<File>> {
+    fn segment(&self, number: u64) -> Option<Arc<dyn DiskFile>> {
         self.lock().get(&number).cloned()
     }
 
-    fn make_segment(&self, number: u64) -> io::Result<File> {
+    fn make_segment(&self, number: u64) -> io::Result<Arc<dyn DiskFile>> {
         let _wait = WaitScope::<Native>::enter(WaitEvent::WalSegmentInit);
         let unfinished = self.dir.join(format!("{number:016x}.new"));
         let made = (|| {
-            if let Some(faults) = &self.faults {
-                faults.before_allocation(&self.path(number), SEGMENT_SIZE)?;
-            }
-            let file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .open(&unfinished)?;
+            let file = self.disk.open(&unfinished, OpenMode::Truncate)?;
+            file.allocate(0, SEGMENT_SIZE)?;
             let zeros = vec![0; 1 << 20];
             for megabyte in 0..SEGMENT_SIZE >> 20 {
-                file.write_all_at(&zeros, megabyte << 20)?;
+                file.write_at(&zeros, megabyte << 20)?;
             }
             if self.fsync {
-                file.sync_all()?;
+                file.sync_all(SyncPurpose::LogSegment)?;
             }
-            fs::rename(&unfinished, self.path(number))?;
-            self.sync_names()?;
+            self.disk.rename(&unfinished, &self.path(number))?;
+            self.sync_names(SyncPurpose::LogSegmentName);
             Ok(file)
         })();
         if made.is_err() {
             // A full disk: give back what was taken. Should that fail too, the next start removes it.
-            let _ = fs::remove_file(&unfinished);
+            let _ = self.disk.remove_file(&unfinished);
         }
         made
     }
 
-    fn sync_names(&self) -> io::Result<()> {
-        if self.fsync {
-            File::open(&self.dir)?.sync_all()
-        } else {
-            Ok(())
+    fn sync_names(&self, purpose: SyncPurpose) {
+        if self.fsync
+            && let Err(error) = self.names.sync(purpose)
+        {
+            disk::sync_failed(&self.dir, &error);
         }
+    }
+
+    /// Makes durable what was written between the two positions.
+    pub fn sync_range(&self, from: u64, to: u64, purpose: SyncPurpose) -> io::Result<()> {
+        if !self.fsync || from == to {
+            return Ok(());
+        }
+        let _wait = WaitScope::<Native>::enter(WaitEvent::WalSync);
+        for number in from / SEGMENT_SIZE..=(to - 1) / SEGMENT_SIZE {
+            if let Some(file) = self.segment(number) {
+                file.sync_data(purpose)?;
+            }
+        }
+        Ok(())
     }
 
     /// Calls `part(segment, offset in it, range of the whole)` for each segment that `[position, position + length)` touches.
@@ -146,7 +144,7 @@ impl SegmentFiles {
         &self,
         position: u64,
         length: usize,
-        mut part: impl FnMut(&File, u64, std::ops::Range<usize>) -> io::Result<bool>,
+        mut part: impl FnMut(&dyn DiskFile, u64, std::ops::Range<usize>) -> io::Result<bool>,
     ) -> io::Result<()> {
         let mut done = 0;
         while done < length {
@@ -163,7 +161,7 @@ impl SegmentFiles {
             };
             let within = at % SEGMENT_SIZE;
             let take = (length - done).min((SEGMENT_SIZE - within) as usize);
-            if !part(&file, within, done..done + take)? {
+            if !part(&*file, within, done..done + take)? {
                 break;
             }
             done += take;
@@ -183,7 +181,7 @@ impl LogDevice for SegmentFiles {
         let first = self.lock().keys().next().copied().unwrap_or(0);
         for number in first..=last {
             if self.segment(number).is_none() {
-                let made = Arc::new(self.make_segment(number)?);
+                let made = self.make_segment(number)?;
                 self.lock().insert(number, made);
             }
         }
@@ -194,7 +192,7 @@ impl LogDevice for SegmentFiles {
         let _wait = WaitScope::<Native>::enter(WaitEvent::WalWrite);
         let write = || {
             self.each_part(position, bytes.len(), |file, offset, range| {
-                file.write_all_at(&bytes[range], offset)?;
+                file.write_at(&bytes[range], offset)?;
                 Ok(true)
             })
         };
@@ -208,16 +206,7 @@ impl LogDevice for SegmentFiles {
     }
 
     fn sync(&self, from: u64, to: u64) -> io::Result<()> {
-        if !self.fsync || from == to {
-            return Ok(());
-        }
-        let _wait = WaitScope::<Native>::enter(WaitEvent::WalSync);
-        for number in from / SEGMENT_SIZE..=(to - 1) / SEGMENT_SIZE {
-            if let Some(file) = self.segment(number) {
-                file.sync_data()?;
-            }
-        }
-        Ok(())
+        self.sync_range(from, to, SyncPurpose::LogFlush)
     }
 
     fn read(&self, position: u64, bytes: &mut [u8]) -> io::Result<usize> {
@@ -225,16 +214,8 @@ impl LogDevice for SegmentFiles {
         let mut total = 0;
         let length = bytes.len();
         let result = self.each_part(position, length, |file, offset, range| {
-            let mut filled = range.start;
-            while filled < range.end {
-                let at = offset + (filled - range.start) as u64;
-                match file.read_at(&mut bytes[filled..range.end], at)? {
-                    0 => break,
-                    read => filled += read,
-                }
-            }
-            total = filled;
-            Ok(filled == range.end)
+            total = range.start + file.read_at(&mut bytes[range.clone()], offset)?;
+            Ok(total == range.end)
         });
         match result {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -248,42 +229,53 @@ impl LogDevice for SegmentFiles {
             .making
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner());
-        let oldest = self.lock().keys().next().copied().unwrap_or(keep);
-        let spare = keep.saturating_sub(oldest).clamp(SPARE_MIN, SPARE_MAX);
-        for number in oldest..keep {
-            let (file, next) = {
-                let mut segments = self.lock();
-                let Some(file) = segments.remove(&number) else {
-                    continue;
-                };
-                (
-                    file,
-                    segments.keys().next_back().map_or(keep, |newest| newest + 1),
-                )
-            };
+        let past: Vec<_> = {
+            let segments = self.lock();
+            let past = segments.range(..keep);
+            past.map(|(number, file)| (*number, Arc::clone(file))).collect()
+        };
+        let Some(&(oldest, _)) = past.first() else {
+            return Ok(());
+        };
+        let spare = (keep - oldest).clamp(SPARE_MIN, SPARE_MAX);
+        let newest = self.lock().keys().next_back().copied();
+        let mut next = newest.map_or(keep, |newest| newest + 1).max(keep);
+        let mut renamed = Vec::new();
+        let mut recycle = |number, file| {
             if next <= keep + spare {
-                fs::rename(self.path(number), self.path(next))?;
-                self.lock().insert(next, file);
+                self.disk.rename(&self.path(number), &self.path(next))?;
+                renamed.push((next, file));
+                next += 1;
             } else {
-                fs::remove_file(self.path(number))?;
+                self.disk.remove_file(&self.path(number))?;
             }
-        }
-        self.sync_names()
+            self.lock().remove(&number);
+            Ok(())
+        };
+        let recycled = past
+            .into_iter()
+            .try_for_each(|(number, file)| recycle(number, file));
+        // Also if not all could be renamed. Nothing is written to a segment before its new name is durable: after a power
+        // cut the log would be looked for under that name.
+        self.sync_names(SyncPurpose::RecycledNames);
+        self.lock().extend(renamed);
+        recycled
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::NativeDisk;
 
     #[test]
     fn bytes_cross_segments_and_old_segments_are_recycled() {
         let dir = tempfile::tempdir().unwrap();
-        let files = SegmentFiles::open(dir.path().join("wal"), false).unwrap();
+        let files = SegmentFiles::open(Arc::new(NativeDisk), dir.path().join("wal"), false).unwrap();
         files.allocate(2 * SEGMENT_SIZE).unwrap();
         let position = SEGMENT_SIZE - 3;
         files.write(position, b"across").unwrap();
-        let again = SegmentFiles::open(dir.path().join("wal"), false).unwrap();
+        let again = SegmentFiles::open(Arc::new(NativeDisk), dir.path().join("wal"), false).unwrap();
         let mut bytes = [0; 6];
         assert_eq!(again.read(position, &mut bytes).unwrap(), 6);
         assert_eq!(&bytes, b"across");

@@ -164,6 +164,15 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
         self.allocate_to(self.reserved.load(Relaxed) + SEGMENT_SIZE)
     }
 
+    /// As [`ensure_space`](Self::ensure_space), for a session that holds page latches and has called that before it took
+    /// them. It is content with half a segment, so that it makes one only if others have logged 8 MiB in between.
+    pub fn ensure_space_latched(&self) -> std::io::Result<()> {
+        if self.reserved.load(Relaxed) + SEGMENT_SIZE / 2 > self.allocated.load(Acquire) {
+            self.ensure_space()?;
+        }
+        Ok(())
+    }
+
     /// As [`ensure_space`](Self::ensure_space), but a segment further, for a background worker: sessions then find that
     /// there is nothing to do.
     pub fn ensure_space_ahead(&self) -> std::io::Result<()> {
@@ -230,9 +239,11 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
             guard.update_var(&chosen.inserting_at, start);
             self.flush(Lsn(end - ring));
         }
+        // Relaxed: an older value says less, and is still true. It is at most `start`, which nothing passes before the copy.
+        let durable = self.durable.load(Relaxed);
         self.copy_in(
             start,
-            &record::header(kind, xid, start, payload.len(), payload_crc),
+            &record::header(kind, xid, start, durable, payload.len(), payload_crc),
         );
         self.copy_in(start + record::HEADER as u64, payload);
         guard.release_clear_var(&chosen.inserting_at, 0);
@@ -435,8 +446,7 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
 
 /// The log's device failed: what it has kept cannot be known, so nothing may go on from here.
 fn fail(action: &str, error: std::io::Error) -> ! {
-    eprintln!(
-        "clearway: could not {action} the log: {error}; stopping, so that no commit is acknowledged that may be lost"
-    );
-    std::process::abort();
+    clearway_machine::fatal(format_args!(
+        "could not {action} the log: {error}; stopping, so that no commit is acknowledged that may be lost"
+    ))
 }

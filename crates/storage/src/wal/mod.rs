@@ -12,5 +12,5 @@ mod log;
 pub mod reader;
 pub mod record;
 
-pub use device::{Faults, LogDevice, SEGMENT_SIZE, SegmentFiles};
+pub use device::{LogDevice, SEGMENT_SIZE, SegmentFiles};
 pub use log::{RedoMoved, Wal};

@@ -2,9 +2,9 @@
 
 use std::io;
 
-use crate::page::Lsn;
-use crate::wal::LogDevice;
+use crate::page::{Lsn, get_u64};
 use crate::wal::record::{self, Decoded, Record};
+use crate::wal::{LogDevice, SEGMENT_SIZE};
 
 const CHUNK: usize = 256 << 10;
 
@@ -38,7 +38,7 @@ impl<'a, D: LogDevice> LogReader<'a, D> {
     /// The next record and the position after it.
     pub fn next_record(&mut self) -> io::Result<Option<(Record<'_>, Lsn)>> {
         let mut wanted = record::HEADER;
-        let (kind, xid, payload, total) = loop {
+        let (kind, xid, durable, payload, total) = loop {
             let start = (self.position - self.buffer_start) as usize;
             if self.buffer.len() < start + wanted {
                 if !self.fill(wanted)? {
@@ -49,7 +49,8 @@ impl<'a, D: LogDevice> LogReader<'a, D> {
             match record::decode(&self.buffer[start..], self.position) {
                 Decoded::Record(record, total) => {
                     let from = start + record::HEADER;
-                    break (record.kind, record.xid, from..from + record.payload.len(), total);
+                    let payload = from..from + record.payload.len();
+                    break (record.kind, record.xid, record.durable, payload, total);
                 }
                 Decoded::NeedMore(needed) => wanted = needed,
                 Decoded::End => return Ok(None),
@@ -59,6 +60,7 @@ impl<'a, D: LogDevice> LogReader<'a, D> {
         let record = Record {
             kind,
             xid,
+            durable,
             payload: &self.buffer[payload],
         };
         Ok(Some((record, Lsn(self.position))))
@@ -77,4 +79,64 @@ impl<'a, D: LogDevice> LogReader<'a, D> {
         self.buffer.truncate(have + read);
         Ok(self.buffer.len() >= wanted)
     }
+}
+
+/// Proof that what stands before `durable` was whole once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DamageProof {
+    /// The record that proves it.
+    pub record: Lsn,
+    /// Up to here the log was durable when that record was inserted.
+    pub durable: Lsn,
+}
+
+/// Looks behind `end`, where no whole record begins, for a record that was inserted when the log was durable beyond `end`;
+/// no further than `distance`.
+///
+/// A record is known by its own position and its CRC, so neither what an earlier life of a segment left behind nor a record
+/// inside another one's payload is taken for one.
+pub fn find_damage<D: LogDevice>(device: &D, end: Lsn, distance: u64) -> io::Result<Option<DamageProof>> {
+    const BLOCK: usize = 4096;
+    let zeros = [0; BLOCK];
+    let mut bytes = vec![0; CHUNK + record::HEADER];
+    let mut at = end.0 + 8;
+    let limit = end.0 + distance;
+    while at < limit {
+        let read = device.read(at, &mut bytes)?;
+        // Fewer bytes: a segment is missing. The search goes on with the next one.
+        let next = if read < bytes.len() {
+            (at + read as u64) / SEGMENT_SIZE * SEGMENT_SIZE + SEGMENT_SIZE
+        } else {
+            at + CHUNK as u64
+        };
+        let mut offset = 0;
+        while offset + record::HEADER <= read {
+            if bytes[offset..read].starts_with(&zeros) {
+                // No header begins in it: each begins with its length.
+                offset += BLOCK;
+                continue;
+            }
+            let position = at + offset as u64;
+            if get_u64(&bytes, offset + 8) == position
+                && let Some(proof) = proof_at(device, position, end)?
+            {
+                return Ok(Some(proof));
+            }
+            offset += 8;
+        }
+        at = next;
+    }
+    Ok(None)
+}
+
+/// What the whole record at `position`, if there is one, proves of the log at `end`.
+fn proof_at<D: LogDevice>(device: &D, position: u64, end: Lsn) -> io::Result<Option<DamageProof>> {
+    let mut reader = LogReader::new(device, Lsn(position));
+    let found = reader.next_record()?;
+    let durable = found.map(|(record, _)| record.durable);
+    let proof = durable.filter(|durable| *durable > end);
+    Ok(proof.map(|durable| DamageProof {
+        record: Lsn(position),
+        durable,
+    }))
 }

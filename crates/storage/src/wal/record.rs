@@ -2,16 +2,18 @@
 //!
 //! ```text
 //! 0     4     8          16     18     20        24    32
-//! | len | crc | position | kind | zero | zero    | xid | payload … | zeros to a multiple of 8
+//! | len | crc | position | kind | zero | pending | xid | payload … | zeros to a multiple of 8
 //! ```
 //!
 //! `len` counts from the record's start to the end of its payload. `crc` is the CRC-32C of the payload followed by the
 //! header with `crc` left out. `position` is the record's own place in the log, so that what an earlier life of a recycled
-//! segment left behind is never taken for a record.
+//! segment left behind is never taken for a record. `pending` is the distance, in units of 8 bytes, from the position up to
+//! which the log was durable when the record was inserted to the record's own: recovery tells a damaged log from an
+//! unfinished one by it.
 
 use clearway_txn::Xid;
 
-use crate::page::{get_u16, get_u32, get_u64};
+use crate::page::{Lsn, get_u16, get_u32, get_u64};
 
 /// Bytes before the payload.
 pub const HEADER: usize = 32;
@@ -32,16 +34,22 @@ pub enum RecordKind {
     CreateRel = 4,
     /// A page of the commit log as it was about to be written; payload: its number and the page.
     StatusPage = 5,
-    /// A checkpoint is complete.
+    /// A checkpoint is complete; payload: its redo position, and how many relations its `Lengths` records speak of.
     Checkpoint = 6,
+    /// How many pages some relations have (see the `lengths` module).
+    Lengths = 7,
+    /// Nothing was logged for a while. The record's header says that what stands before it is durable.
+    Idle = 8,
 }
 
 impl RecordKind {
     fn from_number(number: u16) -> Option<Self> {
         use RecordKind::*;
-        [Change, Commit, Abort, CreateRel, StatusPage, Checkpoint]
-            .into_iter()
-            .find(|kind| *kind as u16 == number)
+        [
+            Change, Commit, Abort, CreateRel, StatusPage, Checkpoint, Lengths, Idle,
+        ]
+        .into_iter()
+        .find(|kind| *kind as u16 == number)
     }
 }
 
@@ -52,6 +60,8 @@ pub struct Record<'a> {
     pub kind: RecordKind,
     /// Who said it; [`Xid::INVALID`] if no transaction.
     pub xid: Xid,
+    /// The log was durable up to here when the record was inserted.
+    pub durable: Lsn,
     /// The rest, by kind.
     pub payload: &'a [u8],
 }
@@ -72,12 +82,24 @@ pub fn size(payload: usize) -> usize {
     (HEADER + payload).next_multiple_of(8)
 }
 
-/// The header of a record; `payload_crc` is the CRC-32C of its payload.
-pub fn header(kind: RecordKind, xid: Xid, position: u64, payload: usize, payload_crc: u32) -> [u8; HEADER] {
+/// The header of a record that is inserted at `position` when the log is durable up to `durable`; `payload_crc` is the
+/// CRC-32C of its payload.
+pub fn header(
+    kind: RecordKind,
+    xid: Xid,
+    position: u64,
+    durable: u64,
+    payload: usize,
+    payload_crc: u32,
+) -> [u8; HEADER] {
+    debug_assert!(durable <= position && (position - durable).is_multiple_of(8));
+    // As long as a u32 can say, and that is far more than the log's ring can hold; more pending proves less.
+    let pending = u32::try_from((position - durable) / 8).unwrap_or(u32::MAX);
     let mut header = [0; HEADER];
     header[0..4].copy_from_slice(&((HEADER + payload) as u32).to_le_bytes());
     header[8..16].copy_from_slice(&position.to_le_bytes());
     header[16..18].copy_from_slice(&(kind as u16).to_le_bytes());
+    header[20..24].copy_from_slice(&pending.to_le_bytes());
     header[24..32].copy_from_slice(&xid.0.to_le_bytes());
     let sum = header_crc(payload_crc, &header);
     header[4..8].copy_from_slice(&sum.to_le_bytes());
@@ -113,6 +135,7 @@ pub fn decode(bytes: &[u8], position: u64) -> Decoded<'_> {
             Record {
                 kind,
                 xid: Xid(get_u64(bytes, 24)),
+                durable: Lsn(position.saturating_sub(8 * u64::from(get_u32(bytes, 20)))),
                 payload,
             },
             total,

@@ -38,6 +38,13 @@ impl Binder<'_> {
         refuse(plain != *create, "this option of CREATE TABLE")?;
 
         let name = plain_name(&create.name)?;
+        if create.name.0.len() == 1 && !self.catalog.creates_in_public() {
+            return Err(EngineError::new(
+                SqlState::INVALID_SCHEMA_NAME,
+                "no schema has been selected to create in",
+            )
+            .or_position(self.position(create.name.span())));
+        }
         let mut columns: Vec<ColumnDef> = Vec::with_capacity(create.columns.len());
         let mut indexes: Vec<IndexSpec> = Vec::new();
         for tree in &create.columns {
@@ -107,6 +114,7 @@ impl Binder<'_> {
             typmod,
             not_null: false,
             default: None,
+            always_generated: false,
         };
         if serial.is_some() {
             column.not_null = true;
@@ -121,7 +129,7 @@ impl Binder<'_> {
                 }
                 ast::ColumnOption::NotNull => column.not_null = true,
                 ast::ColumnOption::Default(tree) => {
-                    let position = self.position(tree.span());
+                    let position = self.position_of(tree);
                     let typed = self.expression(tree, &mut Scope::empty("DEFAULT expressions"))?;
                     let expr = self.assign(typed, data_type, typmod, &column.name, position)?;
                     column.default = Some(ColumnDefault::Expression {
@@ -139,7 +147,7 @@ impl Binder<'_> {
                     keys.push((false, given));
                 }
                 ast::ColumnOption::Generated {
-                    generated_as: ast::GeneratedAs::Always | ast::GeneratedAs::ByDefault,
+                    generated_as: generated_as @ (ast::GeneratedAs::Always | ast::GeneratedAs::ByDefault),
                     sequence_options,
                     generation_expr: None,
                     ..
@@ -153,11 +161,14 @@ impl Binder<'_> {
                     refuse(!data_type.is_integer(), "an identity column that is no integer")?;
                     column.not_null = true;
                     column.default = Some(ColumnDefault::Serial);
+                    column.always_generated = *generated_as == ast::GeneratedAs::Always;
                 }
                 ast::ColumnOption::ForeignKey(_) => {
                     return Err(EngineError::not_supported("REFERENCES (foreign keys)"));
                 }
-                ast::ColumnOption::Check(_) => return Err(EngineError::not_supported("CHECK constraints")),
+                ast::ColumnOption::Check(_) => {
+                    return Err(EngineError::are_not_supported("CHECK constraints"));
+                }
                 ast::ColumnOption::Collation(name)
                     if matches!(plain_name(name)?.as_str(), "C" | "POSIX" | "default") => {}
                 ast::ColumnOption::Collation(name) => {
@@ -200,9 +211,11 @@ impl Binder<'_> {
                 name,
                 unique: create.unique,
                 primary: false,
+                constraint: false,
                 columns,
             },
             if_not_exists: create.if_not_exists,
+            concurrently: create.concurrently,
         })))
     }
 
@@ -214,6 +227,18 @@ impl Binder<'_> {
         let [operation] = alter.operations.as_slice() else {
             return Err(EngineError::not_supported("ALTER TABLE with several actions"));
         };
+        if let ast::AlterTableOperation::DropConstraint {
+            if_exists,
+            name,
+            drop_behavior: _, // Nothing refers to a constraint here, so CASCADE and RESTRICT mean the same.
+        } = operation
+        {
+            return Ok(Statement::DropConstraint {
+                table: self.heap_table(&alter.name)?,
+                name: normal(name),
+                if_exists: *if_exists,
+            });
+        }
         let ast::AlterTableOperation::AddConstraint {
             constraint,
             not_valid: false,
@@ -251,9 +276,11 @@ impl Binder<'_> {
                 name,
                 unique: true,
                 primary,
+                constraint: true,
                 columns,
             },
             if_not_exists: false,
+            concurrently: false,
         })))
     }
 
@@ -281,7 +308,7 @@ impl Binder<'_> {
             // ASC, DESC and NULLS FIRST say how an index is laid out, not what it answers: ours is read both ways.
             let ast::Expr::Identifier(ident) = &key.column.expr else {
                 return Err(EngineError::not_supported("an index on an expression")
-                    .or_position(self.position(key.column.expr.span())));
+                    .or_position(self.position_of(&key.column.expr)));
             };
             let name = normal(ident);
             let number = columns
@@ -429,16 +456,19 @@ fn numeric_modifier(info: &ast::ExactNumberInfo) -> Result<i32> {
         ast::ExactNumberInfo::Precision(precision) => (*precision, 0),
         ast::ExactNumberInfo::PrecisionAndScale(precision, scale) => (*precision, *scale),
     };
-    if !(1..=1000).contains(&precision) || !(0..=1000).contains(&scale) {
+    if !(1..=1000).contains(&precision) {
         return Err(EngineError::new(
             SqlState::INVALID_PARAMETER_VALUE,
-            format!("NUMERIC precision {precision} or scale {scale} is out of bounds"),
+            format!("NUMERIC precision {precision} must be between 1 and 1000"),
         ));
     }
-    if scale > 28 {
-        return Err(EngineError::not_supported("numeric with more than 28 digits"));
+    if !(-1000..=1000).contains(&scale) {
+        return Err(EngineError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("NUMERIC scale {scale} must be between -1000 and 1000"),
+        ));
     }
-    Ok(numeric_typmod(precision as u32, scale as u32))
+    Ok(numeric_typmod(precision as i32, scale as i32))
 }
 
 fn serial_type(tree: &ast::DataType) -> Option<DataType> {
@@ -482,7 +512,7 @@ fn unique_constraint(
             Ok((false, key.name.as_ref().map(normal), &key.columns))
         }
         ast::TableConstraint::ForeignKey(_) => Err(EngineError::not_supported("FOREIGN KEY")),
-        ast::TableConstraint::Check(_) => Err(EngineError::not_supported("CHECK constraints")),
+        ast::TableConstraint::Check(_) => Err(EngineError::are_not_supported("CHECK constraints")),
         ast::TableConstraint::Index(_) => Err(EngineError::new(
             SqlState::SYNTAX_ERROR,
             "syntax error: an index is no part of CREATE TABLE; use CREATE INDEX",
@@ -516,6 +546,7 @@ fn add_index(
         name,
         unique: true,
         primary,
+        constraint: true,
         columns,
     });
     Ok(())

@@ -1,9 +1,10 @@
 //! Expressions: from syntax to compiled form.
 
-use sqlparser::ast::{self, BinaryOperator, Spanned, UnaryOperator};
+use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::aggregate::{AggregateCall, AggregateFunction};
+use crate::sql::bind::chain::{after, unsupported};
 use crate::sql::bind::types::comparison_type;
 use crate::sql::bind::{
     AGGREGATE_BASE, Aggregates, Binder, Scope, Typed, common_type, fold, normal, plain_name,
@@ -11,19 +12,19 @@ use crate::sql::bind::{
 use crate::sql::expr::{CompareOp, Expr};
 use crate::sql::function;
 use crate::value::arithmetic::ArithmeticOp;
-use crate::value::text::parse_numeric;
-use crate::value::{Category, DataType, Value};
+use crate::value::{Category, DataType, Numeric, Value};
 
 impl Binder<'_> {
-    pub(super) fn expression(&mut self, tree: &ast::Expr, scope: &mut Scope) -> Result<Typed> {
-        let at = |binder: &Self| binder.position(tree.span());
+    /// Binds an expression that is no operator with something on its left; `operator` does those.
+    pub(super) fn operand(&mut self, tree: &ast::Expr, scope: &mut Scope) -> Result<Typed> {
+        let at = |binder: &Self| binder.position_of(tree);
         match tree {
             ast::Expr::Nested(inner) => self.expression(inner, scope),
             ast::Expr::Identifier(ident) => self.column(None, ident, scope),
             ast::Expr::CompoundIdentifier(parts) => match parts.as_slice() {
                 [table, column] => self.column(Some(table), column, scope),
                 [_, table, column] => self.column(Some(table), column, scope),
-                _ => Err(EngineError::not_supported(format!("the name {tree}"))),
+                _ => Err(EngineError::not_supported(format!("the name {tree}")).or_position(at(self))),
             },
             ast::Expr::Value(value) => self.literal(value),
             ast::Expr::TypedString(typed) => {
@@ -31,68 +32,7 @@ impl Binder<'_> {
                 let literal = self.literal(&typed.value)?;
                 self.cast_explicitly(literal, data_type, typmod, at(self))
             }
-            ast::Expr::Cast {
-                kind: ast::CastKind::Cast | ast::CastKind::DoubleColon,
-                expr,
-                data_type,
-                format: None,
-            } => {
-                let (data_type, typmod) = self.data_type(data_type)?;
-                // A number too long for our numeric is still a double.
-                if let ast::Expr::Value(ast::ValueWithSpan {
-                    value: ast::Value::Number(digits, _),
-                    ..
-                }) = &**expr
-                    && data_type == DataType::Float8
-                {
-                    let value = crate::value::decode_text(digits, DataType::Float8);
-                    let value = value.map_err(|error| error.or_position(at(self)))?;
-                    return Ok(Typed::new(Expr::Constant(value), DataType::Float8));
-                }
-                let input = self.expression(expr, scope)?;
-                self.cast_explicitly(input, data_type, typmod, at(self))
-            }
-            ast::Expr::BinaryOp { left, op, right } => self.binary(left, op, right, scope, at(self)),
             ast::Expr::UnaryOp { op, expr } => self.unary(*op, expr, scope, at(self)),
-            ast::Expr::IsNull(input) => self.is_null(input, false, scope),
-            ast::Expr::IsNotNull(input) => self.is_null(input, true, scope),
-            ast::Expr::IsTrue(input) => self.is_truth(input, Some(true), false, scope),
-            ast::Expr::IsNotTrue(input) => self.is_truth(input, Some(true), true, scope),
-            ast::Expr::IsFalse(input) => self.is_truth(input, Some(false), false, scope),
-            ast::Expr::IsNotFalse(input) => self.is_truth(input, Some(false), true, scope),
-            ast::Expr::IsUnknown(input) => self.is_truth(input, None, false, scope),
-            ast::Expr::IsNotUnknown(input) => self.is_truth(input, None, true, scope),
-            ast::Expr::IsDistinctFrom(left, right) => self.distinct(left, right, false, scope, at(self)),
-            ast::Expr::IsNotDistinctFrom(left, right) => self.distinct(left, right, true, scope, at(self)),
-            ast::Expr::InList { expr, list, negated } => self.in_list(expr, list, *negated, scope, at(self)),
-            ast::Expr::Between {
-                expr,
-                negated,
-                low,
-                high,
-            } => {
-                let input = self.expression(expr, scope)?;
-                let low = self.expression(low, scope)?;
-                let high = self.expression(high, scope)?;
-                let lower = self.compare(input.clone(), CompareOp::GreaterOrEqual, low, at(self))?;
-                let upper = self.compare(input, CompareOp::LessOrEqual, high, at(self))?;
-                let both = Expr::And(vec![lower, upper]);
-                Ok(boolean(if *negated { Expr::Not(Box::new(both)) } else { both }))
-            }
-            ast::Expr::Like {
-                negated,
-                any: false,
-                expr,
-                pattern,
-                escape_char,
-            } => self.like(expr, pattern, escape_char.as_deref(), *negated, false, scope),
-            ast::Expr::ILike {
-                negated,
-                any: false,
-                expr,
-                pattern,
-                escape_char,
-            } => self.like(expr, pattern, escape_char.as_deref(), *negated, true, scope),
             ast::Expr::Case {
                 operand,
                 conditions,
@@ -114,14 +54,99 @@ impl Binder<'_> {
                 expr,
                 field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime),
             } => self.scalar("floor", &[expr], scope, at(self)),
-            ast::Expr::Subquery(_) | ast::Expr::InSubquery { .. } | ast::Expr::Exists { .. } => {
-                Err(EngineError::not_supported("a subquery").or_position(at(self)))
-            }
-            ast::Expr::Array(_) => Err(EngineError::not_supported("ARRAY").or_position(at(self))),
-            ast::Expr::Interval(_) => Err(EngineError::not_supported("INTERVAL").or_position(at(self))),
-            ast::Expr::Tuple(_) => Err(EngineError::not_supported("a row value").or_position(at(self))),
-            other => Err(EngineError::not_supported(format!("the expression {other}")).or_position(at(self))),
+            other => Err(unsupported(other).or_position(at(self))),
         }
+    }
+
+    /// Binds an operator whose left side has been bound.
+    pub(super) fn operator(
+        &mut self,
+        tree: &ast::Expr,
+        left: Typed,
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<Typed> {
+        match tree {
+            ast::Expr::Cast {
+                kind: ast::CastKind::Cast | ast::CastKind::DoubleColon,
+                expr: _,
+                data_type,
+                format: None,
+            } => self.cast(left, data_type, position),
+            ast::Expr::BinaryOp { op, right, .. } => self.binary(left, op, right, scope, position),
+            ast::Expr::IsNull(_) => self.is_null(left, false),
+            ast::Expr::IsNotNull(_) => self.is_null(left, true),
+            ast::Expr::IsTrue(_) => self.is_truth(left, Some(true), false, position),
+            ast::Expr::IsNotTrue(_) => self.is_truth(left, Some(true), true, position),
+            ast::Expr::IsFalse(_) => self.is_truth(left, Some(false), false, position),
+            ast::Expr::IsNotFalse(_) => self.is_truth(left, Some(false), true, position),
+            ast::Expr::IsUnknown(_) => self.is_truth(left, None, false, position),
+            ast::Expr::IsNotUnknown(_) => self.is_truth(left, None, true, position),
+            ast::Expr::IsDistinctFrom(_, right) => self.distinct(left, right, false, scope, position),
+            ast::Expr::IsNotDistinctFrom(_, right) => self.distinct(left, right, true, scope, position),
+            ast::Expr::InList { list, negated, .. } => self.in_list(left, list, *negated, scope, position),
+            ast::Expr::Between {
+                negated, low, high, ..
+            } => self.between(left, low, high, *negated, scope, position),
+            ast::Expr::Like {
+                negated,
+                any: false,
+                pattern,
+                escape_char,
+                ..
+            } => self.like(
+                left,
+                pattern,
+                escape_char.as_deref(),
+                *negated,
+                false,
+                scope,
+                position,
+            ),
+            ast::Expr::ILike {
+                negated,
+                any: false,
+                pattern,
+                escape_char,
+                ..
+            } => self.like(
+                left,
+                pattern,
+                escape_char.as_deref(),
+                *negated,
+                true,
+                scope,
+                position,
+            ),
+            other => Err(unsupported(other).or_position(position)),
+        }
+    }
+
+    fn cast(&mut self, input: Typed, data_type: &ast::DataType, position: Option<u32>) -> Result<Typed> {
+        let (data_type, typmod) = self.data_type(data_type).map_err(|e| e.or_position(position))?;
+        self.cast_explicitly(input, data_type, typmod, position)
+    }
+
+    fn between(
+        &mut self,
+        input: Typed,
+        low: &ast::Expr,
+        high: &ast::Expr,
+        negated: bool,
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<Typed> {
+        let low = self.expression(low, scope)?;
+        let high = self.expression(high, scope)?;
+        let (input, step) = self.used_often(input);
+        let lower = self.compare(input.clone(), CompareOp::GreaterOrEqual, low, position)?;
+        let input = self.used_again(input);
+        let upper = self.compare(input, CompareOp::LessOrEqual, high, position)?;
+        let both = Expr::And(vec![lower, upper]);
+        Ok(boolean(after(
+            step,
+            if negated { Expr::Not(Box::new(both)) } else { both },
+        )))
     }
 
     fn column(&mut self, table: Option<&ast::Ident>, ident: &ast::Ident, scope: &Scope) -> Result<Typed> {
@@ -137,14 +162,7 @@ impl Binder<'_> {
         }
         let name = normal(ident);
         match scope.columns.iter().position(|column| column.name == name) {
-            Some(number) => {
-                let column = &scope.columns[number];
-                Ok(Typed {
-                    expr: Expr::Column(number as u16),
-                    data_type: column.data_type,
-                    typmod: column.typmod,
-                })
-            }
+            Some(number) => Ok(scope.columns[number].typed(number)),
             None => {
                 // Some functions are written like columns.
                 if table.is_none()
@@ -199,37 +217,16 @@ impl Binder<'_> {
 
     fn binary(
         &mut self,
-        left: &ast::Expr,
+        l: Typed,
         op: &BinaryOperator,
         right: &ast::Expr,
         scope: &mut Scope,
         position: Option<u32>,
     ) -> Result<Typed> {
-        let joined = match op {
-            BinaryOperator::And => Some("AND"),
-            BinaryOperator::Or => Some("OR"),
-            _ => None,
-        };
-        if let Some(word) = joined {
-            let l = self.expression(left, scope)?;
-            let r = self.expression(right, scope)?;
-            let mut parts = Vec::new();
-            for (typed, tree) in [(l, left), (r, right)] {
-                let at = self.position(tree.span());
-                match (word, self.condition(typed, word, at)?) {
-                    ("AND", Expr::And(inner)) => parts.extend(inner),
-                    ("OR", Expr::Or(inner)) => parts.extend(inner),
-                    (_, one) => parts.push(one),
-                }
-            }
-            return Ok(boolean(if word == "AND" {
-                Expr::And(parts)
-            } else {
-                Expr::Or(parts)
-            }));
-        }
-        let l = self.expression(left, scope)?;
         let r = self.expression(right, scope)?;
+        if *op == BinaryOperator::PGExp {
+            return self.scalar_of("power", vec![l, r], position);
+        }
         if let Some(op) = comparison(op) {
             return Ok(boolean(self.compare(l, op, r, position)?));
         }
@@ -327,13 +324,12 @@ impl Binder<'_> {
 
     fn distinct(
         &mut self,
-        left: &ast::Expr,
+        left: Typed,
         right: &ast::Expr,
         negated: bool,
         scope: &mut Scope,
         position: Option<u32>,
     ) -> Result<Typed> {
-        let left = self.expression(left, scope)?;
         let right = self.expression(right, scope)?;
         let (left, right, data_type) = self.both_sides(left, "IS DISTINCT FROM", right, position)?;
         Ok(boolean(Expr::Distinct {
@@ -360,6 +356,11 @@ impl Binder<'_> {
         {
             let (value, data_type) = number(&format!("-{digits}")).map_err(|e| e.or_position(position))?;
             return Ok(Typed::new(Expr::Constant(value), data_type));
+        }
+        match op {
+            UnaryOperator::PGSquareRoot => return self.scalar("dsqrt", &[input], scope, position),
+            UnaryOperator::PGAbs => return self.scalar("abs", &[input], scope, position),
+            _ => {}
         }
         let operand = self.expression(input, scope)?;
         match op {
@@ -394,8 +395,7 @@ impl Binder<'_> {
         }
     }
 
-    fn is_null(&mut self, input: &ast::Expr, negated: bool, scope: &mut Scope) -> Result<Typed> {
-        let input = self.expression(input, scope)?;
+    fn is_null(&mut self, input: Typed, negated: bool) -> Result<Typed> {
         let input = self.settle(input)?;
         Ok(boolean(Expr::IsNull {
             input: Box::new(input.expr),
@@ -405,13 +405,11 @@ impl Binder<'_> {
 
     fn is_truth(
         &mut self,
-        input: &ast::Expr,
+        input: Typed,
         truth: Option<bool>,
         negated: bool,
-        scope: &mut Scope,
+        position: Option<u32>,
     ) -> Result<Typed> {
-        let position = self.position(input.span());
-        let input = self.expression(input, scope)?;
         let input = self.condition(input, "IS TRUE, IS FALSE or IS UNKNOWN", position)?;
         Ok(boolean(Expr::IsTruth {
             input: Box::new(input),
@@ -422,13 +420,12 @@ impl Binder<'_> {
 
     fn in_list(
         &mut self,
-        input: &ast::Expr,
+        input: Typed,
         list: &[ast::Expr],
         negated: bool,
         scope: &mut Scope,
         position: Option<u32>,
     ) -> Result<Typed> {
-        let input = self.expression(input, scope)?;
         let list = list
             .iter()
             .map(|tree| self.expression(tree, scope))
@@ -451,16 +448,20 @@ impl Binder<'_> {
         }))
     }
 
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the parts of one operator, taken apart once"
+    )]
     fn like(
         &mut self,
-        input: &ast::Expr,
+        input: Typed,
         pattern: &ast::Expr,
         escape: Option<&ast::Expr>,
         negated: bool,
         ignore_case: bool,
         scope: &mut Scope,
+        position: Option<u32>,
     ) -> Result<Typed> {
-        let position = self.position(input.span());
         let escape = match escape {
             None => Some('\\'),
             Some(ast::Expr::Value(value)) => match value.value.clone().into_string() {
@@ -476,7 +477,6 @@ impl Binder<'_> {
             Some(_) => return Err(EngineError::not_supported("a computed ESCAPE").or_position(position)),
         };
         let symbol = if ignore_case { "~~*" } else { "~~" };
-        let input = self.expression(input, scope)?;
         let pattern = self.expression(pattern, scope)?;
         for side in [&input, &pattern] {
             if !side.data_type.is_string() && side.data_type != DataType::Unknown {
@@ -507,13 +507,20 @@ impl Binder<'_> {
         position: Option<u32>,
     ) -> Result<Typed> {
         let operand = operand.map(|tree| self.expression(tree, scope)).transpose()?;
+        let (operand, step) = match operand.map(|operand| self.used_often(operand)) {
+            Some((operand, step)) => (Some(operand), step),
+            None => (None, None),
+        };
         let mut tests = Vec::with_capacity(conditions.len());
         let mut results = Vec::with_capacity(conditions.len() + 1);
         for branch in conditions {
             let test = self.expression(&branch.condition, scope)?;
-            let at = self.position(branch.condition.span());
+            let at = self.position_of(&branch.condition);
             tests.push(match &operand {
-                Some(operand) => self.compare(operand.clone(), CompareOp::Equal, test, at)?,
+                Some(operand) => {
+                    let operand = self.used_again(operand.clone());
+                    self.compare(operand, CompareOp::Equal, test, at)?
+                }
                 None => self.condition(test, "CASE/WHEN", at)?,
             });
             results.push(self.expression(&branch.result, scope)?);
@@ -540,7 +547,10 @@ impl Binder<'_> {
             .collect::<Result<Vec<_>>>()?;
         let otherwise = Box::new(results.pop().expect("the ELSE was pushed"));
         let branches = tests.into_iter().zip(results).collect();
-        Ok(Typed::new(Expr::Case { branches, otherwise }, data_type))
+        Ok(Typed::new(
+            after(step, Expr::Case { branches, otherwise }),
+            data_type,
+        ))
     }
 
     fn call(&mut self, call: &ast::Function, scope: &mut Scope, position: Option<u32>) -> Result<Typed> {
@@ -699,7 +709,7 @@ impl Binder<'_> {
         Ok(Typed::new(Expr::Column(AGGREGATE_BASE + at as u16), result))
     }
 
-    fn scalar(
+    pub(super) fn scalar(
         &mut self,
         name: &str,
         arguments: &[&ast::Expr],
@@ -710,6 +720,11 @@ impl Binder<'_> {
             .iter()
             .map(|tree| self.expression(tree, scope))
             .collect::<Result<Vec<_>>>()?;
+        self.scalar_of(name, arguments, position)
+    }
+
+    /// A call of a scalar function whose arguments are bound.
+    fn scalar_of(&mut self, name: &str, arguments: Vec<Typed>, position: Option<u32>) -> Result<Typed> {
         let types: Vec<DataType> = arguments.iter().map(|argument| argument.data_type).collect();
         let unknown = || {
             if matches!(name, "coalesce" | "greatest" | "least") && !types.is_empty() {
@@ -748,7 +763,7 @@ impl Binder<'_> {
     }
 }
 
-fn boolean(expr: Expr) -> Typed {
+pub(super) fn boolean(expr: Expr) -> Typed {
     Typed::new(fold(expr), DataType::Bool)
 }
 
@@ -772,5 +787,5 @@ fn number(digits: &str) -> Result<(Value, DataType)> {
             Err(_) => (Value::Int8(value), DataType::Int8),
         });
     }
-    Ok((Value::Numeric(parse_numeric(digits)?), DataType::Numeric))
+    Ok((Value::Numeric(Numeric::parse(digits)?), DataType::Numeric))
 }

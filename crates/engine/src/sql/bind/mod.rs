@@ -5,6 +5,7 @@
 //! they are stored in, the type a function wants). A parameter keeps the type it got first. What stays without a type
 //! to the end is text.
 
+mod chain;
 mod definition;
 mod expression;
 mod path;
@@ -23,8 +24,9 @@ use sqlparser::tokenizer::Span;
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::catalog::{CatalogView, TableDef, TableKind};
 use crate::sql::expr::{EvalContext, Expr, NoSession};
-use crate::sql::parse::{ParsedStatement, Tree, parse_expression};
+use crate::sql::parse::{Lines, ParsedStatement, Tree, parse_expression};
 use crate::sql::plan::{Plan, Statement};
+use crate::sql::stack::with_stack_for;
 use crate::value::DataType;
 
 pub use types::common_type;
@@ -32,12 +34,52 @@ pub use types::common_type;
 /// The most parameters a statement may have: the protocol counts them in 16 bits.
 const PARAMETERS_MAX: usize = 65_535;
 
+/// So many expressions are bound between two looks at whether to stop.
+const EXPRESSIONS_PER_CHECK: u32 = 256;
+
+/// Asked now and then by long work; an error ends it.
+pub(crate) type Check<'a> = &'a dyn Fn() -> Result<()>;
+
 /// Binds a statement. `declared` are the parameter types the client gave, `None` or absent where it left them open.
 pub fn bind(
     statement: &ParsedStatement,
     catalog: &dyn CatalogView,
     declared: &[Option<DataType>],
 ) -> Result<Plan> {
+    bind_checked(statement, catalog, declared, &|| Ok(()))
+}
+
+/// [`bind`], with something that may end it early.
+pub(crate) fn bind_checked(
+    statement: &ParsedStatement,
+    catalog: &dyn CatalogView,
+    declared: &[Option<DataType>],
+    check: Check<'_>,
+) -> Result<Plan> {
+    bind_here(statement, catalog, declared, check).map_err(|error| {
+        // What is not supported at least names the statement that has it.
+        match error.sqlstate() == SqlState::FEATURE_NOT_SUPPORTED {
+            true => error.or_position(Some(statement.offset + leading_blanks(&statement.text) + 1)),
+            false => error,
+        }
+    })
+}
+
+fn leading_blanks(text: &str) -> u32 {
+    text.chars()
+        .take_while(|character| character.is_whitespace())
+        .count() as u32
+}
+
+fn bind_here(
+    statement: &ParsedStatement,
+    catalog: &dyn CatalogView,
+    declared: &[Option<DataType>],
+    check: Check<'_>,
+) -> Result<Plan> {
+    if let Some(plan) = super::driver_catalog::recognise(&statement.text) {
+        return Ok(plan);
+    }
     if let Some(plan) = super::pgbench_catalog::recognise(&statement.text, catalog) {
         return Ok(plan);
     }
@@ -45,10 +87,14 @@ pub fn bind(
         statement,
         catalog,
         params: declared.to_vec(),
+        check,
+        ticks: 0,
+        nesting: 0,
+        lines: Lines::default(),
     };
     let (bound, columns) = match &statement.tree {
         Tree::Utility(utility) => binder.utility(utility)?,
-        Tree::Sql(tree) => binder.statement(tree)?,
+        Tree::Sql(tree) => with_stack_for(tree.levels(), || binder.statement(tree))?,
     };
     let param_types = binder
         .params
@@ -75,8 +121,14 @@ pub fn bind_default(sql: &str, data_type: DataType, typmod: i32) -> Result<Expr>
         statement: &statement,
         catalog: &catalog,
         params: Vec::new(),
+        check: &|| Ok(()),
+        ticks: 0,
+        nesting: 0,
+        lines: Lines::default(),
     };
-    let typed = binder.expression(&tree, &mut Scope::empty("DEFAULT expressions"))?;
+    let typed = with_stack_for(tree.levels(), || {
+        binder.expression(&tree, &mut Scope::empty("DEFAULT expressions"))
+    })?;
     if !binder.params.is_empty() {
         return Err(EngineError::new(
             SqlState::UNDEFINED_PARAMETER,
@@ -110,6 +162,19 @@ struct ScopeColumn {
     name: String,
     data_type: DataType,
     typmod: i32,
+    /// What it stands for, where it is not a column of the rows that are read: the value of a function in FROM.
+    value: Option<Expr>,
+}
+
+impl ScopeColumn {
+    /// The column as an expression; `number` is its place.
+    fn typed(&self, number: usize) -> Typed {
+        Typed {
+            expr: self.value.clone().unwrap_or(Expr::Column(number as u16)),
+            data_type: self.data_type,
+            typmod: self.typmod,
+        }
+    }
 }
 
 /// What an expression can see.
@@ -150,6 +215,7 @@ impl Scope {
             name: column.name.clone(),
             data_type: column.data_type,
             typmod: column.typmod,
+            value: None,
         });
         Scope {
             alias: Some(alias.unwrap_or_else(|| table.name.clone())),
@@ -165,6 +231,12 @@ struct Binder<'a> {
     statement: &'a ParsedStatement,
     catalog: &'a dyn CatalogView,
     params: Vec<Option<DataType>>,
+    check: Check<'a>,
+    /// Expressions bound since the last check.
+    ticks: u32,
+    /// How many expressions are being bound, one inside the other.
+    nesting: u32,
+    lines: Lines,
 }
 
 type Bound = (Statement, Option<Vec<crate::sql::plan::Column>>);
@@ -202,7 +274,7 @@ impl Binder<'_> {
     /// The table of this name, or 42P01.
     fn table(&self, name: &ast::ObjectName) -> Result<Arc<TableDef>> {
         let (schema, table, span) = split_name(name)?;
-        self.table_named(schema.as_deref(), &table, self.statement.position(span))
+        self.table_named(schema.as_deref(), &table, self.position(span))
     }
 
     fn table_named(&self, schema: Option<&str>, name: &str, position: Option<u32>) -> Result<Arc<TableDef>> {
@@ -226,8 +298,21 @@ impl Binder<'_> {
         Ok(table)
     }
 
+    /// The position in the message of a place in the syntax tree.
     fn position(&self, span: Span) -> Option<u32> {
-        self.statement.position(span)
+        let characters = self.lines.characters_before(&self.statement.text, span.start)?;
+        Some(self.statement.offset + characters + 1)
+    }
+
+    /// Counts a step; now and then looks whether to stop.
+    #[inline]
+    fn tick(&mut self) -> Result<()> {
+        self.ticks += 1;
+        if self.ticks < EXPRESSIONS_PER_CHECK {
+            return Ok(());
+        }
+        self.ticks = 0;
+        (self.check)()
     }
 
     /// `$n` of whatever type it has so far.

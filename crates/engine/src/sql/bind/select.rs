@@ -1,6 +1,6 @@
 //! SELECT.
 
-use sqlparser::ast::{self, Spanned};
+use sqlparser::ast;
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::bind::path::{all, conjuncts, extreme, need, ordered_by_index, plan_scan};
@@ -58,7 +58,7 @@ impl Binder<'_> {
             Some(tree) => {
                 scope.clause = "WHERE";
                 let typed = self.expression(tree, &mut scope)?;
-                conjuncts(self.condition(typed, "WHERE", self.position(tree.span()))?)
+                conjuncts(self.condition(typed, "WHERE", self.position_of(tree))?)
             }
             None => Vec::new(),
         };
@@ -70,7 +70,7 @@ impl Binder<'_> {
         let having = match &select.having {
             Some(tree) => {
                 let typed = self.expression(tree, &mut scope)?;
-                Some(self.condition(typed, "HAVING", self.position(tree.span()))?)
+                Some(self.condition(typed, "HAVING", self.position_of(tree))?)
             }
             None => None,
         };
@@ -206,7 +206,7 @@ impl Binder<'_> {
             [one] => one,
             [_, second, ..] => {
                 return Err(EngineError::not_supported("a query over several tables (a join)")
-                    .or_position(self.position(second.relation.span())));
+                    .or_position(self.position_of_relation(&second.relation)));
             }
         };
         self.relation(one)
@@ -214,7 +214,9 @@ impl Binder<'_> {
 
     fn relation(&mut self, one: &ast::TableWithJoins) -> Result<(Scope, From)> {
         if let Some(join) = one.joins.first() {
-            return Err(EngineError::not_supported("JOIN").or_position(self.position(join.relation.span())));
+            return Err(
+                EngineError::not_supported("JOIN").or_position(self.position_of_relation(&join.relation))
+            );
         }
         match &one.relation {
             ast::TableFactor::Table {
@@ -252,7 +254,7 @@ impl Binder<'_> {
                 with_ordinality: false,
             } => self.series(name, args, alias.as_ref()),
             ast::TableFactor::Derived { .. } => Err(EngineError::not_supported("a subquery in FROM")
-                .or_position(self.position(one.relation.span()))),
+                .or_position(self.position_of_relation(&one.relation))),
             other => Err(EngineError::not_supported(format!("{other} in FROM"))),
         }
     }
@@ -265,9 +267,7 @@ impl Binder<'_> {
     ) -> Result<(Scope, From)> {
         let function = plain_name(name)?;
         if function != "generate_series" {
-            return Err(EngineError::not_supported(format!(
-                "the function {function} in FROM"
-            )));
+            return self.function_row(&function, args, alias);
         }
         let mut bounds = Vec::new();
         let mut scope = Scope::empty("functions in FROM");
@@ -323,8 +323,44 @@ impl Binder<'_> {
             name: column,
             data_type,
             typmod: -1,
+            value: None,
         });
         Ok((scope, From::Series(series)))
+    }
+
+    /// `FROM current_schema()`: one row with the function's value.
+    fn function_row(
+        &mut self,
+        function: &str,
+        args: &[ast::FunctionArg],
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<(Scope, From)> {
+        let mut trees = Vec::with_capacity(args.len());
+        for argument in args {
+            let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(tree)) = argument else {
+                return Err(EngineError::not_supported(format!("the argument {argument}")));
+            };
+            trees.push(tree);
+        }
+        let typed = self.scalar(function, &trees, &mut Scope::empty("functions in FROM"), None)?;
+        // Each use of the column computes the value, which must be the same each time.
+        refuse(
+            !typed.expr.is_stable(),
+            &format!("the function {function} in FROM"),
+        )?;
+        let table = alias.map_or(function.to_owned(), |alias| normal(&alias.name));
+        let column = alias
+            .and_then(|alias| alias.columns.first())
+            .map_or(table.clone(), |column| normal(&column.name));
+        let mut scope = Scope::empty("WHERE");
+        scope.alias = Some(table);
+        scope.columns.push(ScopeColumn {
+            name: column,
+            data_type: typed.data_type,
+            typmod: typed.typmod,
+            value: Some(typed.expr),
+        });
+        Ok((scope, From::Nothing))
     }
 
     fn select_list(
@@ -442,7 +478,7 @@ impl Binder<'_> {
                 _ => None,
             };
             let key = match (
-                output_number(tree, outputs.len(), "GROUP BY", self.position(tree.span()))?,
+                output_number(tree, outputs.len(), "GROUP BY", self.position_of(tree))?,
                 named,
             ) {
                 (Some(number), _) => outputs[number].typed.clone(),
@@ -464,7 +500,7 @@ impl Binder<'_> {
                     SqlState::GROUPING_ERROR,
                     "aggregate functions are not allowed in GROUP BY",
                 )
-                .or_position(self.position(tree.span())));
+                .or_position(self.position_of(tree)));
             }
             keys.push(key);
         }
@@ -489,7 +525,7 @@ impl Binder<'_> {
         let mut sort: Vec<SortKey> = Vec::with_capacity(keys.len());
         for key in keys {
             refuse(key.with_fill.is_some(), "WITH FILL")?;
-            let position = self.position(key.expr.span());
+            let position = self.position_of(&key.expr);
             let named = match &key.expr {
                 ast::Expr::Identifier(ident) => outputs[..visible]
                     .iter()
@@ -579,7 +615,7 @@ impl Binder<'_> {
     }
 
     fn row_count(&mut self, tree: &ast::Expr, clause: &'static str) -> Result<Expr> {
-        let position = self.position(tree.span());
+        let position = self.position_of(tree);
         let typed = self.expression(tree, &mut Scope::empty(clause))?;
         self.assign(typed, DataType::Int8, -1, clause, position)
     }
@@ -643,11 +679,7 @@ fn regroup(expr: Expr, keys: &[Typed], names: &[String]) -> Result<Expr> {
 
 fn all_columns(scope: &Scope) -> impl Iterator<Item = Output> + '_ {
     scope.columns.iter().enumerate().map(|(number, column)| Output {
-        typed: Typed {
-            expr: Expr::Column(number as u16),
-            data_type: column.data_type,
-            typmod: column.typmod,
-        },
+        typed: column.typed(number),
         name: column.name.clone(),
     })
 }

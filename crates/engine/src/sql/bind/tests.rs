@@ -6,10 +6,11 @@ use super::*;
 use crate::error::SqlState;
 use crate::sql::catalog::{ColumnDef, ColumnDefault, IndexDef};
 use crate::sql::explain::explain;
+use crate::sql::expr::CompareOp;
 use crate::sql::parse;
 use crate::sql::plan::{InsertSource, SelectPlan, Source};
+use crate::value::Value;
 use crate::value::text::to_text;
-use crate::value::{Decimal, Value};
 
 struct Tables(Vec<Arc<TableDef>>);
 
@@ -55,6 +56,7 @@ fn make_tables() -> Tables {
                 rel: 50,
                 unique: spec.unique,
                 primary: spec.primary,
+                constraint: spec.constraint,
                 columns: spec.columns.clone(),
                 types: spec
                     .columns
@@ -616,6 +618,44 @@ fn binding_errors() {
     assert_eq!(bind(&parsed[1], tables(), &[]).unwrap_err().position(), Some(25));
 }
 
+/// The work is counted, not timed: without the checks a statement of a million expressions could not be cancelled.
+#[test]
+fn binding_asks_now_and_then_whether_to_stop() {
+    let asked = |sql: &str| {
+        let count = std::cell::Cell::new(0u32);
+        let check = || {
+            count.set(count.get() + 1);
+            Ok(())
+        };
+        let statement = parse(sql).unwrap().remove(0);
+        bind_checked(&statement, tables(), &[], &check).unwrap();
+        count.get()
+    };
+    let rows = |count: usize| format!("select 1 where 1 in ({})", vec!["1 + 2"; count].join(","));
+    let chain = |count: usize| format!("select 1{}", " + 1".repeat(count));
+    for sql in [&rows as &dyn Fn(usize) -> String, &chain] {
+        assert_eq!(asked(&sql(10)), 0);
+        let (short, long) = (asked(&sql(5_000)), asked(&sql(20_000)));
+        assert!(short >= 5_000 / EXPRESSIONS_PER_CHECK, "{short}");
+        // Four times the length is four times the work.
+        assert!(long.abs_diff(4 * short) <= 4, "{short} and {long}");
+    }
+    // What is asked for is done.
+    let statement = parse(&rows(5_000)).unwrap().remove(0);
+    let stop = || Err(EngineError::new(SqlState::QUERY_CANCELED, "canceling statement"));
+    let error = bind_checked(&statement, tables(), &[], &stop).unwrap_err();
+    assert_eq!(error.sqlstate(), SqlState::QUERY_CANCELED);
+}
+
+/// A position is found without counting the characters before it again.
+#[test]
+fn positions_are_right_in_later_lines() {
+    let sql = "select 'é',\n  1,\n  'ü', nonsense";
+    let error = plan_with(sql, &[]).unwrap_err();
+    let before = sql.split("nonsense").next().unwrap().chars().count() as u32;
+    assert_eq!(error.position(), Some(before + 1));
+}
+
 #[test]
 fn what_is_not_done_is_named() {
     for sql in [
@@ -730,7 +770,7 @@ fn aggregates() {
     for (id, k) in [(1, 10), (2, 11), (3, 13)] {
         let row = [Value::Int4(id), Value::Int4(k), Value::from("c"), Value::Null];
         for (call, group) in aggregate.calls.iter().zip(&mut groups) {
-            call.take(group, &row, &context).unwrap();
+            call.take(group, &row, &context, |_| Ok(true)).unwrap();
         }
     }
     let results: Vec<Value> = aggregate
@@ -741,10 +781,7 @@ fn aggregates() {
         .collect();
     assert_eq!(results[0], Value::Int8(3));
     assert_eq!(results[1], Value::Int8(6));
-    assert_eq!(
-        results[2],
-        Value::Numeric(Decimal::from_str_exact("11.3333333333333333").unwrap())
-    );
+    assert_eq!(results[2], Value::Numeric("11.3333333333333333".parse().unwrap()));
     assert_eq!(results[3], Value::from("c"));
 }
 
@@ -879,3 +916,33 @@ const WORDS: &[&str] = &[
     "desc",
     "for update",
 ];
+
+#[test]
+fn values_of_the_wrong_type_are_an_error_and_not_null() {
+    let constant = |value: Value| Box::new(Expr::Constant(value));
+    let number = || constant(Value::Int4(1));
+    let text = || constant(Value::from("1"));
+    let numeric = constant(Value::Numeric("1".parse().unwrap()));
+    for expr in [
+        Expr::Concat(number(), text()),
+        Expr::Like {
+            input: number(),
+            pattern: text(),
+            escape: None,
+            ignore_case: false,
+            negated: false,
+        },
+        Expr::Compare {
+            op: CompareOp::Equal,
+            left: numeric,
+            right: number(),
+            data_type: DataType::Numeric,
+        },
+    ] {
+        let context = EvalContext::new(&[], &NoSession);
+        assert!(expr.eval(&[], &context).is_err(), "{expr:?}");
+    }
+    let context = EvalContext::new(&[], &NoSession);
+    let nothing = Expr::Concat(constant(Value::Null), text());
+    assert_eq!(nothing.eval(&[], &context).unwrap(), Value::Null);
+}

@@ -4,6 +4,7 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::sql::bind::{Binder, Typed, fold};
 use crate::sql::expr::Expr;
 use crate::value::cast::{CastContext, apply_typmod, can_cast};
+use crate::value::datetime::is_relative;
 use crate::value::text::decode_text;
 use crate::value::{Category, DataType, Value};
 
@@ -128,16 +129,13 @@ impl Binder<'_> {
         match expr {
             // A parameter without a type takes the one that is wanted here.
             Expr::Parameter(number) if from == DataType::Unknown => {
-                self.params[usize::from(number)] = Some(to);
+                self.settle_parameter(number, to)?;
                 Ok(self.fit(Expr::Parameter(number), to, typmod, context))
             }
             Expr::Constant(Value::Null) => Ok(Expr::Constant(Value::Null)),
             Expr::Constant(Value::Text(text)) if from == DataType::Unknown => {
                 // `now` and its like must not be settled before the statement runs.
-                let word = text.trim().to_ascii_lowercase();
-                let moving = to.category() == Category::DateTime
-                    && matches!(word.as_str(), "now" | "today" | "tomorrow" | "yesterday");
-                if moving {
+                if to.category() == Category::DateTime && is_relative(&text) {
                     return Ok(Expr::Cast {
                         input: Box::new(Expr::Constant(Value::Text(text))),
                         from: DataType::Text,
@@ -146,7 +144,7 @@ impl Binder<'_> {
                         context,
                     });
                 }
-                let value = decode_text(&text, to)?;
+                let value = decode_text(&text, to, 0)?;
                 Ok(
                     match apply_typmod(value.clone(), to, typmod, context == CastContext::Explicit) {
                         Ok(fitted) => Expr::Constant(fitted),
@@ -163,6 +161,31 @@ impl Binder<'_> {
                 typmod,
                 context,
             })),
+        }
+    }
+
+    /// Gives a parameter its type; 42P08 if another use of it has given it a different one meanwhile.
+    ///
+    /// A client encodes the value as the type that Parse reported, so one parameter has one type.
+    fn settle_parameter(&mut self, number: u16, to: DataType) -> Result<()> {
+        match self.params[usize::from(number)].replace(to) {
+            Some(known) if known != to => Err(EngineError::new(
+                SqlState::AMBIGUOUS_PARAMETER,
+                format!("inconsistent types deduced for parameter ${}", number + 1),
+            )
+            .with_detail(format!("{known} versus {to}"))),
+            _ => Ok(()),
+        }
+    }
+
+    /// An expression that is used a second time: a parameter has the type by now that its first use gave it.
+    pub(super) fn used_again(&self, input: Typed) -> Typed {
+        match input.expr {
+            Expr::Parameter(number) if input.data_type == DataType::Unknown => {
+                let known = self.params[usize::from(number)].unwrap_or(DataType::Unknown);
+                Typed::new(input.expr, known)
+            }
+            _ => input,
         }
     }
 

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::bind::path::need;
 use crate::sql::bind::write::table_default;
-use crate::sql::bind::{Binder, Bound, Scope, bind, require_heap};
+use crate::sql::bind::{Binder, Bound, Scope, bind_checked, require_heap};
 use crate::sql::catalog::{TableDef, TableKind};
 use crate::sql::expr::Expr;
 use crate::sql::plan::{Column, CopyDirection, CopyPlan, SelectPlan, Source, Statement, TableScan};
+use crate::sql::stack::with_stack_for;
 use crate::sql::utility::{Copy, CopySource, Name, Utility};
 use crate::sql::{access::AccessPath, explain};
 use crate::value::{ColumnSet, DataType};
@@ -17,7 +18,7 @@ impl Binder<'_> {
     pub(super) fn utility(&mut self, utility: &Utility) -> Result<Bound> {
         let statement = match utility {
             Utility::Explain(inner) => {
-                let plan = bind(inner, self.catalog, &self.params)?;
+                let plan = bind_checked(inner, self.catalog, &self.params, self.check)?;
                 self.params = plan.param_types.iter().copied().map(Some).collect();
                 let lines = explain::explain(&plan.statement)?;
                 let columns = vec![Column::computed("QUERY PLAN", DataType::Text)];
@@ -86,7 +87,11 @@ impl Binder<'_> {
                     if_exists: *if_exists,
                 }
             }
-            Utility::DropIndex { indexes, if_exists } => {
+            Utility::DropIndex {
+                indexes,
+                if_exists,
+                concurrently,
+            } => {
                 let mut found = Vec::with_capacity(indexes.len());
                 for name in indexes {
                     let table = self.catalog.lookup_index(&name.name);
@@ -101,6 +106,7 @@ impl Binder<'_> {
                 Statement::DropIndex {
                     indexes: found,
                     if_exists: *if_exists,
+                    concurrently: *concurrently,
                 }
             }
             Utility::SetFillfactor { table, fillfactor } => Statement::SetFillfactor {
@@ -119,10 +125,15 @@ impl Binder<'_> {
                 }
             }
             Utility::Execute { name, arguments } => {
-                let mut bound = Vec::with_capacity(arguments.len());
-                for tree in arguments {
-                    let typed = self.expression(tree, &mut Scope::empty("EXECUTE parameters"))?;
-                    bound.push((typed.expr, typed.data_type));
+                let mut bound = Vec::new();
+                if let Some(row) = arguments {
+                    with_stack_for(row.levels(), || {
+                        row.iter().try_for_each(|tree| {
+                            let typed = self.expression(tree, &mut Scope::empty("EXECUTE parameters"))?;
+                            bound.push((typed.expr, typed.data_type));
+                            Ok::<_, EngineError>(())
+                        })
+                    })?;
                 }
                 Statement::Execute {
                     name: name.clone(),
@@ -132,6 +143,23 @@ impl Binder<'_> {
             Utility::Deallocate(name) => Statement::Deallocate(name.clone()),
             Utility::DiscardAll => Statement::DiscardAll,
             Utility::Copy(copy) => Statement::Copy(Box::new(self.copy(copy)?)),
+            Utility::SetConstraints(names) => {
+                if let Some(name) = names.first() {
+                    let shown = &name.name;
+                    // Every constraint has an index, and none can be deferred.
+                    return Err(match self.catalog.lookup_index(shown) {
+                        Some(_) => EngineError::new(
+                            SqlState::WRONG_OBJECT_TYPE,
+                            format!("constraint \"{shown}\" is not deferrable"),
+                        ),
+                        None => EngineError::new(
+                            SqlState::UNDEFINED_OBJECT,
+                            format!("constraint \"{shown}\" does not exist"),
+                        ),
+                    });
+                }
+                Statement::NoOperation("SET CONSTRAINTS")
+            }
             Utility::NoOperation(tag) => Statement::NoOperation(tag),
         };
         Ok((statement, None))
@@ -173,7 +201,7 @@ impl Binder<'_> {
                         "COPY FROM needs a table",
                     ));
                 }
-                let plan = bind(query, self.catalog, &[])?;
+                let plan = bind_checked(query, self.catalog, &[], self.check)?;
                 let Statement::Select(select) = plan.statement else {
                     return Err(EngineError::not_supported("COPY of anything but a SELECT"));
                 };

@@ -61,6 +61,12 @@ impl Binder<'_> {
                     let mut columns = table_defaults(&table);
                     for (position, (target, output)) in targets.iter().zip(&select.columns).enumerate() {
                         let def = &table.columns[usize::from(*target)];
+                        if def.always_generated {
+                            return Err(generated_always(
+                                format!("cannot insert a non-DEFAULT value into column \"{}\"", def.name),
+                                &def.name,
+                            ));
+                        }
                         let typed = Typed {
                             expr: Expr::Column(position as u16),
                             data_type: output.data_type,
@@ -130,11 +136,19 @@ impl Binder<'_> {
         targets: &[u16],
         explicit: bool,
     ) -> Result<Vec<Expr>> {
-        let position = row.first().and_then(|tree| self.position(tree.span()));
+        let position = row.first().and_then(|tree| self.position_of(tree));
         self.check_count(row.len(), targets, explicit, position)?;
         let mut columns = table_defaults(table);
         for (tree, target) in row.iter().zip(targets) {
             if !is_default(tree) {
+                let def = &table.columns[usize::from(*target)];
+                if def.always_generated {
+                    return Err(generated_always(
+                        format!("cannot insert a non-DEFAULT value into column \"{}\"", def.name),
+                        &def.name,
+                    )
+                    .or_position(self.position(tree.span())));
+                }
                 columns[usize::from(*target)] =
                     self.value_for(tree, table, *target, &mut Scope::empty("VALUES"))?;
             }
@@ -151,7 +165,7 @@ impl Binder<'_> {
         scope: &mut Scope,
     ) -> Result<Expr> {
         let def = &table.columns[usize::from(column)];
-        let position = self.position(tree.span());
+        let position = self.position_of(tree);
         let typed = self.expression(tree, scope)?;
         self.assign(typed, def.data_type, def.typmod, &def.name, position)
     }
@@ -207,6 +221,14 @@ impl Binder<'_> {
                 )
                 .or_position(self.position(name.span())));
             }
+            let def = &table.columns[usize::from(column)];
+            if def.always_generated && !is_default(&assignment.value) {
+                return Err(generated_always(
+                    format!("column \"{}\" can only be updated to DEFAULT", def.name),
+                    &def.name,
+                )
+                .or_position(self.position(name.span())));
+            }
             let value = match is_default(&assignment.value) {
                 true => table_default(&table, column),
                 false => self.value_for(&assignment.value, &table, column, &mut scope)?,
@@ -255,7 +277,9 @@ impl Binder<'_> {
 
     fn changed_table(&self, relation: &ast::TableWithJoins) -> Result<(Arc<TableDef>, Option<String>)> {
         if let Some(join) = relation.joins.first() {
-            return Err(EngineError::not_supported("JOIN").or_position(self.position(join.relation.span())));
+            return Err(
+                EngineError::not_supported("JOIN").or_position(self.position_of_relation(&join.relation))
+            );
         }
         match &relation.relation {
             ast::TableFactor::Table {
@@ -282,12 +306,19 @@ impl Binder<'_> {
             Some(tree) => {
                 let mut scope = Scope::of_table(&table, alias, "WHERE");
                 let typed = self.expression(tree, &mut scope)?;
-                conjuncts(self.condition(typed, "WHERE", self.position(tree.span()))?)
+                conjuncts(self.condition(typed, "WHERE", self.position_of(tree))?)
             }
             None => Vec::new(),
         };
         Ok(plan_scan(table, conditions))
     }
+}
+
+/// 428C9.
+fn generated_always(message: String, column: &str) -> EngineError {
+    EngineError::new(SqlState::GENERATED_ALWAYS, message).with_detail(format!(
+        "Column \"{column}\" is an identity column defined as GENERATED ALWAYS."
+    ))
 }
 
 fn is_default(tree: &ast::Expr) -> bool {

@@ -9,6 +9,7 @@ use crate::sql::utility::{Copy, CopySource, Reader, Utility};
 impl Reader<'_> {
     pub(super) fn copy(&mut self) -> Result<Utility> {
         let source = if self.eat_symbol('(') {
+            self.expect_query()?;
             let start = self
                 .tokens
                 .get(self.at)

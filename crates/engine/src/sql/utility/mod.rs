@@ -5,12 +5,15 @@
 
 mod copy;
 
+use std::cell::Cell;
+
 use sqlparser::ast;
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::lex::{Kind, Token, lex};
 use crate::sql::parse::{ParsedStatement, parse_expression, parse_one};
 use crate::sql::plan::{CopyOptions, IsolationLevel, TransactionModes};
+use crate::sql::stack::Deep;
 
 /// A table's or index's name as written, with its position in the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +65,7 @@ pub(crate) enum Utility {
     DropIndex {
         indexes: Vec<Name>,
         if_exists: bool,
+        concurrently: bool,
     },
     SetFillfactor {
         table: Name,
@@ -75,11 +79,13 @@ pub(crate) enum Utility {
     },
     Execute {
         name: String,
-        arguments: Vec<ast::Expr>,
+        arguments: Option<Deep<Vec<ast::Expr>>>,
     },
     Deallocate(Option<String>),
     DiscardAll,
     Copy(Copy),
+    /// SET CONSTRAINTS; no names are all.
+    SetConstraints(Vec<Name>),
     NoOperation(&'static str),
 }
 
@@ -128,9 +134,16 @@ pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Utility>> {
         offset,
         tokens,
         at: 0,
+        counted: Cell::new((0, 0)),
     };
-    let utility = reader.statement()?;
-    reader.expect_end()?;
+    let utility = reader
+        .statement()
+        .and_then(|utility| reader.expect_end().map(|()| utility))
+        .map_err(|error| match reader.tokens.get(reader.at.saturating_sub(1)) {
+            // What is not supported is the word that has just been read.
+            Some(token) => error.or_position(Some(reader.position_of(token.start))),
+            None => error,
+        })?;
     Ok(Some(utility))
 }
 
@@ -139,6 +152,9 @@ struct Reader<'a> {
     offset: u32,
     tokens: Vec<Token>,
     at: usize,
+    /// A byte of the text, and how many characters come before it: the place asked for last. Places are asked for from
+    /// front to back, so the text is counted once.
+    counted: Cell<(usize, u32)>,
 }
 
 impl Reader<'_> {
@@ -198,7 +214,13 @@ impl Reader<'_> {
     }
 
     fn position_of(&self, byte: usize) -> u32 {
-        self.offset + self.text[..byte].chars().count() as u32 + 1
+        let (mut from, mut characters) = self.counted.get();
+        if byte < from {
+            (from, characters) = (0, 0);
+        }
+        characters += self.text[from..byte].chars().count() as u32;
+        self.counted.set((byte, characters));
+        self.offset + characters + 1
     }
 
     fn syntax_error(&self) -> EngineError {
@@ -213,6 +235,20 @@ impl Reader<'_> {
             .with_position(self.position_of(token.start)),
             None => EngineError::new(SqlState::SYNTAX_ERROR, "syntax error at end of input")
                 .with_position(self.position_of(self.text.trim_end().len())),
+        }
+    }
+
+    /// Refuses what is no query (or change of rows) as what PREPARE, EXPLAIN or COPY hold. So these do not nest, and a
+    /// prepared statement cannot execute itself.
+    fn expect_query(&self) -> Result<()> {
+        let begins = matches!(
+            self.peek_word(),
+            "select" | "insert" | "update" | "delete" | "merge" | "values" | "with" | "table"
+        );
+        if begins || self.peek() == Some(&Kind::Symbol('(')) {
+            Ok(())
+        } else {
+            Err(self.syntax_error())
         }
     }
 
@@ -381,20 +417,22 @@ impl Reader<'_> {
                     }
                 }
                 self.expect("as")?;
+                self.expect_query()?;
                 let (sql, _) = self.rest();
                 Ok(Utility::Prepare { name, types, sql })
             }
             "execute" => {
                 let (name, _) = self.identifier()?;
-                let mut arguments = Vec::new();
+                let mut arguments = None;
                 if self.peek() == Some(&Kind::Symbol('(')) {
                     let (text, offset) = self.rest();
                     // A row of expressions is itself an expression: (a), (a, b).
-                    match parse_expression(&text, offset)? {
-                        ast::Expr::Nested(one) => arguments.push(*one),
-                        ast::Expr::Tuple(all) => arguments = all,
-                        _ => return Err(self.syntax_error()),
-                    }
+                    let row = parse_expression(&text, offset)?.try_map(|row| match row {
+                        ast::Expr::Nested(one) => Ok(vec![*one]),
+                        ast::Expr::Tuple(all) => Ok(all),
+                        _ => Err(self.syntax_error()),
+                    })?;
+                    arguments = Some(row);
                 }
                 Ok(Utility::Execute { name, arguments })
             }
@@ -423,7 +461,7 @@ impl Reader<'_> {
             "copy" => self.copy(),
             "savepoint" | "release" => Err(EngineError::not_supported("SAVEPOINT")),
             "declare" | "fetch" | "move" | "close" => {
-                Err(EngineError::not_supported("cursors (DECLARE, FETCH, CLOSE)"))
+                Err(EngineError::are_not_supported("cursors (DECLARE, FETCH, CLOSE)"))
             }
             other => Err(EngineError::not_supported(other.to_uppercase())),
         }
@@ -498,8 +536,15 @@ impl Reader<'_> {
             });
         }
         if self.eat("constraints") {
-            let _ = self.rest();
-            return Ok(Utility::NoOperation("SET CONSTRAINTS"));
+            let names = if self.eat("all") {
+                Vec::new()
+            } else {
+                self.names()?
+            };
+            if !(self.eat("deferred") || self.eat("immediate")) {
+                return Err(self.syntax_error());
+            }
+            return Ok(Utility::SetConstraints(names));
         }
         if self.eat("session authorization") || self.eat("role") {
             return Err(EngineError::not_supported("SET ROLE"));
@@ -521,6 +566,9 @@ impl Reader<'_> {
                 value: None,
                 local,
             });
+        }
+        if name == "timezone" && self.eat("interval") {
+            return self.zone_by_interval(local);
         }
         let mut values = Vec::new();
         loop {
@@ -544,6 +592,20 @@ impl Reader<'_> {
         Ok(Utility::Set {
             name,
             value: Some(values.join(", ")),
+            local,
+        })
+    }
+
+    /// `SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE`, after its INTERVAL.
+    fn zone_by_interval(&mut self, local: bool) -> Result<Utility> {
+        let Some(Kind::Text(offset)) = self.peek().cloned() else {
+            return Err(self.syntax_error());
+        };
+        self.at += 1;
+        let _ = self.eat("hour to minute") || self.eat("hour");
+        Ok(Utility::Set {
+            name: "timezone".to_owned(),
+            value: Some(offset),
             local,
         })
     }
@@ -630,7 +692,7 @@ impl Reader<'_> {
                 what.to_uppercase()
             )));
         }
-        let _ = self.eat("concurrently");
+        let concurrently = what == "index" && self.eat("concurrently");
         let if_exists = self.eat("if exists");
         let names = self.names()?;
         let _ = self.eat("cascade") || self.eat("restrict");
@@ -642,6 +704,7 @@ impl Reader<'_> {
             _ => Utility::DropIndex {
                 indexes: names,
                 if_exists,
+                concurrently,
             },
         })
     }
@@ -695,6 +758,9 @@ impl Reader<'_> {
                 return Err(EngineError::not_supported("EXPLAIN ANALYZE"));
             }
             let _ = self.eat("verbose");
+        }
+        if self.peek_word() != "execute" {
+            self.expect_query()?;
         }
         let (text, offset) = self.rest();
         Ok(Utility::Explain(Box::new(parse_one(&text, offset)?)))
@@ -795,9 +861,14 @@ mod tests {
             Utility::Prepare { name, types, sql }
             if name == "p" && types == ["int", "numeric(10, 2)"] && sql == "select $1"));
         assert!(
-            matches!(read("execute p (1, 'a')"), Utility::Execute { arguments, .. } if arguments.len() == 2)
+            matches!(read("execute p (1, 'a')"), Utility::Execute { arguments: Some(row), .. } if row.len() == 2)
         );
-        assert!(matches!(read("execute p (1)"), Utility::Execute { arguments, .. } if arguments.len() == 1));
-        assert!(matches!(read("execute p"), Utility::Execute { arguments, .. } if arguments.is_empty()));
+        assert!(
+            matches!(read("execute p (1)"), Utility::Execute { arguments: Some(row), .. } if row.len() == 1)
+        );
+        assert!(matches!(
+            read("execute p"),
+            Utility::Execute { arguments: None, .. }
+        ));
     }
 }

@@ -1,13 +1,19 @@
 //! Dates and times: the proleptic Gregorian calendar, counted from 2000-01-01 as PostgreSQL counts.
 //!
-//! The one time zone is UTC. Input takes ISO 8601 in its usual shapes (with a numeric offset, `Z` or `UTC` for
-//! timestamptz) and the words `infinity`, `-infinity`, `epoch`, `now`, `today`, `tomorrow`, `yesterday`; output is
+//! The one time zone is UTC. Input takes the forms that PostgreSQL takes with DateStyle `ISO, MDY` (`input`); output is
 //! PostgreSQL's ISO style.
+
+mod input;
+mod zone;
 
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::{EngineError, Result, SqlState};
+
+use input::{Fault, Parsed};
+
+pub use input::is_relative;
 
 /// Microseconds in a day.
 pub const MICROS_PER_DAY: i64 = 86_400_000_000;
@@ -16,11 +22,11 @@ const MICROS_PER_SECOND: i64 = 1_000_000;
 /// Days from 1970-01-01 to 2000-01-01.
 const UNIX_TO_OURS_DAYS: i64 = 10_957;
 
-/// First and one past the last date: 4713-01-01 BC and 5874898-01-01.
-const DATE_FIRST: i64 = -2_451_507;
+/// First and one past the last date: 4714-11-24 BC, where Julian days begin, and 5874898-01-01.
+const DATE_FIRST: i64 = -2_451_545;
 const DATE_END: i64 = 2_145_031_949;
 
-/// First and one past the last timestamp: 4713-01-01 BC and 294277-01-01.
+/// First and one past the last timestamp: 4714-11-24 BC and 294277-01-01.
 const TIMESTAMP_FIRST: i64 = DATE_FIRST * MICROS_PER_DAY;
 const TIMESTAMP_END: i64 = 9_223_371_331_200_000_000;
 
@@ -127,10 +133,9 @@ fn push_civil(days: i64, out: &mut String) -> bool {
     year <= 0
 }
 
-/// Reads a date.
-pub fn parse_date(text: &str) -> Result<i32> {
-    let parsed = parse(text, "date")?;
-    match parsed {
+/// Reads a date; `now` is the moment that `now` and `today` are counted from.
+pub fn parse_date(text: &str, now: i64) -> Result<i32> {
+    match input::parse(text, now).map_err(|fault| refused(fault, text, "date"))? {
         Parsed::Infinity => Ok(i32::MAX),
         Parsed::MinusInfinity => Ok(i32::MIN),
         Parsed::Civil { days, .. } => i32::try_from(days)
@@ -145,14 +150,15 @@ pub fn parse_date(text: &str) -> Result<i32> {
     }
 }
 
-/// Reads a timestamp; an offset in the text is taken into account only when `with_zone`.
-pub fn parse_timestamp(text: &str, with_zone: bool) -> Result<i64> {
+/// Reads a timestamp; an offset in the text is taken into account only when `with_zone`. `now` is the moment that
+/// `now` and `today` are counted from.
+pub fn parse_timestamp(text: &str, with_zone: bool, now: i64) -> Result<i64> {
     let type_name = if with_zone {
         "timestamp with time zone"
     } else {
         "timestamp"
     };
-    match parse(text, type_name)? {
+    match input::parse(text, now).map_err(|fault| refused(fault, text, type_name))? {
         Parsed::Infinity => Ok(i64::MAX),
         Parsed::MinusInfinity => Ok(i64::MIN),
         Parsed::Civil {
@@ -184,224 +190,31 @@ pub fn round_timestamp(micros: i64, digits: i32) -> i64 {
     (micros + half) / unit * unit
 }
 
-enum Parsed {
-    Infinity,
-    MinusInfinity,
-    Civil {
-        days: i64,
-        micros: i64,
-        offset_seconds: Option<i64>,
-    },
-}
-
-fn parse(text: &str, type_name: &str) -> Result<Parsed> {
-    let trimmed = text.trim();
-    let now = |day: i64| Parsed::Civil {
-        days: clock().div_euclid(MICROS_PER_DAY) + day,
-        micros: 0,
-        offset_seconds: None,
-    };
-    Ok(match trimmed.to_ascii_lowercase().as_str() {
-        "infinity" | "+infinity" => Parsed::Infinity,
-        "-infinity" => Parsed::MinusInfinity,
-        "epoch" => Parsed::Civil {
-            days: -UNIX_TO_OURS_DAYS,
-            micros: 0,
-            offset_seconds: None,
-        },
-        "today" => now(0),
-        "tomorrow" => now(1),
-        "yesterday" => now(-1),
-        "now" => {
-            let clock = clock();
-            Parsed::Civil {
-                days: clock.div_euclid(MICROS_PER_DAY),
-                micros: clock.rem_euclid(MICROS_PER_DAY),
-                offset_seconds: None,
-            }
-        }
-        _ => return parse_civil(trimmed, text, type_name),
-    })
-}
-
-fn parse_civil(trimmed: &str, text: &str, type_name: &str) -> Result<Parsed> {
-    let bad = || {
-        EngineError::new(
-            SqlState::INVALID_DATETIME_FORMAT,
-            format!("invalid input syntax for type {type_name}: \"{text}\""),
-        )
-    };
-    let out_of_range = || {
+/// The error that a text which is no date or timestamp makes.
+#[cold]
+fn refused(fault: Fault, text: &str, type_name: &str) -> EngineError {
+    let field = || {
         EngineError::new(
             SqlState::DATETIME_FIELD_OVERFLOW,
             format!("date/time field value out of range: \"{text}\""),
         )
     };
-    let (rest, before_christ) = match trimmed
-        .len()
-        .checked_sub(3)
-        .and_then(|at| trimmed.split_at_checked(at))
-    {
-        Some((rest, suffix)) if suffix.eq_ignore_ascii_case(" bc") => (rest.trim_end(), true),
-        _ => (trimmed, false),
-    };
-    let mut scan = Scan {
-        bytes: rest.as_bytes(),
-        at: 0,
-    };
-    let (digits, number) = scan.number().ok_or_else(bad)?;
-    let (year, month, day) = match scan.peek() {
-        Some(separator @ (b'-' | b'/' | b'.')) if (3..=7).contains(&digits) => {
-            scan.at += 1;
-            let (_, month) = scan.number().ok_or_else(bad)?;
-            if !scan.eat(separator) {
-                return Err(bad());
-            }
-            let (_, day) = scan.number().ok_or_else(bad)?;
-            (number, month, day)
-        }
-        None | Some(b' ' | b'T' | b't') if digits == 8 => (number / 10_000, number / 100 % 100, number % 100),
-        _ => return Err(bad()),
-    };
-    if year == 0 || !(1..=12).contains(&month) {
-        return Err(out_of_range());
-    }
-    let year = if before_christ { 1 - year } else { year };
-    if !(1..=i64::from(days_in_month(year, month as u32))).contains(&day) {
-        return Err(out_of_range());
-    }
-    let mut days = days_from_civil(year, month as u32, day as u32);
-    let mut micros = 0;
-    let mut offset_seconds = None;
-    let spaced = scan.skip_blanks();
-    if (spaced || matches!(scan.peek(), Some(b'T' | b't'))) && scan.at < scan.bytes.len() {
-        if !spaced {
-            scan.at += 1;
-        }
-        let mut parts = [0i64; 3];
-        let (_, hour) = scan.number().ok_or_else(bad)?;
-        parts[0] = hour;
-        if !scan.eat(b':') {
-            return Err(bad());
-        }
-        parts[1] = scan.number().ok_or_else(bad)?.1;
-        let mut fraction = 0;
-        if scan.eat(b':') {
-            parts[2] = scan.number().ok_or_else(bad)?.1;
-            if scan.eat(b'.') {
-                fraction = scan.fraction();
-            }
-        }
-        let in_range = parts[0] <= 24
-            && parts[1] < 60
-            && parts[2] <= 60
-            && (parts[0] < 24 || (parts[1] == 0 && parts[2] == 0 && fraction == 0));
-        if !in_range {
-            return Err(out_of_range());
-        }
-        micros = (parts[0] * 3600 + parts[1] * 60 + parts[2]) * MICROS_PER_SECOND + fraction;
-        days += micros.div_euclid(MICROS_PER_DAY);
-        micros = micros.rem_euclid(MICROS_PER_DAY);
-        scan.skip_blanks();
-    }
-    if scan.at < scan.bytes.len() {
-        offset_seconds = Some(scan.offset().ok_or_else(bad)?);
-    }
-    if scan.at < scan.bytes.len() {
-        return Err(bad());
-    }
-    Ok(Parsed::Civil {
-        days,
-        micros,
-        offset_seconds,
-    })
-}
-
-/// A cursor over the text of a date.
-struct Scan<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl Scan<'_> {
-    fn peek(&self) -> Option<u8> {
-        self.bytes.get(self.at).copied()
-    }
-
-    fn eat(&mut self, byte: u8) -> bool {
-        let found = self.peek() == Some(byte);
-        self.at += usize::from(found);
-        found
-    }
-
-    fn skip_blanks(&mut self) -> bool {
-        let start = self.at;
-        while self.eat(b' ') {}
-        self.at > start
-    }
-
-    /// A run of at most nine digits: how many, and their value.
-    fn number(&mut self) -> Option<(usize, i64)> {
-        let start = self.at;
-        let mut value = 0i64;
-        while let Some(digit @ b'0'..=b'9') = self.peek() {
-            if self.at - start >= 9 {
-                return None;
-            }
-            value = value * 10 + i64::from(digit - b'0');
-            self.at += 1;
-        }
-        (self.at > start).then_some((self.at - start, value))
-    }
-
-    /// The digits after a decimal point, as microseconds, rounded.
-    fn fraction(&mut self) -> i64 {
-        let mut value = 0i64;
-        let mut digits = 0;
-        while let Some(digit @ b'0'..=b'9') = self.peek() {
-            let digit = i64::from(digit - b'0');
-            if digits < 6 {
-                value = value * 10 + digit;
-            } else if digits == 6 && digit >= 5 {
-                value += 1;
-            }
-            digits += 1;
-            self.at += 1;
-        }
-        value * 10i64.pow(6u32.saturating_sub(digits))
-    }
-
-    /// `Z`, `UTC`, `GMT`, `+hh`, `-hh:mm`, `+hhmm`, `+hh:mm:ss`: seconds east of Greenwich.
-    fn offset(&mut self) -> Option<i64> {
-        let rest = std::str::from_utf8(&self.bytes[self.at..]).ok()?;
-        if ["z", "utc", "gmt", "zulu"]
-            .iter()
-            .any(|name| rest.eq_ignore_ascii_case(name))
-        {
-            self.at = self.bytes.len();
-            return Some(0);
-        }
-        let sign = match self.peek()? {
-            b'+' => 1,
-            b'-' => -1,
-            _ => return None,
-        };
-        self.at += 1;
-        let (digits, number) = self.number()?;
-        let (hours, mut minutes) = if digits > 2 {
-            (number / 100, number % 100)
-        } else {
-            (number, 0)
-        };
-        let mut seconds = 0;
-        if digits <= 2 && self.eat(b':') {
-            minutes = self.number()?.1;
-            if self.eat(b':') {
-                seconds = self.number()?.1;
-            }
-        }
-        (hours <= 15 && minutes < 60 && seconds < 60)
-            .then_some(sign * (hours * 3600 + minutes * 60 + seconds))
+    match fault {
+        Fault::Syntax => EngineError::new(
+            SqlState::INVALID_DATETIME_FORMAT,
+            format!("invalid input syntax for type {type_name}: \"{text}\""),
+        ),
+        Fault::Field => field(),
+        Fault::MonthOrDay => field()
+            .with_hint("Dates whose fields are all numbers are read as month, day, year; or year-month-day."),
+        Fault::Zone => EngineError::new(
+            SqlState::INVALID_TIME_ZONE_DISPLACEMENT,
+            format!("time zone displacement out of range: \"{text}\""),
+        ),
+        Fault::UnknownZone(name) => EngineError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("time zone \"{name}\" not recognized"),
+        ),
     }
 }
 
@@ -411,14 +224,14 @@ mod tests {
 
     fn date(text: &str) -> String {
         let mut out = String::new();
-        format_date(parse_date(text).unwrap(), &mut out);
+        format_date(parse_date(text, 0).unwrap(), &mut out);
         out
     }
 
     fn timestamp(text: &str, with_zone: bool) -> String {
         let mut out = String::new();
         format_timestamp(
-            parse_timestamp(text, with_zone).unwrap(),
+            parse_timestamp(text, with_zone, 0).unwrap(),
             if with_zone { "+00" } else { "" },
             &mut out,
         );
@@ -427,9 +240,9 @@ mod tests {
 
     #[test]
     fn dates_go_in_and_out() {
-        assert_eq!(parse_date("2000-01-01").unwrap(), 0);
-        assert_eq!(parse_date("1999-12-31").unwrap(), -1);
-        assert_eq!(parse_date("epoch").unwrap(), -10_957);
+        assert_eq!(parse_date("2000-01-01", 0).unwrap(), 0);
+        assert_eq!(parse_date("1999-12-31", 0).unwrap(), -1);
+        assert_eq!(parse_date("epoch", 0).unwrap(), -10_957);
         for text in [
             "2024-02-29",
             "0001-01-01",
@@ -473,12 +286,89 @@ mod tests {
     }
 
     #[test]
+    fn a_date_may_be_written_in_many_ways() {
+        for text in [
+            "January 8, 1999",
+            "1/8/1999",
+            "8 Jan 1999",
+            "19990108",
+            "1999-Jan-08",
+            "Jan-08-1999",
+            "08-Jan-1999",
+            "990108",
+            "1999.008",
+            "J2451187",
+            "Friday, Jan 8 1999",
+            "1999/1/8",
+            "1.8.1999",
+            "Jan 8 99",
+            "1999 January 8",
+            "08Jan1999",
+            "1999-01-08 04:05:06 PST",
+            "8 january 1999 ad",
+        ] {
+            assert_eq!(date(text), "1999-01-08", "{text}");
+        }
+        assert_eq!(date("January 8, 99 BC"), "0099-01-08 BC");
+        assert_eq!(date("1/8/69"), "2069-01-08");
+        assert_eq!(date("1/8/70"), "1970-01-08");
+    }
+
+    #[test]
+    fn a_time_may_be_written_in_many_ways() {
+        for (text, expected) in [
+            ("1999-01-08 04:05 PM", "1999-01-08 16:05:00+00"),
+            ("1999-01-08 12:05 am", "1999-01-08 00:05:00+00"),
+            ("19990108 040506", "1999-01-08 04:05:06+00"),
+            ("19990108T040506.789-08", "1999-01-08 12:05:06.789+00"),
+            ("1999-01-08 04:05:06 PST", "1999-01-08 12:05:06+00"),
+            ("1999-01-08 04:05:06-8", "1999-01-08 12:05:06+00"),
+            ("1999-01-08 04:05:06-08:00", "1999-01-08 12:05:06+00"),
+            ("1999-01-08T04:05:06z", "1999-01-08 04:05:06+00"),
+            ("04:05:06 January 8, 1999 UTC", "1999-01-08 04:05:06+00"),
+            ("Jan 8 04:05:06 1999 EST", "1999-01-08 09:05:06+00"),
+        ] {
+            assert_eq!(timestamp(text, true), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn relative_words_count_from_the_moment_that_is_given() {
+        let now = 86_400_000_000 * 9 + 3_723_000_000;
+        let at = |text| parse_timestamp(text, true, now).unwrap();
+        assert_eq!(at("now"), now);
+        assert_eq!(at("today"), 86_400_000_000 * 9);
+        assert_eq!(at("tomorrow 01:00"), 86_400_000_000 * 10 + 3_600_000_000);
+        assert_eq!(parse_date("yesterday", now).unwrap(), 8);
+        assert!(
+            is_relative(" Today 04:05")
+                && is_relative("now")
+                && !is_relative("epoch")
+                && !is_relative("1999-01-08")
+        );
+    }
+
+    #[test]
     fn what_is_no_date_is_told_from_what_is_out_of_range() {
-        let code = |text| parse_date(text).unwrap_err().sqlstate();
+        let code = |text| parse_date(text, 0).unwrap_err().sqlstate();
         assert_eq!(code("yesterdays"), SqlState::INVALID_DATETIME_FORMAT);
         assert_eq!(code("2024-02"), SqlState::INVALID_DATETIME_FORMAT);
         assert_eq!(code(""), SqlState::INVALID_DATETIME_FORMAT);
         assert_eq!(code("2023-02-29"), SqlState::DATETIME_FIELD_OVERFLOW);
+        assert_eq!(code("99-01-08"), SqlState::DATETIME_FIELD_OVERFLOW);
+        assert_eq!(
+            code("1999-01-08 04:05 Nowhere/Land"),
+            SqlState::INVALID_PARAMETER_VALUE
+        );
+        for text in [
+            "January",
+            "1999-01-08 1999-01-08",
+            "8 8 8 8 8",
+            "now now",
+            "13:00 PM",
+        ] {
+            assert!(parse_date(text, 0).is_err(), "{text}");
+        }
         assert_eq!(code("2023-13-01"), SqlState::DATETIME_FIELD_OVERFLOW);
     }
 }

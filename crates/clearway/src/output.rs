@@ -1,0 +1,46 @@
+//! What the commands say: results on standard output, notices on standard error.
+//!
+//! Either may have lost its reader (`clearway check | head -1`, a server whose log collector has ended). `println!` and
+//! `eprintln!` panic then. Here the text is lost and the command goes on to its end and its exit code. An output that
+//! cannot take the text for another reason, such as a full disk, is an error.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use crate::error::{CommandError, Result};
+
+/// Writes text to standard output.
+pub(crate) fn print(text: fmt::Arguments<'_>) -> Result<()> {
+    let mut output = io::stdout().lock();
+    match output.write_fmt(text).and_then(|()| output.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(CommandError::io("writing to standard output")(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes a line to standard output.
+pub(crate) fn line(text: fmt::Arguments<'_>) -> Result<()> {
+    print(format_args!("{text}\n"))
+}
+
+/// Writes a line to standard error.
+pub(crate) fn notice(text: fmt::Arguments<'_>) {
+    clearway_machine::stderr_line(format_args!("clearway: {text}"));
+}
+
+/// Standard error for log lines: what it cannot take is lost.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LogWriter;
+
+impl Write for LogWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let _ = io::stderr().write_all(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

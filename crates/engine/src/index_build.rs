@@ -1,0 +1,183 @@
+//! Building an index over the rows that are there.
+//!
+//! The table is locked against writers, so no row version is in anybody's hands but our own. The heap is read once under
+//! a fresh snapshot (also in a REPEATABLE READ transaction, whose old snapshot would miss rows), the rows' keys are
+//! sorted within `maintenance_work_mem` (the rest in temporary files), and the tree is loaded from left to right.
+//! Duplicates are neighbours then. Entries point at the roots of the version chains, with the key of the version that
+//! is live now: older versions may have had other values, which is why older snapshots are turned away (rule 4 of
+//! [`crate::catalog`]).
+
+use std::sync::Arc;
+
+use clearway_storage::btree::BTree;
+use clearway_storage::heap::{Heap, Tid};
+use clearway_storage::{RelId, Storage};
+
+use crate::convert::storage_error;
+use crate::error::{EngineError, Result, SqlState};
+use crate::executor::{heap_rel, unique};
+use crate::interrupt::Interrupts;
+use crate::spill::{Sorted, Sorter, SpillOptions};
+use crate::sql::{IndexDef, TableDef};
+use crate::transaction::Transaction;
+use crate::value::Value;
+use crate::value::key::encode_key_of_row;
+
+/// How many rows go by between two looks at the interrupts.
+const ROWS_PER_CHECK: usize = 1_024;
+
+/// The bytes of a place at the end of a sort key, so that entries of one key are in the order of their places.
+const TID_BYTES: usize = 6;
+
+/// Fills a new index from the table's live rows.
+pub(crate) fn build(
+    storage: &Arc<Storage>,
+    txn: &Transaction,
+    interrupts: &Interrupts,
+    spill: &SpillOptions,
+    table: &TableDef,
+    index: &IndexDef,
+) -> Result<()> {
+    let sorted = sorted_keys(txn, interrupts, spill, table, index)?;
+    let mut entries = Entries {
+        sorted,
+        last: Vec::new(),
+        duplicate: None,
+        unique: index.unique,
+        count: 0,
+        interrupts,
+        error: None,
+    };
+    BTree::bulk_load(storage, RelId(index.rel), &mut entries).map_err(storage_error)?;
+    match (entries.error, entries.duplicate) {
+        (Some(error), _) => Err(error),
+        (None, Some(root)) => Err(duplicated(txn, table, index, root)),
+        (None, None) => Ok(()),
+    }
+}
+
+/// The keys of the table's rows, each with its row's place behind it; the payload tells whether a column is NULL.
+fn sorted_keys(
+    txn: &Transaction,
+    interrupts: &Interrupts,
+    spill: &SpillOptions,
+    table: &TableDef,
+    index: &IndexDef,
+) -> Result<Sorted> {
+    let mut needed = crate::value::ColumnSet::new();
+    index.columns.iter().for_each(|column| needed.insert(*column));
+    let mut row = vec![Value::Null; table.columns.len()];
+    let mut key = Vec::new();
+    let mut sorter = Sorter::new(spill);
+    let context = txn.context();
+    let mut rows = Heap::new(heap_rel(table)).scan(&context).map_err(storage_error)?;
+    let mut count = 0usize;
+    loop {
+        let next = rows.next_with_root(&context, |root, bytes| {
+            table.codec.decode(bytes, &needed, &mut row)?;
+            let any_null = encode_key_of_row(&row, &index.columns, &index.types, &mut key);
+            if any_null && index.primary {
+                return Err(null_in_key(table, index, &row));
+            }
+            Ok((root, any_null))
+        });
+        // The row's page is not latched any more: what follows may write to a file.
+        let Some(found) = next.map_err(storage_error)? else {
+            break;
+        };
+        let (root, any_null) = found?;
+        key.extend_from_slice(&root.block.to_be_bytes());
+        key.extend_from_slice(&root.slot.to_be_bytes());
+        sorter.push(&key, &[u8::from(any_null)], interrupts)?;
+        count += 1;
+        if count.is_multiple_of(ROWS_PER_CHECK) {
+            interrupts.check()?;
+        }
+    }
+    sorter.finish(interrupts)
+}
+
+/// The entries in order; ends early at an error or at a duplicate.
+struct Entries<'a> {
+    sorted: Sorted,
+    /// The key before, without its place; empty when it had a NULL.
+    last: Vec<u8>,
+    duplicate: Option<Tid>,
+    unique: bool,
+    count: usize,
+    interrupts: &'a Interrupts,
+    error: Option<EngineError>,
+}
+
+impl Entries<'_> {
+    fn try_next(&mut self) -> Result<Option<(Vec<u8>, Tid)>> {
+        self.count += 1;
+        if self.count.is_multiple_of(ROWS_PER_CHECK) {
+            self.interrupts.check()?;
+        }
+        let Some((record, payload)) = self.sorted.next()? else {
+            return Ok(None);
+        };
+        let (key, place) = record.split_at(record.len() - TID_BYTES);
+        let [a, b, c, d, e, f] = place else {
+            return Err(EngineError::internal("a sort key has no place"));
+        };
+        let root = Tid {
+            block: u32::from_be_bytes([*a, *b, *c, *d]),
+            slot: u16::from_be_bytes([*e, *f]),
+        };
+        if self.unique {
+            let any_null = payload == [1];
+            if !any_null && self.last == key {
+                self.duplicate = Some(root);
+                return Ok(None);
+            }
+            self.last.clear();
+            if !any_null {
+                self.last.extend_from_slice(key);
+            }
+        }
+        Ok(Some((key.to_vec(), root)))
+    }
+}
+
+impl Iterator for &mut Entries<'_> {
+    type Item = (Vec<u8>, Tid);
+
+    fn next(&mut self) -> Option<(Vec<u8>, Tid)> {
+        self.try_next().unwrap_or_else(|error| {
+            self.error = Some(error);
+            None
+        })
+    }
+}
+
+fn null_in_key(table: &TableDef, index: &IndexDef, row: &[Value]) -> EngineError {
+    let column = index
+        .columns
+        .iter()
+        .find(|column| row[usize::from(**column)].is_null());
+    let name = column.map_or("", |column| table.columns[usize::from(*column)].name.as_str());
+    EngineError::new(
+        SqlState::NOT_NULL_VIOLATION,
+        format!(
+            "column \"{name}\" of relation \"{}\" contains null values",
+            table.name
+        ),
+    )
+}
+
+fn duplicated(txn: &Transaction, table: &TableDef, index: &IndexDef, root: Tid) -> EngineError {
+    let error = EngineError::new(
+        SqlState::UNIQUE_VIOLATION,
+        format!("could not create unique index \"{}\"", index.name),
+    );
+    let heap = Heap::new(heap_rel(table));
+    match heap.fetch(&txn.context(), root, |_, bytes| table.codec.decode_all(bytes)) {
+        Ok(Some(Ok(row))) => error.with_detail(format!(
+            "Key {} is duplicated.",
+            unique::describe_key(table, index, &row)
+        )),
+        _ => error,
+    }
+}

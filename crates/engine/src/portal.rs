@@ -1,0 +1,170 @@
+//! Portals: statements that have sent some of their rows and go on when asked.
+//!
+//! A portal keeps what its statement needs to go on: the plan, the parameters, the snapshot and the command number under
+//! which it began, and the rows that have not been sent. A SELECT is pulled, so its rows are made when they are asked
+//! for. A statement that writes has run to its end before the first row is sent, as in PostgreSQL; its other rows
+//! lie in memory and then in a temporary file.
+//!
+//! # Rules
+//!
+//! - P1: while a portal is suspended, the session holds back the horizon for its snapshot: READ COMMITTED does not give
+//!   its xmin up at the end of the statement (`Transaction::end_statement`). Otherwise vacuum might remove the
+//!   versions that the portal has yet to send.
+//! - P2: a portal ends with its transaction: it knows that transaction's number, and [`Session::resume`] refuses any
+//!   other (34000).
+//! - P3: what the transaction writes after the portal began is invisible to it, by its command number.
+//!
+//! [`Session::resume`]: crate::Session::resume
+
+use std::sync::Arc;
+
+use crate::error::{EngineError, Result, SqlState};
+use crate::executor::Execution;
+use crate::executor::select::Select;
+use crate::output::Output;
+use crate::prepared::CachedPlan;
+use crate::spill::Sorted;
+use crate::spill::record::read_row;
+use crate::sql::plan::{SelectPlan, Statement};
+use crate::transaction::PortalSnapshot;
+use crate::value::Value;
+
+/// A statement that has sent some of its rows; gone with its transaction.
+#[derive(Debug)]
+pub struct Portal {
+    pub(crate) text: Arc<str>,
+    pub(crate) cached: Arc<CachedPlan>,
+    pub(crate) params: Vec<Value>,
+    pub(crate) rows: PortalRows,
+    pub(crate) snapshot: PortalSnapshot,
+}
+
+/// The rows that have not been sent.
+#[derive(Debug)]
+pub(crate) enum PortalRows {
+    /// Made when they are asked for.
+    Select(Box<Select>),
+    /// Of a statement that has run to its end.
+    Held { rows: Sorted, row: Vec<Value> },
+}
+
+impl PortalRows {
+    /// Rows that have been collected, in their order.
+    pub(crate) fn held(rows: Sorted) -> PortalRows {
+        PortalRows::Held {
+            rows,
+            row: Vec::new(),
+        }
+    }
+
+    /// Sends at most `max_rows` rows (0: all); how many were sent, and whether the limit was reached.
+    pub(crate) fn send(
+        &mut self,
+        execution: &mut Execution<'_>,
+        statement: &Statement,
+        max_rows: u32,
+        out: &mut dyn Output,
+    ) -> Result<(u64, bool)> {
+        let most = if max_rows == 0 {
+            u64::MAX
+        } else {
+            u64::from(max_rows)
+        };
+        let mut sent = 0;
+        while sent < most {
+            match self {
+                PortalRows::Select(select) => {
+                    let plan = select_plan(statement)?;
+                    if !select.next(execution, plan)? {
+                        return Ok((sent, false));
+                    }
+                    out.row(select.row(plan))?;
+                }
+                PortalRows::Held { rows, row } => {
+                    execution.tick()?;
+                    let Some((_, mut payload)) = rows.next()? else {
+                        return Ok((sent, false));
+                    };
+                    read_row(&mut payload, row)?;
+                    out.row(row)?;
+                }
+            }
+            sent += 1;
+        }
+        Ok((sent, true))
+    }
+
+    /// No more rows are wanted: gives the buffers back.
+    pub(crate) fn close(self, execution: &mut Execution<'_>) {
+        if let PortalRows::Select(select) = self {
+            select.close(execution);
+        }
+    }
+}
+
+fn select_plan(statement: &Statement) -> Result<&SelectPlan> {
+    match statement {
+        Statement::Select(plan) => Ok(plan),
+        other => Err(EngineError::internal(format!(
+            "a portal of {} is pulled",
+            other.tag()
+        ))),
+    }
+}
+
+/// 34000: P2.
+#[cold]
+pub(crate) fn ended_with_its_transaction() -> EngineError {
+    EngineError::new(
+        SqlState::INVALID_CURSOR_NAME,
+        "the portal does not exist: it ended with its transaction",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Collected, Completion, Config, Engine, Portal, Session, SessionInfo};
+
+    fn holds_back_the_horizon(session: &Session) -> bool {
+        let procs = &session.engine.storage.proc_array;
+        procs.xmin_of(session.txn.proc).is_some()
+    }
+
+    fn start(session: &mut Session) -> Box<Portal> {
+        let prepared = session
+            .prepare("select * from generate_series(1, 10) g", &[])
+            .unwrap();
+        match session
+            .execute(&prepared, &[], 1, &mut Collected::default())
+            .unwrap()
+        {
+            Completion::Suspended(portal) => portal,
+            Completion::Complete => panic!("all rows came at once"),
+        }
+    }
+
+    /// P1, and no longer than needed.
+    #[test]
+    fn the_horizon_is_held_back_while_a_portal_is_suspended() {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = Engine::open(directory.path(), Config::default()).unwrap();
+        let mut session = engine.session(SessionInfo::default()).unwrap();
+        let run = |session: &mut Session, sql: &str| {
+            session.execute_simple(sql, &mut Collected::default()).unwrap();
+        };
+        run(&mut session, "begin");
+        let portal = start(&mut session);
+        assert!(holds_back_the_horizon(&session));
+        run(&mut session, "select 1");
+        assert!(holds_back_the_horizon(&session), "after another statement, too");
+        drop(portal);
+        run(&mut session, "select 1");
+        assert!(!holds_back_the_horizon(&session), "the portal is closed");
+        let portal = start(&mut session);
+        session.resume(portal, 0, &mut Collected::default()).unwrap();
+        assert!(!holds_back_the_horizon(&session), "the portal is done");
+        let _suspended = start(&mut session);
+        run(&mut session, "commit");
+        assert!(!holds_back_the_horizon(&session), "the transaction is done");
+    }
+}

@@ -1,0 +1,201 @@
+//! Rows as bytes and back, for what leaves memory.
+//!
+//! A value is a byte that tells its kind and the bytes that follow from it, so a row needs no description. Equal rows
+//! need not have equal bytes: these are for keeping, index keys ([`encode_value`]) for comparing.
+
+use crate::error::{EngineError, Result};
+use crate::sql::plan::SortKey;
+use crate::value::key::encode_value;
+use crate::value::{DataType, Value, decode_binary, encode_binary};
+
+/// Appends a row.
+pub(crate) fn write_row(row: &[Value], out: &mut Vec<u8>) {
+    out.extend_from_slice(&(row.len() as u32).to_ne_bytes());
+    for value in row {
+        write_value(value, out);
+    }
+}
+
+/// Appends a value.
+pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>) {
+    let kind = match value {
+        Value::Null => return out.push(NULL),
+        Value::Bool(_) => 1,
+        Value::Int2(_) => 2,
+        Value::Int4(_) => 3,
+        Value::Int8(_) => 4,
+        Value::Float8(_) => 5,
+        Value::Numeric(_) => NUMERIC,
+        Value::Text(_) => TEXT,
+        Value::Date(_) => 8,
+        Value::Timestamp(_) => 9,
+        Value::TimestampTz(_) => 10,
+        Value::Oid(_) => 11,
+    };
+    out.push(kind);
+    if let Value::Text(text) = value {
+        out.extend_from_slice(&(text.len() as u32).to_ne_bytes());
+        return out.extend_from_slice(text.as_bytes());
+    }
+    let start = out.len();
+    if kind == NUMERIC {
+        out.extend_from_slice(&[0; 4]);
+    }
+    encode_binary(value, out);
+    if kind == NUMERIC {
+        let length = (out.len() - start - 4) as u32;
+        out[start..start + 4].copy_from_slice(&length.to_ne_bytes());
+    }
+}
+
+const NULL: u8 = 0;
+const NUMERIC: u8 = 6;
+const TEXT: u8 = 7;
+
+/// Replaces `row` by the row at the front of `bytes`, and takes it off.
+pub(crate) fn read_row(bytes: &mut &[u8], row: &mut Vec<Value>) -> Result<()> {
+    row.clear();
+    let count = read_u32(bytes)?;
+    for _ in 0..count {
+        row.push(read_value(bytes)?);
+    }
+    Ok(())
+}
+
+/// Takes a value off the front of `bytes`.
+pub(crate) fn read_value(bytes: &mut &[u8]) -> Result<Value> {
+    let kind = take(bytes, 1)?[0];
+    let (data_type, length) = match kind {
+        NULL => return Ok(Value::Null),
+        1 => (DataType::Bool, 1),
+        2 => (DataType::Int2, 2),
+        3 => (DataType::Int4, 4),
+        4 => (DataType::Int8, 8),
+        5 => (DataType::Float8, 8),
+        NUMERIC => (DataType::Numeric, read_u32(bytes)? as usize),
+        TEXT => (DataType::Text, read_u32(bytes)? as usize),
+        8 => (DataType::Date, 4),
+        9 => (DataType::Timestamp, 8),
+        10 => (DataType::TimestampTz, 8),
+        11 => (DataType::Oid, 4),
+        _ => return Err(damaged()),
+    };
+    decode_binary(take(bytes, length)?, data_type)
+}
+
+/// Takes a number off the front of `bytes`.
+pub(crate) fn read_u64(bytes: &mut &[u8]) -> Result<u64> {
+    let (number, rest) = bytes.split_first_chunk::<8>().ok_or_else(damaged)?;
+    *bytes = rest;
+    Ok(u64::from_be_bytes(*number))
+}
+
+fn read_u32(bytes: &mut &[u8]) -> Result<u32> {
+    let (number, rest) = bytes.split_first_chunk::<4>().ok_or_else(damaged)?;
+    *bytes = rest;
+    Ok(u32::from_ne_bytes(*number))
+}
+
+fn take<'b>(bytes: &mut &'b [u8], count: usize) -> Result<&'b [u8]> {
+    let (now, later) = bytes.split_at_checked(count).ok_or_else(damaged)?;
+    *bytes = later;
+    Ok(now)
+}
+
+#[cold]
+fn damaged() -> EngineError {
+    EngineError::internal("a record of a temporary file is damaged")
+}
+
+/// Appends the bytes whose order is the order of rows under `keys`.
+///
+/// Index keys order ascending with NULLs last. A column's first byte tells NULL from the rest: it is replaced where
+/// NULLs come first. The bytes after it are inverted where the order is descending; no key is the beginning of
+/// another, so that turns their order around.
+pub(crate) fn write_sort_key(row: &[Value], keys: &[SortKey], out: &mut Vec<u8>) {
+    for key in keys {
+        let value = &row[key.column];
+        if value.is_null() {
+            out.push(if key.nulls_first { 0x00 } else { 0xff });
+            continue;
+        }
+        let start = out.len();
+        encode_value(value, key.data_type, out);
+        if key.descending {
+            out[start + 1..].iter_mut().for_each(|byte| *byte = !*byte);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::compare;
+    use proptest::prelude::*;
+    use std::cmp::Ordering;
+
+    fn value_and_type() -> impl Strategy<Value = (Vec<Value>, DataType)> {
+        fn pairs(
+            values: impl Strategy<Value = Value> + 'static,
+            data_type: DataType,
+        ) -> BoxedStrategy<(Vec<Value>, DataType)> {
+            let or_null = prop_oneof![1 => Just(Value::Null), 4 => values];
+            prop::collection::vec(or_null, 2)
+                .prop_map(move |values| (values, data_type))
+                .boxed()
+        }
+        prop_oneof![
+            pairs((-3i32..3).prop_map(Value::Int4), DataType::Int4),
+            pairs(any::<i64>().prop_map(Value::Int8), DataType::Int8),
+            pairs(any::<f64>().prop_map(Value::Float8), DataType::Float8),
+            pairs("[a-c\u{e4} ]{0,4}".prop_map(Value::text), DataType::Text),
+            pairs("[ab ]{0,3}".prop_map(Value::text), DataType::Char),
+            pairs(
+                (-5_000i64..5_000, 0u32..4).prop_map(|(digits, scale)| {
+                    let text = format!("{digits}e-{scale}");
+                    crate::value::decode_text(&text, DataType::Numeric, 0).unwrap()
+                }),
+                DataType::Numeric
+            ),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn sort_keys_order_as_rows_do(
+            (values, data_type) in value_and_type(),
+            descending: bool,
+            nulls_first: bool,
+        ) {
+            let key = SortKey { column: 0, data_type, descending, nulls_first };
+            let bytes = |value: &Value| {
+                let mut out = Vec::new();
+                write_sort_key(std::slice::from_ref(value), std::slice::from_ref(&key), &mut out);
+                out
+            };
+            let (left, right) = (&values[0], &values[1]);
+            let expected = match (left.is_null(), right.is_null()) {
+                (true, true) => Ordering::Equal,
+                (true, false) if nulls_first => Ordering::Less,
+                (true, false) => Ordering::Greater,
+                (false, true) if nulls_first => Ordering::Greater,
+                (false, true) => Ordering::Less,
+                (false, false) if descending => compare(right, left, data_type),
+                (false, false) => compare(left, right, data_type),
+            };
+            prop_assert_eq!(bytes(left).cmp(&bytes(right)), expected);
+        }
+
+        #[test]
+        fn rows_survive((values, _) in value_and_type()) {
+            let mut bytes = Vec::new();
+            write_row(&values, &mut bytes);
+            let mut row = vec![Value::Bool(true)];
+            let mut rest = &bytes[..];
+            read_row(&mut rest, &mut row).unwrap();
+            prop_assert!(rest.is_empty());
+            // As text: NaN is not equal to itself.
+            prop_assert_eq!(format!("{values:?}"), format!("{row:?}"));
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! A file of records, written at its end and read in blocks.
+//!
+//! ```text
+//!   ┌─────────────────┬─────────────────────┬─────┬─────────┐
+//!   │ key length, u32 │ payload length, u32 │ key │ payload │ …
+//!   └─────────────────┴─────────────────────┴─────┴─────────┘
+//! ```
+//!
+//! Lengths are in the machine's byte order: the file never outlives its process.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::spill::file_error;
+
+/// What is written or read at a time.
+pub(crate) const BLOCK_BYTES: usize = 32 << 10;
+
+/// The bytes before a record's key.
+const HEADER_BYTES: usize = 8;
+
+/// A record: its key, and what belongs to it.
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    pub(crate) key: Vec<u8>,
+    pub(crate) payload: Vec<u8>,
+}
+
+/// A file without a name.
+#[derive(Debug)]
+pub(crate) struct Temporary {
+    file: File,
+    directory: Arc<Path>,
+    /// How much the file has.
+    written: u64,
+    buffer: Vec<u8>,
+}
+
+impl Temporary {
+    /// Makes a file in `directory`.
+    pub(crate) fn create(directory: &Arc<Path>) -> Result<Temporary> {
+        let made = std::fs::create_dir_all(directory).and_then(|()| tempfile::tempfile_in(directory));
+        let file = made.map_err(|error| file_error("creating", directory, &error))?;
+        Ok(Temporary {
+            file,
+            directory: Arc::clone(directory),
+            written: 0,
+            buffer: Vec::with_capacity(BLOCK_BYTES),
+        })
+    }
+
+    /// Appends a record.
+    pub(crate) fn write(&mut self, key: &[u8], payload: &[u8]) -> Result<()> {
+        self.buffer.extend_from_slice(&(key.len() as u32).to_ne_bytes());
+        self.buffer
+            .extend_from_slice(&(payload.len() as u32).to_ne_bytes());
+        self.buffer.extend_from_slice(key);
+        self.buffer.extend_from_slice(payload);
+        if self.buffer.len() >= BLOCK_BYTES {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Where the next record will begin.
+    pub(crate) fn end(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    /// Writes out what is buffered: it can be read from now on.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.file
+            .write_all_at(&self.buffer, self.written)
+            .map_err(|error| file_error("writing to", &self.directory, &error))?;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        self.buffer.shrink_to(BLOCK_BYTES);
+        Ok(())
+    }
+
+    /// Gives up the write buffer.
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        self.flush()?;
+        self.buffer = Vec::new();
+        Ok(())
+    }
+
+    fn read(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        self.file
+            .read_exact_at(buffer, at)
+            .map_err(|error| file_error("reading from", &self.directory, &error))
+    }
+}
+
+/// Reads a range of a file, record after record.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    /// What has not been read from the file.
+    rest: Range<u64>,
+    buffer: Vec<u8>,
+    at: usize,
+}
+
+impl Reader {
+    /// Reads records that lie in `range`.
+    pub(crate) fn new(range: Range<u64>) -> Reader {
+        Reader {
+            rest: range,
+            buffer: Vec::new(),
+            at: 0,
+        }
+    }
+
+    /// Replaces `record` by the next one; `false` at the end.
+    pub(crate) fn next(&mut self, file: &Temporary, record: &mut Record) -> Result<bool> {
+        if self.at == self.buffer.len() && self.rest.is_empty() {
+            return Ok(false);
+        }
+        let mut header = [0; HEADER_BYTES];
+        self.take(file, &mut header)?;
+        let [a, b, c, d, e, f, g, h] = header;
+        record.key.resize(u32::from_ne_bytes([a, b, c, d]) as usize, 0);
+        record
+            .payload
+            .resize(u32::from_ne_bytes([e, f, g, h]) as usize, 0);
+        self.take(file, &mut record.key)?;
+        self.take(file, &mut record.payload)?;
+        Ok(true)
+    }
+
+    /// Fills `into`, block by block.
+    fn take(&mut self, file: &Temporary, mut into: &mut [u8]) -> Result<()> {
+        while !into.is_empty() {
+            if self.at == self.buffer.len() {
+                let length = (self.rest.end - self.rest.start).min(BLOCK_BYTES as u64) as usize;
+                debug_assert!(length > 0, "a record ends where its run ends");
+                self.buffer.resize(length, 0);
+                file.read(self.rest.start, &mut self.buffer)?;
+                self.rest.start += length as u64;
+                self.at = 0;
+            }
+            let count = into.len().min(self.buffer.len() - self.at);
+            let (now, later) = into.split_at_mut(count);
+            now.copy_from_slice(&self.buffer[self.at..self.at + count]);
+            self.at += count;
+            into = later;
+        }
+        Ok(())
+    }
+}

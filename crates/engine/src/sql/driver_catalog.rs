@@ -1,0 +1,98 @@
+//! What drivers and mappers ask of the catalog when they connect.
+//!
+//! They look for types that extensions or users have made, with joins that a planner for one table cannot run. There are
+//! no such types here, so the truth is an answer without rows. Each query is recognised by its text, blanks apart.
+
+use crate::sql::plan::{CannedRows, Column, Plan, Statement};
+use crate::value::DataType;
+
+/// A query that is answered without rows.
+struct Question {
+    /// Parts that only it contains, with single blanks and in lower case.
+    parts: &'static [&'static str],
+    parameters: &'static [DataType],
+    columns: &'static [(&'static str, DataType)],
+}
+
+/// The questions, by who asks.
+static QUESTIONS: &[Question] = &[
+    // postgres.js: which types are arrays of which.
+    Question {
+        parts: &[
+            "select b.oid, b.typarray from pg_catalog.pg_type a",
+            "b.oid = a.typelem",
+            "a.typcategory = 'a'",
+        ],
+        parameters: &[],
+        columns: &[("oid", DataType::Oid), ("typarray", DataType::Oid)],
+    },
+    // SQLAlchemy with psycopg 2: the numbers of hstore.
+    Question {
+        parts: &[
+            "select t.oid, typarray from pg_type t join pg_namespace ns",
+            "typname = 'hstore'",
+        ],
+        parameters: &[],
+        columns: &[("oid", DataType::Oid), ("typarray", DataType::Oid)],
+    },
+    // SQLAlchemy with psycopg 3: a type by its name.
+    Question {
+        parts: &[
+            "select typname as name, oid, typarray as array_oid,",
+            "from pg_type t where t.oid =",
+            "to_regtype(",
+        ],
+        parameters: &[DataType::Text],
+        columns: &[
+            ("name", DataType::Name),
+            ("oid", DataType::Oid),
+            ("array_oid", DataType::Oid),
+            ("regtype", DataType::Text),
+            ("delimiter", DataType::CharByte),
+        ],
+    },
+    // asyncpg: a type by its name and schema.
+    Question {
+        parts: &[
+            "t.typelem as elemtype, t.typtype as kind from pg_catalog.pg_type as t",
+            "inner join pg_catalog.pg_namespace ns",
+            "t.typname = $1 and ns.nspname = $2",
+        ],
+        parameters: &[DataType::Name, DataType::Name],
+        columns: &[
+            ("oid", DataType::Oid),
+            ("elemtype", DataType::Oid),
+            ("kind", DataType::CharByte),
+        ],
+    },
+];
+
+/// A text longer than this is none of them.
+const TEXT_BYTES_MAX: usize = 2_048;
+
+/// The answer, if this is one of these queries.
+pub(crate) fn recognise(sql: &str) -> Option<Plan> {
+    if sql.len() > TEXT_BYTES_MAX || !sql.contains("typ") || !sql.contains("pg_type") {
+        return None;
+    }
+    let words: Vec<&str> = sql.split_whitespace().collect();
+    let text = words.join(" ").to_lowercase();
+    let question = QUESTIONS
+        .iter()
+        .find(|question| question.parts.iter().all(|part| text.contains(part)))?;
+    // A parameter may have been written into the text.
+    let parameters = if text.contains("$1") {
+        question.parameters
+    } else {
+        &[]
+    };
+    let columns = question
+        .columns
+        .iter()
+        .map(|(name, data_type)| Column::computed(*name, *data_type));
+    Some(Plan {
+        statement: Statement::Canned(CannedRows { rows: Vec::new() }),
+        param_types: parameters.to_vec(),
+        columns: Some(columns.collect()),
+    })
+}

@@ -1,0 +1,702 @@
+//! Reading dates and timestamps in the forms that PostgreSQL takes, with DateStyle `ISO, MDY`.
+//!
+//! The text is cut into tokens, and each token fills the fields that are still open:
+//!
+//! ```text
+//! January 8, 1999 04:05 PM PST  →  word month │ number day │ number year │ time │ word half of day │ word zone
+//! 1999-01-08T04:05:06-08        →  date       │ word "t"   │ time        │ zone
+//! 19990108 040506               →  number date│ number time
+//! ```
+//!
+//! | token | is |
+//! |---|---|
+//! | number | digits, perhaps with a fraction: a whole date or time of six digits or more, else the next open field |
+//! | date | fields with `-`, `/` or `.` between them; one may be a month's name |
+//! | time | `hh:mm`, `hh:mm:ss`, `hh:mm:ss.fraction` |
+//! | zone | a sign and digits |
+//! | word | a name: month, weekday (passed over), `am`, `pm`, `ad`, `bc`, zone, `t`, `j`, `now`, `today`, … |
+//!
+//! Which field a lone number is: with nothing known, three digits or more are a year, fewer are the month (MDY); then
+//! month and day follow a year, day and year follow a month, and a month's name settles what would be in doubt. A month
+//! that was a number becomes the day when a name follows (`8 Jan 1999`). Years of two digits are 1970 to 2069.
+//!
+//! A general parser of dates from a library does not fit: the order of fields, the years before Christ and beyond 9999,
+//! Julian days and what is refused are PostgreSQL's.
+
+use super::zone;
+use super::{MICROS_PER_DAY, MICROS_PER_SECOND, UNIX_TO_OURS_DAYS, days_from_civil, days_in_month};
+
+/// What a text says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Parsed {
+    Infinity,
+    MinusInfinity,
+    /// A day, the time from its start (a day or a little more at `24:00` and `23:59:60`), and how far east of Greenwich it was read off the clock
+    Civil {
+        days: i64,
+        micros: i64,
+        offset_seconds: Option<i64>,
+    },
+}
+
+/// Why a text says nothing.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// It is no date.
+    Syntax,
+    /// A field is out of range.
+    Field,
+    /// A field is out of range, and as a month or day only.
+    MonthOrDay,
+    /// The zone is too far from Greenwich.
+    Zone,
+    /// No zone has this name.
+    UnknownZone(String),
+}
+
+type Result<T, E = Fault> = std::result::Result<T, E>;
+
+/// More tokens than a date has are no date.
+const TOKENS_MAX: usize = 25;
+/// The Julian day of 2000-01-01.
+const OUR_JULIAN_DAY: i64 = 2_451_545;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Token {
+    Number(String),
+    Date(String),
+    Time(String),
+    Zone(String),
+    Word(String),
+}
+
+/// Reads a text; `now` is what `now` stands for.
+pub(super) fn parse(text: &str, now: i64) -> Result<Parsed> {
+    let tokens = tokens(text)?;
+    let mut fields = Fields::default();
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        at += 1;
+        let next = tokens.get(at);
+        match token {
+            Token::Date(text) if fields.has_date() => fields.time_with_zone(text)?,
+            Token::Date(text) => fields.date(text)?,
+            Token::Time(text) => fields.time(text)?,
+            Token::Zone(text) => fields.zone(text)?,
+            Token::Number(text) => fields.number_token(text)?,
+            Token::Word(word) => match word.as_str() {
+                "j" | "jd" | "julian" => {
+                    let Some(Token::Number(number)) = next else {
+                        return Err(Fault::Syntax);
+                    };
+                    fields.julian(number)?;
+                    at += 1;
+                }
+                "t" => {
+                    let Some(Token::Number(_) | Token::Time(_) | Token::Date(_)) = next else {
+                        return Err(Fault::Syntax);
+                    };
+                    if !fields.has_date() {
+                        return Err(Fault::Syntax);
+                    }
+                }
+                word => fields.word(word, now)?,
+            },
+        }
+    }
+    fields.finish()
+}
+
+/// Whether the text's meaning depends on when it is read.
+pub fn is_relative(text: &str) -> bool {
+    tokens(text).is_ok_and(|tokens| {
+        tokens.iter().any(|token| {
+            matches!(token, Token::Word(word)
+                if matches!(word.as_str(), "now" | "today" | "tomorrow" | "yesterday"))
+        })
+    })
+}
+
+fn tokens(text: &str) -> Result<Vec<Token>> {
+    let mut rest = text;
+    let mut tokens = Vec::new();
+    while let Some(first) = rest.chars().next() {
+        let (length, token) = match first {
+            ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c' => (1, None),
+            '0'..='9' => {
+                let (length, token) = digits_token(rest);
+                (length, Some(token))
+            }
+            '.' => {
+                let length = 1 + run(&rest[1..], |c| c.is_ascii_digit());
+                (length, Some(Token::Number(rest[..length].to_owned())))
+            }
+            '+' | '-' => {
+                let (length, token) = sign_token(rest)?;
+                (length, Some(token))
+            }
+            first if first.is_ascii_alphabetic() => {
+                let (length, token) = word_token(rest);
+                (length, Some(token))
+            }
+            // Other punctuation only separates.
+            first if first.is_ascii_punctuation() => (1, None),
+            _ => return Err(Fault::Syntax),
+        };
+        tokens.extend(token);
+        rest = &rest[length..];
+        if tokens.len() > TOKENS_MAX {
+            return Err(Fault::Syntax);
+        }
+    }
+    Ok(tokens)
+}
+
+fn run(text: &str, belongs: impl Fn(char) -> bool) -> usize {
+    text.find(|c| !belongs(c)).unwrap_or(text.len())
+}
+
+fn digits_token(text: &str) -> (usize, Token) {
+    let digits = run(text, |c| c.is_ascii_digit());
+    let after = text[digits..].chars().next();
+    let Some(separator @ (':' | '-' | '/' | '.')) = after else {
+        return (digits, Token::Number(text[..digits].to_owned()));
+    };
+    if separator == ':' {
+        let length = run(text, |c| c.is_ascii_digit() || c == ':' || c == '.');
+        return (length, Token::Time(text[..length].to_owned()));
+    }
+    let second = digits + 1;
+    let starts_with_digit = text[second..].starts_with(|c: char| c.is_ascii_digit());
+    let length = if starts_with_digit {
+        let end = second + run(&text[second..], |c| c.is_ascii_digit());
+        if !text[end..].starts_with(separator) {
+            let part = text[..end].to_owned();
+            return (
+                end,
+                if separator == '.' {
+                    Token::Number(part)
+                } else {
+                    Token::Date(part)
+                },
+            );
+        }
+        end + run(&text[end..], |c| c.is_ascii_digit() || c == separator)
+    } else {
+        second + run(&text[second..], |c| c.is_ascii_alphanumeric() || c == separator)
+    };
+    (length, Token::Date(text[..length].to_owned()))
+}
+
+fn sign_token(text: &str) -> Result<(usize, Token)> {
+    let blanks = 1 + run(&text[1..], |c| c == ' ');
+    let body = &text[blanks..];
+    let sign = &text[..1];
+    if body.starts_with(|c: char| c.is_ascii_digit()) {
+        let length = run(body, |c| c.is_ascii_digit() || c == ':');
+        return Ok((blanks + length, Token::Zone(format!("{sign}{}", &body[..length]))));
+    }
+    let length = run(body, |c| c.is_ascii_alphabetic());
+    if length == 0 {
+        return Err(Fault::Syntax);
+    }
+    Ok((
+        blanks + length,
+        Token::Word(format!("{sign}{}", body[..length].to_ascii_lowercase())),
+    ))
+}
+
+fn word_token(text: &str) -> (usize, Token) {
+    let letters = run(text, |c| c.is_ascii_alphabetic());
+    let word = text[..letters].to_ascii_lowercase();
+    let after = text[letters..].chars().next();
+    let is_date = match after {
+        Some('-' | '/' | '.') => true,
+        Some(c) if c == '+' || c.is_ascii_digit() => !is_known(&word),
+        _ => false,
+    };
+    if !is_date {
+        return (letters, Token::Word(word));
+    }
+    let length = run(text, |c| {
+        c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '/' | '_' | '.' | ':')
+    });
+    (length, Token::Date(text[..length].to_ascii_lowercase()))
+}
+
+fn is_known(word: &str) -> bool {
+    matches!(word, "t" | "j" | "jd" | "julian" | "am" | "pm" | "ad" | "bc")
+        || month(word).is_some()
+        || is_weekday(word)
+}
+
+/// The number of a month by its name or its first three letters.
+fn month(word: &str) -> Option<i64> {
+    const MONTHS: [&str; 12] = [
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+    ];
+    let found = MONTHS
+        .iter()
+        .position(|name| word == *name || word == &name[..3] || (word == "sept" && name.starts_with(word)));
+    found.map(|at| at as i64 + 1)
+}
+
+fn is_weekday(word: &str) -> bool {
+    matches!(
+        word,
+        "sunday"
+            | "sun"
+            | "monday"
+            | "mon"
+            | "tuesday"
+            | "tue"
+            | "tues"
+            | "wednesday"
+            | "wed"
+            | "weds"
+            | "thursday"
+            | "thu"
+            | "thur"
+            | "thurs"
+            | "friday"
+            | "fri"
+            | "saturday"
+            | "sat"
+    )
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Half {
+    Am,
+    Pm,
+}
+
+/// What is known so far.
+#[derive(Debug, Default)]
+struct Fields {
+    special: Option<Parsed>,
+    year: Option<i64>,
+    /// The year was written with two digits or fewer.
+    short_year: bool,
+    month: Option<i64>,
+    named_month: bool,
+    day: Option<i64>,
+    day_of_year: Option<i64>,
+    /// A day that needs no year, month and day: `today`, a Julian day
+    whole_day: Option<i64>,
+    time: Option<Time>,
+    offset: Option<i64>,
+    half: Option<Half>,
+    era: Option<Era>,
+    weekday: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Era {
+    Ad,
+    Bc,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Time {
+    hour: i64,
+    minute: i64,
+    second: i64,
+    micros: i64,
+}
+
+/// Fills a field that must be empty.
+fn put<T>(field: &mut Option<T>, value: T) -> Result<()> {
+    match field.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(Fault::Syntax),
+    }
+}
+
+fn whole(text: &str) -> Result<i64> {
+    let number: i64 = text.parse().map_err(|_| Fault::Field)?;
+    if number > i64::from(i32::MAX) {
+        Err(Fault::Field)
+    } else {
+        Ok(number)
+    }
+}
+
+/// The digits after a point, as microseconds, rounded.
+fn fraction(digits: &str) -> Result<i64> {
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(Fault::Syntax);
+    }
+    let seconds: f64 = format!("0.{digits}0").parse().map_err(|_| Fault::Syntax)?;
+    Ok((seconds * 1e6).round_ties_even() as i64)
+}
+
+impl Fields {
+    fn has_date(&self) -> bool {
+        let civil = self.year.is_some() && self.month.is_some() && self.day.is_some();
+        civil || (self.year.is_some() && self.day_of_year.is_some()) || self.whole_day.is_some()
+    }
+
+    fn has_any_date(&self) -> bool {
+        self.year.is_some() || self.month.is_some() || self.day.is_some() || self.whole_day.is_some()
+    }
+
+    /// Fields with separators between them.
+    fn date(&mut self, text: &str) -> Result<()> {
+        if self.time.is_some() || self.weekday || self.half.is_some() || self.era.is_some() {
+            return Err(Fault::Syntax);
+        }
+        let parts: Vec<&str> = text
+            .split(|c: char| !c.is_ascii_alphanumeric())
+            .filter(|part| !part.is_empty())
+            .collect();
+        // `08Jan` is two fields.
+        let mut fields = Vec::new();
+        for part in parts {
+            let mut rest = part;
+            while let Some(first) = rest.chars().next() {
+                let length = run(rest, |c| c.is_ascii_digit() == first.is_ascii_digit());
+                fields.push(&rest[..length]);
+                rest = &rest[length..];
+            }
+        }
+        for name in fields
+            .iter()
+            .filter(|field| !field.starts_with(|c: char| c.is_ascii_digit()))
+        {
+            let name = name.to_ascii_lowercase();
+            match month(&name) {
+                Some(number) => {
+                    put(&mut self.month, number)?;
+                    self.named_month = true;
+                }
+                None => return Err(Fault::Syntax),
+            }
+        }
+        for number in fields
+            .iter()
+            .filter(|field| field.starts_with(|c: char| c.is_ascii_digit()))
+        {
+            self.number(number)?;
+        }
+        if self.has_date() {
+            Ok(())
+        } else {
+            Err(Fault::Syntax)
+        }
+    }
+
+    /// A number that stands alone.
+    fn number_token(&mut self, text: &str) -> Result<()> {
+        match text.split_once('.') {
+            Some(_) if !self.has_any_date() => self.date(text),
+            Some((before, after)) if before.len() > 2 => self.long_number(before, Some(after)),
+            Some(_) => Err(Fault::Syntax),
+            None if text.len() >= 6 && (!self.has_any_date() || self.time.is_none()) => {
+                self.long_number(text, None)
+            }
+            None => self.number(text),
+        }
+    }
+
+    /// Six digits or more: the whole date, else the whole time; four may be hours and minutes.
+    fn long_number(&mut self, digits: &str, seconds_fraction: Option<&str>) -> Result<()> {
+        if seconds_fraction.is_none() && !self.has_date() && digits.len() >= 6 {
+            let (year, rest) = digits.split_at(digits.len() - 4);
+            put(&mut self.day, whole(&rest[2..])?)?;
+            put(&mut self.month, whole(&rest[..2])?)?;
+            put(&mut self.year, whole(year)?)?;
+            self.short_year = year.len() == 2;
+            return Ok(());
+        }
+        let part = |at: usize| whole(&digits[at..at + 2]);
+        let (hour, minute, second) = match digits.len() {
+            6 => (part(0)?, part(2)?, part(4)?),
+            4 => (part(0)?, part(2)?, 0),
+            _ => return Err(Fault::Syntax),
+        };
+        let micros = seconds_fraction.map_or(Ok(0), fraction)?;
+        put(
+            &mut self.time,
+            Time {
+                hour,
+                minute,
+                second,
+                micros,
+            },
+        )
+    }
+
+    /// The next open field of the date.
+    fn number(&mut self, digits: &str) -> Result<()> {
+        let number = whole(digits)?;
+        let long = digits.len() >= 3;
+        match (self.year.is_some(), self.month.is_some(), self.day.is_some()) {
+            (true, false, false) if digits.len() == 3 && (1..=366).contains(&number) => {
+                put(&mut self.day_of_year, number)
+            }
+            (false, false, false) if long => self.set_year(digits, number),
+            (false, false, false) => put(&mut self.month, number),
+            (true, false, false) | (false, false, true) => put(&mut self.month, number),
+            (false, true, false) if self.named_month && long => self.set_year(digits, number),
+            (false, true, false) => put(&mut self.day, number),
+            (true, true, false) if self.named_month && long && self.short_year => {
+                self.day = self.year.take();
+                self.set_year(digits, number)
+            }
+            (true, true, false) => put(&mut self.day, number),
+            (false, true, true) => self.set_year(digits, number),
+            (true, true, true) => self.long_number(digits, None),
+            (true, false, true) => Err(Fault::Syntax),
+        }
+    }
+
+    fn set_year(&mut self, digits: &str, number: i64) -> Result<()> {
+        self.short_year = digits.len() <= 2;
+        put(&mut self.year, number)
+    }
+
+    fn julian(&mut self, text: &str) -> Result<()> {
+        let (digits, day_fraction) = text.split_once('.').unwrap_or((text, ""));
+        if self.has_any_date() {
+            return Err(Fault::Syntax);
+        }
+        self.whole_day = Some(whole(digits)? - OUR_JULIAN_DAY);
+        if !day_fraction.is_empty() {
+            let part: f64 = format!("0.{day_fraction}").parse().map_err(|_| Fault::Syntax)?;
+            let micros = (part * MICROS_PER_DAY as f64).round_ties_even() as i64;
+            let second = micros / MICROS_PER_SECOND;
+            let time = Time {
+                hour: second / 3600,
+                minute: second / 60 % 60,
+                second: second % 60,
+                micros: micros % MICROS_PER_SECOND,
+            };
+            put(&mut self.time, time)?;
+        }
+        Ok(())
+    }
+
+    fn time(&mut self, text: &str) -> Result<()> {
+        let (clock, after) = text.split_once('.').unwrap_or((text, ""));
+        let parts = clock
+            .split(':')
+            .map(whole_or_syntax)
+            .collect::<Result<Vec<_>>>()?;
+        let micros = fraction(after)?;
+        let (hour, minute, second) = match *parts.as_slice() {
+            // With a fraction, two fields are minutes and seconds.
+            [minute, second] if text.contains('.') => (0, minute, second),
+            [hour, minute] => (hour, minute, 0),
+            [hour, minute, second] => (hour, minute, second),
+            _ => return Err(Fault::Syntax),
+        };
+        put(
+            &mut self.time,
+            Time {
+                hour,
+                minute,
+                second,
+                micros,
+            },
+        )?;
+        self.check_time()
+    }
+
+    fn check_time(&self) -> Result<()> {
+        let Some(Time {
+            hour,
+            minute,
+            second,
+            micros,
+        }) = self.time
+        else {
+            return Ok(());
+        };
+        let past_midnight = hour == 24 && (minute > 0 || second > 0 || micros > 0);
+        if minute > 59 || second > 60 || hour > 24 || past_midnight {
+            return Err(Fault::Field);
+        }
+        Ok(())
+    }
+
+    fn zone(&mut self, text: &str) -> Result<()> {
+        let read = zone::offset(text).ok_or(Fault::Syntax)?;
+        let offset = read.map_err(|()| Fault::Zone)?;
+        put(&mut self.offset, offset)
+    }
+
+    /// After a date: a time with an offset behind it, all digits (`040506-08`), or a zone as POSIX writes it (`UTC+3`),
+    /// where plus is west of Greenwich.
+    fn time_with_zone(&mut self, text: &str) -> Result<()> {
+        if !text.starts_with(|c: char| c.is_ascii_digit()) {
+            let letters = run(text, |c| c.is_ascii_alphabetic());
+            let rest = &text[letters..];
+            let signed = if rest.starts_with(['+', '-']) {
+                rest.to_owned()
+            } else {
+                format!("+{rest}")
+            };
+            return match zone::offset(&signed) {
+                Some(Ok(offset)) if letters >= 3 => put(&mut self.offset, -offset),
+                _ => Err(Fault::UnknownZone(text.to_owned())),
+            };
+        }
+        let at = text.find('-').ok_or(Fault::Syntax)?;
+        self.zone(&text[at..])?;
+        let (digits, after) = match text[..at].split_once('.') {
+            Some((digits, after)) => (digits, Some(after)),
+            None => (&text[..at], None),
+        };
+        self.long_number(digits, after)
+    }
+
+    fn word(&mut self, word: &str, now: i64) -> Result<()> {
+        if let Some(number) = month(word) {
+            let movable =
+                !self.named_month && self.day.is_none() && self.month.is_some_and(|m| (1..=31).contains(&m));
+            if movable {
+                self.day = self.month.take();
+            }
+            self.named_month = true;
+            return put(&mut self.month, number);
+        }
+        let today = now.div_euclid(MICROS_PER_DAY);
+        match word {
+            "infinity" | "+infinity" => put(&mut self.special, Parsed::Infinity),
+            "-infinity" => put(&mut self.special, Parsed::MinusInfinity),
+            "epoch" => put(&mut self.special, moment(-UNIX_TO_OURS_DAYS, 0)),
+            "now" => put(&mut self.special, moment(today, now.rem_euclid(MICROS_PER_DAY))),
+            "today" => self.day_from_now(today),
+            "tomorrow" => self.day_from_now(today + 1),
+            "yesterday" => self.day_from_now(today - 1),
+            "am" => put(&mut self.half, Half::Am),
+            "pm" => put(&mut self.half, Half::Pm),
+            "ad" => put(&mut self.era, Era::Ad),
+            "bc" => put(&mut self.era, Era::Bc),
+            "at" | "on" => Ok(()),
+            "allballs" => {
+                put(
+                    &mut self.time,
+                    Time {
+                        hour: 0,
+                        minute: 0,
+                        second: 0,
+                        micros: 0,
+                    },
+                )?;
+                put(&mut self.offset, 0)
+            }
+            "dst" if self.offset.is_some() => {
+                self.offset = self.offset.map(|offset| offset + 3600);
+                Ok(())
+            }
+            _ if is_weekday(word) => {
+                if std::mem::replace(&mut self.weekday, true) {
+                    Err(Fault::Syntax)
+                } else {
+                    Ok(())
+                }
+            }
+            _ => match zone::abbreviation(word) {
+                Some(offset) => put(&mut self.offset, offset),
+                None => Err(Fault::Syntax),
+            },
+        }
+    }
+
+    fn day_from_now(&mut self, day: i64) -> Result<()> {
+        if self.has_any_date() {
+            return Err(Fault::Syntax);
+        }
+        put(&mut self.whole_day, day)
+    }
+
+    fn finish(mut self) -> Result<Parsed> {
+        if let Some(special) = self.special.take() {
+            let alone = !self.has_any_date() && self.time.is_none();
+            return if alone { Ok(special) } else { Err(Fault::Syntax) };
+        }
+        self.check_date()?;
+        if !self.has_date() {
+            return Err(Fault::Syntax);
+        }
+        let day = match self.whole_day {
+            Some(day) => day,
+            None => self.civil_day()?,
+        };
+        let mut micros = 0;
+        if let Some(mut time) = self.time {
+            match self.half {
+                Some(_) if time.hour > 12 => return Err(Fault::Field),
+                Some(Half::Am) if time.hour == 12 => time.hour = 0,
+                Some(Half::Pm) if time.hour != 12 => time.hour += 12,
+                _ => {}
+            }
+            self.time = Some(time);
+            self.check_time()?;
+            micros = (time.hour * 3600 + time.minute * 60 + time.second) * MICROS_PER_SECOND + time.micros;
+        }
+        Ok(Parsed::Civil {
+            days: day,
+            micros,
+            offset_seconds: self.offset,
+        })
+    }
+
+    /// What is there is in range, also when something is missing.
+    fn check_date(&self) -> Result<()> {
+        let month_fits = self.month.is_none_or(|month| (1..=12).contains(&month));
+        if month_fits && self.day.is_none_or(|day| (1..=31).contains(&day)) {
+            Ok(())
+        } else {
+            Err(Fault::MonthOrDay)
+        }
+    }
+
+    fn civil_day(&self) -> Result<i64> {
+        let year = match (self.year.unwrap_or(0), self.era) {
+            (..1, Some(Era::Bc)) => return Err(Fault::Field),
+            (year, Some(Era::Bc)) => 1 - year,
+            (year @ ..70, _) if self.short_year => year + 2000,
+            (year @ ..100, _) if self.short_year => year + 1900,
+            (..1, _) => return Err(Fault::Field),
+            (year, _) => year,
+        };
+        if let Some(day_of_year) = self.day_of_year {
+            return Ok(days_from_civil(year, 1, 1) + day_of_year - 1);
+        }
+        let (month, day) = (self.month.unwrap_or(0), self.day.unwrap_or(0));
+        if day > i64::from(days_in_month(year, month as u32)) {
+            return Err(Fault::Field);
+        }
+        Ok(days_from_civil(year, month as u32, day as u32))
+    }
+}
+
+fn moment(days: i64, micros: i64) -> Parsed {
+    Parsed::Civil {
+        days,
+        micros,
+        offset_seconds: None,
+    }
+}
+
+fn whole_or_syntax(text: &str) -> Result<i64> {
+    if text.is_empty() {
+        Err(Fault::Syntax)
+    } else {
+        whole(text)
+    }
+}

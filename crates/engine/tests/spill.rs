@@ -1,0 +1,156 @@
+//! What does not fit into `work_mem` goes to temporary files, and the results are the same.
+
+mod common;
+
+use std::path::Path;
+
+use clearway_engine::{Collected, Session};
+use common::*;
+
+/// Rows with NULLs, ties and texts of many lengths, in no order.
+fn fill(session: &mut Session) {
+    query(
+        session,
+        "create table t (id int primary key, a int, b text, n numeric, d float8)",
+    );
+    query(
+        session,
+        "insert into t select g, nullif((g * 7919) % 1000, 13), nullif(repeat('xy', g % 40), ''),
+            nullif(g % 977 / 8.0, 3.0), g * 31 % 500 / 16.0::float8 from generate_series(1, 6000) g",
+    );
+}
+
+fn spilled(directory: &Path) -> bool {
+    directory.join("tmp").exists()
+}
+
+const QUERIES: &[&str] = &[
+    "select * from t order by b, id",
+    "select * from t order by a desc, n nulls first, id desc",
+    "select id, b from t order by b desc nulls last, d, id",
+    // Ties: the order of the table.
+    "select id from t order by a",
+    "select id from t order by b desc limit 5000 offset 100",
+    "select distinct b, a from t",
+    "select distinct a, n from t order by n desc, a",
+    "select a, count(*), sum(n), min(b), max(b), sum(d), avg(d) from t group by a",
+    "select b, a, count(*) from t group by b, a",
+    "select b, a, count(*) from t group by b, a having count(*) > 1 order by 3 desc, 2, 1",
+    "select count(distinct id), count(distinct b), sum(distinct d), avg(distinct n) from t",
+    "select a % 10, count(distinct id), sum(distinct d) from t group by 1",
+    "select id % 2000, count(distinct b), count(distinct a), count(*) from t group by 1",
+];
+
+#[test]
+fn results_and_their_order_do_not_depend_on_work_mem() {
+    let fixture = Fixture::new("");
+    let mut s = fixture.session();
+    fill(&mut s);
+    query(&mut s, "set work_mem = '256MB'");
+    let large: Vec<String> = QUERIES.iter().map(|sql| query(&mut s, sql)).collect();
+    assert!(!spilled(fixture.directory.path()), "256 MB are enough");
+    query(&mut s, "set work_mem = '64kB'");
+    for (sql, large) in QUERIES.iter().zip(&large) {
+        let _ = std::fs::remove_dir_all(fixture.directory.path().join("tmp"));
+        let small = query(&mut s, sql);
+        assert!(spilled(fixture.directory.path()), "64 kB are not enough: {sql}");
+        assert!(
+            small == *large,
+            "{sql}: {} and {} bytes",
+            small.len(),
+            large.len()
+        );
+        assert!(!large.is_empty());
+    }
+}
+
+#[test]
+fn temporary_files_go_at_the_end_on_an_error_and_at_the_start() {
+    let fixture = Fixture::new("");
+    let tmp = fixture.directory.path().join("tmp");
+    let left = || std::fs::read_dir(&tmp).map_or(0, Iterator::count);
+    let mut s = fixture.session();
+    query(&mut s, "set work_mem = '64kB'");
+    let sorted = "select g from generate_series(1, 20000) g order by -g";
+    query(&mut s, sorted);
+    assert!(tmp.exists());
+    assert_eq!(left(), 0, "at the end");
+    let error = error(
+        &mut s,
+        "select 1 / (g - 19999) from generate_series(1, 20000) g order by -g",
+    );
+    assert_eq!(error.sqlstate().as_str(), "22012");
+    assert_eq!(left(), 0, "after an error");
+    // What a kill may leave on a file system without nameless files.
+    drop(s);
+    fixture.engine.shutdown().unwrap();
+    let Fixture { engine, directory } = fixture;
+    drop(engine);
+    std::fs::write(tmp.join("left behind"), "x").unwrap();
+    let engine = clearway_engine::Engine::open(directory.path(), config()).unwrap();
+    assert_eq!(left(), 0, "at the start");
+    drop(engine);
+}
+
+#[test]
+fn an_index_is_built_within_maintenance_work_mem() {
+    let fixture = Fixture::new("");
+    let mut s = fixture.session();
+    query(&mut s, "create table t (id int, b text)");
+    query(
+        &mut s,
+        "insert into t select g * 7919 % 30011, repeat('k', g % 50) from generate_series(1, 20000) g",
+    );
+    query(&mut s, "create index large on t (b, id)");
+    assert!(!spilled(fixture.directory.path()));
+    query(&mut s, "set maintenance_work_mem = '1MB'");
+    query(&mut s, "create unique index small on t (id)");
+    query(&mut s, "create index small_b on t (b)");
+    assert!(spilled(fixture.directory.path()));
+    assert_eq!(
+        query(
+            &mut s,
+            "select b = repeat('k', 17) from t where id = 7919 * 17 % 30011"
+        ),
+        "t"
+    );
+    let report = fixture.engine.check().unwrap();
+    assert!(report.problems.is_empty(), "{report:?}");
+    query(&mut s, "drop index small");
+    // Keys with a NULL are never duplicates; the last two rows are.
+    query(&mut s, "insert into t values (null, 'a'), (null, 'b')");
+    query(&mut s, "create unique index with_nulls on t (id)");
+    query(&mut s, "drop index with_nulls");
+    query(&mut s, "insert into t values (7919, 'again')");
+    assert_eq!(run(&mut s, "create unique index again on t (id)"), "ERROR 23505");
+}
+
+#[test]
+fn a_spilling_statement_can_be_cancelled() {
+    let fixture = Fixture::new("");
+    let mut s = fixture.session();
+    query(&mut s, "set work_mem = '64kB'; set statement_timeout = '100ms'");
+    for sql in [
+        "select g from generate_series(1, 2000000000) g order by -g",
+        "select distinct g from generate_series(1, 2000000000) g order by 1",
+        "select g, count(*) from generate_series(1, 2000000000) g group by g",
+        "select count(distinct g) from generate_series(1, 2000000000) g",
+    ] {
+        let error = s.execute_simple(sql, &mut Collected::default()).unwrap_err();
+        assert_eq!(error.sqlstate().as_str(), "57014", "{sql}");
+    }
+}
+
+#[test]
+fn a_text_has_a_limit() {
+    let fixture = Fixture::new("");
+    let mut s = fixture.session();
+    // 256 MiB and a little; nothing of it is made.
+    for sql in [
+        "select length(repeat('x', 268435457))",
+        "select length(concat(repeat('x', 134217728), repeat('y', 134217729)))",
+        "select length(repeat('x', 134217728) || repeat('y', 134217729))",
+    ] {
+        assert_eq!(run(&mut s, sql), "ERROR 54000", "{sql}");
+    }
+}

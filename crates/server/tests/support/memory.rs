@@ -1,0 +1,46 @@
+//! The memory of this process, which the server under test shares with its test.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// A measurement. No other test of this binary runs meanwhile: each takes its turn, also those that do not measure, since
+/// what they use would be counted.
+pub struct Measured {
+    _alone: MutexGuard<'static, ()>,
+    before: u64,
+}
+
+impl Measured {
+    /// Waits for its turn.
+    pub fn alone() -> Measured {
+        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        Measured {
+            _alone: alone,
+            before: 0,
+        }
+    }
+
+    /// What follows is measured: the peak is forgotten, and what is resident now is the base.
+    pub fn start(&mut self) {
+        // Linux: "5" sets the peak of the resident size to its present value.
+        std::fs::write("/proc/self/clear_refs", "5").unwrap();
+        self.before = status("VmRSS");
+    }
+
+    /// How many bytes the resident size has risen above the base at most.
+    pub fn peak_growth(&self) -> u64 {
+        status("VmHWM").saturating_sub(self.before)
+    }
+}
+
+/// A line of `/proc/self/status`, in bytes.
+fn status(name: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with(name))
+        .unwrap_or_else(|| panic!("no {name}"));
+    let kilobytes: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+    kilobytes << 10
+}

@@ -1,0 +1,120 @@
+//! What is beneath the buffer pool: the files that pages are read from and written to, and the log that must be durable
+//! before.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::data_file::DataFiles;
+use crate::error::{Result, StorageError};
+use crate::page::{self, Lsn, PAGE_SIZE, PageId, RelId};
+use crate::wal::Wal;
+
+/// The pages' files and the log, as the buffer pool needs them. A trait, so that checkers can put memory in their place.
+pub trait PageDevice: Send + Sync {
+    /// Fails unless the relation has the page.
+    fn check_exists(&self, page: PageId) -> Result<()>;
+
+    /// Adds a page to a relation: `enter` makes it one that can be found, and then the relation's length counts it.
+    fn extend(&self, rel: RelId, enter: &mut dyn FnMut(PageId)) -> Result<()>;
+
+    /// Reads a page.
+    fn read(&self, page: PageId, bytes: &mut [u8; PAGE_SIZE]) -> Result<()>;
+
+    /// Writes a page; it may put a checksum on it.
+    fn write(&self, page: PageId, bytes: &mut [u8; PAGE_SIZE]) -> Result<()>;
+
+    /// The position after the newest commit that did not wait for the disk: hint bits on any page may tell of it.
+    fn newest_async_commit(&self) -> Lsn;
+
+    /// Makes the log durable up to there.
+    fn flush_log(&self, upto: Lsn);
+}
+
+impl<D: PageDevice> PageDevice for Arc<D> {
+    fn check_exists(&self, page: PageId) -> Result<()> {
+        (**self).check_exists(page)
+    }
+
+    fn extend(&self, rel: RelId, enter: &mut dyn FnMut(PageId)) -> Result<()> {
+        (**self).extend(rel, enter)
+    }
+
+    fn read(&self, page: PageId, bytes: &mut [u8; PAGE_SIZE]) -> Result<()> {
+        (**self).read(page, bytes)
+    }
+
+    fn write(&self, page: PageId, bytes: &mut [u8; PAGE_SIZE]) -> Result<()> {
+        (**self).write(page, bytes)
+    }
+
+    fn newest_async_commit(&self) -> Lsn {
+        (**self).newest_async_commit()
+    }
+
+    fn flush_log(&self, upto: Lsn) {
+        (**self).flush_log(upto);
+    }
+}
+
+/// The data files and the log of a directory.
+#[derive(Debug)]
+pub struct PagesOnDisk {
+    pub(crate) files: Arc<DataFiles>,
+    pub(crate) wal: Arc<Wal>,
+    pub(crate) async_commit: Arc<AtomicU64>,
+}
+
+impl PagesOnDisk {
+    /// A page cannot be newer than the log that was durable before it was written.
+    fn check_lsn(&self, page: PageId, bytes: &[u8]) -> Result<()> {
+        let (lsn, end) = (page::lsn(bytes), self.wal.reserved());
+        if lsn <= end {
+            return Ok(());
+        }
+        Err(StorageError::Inconsistent {
+            rel: page.rel.0,
+            block: page.block,
+            problem: format!("the page was last changed at log position {lsn}, but the log ends at {end}"),
+        })
+    }
+}
+
+impl PageDevice for PagesOnDisk {
+    fn check_exists(&self, page: PageId) -> Result<()> {
+        if page.block < self.files.file(page.rel)?.blocks() {
+            return Ok(());
+        }
+        Err(StorageError::NoSuchPage {
+            rel: page.rel.0,
+            block: page.block,
+        })
+    }
+
+    fn extend(&self, rel: RelId, enter: &mut dyn FnMut(PageId)) -> Result<()> {
+        self.files.file(rel)?.extend(enter)
+    }
+
+    fn read(&self, page: PageId, bytes: &mut [u8; PAGE_SIZE]) -> Result<()> {
+        let file = self.files.file(page.rel)?;
+        self.files.read(&file, page, bytes)?;
+        self.check_lsn(page, bytes)
+    }
+
+    fn write(&self, page: PageId, bytes: &mut [u8; PAGE_SIZE]) -> Result<()> {
+        assert!(
+            page::lsn(&bytes[..]) <= self.wal.flushed(),
+            "rule 13: page {} of relation {} is written before its log is durable",
+            page.block,
+            page.rel.0
+        );
+        self.files.file(page.rel)?.write(page, bytes)
+    }
+
+    fn newest_async_commit(&self) -> Lsn {
+        Lsn(self.async_commit.load(Ordering::Acquire))
+    }
+
+    fn flush_log(&self, upto: Lsn) {
+        self.wal.flush(upto);
+    }
+}

@@ -1,0 +1,215 @@
+//! Whether what is on disk is sound: files, and the structures in them.
+//!
+//! Each structure's own rules are checked beside it (`heap::check`, `btree::check`). This module holds what they have in
+//! common: findings, and the pass over a relation's file that comes first. A relation whose file is damaged is not looked at
+//! further: what is missing would be found again as broken links.
+//!
+//! The file is read past the buffer pool, which may hold good copies of damaged pages. So that it holds every page, its
+//! length is taken before a checkpoint (`lengths`, R1). A page may be written at the moment that it is read; one that is wrong
+//! is therefore read again.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use clearway_txn::{Status, XIDS_PER_PAGE, Xid};
+
+use crate::error::{Result, StorageError};
+use crate::page::{self, PAGE_SIZE, PageId, PageKind, RelId};
+use crate::storage::Storage;
+
+/// More findings in one relation are counted, not listed.
+const FINDINGS_MAX: usize = 100;
+/// How often a page that is wrong is read.
+const ATTEMPTS: u32 = 3;
+/// How many pages are read between two calls of the progress callback.
+const PROGRESS_PAGES: u32 = 256;
+
+/// Something wrong in a relation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The relation.
+    pub rel: RelId,
+    /// Its file.
+    pub file: PathBuf,
+    /// The page; `None`: the file as a whole.
+    pub block: Option<u32>,
+    /// What is wrong.
+    pub problem: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.file.display();
+        match self.block {
+            Some(block) => write!(
+                f,
+                "page {block} of {file} (offset {}): {}",
+                u64::from(block) * PAGE_SIZE as u64,
+                self.problem
+            ),
+            None => write!(f, "{file}: {}", self.problem),
+        }
+    }
+}
+
+/// What a check of one relation found.
+#[derive(Debug)]
+pub struct Findings {
+    rel: RelId,
+    file: PathBuf,
+    list: Vec<Finding>,
+    count: u64,
+}
+
+impl Findings {
+    /// Notes something wrong with a page, or with the file.
+    pub(crate) fn add(&mut self, block: Option<u32>, problem: impl Into<String>) {
+        self.count += 1;
+        if self.list.len() < FINDINGS_MAX {
+            self.list.push(Finding {
+                rel: self.rel,
+                file: self.file.clone(),
+                block,
+                problem: problem.into(),
+            });
+        }
+    }
+
+    /// Notes something wrong with page `block`.
+    pub(crate) fn page(&mut self, block: u32, problem: impl Into<String>) {
+        self.add(Some(block), problem);
+    }
+
+    /// Whether nothing was found.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// How many there are, those not listed included.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The first of them.
+    pub fn list(&self) -> &[Finding] {
+        &self.list
+    }
+}
+
+/// Called now and then with the number of pages read since the last call; an error ends the check.
+pub type Progress<'p, E> = &'p mut dyn FnMut(u32) -> std::result::Result<(), E>;
+
+impl Storage {
+    /// How many pages of each relation are on disk now. Makes a checkpoint.
+    pub fn lengths_on_disk(&self) -> Result<BTreeMap<RelId, u32>> {
+        let lengths = self.files.lengths();
+        self.checkpoint()?;
+        Ok(lengths)
+    }
+
+    /// An empty list for what is found in `rel`.
+    pub fn findings(&self, rel: RelId) -> Findings {
+        Findings {
+            rel,
+            file: self.files.path(rel),
+            list: Vec::new(),
+            count: 0,
+        }
+    }
+
+    /// Reads the first `blocks` pages of a relation from its file, and checks each page's checksum and place.
+    pub fn check_file<E: From<StorageError>>(
+        &self,
+        rel: RelId,
+        blocks: u32,
+        findings: &mut Findings,
+        progress: Progress<'_, E>,
+    ) -> std::result::Result<(), E> {
+        let mut bytes = vec![0; PAGE_SIZE];
+        for block in 0..blocks {
+            if block.is_multiple_of(PROGRESS_PAGES) {
+                progress(PROGRESS_PAGES.min(blocks - block))?;
+            }
+            match self.read_from_file(PageId { rel, block }, &mut bytes) {
+                Ok(()) => {}
+                Err(StorageError::CorruptPage { problem, .. }) => findings.page(block, problem),
+                Err(error @ StorageError::MissingFile { .. }) => {
+                    findings.add(None, error.to_string());
+                    return Ok(());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn read_from_file(&self, page: PageId, bytes: &mut [u8]) -> Result<()> {
+        let file = self.files.file(page.rel)?;
+        let mut attempt = 1;
+        loop {
+            match self.files.read(&file, page, bytes) {
+                Err(StorageError::CorruptPage { .. }) if attempt < ATTEMPTS => {
+                    attempt += 1;
+                    thread::sleep(Duration::from_millis(5));
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Checks that the commit log's pages are such pages, and say nothing of transactions that have not begun. Their file has
+    /// been checked.
+    pub fn check_commit_log(&self, blocks: u32, findings: &mut Findings) -> Result<()> {
+        let mut bytes = vec![0; PAGE_SIZE];
+        for block in 0..blocks {
+            let page = PageId {
+                rel: RelId::COMMIT_LOG,
+                block,
+            };
+            self.read_from_file(page, &mut bytes)?;
+            if page::kind(&bytes) != PageKind::COMMIT_LOG {
+                findings.page(block, "not a page of the commit log");
+            }
+        }
+        let next = self.proc_array.next_xid();
+        let end = u64::from(blocks) * XIDS_PER_PAGE;
+        for xid in (next.0..end).map(Xid) {
+            let began = || xid < self.proc_array.next_xid();
+            if self.status(xid)? != Status::InProgress && !began() {
+                let block = (xid.0 / XIDS_PER_PAGE) as u32;
+                findings.page(
+                    block,
+                    format!("transaction {xid} has ended, but the next to begin is {next}"),
+                );
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks each page of a heap: its line pointers, versions and HOT chains. Its file has been checked.
+    pub fn check_heap<E: From<StorageError>>(
+        &self,
+        rel: RelId,
+        blocks: u32,
+        findings: &mut Findings,
+        progress: Progress<'_, E>,
+    ) -> std::result::Result<(), E> {
+        for block in 0..blocks {
+            if block.is_multiple_of(PROGRESS_PAGES) {
+                progress(PROGRESS_PAGES.min(blocks - block))?;
+            }
+            let page = self.pin(PageId { rel, block })?.into_shared();
+            crate::heap::check::check_page(self, block, page.bytes(), findings)?;
+        }
+        Ok(())
+    }
+
+    /// The names in the directory of data files that are not those of relations.
+    pub fn foreign_names(&self) -> Result<Vec<String>> {
+        self.files.foreign_names()
+    }
+}

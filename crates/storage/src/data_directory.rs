@@ -1,0 +1,170 @@
+//! What a directory holds before it is opened, and the first steps of a new database.
+//!
+//! A directory is taken for a new database only if it is missing or empty, and for an existing one only if its control file
+//! is valid. Everything else is refused before anything is written: a directory of somebody else's, one whose control file
+//! is lost, one that lacks a part.
+//!
+//! A new database is made in steps, so that a crash between any two leaves what is recognised:
+//!
+//! 1. The control file, in the state "initialising", written beside its name and then renamed.
+//! 2. `wal` and `base`, with the files of the system relations.
+//! 3. The first checkpoint, which is durable before the control file says "running".
+//!
+//! A directory found in the state "initialising" was never used: what 2 has made is removed, and 2 begins again.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::disk::{self, Disk, LockHeld};
+use crate::error::{Result, StorageError};
+use crate::page::RelId;
+
+/// The file that says where recovery begins.
+pub(crate) const CONTROL: &str = "control";
+/// The directory of the log's segments.
+pub(crate) const LOG: &str = "wal";
+/// The directory of the relations' files.
+pub(crate) const RELATIONS: &str = "base";
+/// The relations whose files a database has from its first moment on.
+const SYSTEM_RELATIONS: &[RelId] = &[RelId::COMMIT_LOG, RelId::CATALOG];
+/// A control file that has not got its name yet.
+const UNFINISHED_CONTROL: &str = "control.new";
+/// What file systems put into the root directory of a disk.
+const OF_THE_FILE_SYSTEM: &str = "lost+found";
+
+/// What to do with a directory that holds no database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IfMissing {
+    /// Make one there, if the directory is missing or empty.
+    Initialise,
+    /// That is an error.
+    Refuse,
+}
+
+/// What a directory holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    Nothing,
+    Database,
+}
+
+/// Takes the lock of `dir`, making the directory if that is wanted, and looks at what it holds.
+pub(crate) fn enter(
+    disk: &dyn Disk,
+    dir: &Path,
+    if_missing: IfMissing,
+    fsync: bool,
+) -> Result<(LockHeld, Content)> {
+    let no_database = |problem: &str| StorageError::NoDatabase {
+        dir: dir.to_owned(),
+        problem: problem.to_owned(),
+    };
+    match disk.list(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match if_missing {
+            IfMissing::Initialise => disk::ensure_directory(disk, dir, fsync)
+                .map_err(|error| StorageError::io("create directory", dir, error))?,
+            IfMissing::Refuse => return Err(no_database("there is no such directory")),
+        },
+        Err(error) => return Err(StorageError::io("list", dir, error)),
+        Ok(_) => {}
+    }
+    let held = disk
+        .lock(dir)
+        .map_err(|error| StorageError::io("lock", dir, error))?;
+    let held = held.ok_or_else(|| StorageError::DirectoryInUse { dir: dir.to_owned() })?;
+    // Only now: who held the lock before may have made a database.
+    let names = disk
+        .list(dir)
+        .map_err(|error| StorageError::io("list", dir, error))?;
+    let content = examine(dir, names)?;
+    if content == Content::Nothing && if_missing == IfMissing::Refuse {
+        return Err(no_database("the directory is empty"));
+    }
+    Ok((held, content))
+}
+
+fn examine(dir: &Path, names: Vec<OsString>) -> Result<Content> {
+    let mut names: Vec<String> = names
+        .iter()
+        .map(|name| name.to_string_lossy().into_owned())
+        .filter(|name| name != OF_THE_FILE_SYSTEM && name != UNFINISHED_CONTROL)
+        .collect();
+    names.sort();
+    let has = |wanted: &str| names.iter().any(|name| name == wanted);
+    let foreign = |problem: String| {
+        Err(StorageError::NoDatabase {
+            dir: dir.to_owned(),
+            problem,
+        })
+    };
+    if names.is_empty() {
+        return Ok(Content::Nothing);
+    }
+    if has("PG_VERSION") {
+        return foreign(
+            "it is a PostgreSQL data directory, whose files have another format; name another directory"
+                .to_owned(),
+        );
+    }
+    if has(CONTROL) {
+        return Ok(Content::Database);
+    }
+    if has(LOG) || has(RELATIONS) {
+        return Err(StorageError::CorruptFile {
+            file: dir.join(CONTROL),
+            offset: 0,
+            problem: "it is missing, but there are the log or the tables of a database; restore the directory from a \
+                backup (nothing in it was changed)"
+                .to_owned(),
+        });
+    }
+    foreign(format!(
+        "it is not empty and holds no database (it has \"{}\"); name an empty directory, or one that does not exist",
+        names[0]
+    ))
+}
+
+fn missing(file: PathBuf) -> StorageError {
+    StorageError::CorruptFile {
+        file,
+        offset: 0,
+        problem: "it is missing; restore the directory from a backup (nothing in it was changed)".to_owned(),
+    }
+}
+
+/// Checks that the parts that every database has are there.
+pub(crate) fn check_parts(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    for part in [LOG, RELATIONS] {
+        let path = dir.join(part);
+        let names = disk.list(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => missing(path.clone()),
+            _ => StorageError::io("list", &path, error),
+        })?;
+        let wanted = if part == RELATIONS { SYSTEM_RELATIONS } else { &[] };
+        for rel in wanted {
+            let name = rel.0.to_string();
+            if !names.iter().any(|found| *found == *name) {
+                return Err(missing(path.join(name)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Removes what an initialisation that was cut off has made.
+pub(crate) fn remove_unfinished(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    for part in [LOG, RELATIONS] {
+        let path = dir.join(part);
+        let names = match disk.list(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            names => names.map_err(|error| StorageError::io("list", &path, error))?,
+        };
+        for name in names {
+            let file = path.join(name);
+            disk.remove_file(&file)
+                .map_err(|error| StorageError::io("remove", &file, error))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! The operating system's files.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::io::Errno;
+
+use crate::disk::{Disk, DiskDirectory, DiskFile, LockHeld, OpenMode, SyncPurpose};
+
+/// Zeros are written in pieces of so many bytes.
+const ZEROS: usize = 1 << 20;
+
+/// The operating system's file system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NativeDisk;
+
+#[derive(Debug)]
+struct NativeFile(File);
+
+#[derive(Debug)]
+struct NativeDirectory(File);
+
+impl Disk for NativeDisk {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(mode != OpenMode::Existing)
+            .truncate(mode == OpenMode::Truncate)
+            .open(path)?;
+        Ok(Arc::new(NativeFile(file)))
+    }
+
+    fn open_directory(&self, path: &Path) -> io::Result<Arc<dyn DiskDirectory>> {
+        Ok(Arc::new(NativeDirectory(File::open(path)?)))
+    }
+
+    fn create_directory(&self, path: &Path) -> io::Result<()> {
+        fs::create_dir(path)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<OsString>> {
+        fs::read_dir(path)?
+            .map(|entry| entry.map(|entry| entry.file_name()))
+            .collect()
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Option<LockHeld>> {
+        let directory = File::open(path)?;
+        match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Box::new(directory))),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl DiskFile for NativeFile {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match self.0.read_at(&mut bytes[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+
+    fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
+        match rustix::fs::fallocate(&self.0, FallocateFlags::empty(), offset, length) {
+            // This file system cannot: zeros take the space as well.
+            Err(Errno::OPNOTSUPP) => {
+                let zeros = vec![0; ZEROS.min(length as usize)];
+                let mut done = 0;
+                while done < length {
+                    let take = (length - done).min(zeros.len() as u64);
+                    self.write_at(&zeros[..take as usize], offset + done)?;
+                    done += take;
+                }
+                Ok(())
+            }
+            result => result.map_err(io::Error::from),
+        }
+    }
+
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        self.0.set_len(length)
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn sync_data(&self, _purpose: SyncPurpose) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn sync_all(&self, _purpose: SyncPurpose) -> io::Result<()> {
+        self.0.sync_all()
+    }
+}
+
+impl DiskDirectory for NativeDirectory {
+    fn sync(&self, _purpose: SyncPurpose) -> io::Result<()> {
+        self.0.sync_all()
+    }
+}

@@ -1,0 +1,358 @@
+//! Whether a heap page keeps the rules of the module.
+//!
+//! 1. The page's areas do not overlap: line pointers, free space, tuples; nor do two tuples.
+//! 2. A Redirect leads to a heap-only tuple. Every tuple's xids have been handed out.
+//! 3. A HOT chain goes on for as long as its versions say so, if the updater committed: what it wrote can go only with, or
+//!    after, what it replaced (R4). A chain does not meet itself or another.
+//! 4. A heap-only tuple whose inserter committed is on a chain. Otherwise neither a scan nor an index finds it.
+
+use clearway_txn::{Status, Xid};
+
+use crate::check::Findings;
+use crate::error::{Result, StorageError};
+use crate::heap::layout::{HEAP_ONLY, LINE_POINTER, LOCK_ONLY, Line, TUPLE_HEADER, Tuple, line, slot_count};
+use crate::heap::scan::{chain, chain_start};
+use crate::heap::visibility::next_in_chain;
+use crate::heap::{Heap, Tid};
+use crate::page::{self, PAGE_HEADER, PAGE_SIZE, PageId, PageKind};
+use crate::storage::Storage;
+
+/// Checks the page `bytes` with number `block`.
+pub(crate) fn check_page(storage: &Storage, block: u32, bytes: &[u8], findings: &mut Findings) -> Result<()> {
+    match page::kind(bytes) {
+        PageKind::NEW => return Ok(()),
+        PageKind::HEAP => {}
+        PageKind(kind) => {
+            findings.page(block, format!("a page of kind {kind} in a heap"));
+            return Ok(());
+        }
+    }
+    if let Some(problem) = layout_problem(bytes) {
+        // What the line pointers lead to cannot be looked at.
+        findings.page(block, problem);
+        return Ok(());
+    }
+    check_tuples(storage, block, bytes, findings);
+    check_chains(storage, block, bytes, findings)
+}
+
+/// Step 1.
+fn layout_problem(bytes: &[u8]) -> Option<String> {
+    let (lower, upper) = (page::lower(bytes), page::upper(bytes));
+    let sound = (PAGE_HEADER..=upper).contains(&lower)
+        && upper <= PAGE_SIZE
+        && (lower - PAGE_HEADER).is_multiple_of(LINE_POINTER);
+    if !sound {
+        return Some(format!("the free space from {lower} to {upper} cannot be"));
+    }
+    let mut tuples = Vec::new();
+    for slot in 1..=slot_count(bytes) {
+        match line(bytes, slot) {
+            Line::Normal { offset, length } => {
+                let end = offset + length;
+                if offset < upper || !offset.is_multiple_of(8) || length < TUPLE_HEADER || end > PAGE_SIZE {
+                    return Some(format!(
+                        "line pointer {slot} leads to the bytes from {offset} to {end}, where no row version can be"
+                    ));
+                }
+                tuples.push((offset, end, slot));
+            }
+            Line::Redirect(target) => {
+                let led_to = Tuple::at(bytes, target);
+                if !led_to.is_some_and(|tuple| tuple.has(HEAP_ONLY)) {
+                    return Some(format!(
+                        "line pointer {slot} redirects to {target}, where no heap-only version is"
+                    ));
+                }
+            }
+            Line::Unused | Line::Dead => {}
+        }
+    }
+    tuples.sort_unstable();
+    let overlapping = tuples.windows(2).find(|pair| pair[0].1 > pair[1].0)?;
+    Some(format!(
+        "the row versions at line pointers {} and {} overlap",
+        overlapping[0].2, overlapping[1].2
+    ))
+}
+
+/// Step 2.
+fn check_tuples(storage: &Storage, block: u32, bytes: &[u8], findings: &mut Findings) {
+    let given_out = |xid: Xid| xid < storage.proc_array.next_xid();
+    for slot in 1..=slot_count(bytes) {
+        let Some(tuple) = Tuple::at(bytes, slot) else {
+            continue;
+        };
+        for xid in [Xid(tuple.xmin()), Xid(tuple.xmax())] {
+            if !given_out(xid) {
+                findings.page(
+                    block,
+                    format!(
+                        "the row version at line pointer {slot} names transaction {xid}, which has not begun"
+                    ),
+                );
+            }
+        }
+        if !Xid(tuple.xmin()).is_valid() {
+            findings.page(
+                block,
+                format!("the row version at line pointer {slot} has no inserter"),
+            );
+        }
+    }
+}
+
+/// Steps 3 and 4.
+fn check_chains(storage: &Storage, block: u32, bytes: &[u8], findings: &mut Findings) -> Result<()> {
+    let count = slot_count(bytes);
+    let mut visited = vec![false; usize::from(count) + 1];
+    for root in 1..=count {
+        let Some(start) = chain_start(bytes, root) else {
+            continue;
+        };
+        let mut last = None;
+        for (slot, tuple) in chain(bytes, start) {
+            let seen = &mut visited[usize::from(slot)];
+            if *seen {
+                findings.page(
+                    block,
+                    format!(
+                        "the chain from line pointer {root} comes to {slot}, which is on a chain already"
+                    ),
+                );
+                last = None;
+                break;
+            }
+            *seen = true;
+            last = Some((slot, tuple));
+        }
+        let Some((slot, tuple)) = last else { continue };
+        let Some(next) = next_in_chain(&tuple) else {
+            continue;
+        };
+        if !tuple.has(LOCK_ONLY) && storage.status(Xid(tuple.xmax()))? == Status::Committed {
+            findings.page(
+                block,
+                format!(
+                    "the chain from line pointer {root} ends at {slot}, but transaction {} committed a version at {next}",
+                    Xid(tuple.xmax())
+                ),
+            );
+        }
+    }
+    for slot in 1..=count {
+        if let Some(tuple) = Tuple::at(bytes, slot)
+            && tuple.has(HEAP_ONLY)
+            && !visited[usize::from(slot)]
+            && storage.status(Xid(tuple.xmin()))? == Status::Committed
+        {
+            findings.page(
+                block,
+                format!("no line pointer leads to the committed version at line pointer {slot}"),
+            );
+        }
+    }
+    Ok(())
+}
+
+impl Heap {
+    /// Why an index entry cannot lead to `root`; `None` if it can (R1).
+    pub fn entry_problem(&self, storage: &Storage, root: Tid) -> Result<Option<&'static str>> {
+        let page = PageId {
+            rel: self.rel,
+            block: root.block,
+        };
+        let page = match storage.pin(page) {
+            Ok(page) => page.into_shared(),
+            Err(StorageError::NoSuchPage { .. }) => return Ok(Some("the table has no such page")),
+            Err(error) => return Err(error),
+        };
+        let bytes = &page.bytes()[..];
+        if root.slot == 0 || root.slot > slot_count(bytes) {
+            return Ok(Some("the page has no such line pointer"));
+        }
+        Ok(match line(bytes, root.slot) {
+            Line::Unused => Some("the line pointer is unused"),
+            Line::Normal { .. } if chain_start(bytes, root.slot).is_none() => {
+                Some("a version is there that no index may lead to")
+            }
+            Line::Normal { .. } | Line::Redirect(_) | Line::Dead => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use clearway_txn::Snapshot;
+
+    use super::*;
+    use crate::heap::layout::{INFOMASK, NEXT, XMIN, line_offset};
+    use crate::heap::{TxnContext, UpdateOutcome};
+    use crate::page::{LOWER, RelId};
+    use crate::storage::StorageOptions;
+
+    /// A page with rows at line pointers 1 to 4, of which 2 was updated to 5 and that to 6, each by a transaction that committed.
+    fn page_of_rows(storage: &Storage) -> RelId {
+        let rel = storage.create_rel().unwrap();
+        let heap = Heap::new(rel.0);
+        let proc = storage.proc_array.attach().unwrap();
+        let snapshot = Snapshot::default();
+        let change = |work: &dyn Fn(&TxnContext<'_>)| {
+            let xid = storage.assign_xid(proc).unwrap();
+            work(&TxnContext {
+                storage,
+                proc,
+                xid: Some(xid),
+                command: 1,
+                snapshot: &snapshot,
+            });
+            storage.commit(proc, xid, false).unwrap();
+            storage.proc_array.end(proc, Some(xid));
+        };
+        change(&|ctx| {
+            let rows: Vec<&[u8]> = vec![b"one", b"two", b"three", b"four"];
+            heap.insert_many(ctx, &rows).unwrap();
+        });
+        for slot in [2, 5] {
+            change(&|ctx| {
+                let outcome = heap.update(ctx, Tid { block: 0, slot }, b"new", true).unwrap();
+                assert!(
+                    matches!(outcome, UpdateOutcome::Updated { hot: true, .. }),
+                    "{outcome:?}"
+                );
+            });
+        }
+        storage.proc_array.detach(proc);
+        rel
+    }
+
+    fn check(storage: &Storage, rel: RelId) -> Vec<String> {
+        let mut findings = storage.findings(rel);
+        storage
+            .check_heap::<StorageError>(rel, 1, &mut findings, &mut |_| Ok(()))
+            .unwrap();
+        findings
+            .list()
+            .iter()
+            .map(|finding| finding.problem.clone())
+            .collect()
+    }
+
+    /// Writes `bytes` at an offset of the page, or of the tuple at a slot of it.
+    fn damage(storage: &Storage, rel: RelId, slot: Option<u16>, offset: usize, bytes: &[u8]) {
+        let mut page = storage.pin(PageId { rel, block: 0 }).unwrap().into_exclusive();
+        let start = slot.map_or(0, |slot| Tuple::at(page.bytes(), slot).unwrap().offset);
+        let mut change = storage.begin_change(Xid::INVALID).unwrap();
+        change.write(&mut page, start + offset, bytes);
+        change.finish().unwrap();
+    }
+
+    #[test]
+    fn each_broken_rule_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = StorageOptions {
+            fsync: false,
+            buffer_bytes: 1 << 20,
+            ..StorageOptions::default()
+        };
+        let storage: Arc<Storage> = Storage::open(dir.path(), options).unwrap().0;
+        let normal = |offset, length| Line::Normal { offset, length }.encode();
+        let damages: [(Option<u16>, usize, Vec<u8>, &str); 9] = [
+            (None, LOWER, vec![0xFF, 0x3F], "the free space from"),
+            (
+                None,
+                line_offset(3),
+                normal(8_188, 35).into(),
+                "line pointer 3 leads to the bytes",
+            ),
+            (None, line_offset(3), normal(8_112, 35).into(), "overlap"),
+            (
+                None,
+                line_offset(3),
+                Line::Redirect(4).encode().into(),
+                "line pointer 3 redirects to 4",
+            ),
+            (
+                Some(3),
+                XMIN,
+                u64::MAX.to_le_bytes().into(),
+                "which has not begun",
+            ),
+            (Some(3), XMIN, vec![0; 8], "has no inserter"),
+            // The chain is cut in its middle, and goes round.
+            (
+                Some(5),
+                XMIN,
+                3_u64.to_le_bytes().into(),
+                "ends at 2, but transaction",
+            ),
+            (
+                Some(5),
+                INFOMASK,
+                vec![HEAP_ONLY as u8, 0],
+                "no line pointer leads to the committed version at line pointer 6",
+            ),
+            (
+                None,
+                line_offset(1),
+                Line::Redirect(5).encode().into(),
+                "which is on a chain already",
+            ),
+        ];
+        for (slot, offset, bytes, problem) in damages {
+            let rel = page_of_rows(&storage);
+            assert_eq!(check(&storage, rel), Vec::<String>::new());
+            damage(&storage, rel, slot, offset, &bytes);
+            let found = check(&storage, rel);
+            assert!(
+                found.iter().any(|found| found.contains(problem)),
+                "{problem}: {found:?}"
+            );
+        }
+        // A version that is its own successor.
+        let rel = page_of_rows(&storage);
+        let own = [Xid::FIRST_NORMAL.0.to_le_bytes(); 2].concat();
+        damage(&storage, rel, Some(5), XMIN, &own);
+        damage(&storage, rel, Some(5), NEXT + 4, &5_u16.to_le_bytes());
+        damage(&storage, rel, None, line_offset(1), &Line::Redirect(5).encode());
+        let found = check(&storage, rel);
+        assert!(
+            found.iter().any(|found| found.contains("on a chain already")),
+            "{found:?}"
+        );
+        storage.stop_threads();
+    }
+
+    #[test]
+    fn entries_lead_to_roots_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = StorageOptions {
+            fsync: false,
+            buffer_bytes: 1 << 20,
+            ..StorageOptions::default()
+        };
+        let storage: Arc<Storage> = Storage::open(dir.path(), options).unwrap().0;
+        let rel = page_of_rows(&storage);
+        damage(&storage, rel, None, line_offset(3), &Line::Unused.encode());
+        damage(&storage, rel, None, line_offset(4), &Line::Dead.encode());
+        let problem = |block, slot| {
+            let problem = Heap::new(rel.0).entry_problem(&storage, Tid { block, slot });
+            problem.unwrap().unwrap_or("none")
+        };
+        for (block, slot, expected) in [
+            (0, 1, "none"),
+            (0, 2, "none"),
+            (0, 4, "none"),
+            (0, 3, "the line pointer is unused"),
+            (0, 5, "a version is there that no index may lead to"),
+            (0, 7, "the page has no such line pointer"),
+            (0, 0, "the page has no such line pointer"),
+            (1, 1, "the table has no such page"),
+        ] {
+            assert_eq!(problem(block, slot), expected, "({block}, {slot})");
+        }
+        storage.stop_threads();
+    }
+}

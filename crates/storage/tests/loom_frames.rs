@@ -1,0 +1,112 @@
+//! The buffer pool under loom: the shipped frames, mapping and pool, on loom's atomics and latches, over a device in memory
+//! that holds the pool to the log rule. Each case is so small that loom sees all its schedules within a bound of preemptions.
+//!
+//! Caught mutations (`mutations/buffer.toml`), each of a shipped file: `Frame::unpin` with `Relaxed` (`frame.rs`); `unmap`
+//! that does not look at the pins again (`pool.rs`).
+
+#![cfg(feature = "loom")]
+
+#[path = "support/pages.rs"]
+#[allow(dead_code, reason = "asynchronous commits are for the larger cases")]
+mod pages;
+
+use std::ops::Deref;
+
+use clearway_latch::LwLockAlgorithm;
+use clearway_machine::{Loom, Machine};
+use clearway_storage::{BufferPool, PageLatchKind};
+use loom::sync::Arc;
+use loom::thread;
+use pages::{MemoryPages, number_on, put_number};
+
+struct Pool(
+    BufferPool<Loom, std::sync::Arc<MemoryPages<Loom>>>,
+    std::sync::Arc<MemoryPages<Loom>>,
+);
+
+impl Deref for Pool {
+    type Target = BufferPool<Loom, std::sync::Arc<MemoryPages<Loom>>>;
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+fn explore(preemptions: usize, case: impl Fn(Arc<Pool>) + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.max_branches = 20_000;
+    builder.check(move || {
+        Loom::workers();
+        let device = std::sync::Arc::new(MemoryPages::new(3));
+        let pool = BufferPool::with_frames(
+            1,
+            PageLatchKind::LwLock,
+            LwLockAlgorithm::SingleCas.into(),
+            std::sync::Arc::clone(&device),
+        );
+        case(Arc::new(Pool(pool, device)));
+    });
+}
+
+/// What is on a page, if a frame can be had for it.
+fn look(pool: &Pool, block: u32) -> Option<u64> {
+    let pinned = pool.pin(pool.1.page(block)).ok()?;
+    assert_eq!(pinned.page_id(), pool.1.page(block), "the frame has another page");
+    let page = pinned.shared();
+    Some(number_on(page.bytes()).0)
+}
+
+fn change(pool: &Pool, block: u32, number: u64) -> bool {
+    let Ok(pinned) = pool.pin(pool.1.page(block)) else {
+        return false;
+    };
+    let mut page = pinned.exclusive();
+    page.change_and_log(|bytes| put_number(bytes, number), || pool.1.log());
+    true
+}
+
+/// One frame, and two readers who want different pages in it.
+#[test]
+fn loom_a_pinned_page_stays() {
+    explore(2, |pool| {
+        assert_eq!(look(&pool, 0), Some(0));
+        let other = {
+            let pool = Arc::clone(&pool);
+            thread::spawn(move || look(&pool, 0))
+        };
+        look(&pool, 1);
+        other.join().unwrap();
+    });
+}
+
+/// A changed page gives way to another, while its reader comes back: the change is found, in memory or on file.
+#[test]
+fn loom_a_change_is_written_before_its_frame_is_used() {
+    explore(2, |pool| {
+        assert!(change(&pool, 0, 7));
+        let other = {
+            let pool = Arc::clone(&pool);
+            thread::spawn(move || look(&pool, 0))
+        };
+        look(&pool, 1);
+        assert!(other.join().unwrap().is_none_or(|number| number == 7));
+        assert_eq!(look(&pool, 0), Some(7));
+    });
+}
+
+/// A page is changed while it is written: it stays dirty, or the copy has the change.
+#[test]
+fn loom_a_change_during_a_write_is_not_lost() {
+    explore(2, |pool| {
+        assert!(change(&pool, 0, 7));
+        let writer = {
+            let pool = Arc::clone(&pool);
+            thread::spawn(move || pool.write_all().unwrap())
+        };
+        assert!(change(&pool, 0, 8));
+        writer.join().unwrap();
+        pool.write_all().unwrap();
+        assert_eq!(pool.1.on_file(0).0, 8);
+        assert_eq!(pool.write_all().unwrap(), 0, "a page that was written is clean");
+    });
+}

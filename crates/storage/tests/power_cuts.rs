@@ -1,0 +1,502 @@
+//! Power cuts: what was acknowledged is there after any of them.
+//!
+//! Sessions change pages in one atomic change or several, add pages, make and drop relations and commit, some of them
+//! without waiting for the disk, while checkpoints run and a pool of 64 frames evicts. The disk (`recording_disk`) freezes
+//! its state before operations chosen at random; images of each state, with a random part of what was not synced, are
+//! opened and compared with the ledger. Each state is also continued as after a kill, with the power cut again inside
+//! recovery. The disk checks the log rule at every write of a page.
+//!
+//! `SEED=7 IMAGES=2000 cargo test --release -p clearway-storage --test power_cuts` is the long form.
+//!
+//! # Each sync is needed
+//! `each_sync_is_needed` runs a story for each purpose of a sync, once as shipped and once on a disk that ignores the
+//! syncs for that purpose, and wants an image that fails in the second case only.
+//!
+//! | sync | image that needs it |
+//! | --- | --- |
+//! | `LogFlush` | after a commit, unsynced log dropped: the commit is missing |
+//! | `LogSegment` | after a segment got its name: it is shorter than 16 MiB, so a later log write may find the disk full |
+//! | `LogSegmentName` | after a commit into a new segment: the segment is missing |
+//! | `RecycledNames` | after a commit into a recycled segment: the log ends before it |
+//! | `LogNamesFound` | the same, with a kill between renaming and syncing |
+//! | `LogFound` | power cut during replay after a kill, unsynced log dropped: pages are newer than the log |
+//! | `LogCleared` | the new log ends where an unsynced record of the old one begins: that record comes back |
+//! | `DataFile` | after a checkpoint, unsynced pages dropped |
+//! | `DataFileNames` | after a checkpoint, unsynced names dropped: a relation is missing |
+//! | `ControlFile` | after a checkpoint that recycles: the old control file, without its log |
+//! | `ControlFileFound` | kill before the control file's sync, then a power cut that tears the next copy: only an older copy is left, without its log |
+//! | `DataDirectory` | after a kill between making `base` and syncing its name, a commit and a checkpoint: no `base` |
+//! | `ParentDirectory` | after the first commit: no data directory |
+//!
+//! `LogSegment` is not needed for what is in the log (the flush syncs the whole file), but for the promise that writing to
+//! the log never needs space.
+//!
+//! # Mutations tried
+//! `nothing_acknowledged_is_lost` fails: `PagesOnDisk::write` or the commit log's write without the flush of the log before
+//! it (rule 13's assertion), a checkpoint without `DataFiles::sync_all`. `each_sync_is_needed` fails as shipped when
+//! `ensure_directory` does not sync the name of the directory in which it makes one. Each record claiming that the log is
+//! durable up to itself: `log_reader.rs` fails, and the story of `LogCleared` here.
+
+#[path = "support/chosen.rs"]
+mod chosen;
+#[path = "support/power_cut_ledger.rs"]
+mod ledger;
+#[path = "support/recording_disk.rs"]
+mod recording_disk;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use clearway_storage::disk::SyncPurpose;
+use clearway_storage::wal::SEGMENT_SIZE;
+use clearway_storage::wal::record::RecordKind;
+use clearway_storage::{PAGE_SIZE, RelId, Storage, StorageOptions};
+use clearway_txn::{Status, Xid};
+use ledger::{Ledger, Session, Worker, promised_before, verify};
+use recording_disk::{Frozen, Keep, Random, RecordingDisk};
+
+const DIRECTORY: &str = "/disk/made/data";
+
+fn disk() -> RecordingDisk {
+    RecordingDisk::with_directory(Path::new("/disk"))
+}
+
+/// With so few frames that pages are evicted all the time.
+fn open(disk: &RecordingDisk) -> Result<Arc<Storage>, String> {
+    open_with(disk, 64)
+}
+
+fn open_with(disk: &RecordingDisk, frames: usize) -> Result<Arc<Storage>, String> {
+    let options = StorageOptions {
+        buffer_bytes: frames * PAGE_SIZE,
+        page_latch: chosen::page_latch(),
+        sessions_max: 32,
+        checkpoint_timeout: Duration::from_secs(3600),
+        ..StorageOptions::default()
+    };
+    Storage::open_on(Arc::new(disk.clone()), Path::new(DIRECTORY), options)
+        .map(|(storage, _)| storage)
+        .map_err(|error| error.to_string())
+}
+
+fn crash(storage: Arc<Storage>) {
+    storage.stop_threads();
+    drop(storage);
+}
+
+/// Opens an image and compares it with what was promised.
+fn check(image: &RecordingDisk, sessions: &[Session]) -> Result<(), String> {
+    for (name, length) in image.files(&Path::new(DIRECTORY).join("wal")) {
+        if !name.ends_with(".new") && length != SEGMENT_SIZE {
+            return Err(format!("log segment {name} has {length} bytes"));
+        }
+    }
+    let storage = open(image)?;
+    let verified = verify(&storage, sessions);
+    crash(storage);
+    verified?;
+    match image.violations().pop() {
+        Some(violation) => Err(violation),
+        None => Ok(()),
+    }
+}
+
+fn variable(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |value| value.parse().expect(name))
+}
+
+type Snapshots = Arc<Mutex<BTreeMap<u64, Vec<Session>>>>;
+
+/// Arms cuts before random operations; what the ledger says at each is kept.
+fn arm(disk: &RecordingDisk, ledger: &Ledger, count: u64, below: u64, random: &mut Random) -> Snapshots {
+    let snapshots = Snapshots::default();
+    let (kept, ledger) = (Arc::clone(&snapshots), ledger.clone());
+    let operations: Vec<_> = (0..count).map(|_| random.below(below)).collect();
+    let before = move |number| {
+        kept.lock().unwrap().insert(number, ledger.snapshot());
+    };
+    disk.cut_before(operations, Some(Arc::new(before)));
+    snapshots
+}
+
+/// Sessions at work on a new disk; the states at the cuts and at the end, each with what had been promised.
+fn run(random: &mut Random) -> Vec<(Frozen, Vec<Session>)> {
+    const SESSIONS: usize = 3;
+    let disk = disk();
+    let ledger = Ledger::new(SESSIONS);
+    let storage = open(&disk).unwrap();
+    let snapshots = arm(&disk, &ledger, 4, 700, random);
+    let stop = AtomicBool::new(false);
+    let large = random.one_in(3);
+    std::thread::scope(|scope| {
+        let sessions: Vec<_> = (0..SESSIONS)
+            .map(|session| {
+                let (storage, ledger, mut random) = (&storage, &ledger, Random(random.next()));
+                scope.spawn(move || {
+                    let mut worker = Worker::new(storage, ledger, session);
+                    for _ in 0..4 {
+                        worker.work(&mut random, 40);
+                        if large {
+                            fill(storage, SEGMENT_SIZE / 2);
+                        }
+                    }
+                })
+            })
+            .collect();
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                storage.checkpoint().unwrap();
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        for session in sessions {
+            session.join().unwrap();
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    crash(storage);
+    assert_eq!(disk.violations(), Vec::<String>::new());
+    let mut states: Vec<_> = disk
+        .take_frozen()
+        .into_iter()
+        .map(|(number, frozen)| (frozen, snapshots.lock().unwrap()[&number].clone()))
+        .collect();
+    states.push((disk.freeze(), ledger.snapshot()));
+    states
+}
+
+#[test]
+fn nothing_acknowledged_is_lost() {
+    let (seed, images) = (variable("SEED", 20), variable("IMAGES", 100));
+    println!("SEED={seed} IMAGES={images}");
+    let mut random = Random(seed);
+    let mut done = 0;
+    while done < images {
+        for (frozen, promised) in run(&mut random) {
+            let mut check = |frozen: &Frozen, what: &str| {
+                done += 1;
+                if let Err(problem) = check(&frozen.random_image(&mut random), &promised) {
+                    panic!("SEED={seed}, image {done}, {what}: {problem}");
+                }
+            };
+            for _ in 0..4 {
+                check(&frozen, "a cut during work");
+            }
+            for inner in replayed(&frozen, &promised) {
+                check(&inner, "a cut during replay");
+            }
+        }
+    }
+}
+
+/// What the disk holds at three instants during recovery after a kill.
+fn replayed(frozen: &Frozen, promised: &[Session]) -> Vec<Frozen> {
+    let disk = frozen.after_kill();
+    let mut random = Random(promised.iter().map(Session::begun).sum());
+    let operations: Vec<_> = (0..3).map(|_| random.below(150)).collect();
+    disk.cut_before(operations, None);
+    if let Err(problem) = check(&disk, promised) {
+        panic!("after a kill: {problem}");
+    }
+    disk.take_frozen().into_values().collect()
+}
+
+/// Logs so many bytes of nothing, and waits for the disk.
+fn fill(storage: &Storage, bytes: u64) {
+    const PAYLOAD: u64 = 1 << 19;
+    for _ in 0..bytes.div_ceil(PAYLOAD) {
+        storage.wal.ensure_space().unwrap();
+        let end = storage
+            .wal
+            .insert_any(RecordKind::Idle, Xid::INVALID, &[0; PAYLOAD as usize]);
+        storage.wal.flush(end);
+    }
+}
+
+/// Logs nothing until the log is in segment `number`.
+fn fill_to_segment(storage: &Storage, number: u64) {
+    while storage.wal.reserved().0 / SEGMENT_SIZE < number {
+        fill(storage, 1);
+    }
+}
+
+/// A checkpoint at the beginning of this segment makes future ones of those before it. The log has two segments ahead of it
+/// then, so the first recycled one is at most the third, and there are enough for the one below with two ahead of it: before
+/// the log is in that one no new segment is made, which would sync the names too.
+const PAST: u64 = 8;
+/// A recycled segment.
+const RECYCLED: u64 = 12;
+
+/// One session makes a relation and commits.
+fn commit(storage: &Storage, ledger: &Ledger) -> RelId {
+    let mut worker = Worker::new(storage, ledger, 0);
+    let rel = worker.create_rel();
+    let page = worker.add_page(rel);
+    worker.add(vec![page]);
+    worker.commit(true);
+    rel
+}
+
+fn image(disk: &RecordingDisk, keep: impl FnMut(&Path) -> Keep) -> RecordingDisk {
+    disk.freeze().image(&mut Random(1), keep)
+}
+
+fn nothing(_: &Path) -> Keep {
+    Keep::Nothing
+}
+
+fn in_log(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str() == "wal")
+}
+
+/// The disk as a kill leaves it that comes just before the next sync for `purpose`, which `action` leads to.
+fn killed_before(disk: &RecordingDisk, purpose: SyncPurpose, action: impl FnOnce()) -> RecordingDisk {
+    disk.cut_before_sync(purpose, 0);
+    action();
+    let frozen = disk.take_frozen();
+    frozen
+        .into_values()
+        .next()
+        .expect("the sync is reached")
+        .after_kill()
+}
+
+/// The story of a purpose, on a disk that ignores syncs for it or not: whether some image fails, and how.
+fn story(purpose: SyncPurpose, ignored: bool) -> Result<(), String> {
+    let disk = disk();
+    let ledger = Ledger::new(1);
+    let ignore = |disk: &RecordingDisk| {
+        if ignored {
+            disk.ignore([purpose]);
+        }
+    };
+    match purpose {
+        SyncPurpose::LogFound => return cut_during_replay(&disk, &ledger, ignore),
+        SyncPurpose::LogCleared => return old_record_behind_the_end(ignored),
+        SyncPurpose::ControlFileFound => return torn_after_a_kill(&disk, &ledger, ignore),
+        SyncPurpose::DataDirectory => return killed_while_made(ignore),
+        SyncPurpose::LogNamesFound => return killed_while_recycling(&disk, &ledger, ignore),
+        _ => {}
+    }
+    if purpose == SyncPurpose::ControlFile {
+        // The first control file is durable, the later ones are not.
+        crash(open(&disk)?);
+    }
+    ignore(&disk);
+    let storage = open(&disk)?;
+    commit(&storage, &ledger);
+    match purpose {
+        SyncPurpose::DataFile | SyncPurpose::DataFileNames => storage.checkpoint().unwrap(),
+        SyncPurpose::ControlFile => {
+            fill_to_segment(&storage, 2);
+            storage.checkpoint().unwrap();
+        }
+        SyncPurpose::RecycledNames => {
+            fill_to_segment(&storage, PAST);
+            storage.checkpoint().unwrap();
+            fill_to_segment(&storage, RECYCLED);
+            commit(&storage, &ledger);
+        }
+        _ => {}
+    }
+    let result = check(&image(&disk, nothing), &ledger.snapshot());
+    crash(storage);
+    result
+}
+
+/// A kill between the write and the sync of the log, which holds changes of more pages than the next pool has frames; then
+/// the power goes when recovery has replayed them and has evicted some.
+fn cut_during_replay(
+    disk: &RecordingDisk,
+    ledger: &Ledger,
+    ignore: impl Fn(&RecordingDisk),
+) -> Result<(), String> {
+    let storage = open_with(disk, 512)?;
+    let rel = commit(&storage, ledger);
+    let mut worker = Worker::new(&storage, ledger, 0);
+    let mut pages: Vec<_> = (0..200).map(|_| worker.add_page(rel)).collect();
+    worker.add(vec![pages.pop().unwrap()]);
+    worker.commit(true);
+    storage.checkpoint().unwrap();
+    let acknowledged = ledger.snapshot();
+    // One record a page, each with the page as a whole: all of it is in the log's ring until the commit.
+    let killed = killed_before(disk, SyncPurpose::LogFlush, || {
+        for page in pages.drain(..) {
+            worker.add(vec![page]);
+        }
+        worker.commit(true);
+    });
+    drop(worker);
+    crash(storage);
+    ignore(&killed);
+    killed.cut_before_sync(SyncPurpose::LogCleared, 0);
+    crash(open(&killed)?);
+    let frozen = killed.take_frozen().into_values().next().unwrap();
+    let keep = |path: &Path| if in_log(path) { Keep::Nothing } else { Keep::All };
+    let promised = promised_before(ledger.snapshot(), &acknowledged);
+    check(&frozen.image(&mut Random(1), keep), &promised)?;
+    killed.violations().pop().map_or(Ok(()), Err)
+}
+
+/// A kill while the data directory is made, before each of the syncs of a new directory's name.
+fn killed_while_made(ignore: impl Fn(&RecordingDisk)) -> Result<(), String> {
+    let mut names = 0;
+    loop {
+        let disk = disk();
+        disk.cut_before_sync(SyncPurpose::ParentDirectory, names);
+        crash(open(&disk)?);
+        let Some(frozen) = disk.take_frozen().into_values().next() else {
+            assert!(names >= 4, "the directory, those in it, and those above it");
+            return Ok(());
+        };
+        let killed = frozen.after_kill();
+        ignore(&killed);
+        let storage = open(&killed)?;
+        let ledger = Ledger::new(1);
+        commit(&storage, &ledger);
+        storage.checkpoint().unwrap();
+        let result = check(&image(&killed, nothing), &ledger.snapshot());
+        crash(storage);
+        result?;
+        names += 1;
+    }
+}
+
+/// A kill after segments were renamed and before that was synced; then the log goes on into them.
+fn killed_while_recycling(
+    disk: &RecordingDisk,
+    ledger: &Ledger,
+    ignore: impl Fn(&RecordingDisk),
+) -> Result<(), String> {
+    let storage = open(disk)?;
+    commit(&storage, ledger);
+    fill_to_segment(&storage, PAST);
+    let killed = killed_before(disk, SyncPurpose::RecycledNames, || storage.checkpoint().unwrap());
+    crash(storage);
+    ignore(&killed);
+    let storage = open(&killed)?;
+    fill_to_segment(&storage, RECYCLED);
+    commit(&storage, ledger);
+    let result = check(&image(&killed, nothing), &ledger.snapshot());
+    crash(storage);
+    result
+}
+
+/// A kill before the control file's sync; then the next copy is torn.
+fn torn_after_a_kill(
+    disk: &RecordingDisk,
+    ledger: &Ledger,
+    ignore: impl Fn(&RecordingDisk),
+) -> Result<(), String> {
+    let storage = open(disk)?;
+    commit(&storage, ledger);
+    fill_to_segment(&storage, 2);
+    storage.checkpoint().unwrap();
+    let killed = killed_before(disk, SyncPurpose::ControlFile, || storage.checkpoint().unwrap());
+    crash(storage);
+    ignore(&killed);
+    killed.cut_before_sync(SyncPurpose::ControlFile, 0);
+    crash(open(&killed)?);
+    let frozen = killed.take_frozen().into_values().next().unwrap();
+    let mut random = Random(1);
+    (0..40).try_for_each(|_| {
+        let keep = |path: &Path| {
+            if path.ends_with("control") {
+                Keep::Part
+            } else {
+                Keep::All
+            }
+        };
+        check(&frozen.image(&mut random, keep), &ledger.snapshot())
+    })
+}
+
+/// A write of the log that covers the end of a segment and the beginning of the next reaches the disk in its second part.
+/// Recovery ends the log before it, and the new log comes to its end where the old record in the second part begins.
+fn old_record_behind_the_end(ignored: bool) -> Result<(), String> {
+    // What recovery itself logs, so that the new log ends at the segment's.
+    let logged_by_opening = {
+        let disk = disk();
+        crash(open(&disk)?);
+        let killed = disk.freeze().after_kill();
+        let end = newest_record(&killed);
+        let storage = open(&killed)?;
+        let logged = storage.wal.reserved().0 - end;
+        crash(storage);
+        logged
+    };
+    let disk = disk();
+    let storage = open(&disk)?;
+    fill(&storage, SEGMENT_SIZE - (2 << 20));
+    let payload = |bytes: u64| vec![0; bytes as usize - 32];
+    let end = SEGMENT_SIZE - logged_by_opening;
+    while storage.wal.reserved().0 + (1 << 19) < end {
+        fill(&storage, 1);
+    }
+    let log = |bytes: u64| {
+        storage
+            .wal
+            .insert_any(RecordKind::Idle, Xid::INVALID, &payload(bytes))
+    };
+    storage.wal.flush(log(end - storage.wal.reserved().0));
+    let proc = storage.proc_array.attach().unwrap();
+    let xid = storage.assign_xid(proc).unwrap();
+    disk.ignore([SyncPurpose::LogFlush]);
+    log(logged_by_opening);
+    storage.commit(proc, xid, true).unwrap();
+    crash(storage);
+    let second = |path: &Path| {
+        if path.ends_with(format!("{:016x}", 1)) {
+            Keep::All
+        } else {
+            Keep::Nothing
+        }
+    };
+    let torn = image(&disk, second);
+    if ignored {
+        torn.ignore([SyncPurpose::LogCleared]);
+    }
+    let storage = open(&torn)?;
+    assert_eq!(
+        storage.wal.reserved(),
+        clearway_storage::Lsn(SEGMENT_SIZE),
+        "the story's arithmetic"
+    );
+    assert_ne!(storage.status(xid).unwrap(), Status::Committed);
+    crash(storage);
+    let storage = open(&image(&torn, nothing))?;
+    let status = storage.status(xid).unwrap();
+    crash(storage);
+    match status {
+        Status::Committed => Err("a transaction that recovery had taken back is committed".into()),
+        _ => Ok(()),
+    }
+}
+
+/// Where the log of a crashed disk ends.
+fn newest_record(disk: &RecordingDisk) -> u64 {
+    let copy = disk.freeze().after_kill();
+    let options = StorageOptions {
+        sessions_max: 32,
+        ..StorageOptions::default()
+    };
+    let (storage, report) = Storage::open_on(Arc::new(copy), Path::new(DIRECTORY), options).unwrap();
+    crash(storage);
+    report.end.0
+}
+
+#[test]
+fn each_sync_is_needed() {
+    for purpose in SyncPurpose::ALL {
+        if let Err(problem) = story(purpose, false) {
+            panic!("{purpose:?}, as shipped: {problem}");
+        }
+        match story(purpose, true) {
+            Ok(()) => panic!("{purpose:?} is not needed, or its story does not show why"),
+            Err(problem) => println!("without {purpose:?}: {problem}"),
+        }
+    }
+}

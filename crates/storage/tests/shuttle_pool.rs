@@ -1,0 +1,194 @@
+//! The buffer pool under shuttle: the shipped pool with fewer frames than its users want, over a device in memory that holds
+//! it to the log rule. Random schedules of readers, of writers who count pages up, of a checkpointer and of one who drops a
+//! relation.
+//!
+//! Caught mutations (`mutations/buffer.toml`), each of `buffer/pool.rs` unless another file is named: no log flush before a
+//! page is written; a flush that does not regard the newest asynchronous commit; a copy that does not clear `REDIRTIED`; a
+//! change that does not set it (`frame.rs`); `unmap` that does not look whether the page is dirty again. A `try_seize` that
+//! takes a frame that is being written survives.
+
+#![cfg(feature = "shuttle")]
+
+#[path = "support/pages.rs"]
+mod pages;
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use clearway_latch::LwLockAlgorithm;
+use clearway_machine::Shuttle;
+use clearway_storage::{BufferPool, PageLatchKind, StorageError};
+use pages::{HINTS, MemoryPages, number_on, put_number};
+use shuttle::sync::Arc;
+use shuttle::thread;
+
+const PAGES: u32 = 3;
+const WRITERS: u64 = 2;
+const CHANGES: u64 = 3;
+
+type Device = std::sync::Arc<MemoryPages<Shuttle>>;
+
+struct Pool {
+    pool: BufferPool<Shuttle, Device>,
+    device: Device,
+    /// How often each page was counted up.
+    counted: [AtomicU64; PAGES as usize],
+}
+
+impl Pool {
+    fn new(frames: usize, page_latch: PageLatchKind) -> Arc<Pool> {
+        let device: Device = std::sync::Arc::new(MemoryPages::new(PAGES));
+        let algorithm = LwLockAlgorithm::SingleCas.into();
+        let pool = BufferPool::with_frames(frames, page_latch, algorithm, std::sync::Arc::clone(&device));
+        let counted = Default::default();
+        Arc::new(Pool {
+            pool,
+            device,
+            counted,
+        })
+    }
+
+    /// Adds 1 to a page, unless all frames are pinned.
+    fn count_up(&self, block: u32) {
+        let pinned = match self.pool.pin(self.device.page(block)) {
+            Err(StorageError::NoFreeBuffer { .. }) => return,
+            pinned => pinned.unwrap(),
+        };
+        let mut page = pinned.exclusive();
+        let number = number_on(page.bytes()).0;
+        page.change_and_log(|bytes| put_number(bytes, number + 1), || self.device.log());
+        self.counted[block as usize].fetch_add(1, Relaxed);
+    }
+
+    /// Commits without waiting for the disk, and notes that on a page as a hint.
+    fn commit_and_hint(&self, block: u32) {
+        let bit = self.device.commit();
+        if let Ok(pinned) = self.pool.pin(self.device.page(block)) {
+            pinned.shared().set_hint_u16(HINTS, bit);
+        }
+    }
+
+    fn look(&self, block: u32, at_least: u64) -> u64 {
+        let pinned = match self.pool.pin(self.device.page(block)) {
+            Err(StorageError::NoFreeBuffer { .. }) => return at_least,
+            pinned => pinned.unwrap(),
+        };
+        assert_eq!(
+            pinned.page_id(),
+            self.device.page(block),
+            "the frame has another page"
+        );
+        let number = number_on(pinned.shared().bytes()).0;
+        assert!(
+            number >= at_least,
+            "page {block} goes back from {at_least} to {number}"
+        );
+        number
+    }
+
+    /// After all have ended: a checkpoint writes what is dirty, once.
+    fn check_files(&self) {
+        self.pool.write_all().unwrap();
+        for block in 0..PAGES {
+            let counted = self.counted[block as usize].load(Relaxed);
+            assert_eq!(self.device.on_file(block).0, counted, "page {block} on file");
+        }
+        assert_eq!(self.pool.write_all().unwrap(), 0, "what was written is clean");
+    }
+}
+
+fn readers_writers_and_a_checkpointer(page_latch: PageLatchKind) {
+    let pool = Pool::new(2, page_latch);
+    let mut threads: Vec<_> = (0..WRITERS)
+        .map(|writer| {
+            let pool = Arc::clone(&pool);
+            thread::spawn(move || {
+                for number in 0..CHANGES {
+                    pool.count_up(((writer + number) % u64::from(PAGES)) as u32);
+                    if number == 1 {
+                        pool.commit_and_hint(writer as u32);
+                    }
+                }
+            })
+        })
+        .collect();
+    let reader = Arc::clone(&pool);
+    threads.push(thread::spawn(move || {
+        let mut seen = [0; PAGES as usize];
+        for number in 0..4 {
+            let block = number % PAGES;
+            seen[block as usize] = reader.look(block, seen[block as usize]);
+        }
+    }));
+    let checkpointer = Arc::clone(&pool);
+    threads.push(thread::spawn(move || {
+        // Rule 7: what was counted before is on file after it.
+        let before: Vec<u64> = checkpointer
+            .counted
+            .iter()
+            .map(|counted| counted.load(Relaxed))
+            .collect();
+        checkpointer.pool.write_all().unwrap();
+        for (block, before) in before.into_iter().enumerate() {
+            assert!(
+                checkpointer.device.on_file(block as u32).0 >= before,
+                "page {block} was dirty"
+            );
+        }
+    }));
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    pool.check_files();
+}
+
+#[test]
+fn shuttle_frames_are_shared_under_lwlocks() {
+    shuttle::check_random(
+        || readers_writers_and_a_checkpointer(PageLatchKind::LwLock),
+        2_500,
+    );
+}
+
+#[test]
+fn shuttle_frames_are_shared_under_futex_latches() {
+    shuttle::check_random(|| readers_writers_and_a_checkpointer(PageLatchKind::Ssux), 1_500);
+}
+
+#[test]
+fn shuttle_frames_are_shared_under_hybrid_latches() {
+    shuttle::check_random(
+        || readers_writers_and_a_checkpointer(PageLatchKind::Hybrid),
+        1_500,
+    );
+}
+
+/// A relation is dropped while a checkpoint writes its pages, and another user wants their frames: none of its pages is in
+/// memory afterwards, and all frames can be used.
+#[test]
+fn shuttle_a_relation_goes_while_it_is_written() {
+    shuttle::check_random(
+        || {
+            let pool = Pool::new(2, PageLatchKind::LwLock);
+            for block in 0..2 {
+                pool.count_up(block);
+            }
+            let writer = {
+                let pool = Arc::clone(&pool);
+                thread::spawn(move || pool.pool.write_all().map(drop).unwrap())
+            };
+            pool.pool.discard(pool.device.page(0).rel);
+            writer.join().unwrap();
+            assert_eq!(
+                pool.pool.write_all().unwrap(),
+                0,
+                "a page of the relation is in memory"
+            );
+            let both = [0, 1].map(|block| pool.pool.pin(pool.device.page(block)).unwrap());
+            for (pinned, block) in both.iter().zip(0..) {
+                let number = number_on(pinned.shared().bytes()).0;
+                assert_eq!(number, pool.device.on_file(block).0, "read from its file");
+            }
+        },
+        1_500,
+    );
+}

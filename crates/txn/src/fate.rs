@@ -1,0 +1,43 @@
+//! How a transaction stands.
+//!
+//! A transaction that commits writes its status into the commit log and leaves the array of running transactions after
+//! that. Whether it runs must therefore be asked first. Asked the other way round, a status read before the commit and an
+//! array read after it make a committed transaction look like one that was interrupted by a crash: not running, and without
+//! a status.
+
+use std::io;
+
+use clearway_machine::Machine;
+
+use crate::{CommitLog, ProcArray, Status, StatusDevice, Xid};
+
+/// How a transaction stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It runs.
+    Running,
+    /// It has committed.
+    Committed,
+    /// It was rolled back, or interrupted by a crash.
+    Aborted,
+}
+
+/// How `xid` stands now: the array first, then the commit log.
+pub fn fate<M: Machine, D: StatusDevice>(
+    array: &ProcArray<M>,
+    log: &CommitLog<M, D>,
+    xid: Xid,
+) -> io::Result<Fate> {
+    if array.is_running(xid) {
+        return Ok(Fate::Running);
+    }
+    ended(log, xid)
+}
+
+/// How `xid`, which does not run any more, has ended.
+pub fn ended<M: Machine, D: StatusDevice>(log: &CommitLog<M, D>, xid: Xid) -> io::Result<Fate> {
+    Ok(match log.get(xid)? {
+        Status::Committed => Fate::Committed,
+        _ => Fate::Aborted,
+    })
+}
