@@ -1,4 +1,5 @@
-"""End-to-end tests: unmodified PostgreSQL 15 clients, psycopg and sysbench against a real server process.
+"""End-to-end tests: unmodified PostgreSQL 15 clients, psycopg and sysbench against a real server process,
+and values compared with a PostgreSQL that runs beside it.
 
     scripts/e2e/run              # all of them
     scripts/e2e/run pgbench      # those whose name contains a word
