@@ -286,8 +286,7 @@ fn nothing_acknowledged_is_lost() {
 }
 
 /// The test above can fail: on a disk that ignores the syncs of the log, of data files or of their names, some image does.
-/// Which one depends on how the threads ran, so that there is a new story until one fails; in one story of 16 images in
-/// three hundred none does (LogFlush).
+/// Which one depends on how the threads ran: there is a new story until one fails.
 #[test]
 fn without_a_sync_an_image_fails() {
     const STORIES: u64 = 50;
