@@ -16,35 +16,52 @@ pub(crate) fn run(_arguments: &Arguments) -> Result<()> {
 }
 
 fn listing() -> String {
-    let mut text = format!(
-        "{:<18}{:<14}{:<14}{:<26}{}\n",
-        "mechanism", "classic", "clearway", "available", "to come"
-    );
+    let mut text = String::new();
     let presets = Mechanisms::CLASSIC
         .list()
         .into_iter()
         .zip(Mechanisms::CLEARWAY.list());
     for (switch, ((_, classic), (_, clearway))) in Mechanisms::SWITCHES.iter().zip(presets) {
-        let line = format!(
-            "{:<18}{classic:<14}{clearway:<14}{:<26}{}",
-            switch.name,
-            switch.available.join(", "),
-            switch.planned.join(", ")
-        );
-        text.push_str(line.trim_end());
-        text.push('\n');
+        text.push_str(&format!("{}: {}\n", switch.name, switch.about));
+        for variant in switch.variants {
+            let preset = match (variant.name == classic, variant.name == clearway) {
+                (true, true) => "both presets",
+                (true, false) => "classic",
+                (false, true) => "clearway",
+                (false, false) => "",
+            };
+            text.push_str(&format!("    {:<16}{preset:<14}{}\n", variant.name, variant.text));
+        }
+        if !switch.planned.is_empty() {
+            text.push_str(&format!("    to come: {}\n", switch.planned.join(", ")));
+        }
     }
-    text.push_str("\nUse --preset NAME and --set MECHANISM=VARIANT, or [mechanisms] in clearway.toml.\n");
+    text.push_str(
+        "\nBeside each variant stands the preset that chooses it; clearway is the default. Use --preset NAME and\n\
+         --set MECHANISM=VARIANT, or [mechanisms] in clearway.toml.\n",
+    );
     text
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
-    fn every_switch_has_its_line() {
+    fn every_switch_and_variant_has_its_line() {
         let text = super::listing();
+        let mut lines = text.lines();
         for switch in clearway_engine::Mechanisms::SWITCHES {
-            assert!(text.lines().any(|line| line.starts_with(switch.name)), "{text}");
+            let heading = format!("{}: {}", switch.name, switch.about);
+            assert!(
+                lines.any(|line| line == heading),
+                "{heading} is missing in {text}"
+            );
+            for variant in switch.variants {
+                let line = lines.next().unwrap_or_default().trim_start();
+                assert!(
+                    line.starts_with(variant.name) && line.ends_with(variant.text),
+                    "{text}"
+                );
+            }
         }
     }
 }

@@ -536,6 +536,17 @@ mod tests {
             expected += 1;
         }
         assert_eq!(rows.len(), expected, "a row on docs/settings.md is about no key");
+        for switch in Mechanisms::SWITCHES {
+            let meaning = format!(" | {} |", switch.about);
+            let told = rows.iter().any(|row| {
+                row.starts_with(&format!("| `mechanisms.{}` |", switch.name)) && row.ends_with(&meaning)
+            });
+            assert!(
+                told,
+                "docs/settings.md: the row of {} should end with{meaning}",
+                switch.name
+            );
+        }
         let told = rows
             .iter()
             .all(|row| row.split(" | ").nth(2).is_some_and(|effect| effect.len() > 5));

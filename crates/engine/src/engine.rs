@@ -7,11 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use clearway_latch::{Fairness, LwLockAlgorithm, LwLockOptions, SharedPath};
 use clearway_storage::disk::Disk;
 use clearway_storage::heap::Heap;
-use clearway_storage::{PageLatchKind, RecoveryReport, RelId, Storage, StorageOptions};
-use clearway_txn::{ProcArrayLatchKind, ProcId, RelationLocks, Xid};
+use clearway_storage::{RecoveryReport, RelId, Storage, StorageOptions};
+use clearway_txn::{ProcId, Xid};
 
 use crate::activity::{ActivitySlot, SessionActivity, SessionInfo};
 use crate::catalog::{CATALOG_REL, Catalog, TableEntry, stored};
@@ -20,10 +19,6 @@ use crate::convert::storage_error;
 use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
 use crate::maintenance::VacuumWorker;
-use crate::mechanisms::{
-    LwLockFairnessVariant, LwLockSharedVariant, LwLockVariant, Mechanisms, PageLatchVariant,
-    ProcArrayLatchVariant, RelationLocksVariant,
-};
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::spill::{self, SpillOptions};
@@ -60,36 +55,6 @@ struct OpenSession {
     proc: ProcId,
 }
 
-impl Mechanisms {
-    /// Which latch guards the array of running transactions under these variants.
-    pub fn proc_array_latch_kind(&self) -> ProcArrayLatchKind {
-        match self.proc_array_latch {
-            ProcArrayLatchVariant::Plain => ProcArrayLatchKind::Plain,
-            ProcArrayLatchVariant::ReadBiased => ProcArrayLatchKind::ReadBiased,
-            ProcArrayLatchVariant::Adaptive => ProcArrayLatchKind::Adaptive,
-        }
-    }
-
-    /// What an LwLock is built with under these variants.
-    pub fn lwlock_options(&self) -> LwLockOptions {
-        LwLockOptions {
-            algorithm: match self.lwlock {
-                LwLockVariant::Queued => LwLockAlgorithm::Queued,
-                LwLockVariant::QueuedScan => LwLockAlgorithm::QueuedScan,
-                LwLockVariant::SingleCas => LwLockAlgorithm::SingleCas,
-            },
-            shared_path: match self.lwlock_shared {
-                LwLockSharedVariant::Cas => SharedPath::Cas,
-                LwLockSharedVariant::FetchAdd => SharedPath::FetchAdd,
-            },
-            fairness: match self.lwlock_fairness {
-                LwLockFairnessVariant::Barging => Fairness::Barging,
-                LwLockFairnessVariant::AfterNShared => Fairness::AFTER_SHARED,
-            },
-        }
-    }
-}
-
 /// What the configuration says about storage.
 fn storage_options(config: &Config) -> StorageOptions {
     StorageOptions {
@@ -101,16 +66,9 @@ fn storage_options(config: &Config) -> StorageOptions {
         wal_bytes_max: config.max_wal_size.bytes(),
         deadlock_timeout: config.deadlock_timeout.duration(),
         lwlock: config.mechanisms.lwlock_options(),
-        page_latch: match config.mechanisms.page_latch {
-            PageLatchVariant::LwLock => PageLatchKind::LwLock,
-            PageLatchVariant::Ssux => PageLatchKind::Ssux,
-            PageLatchVariant::Hybrid => PageLatchKind::Hybrid,
-        },
-        proc_array_latch: config.mechanisms.proc_array_latch_kind(),
-        relation_locks: match config.mechanisms.relation_locks {
-            RelationLocksVariant::Table => RelationLocks::Table,
-            RelationLocksVariant::FastPath => RelationLocks::FastPath,
-        },
+        page_latch: config.mechanisms.page_latch,
+        proc_array_latch: config.mechanisms.proc_array_latch,
+        relation_locks: config.mechanisms.relation_locks,
         wal_writer_delay: config.wal_writer_delay.duration(),
     }
 }

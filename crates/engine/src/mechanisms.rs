@@ -9,181 +9,74 @@
 //! lwlock = "single-cas"
 //! ```
 //!
-//! Every switch that is planned has its name here already, so that configurations stay valid; a variant that is
-//! planned but not built is refused with the list of those that are. Presets: `classic` is every baseline, what
-//! databases ship; `clearway`, the default, is the best of ours.
+//! The enum of each switch, with its names and texts, stands beside the mechanism in the crate that implements it
+//! ([`clearway_machine::Switch`]); here is the list of the switches. A variant that is planned but not built is refused with
+//! the list of those that are. Presets: `classic` is every baseline, what databases ship; `clearway`, the default, is the best
+//! of ours.
 
 use std::fmt;
 
+use clearway_latch::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant};
+use clearway_machine::{Switch, SwitchDescription};
+use clearway_storage::wal::LogFlushVariant;
+use clearway_storage::{BufferMapVariant, PageLatchVariant};
+use clearway_txn::{
+    CommitLogVariant, ProcArrayLatchVariant, ProcClearVariant, RelationLocksVariant, SnapshotVariant,
+};
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// One switch: its name, the variants that are built (baseline first), and those that are planned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Switch {
-    /// Its name.
-    pub name: &'static str,
-    /// The variants one can choose, the baseline first.
-    pub available: &'static [&'static str],
-    /// The variants yet to come.
-    pub planned: &'static [&'static str],
-}
-
 macro_rules! mechanisms {
-    ($(
-        $(#[$doc:meta])*
-        $field:ident : $type:ident = $name:literal {
-            $( $(#[$variant_doc:meta])* $variant:ident = $variant_name:literal ),* $(,)?
-        } planned [$($planned:literal),*] clearway $best:ident;
-    )*) => {
-        $(
-            $(#[$doc])*
-            #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-            pub enum $type { $( $(#[$variant_doc])* $variant ),* }
-
-            impl $type {
-                /// The variant's name.
-                pub const fn name(self) -> &'static str {
-                    match self { $( $type::$variant => $variant_name ),* }
-                }
-            }
-        )*
-
+    ($($field:ident: $switch:ty,)*) => {
         /// The variant of each mechanism.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub struct Mechanisms {
-            $( $(#[$doc])* pub $field: $type, )*
+            $(
+                #[doc = concat!("The switch `", stringify!($field), "`.")]
+                pub $field: $switch,
+            )*
         }
 
         impl Mechanisms {
             /// All switches.
-            pub const SWITCHES: &'static [Switch] = &[
-                $( Switch { name: $name, available: &[$($variant_name),*], planned: &[$($planned),*] } ),*
-            ];
+            pub const SWITCHES: &'static [SwitchDescription] = &[$(<$switch as Switch>::DESCRIPTION),*];
 
             /// The best of ours.
-            pub const CLEARWAY: Mechanisms = Mechanisms { $( $field: $type::$best ),* };
+            pub const CLEARWAY: Mechanisms = Mechanisms { $($field: <$switch as Switch>::BEST),* };
 
             /// Every baseline.
-            pub const CLASSIC: Mechanisms = Mechanisms { $( $field: first(&[$($type::$variant),*]) ),* };
+            pub const CLASSIC: Mechanisms = Mechanisms { $($field: <$switch as Switch>::ALL[0]),* };
 
             /// Every switch with the variant chosen.
             pub fn list(&self) -> Vec<(&'static str, &'static str)> {
-                vec![$( ($name, self.$field.name()) ),*]
+                vec![$((<$switch as Switch>::NAME, self.$field.name())),*]
             }
 
             /// Sets one switch by name.
             pub fn set_variant(&mut self, name: &str, variant: &str) -> Result<(), MechanismError> {
-                match name {
-                    $(
-                        $name => match variant {
-                            $( $variant_name => self.$field = $type::$variant, )*
-                            _ => return Err(MechanismError::variant(name, variant)),
-                        },
-                    )*
+                let known = match name {
+                    $(stringify!($field) => <$switch>::named(variant).map(|known| self.$field = known),)*
                     _ => return Err(MechanismError::name(name)),
-                }
-                Ok(())
+                };
+                known.ok_or_else(|| MechanismError::variant(name, variant))
             }
         }
     };
 }
 
-const fn first<T: Copy>(variants: &[T]) -> T {
-    variants[0]
-}
-
 mechanisms! {
-    /// The latch under everything.
-    lwlock: LwLockVariant = "lwlock" {
-        /// Queue, attempt again, dequeue.
-        Queued = "queued",
-        /// One CAS proves the latch held and locks the queue.
-        SingleCas = "single-cas",
-        /// As queued, but who dequeues looks for itself on the list: PostgreSQL until 2022.
-        QueuedScan = "queued-scan",
-    } planned [] clearway SingleCas;
-
-    /// How a reader acquires an LwLock.
-    lwlock_shared: LwLockSharedVariant = "lwlock_shared" {
-        /// Compare and swap, again if another came first.
-        Cas = "cas",
-        /// One addition, taken back if an exclusive came first.
-        FetchAdd = "fetch-add",
-    } planned [] clearway Cas;
-
-    /// Whether readers may pass workers that wait for an LwLock.
-    lwlock_fairness: LwLockFairnessVariant = "lwlock_fairness" {
-        /// Always.
-        Barging = "barging",
-        /// 64 of them; then newcomers queue.
-        AfterNShared = "after-n-shared",
-    } planned [] clearway Barging;
-
-    /// The latch over the array of running transactions.
-    proc_array_latch: ProcArrayLatchVariant = "proc_array_latch" {
-        /// An LwLock.
-        Plain = "plain",
-        /// One cut into 16, of which a snapshot takes one and an end all.
-        ReadBiased = "read-biased",
-        /// One that turns read-biased, and back, by what it measures.
-        Adaptive = "adaptive",
-    } planned [] clearway Plain;
-
-    /// The latch on a page.
-    page_latch: PageLatchVariant = "page_latch" {
-        /// An LwLock.
-        LwLock = "lwlock",
-        /// Two futex words, with an update mode.
-        Ssux = "ssux",
-        /// A latch with versions: descents of B+trees take none on inner pages.
-        Hybrid = "hybrid",
-    } planned [] clearway LwLock;
-
-    /// The table from page to buffer.
-    buffer_map: BufferMapVariant = "buffer_map" {
-        /// Partitions, a latch each.
-        Partitioned = "partitioned",
-    } planned ["concurrent"] clearway Partitioned;
-
-    /// How a snapshot is taken.
-    snapshot: SnapshotVariant = "snapshot" {
-        /// Scan the running transactions.
-        Scan = "scan",
-    } planned ["shared-cache", "reuse", "csn"] clearway Scan;
-
-    /// How a transaction leaves the array of running ones.
-    proc_clear: ProcClearVariant = "proc_clear" {
-        /// Each by itself.
-        Single = "single",
-    } planned ["group"] clearway Single;
-
-    /// What guards the commit log.
-    commit_log: CommitLogVariant = "commit_log" {
-        /// One latch.
-        Latch = "latch",
-    } planned ["group", "banks", "atomic"] clearway Latch;
-
-    /// How the log reaches the disk.
-    log_flush: LogFlushVariant = "log_flush" {
-        /// Write and sync under one latch; those who come meanwhile share the next.
-        Single = "single",
-    } planned ["split", "group"] clearway Single;
-
-    /// Where relation locks live.
-    relation_locks: RelationLocksVariant = "relation_locks" {
-        /// In the shared table.
-        Table = "table",
-        /// Weak ones on the session's own list, until a strong locker comes.
-        FastPath = "fast-path",
-    } planned [] clearway FastPath;
-
-    /// How a standby knows the primary's running transactions.
-    known_xids: KnownXidsVariant = "known_xids" {
-        /// A sorted array with gaps.
-        Array = "array",
-    } planned ["list", "offsets", "radix", "bitmap"] clearway Array;
+    lwlock: LwLockVariant,
+    lwlock_shared: LwLockSharedVariant,
+    lwlock_fairness: LwLockFairnessVariant,
+    proc_array_latch: ProcArrayLatchVariant,
+    page_latch: PageLatchVariant,
+    buffer_map: BufferMapVariant,
+    snapshot: SnapshotVariant,
+    proc_clear: ProcClearVariant,
+    commit_log: CommitLogVariant,
+    log_flush: LogFlushVariant,
+    relation_locks: RelationLocksVariant,
 }
 
 impl Default for Mechanisms {
@@ -218,6 +111,45 @@ impl Mechanisms {
         self.set_variant(name.trim(), variant.trim())
     }
 
+    /// How every LwLock is built.
+    pub fn lwlock_options(&self) -> LwLockOptions {
+        LwLockOptions {
+            algorithm: self.lwlock,
+            shared_path: self.lwlock_shared,
+            fairness: self.lwlock_fairness,
+        }
+    }
+
+    /// Sets of assignments for test suites that have run under the default preset: each variant that the preset does not
+    /// choose is in exactly one set, and a set has at most one variant of a switch.
+    pub fn covering_sets() -> Vec<Vec<(&'static str, &'static str)>> {
+        let others: Vec<Vec<_>> = Mechanisms::SWITCHES
+            .iter()
+            .zip(Mechanisms::default().list())
+            .map(|(switch, (name, chosen))| {
+                let names = switch.variants.iter().map(|variant| variant.name);
+                names
+                    .filter(|variant| *variant != chosen)
+                    .map(|variant| (name, variant))
+                    .collect()
+            })
+            .collect();
+        let count = others.iter().map(Vec::len).max().unwrap_or(0);
+        let mut sets = vec![Vec::new(); count];
+        // The first switch begins with the first set, the next with the second: one that has few variants is then also
+        // tested as it is by default beside those of others.
+        for (switch, variants) in others
+            .into_iter()
+            .filter(|variants| !variants.is_empty())
+            .enumerate()
+        {
+            for (number, assignment) in variants.into_iter().enumerate() {
+                sets[(switch + number) % count].push(assignment);
+            }
+        }
+        sets
+    }
+
     /// The preset these variants are, if they are one.
     pub fn preset_name(&self) -> Option<&'static str> {
         [
@@ -249,12 +181,13 @@ impl MechanismError {
 
     fn variant(name: &str, variant: &str) -> MechanismError {
         let switch = Mechanisms::SWITCHES.iter().find(|switch| switch.name == name);
-        let (available, planned) = switch.map_or((&[][..], &[][..]), |s| (s.available, s.planned));
+        let (variants, planned) = switch.map_or((&[][..], &[][..]), |s| (s.variants, s.planned));
         let fault = if planned.contains(&variant) {
             "is not built yet"
         } else {
             "does not exist"
         };
+        let available: Vec<&str> = variants.iter().map(|known| known.name).collect();
         MechanismError(format!(
             "{name} = {variant} {fault}; available: {}",
             available.join(", ")
@@ -333,11 +266,48 @@ mod tests {
     }
 
     #[test]
+    fn every_switch_obeys_its_name() {
+        for (switch, (name, _)) in Mechanisms::SWITCHES.iter().zip(Mechanisms::default().list()) {
+            assert_eq!(switch.name, name);
+            for variant in switch.variants {
+                let mut mechanisms = Mechanisms::default();
+                mechanisms.set_variant(switch.name, variant.name).unwrap();
+                assert!(mechanisms.list().contains(&(switch.name, variant.name)));
+                assert!(variant.text.ends_with('.'), "{}", variant.text);
+            }
+        }
+    }
+
+    #[test]
+    fn each_variant_but_the_default_is_in_one_covering_set() {
+        let sets = Mechanisms::covering_sets();
+        for (switch, (name, chosen)) in Mechanisms::SWITCHES.iter().zip(Mechanisms::default().list()) {
+            for variant in switch.variants {
+                let found = sets
+                    .iter()
+                    .filter(|set| set.contains(&(name, variant.name)))
+                    .count();
+                assert_eq!(
+                    found,
+                    usize::from(variant.name != chosen),
+                    "{name}={}",
+                    variant.name
+                );
+            }
+        }
+        for set in sets {
+            assert!(!set.is_empty());
+            let mut names: Vec<_> = set.iter().map(|(name, _)| name).collect();
+            names.dedup();
+            assert_eq!(names.len(), set.len(), "two variants of one switch: {set:?}");
+        }
+    }
+
+    #[test]
     fn errors_list_what_there_is() {
         let mut mechanisms = Mechanisms::default();
         mechanisms.set("lwlock=queued").unwrap();
-        mechanisms.set("relation_locks=table").unwrap();
-        assert_eq!(mechanisms, Mechanisms::CLASSIC);
+        assert_eq!(mechanisms.lwlock, LwLockVariant::Queued);
         let error = |assignment: &str| Mechanisms::default().set(assignment).unwrap_err().to_string();
         assert_eq!(
             error("snapshot=csn"),

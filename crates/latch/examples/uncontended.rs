@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use clearway_latch::{
-    AdaptiveLatch, AdaptiveOptions, BiasPolicy, HybridLatch, LatchClass, LwLock, LwLockAlgorithm,
+    AdaptiveLatch, AdaptiveOptions, BiasPolicy, HybridLatch, LatchClass, LwLock, LwLockVariant,
     ReadBiasedLatch, SingleWake, SrwMutex, SsuxLock, SuxLock, Unclassed,
 };
 use clearway_machine::{Host, WaitEvent};
@@ -87,10 +87,10 @@ const PAIRS: u64 = 1_000_000;
 
 fn main() {
     let locks = Locks {
-        ours: LwLock::new(&CLASS, LwLockAlgorithm::SingleCas),
+        ours: LwLock::new(&CLASS, LwLockVariant::SingleCas),
         parking_lot: parking_lot::RwLock::new(0),
         std: std::sync::RwLock::new(0),
-        read_biased: ReadBiasedLatch::new(&CLASS, LwLockAlgorithm::SingleCas),
+        read_biased: ReadBiasedLatch::new(&CLASS, LwLockVariant::SingleCas),
         adaptive: AdaptiveLatch::new(&CLASS),
         biased: AdaptiveLatch::with_options(
             &CLASS,

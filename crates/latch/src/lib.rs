@@ -85,7 +85,7 @@ pub use latched::{Latched, LatchedExclusive, LatchedShared};
 pub use latched_by::{LatchedBy, LatchedByExclusive, LatchedByShared, ReaderWriterLatch};
 pub use lock_api;
 pub use lwlock::{LatchMode, LwLock};
-pub use options::{Fairness, LwLockAlgorithm, LwLockOptions, SharedPath};
+pub use options::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant};
 #[cfg(feature = "std")]
 pub use order::held_classes;
 pub use read_biased::{ReadBiasedExclusive, ReadBiasedLatch, ReadBiasedShared};

@@ -61,7 +61,7 @@ use clearway_machine::{AtomicWord, Host, Machine, WaitMode, WorkerId};
 use crate::class::{LatchClass, Wait};
 use crate::delay::Delay;
 use crate::guard::{LwLockExclusive, LwLockShared};
-use crate::options::{Fairness, LwLockAlgorithm, LwLockOptions, SharedPath};
+use crate::options::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant};
 use crate::order;
 use crate::spin::{Spin, SpinPolicy};
 use crate::state::{
@@ -101,9 +101,9 @@ pub struct LwLock<M: Machine = Host> {
     pub(crate) state: M::U32,
     pub(crate) head: M::U32,
     pub(crate) tail: M::U32,
-    pub(crate) algorithm: LwLockAlgorithm,
-    shared_path: SharedPath,
-    fairness: Fairness,
+    pub(crate) algorithm: LwLockVariant,
+    shared_path: LwLockSharedVariant,
+    fairness: LwLockFairnessVariant,
     /// Where the class's acquisitions are counted; it fits between its neighbours.
     #[cfg(feature = "count-acquisitions")]
     place: u8,
@@ -204,8 +204,8 @@ impl<M: Machine> LwLock<M> {
     /// How many shared grants a newcomer heeds.
     pub(crate) fn limit(&self) -> u32 {
         match self.fairness {
-            Fairness::Barging => UNLIMITED,
-            Fairness::AfterShared(grants) => u32::from(grants.get()),
+            LwLockFairnessVariant::Barging => UNLIMITED,
+            LwLockFairnessVariant::AfterShared(grants) => u32::from(grants.get()),
         }
     }
 
@@ -221,7 +221,7 @@ impl<M: Machine> LwLock<M> {
             LatchMode::Shared => {
                 let mut found = self.state.load(Relaxed);
                 if found & (EXCLUSIVE | GRANTS | HAS_WAITERS) == 0 {
-                    if self.shared_path == SharedPath::FetchAdd {
+                    if self.shared_path == LwLockSharedVariant::FetchAdd {
                         return self.add_shared();
                     }
                     match self
@@ -267,8 +267,8 @@ impl<M: Machine> LwLock<M> {
     /// Whether a shared grant out of `state` is made by addition. Grants that must be counted are not, so that the count
     /// cannot run over its limit.
     fn adds(&self, state: u32) -> bool {
-        self.shared_path == SharedPath::FetchAdd
-            && (self.fairness == Fairness::Barging || state & (HAS_WAITERS | GRANTS) == 0)
+        self.shared_path == LwLockSharedVariant::FetchAdd
+            && (self.fairness == LwLockFairnessVariant::Barging || state & (HAS_WAITERS | GRANTS) == 0)
     }
 
     /// Adds a shared unit to a word that was seen without EXCLUSIVE, and takes it off again if an exclusive came first.
@@ -324,10 +324,10 @@ impl<M: Machine> LwLock<M> {
         let started = M::now();
         let mut delay = Delay::new::<M>(worker);
         let (granted_from, sleeps) = match self.algorithm {
-            LwLockAlgorithm::Queued | LwLockAlgorithm::QueuedScan => {
+            LwLockVariant::Queued | LwLockVariant::QueuedScan => {
                 self.acquire_queued(mode, worker, &mut delay)
             }
-            LwLockAlgorithm::SingleCas => self.acquire_single_cas(mode, worker, &mut delay),
+            LwLockVariant::SingleCas => self.acquire_single_cas(mode, worker, &mut delay),
         };
         self.class.record(
             mode.wait(),
@@ -444,7 +444,7 @@ impl<M: Machine> LwLock<M> {
         let me = slot::<M>(worker.0);
         self.lock_list(delay);
         let listed = match self.algorithm {
-            LwLockAlgorithm::QueuedScan => self.find_on_list(worker.0),
+            LwLockVariant::QueuedScan => self.find_on_list(worker.0),
             _ => me.waiting.load(Relaxed) == WAITING,
         };
         if listed {

@@ -1,84 +1,100 @@
-//! The choices an LwLock is built with. Each is a switch of the engine, and all combinations go through the same tests.
+//! The choices an LwLock is built with. Each is a switch, and all combinations go through the same tests.
 
 use core::num::NonZeroU8;
 
-/// How a worker that cannot have the latch gets to sleep.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LwLockAlgorithm {
-    /// Queue, attempt again, dequeue: the baseline.
-    Queued,
-    /// As `Queued`, but who dequeues looks for itself on the list from its head: the baseline of its time.
-    QueuedScan,
-    /// One CAS proves the latch held and locks the list; spins first.
-    #[default]
-    SingleCas,
+use clearway_machine::{Switch, VariantText, switch};
+
+switch! {
+    /// The latch under everything: how a worker that cannot have it goes to sleep.
+    pub enum LwLockVariant = "lwlock", best SingleCas, planned [] {
+        /// Queue, attempt again, dequeue.
+        Queued = "queued",
+        /// One CAS proves the latch held and locks the queue; a worker spins first.
+        SingleCas = "single-cas",
+        /// As queued, but a worker that dequeues looks for itself from the head of the list: PostgreSQL until 2022.
+        QueuedScan = "queued-scan",
+    }
 }
 
-/// How a reader comes in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SharedPath {
-    /// Compare and swap, again if another came first.
-    #[default]
-    Cas,
-    /// One addition, taken back if an exclusive came first.
-    FetchAdd,
+switch! {
+    /// How a reader acquires an LwLock.
+    pub enum LwLockSharedVariant = "lwlock_shared", best Cas, planned [] {
+        /// Compare and swap, again if another came first.
+        Cas = "cas",
+        /// One addition, taken back if an exclusive came first.
+        FetchAdd = "fetch-add",
+    }
 }
 
-/// Whether readers may pass waiting workers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Fairness {
+/// Whether readers may pass workers that wait for an LwLock. The switch `lwlock_fairness`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum LwLockFairnessVariant {
     /// Always.
     #[default]
     Barging,
-    /// So many times; then newcomers queue.
+    /// This many; then newcomers queue.
     AfterShared(NonZeroU8),
 }
 
-impl Fairness {
-    /// `AfterShared` with the count that the switch `lwlock_fairness` uses, 64.
-    pub const AFTER_SHARED: Self = Fairness::AfterShared(NonZeroU8::new(64).unwrap());
+impl LwLockFairnessVariant {
+    /// `AfterShared` with the count that the switch uses.
+    pub const AFTER_SHARED: Self = Self::AfterShared(NonZeroU8::new(64).unwrap());
 }
 
-/// All choices together. A [`LwLockAlgorithm`] alone stands for it with the defaults of the rest.
+/// By hand, because a variant has a number that only tests choose.
+impl Switch for LwLockFairnessVariant {
+    const NAME: &'static str = "lwlock_fairness";
+    const ABOUT: &'static str = "Whether readers may pass workers that wait for an LwLock.";
+    const ALL: &'static [Self] = &[Self::Barging, Self::AFTER_SHARED];
+    const TEXTS: &'static [VariantText] = &[
+        VariantText {
+            name: "barging",
+            text: "Always.",
+        },
+        VariantText {
+            name: "after-n-shared",
+            text: "64 of them; then newcomers queue.",
+        },
+    ];
+    const PLANNED: &'static [&'static str] = &[];
+    const BEST: Self = Self::Barging;
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Barging => Self::TEXTS[0].name,
+            Self::AfterShared(_) => Self::TEXTS[1].name,
+        }
+    }
+}
+
+/// All choices together. A [`LwLockVariant`] alone stands for it with the defaults of the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LwLockOptions {
     /// The switch `lwlock`.
-    pub algorithm: LwLockAlgorithm,
+    pub algorithm: LwLockVariant,
     /// The switch `lwlock_shared`.
-    pub shared_path: SharedPath,
+    pub shared_path: LwLockSharedVariant,
     /// The switch `lwlock_fairness`.
-    pub fairness: Fairness,
+    pub fairness: LwLockFairnessVariant,
 }
 
 impl LwLockOptions {
     /// Every combination, for tests that run under each.
-    pub const ALL: [Self; 12] = {
-        let mut all = [Self {
-            algorithm: LwLockAlgorithm::Queued,
-            shared_path: SharedPath::Cas,
-            fairness: Fairness::Barging,
-        }; 12];
-        let mut number = 0;
-        while number < all.len() {
-            match number % 3 {
-                0 => {}
-                1 => all[number].algorithm = LwLockAlgorithm::QueuedScan,
-                _ => all[number].algorithm = LwLockAlgorithm::SingleCas,
-            }
-            if (number / 3) & 1 != 0 {
-                all[number].shared_path = SharedPath::FetchAdd;
-            }
-            if (number / 3) & 2 != 0 {
-                all[number].fairness = Fairness::AFTER_SHARED;
-            }
-            number += 1;
-        }
-        all
-    };
+    pub fn all() -> impl Iterator<Item = Self> {
+        LwLockFairnessVariant::ALL.iter().flat_map(|&fairness| {
+            LwLockSharedVariant::ALL.iter().flat_map(move |&shared_path| {
+                LwLockVariant::ALL.iter().map(move |&algorithm| Self {
+                    algorithm,
+                    shared_path,
+                    fairness,
+                })
+            })
+        })
+    }
 }
 
-impl From<LwLockAlgorithm> for LwLockOptions {
-    fn from(algorithm: LwLockAlgorithm) -> Self {
+impl From<LwLockVariant> for LwLockOptions {
+    fn from(algorithm: LwLockVariant) -> Self {
         Self {
             algorithm,
             ..Self::default()

@@ -21,7 +21,7 @@ use crate::class::Wait;
 use crate::delay::Delay;
 use crate::guard::LwLockExclusive;
 use crate::lwlock::LwLock;
-use crate::options::LwLockAlgorithm;
+use crate::options::LwLockVariant;
 use crate::order;
 use crate::state::{EXCLUSIVE, HAS_WAITERS, LOCKED, SHARED_MASK, UNLIMITED, WAKE_IN_PROGRESS, granted};
 use crate::wait_list::{Picked, slot};
@@ -39,10 +39,10 @@ impl<M: Machine> LwLock<M> {
         let started = M::now();
         let mut delay = Delay::new::<M>(worker);
         let acquired = match self.algorithm {
-            LwLockAlgorithm::Queued | LwLockAlgorithm::QueuedScan => {
+            LwLockVariant::Queued | LwLockVariant::QueuedScan => {
                 self.acquire_or_wait_queued(worker, &mut delay)
             }
-            LwLockAlgorithm::SingleCas => self.acquire_or_wait_single_cas(worker, &mut delay),
+            LwLockVariant::SingleCas => self.acquire_or_wait_single_cas(worker, &mut delay),
         };
         let waited = M::now().saturating_sub(started);
         self.class
@@ -116,10 +116,10 @@ impl<M: Machine> LwLock<M> {
         let started = M::now();
         let mut delay = Delay::new::<M>(worker);
         let (result, sleeps) = match self.algorithm {
-            LwLockAlgorithm::Queued | LwLockAlgorithm::QueuedScan => {
+            LwLockVariant::Queued | LwLockVariant::QueuedScan => {
                 self.wait_for_var_queued(variable, old, worker, &mut delay)
             }
-            LwLockAlgorithm::SingleCas => self.wait_for_var_single_cas(variable, old, worker, &mut delay),
+            LwLockVariant::SingleCas => self.wait_for_var_single_cas(variable, old, worker, &mut delay),
         };
         self.class.record(
             Wait::UntilFree,

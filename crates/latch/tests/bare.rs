@@ -7,7 +7,7 @@ use std::sync::Barrier;
 use std::time::Duration;
 
 use clearway_latch::{
-    ClassOf, HybridLatch, LatchClass, LwLock, LwLockAlgorithm, SpinPolicy, SrwMutex, SsuxLock, SuxLock,
+    ClassOf, HybridLatch, LatchClass, LwLock, LwLockVariant, SpinPolicy, SrwMutex, SsuxLock, SuxLock,
     Unclassed, classes, lock_api,
 };
 use clearway_machine::{AtomicWord, Bare, CoreU32, FutexOutcome, Machine, Semaphore, WaitEvent};
@@ -163,7 +163,7 @@ fn complaint(attempt: impl FnOnce() + Send) -> String {
 #[test]
 fn a_latch_that_must_know_who_waits_says_what_is_missing() {
     static CLASS: LatchClass = LatchClass::new("bare listed", WaitEvent::UserLatch, 0);
-    for algorithm in [LwLockAlgorithm::Queued, LwLockAlgorithm::SingleCas] {
+    for algorithm in [LwLockVariant::Queued, LwLockVariant::SingleCas] {
         let latch = LwLock::<Bare>::new(&CLASS, algorithm);
         let held = latch.exclusive();
         let message = complaint(|| drop(latch.shared()));

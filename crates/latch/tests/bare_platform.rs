@@ -128,7 +128,7 @@ fn add(word: &AtomicU64) {
 #[test]
 fn lwlocks_queue_their_waiters() {
     for class in [&SLEEPING, &LEARNING] {
-        for options in LwLockOptions::ALL {
+        for options in LwLockOptions::all() {
             let count = Latched::<u64, Bare>::new(class, options, 0);
             threads(|step| {
                 *count.exclusive() += 1;

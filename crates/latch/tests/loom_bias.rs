@@ -7,7 +7,7 @@
 //! `cargo test -p clearway-latch --features loom --test loom_bias --release`
 
 use clearway_latch::{
-    AdaptiveLatch, AdaptiveOptions, BiasPolicy, LatchClass, LwLockAlgorithm, ReadBiasedLatch,
+    AdaptiveLatch, AdaptiveOptions, BiasPolicy, LatchClass, LwLockVariant, ReadBiasedLatch,
     ReaderWriterLatch, SpinPolicy,
 };
 use clearway_machine::{DataCell, Loom, Machine, WaitEvent};
@@ -21,11 +21,11 @@ type Cell = <Loom as Machine>::Data<u64>;
 type ReadBiased = ReadBiasedLatch<2, Loom>;
 
 fn read_biased() -> ReadBiased {
-    ReadBiasedLatch::new(&CLASS, LwLockAlgorithm::SingleCas)
+    ReadBiasedLatch::new(&CLASS, LwLockVariant::SingleCas)
 }
 
 fn read_biased_queued() -> ReadBiased {
-    ReadBiasedLatch::new(&CLASS, LwLockAlgorithm::Queued)
+    ReadBiasedLatch::new(&CLASS, LwLockVariant::Queued)
 }
 
 fn adaptive_of(bias: BiasPolicy) -> AdaptiveLatch<2, Loom> {

@@ -7,7 +7,9 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use clearway_latch::{Fairness, LatchClass, LwLock, LwLockAlgorithm, LwLockOptions, SharedPath};
+use clearway_latch::{
+    LatchClass, LwLock, LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant,
+};
 use clearway_machine::{AtomicWord, DataCell, Loom, Machine, WaitEvent};
 use loom::sync::Arc;
 use loom::thread;
@@ -335,7 +337,7 @@ fn reader_passes_woken_reader(options: LwLockOptions, preemptions: usize) {
 }
 
 /// `AfterShared(1)`: the second newcomer is already turned away.
-const LIMITED: Fairness = Fairness::AfterShared(std::num::NonZeroU8::MIN);
+const LIMITED: LwLockFairnessVariant = LwLockFairnessVariant::AfterShared(std::num::NonZeroU8::MIN);
 
 macro_rules! under {
     ($(#[$about:meta])* $module:ident: $algorithm:ident, $shared_path:ident, $fairness:expr =>
@@ -344,8 +346,8 @@ macro_rules! under {
         mod $module {
             use super::*;
             const OPTIONS: LwLockOptions = LwLockOptions {
-                algorithm: LwLockAlgorithm::$algorithm,
-                shared_path: SharedPath::$shared_path,
+                algorithm: LwLockVariant::$algorithm,
+                shared_path: LwLockSharedVariant::$shared_path,
                 fairness: $fairness,
             };
             $($(#[$doc])* #[test] fn $name() { $case(OPTIONS, $($argument),*) })*
@@ -355,15 +357,15 @@ macro_rules! under {
 
 macro_rules! both_algorithms {
     ($($tests:tt)*) => {
-        under! { queued: Queued, Cas, Fairness::Barging => $($tests)* }
-        under! { single_cas: SingleCas, Cas, Fairness::Barging => $($tests)* }
+        under! { queued: Queued, Cas, LwLockFairnessVariant::Barging => $($tests)* }
+        under! { single_cas: SingleCas, Cas, LwLockFairnessVariant::Barging => $($tests)* }
     };
 }
 
 /// The scan of who dequeues itself. Seen to catch: a scan that overlooks the last on the list (deadlock).
 macro_rules! by_scanning {
     ($($tests:tt)*) => {
-        under! { queued_scan: QueuedScan, Cas, Fairness::Barging => $($tests)* }
+        under! { queued_scan: QueuedScan, Cas, LwLockFairnessVariant::Barging => $($tests)* }
     };
 }
 
@@ -377,8 +379,8 @@ by_scanning! {
 /// What readers can do differently: by addition, and under the fairness policy.
 macro_rules! every_way_to_read {
     ($($tests:tt)*) => {
-        under! { queued_fetch_add: Queued, FetchAdd, Fairness::Barging => $($tests)* }
-        under! { single_cas_fetch_add: SingleCas, FetchAdd, Fairness::Barging => $($tests)* }
+        under! { queued_fetch_add: Queued, FetchAdd, LwLockFairnessVariant::Barging => $($tests)* }
+        under! { single_cas_fetch_add: SingleCas, FetchAdd, LwLockFairnessVariant::Barging => $($tests)* }
         under! { queued_limited: Queued, Cas, LIMITED => $($tests)* }
         under! { single_cas_limited: SingleCas, Cas, LIMITED => $($tests)* }
         under! { queued_fetch_add_limited: Queued, FetchAdd, LIMITED => $($tests)* }

@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use clearway_latch::{LatchClass, LatchMode, LwLock, LwLockAlgorithm};
+use clearway_latch::{LatchClass, LatchMode, LwLock, LwLockVariant};
 use clearway_machine::{Native, WaitEvent};
 
 static PARENT: LatchClass = LatchClass::new("Parent", WaitEvent::UserLatch, 10);
@@ -11,7 +11,7 @@ static CHILD: LatchClass = LatchClass::new("Child", WaitEvent::UserLatch, 20);
 static ANYWHERE: LatchClass = LatchClass::new("Anywhere", WaitEvent::UserLatch, 0);
 
 fn latch(class: &'static LatchClass) -> LwLock<Native> {
-    LwLock::new(class, LwLockAlgorithm::SingleCas)
+    LwLock::new(class, LwLockVariant::SingleCas)
 }
 
 /// What `act` panics with.

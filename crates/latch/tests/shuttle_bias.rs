@@ -14,8 +14,7 @@
 use std::sync::Arc;
 
 use clearway_latch::{
-    AdaptiveLatch, AdaptiveOptions, BiasPolicy, LatchClass, LwLockAlgorithm, ReadBiasedLatch,
-    ReaderWriterLatch,
+    AdaptiveLatch, AdaptiveOptions, BiasPolicy, LatchClass, LwLockVariant, ReadBiasedLatch, ReaderWriterLatch,
 };
 use clearway_machine::{DataCell, Machine, Shuttle, WaitEvent};
 use shuttle::rand::{Rng, thread_rng};
@@ -28,7 +27,7 @@ const STEPS: usize = 4;
 const SCHEDULES: usize = 1_500;
 
 fn read_biased() -> ReadBiasedLatch<4, Shuttle> {
-    ReadBiasedLatch::new(&CLASS, LwLockAlgorithm::SingleCas)
+    ReadBiasedLatch::new(&CLASS, LwLockVariant::SingleCas)
 }
 
 fn adaptive() -> AdaptiveLatch<4, Shuttle> {

@@ -106,14 +106,14 @@ fn random_modes(options: LwLockOptions) -> impl Fn() + Send + Sync + 'static {
 
 #[test]
 fn shuttle_random_modes() {
-    for options in LwLockOptions::ALL {
+    for options in LwLockOptions::all() {
         shuttle::check_random(random_modes(options), SCHEDULES);
     }
 }
 
 #[test]
 fn shuttle_few_preemptions() {
-    for options in LwLockOptions::ALL {
+    for options in LwLockOptions::all() {
         shuttle::check_pct(random_modes(options), SCHEDULES, 3);
     }
 }

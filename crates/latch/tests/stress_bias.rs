@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clearway_latch::{
-    AdaptiveLatch, AdaptiveOptions, BiasPolicy, LatchClass, LatchedBy, LwLockAlgorithm, ReadBiasedLatch,
+    AdaptiveLatch, AdaptiveOptions, BiasPolicy, LatchClass, LatchedBy, LwLockVariant, ReadBiasedLatch,
     ReaderWriterLatch, SlotChoice,
 };
 use clearway_machine::WaitEvent;
@@ -21,11 +21,11 @@ const THREADS: u64 = 24;
 const STEPS: u64 = 40_000;
 
 fn read_biased() -> ReadBiasedLatch {
-    ReadBiasedLatch::new(&CLASS, LwLockAlgorithm::SingleCas)
+    ReadBiasedLatch::new(&CLASS, LwLockVariant::SingleCas)
 }
 
 fn read_biased_by_cpu() -> ReadBiasedLatch<4> {
-    ReadBiasedLatch::with_choice(&CLASS, LwLockAlgorithm::Queued, SlotChoice::Cpu)
+    ReadBiasedLatch::with_choice(&CLASS, LwLockVariant::Queued, SlotChoice::Cpu)
 }
 
 fn adaptive() -> AdaptiveLatch {

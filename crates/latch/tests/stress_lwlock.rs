@@ -7,7 +7,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use clearway_latch::{Fairness, LatchClass, LatchMode, Latched, LwLock, LwLockOptions, statistics};
+use clearway_latch::{
+    LatchClass, LatchMode, Latched, LwLock, LwLockFairnessVariant, LwLockOptions, statistics,
+};
 use clearway_machine::{AtomicWord, Machine, Native, WaitEvent};
 
 const THREADS: u64 = 24;
@@ -122,7 +124,7 @@ fn step(torn: &Torn, random: &mut Random, seed: u64) -> u64 {
 #[test]
 fn stress_random_modes_never_tear() {
     static CLASS: LatchClass = LatchClass::new("stress", WaitEvent::UserLatch, 0);
-    for options in LwLockOptions::ALL {
+    for options in LwLockOptions::all() {
         let torn = Torn::new(&CLASS, options);
         let added: u64 = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..THREADS)
@@ -144,7 +146,7 @@ fn stress_random_modes_never_tear() {
 #[test]
 fn stress_sleepers_are_all_woken() {
     static CLASS: LatchClass = LatchClass::new("sleepers", WaitEvent::UserLatch, 0);
-    for options in LwLockOptions::ALL {
+    for options in LwLockOptions::all() {
         let torn = Torn::new(&CLASS, options);
         for _ in 0..20 {
             let guard = torn.latch.exclusive();
@@ -184,7 +186,7 @@ fn stress_sleepers_are_all_woken() {
 #[test]
 fn stress_variable_waiters_come_back() {
     static CLASS: LatchClass = LatchClass::new("variable", WaitEvent::UserLatch, 0);
-    for options in LwLockOptions::ALL {
+    for options in LwLockOptions::all() {
         let torn = Torn::new(&CLASS, options);
         let guard = torn.latch.exclusive();
         std::thread::scope(|scope| {
@@ -226,7 +228,7 @@ fn stress_variable_waiters_come_back() {
 #[test]
 fn stress_exclusive_gets_in_between_readers() {
     static CLASS: LatchClass = LatchClass::new("readers", WaitEvent::UserLatch, 0);
-    for options in LwLockOptions::ALL {
+    for options in LwLockOptions::all() {
         let torn = Torn::new(&CLASS, options);
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -253,7 +255,7 @@ fn stress_exclusive_gets_in_between_readers() {
 #[test]
 fn panic_releases_the_guard() {
     static CLASS: LatchClass = LatchClass::new("panic", WaitEvent::UserLatch, 0);
-    for options in LwLockOptions::ALL {
+    for options in LwLockOptions::all() {
         let latched: Latched<u64> = Latched::new(&CLASS, options, 1);
         std::thread::scope(|scope| {
             // Another thread waits for the latch while its holder panics.
@@ -282,7 +284,7 @@ fn panic_releases_the_guard() {
 #[test]
 fn conditional_has_no_side_effect() {
     static CLASS: LatchClass = LatchClass::new("conditional", WaitEvent::UserLatch, 0);
-    for options in LwLockOptions::ALL {
+    for options in LwLockOptions::all() {
         let latch: LwLock = LwLock::new(&CLASS, options);
         let exclusive = latch.try_exclusive().unwrap();
         assert!(latch.try_exclusive().is_none());
@@ -309,11 +311,11 @@ fn conditional_has_no_side_effect() {
 fn readers_pass_a_waiting_exclusive_so_often_and_no_more() {
     static CLASS: LatchClass = LatchClass::new("fair", WaitEvent::XidGen, 0);
     const LIMIT: u8 = 5;
-    for options in LwLockOptions::ALL {
+    for options in LwLockOptions::all() {
         let latch: LwLock = LwLock::new(
             &CLASS,
             LwLockOptions {
-                fairness: Fairness::AfterShared(LIMIT.try_into().unwrap()),
+                fairness: LwLockFairnessVariant::AfterShared(LIMIT.try_into().unwrap()),
                 ..options
             },
         );

@@ -11,7 +11,8 @@
 //! | `Shuttle` (feature `shuttle`) | shuttle's scheduler | randomised checking of larger cases |
 //!
 //! This crate also holds what every waiting worker needs whatever it waits for: the [worker slots](Workers) with a
-//! [semaphore](Semaphore) each, and the list of [wait events](WaitEvent). It knows nothing of latches.
+//! [semaphore](Semaphore) each, the list of [wait events](WaitEvent), and the form of a [switch](Switch) between variants of a
+//! mechanism. It knows nothing of latches.
 
 //!
 //! # Without std
@@ -29,6 +30,7 @@ mod half;
 mod machine;
 mod padded;
 mod semaphore;
+mod switch;
 mod wait_event;
 mod worker;
 
@@ -54,6 +56,7 @@ pub use half::{FutexWord, Half};
 pub use machine::{CpuHint, FutexOutcome, Machine, Work};
 pub use padded::Padded;
 pub use semaphore::Semaphore;
+pub use switch::{Switch, SwitchDescription, VariantText};
 pub use wait_event::{WaitClass, WaitEvent};
 pub use worker::{WaitBucket, WaitMode, WaitScope, WorkerId, WorkerMemory, WorkerSlot, Workers};
 

@@ -4,7 +4,7 @@ use std::alloc::System;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use clearway_latch::{LatchClass, LatchMode, LwLock, LwLockAlgorithm};
+use clearway_latch::{LatchClass, LatchMode, LwLock, LwLockVariant};
 use clearway_machine::{AtomicWord, Machine, WaitEvent, Work};
 use clearway_sim::{LineAllocator, MachineModel, Simulated, SimulatedU64, Simulation, random_below};
 
@@ -12,10 +12,10 @@ use clearway_sim::{LineAllocator, MachineModel, Simulated, SimulatedU64, Simulat
 static ALLOCATOR: LineAllocator<System> = LineAllocator(System);
 
 static CLASS: LatchClass = LatchClass::new("Test", WaitEvent::UserLatch, 0);
-const ALGORITHMS: [LwLockAlgorithm; 3] = [
-    LwLockAlgorithm::Queued,
-    LwLockAlgorithm::QueuedScan,
-    LwLockAlgorithm::SingleCas,
+const ALGORITHMS: [LwLockVariant; 3] = [
+    LwLockVariant::Queued,
+    LwLockVariant::QueuedScan,
+    LwLockVariant::SingleCas,
 ];
 
 fn seeds() -> Vec<u64> {
@@ -26,7 +26,7 @@ fn seeds() -> Vec<u64> {
 }
 
 /// Readers and writers that check that they exclude each other; a step budget stands for the patience of a human.
-fn exclusion(machine: &str, algorithm: LwLockAlgorithm, workers: usize, write_percent: u64, seed: u64) {
+fn exclusion(machine: &str, algorithm: LwLockVariant, workers: usize, write_percent: u64, seed: u64) {
     println!("SEED={seed} {machine} {algorithm:?} {workers} workers, {write_percent} % writes");
     let model = MachineModel::load(machine).unwrap();
     let mut simulation = Simulation::new(&model, workers, seed);

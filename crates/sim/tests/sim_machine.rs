@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
 
-use clearway_latch::{LatchClass, LatchMode, LwLock, LwLockAlgorithm};
+use clearway_latch::{LatchClass, LatchMode, LwLock, LwLockVariant};
 use clearway_machine::{AtomicWord, FutexOutcome, Machine, Padded, WaitEvent, Work};
 use clearway_sim::{
     Activity, LineAllocator, MachineModel, Report, Simulated, SimulatedU32, SimulatedU64, Simulation,
@@ -18,10 +18,10 @@ use clearway_sim::{
 static ALLOCATOR: LineAllocator<System> = LineAllocator(System);
 
 static CLASS: LatchClass = LatchClass::new("Test", WaitEvent::UserLatch, 0);
-const ALGORITHMS: [LwLockAlgorithm; 3] = [
-    LwLockAlgorithm::Queued,
-    LwLockAlgorithm::QueuedScan,
-    LwLockAlgorithm::SingleCas,
+const ALGORITHMS: [LwLockVariant; 3] = [
+    LwLockVariant::Queued,
+    LwLockVariant::QueuedScan,
+    LwLockVariant::SingleCas,
 ];
 
 fn machine(name: &str) -> MachineModel {
@@ -761,7 +761,7 @@ fn futexes_time_out_and_wake() {
 #[test]
 fn a_lost_wake_up_is_an_error_that_says_who_waits() {
     let mut simulation = Simulation::new(&machine("laptop"), 2, seed());
-    let latch = simulation.enter(|| Rc::new(LwLock::<Simulated>::new(&CLASS, LwLockAlgorithm::Queued)));
+    let latch = simulation.enter(|| Rc::new(LwLock::<Simulated>::new(&CLASS, LwLockVariant::Queued)));
     let other = Rc::clone(&latch);
     simulation.spawn(move || latch.acquire(LatchMode::Exclusive));
     simulation.spawn(move || {

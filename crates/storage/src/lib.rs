@@ -40,8 +40,8 @@ pub mod vacuum;
 pub mod wal;
 
 pub use buffer::{
-    BufferMapping, BufferPool, PageDevice, PageExclusive, PageLatchKind, PageShared, PageUpdate, PagesOnDisk,
-    PinnedPage,
+    BufferMapVariant, BufferMapping, BufferPool, PageDevice, PageExclusive, PageLatchVariant, PageShared,
+    PageUpdate, PagesOnDisk, PinnedPage,
 };
 pub use change::AtomicChange;
 pub use check::{Finding, Findings, Progress};

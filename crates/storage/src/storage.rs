@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use clearway_latch::LwLockOptions;
 use clearway_txn::{
-    CommitLog, LockManager, ProcArray, ProcArrayLatchKind, ProcId, RelationLocks, Status, Xid,
+    CommitLog, LockManager, ProcArray, ProcArrayLatchVariant, ProcId, RelationLocksVariant, Status, Xid,
 };
 
 use crate::btree::RootHints;
-use crate::buffer::{BufferPool, PageLatchKind, PagesOnDisk, PinnedPage};
+use crate::buffer::{BufferPool, PageLatchVariant, PagesOnDisk, PinnedPage};
 use crate::change::AtomicChange;
 use crate::checkpoint::Checkpointer;
 use crate::commit_counters::CommitCounters;
@@ -38,11 +38,11 @@ pub struct StorageOptions {
     /// How every LwLock is built.
     pub lwlock: LwLockOptions,
     /// Which latch guards a page's content.
-    pub page_latch: PageLatchKind,
+    pub page_latch: PageLatchVariant,
     /// Which latch guards the array of running transactions.
-    pub proc_array_latch: ProcArrayLatchKind,
+    pub proc_array_latch: ProcArrayLatchVariant,
     /// Where relation locks live.
-    pub relation_locks: RelationLocks,
+    pub relation_locks: RelationLocksVariant,
     /// Whether writes are made durable. Without it a power failure loses data; a kill -9 does not.
     pub fsync: bool,
     /// A wait longer than this looks for a deadlock.
@@ -63,9 +63,9 @@ impl Default for StorageOptions {
             buffer_bytes: 128 << 20,
             sessions_max: 600,
             lwlock: LwLockOptions::default(),
-            page_latch: PageLatchKind::default(),
-            proc_array_latch: ProcArrayLatchKind::default(),
-            relation_locks: RelationLocks::default(),
+            page_latch: PageLatchVariant::default(),
+            proc_array_latch: ProcArrayLatchVariant::default(),
+            relation_locks: RelationLocksVariant::default(),
             fsync: true,
             deadlock_timeout: Duration::from_secs(1),
             commit_delay: Duration::ZERO,
@@ -93,7 +93,7 @@ pub struct Storage {
     pub(crate) checkpointer: Arc<Checkpointer>,
     pub(crate) fsm: FreeSpaceMaps,
     pub(crate) root_hints: RootHints,
-    page_latch: PageLatchKind,
+    page_latch: PageLatchVariant,
     pub(crate) options: StorageOptions,
     /// What a checkpoint waits for.
     pub(crate) committing: CommitCounters,
@@ -275,7 +275,7 @@ impl Storage {
     /// Whether page latches have versions, so that a page can be read without latching it.
     #[inline]
     pub(crate) fn reads_optimistically(&self) -> bool {
-        self.page_latch == PageLatchKind::Hybrid
+        self.page_latch == PageLatchVariant::Hybrid
     }
 
     /// Keeps a page in memory.

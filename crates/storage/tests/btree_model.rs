@@ -18,9 +18,8 @@ type Model = BTreeSet<(Vec<u8>, Tid)>;
 fn open(dir: &std::path::Path) -> Arc<Storage> {
     let options = StorageOptions {
         fsync: false,
-        page_latch: chosen::page_latch(),
         buffer_bytes: 2 << 20,
-        ..StorageOptions::default()
+        ..chosen::options()
     };
     Storage::open(dir, options).unwrap().0
 }

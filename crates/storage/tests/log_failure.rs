@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use std::time::Duration;
 
-use clearway_latch::LwLockAlgorithm;
+use clearway_latch::LwLockVariant;
 use clearway_machine::Native;
 use clearway_storage::Lsn;
 use clearway_storage::wal::record::RecordKind;
@@ -59,7 +59,7 @@ fn commit_twice() {
         write: std::env::var(FAILURE).unwrap() == "write",
     };
     let start = Lsn(64);
-    let log = Wal::<Native, _>::new(device, LwLockAlgorithm::default(), start, start, Duration::ZERO);
+    let log = Wal::<Native, _>::new(device, LwLockVariant::default(), start, start, Duration::ZERO);
     for number in 1..=2 {
         log.flush(log.insert_any(RecordKind::Commit, Xid(10), &[]));
         println!("acknowledged {number}");

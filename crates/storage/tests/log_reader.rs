@@ -5,7 +5,7 @@ mod support;
 
 use std::time::Duration;
 
-use clearway_latch::LwLockAlgorithm;
+use clearway_latch::LwLockVariant;
 use clearway_machine::Native;
 use clearway_storage::Lsn;
 use clearway_storage::wal::reader::{LogReader, find_damage};
@@ -23,7 +23,7 @@ fn write_log(payloads: &[Vec<u8>]) -> (MemoryDevice, Vec<u64>) {
     device.0.lock().unwrap().synced = START;
     let wal = Wal::<Native, _>::with_sizes(
         device.clone(),
-        LwLockAlgorithm::SingleCas,
+        LwLockVariant::SingleCas,
         Lsn(START),
         Lsn(START),
         Duration::ZERO,
@@ -53,7 +53,7 @@ fn write_log_in_flushes(payloads: &[Vec<u8>], flushes: &[bool]) -> (MemoryDevice
     device.0.lock().unwrap().synced = START;
     let wal = Wal::<Native, _>::with_sizes(
         device.clone(),
-        LwLockAlgorithm::SingleCas,
+        LwLockVariant::SingleCas,
         Lsn(START),
         Lsn(START),
         Duration::ZERO,

@@ -39,10 +39,9 @@ fn segments_are_made_before_pages_are_latched() {
     let options = StorageOptions {
         buffer_bytes: 64 << 20,
         fsync: false,
-        page_latch: chosen::page_latch(),
         sessions_max: 4,
         wal_writer_delay: Duration::from_secs(3600),
-        ..StorageOptions::default()
+        ..chosen::options()
     };
     let (storage, _) = Storage::open_on(Arc::new(disk), dir.path(), options).unwrap();
     let rel = storage.create_rel().unwrap();

@@ -10,7 +10,7 @@ mod support;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use clearway_latch::LwLockAlgorithm;
+use clearway_latch::LwLockVariant;
 use clearway_machine::{AtomicWord, DataCell, Loom, Machine};
 use clearway_storage::wal::Wal;
 use clearway_storage::wal::record::RecordKind;
@@ -48,7 +48,7 @@ fn loom_a_checkpoint_knows_the_commits_before_it() {
         Loom::workers();
         let device = MemoryDevice::default();
         device.0.lock().unwrap().synced = START;
-        let (start, algorithm) = (Lsn(START), LwLockAlgorithm::SingleCas);
+        let (start, algorithm) = (Lsn(START), LwLockVariant::SingleCas);
         let engine = Arc::new(Engine {
             log: Wal::with_sizes(device, algorithm, start, start, Duration::ZERO, 128, 1),
             commits: CommitCounters::new(1),

@@ -12,9 +12,9 @@ mod pages;
 
 use std::ops::Deref;
 
-use clearway_latch::LwLockAlgorithm;
+use clearway_latch::LwLockVariant;
 use clearway_machine::{Loom, Machine};
-use clearway_storage::{BufferPool, PageLatchKind};
+use clearway_storage::{BufferPool, PageLatchVariant};
 use loom::sync::Arc;
 use loom::thread;
 use pages::{MemoryPages, number_on, put_number};
@@ -40,8 +40,8 @@ fn explore(preemptions: usize, case: impl Fn(Arc<Pool>) + Send + Sync + 'static)
         let device = std::sync::Arc::new(MemoryPages::new(3));
         let pool = BufferPool::with_frames(
             1,
-            PageLatchKind::LwLock,
-            LwLockAlgorithm::SingleCas.into(),
+            PageLatchVariant::LwLock,
+            LwLockVariant::SingleCas.into(),
             std::sync::Arc::clone(&device),
         );
         case(Arc::new(Pool(pool, device)));

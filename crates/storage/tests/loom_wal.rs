@@ -20,7 +20,7 @@ mod support;
 
 use std::time::Duration;
 
-use clearway_latch::LwLockAlgorithm;
+use clearway_latch::LwLockVariant;
 use clearway_machine::Loom;
 use clearway_storage::Lsn;
 use clearway_storage::wal::Wal;
@@ -34,7 +34,7 @@ const START: u64 = 64;
 
 type Log = Wal<Loom, MemoryDevice>;
 
-fn log(algorithm: LwLockAlgorithm, ring: usize, latches: usize) -> (Arc<Log>, MemoryDevice) {
+fn log(algorithm: LwLockVariant, ring: usize, latches: usize) -> (Arc<Log>, MemoryDevice) {
     let device = MemoryDevice::default();
     device.0.lock().unwrap().synced = START;
     let log = Wal::with_sizes(
@@ -65,14 +65,14 @@ fn durable_xids(device: &MemoryDevice) -> Vec<u64> {
     xids
 }
 
-fn check(algorithm: LwLockAlgorithm, preemptions: usize, body: fn(LwLockAlgorithm)) {
+fn check(algorithm: LwLockVariant, preemptions: usize, body: fn(LwLockVariant)) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.max_branches = 20_000;
     builder.check(move || body(algorithm));
 }
 
-fn flushed_records_are_whole(algorithm: LwLockAlgorithm) {
+fn flushed_records_are_whole(algorithm: LwLockVariant) {
     let (log, device) = log(algorithm, 64, 2);
     let commit = |log: &Log, device: &MemoryDevice, xid: u64| {
         let end = log.insert_any(RecordKind::Commit, Xid(xid), &[]);
@@ -91,7 +91,7 @@ fn flushed_records_are_whole(algorithm: LwLockAlgorithm) {
     assert_eq!(xids, [10, 11]);
 }
 
-fn a_checkpoint_and_a_full_ring_do_not_block_each_other(algorithm: LwLockAlgorithm) {
+fn a_checkpoint_and_a_full_ring_do_not_block_each_other(algorithm: LwLockVariant) {
     // The ring holds one record: the second insertion must write the first one out.
     let (log, device) = log(algorithm, 32, 2);
     log.insert_any(RecordKind::Commit, Xid(10), &[]);
@@ -107,7 +107,7 @@ fn a_checkpoint_and_a_full_ring_do_not_block_each_other(algorithm: LwLockAlgorit
     assert_eq!(durable_xids(&device), [10, 11]);
 }
 
-fn no_record_built_for_an_old_redo_follows_it(algorithm: LwLockAlgorithm) {
+fn no_record_built_for_an_old_redo_follows_it(algorithm: LwLockVariant) {
     let (log, _) = log(algorithm, 64, 2);
     // So that the redo position does move.
     log.insert_any(RecordKind::Commit, Xid(9), &[]);
@@ -131,23 +131,23 @@ fn no_record_built_for_an_old_redo_follows_it(algorithm: LwLockAlgorithm) {
 
 #[test]
 fn loom_single_cas_flushed_records_are_whole() {
-    check(LwLockAlgorithm::SingleCas, 2, flushed_records_are_whole);
+    check(LwLockVariant::SingleCas, 2, flushed_records_are_whole);
 }
 
 #[test]
 fn loom_queued_flushed_records_are_whole() {
-    check(LwLockAlgorithm::Queued, 1, flushed_records_are_whole);
+    check(LwLockVariant::Queued, 1, flushed_records_are_whole);
 }
 
 #[test]
 fn loom_a_checkpoint_and_a_full_ring_do_not_block_each_other() {
     check(
-        LwLockAlgorithm::SingleCas,
+        LwLockVariant::SingleCas,
         2,
         a_checkpoint_and_a_full_ring_do_not_block_each_other,
     );
     check(
-        LwLockAlgorithm::Queued,
+        LwLockVariant::Queued,
         2,
         a_checkpoint_and_a_full_ring_do_not_block_each_other,
     );
@@ -156,12 +156,12 @@ fn loom_a_checkpoint_and_a_full_ring_do_not_block_each_other() {
 #[test]
 fn loom_no_record_built_for_an_old_redo_follows_it() {
     check(
-        LwLockAlgorithm::SingleCas,
+        LwLockVariant::SingleCas,
         2,
         no_record_built_for_an_old_redo_follows_it,
     );
     check(
-        LwLockAlgorithm::Queued,
+        LwLockVariant::Queued,
         2,
         no_record_built_for_an_old_redo_follows_it,
     );

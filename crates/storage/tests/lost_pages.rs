@@ -24,9 +24,8 @@ fn options() -> StorageOptions {
     StorageOptions {
         buffer_bytes: 1 << 20,
         fsync: false,
-        page_latch: chosen::page_latch(),
         sessions_max: 16,
-        ..StorageOptions::default()
+        ..chosen::options()
     }
 }
 

@@ -72,10 +72,9 @@ fn open(disk: &RecordingDisk) -> Result<Arc<Storage>, String> {
 fn open_with(disk: &RecordingDisk, frames: usize) -> Result<Arc<Storage>, String> {
     let options = StorageOptions {
         buffer_bytes: frames * PAGE_SIZE,
-        page_latch: chosen::page_latch(),
         sessions_max: 32,
         checkpoint_timeout: Duration::from_secs(3600),
-        ..StorageOptions::default()
+        ..chosen::options()
     };
     Storage::open_on(Arc::new(disk.clone()), Path::new(DIRECTORY), options)
         .map(|(storage, _)| storage)

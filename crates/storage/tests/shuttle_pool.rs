@@ -14,9 +14,9 @@ mod pages;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use clearway_latch::LwLockAlgorithm;
+use clearway_latch::LwLockVariant;
 use clearway_machine::Shuttle;
-use clearway_storage::{BufferPool, PageLatchKind, StorageError};
+use clearway_storage::{BufferPool, PageLatchVariant, StorageError};
 use pages::{HINTS, MemoryPages, number_on, put_number};
 use shuttle::sync::Arc;
 use shuttle::thread;
@@ -35,9 +35,9 @@ struct Pool {
 }
 
 impl Pool {
-    fn new(frames: usize, page_latch: PageLatchKind) -> Arc<Pool> {
+    fn new(frames: usize, page_latch: PageLatchVariant) -> Arc<Pool> {
         let device: Device = std::sync::Arc::new(MemoryPages::new(PAGES));
-        let algorithm = LwLockAlgorithm::SingleCas.into();
+        let algorithm = LwLockVariant::SingleCas.into();
         let pool = BufferPool::with_frames(frames, page_latch, algorithm, std::sync::Arc::clone(&device));
         let counted = Default::default();
         Arc::new(Pool {
@@ -96,7 +96,7 @@ impl Pool {
     }
 }
 
-fn readers_writers_and_a_checkpointer(page_latch: PageLatchKind) {
+fn readers_writers_and_a_checkpointer(page_latch: PageLatchVariant) {
     let pool = Pool::new(2, page_latch);
     let mut threads: Vec<_> = (0..WRITERS)
         .map(|writer| {
@@ -144,20 +144,23 @@ fn readers_writers_and_a_checkpointer(page_latch: PageLatchKind) {
 #[test]
 fn shuttle_frames_are_shared_under_lwlocks() {
     shuttle::check_random(
-        || readers_writers_and_a_checkpointer(PageLatchKind::LwLock),
+        || readers_writers_and_a_checkpointer(PageLatchVariant::LwLock),
         2_500,
     );
 }
 
 #[test]
 fn shuttle_frames_are_shared_under_futex_latches() {
-    shuttle::check_random(|| readers_writers_and_a_checkpointer(PageLatchKind::Ssux), 1_500);
+    shuttle::check_random(
+        || readers_writers_and_a_checkpointer(PageLatchVariant::Ssux),
+        1_500,
+    );
 }
 
 #[test]
 fn shuttle_frames_are_shared_under_hybrid_latches() {
     shuttle::check_random(
-        || readers_writers_and_a_checkpointer(PageLatchKind::Hybrid),
+        || readers_writers_and_a_checkpointer(PageLatchVariant::Hybrid),
         1_500,
     );
 }
@@ -168,7 +171,7 @@ fn shuttle_frames_are_shared_under_hybrid_latches() {
 fn shuttle_a_relation_goes_while_it_is_written() {
     shuttle::check_random(
         || {
-            let pool = Pool::new(2, PageLatchKind::LwLock);
+            let pool = Pool::new(2, PageLatchVariant::LwLock);
             for block in 0..2 {
                 pool.count_up(block);
             }

@@ -9,7 +9,7 @@ mod support;
 
 use std::time::Duration;
 
-use clearway_latch::LwLockAlgorithm;
+use clearway_latch::LwLockVariant;
 use clearway_machine::Shuttle;
 use clearway_storage::Lsn;
 use clearway_storage::wal::Wal;
@@ -23,7 +23,7 @@ const START: u64 = 64;
 const WORKERS: u64 = 4;
 const RECORDS: u64 = 3;
 
-fn insert_flush_checkpoint(algorithm: LwLockAlgorithm, commit_delay: Duration) {
+fn insert_flush_checkpoint(algorithm: LwLockVariant, commit_delay: Duration) {
     let device = MemoryDevice::default();
     {
         let mut contents = device.0.lock().unwrap();
@@ -91,7 +91,7 @@ fn insert_flush_checkpoint(algorithm: LwLockAlgorithm, commit_delay: Duration) {
 #[test]
 fn shuttle_single_cas() {
     shuttle::check_random(
-        || insert_flush_checkpoint(LwLockAlgorithm::SingleCas, Duration::ZERO),
+        || insert_flush_checkpoint(LwLockVariant::SingleCas, Duration::ZERO),
         400,
     );
 }
@@ -99,7 +99,7 @@ fn shuttle_single_cas() {
 #[test]
 fn shuttle_queued() {
     shuttle::check_random(
-        || insert_flush_checkpoint(LwLockAlgorithm::Queued, Duration::ZERO),
+        || insert_flush_checkpoint(LwLockVariant::Queued, Duration::ZERO),
         400,
     );
 }
@@ -108,7 +108,7 @@ fn shuttle_queued() {
 fn shuttle_commit_delay() {
     let delay = Duration::from_micros(10);
     shuttle::check_pct(
-        move || insert_flush_checkpoint(LwLockAlgorithm::SingleCas, delay),
+        move || insert_flush_checkpoint(LwLockVariant::SingleCas, delay),
         300,
         3,
     );

@@ -21,7 +21,7 @@
 use std::io;
 
 use clearway_latch::{LatchClass, Latched, LwLockOptions};
-use clearway_machine::{Machine, Native, WaitEvent, WaitScope};
+use clearway_machine::{Machine, Native, WaitEvent, WaitScope, switch};
 
 use crate::Xid;
 
@@ -39,13 +39,12 @@ const _: () = assert!(XIDS_PER_PAGE == 32_672);
 /// Pages cached: 4 million transactions.
 const SLOTS: usize = 128;
 
-/// How the commit log is latched; the switch `commit_log`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum CommitLogAlgorithm {
-    /// One latch over everything.
-    #[default]
-    Latch,
+switch! {
+    /// What guards the commit log.
+    pub enum CommitLogVariant = "commit_log", best Latch, planned ["group", "banks", "atomic"] {
+        /// One latch over everything.
+        Latch = "latch",
+    }
 }
 
 /// How a transaction stands.
@@ -292,7 +291,7 @@ mod tests {
     use std::collections::HashMap;
     use std::sync::{Arc, Mutex};
 
-    use clearway_latch::LwLockAlgorithm;
+    use clearway_latch::LwLockVariant;
 
     use super::*;
 
@@ -319,7 +318,7 @@ mod tests {
     #[test]
     fn statuses_survive_eviction_and_flush() {
         let memory = Arc::new(Memory::default());
-        let log = CommitLog::<Native, _>::new(Arc::clone(&memory), LwLockAlgorithm::Queued);
+        let log = CommitLog::<Native, _>::new(Arc::clone(&memory), LwLockVariant::Queued);
         // The second xid evicts the first one's page from their common slot.
         let near = Xid(7);
         let far = Xid(7 + XIDS_PER_PAGE * SLOTS as u64);
@@ -334,7 +333,7 @@ mod tests {
         assert_eq!(log.get(near).unwrap(), Status::Committed);
         assert_eq!(log.get(far).unwrap(), Status::Aborted);
         log.flush_all().unwrap();
-        let again = CommitLog::<Native, _>::new(memory, LwLockAlgorithm::Queued);
+        let again = CommitLog::<Native, _>::new(memory, LwLockVariant::Queued);
         assert_eq!(again.get(near).unwrap(), Status::Committed);
         assert_eq!(again.get(near.next()).unwrap(), Status::Aborted);
         assert_eq!(again.get(far).unwrap(), Status::Aborted);
@@ -372,7 +371,7 @@ mod tests {
             Ok(())
         };
         let device: Box<dyn StatusDevice> = Box::new(Hooked(Arc::clone(&memory), hook));
-        let log = Arc::new(Log::new(device, LwLockAlgorithm::SingleCas));
+        let log = Arc::new(Log::new(device, LwLockVariant::SingleCas));
         assert!(itself.set(Arc::clone(&log)).is_ok());
         log.set(Xid(7), Status::Committed, 100).unwrap();
         log.flush_all().unwrap();
@@ -397,7 +396,7 @@ mod tests {
             true => Err(io::Error::from(io::ErrorKind::StorageFull)),
             false => Ok(()),
         };
-        let log = CommitLog::<Native, _>::new(Hooked(Arc::clone(&memory), hook), LwLockAlgorithm::SingleCas);
+        let log = CommitLog::<Native, _>::new(Hooked(Arc::clone(&memory), hook), LwLockVariant::SingleCas);
         let far = Xid(7 + XIDS_PER_PAGE * SLOTS as u64);
         log.set(Xid(7), Status::Committed, 100).unwrap();
         assert!(

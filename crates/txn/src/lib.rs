@@ -27,13 +27,13 @@ mod transaction_wait;
 mod xid;
 
 pub use commit_log::{
-    COMMIT_LOG_PAGE_HEADER, COMMIT_LOG_PAGE_SIZE, CommitLog, CommitLogAlgorithm, Status, StatusDevice,
+    COMMIT_LOG_PAGE_HEADER, COMMIT_LOG_PAGE_SIZE, CommitLog, CommitLogVariant, Status, StatusDevice,
     XIDS_PER_PAGE,
 };
 pub use fate::{Fate, ended, fate};
 pub use lock_mode::LockMode;
-pub use lock_table::{LockError, LockManager, LockTag, LockWait, RelationLocks};
-pub use proc_array::{ProcArray, ProcArrayFull, ProcClear, ProcId, SnapshotSource};
-pub use proc_array_latch::ProcArrayLatchKind;
+pub use lock_table::{LockError, LockManager, LockTag, LockWait, RelationLocksVariant};
+pub use proc_array::{ProcArray, ProcArrayFull, ProcClearVariant, ProcId, SnapshotVariant};
+pub use proc_array_latch::ProcArrayLatchVariant;
 pub use snapshot::Snapshot;
 pub use xid::Xid;

@@ -38,7 +38,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use clearway_latch::{LatchClass, Latched, LwLockOptions};
-use clearway_machine::{AtomicWord, Machine, Native, Padded, Semaphore, WaitEvent, WaitScope};
+use clearway_machine::{AtomicWord, Machine, Native, Padded, Semaphore, WaitEvent, WaitScope, switch};
 
 use crate::{LockMode, ProcArray, ProcId, Xid};
 use entry::{LockEntry, TagHasher, Waiter};
@@ -55,15 +55,14 @@ const HELD_CAPACITY_KEPT: usize = 64;
 /// How often a sleeper looks whether its statement was cancelled.
 const CANCEL_POLL: Duration = Duration::from_millis(100);
 
-/// How relation locks are kept; the switch `relation_locks`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum RelationLocks {
-    /// All in the partitioned table.
-    #[default]
-    Table,
-    /// Weak ones on the session's own list, until a strong locker comes.
-    FastPath,
+switch! {
+    /// Where relation locks live.
+    pub enum RelationLocksVariant = "relation_locks", best FastPath, planned [] {
+        /// In the shared table.
+        Table = "table",
+        /// Weak ones on the session's own list, until a strong locker comes.
+        FastPath = "fast-path",
+    }
 }
 
 /// What can be locked.
@@ -179,7 +178,7 @@ pub struct LockManager<M: Machine = Native> {
     /// Packed: the transaction each session waits for, or 0.
     pub(crate) awaited_xids: Box<[M::U64]>,
     pub(crate) proc_array: Arc<ProcArray<M>>,
-    relation_locks: RelationLocks,
+    relation_locks: RelationLocksVariant,
     strong_lockers: StrongLockers<M>,
     deadlock_timeout: Duration,
 }
@@ -203,7 +202,7 @@ impl<M: Machine> LockManager<M> {
     pub fn new(
         proc_array: Arc<ProcArray<M>>,
         lwlock: impl Into<LwLockOptions>,
-        relation_locks: RelationLocks,
+        relation_locks: RelationLocksVariant,
         deadlock_timeout: Duration,
     ) -> Self {
         let lwlock = lwlock.into();

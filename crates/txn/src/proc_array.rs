@@ -40,9 +40,9 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use clearway_latch::{LatchClass, Latched, LwLock, LwLockOptions};
-use clearway_machine::{AtomicWord, Machine, Native, Padded, WaitEvent};
+use clearway_machine::{AtomicWord, Machine, Native, Padded, WaitEvent, switch};
 
-use crate::proc_array_latch::{ProcArrayLatch, ProcArrayLatchKind};
+use crate::proc_array_latch::{ProcArrayLatch, ProcArrayLatchVariant};
 use crate::{Snapshot, Xid};
 
 static XID_GEN: LatchClass = LatchClass::new("XidGen", WaitEvent::XidGen, 300);
@@ -53,22 +53,20 @@ static PROC_ARRAY: LatchClass = LatchClass::new("ProcArray", WaitEvent::ProcArra
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProcId(pub u32);
 
-/// How snapshots are made; the switch `snapshot`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum SnapshotSource {
-    /// Scan the array each time.
-    #[default]
-    Scan,
+switch! {
+    /// How a snapshot is taken.
+    pub enum SnapshotVariant = "snapshot", best Scan, planned ["shared-cache", "reuse", "csn"] {
+        /// Scan the running transactions.
+        Scan = "scan",
+    }
 }
 
-/// How a transaction leaves the array; the switch `proc_clear`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum ProcClear {
-    /// Each by itself, under the exclusive latch.
-    #[default]
-    Single,
+switch! {
+    /// How a transaction leaves the array of running ones.
+    pub enum ProcClearVariant = "proc_clear", best Single, planned ["group"] {
+        /// Each by itself, under the exclusive latch.
+        Single = "single",
+    }
 }
 
 /// All slots are attached.
@@ -113,12 +111,12 @@ impl<M: Machine> ProcArray<M> {
     /// An array for `capacity` sessions under a plain latch; `first_xid` is the next to be handed out, and all before it have
     /// ended.
     pub fn new(capacity: u32, lwlock: impl Into<LwLockOptions>, first_xid: Xid) -> Self {
-        Self::with_latch(ProcArrayLatchKind::default(), capacity, lwlock, first_xid)
+        Self::with_latch(ProcArrayLatchVariant::default(), capacity, lwlock, first_xid)
     }
 
     /// As [`new`](Self::new), under a latch of `kind`.
     pub fn with_latch(
-        kind: ProcArrayLatchKind,
+        kind: ProcArrayLatchVariant,
         capacity: u32,
         lwlock: impl Into<LwLockOptions>,
         first_xid: Xid,
@@ -358,12 +356,12 @@ impl<M: Machine> ProcArray<M> {
 
 #[cfg(test)]
 mod tests {
-    use clearway_latch::LwLockAlgorithm;
+    use clearway_latch::LwLockVariant;
 
     use super::*;
 
     fn array() -> ProcArray<Native> {
-        ProcArray::new(4, LwLockAlgorithm::SingleCas, Xid(100))
+        ProcArray::new(4, LwLockVariant::SingleCas, Xid(100))
     }
 
     #[test]

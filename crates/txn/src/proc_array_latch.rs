@@ -10,7 +10,7 @@ use clearway_latch::{
     AdaptiveExclusive, AdaptiveLatch, AdaptiveOptions, AdaptiveShared, LatchClass, LwLock, LwLockExclusive,
     LwLockOptions, LwLockShared, ReadBiasedExclusive, ReadBiasedLatch, ReadBiasedShared,
 };
-use clearway_machine::Machine;
+use clearway_machine::{Machine, switch};
 
 /// Slots for readers. Under a checker as many as it takes to have two: a writer looks at each.
 const SLOTS: usize = if cfg!(any(feature = "loom", feature = "shuttle")) {
@@ -19,21 +19,16 @@ const SLOTS: usize = if cfg!(any(feature = "loom", feature = "shuttle")) {
     16
 };
 
-/// Which latch guards the array of running transactions; the switch `proc_array_latch`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ProcArrayLatchKind {
-    /// An LwLock.
-    #[default]
-    Plain,
-    /// One cut into 16, of which a snapshot takes one and an end all.
-    ReadBiased,
-    /// One that turns read-biased, and back, by what it measures.
-    Adaptive,
-}
-
-impl ProcArrayLatchKind {
-    /// Every kind, for tests that run under each.
-    pub const ALL: [Self; 3] = [Self::Plain, Self::ReadBiased, Self::Adaptive];
+switch! {
+    /// The latch over the array of running transactions.
+    pub enum ProcArrayLatchVariant = "proc_array_latch", best Plain, planned [] {
+        /// An LwLock.
+        Plain = "plain",
+        /// One cut into 16, of which a snapshot takes one and an end all.
+        ReadBiased = "read-biased",
+        /// One that turns read-biased, and back, by what it measures.
+        Adaptive = "adaptive",
+    }
 }
 
 /// The latch. Not in a box, though the variants differ much in size: there is one per engine, and a box would cost each
@@ -49,11 +44,15 @@ pub(crate) enum ProcArrayLatch<M: Machine> {
 const _: () = assert!(align_of::<ProcArrayLatch<clearway_machine::Native>>() == 128);
 
 impl<M: Machine> ProcArrayLatch<M> {
-    pub(crate) fn new(kind: ProcArrayLatchKind, class: &'static LatchClass, lwlock: LwLockOptions) -> Self {
+    pub(crate) fn new(
+        kind: ProcArrayLatchVariant,
+        class: &'static LatchClass,
+        lwlock: LwLockOptions,
+    ) -> Self {
         match kind {
-            ProcArrayLatchKind::Plain => Self::Plain(LwLock::new(class, lwlock)),
-            ProcArrayLatchKind::ReadBiased => Self::ReadBiased(ReadBiasedLatch::new(class, lwlock)),
-            ProcArrayLatchKind::Adaptive => {
+            ProcArrayLatchVariant::Plain => Self::Plain(LwLock::new(class, lwlock)),
+            ProcArrayLatchVariant::ReadBiased => Self::ReadBiased(ReadBiasedLatch::new(class, lwlock)),
+            ProcArrayLatchVariant::Adaptive => {
                 let options = AdaptiveOptions {
                     lwlock,
                     ..AdaptiveOptions::default()

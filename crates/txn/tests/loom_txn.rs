@@ -7,11 +7,11 @@ use std::io;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-use clearway_latch::LwLockAlgorithm;
+use clearway_latch::LwLockVariant;
 use clearway_machine::{AtomicWord, DataCell, Loom, Machine};
 use clearway_txn::{
     COMMIT_LOG_PAGE_SIZE, CommitLog, Fate, LockManager, LockMode, LockTag, LockWait, ProcArray,
-    ProcArrayLatchKind, ProcId, RelationLocks, Snapshot, Status, StatusDevice, Xid, fate,
+    ProcArrayLatchVariant, ProcId, RelationLocksVariant, Snapshot, Status, StatusDevice, Xid, fate,
 };
 use loom::sync::Arc;
 use loom::thread;
@@ -31,11 +31,11 @@ fn explore(preemptions: usize, case: impl Fn() + Send + Sync + 'static) {
 
 /// An array with `sessions` attached, numbered from 0.
 fn array(sessions: u32) -> ProcArray<Loom> {
-    array_under(ProcArrayLatchKind::Plain, sessions)
+    array_under(ProcArrayLatchVariant::Plain, sessions)
 }
 
-fn array_under(latch: ProcArrayLatchKind, sessions: u32) -> ProcArray<Loom> {
-    let array = ProcArray::with_latch(latch, sessions, LwLockAlgorithm::SingleCas, FIRST);
+fn array_under(latch: ProcArrayLatchVariant, sessions: u32) -> ProcArray<Loom> {
+    let array = ProcArray::with_latch(latch, sessions, LwLockVariant::SingleCas, FIRST);
     for number in 0..sessions {
         assert_eq!(array.attach(), Ok(ProcId(number)));
     }
@@ -59,7 +59,7 @@ struct Ending {
 }
 
 impl Ending {
-    fn new(latch: ProcArrayLatchKind) -> Self {
+    fn new(latch: ProcArrayLatchVariant) -> Self {
         Self {
             array: array_under(latch, 3),
             committed: std::array::from_fn(|_| <Loom as Machine>::U32::new(0)),
@@ -81,7 +81,7 @@ impl Ending {
 /// finished must have its status set.
 ///
 /// Caught mutations: `end` without the latch; `snapshot` without the latch.
-fn a_snapshot_never_sees_half_an_end(latch: ProcArrayLatchKind) {
+fn a_snapshot_never_sees_half_an_end(latch: ProcArrayLatchVariant) {
     explore(2, move || {
         let shared = Arc::new(Ending::new(latch));
         let bob = {
@@ -114,7 +114,7 @@ fn a_snapshot_never_sees_half_an_end(latch: ProcArrayLatchKind) {
 ///
 /// Caught mutation: `snapshot` without the latch (Alice still in the array, Bob gone from it, and `latest_completed` past
 /// both).
-fn a_snapshot_keeps_the_order_of_ends(latch: ProcArrayLatchKind) {
+fn a_snapshot_keeps_the_order_of_ends(latch: ProcArrayLatchVariant) {
     explore(3, move || {
         let array = Arc::new(array_under(latch, 3));
         let (a, b) = (array.assign_xid(ALICE), array.assign_xid(BOB));
@@ -137,7 +137,7 @@ fn a_snapshot_keeps_the_order_of_ends(latch: ProcArrayLatchKind) {
 /// Alice ends, Bob takes a snapshot, and vacuum asks for the horizon, all at once: the horizon does not pass the snapshot.
 ///
 /// Caught mutations: the xmin installed after the latch is let go; `horizon` without the latch.
-fn the_horizon_never_passes_a_snapshot(latch: ProcArrayLatchKind) {
+fn the_horizon_never_passes_a_snapshot(latch: ProcArrayLatchVariant) {
     explore(2, move || {
         let array = Arc::new(array_under(latch, 2));
         let a = array.assign_xid(ALICE);
@@ -162,7 +162,7 @@ fn the_horizon_never_passes_a_snapshot(latch: ProcArrayLatchKind) {
 /// behind.
 ///
 /// Caught mutation: `detach` without XidGen (Bob's xid is stored where his entry was).
-fn an_entry_that_moves_keeps_its_xid(latch: ProcArrayLatchKind) {
+fn an_entry_that_moves_keeps_its_xid(latch: ProcArrayLatchVariant) {
     explore(3, move || {
         let array = Arc::new(array_under(latch, 3));
         let detaching = {
@@ -182,15 +182,15 @@ macro_rules! under_each_latch {
     ($($name:ident => $case:ident;)*) => {
         mod plain {
             use super::*;
-            $(#[test] fn $name() { $case(ProcArrayLatchKind::Plain) })*
+            $(#[test] fn $name() { $case(ProcArrayLatchVariant::Plain) })*
         }
         mod read_biased {
             use super::*;
-            $(#[test] fn $name() { $case(ProcArrayLatchKind::ReadBiased) })*
+            $(#[test] fn $name() { $case(ProcArrayLatchVariant::ReadBiased) })*
         }
         mod adaptive {
             use super::*;
-            $(#[test] fn $name() { $case(ProcArrayLatchKind::Adaptive) })*
+            $(#[test] fn $name() { $case(ProcArrayLatchVariant::Adaptive) })*
         }
     };
 }
@@ -211,8 +211,8 @@ fn loom_a_transaction_wait_is_woken() {
         let array = std::sync::Arc::new(array(2));
         let locks = LockManager::new(
             std::sync::Arc::clone(&array),
-            LwLockAlgorithm::SingleCas,
-            RelationLocks::Table,
+            LwLockVariant::SingleCas,
+            RelationLocksVariant::Table,
             Duration::MAX,
         );
         let locks = Arc::new(locks);
@@ -239,8 +239,8 @@ fn loom_a_cycle_has_one_victim() {
         let array = std::sync::Arc::new(array(2));
         let locks = LockManager::new(
             std::sync::Arc::clone(&array),
-            LwLockAlgorithm::SingleCas,
-            RelationLocks::Table,
+            LwLockVariant::SingleCas,
+            RelationLocksVariant::Table,
             Duration::ZERO,
         );
         let locks = Arc::new(locks);
@@ -270,8 +270,8 @@ fn loom_a_queued_lock_is_granted() {
         let array = std::sync::Arc::new(array(2));
         let locks = Arc::new(LockManager::new(
             array,
-            LwLockAlgorithm::SingleCas,
-            RelationLocks::Table,
+            LwLockVariant::SingleCas,
+            RelationLocksVariant::Table,
             Duration::MAX,
         ));
         let written = Arc::new(<Loom as Machine>::U32::new(0));
@@ -304,7 +304,7 @@ fn loom_a_commit_is_not_taken_for_an_abort() {
             OnePage {
                 byte: <Loom as Machine>::U32::new(0),
             },
-            LwLockAlgorithm::SingleCas,
+            LwLockVariant::SingleCas,
         );
         let shared = Arc::new((array(2), log));
         let a = shared.0.assign_xid(ALICE);
@@ -349,7 +349,7 @@ fn loom_a_commit_during_a_flush_is_not_lost() {
             OnePage {
                 byte: <Loom as Machine>::U32::new(0),
             },
-            LwLockAlgorithm::SingleCas,
+            LwLockVariant::SingleCas,
         );
         let log = Arc::new(log);
         // Xid 100 is byte 24 + 25, its first two bits; 101 the next two.
@@ -377,8 +377,8 @@ fn loom_a_strong_locker_meets_the_fast_path() {
         let array = std::sync::Arc::new(array(2));
         let locks = Arc::new(LockManager::new(
             array,
-            LwLockAlgorithm::SingleCas,
-            RelationLocks::FastPath,
+            LwLockVariant::SingleCas,
+            RelationLocksVariant::FastPath,
             Duration::MAX,
         ));
         let tag = LockTag::Relation(1);

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use clearway_latch::LwLockAlgorithm;
+use clearway_latch::LwLockVariant;
 use clearway_machine::{AtomicWord, DataCell, Machine, Shuttle};
 use clearway_txn::{
-    LockError, LockManager, LockMode, LockTag, LockWait, ProcArray, ProcArrayLatchKind, ProcId,
-    RelationLocks, Snapshot, Xid,
+    LockError, LockManager, LockMode, LockTag, LockWait, ProcArray, ProcArrayLatchVariant, ProcId,
+    RelationLocksVariant, Snapshot, Xid,
 };
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
@@ -36,9 +36,9 @@ unsafe impl Sync for Shared {}
 unsafe impl Send for Shared {}
 
 fn run(
-    algorithm: LwLockAlgorithm,
-    latch: ProcArrayLatchKind,
-    relation_locks: RelationLocks,
+    algorithm: LwLockVariant,
+    latch: ProcArrayLatchVariant,
+    relation_locks: RelationLocksVariant,
     session: impl Fn(ProcId, &Shared) + Send + Sync + Copy + 'static,
 ) {
     shuttle::check_random(
@@ -115,9 +115,9 @@ fn lock_two(proc: ProcId, shared: &Shared) {
 #[test]
 fn shuttle_locks_exclude_and_deadlocks_end() {
     run(
-        LwLockAlgorithm::SingleCas,
-        ProcArrayLatchKind::Plain,
-        RelationLocks::Table,
+        LwLockVariant::SingleCas,
+        ProcArrayLatchVariant::Plain,
+        RelationLocksVariant::Table,
         lock_two,
     );
 }
@@ -126,9 +126,9 @@ fn shuttle_locks_exclude_and_deadlocks_end() {
 #[test]
 fn shuttle_locks_exclude_and_deadlocks_end_queued() {
     run(
-        LwLockAlgorithm::Queued,
-        ProcArrayLatchKind::Plain,
-        RelationLocks::Table,
+        LwLockVariant::Queued,
+        ProcArrayLatchVariant::Plain,
+        RelationLocksVariant::Table,
         lock_two,
     );
 }
@@ -139,9 +139,9 @@ fn shuttle_locks_exclude_and_deadlocks_end_queued() {
 #[test]
 fn shuttle_locks_exclude_and_deadlocks_end_fast_path() {
     run(
-        LwLockAlgorithm::SingleCas,
-        ProcArrayLatchKind::Plain,
-        RelationLocks::FastPath,
+        LwLockVariant::SingleCas,
+        ProcArrayLatchVariant::Plain,
+        RelationLocksVariant::FastPath,
         lock_two,
     );
 }
@@ -153,9 +153,9 @@ fn shuttle_locks_exclude_and_deadlocks_end_fast_path() {
 #[test]
 fn shuttle_transaction_waits_end() {
     run(
-        LwLockAlgorithm::SingleCas,
-        ProcArrayLatchKind::Plain,
-        RelationLocks::Table,
+        LwLockVariant::SingleCas,
+        ProcArrayLatchVariant::Plain,
+        RelationLocksVariant::Table,
         wait_for_transactions,
     );
 }
@@ -164,9 +164,9 @@ fn shuttle_transaction_waits_end() {
 #[test]
 fn shuttle_transaction_waits_end_read_biased() {
     run(
-        LwLockAlgorithm::SingleCas,
-        ProcArrayLatchKind::ReadBiased,
-        RelationLocks::Table,
+        LwLockVariant::SingleCas,
+        ProcArrayLatchVariant::ReadBiased,
+        RelationLocksVariant::Table,
         wait_for_transactions,
     );
 }
@@ -175,9 +175,9 @@ fn shuttle_transaction_waits_end_read_biased() {
 #[test]
 fn shuttle_transaction_waits_end_adaptive() {
     run(
-        LwLockAlgorithm::SingleCas,
-        ProcArrayLatchKind::Adaptive,
-        RelationLocks::Table,
+        LwLockVariant::SingleCas,
+        ProcArrayLatchVariant::Adaptive,
+        RelationLocksVariant::Table,
         wait_for_transactions,
     );
 }
@@ -206,9 +206,9 @@ fn wait_for_transactions(proc: ProcId, shared: &Shared) {
 #[test]
 fn shuttle_a_cancelled_waiter_lets_others_go_on() {
     run(
-        LwLockAlgorithm::SingleCas,
-        ProcArrayLatchKind::Plain,
-        RelationLocks::Table,
+        LwLockVariant::SingleCas,
+        ProcArrayLatchVariant::Plain,
+        RelationLocksVariant::Table,
         lock_or_give_up,
     );
 }
@@ -217,9 +217,9 @@ fn shuttle_a_cancelled_waiter_lets_others_go_on() {
 #[test]
 fn shuttle_a_cancelled_waiter_lets_others_go_on_fast_path() {
     run(
-        LwLockAlgorithm::SingleCas,
-        ProcArrayLatchKind::Plain,
-        RelationLocks::FastPath,
+        LwLockVariant::SingleCas,
+        ProcArrayLatchVariant::Plain,
+        RelationLocksVariant::FastPath,
         lock_or_give_up,
     );
 }

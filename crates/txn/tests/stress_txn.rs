@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clearway_latch::LwLockAlgorithm;
+use clearway_latch::LwLockVariant;
 use clearway_txn::{
     COMMIT_LOG_PAGE_SIZE, CommitLog, LockError, LockManager, LockMode, LockTag, LockWait, ProcArray,
-    ProcArrayLatchKind, ProcId, RelationLocks, Snapshot, Status, StatusDevice, Xid,
+    ProcArrayLatchVariant, ProcId, RelationLocksVariant, Snapshot, Status, StatusDevice, Xid,
 };
 
 const SESSIONS: u32 = 8;
@@ -39,7 +39,7 @@ impl Random {
 
 /// Sessions begin, end, attach and detach while others take snapshots. What a snapshot regards as finished has its status
 /// in the commit log, stays finished in later ones, and nothing passes the horizon while a snapshot needs it.
-fn snapshots(algorithm: LwLockAlgorithm, latch: ProcArrayLatchKind) {
+fn snapshots(algorithm: LwLockVariant, latch: ProcArrayLatchVariant) {
     let array = Arc::new(ProcArray::<clearway_machine::Native>::with_latch(
         latch,
         SESSIONS + 1,
@@ -110,46 +110,46 @@ fn snapshots(algorithm: LwLockAlgorithm, latch: ProcArrayLatchKind) {
 
 #[test]
 fn snapshots_are_consistent_queued() {
-    snapshots(LwLockAlgorithm::Queued, ProcArrayLatchKind::Plain);
+    snapshots(LwLockVariant::Queued, ProcArrayLatchVariant::Plain);
 }
 
 #[test]
 fn snapshots_are_consistent_single_cas() {
-    snapshots(LwLockAlgorithm::SingleCas, ProcArrayLatchKind::Plain);
+    snapshots(LwLockVariant::SingleCas, ProcArrayLatchVariant::Plain);
 }
 
 #[test]
 fn snapshots_are_consistent_under_a_read_biased_latch() {
-    snapshots(LwLockAlgorithm::SingleCas, ProcArrayLatchKind::ReadBiased);
+    snapshots(LwLockVariant::SingleCas, ProcArrayLatchVariant::ReadBiased);
 }
 
 #[test]
 fn snapshots_are_consistent_under_an_adaptive_latch() {
-    snapshots(LwLockAlgorithm::SingleCas, ProcArrayLatchKind::Adaptive);
+    snapshots(LwLockVariant::SingleCas, ProcArrayLatchVariant::Adaptive);
 }
 
 /// Sessions lock relations in random modes and orders, wait for each other's transactions, give up, and are cancelled. A
 /// counter per relation and mode shows that holders never conflict; at the end nothing is left.
 #[test]
 fn locks_never_conflict_and_every_wait_ends() {
-    lock_at_random(RelationLocks::Table);
+    lock_at_random(RelationLocksVariant::Table);
 }
 
 /// The same, with weak locks on the fast path.
 #[test]
 fn locks_on_the_fast_path_never_conflict_and_every_wait_ends() {
-    lock_at_random(RelationLocks::FastPath);
+    lock_at_random(RelationLocksVariant::FastPath);
 }
 
-fn lock_at_random(relation_locks: RelationLocks) {
+fn lock_at_random(relation_locks: RelationLocksVariant) {
     let array = Arc::new(ProcArray::<clearway_machine::Native>::new(
         SESSIONS,
-        LwLockAlgorithm::SingleCas,
+        LwLockVariant::SingleCas,
         Xid(100),
     ));
     let locks = LockManager::new(
         Arc::clone(&array),
-        LwLockAlgorithm::SingleCas,
+        LwLockVariant::SingleCas,
         relation_locks,
         Duration::from_millis(2),
     );
@@ -228,13 +228,13 @@ fn lock_at_random(relation_locks: RelationLocks) {
 fn a_chain_of_transaction_waits_runs_through_quickly() {
     let array = Arc::new(ProcArray::<clearway_machine::Native>::new(
         32,
-        LwLockAlgorithm::SingleCas,
+        LwLockVariant::SingleCas,
         Xid(100),
     ));
     let locks = LockManager::new(
         Arc::clone(&array),
-        LwLockAlgorithm::SingleCas,
-        RelationLocks::Table,
+        LwLockVariant::SingleCas,
+        RelationLocksVariant::Table,
         Duration::from_secs(60),
     );
     let procs: Vec<_> = (0..32).map(|_| array.attach().unwrap()).collect();

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex as StdMutex, PoisonError, RwLock as StdRwLock};
 
 use clearway_latch::{
-    AdaptiveLatch, CasLoop, ClassOf, Fairness, FetchAddBts, HybridLatch, LatchClass, Latched, LatchedBy,
-    LwLock, LwLockAlgorithm, LwLockOptions, ReadBiasedLatch, ReaderWriterLatch, RwLock, SharedPath,
-    SingleWake, SrwMutex, SsuxLock, Unclassed, lock_api,
+    AdaptiveLatch, CasLoop, ClassOf, FetchAddBts, HybridLatch, LatchClass, Latched, LatchedBy, LwLock,
+    LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant, ReadBiasedLatch,
+    ReaderWriterLatch, RwLock, SingleWake, SrwMutex, SsuxLock, Unclassed, lock_api,
 };
 use clearway_machine::{Native, Padded, WaitEvent};
 use crossbeam_utils::sync::ShardedLock;
@@ -230,9 +230,9 @@ fn lwlock(options: LwLockOptions) -> Latched<Pair> {
 }
 
 const PLAIN: LwLockOptions = LwLockOptions {
-    algorithm: LwLockAlgorithm::SingleCas,
-    shared_path: SharedPath::Cas,
-    fairness: Fairness::Barging,
+    algorithm: LwLockVariant::SingleCas,
+    shared_path: LwLockSharedVariant::Cas,
+    fairness: LwLockFairnessVariant::Barging,
 };
 
 type Srw<P> = lock_api::Mutex<SrwMutex<Unclassed, Native, P>, Pair>;
@@ -244,14 +244,14 @@ const SRW_MUTEX: usize = size_of::<SrwMutex>();
 
 pub(super) const SUBJECTS: &[Subject] = &[
     subject!(ReaderWriter "lwlock-queued", LWLOCK, Latched<Pair> =
-        lwlock(LwLockOptions { algorithm: LwLockAlgorithm::Queued, ..PLAIN })),
+        lwlock(LwLockOptions { algorithm: LwLockVariant::Queued, ..PLAIN })),
     subject!(ReaderWriter "lwlock-queued-scan", LWLOCK, Latched<Pair> =
-        lwlock(LwLockOptions { algorithm: LwLockAlgorithm::QueuedScan, ..PLAIN })),
+        lwlock(LwLockOptions { algorithm: LwLockVariant::QueuedScan, ..PLAIN })),
     subject!(ReaderWriter "lwlock-single-cas", LWLOCK, Latched<Pair> = lwlock(PLAIN)),
     subject!(ReaderWriter "lwlock-fetch-add", LWLOCK, Latched<Pair> =
-        lwlock(LwLockOptions { shared_path: SharedPath::FetchAdd, ..PLAIN })),
+        lwlock(LwLockOptions { shared_path: LwLockSharedVariant::FetchAdd, ..PLAIN })),
     subject!(ReaderWriter "lwlock-after-n-shared", LWLOCK, Latched<Pair> =
-        lwlock(LwLockOptions { fairness: Fairness::AFTER_SHARED, ..PLAIN })),
+        lwlock(LwLockOptions { fairness: LwLockFairnessVariant::AFTER_SHARED, ..PLAIN })),
     subject!(ReaderWriter "read-biased", size_of::<ReadBiasedLatch>(), LatchedBy<ReadBiasedLatch, Pair> =
         LatchedBy::new(ReadBiasedLatch::new(&CLASS, PLAIN), Pair::default())),
     subject!(ReaderWriter "adaptive", size_of::<AdaptiveLatch>(), LatchedBy<AdaptiveLatch, Pair> =

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use clearway_engine::{MechanismError, Mechanisms};
+use clearway_latch::{LwLockFairnessVariant, LwLockSharedVariant, LwLockVariant};
+use clearway_machine::Switch;
 use clearway_sim::Latency;
+use clearway_txn::ProcArrayLatchVariant;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -126,7 +129,12 @@ pub enum SpinKind {
 }
 
 /// The switches that the simulated transactions and latches obey.
-pub const SIMULATED_SWITCHES: [&str; 4] = ["lwlock", "lwlock_shared", "lwlock_fairness", "proc_array_latch"];
+pub const SIMULATED_SWITCHES: [&str; 4] = [
+    LwLockVariant::NAME,
+    LwLockSharedVariant::NAME,
+    LwLockFairnessVariant::NAME,
+    ProcArrayLatchVariant::NAME,
+];
 
 /// The workload's numbers; which of them count depends on the workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -385,7 +393,7 @@ mod tests {
         for (setting, hint) in [
             ("lwlock=best", "single-cas"),
             ("reads=3", "read_percent"),
-            ("known_xids=array", "lwlock_fairness"),
+            ("page_latch=ssux", "lwlock_fairness"),
             ("read_percent=many", "NUMBER"),
             ("read_percent=-1", "NUMBER"),
         ] {

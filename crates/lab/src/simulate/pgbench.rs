@@ -145,7 +145,7 @@ impl Database {
         map(BRANCHES_TABLE, BRANCHES as u32);
         Self {
             procs: ProcArray::with_latch(
-                variant.mechanisms.proc_array_latch_kind(),
+                variant.mechanisms.proc_array_latch,
                 clients as u32,
                 lwlock,
                 Xid(1 << 20),

@@ -19,7 +19,7 @@ use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
 use clearway_latch::{
-    AdaptiveLatch, ClassOf, HybridLatch, LatchClass, Latched, LwLockAlgorithm, Mutex, ReadBiasedLatch,
+    AdaptiveLatch, ClassOf, HybridLatch, LatchClass, Latched, LwLockVariant, Mutex, ReadBiasedLatch,
     RwLock, SpinPolicy, SrwMutex, SsuxLock, SuxLock, Unclassed, classes,
 };
 use clearway_machine::{Bare, Platform, WaitEvent, WorkerId, WorkerMemory, Workers};
@@ -174,9 +174,9 @@ fn main(unknown: bool) {
     // SAFETY: each of the two threads has a number of its own in its base register, for as long as it lives.
     unsafe { Bare::install(&PLATFORM) };
     let listed = Listed {
-        queued: Latched::new(&SLEEPING, LwLockAlgorithm::Queued, 0),
-        single_cas: Latched::new(&LEARNING, LwLockAlgorithm::SingleCas, 0),
-        read_biased: ReadBiasedLatch::new(&SLEEPING, LwLockAlgorithm::SingleCas),
+        queued: Latched::new(&SLEEPING, LwLockVariant::Queued, 0),
+        single_cas: Latched::new(&LEARNING, LwLockVariant::SingleCas, 0),
+        read_biased: ReadBiasedLatch::new(&SLEEPING, LwLockVariant::SingleCas),
         adaptive: AdaptiveLatch::new(&LEARNING),
         words: [const { AtomicU64::new(0) }; 3],
     };

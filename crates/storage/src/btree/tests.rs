@@ -11,7 +11,7 @@ use clearway_txn::{ProcId, Snapshot};
 use super::descend::Descent;
 use super::node::{Bound, Entry, Node};
 use super::{BTree, Direction};
-use crate::buffer::PageLatchKind;
+use crate::buffer::PageLatchVariant;
 use crate::heap::{Tid, TxnContext};
 use crate::page::RelId;
 use crate::storage::{Storage, StorageOptions};
@@ -30,9 +30,13 @@ fn key(number: u32) -> Vec<u8> {
     key
 }
 
-const PAGE_LATCHES: [PageLatchKind; 3] = [PageLatchKind::LwLock, PageLatchKind::Ssux, PageLatchKind::Hybrid];
+const PAGE_LATCHES: [PageLatchVariant; 3] = [
+    PageLatchVariant::LwLock,
+    PageLatchVariant::Ssux,
+    PageLatchVariant::Hybrid,
+];
 
-fn open(dir: &std::path::Path, page_latch: PageLatchKind) -> Arc<Storage> {
+fn open(dir: &std::path::Path, page_latch: PageLatchVariant) -> Arc<Storage> {
     let options = StorageOptions {
         page_latch,
         fsync: false,
@@ -77,7 +81,7 @@ fn a_split_the_parent_does_not_know_of_hides_nothing() {
     PAGE_LATCHES.into_iter().for_each(a_split_alone);
 }
 
-fn a_split_alone(page_latch: PageLatchKind) {
+fn a_split_alone(page_latch: PageLatchVariant) {
     let dir = tempfile::tempdir().unwrap();
     let storage = open(dir.path(), page_latch);
     let (tree, _) = tree(&storage);
@@ -168,7 +172,7 @@ fn an_outdated_root_is_a_place_to_begin() {
     PAGE_LATCHES.into_iter().for_each(an_outdated_root);
 }
 
-fn an_outdated_root(page_latch: PageLatchKind) {
+fn an_outdated_root(page_latch: PageLatchVariant) {
     let dir = tempfile::tempdir().unwrap();
     let storage = open(dir.path(), page_latch);
     let (tree, rel) = tree(&storage);

@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 use clearway_latch::{LatchClass, LwLock, LwLockOptions};
 use clearway_machine::{AtomicWord, DataCell, Machine, Native, WaitEvent};
 
-use crate::buffer::page_latch::{PageLatch, PageLatchKind};
+use crate::buffer::page_latch::{PageLatch, PageLatchVariant};
 use crate::page::{PAGE_SIZE, PageId};
 
 static BUFFER_IO: LatchClass = LatchClass::new("BufferIO", WaitEvent::BufferIo, 405);
@@ -61,7 +61,7 @@ unsafe impl<M: Machine> Sync for Frame<M> {}
 unsafe impl<M: Machine> Send for Frame<M> {}
 
 impl<M: Machine> Frame<M> {
-    pub(crate) fn new(page_latch: PageLatchKind, lwlock: LwLockOptions, bytes: *const PageBytes) -> Self {
+    pub(crate) fn new(page_latch: PageLatchVariant, lwlock: LwLockOptions, bytes: *const PageBytes) -> Self {
         Self {
             state: M::U32::new(0),
             tag: M::U64::new(NO_PAGE),

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use clearway_latch::{LatchClass, Latched, LatchedExclusive, LatchedShared, LwLockOptions};
-use clearway_machine::{Machine, Native, Padded, WaitEvent};
+use clearway_machine::{Machine, Native, Padded, WaitEvent, switch};
 
 use crate::page::PageId;
 
@@ -34,6 +34,14 @@ impl Hasher for PageHasher {
 fn hash(number: u64) -> u64 {
     let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mixed ^ mixed >> 32
+}
+
+switch! {
+    /// The table from page to buffer.
+    pub enum BufferMapVariant = "buffer_map", best Partitioned, planned ["chash", "concurrent"] {
+        /// 128 partitions, a latch each.
+        Partitioned = "partitioned",
+    }
 }
 
 /// One partition: page to frame number.

@@ -27,9 +27,9 @@ mod page_latch;
 mod pool;
 mod racy;
 
-pub use mapping::BufferMapping;
+pub use mapping::{BufferMapVariant, BufferMapping};
 pub use page_device::{PageDevice, PagesOnDisk};
 pub use page_guard::{PageExclusive, PageShared, PageUpdate, PinnedPage};
-pub use page_latch::PageLatchKind;
+pub use page_latch::PageLatchVariant;
 pub use pool::BufferPool;
 pub(crate) use racy::RacyPage;

@@ -355,7 +355,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
-    use crate::PageLatchKind;
+    use crate::PageLatchVariant;
     use crate::page::PAGE_HEADER;
     use crate::storage::{Storage, StorageOptions};
 
@@ -370,7 +370,7 @@ mod tests {
     fn an_optimistic_reader_sees_whole_changes_only() {
         let dir = tempfile::tempdir().unwrap();
         let options = StorageOptions {
-            page_latch: PageLatchKind::Hybrid,
+            page_latch: PageLatchVariant::Hybrid,
             fsync: false,
             ..StorageOptions::default()
         };

@@ -5,7 +5,7 @@
 //! once. Only the hybrid latch can tell an optimistic reader whether what it read was whole.
 
 use clearway_latch::{ClassOf, HybridLatch, LatchClass, LatchMode, LwLock, LwLockOptions, SsuxLock, Version};
-use clearway_machine::{Machine, Native, WaitEvent};
+use clearway_machine::{Machine, Native, WaitEvent, switch};
 
 /// Taken before the latches of the array of running transactions and of the commit log: whoever holds a page asks them
 /// about its rows.
@@ -22,16 +22,16 @@ impl ClassOf for BufferContent {
     }
 }
 
-/// Which latch guards a page's content; the switch `page_latch`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum PageLatchKind {
-    /// An LwLock, whose waiters queue.
-    #[default]
-    LwLock,
-    /// A lock of two futex words with update mode, whose waiters sleep on the latch itself.
-    Ssux,
-    /// A hybrid latch: update mode, and descents of B+trees that take no latch on inner pages.
-    Hybrid,
+switch! {
+    /// The latch on a page's content.
+    pub enum PageLatchVariant = "page_latch", best LwLock, planned [] {
+        /// An LwLock, whose waiters queue.
+        LwLock = "lwlock",
+        /// Two futex words with an update mode, whose waiters sleep on the latch itself.
+        Ssux = "ssux",
+        /// A latch with versions and an update mode: descents of B+trees take no latch on inner pages.
+        Hybrid = "hybrid",
+    }
 }
 
 /// One page's latch.
@@ -43,11 +43,11 @@ pub(crate) enum PageLatch<M: Machine = Native> {
 }
 
 impl<M: Machine> PageLatch<M> {
-    pub(crate) fn new(kind: PageLatchKind, lwlock: LwLockOptions) -> Self {
+    pub(crate) fn new(kind: PageLatchVariant, lwlock: LwLockOptions) -> Self {
         match kind {
-            PageLatchKind::LwLock => PageLatch::LwLock(LwLock::new(&BUFFER_CONTENT, lwlock)),
-            PageLatchKind::Ssux => PageLatch::Ssux(SsuxLock::idle()),
-            PageLatchKind::Hybrid => PageLatch::Hybrid(HybridLatch::idle()),
+            PageLatchVariant::LwLock => PageLatch::LwLock(LwLock::new(&BUFFER_CONTENT, lwlock)),
+            PageLatchVariant::Ssux => PageLatch::Ssux(SsuxLock::idle()),
+            PageLatchVariant::Hybrid => PageLatch::Hybrid(HybridLatch::idle()),
         }
     }
 

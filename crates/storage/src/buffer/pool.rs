@@ -7,7 +7,7 @@ use clearway_latch::LwLockOptions;
 use clearway_machine::{AtomicWord, Machine, Native};
 
 use crate::buffer::frame::{CHANGED, DIRTY, Frame, NO_PAGE, PIN_MASK, PageBytes, REDIRTIED, VALID};
-use crate::buffer::page_latch::PageLatchKind;
+use crate::buffer::page_latch::PageLatchVariant;
 use crate::buffer::{BufferMapping, PageDevice, PagesOnDisk, PinnedPage};
 use crate::error::{Result, StorageError};
 use crate::page::{self, PAGE_SIZE, PageId, PageKind, RelId};
@@ -93,12 +93,12 @@ impl<M: Machine, D: PageDevice> std::fmt::Debug for BufferPool<M, D> {
 
 impl<M: Machine, D: PageDevice> BufferPool<M, D> {
     /// A pool of about so many bytes.
-    pub fn new(bytes: usize, page_latch: PageLatchKind, lwlock: LwLockOptions, device: D) -> Self {
+    pub fn new(bytes: usize, page_latch: PageLatchVariant, lwlock: LwLockOptions, device: D) -> Self {
         Self::with_frames((bytes / PAGE_SIZE).max(MIN_FRAMES), page_latch, lwlock, device)
     }
 
     /// As [`new`](Self::new) with the number of frames chosen, for checkers that need few.
-    pub fn with_frames(count: usize, page_latch: PageLatchKind, lwlock: LwLockOptions, device: D) -> Self {
+    pub fn with_frames(count: usize, page_latch: PageLatchVariant, lwlock: LwLockOptions, device: D) -> Self {
         let memory = PageMemory::new(count);
         Self {
             frames: (0..count)

@@ -12,5 +12,15 @@ mod log;
 pub mod reader;
 pub mod record;
 
+use clearway_machine::switch;
+
 pub use device::{LogDevice, SEGMENT_SIZE, SegmentFiles};
 pub use log::{RedoMoved, Wal};
+
+switch! {
+    /// How the log reaches the disk.
+    pub enum LogFlushVariant = "log_flush", best Single, planned ["split", "group", "self-clocking"] {
+        /// Write and sync under one latch; commits that arrive meanwhile share the next.
+        Single = "single",
+    }
+}

@@ -1,18 +1,32 @@
 //! What the environment chooses for the tests.
 
-use clearway_storage::PageLatchKind;
+use clearway_machine::Switch;
+use clearway_storage::StorageOptions;
 
-/// The page latch to test, as the environment variable `CLEARWAY_MECHANISMS` says (`page_latch=hybrid`); else the default.
-pub fn page_latch() -> PageLatchKind {
+/// The default options with the variants that the environment variable `CLEARWAY_MECHANISMS` names, such as
+/// `page_latch=hybrid,lwlock=queued`.
+pub fn options() -> StorageOptions {
+    let mut options = StorageOptions::default();
     let mechanisms = std::env::var("CLEARWAY_MECHANISMS").unwrap_or_default();
-    let chosen = mechanisms
-        .split(',')
-        .find_map(|assignment| assignment.trim().strip_prefix("page_latch="));
-    match chosen {
-        None => PageLatchKind::default(),
-        Some("lwlock") => PageLatchKind::LwLock,
-        Some("hybrid") => PageLatchKind::Hybrid,
-        Some("ssux") => PageLatchKind::Ssux,
-        Some(other) => panic!("CLEARWAY_MECHANISMS: there is no page latch {other}"),
+    for assignment in mechanisms.split(',').filter(|assignment| !assignment.is_empty()) {
+        let (name, variant) = assignment.trim().split_once('=').expect("name=variant");
+        let known = choose(&mut options.lwlock.algorithm, name, variant)
+            || choose(&mut options.lwlock.shared_path, name, variant)
+            || choose(&mut options.lwlock.fairness, name, variant)
+            || choose(&mut options.page_latch, name, variant)
+            || choose(&mut options.proc_array_latch, name, variant)
+            || choose(&mut options.relation_locks, name, variant);
+        assert!(known, "CLEARWAY_MECHANISMS: storage has no switch {name}");
     }
+    options
+}
+
+/// Sets the switch if it is the one of that name.
+fn choose<S: Switch>(switch: &mut S, name: &str, variant: &str) -> bool {
+    if S::NAME != name {
+        return false;
+    }
+    let chosen = S::named(variant);
+    *switch = chosen.unwrap_or_else(|| panic!("CLEARWAY_MECHANISMS: {name} has no variant {variant}"));
+    true
 }

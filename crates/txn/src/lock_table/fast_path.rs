@@ -38,7 +38,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use clearway_machine::{AtomicWord, Machine};
 
 use super::entry::LockEntry;
-use super::{HeldLock, LockManager, LockTag, RelationLocks};
+use super::{HeldLock, LockManager, LockTag, RelationLocksVariant};
 use crate::{LockMode, ProcId};
 
 /// Strong lockers, and those who queue to be one, by a hash of the relation.
@@ -86,7 +86,7 @@ impl<M: Machine> LockManager<M> {
     pub(super) fn may_go_fast(&self, tag: LockTag, mode: LockMode) -> bool {
         match (self.relation_locks, tag) {
             // Acquire: pairs with the Release in `strong_released`. A strong locker's work is seen by who comes after him.
-            (RelationLocks::FastPath, LockTag::Relation(rel)) => {
+            (RelationLocksVariant::FastPath, LockTag::Relation(rel)) => {
                 mode.is_weak() && self.strong_lockers.of(rel).load(Acquire) == 0
             }
             _ => false,
@@ -97,7 +97,7 @@ impl<M: Machine> LockManager<M> {
     #[inline]
     pub(super) fn announce_strong(&self, tag: LockTag, mode: LockMode) -> bool {
         match (self.relation_locks, tag) {
-            (RelationLocks::FastPath, LockTag::Relation(rel)) if mode.is_strong() => {
+            (RelationLocksVariant::FastPath, LockTag::Relation(rel)) if mode.is_strong() => {
                 self.move_weak_locks(rel);
                 true
             }
@@ -128,7 +128,7 @@ impl<M: Machine> LockManager<M> {
     /// After `modes` have left the table.
     #[inline]
     pub(super) fn strong_released(&self, tag: LockTag, modes: u8) {
-        if let (RelationLocks::FastPath, LockTag::Relation(rel)) = (self.relation_locks, tag) {
+        if let (RelationLocksVariant::FastPath, LockTag::Relation(rel)) = (self.relation_locks, tag) {
             let strong = (modes & LockMode::STRONG).count_ones();
             if strong != 0 {
                 // Release: pairs with the Acquire in `may_go_fast`.

@@ -1,16 +1,16 @@
 //! The lock table by itself, in one process.
 
 use super::*;
-use clearway_latch::LwLockAlgorithm;
+use clearway_latch::LwLockVariant;
 
-fn manager_with(relation_locks: RelationLocks) -> Arc<LockManager<Native>> {
-    let array = Arc::new(ProcArray::new(8, LwLockAlgorithm::SingleCas, Xid(100)));
+fn manager_with(relation_locks: RelationLocksVariant) -> Arc<LockManager<Native>> {
+    let array = Arc::new(ProcArray::new(8, LwLockVariant::SingleCas, Xid(100)));
     for _ in 0..8 {
         array.attach().unwrap();
     }
     Arc::new(LockManager::new(
         array,
-        LwLockAlgorithm::SingleCas,
+        LwLockVariant::SingleCas,
         relation_locks,
         Duration::from_millis(50),
     ))
@@ -18,7 +18,7 @@ fn manager_with(relation_locks: RelationLocks) -> Arc<LockManager<Native>> {
 
 /// One manager of each variant.
 fn managers() -> [Arc<LockManager<Native>>; 2] {
-    [RelationLocks::Table, RelationLocks::FastPath].map(manager_with)
+    [RelationLocksVariant::Table, RelationLocksVariant::FastPath].map(manager_with)
 }
 
 const ALICE: ProcId = ProcId(0);
@@ -255,7 +255,7 @@ fn on_list_and_in_table(locks: &LockManager<Native>, proc: ProcId) -> (usize, us
 
 #[test]
 fn a_strong_locker_moves_weak_locks_into_the_table() {
-    let locks = manager_with(RelationLocks::FastPath);
+    let locks = manager_with(RelationLocksVariant::FastPath);
     assert!(locks.try_acquire(ALICE, ACCOUNTS, LockMode::AccessShare));
     assert!(locks.try_acquire(ALICE, ACCOUNTS, LockMode::RowExclusive));
     assert!(locks.try_acquire(ALICE, HISTORY, LockMode::RowExclusive));
@@ -312,7 +312,7 @@ fn an_own_weak_lock_does_not_stand_in_the_way_of_a_strong_one() {
 /// F2: a vacuum that waits with a weak lock on its list, while a strong locker moves that lock.
 #[test]
 fn a_waiter_takes_its_weak_locks_into_the_table() {
-    let locks = manager_with(RelationLocks::FastPath);
+    let locks = manager_with(RelationLocksVariant::FastPath);
     assert!(locks.try_acquire(BOB, ACCOUNTS, LockMode::ShareUpdateExclusive));
     assert!(locks.try_acquire(ALICE, ACCOUNTS, LockMode::AccessShare));
     std::thread::scope(|scope| {

@@ -28,7 +28,7 @@ use super::experiment::LatchKind;
 use crate::error::{LabError, Result};
 use crate::result::{Provenance, json, write_files};
 use crate::stats;
-use clearway_latch::{Fairness, LwLockAlgorithm, LwLockOptions, SharedPath};
+use clearway_latch::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant};
 
 pub use table::here_text;
 
@@ -101,9 +101,9 @@ pub(super) struct Subject {
 }
 
 const PLAIN: LwLockOptions = LwLockOptions {
-    algorithm: LwLockAlgorithm::SingleCas,
-    shared_path: SharedPath::Cas,
-    fairness: Fairness::Barging,
+    algorithm: LwLockVariant::SingleCas,
+    shared_path: LwLockSharedVariant::Cas,
+    fairness: LwLockFairnessVariant::Barging,
 };
 
 const fn subject(name: &'static str, kind: LatchKind, options: LwLockOptions) -> Subject {
@@ -124,7 +124,7 @@ pub(super) const SUBJECTS: [Subject; 12] = [
         "lwlock-queued",
         LatchKind::Lwlock,
         LwLockOptions {
-            algorithm: LwLockAlgorithm::Queued,
+            algorithm: LwLockVariant::Queued,
             ..PLAIN
         },
     ),
@@ -133,7 +133,7 @@ pub(super) const SUBJECTS: [Subject; 12] = [
         "lwlock-fetch-add",
         LatchKind::Lwlock,
         LwLockOptions {
-            shared_path: SharedPath::FetchAdd,
+            shared_path: LwLockSharedVariant::FetchAdd,
             ..PLAIN
         },
     ),
@@ -141,7 +141,7 @@ pub(super) const SUBJECTS: [Subject; 12] = [
         "lwlock-after-n-shared",
         LatchKind::Lwlock,
         LwLockOptions {
-            fairness: Fairness::AFTER_SHARED,
+            fairness: LwLockFairnessVariant::AFTER_SHARED,
             ..PLAIN
         },
     ),

@@ -9,7 +9,7 @@ use crate::btree::BTree;
 use crate::btree::check::TreeShape;
 use crate::btree::descend::META_ROOT;
 use crate::btree::node::{self, Entry, Node};
-use crate::buffer::PageLatchKind;
+use crate::buffer::PageLatchVariant;
 use crate::check::Findings;
 use crate::error::StorageError;
 use crate::page::{PAGE_HEADER, PageId, RelId};
@@ -207,7 +207,7 @@ const DAMAGES: [(&str, Damage, &str); 13] = [
 #[test]
 fn each_broken_rule_is_found() {
     let dir = tempfile::tempdir().unwrap();
-    let storage = open(dir.path(), PageLatchKind::default());
+    let storage = open(dir.path(), PageLatchVariant::default());
     for (what, damage, problem) in DAMAGES {
         let (rel, places) = three_levels(&storage);
         let (shape, findings) = check(&storage, rel);
@@ -228,7 +228,7 @@ fn each_broken_rule_is_found() {
 #[test]
 fn what_errors_leave_behind_is_in_order() {
     let dir = tempfile::tempdir().unwrap();
-    let storage = open(dir.path(), PageLatchKind::default());
+    let storage = open(dir.path(), PageLatchVariant::default());
     let (tree, rel) = tree(&storage);
     let snapshot = Snapshot::default();
     let ctx = context(&storage, &snapshot);

@@ -17,7 +17,7 @@ use clearway_txn::Snapshot;
 use super::{PAGE_LATCHES, context, tid};
 use crate::btree::node::{Bound, Entry, Node};
 use crate::btree::{BTree, Direction};
-use crate::buffer::PageLatchKind;
+use crate::buffer::PageLatchVariant;
 use crate::disk::{Disk, Faults, FaultyDisk, NativeDisk, Operation};
 use crate::error::StorageError;
 use crate::heap::Tid;
@@ -33,7 +33,7 @@ fn key(number: u32) -> Vec<u8> {
     key
 }
 
-fn open(dir: &Path, page_latch: PageLatchKind, faults: Option<Arc<dyn Faults>>) -> Arc<Storage> {
+fn open(dir: &Path, page_latch: PageLatchVariant, faults: Option<Arc<dyn Faults>>) -> Arc<Storage> {
     let options = StorageOptions {
         page_latch,
         fsync: false,
@@ -314,7 +314,7 @@ fn copy_dir(from: &Path, to: &Path) {
 #[test]
 fn the_machine_stops_between_the_records_of_a_root_split() {
     let dir = tempfile::tempdir().unwrap();
-    let storage = open(dir.path(), PageLatchKind::default(), None);
+    let storage = open(dir.path(), PageLatchVariant::default(), None);
     let (tree, _) = new_tree(&storage);
     // By the end of each record but the last of an insertion that changed the root: what had been inserted by then.
     let mut cuts: BTreeMap<Lsn, Vec<u32>> = BTreeMap::new();

@@ -10,7 +10,7 @@ use super::{PAGE_LATCHES, open, tree};
 use crate::btree::descend::Descent;
 use crate::btree::node::{Bound, Entry};
 use crate::btree::{BTree, InsertOutcome};
-use crate::buffer::{PageLatchKind, PageUpdate};
+use crate::buffer::{PageLatchVariant, PageUpdate};
 use crate::heap::visibility::Liveness;
 use crate::heap::{Heap, Tid, TxnContext};
 use crate::page::RelId;
@@ -86,7 +86,7 @@ fn an_inserter_waits_for_one_that_is_ahead_of_it() {
     }
 }
 
-fn inserter_waits(page_latch: PageLatchKind, second: Tid) {
+fn inserter_waits(page_latch: PageLatchVariant, second: Tid) {
     let dir = tempfile::tempdir().unwrap();
     let storage = open(dir.path(), page_latch);
     let table = table(&storage);

@@ -1,0 +1,153 @@
+//! Switches: which variant of a mechanism runs.
+//!
+//! A mechanism with variants is a folder: `mod.rs` holds the contract, the rules and the dispatch, the baseline has a file,
+//! and so has each variant. Beside the contract stands one enum, made by [`switch!`](crate::switch), that names the variants.
+//! Configuration, `clearway mechanisms`, bench, simulator and test scripts take their lists from the enum, so a new variant
+//! is listed once.
+
+use core::fmt::Debug;
+
+/// The enum of one switch.
+pub trait Switch: Copy + Eq + Debug + Send + Sync + 'static {
+    /// The switch's name in a configuration, such as `lwlock`.
+    const NAME: &'static str;
+    /// What the switch decides, in a sentence or two.
+    const ABOUT: &'static str;
+    /// Every variant, the baseline first. Test suites run over it.
+    const ALL: &'static [Self];
+    /// The name and the text of each of [`ALL`](Self::ALL), in the same order.
+    const TEXTS: &'static [VariantText];
+    /// The names of variants that are planned and not built.
+    const PLANNED: &'static [&'static str];
+    /// The variant of the preset `clearway`, and the enum's default.
+    const BEST: Self;
+
+    /// What the switch decides and how, without its type.
+    const DESCRIPTION: SwitchDescription = SwitchDescription {
+        name: Self::NAME,
+        about: Self::ABOUT,
+        variants: Self::TEXTS,
+        planned: Self::PLANNED,
+    };
+
+    /// The variant's name in a configuration.
+    fn name(self) -> &'static str;
+
+    /// The variant of this name.
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|variant| variant.name() == name)
+    }
+}
+
+/// A variant, for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VariantText {
+    /// Its name in a configuration.
+    pub name: &'static str,
+    /// How it works, in a sentence or two.
+    pub text: &'static str,
+}
+
+/// A switch, for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SwitchDescription {
+    /// Its name in a configuration.
+    pub name: &'static str,
+    /// What it decides.
+    pub about: &'static str,
+    /// The variants, the baseline first.
+    pub variants: &'static [VariantText],
+    /// The names of variants that are planned and not built.
+    pub planned: &'static [&'static str],
+}
+
+/// Defines the enum of a switch. The doc comments are the texts that `clearway mechanisms` prints; the first variant is the
+/// baseline, and `best` names the default.
+///
+/// ```
+/// use clearway_machine::{Switch, switch};
+///
+/// switch! {
+///     /// How a guest is greeted.
+///     pub enum GreetingVariant = "greeting", best Warm, planned ["song"] {
+///         /// With a nod.
+///         Nod = "nod",
+///         /// With both hands.
+///         Warm = "warm",
+///     }
+/// }
+///
+/// assert_eq!(GreetingVariant::ALL, [GreetingVariant::Nod, GreetingVariant::Warm]);
+/// assert_eq!(GreetingVariant::named("warm"), Some(GreetingVariant::default()));
+/// assert_eq!(GreetingVariant::DESCRIPTION.variants[0].text, "With a nod.");
+/// ```
+#[macro_export]
+macro_rules! switch {
+    (
+        $(#[doc = $about:literal])+
+        $visibility:vis enum $switch:ident = $name:literal, best $best:ident, planned [$($planned:literal),*] {
+            $( $(#[doc = $text:literal])+ $variant:ident = $variant_name:literal ),+ $(,)?
+        }
+    ) => {
+        $(#[doc = $about])+
+        #[doc = concat!("The switch `", $name, "`.")]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        $visibility enum $switch {
+            $( $(#[doc = $text])+ $variant, )+
+        }
+
+        impl $crate::Switch for $switch {
+            const NAME: &'static str = $name;
+            const ABOUT: &'static str = concat!($($about),+).trim_ascii();
+            const ALL: &'static [Self] = &[$($switch::$variant),+];
+            const TEXTS: &'static [$crate::VariantText] = &[
+                $( $crate::VariantText { name: $variant_name, text: concat!($($text),+).trim_ascii() } ),+
+            ];
+            const PLANNED: &'static [&'static str] = &[$($planned),*];
+            const BEST: Self = $switch::$best;
+
+            #[inline]
+            fn name(self) -> &'static str {
+                match self { $( $switch::$variant => $variant_name ),+ }
+            }
+        }
+
+        impl Default for $switch {
+            fn default() -> Self {
+                <Self as $crate::Switch>::BEST
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    switch! {
+        /// How a cup is filled,
+        /// and how far.
+        enum CupVariant = "cup", best Slow, planned ["never"] {
+            /// At once.
+            Fast = "fast",
+            /// Drop by
+            /// drop.
+            Slow = "slow",
+        }
+    }
+
+    #[test]
+    fn names_and_texts_come_from_the_definition() {
+        assert_eq!(CupVariant::DESCRIPTION.name, "cup");
+        assert_eq!(CupVariant::DESCRIPTION.about, "How a cup is filled, and how far.");
+        assert_eq!(CupVariant::TEXTS[1].text, "Drop by drop.");
+        assert_eq!(CupVariant::PLANNED, ["never"]);
+        assert_eq!(CupVariant::ALL[0], CupVariant::Fast, "the baseline comes first");
+        assert_eq!(CupVariant::default(), CupVariant::Slow);
+        assert_eq!(CupVariant::named("fast"), Some(CupVariant::Fast));
+        assert_eq!(CupVariant::named("never"), None);
+        for (variant, text) in CupVariant::ALL.iter().zip(CupVariant::TEXTS) {
+            assert_eq!(variant.name(), text.name);
+        }
+    }
+}
