@@ -68,6 +68,9 @@ fn storage_options(config: &Config) -> StorageOptions {
         lwlock: config.mechanisms.lwlock_options(),
         page_latch: config.mechanisms.page_latch,
         proc_array_latch: config.mechanisms.proc_array_latch,
+        log_reserve: config.mechanisms.log_reserve,
+        log_insert: config.mechanisms.log_insert,
+        log_flush: config.mechanisms.log_flush,
         relation_locks: config.mechanisms.relation_locks,
         wal_writer_delay: config.wal_writer_delay.duration(),
     }

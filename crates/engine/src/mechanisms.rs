@@ -18,7 +18,7 @@ use std::fmt;
 
 use clearway_latch::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant};
 use clearway_machine::{Switch, SwitchDescription};
-use clearway_storage::wal::LogFlushVariant;
+use clearway_storage::wal::{LogFlushVariant, LogInsertVariant, LogReserveVariant};
 use clearway_storage::{BufferMapVariant, PageLatchVariant};
 use clearway_txn::{
     CommitLogVariant, ProcArrayLatchVariant, ProcClearVariant, RelationLocksVariant, SnapshotVariant,
@@ -75,6 +75,8 @@ mechanisms! {
     snapshot: SnapshotVariant,
     proc_clear: ProcClearVariant,
     commit_log: CommitLogVariant,
+    log_reserve: LogReserveVariant,
+    log_insert: LogInsertVariant,
     log_flush: LogFlushVariant,
     relation_locks: RelationLocksVariant,
 }

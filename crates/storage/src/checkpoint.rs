@@ -125,7 +125,7 @@ fn log_writer_loop(storage: Weak<Storage>, checkpointer: Arc<Checkpointer>) {
         let now = storage.wal.flushed();
         if now != flushed {
             (flushed, moved) = (now, Instant::now());
-        } else if now > proven && moved.elapsed() >= IDLE_DELAY && storage.wal.ensure_space().is_ok() {
+        } else if now > proven && moved.elapsed() >= IDLE_DELAY && storage.wal.make_room().is_ok() {
             proven = storage.wal.insert_any(RecordKind::Idle, Xid::INVALID, &[]);
             storage.wal.flush(proven);
         }
@@ -137,7 +137,7 @@ fn log_writer_loop(storage: Weak<Storage>, checkpointer: Arc<Checkpointer>) {
         }
         storage.wal.flush(upto);
         // Ahead of time, so that sessions seldom make segments. A full disk is reported to whoever wants to change something.
-        let _ = storage.wal.ensure_space_ahead();
+        let _ = storage.wal.make_room_ahead();
     }
 }
 
@@ -147,7 +147,7 @@ impl Storage {
         let started = Instant::now();
         let wal_dir = || self.dir().join("wal");
         self.wal
-            .ensure_space()
+            .make_room()
             .map_err(|error| StorageError::io("extend", &wal_dir(), error))?;
         // 1 and 2.
         let handed_out = || (self.proc_array.next_xid(), self.next_rel.load(Ordering::Acquire));

@@ -112,7 +112,7 @@ impl StatusDevice for StatusPages {
         let file = self.files.file(RelId::COMMIT_LOG).map_err(io::Error::other)?;
         let mut upto = Lsn(lsn);
         if !self.recovery.running.load(Ordering::Acquire) {
-            self.wal.ensure_space_latched()?;
+            self.wal.make_room_latched()?;
             let mut payload = number.to_le_bytes().to_vec();
             payload.extend_from_slice(&bytes[COMMIT_LOG_PAGE_HEADER..]);
             upto = self

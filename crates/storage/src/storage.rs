@@ -26,7 +26,7 @@ use crate::page::{Lsn, PageId, RelId};
 use crate::recovery::{self, RecoveryReport};
 use crate::status_pages::{StatusPages, storage_error};
 use crate::wal::record::RecordKind;
-use crate::wal::{SegmentFiles, Wal};
+use crate::wal::{LogFlushVariant, LogInsertVariant, LogOptions, LogReserveVariant, SegmentFiles, Wal};
 
 /// How a data directory is opened.
 #[derive(Debug, Clone)]
@@ -41,6 +41,12 @@ pub struct StorageOptions {
     pub page_latch: PageLatchVariant,
     /// Which latch guards the array of running transactions.
     pub proc_array_latch: ProcArrayLatchVariant,
+    /// How a log record gets its position.
+    pub log_reserve: LogReserveVariant,
+    /// How a log record gets into memory.
+    pub log_insert: LogInsertVariant,
+    /// How the log reaches the disk.
+    pub log_flush: LogFlushVariant,
     /// Where relation locks live.
     pub relation_locks: RelationLocksVariant,
     /// Whether writes are made durable. Without it a power failure loses data; a kill -9 does not.
@@ -65,6 +71,9 @@ impl Default for StorageOptions {
             lwlock: LwLockOptions::default(),
             page_latch: PageLatchVariant::default(),
             proc_array_latch: ProcArrayLatchVariant::default(),
+            log_reserve: LogReserveVariant::default(),
+            log_insert: LogInsertVariant::default(),
+            log_flush: LogFlushVariant::default(),
             relation_locks: RelationLocksVariant::default(),
             fsync: true,
             deadlock_timeout: Duration::from_secs(1),
@@ -196,13 +205,15 @@ impl Storage {
             sync_names(&*disk, dir)?;
         }
         let files = Arc::new(files);
-        let wal = Wal::new(
-            device,
-            options.lwlock,
-            scanned.end,
-            scanned.redo,
-            options.commit_delay,
-        );
+        let log = LogOptions {
+            lwlock: options.lwlock,
+            reserve: options.log_reserve,
+            insert: options.log_insert,
+            flush: options.log_flush,
+            commit_delay: options.commit_delay,
+            ..LogOptions::default()
+        };
+        let wal = Wal::new(device, log, scanned.end, scanned.redo);
         let wal = Arc::new(wal);
         let async_commit = Arc::new(AtomicU64::new(0));
         let pool = BufferPool::new(
@@ -268,7 +279,7 @@ impl Storage {
     fn allocate_log(&self) -> Result<()> {
         let wal_dir = || self.dir.join("wal");
         self.wal
-            .ensure_space()
+            .make_room()
             .map_err(|error| StorageError::io("extend", &wal_dir(), error))
     }
 
@@ -332,7 +343,7 @@ impl Storage {
     /// [`make_log_room`](Self::make_log_room) before it took them.
     pub(crate) fn begin_change_latched(&self, xid: Xid) -> Result<AtomicChange<'_>> {
         self.wal
-            .ensure_space_latched()
+            .make_room_latched()
             .map_err(|error| StorageError::io("extend", &self.dir.join("wal"), error))?;
         Ok(AtomicChange::new(self, xid))
     }

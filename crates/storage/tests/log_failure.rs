@@ -6,13 +6,11 @@
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
-use std::time::Duration;
 
-use clearway_latch::LwLockVariant;
 use clearway_machine::Native;
 use clearway_storage::Lsn;
 use clearway_storage::wal::record::RecordKind;
-use clearway_storage::wal::{LogDevice, Wal};
+use clearway_storage::wal::{LogDevice, LogOptions, Wal};
 use clearway_txn::Xid;
 
 const FAILURE: &str = "CLEARWAY_TEST_LOG_FAILURE";
@@ -59,7 +57,7 @@ fn commit_twice() {
         write: std::env::var(FAILURE).unwrap() == "write",
     };
     let start = Lsn(64);
-    let log = Wal::<Native, _>::new(device, LwLockVariant::default(), start, start, Duration::ZERO);
+    let log = Wal::<Native, _>::new(device, LogOptions::default(), start, start);
     for number in 1..=2 {
         log.flush(log.insert_any(RecordKind::Commit, Xid(10), &[]));
         println!("acknowledged {number}");

@@ -3,14 +3,11 @@
 
 mod support;
 
-use std::time::Duration;
-
-use clearway_latch::LwLockVariant;
 use clearway_machine::Native;
 use clearway_storage::Lsn;
 use clearway_storage::wal::reader::{LogReader, find_damage};
 use clearway_storage::wal::record::RecordKind;
-use clearway_storage::wal::{LogDevice, Wal};
+use clearway_storage::wal::{LogDevice, LogOptions, Wal};
 use clearway_txn::Xid;
 use proptest::prelude::*;
 use support::MemoryDevice;
@@ -21,15 +18,11 @@ const START: u64 = 64;
 fn write_log(payloads: &[Vec<u8>]) -> (MemoryDevice, Vec<u64>) {
     let device = MemoryDevice::default();
     device.0.lock().unwrap().synced = START;
-    let wal = Wal::<Native, _>::with_sizes(
-        device.clone(),
-        LwLockVariant::SingleCas,
-        Lsn(START),
-        Lsn(START),
-        Duration::ZERO,
-        4096,
-        2,
-    );
+    let options = LogOptions {
+        ring_size: 4096,
+        ..LogOptions::default()
+    };
+    let wal = Wal::<Native, _>::new(device.clone(), options, Lsn(START), Lsn(START));
     let ends = payloads
         .iter()
         .map(|payload| wal.insert_any(RecordKind::Change, Xid(7), payload).0)
@@ -51,15 +44,11 @@ struct Inserted {
 fn write_log_in_flushes(payloads: &[Vec<u8>], flushes: &[bool]) -> (MemoryDevice, Vec<Inserted>) {
     let device = MemoryDevice::default();
     device.0.lock().unwrap().synced = START;
-    let wal = Wal::<Native, _>::with_sizes(
-        device.clone(),
-        LwLockVariant::SingleCas,
-        Lsn(START),
-        Lsn(START),
-        Duration::ZERO,
-        32 << 10,
-        2,
-    );
+    let options = LogOptions {
+        ring_size: 32 << 10,
+        ..LogOptions::default()
+    };
+    let wal = Wal::<Native, _>::new(device.clone(), options, Lsn(START), Lsn(START));
     let mut records = Vec::new();
     for (payload, flush) in payloads.iter().zip(flushes) {
         records.push(Inserted {

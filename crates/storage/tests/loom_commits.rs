@@ -8,12 +8,10 @@
 mod support;
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
-use clearway_latch::LwLockVariant;
 use clearway_machine::{AtomicWord, DataCell, Loom, Machine};
-use clearway_storage::wal::Wal;
 use clearway_storage::wal::record::RecordKind;
+use clearway_storage::wal::{LogOptions, Wal};
 use clearway_storage::{CommitCounters, Lsn};
 use clearway_txn::{ProcId, Xid};
 use loom::sync::Arc;
@@ -48,9 +46,14 @@ fn loom_a_checkpoint_knows_the_commits_before_it() {
         Loom::workers();
         let device = MemoryDevice::default();
         device.0.lock().unwrap().synced = START;
-        let (start, algorithm) = (Lsn(START), LwLockVariant::SingleCas);
+        let start = Lsn(START);
+        let options = LogOptions {
+            ring_size: 128,
+            insert_latches: 1,
+            ..LogOptions::default()
+        };
         let engine = Arc::new(Engine {
-            log: Wal::with_sizes(device, algorithm, start, start, Duration::ZERO, 128, 1),
+            log: Wal::new(device, options, start, start),
             commits: CommitCounters::new(1),
             next_xid: <Loom as Machine>::U32::new(FIRST_XID),
             status: <Loom as Machine>::Data::new(false),

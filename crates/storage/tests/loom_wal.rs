@@ -18,14 +18,12 @@
 
 mod support;
 
-use std::time::Duration;
-
 use clearway_latch::LwLockVariant;
 use clearway_machine::Loom;
 use clearway_storage::Lsn;
-use clearway_storage::wal::Wal;
 use clearway_storage::wal::reader::LogReader;
 use clearway_storage::wal::record::RecordKind;
+use clearway_storage::wal::{LogOptions, Wal};
 use clearway_txn::Xid;
 use loom::sync::Arc;
 use support::MemoryDevice;
@@ -37,15 +35,13 @@ type Log = Wal<Loom, MemoryDevice>;
 fn log(algorithm: LwLockVariant, ring: usize, latches: usize) -> (Arc<Log>, MemoryDevice) {
     let device = MemoryDevice::default();
     device.0.lock().unwrap().synced = START;
-    let log = Wal::with_sizes(
-        device.clone(),
-        algorithm,
-        Lsn(START),
-        Lsn(START),
-        Duration::ZERO,
-        ring,
-        latches,
-    );
+    let options = LogOptions {
+        lwlock: algorithm.into(),
+        ring_size: ring,
+        insert_latches: latches,
+        ..LogOptions::default()
+    };
+    let log = Wal::new(device.clone(), options, Lsn(START), Lsn(START));
     (Arc::new(log), device)
 }
 

@@ -207,7 +207,7 @@ fn replayed(frozen: &Frozen, promised: &[Session]) -> Vec<Frozen> {
 fn fill(storage: &Storage, bytes: u64) {
     const PAYLOAD: u64 = 1 << 19;
     for _ in 0..bytes.div_ceil(PAYLOAD) {
-        storage.wal.ensure_space().unwrap();
+        storage.wal.make_room().unwrap();
         let end = storage
             .wal
             .insert_any(RecordKind::Idle, Xid::INVALID, &[0; PAYLOAD as usize]);

@@ -1,7 +1,7 @@
 //! The log's insert and flush protocol under shuttle: random schedules of more workers and records than loom can take, in
 //! a ring so small that inserters keep writing each other's records out, with checkpoints in between.
 //!
-//! Caught mutation: `write_out` that publishes `durable` before the device is synced (`wal/log.rs`).
+//! Caught mutation: `LogOutput::sync` that publishes `durable` before the device is synced (`wal/output.rs`).
 
 #![cfg(feature = "shuttle")]
 
@@ -12,9 +12,9 @@ use std::time::Duration;
 use clearway_latch::LwLockVariant;
 use clearway_machine::Shuttle;
 use clearway_storage::Lsn;
-use clearway_storage::wal::Wal;
 use clearway_storage::wal::reader::LogReader;
 use clearway_storage::wal::record::RecordKind;
+use clearway_storage::wal::{LogOptions, Wal};
 use clearway_txn::Xid;
 use shuttle::sync::Arc;
 use support::MemoryDevice;
@@ -30,15 +30,14 @@ fn insert_flush_checkpoint(algorithm: LwLockVariant, commit_delay: Duration) {
         contents.synced = START;
         contents.before_sync = Some(shuttle::thread::yield_now);
     }
-    let log: Wal<Shuttle, _> = Wal::with_sizes(
-        device.clone(),
-        algorithm,
-        Lsn(START),
-        Lsn(START),
+    let options = LogOptions {
+        lwlock: algorithm.into(),
         commit_delay,
-        128,
-        2,
-    );
+        ring_size: 128,
+        insert_latches: 2,
+        ..LogOptions::default()
+    };
+    let log: Wal<Shuttle, _> = Wal::new(device.clone(), options, Lsn(START), Lsn(START));
     let log = Arc::new(log);
     let workers: Vec<_> = (0..WORKERS)
         .map(|worker| {

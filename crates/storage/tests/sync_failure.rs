@@ -54,7 +54,7 @@ fn work() {
     let rel = storage.create_rel().unwrap();
     drop(storage.extend(rel).unwrap());
     while storage.wal.reserved().0 < 2 * SEGMENT_SIZE {
-        storage.wal.ensure_space().unwrap();
+        storage.wal.make_room().unwrap();
         storage
             .wal
             .insert_any(RecordKind::Idle, Xid::INVALID, &[0; 1 << 19]);

@@ -29,7 +29,7 @@ use clearway_sim::{
     random_below, span,
 };
 use clearway_storage::wal::record::RecordKind;
-use clearway_storage::wal::{LogDevice, Wal};
+use clearway_storage::wal::{LogDevice, LogOptions, Wal};
 use clearway_storage::{BufferMapping, Lsn, PageId, RelId};
 use clearway_txn::{COMMIT_LOG_PAGE_SIZE, CommitLog, ProcArray, ProcId, Snapshot, Status, StatusDevice, Xid};
 
@@ -123,7 +123,14 @@ impl Database {
             write: experiment.devices.log_write_us.times(parameters.device_factor),
             sync: experiment.devices.log_sync_us.times(parameters.device_factor),
         };
-        let delay = Duration::from_nanos((parameters.commit_delay_us * 1e3) as u64);
+        let log = LogOptions {
+            lwlock,
+            reserve: variant.mechanisms.log_reserve,
+            insert: variant.mechanisms.log_insert,
+            flush: variant.mechanisms.log_flush,
+            commit_delay: Duration::from_nanos((parameters.commit_delay_us * 1e3) as u64),
+            ..LogOptions::default()
+        };
         let mapping = BufferMapping::new(lwlock);
         let mut frames = Vec::new();
         let mut map = |rel: RelId, blocks: u32| {
@@ -152,7 +159,7 @@ impl Database {
             ),
             mapping,
             frames,
-            log: Wal::new(disk, lwlock, Lsn(1 << 24), Lsn(1 << 24), delay),
+            log: Wal::new(disk, log, Lsn(1 << 24), Lsn(1 << 24)),
             commit_log: CommitLog::new(NoPages, lwlock),
         }
     }

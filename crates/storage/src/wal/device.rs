@@ -150,7 +150,7 @@ impl SegmentFiles {
         while done < length {
             let at = position + done as u64;
             let Some(file) = self.segment(at / SEGMENT_SIZE) else {
-                // Writers get here only if more was inserted than `ensure_space` foresaw; `write` deals with it.
+                // Writers get here only if more was inserted than `make_room` foresaw; `write` deals with it.
                 return Err(io::Error::new(
                     io::ErrorKind::NotFound,
                     format!(

@@ -1,26 +1,39 @@
 //! The write-ahead log.
 //!
-//! | file | holds |
+//! A change of a page is logged before the page may be written, and a commit is acknowledged when its record is durable.
+//! Records stand in a ring buffer from where they are inserted until they have been written to the device:
+//!
+//! ```text
+//!   durable ≤ written ≤ … records being copied … ≤ reserved ≤ written + ring size
+//! ```
+//!
+//! | part | is |
 //! | --- | --- |
-//! | `record` | the form of a record |
-//! | `log` | inserting records and making them durable |
+//! | [`reserve`] | switch `log_reserve`: how a record gets its position |
+//! | [`insert`] | switch `log_insert`: how a record gets into the ring, and how the flusher learns that it is whole |
+//! | [`flush`] | switch `log_flush`: how inserted records become durable |
+//! | `log` | the log as its users see it |
+//! | `ring` | the buffer between the two |
+//! | `output` | the way to the device: `written`, `durable`, room on the disk |
 //! | `device` | what the log is written to, and the segment files that are that in production |
-//! | `reader` | reading records back until the last whole one |
+//! | [`reader`] | reading records back until the last whole one |
+//! | [`record`] | the form of a record |
+//!
+//! Each of the three switches has its rules in its module: R1, R2 and R4 in [`insert`], R3 and R5 in [`flush`].
+//! `docs/mechanisms/log.md` shows them at work.
 
 mod device;
+pub mod flush;
+pub mod insert;
 mod log;
+mod output;
 pub mod reader;
 pub mod record;
-
-use clearway_machine::switch;
+pub mod reserve;
+mod ring;
 
 pub use device::{LogDevice, SEGMENT_SIZE, SegmentFiles};
-pub use log::{RedoMoved, Wal};
-
-switch! {
-    /// How the log reaches the disk.
-    pub enum LogFlushVariant = "log_flush", best Single, planned ["split", "group", "self-clocking"] {
-        /// Write and sync under one latch; commits that arrive meanwhile share the next.
-        Single = "single",
-    }
-}
+pub use flush::LogFlushVariant;
+pub use insert::LogInsertVariant;
+pub use log::{LogOptions, RedoMoved, Wal};
+pub use reserve::LogReserveVariant;

@@ -1,0 +1,62 @@
+//! One latch over write and sync, the baseline: its holder works for all that are complete.
+//!
+//! # Steps
+//! Loop:
+//! 1. Durable far enough: done.
+//! 2. Wait for the insertions before the target.
+//! 3. `acquire_or_wait` the write latch. A worker that had to wait goes back to 1: the holder may have done its work.
+//! 4. Look at `durable` again; sleep `commit_delay` if there is one.
+//! 5. Take along what has been inserted meanwhile (a look at the insertions that waits for none).
+//! 6. Write, sync, publish, release.
+//!
+//! # How the rules are kept
+//! - R3, R5: write and sync are called under the write latch only.
+//! - R2: step 2 comes before the latch; step 5 does not wait.
+//!
+//! Origin: PostgreSQL's `XLogFlush` (`LWLockAcquireOrWait`, 2012).
+
+use std::time::Duration;
+
+use clearway_latch::{LatchClass, LwLock, LwLockOptions};
+use clearway_machine::{Machine, Padded, WaitEvent, WaitScope};
+
+use super::Flushed;
+use crate::wal::LogDevice;
+
+static WAL_WRITE: LatchClass = LatchClass::new("WALWrite", WaitEvent::WalWriteLatch, 510);
+
+pub(in crate::wal) struct Single<M: Machine> {
+    write_latch: Padded<LwLock<M>>,
+    commit_delay: Duration,
+}
+
+impl<M: Machine> Single<M> {
+    pub(super) fn new(lwlock: LwLockOptions, commit_delay: Duration) -> Self {
+        Self {
+            write_latch: Padded(LwLock::new(&WAL_WRITE, lwlock)),
+            commit_delay,
+        }
+    }
+
+    pub(super) fn flush<D: LogDevice>(&self, log: &Flushed<'_, M, D>, upto: u64) {
+        while log.output.durable() < upto {
+            let mut complete = log.wait_complete(upto);
+            let Some(_write) = self.write_latch.acquire_or_wait() else {
+                continue;
+            };
+            if log.output.durable() >= upto {
+                return;
+            }
+            if !self.commit_delay.is_zero() {
+                let _wait = WaitScope::<M>::enter(WaitEvent::CommitDelay);
+                M::sleep(self.commit_delay);
+            }
+            if let Some(now) = log.complete() {
+                complete = complete.max(now);
+            }
+            // SAFETY: the write latch is held, and everything before `complete` is in the ring.
+            unsafe { log.output.write(complete) };
+            log.output.sync(complete);
+        }
+    }
+}

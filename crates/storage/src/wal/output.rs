@@ -1,0 +1,114 @@
+//! The way of the log's bytes from the ring to the device: what is written, what is durable, and the room on the disk.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use clearway_machine::{AtomicWord, Machine, Padded};
+
+use super::ring::Ring;
+use super::{LogDevice, SEGMENT_SIZE};
+
+/// The device with the ring before it.
+pub(super) struct LogOutput<M: Machine, D: LogDevice> {
+    pub(super) device: D,
+    pub(super) ring: Ring<M>,
+    written: Padded<M::U64>,
+    durable: Padded<M::U64>,
+    /// Up to where the disk has room for the log.
+    allocated: M::U64,
+    /// Syncs so far.
+    syncs: M::U64,
+}
+
+impl<M: Machine, D: LogDevice> LogOutput<M, D> {
+    /// Everything before `end` is durable.
+    pub(super) fn new(device: D, ring: Ring<M>, end: u64) -> Self {
+        Self {
+            device,
+            ring,
+            written: Padded(M::U64::new(end)),
+            durable: Padded(M::U64::new(end)),
+            allocated: M::U64::new(0),
+            syncs: M::U64::new(0),
+        }
+    }
+
+    /// Everything before is durable. Acquire: pairs with the Release in `sync`.
+    #[inline]
+    pub(super) fn durable(&self) -> u64 {
+        self.durable.load(Acquire)
+    }
+
+    /// A position that was durable at some time: it says less than [`durable`](Self::durable), and orders nothing.
+    #[inline]
+    pub(super) fn durable_at_least(&self) -> u64 {
+        self.durable.load(Relaxed)
+    }
+
+    /// Syncs of the device so far.
+    pub(super) fn syncs(&self) -> u64 {
+        self.syncs.load(Relaxed)
+    }
+
+    /// True if the ring has no room yet for a record that ends at `end`. Acquire: pairs with the Release in `write`, so that
+    /// the bytes to be overwritten have been read.
+    #[inline]
+    pub(super) fn lacks_room(&self, end: u64) -> bool {
+        end > self.written.load(Acquire) + self.ring.size() as u64
+    }
+
+    /// Writes the log up to `end` to the device.
+    ///
+    /// # Safety
+    /// One worker at a time calls this, and everything before `end` is in the ring and visible to it (R1).
+    pub(super) unsafe fn write(&self, end: u64) {
+        let start = self.written.load(Relaxed);
+        if start < end {
+            // SAFETY: complete, as the caller says; not overwritten before `written` moves past it (R3).
+            let written = unsafe {
+                self.ring
+                    .read(start, end, |at, bytes| self.device.write(at, bytes))
+            };
+            if let Err(error) = written {
+                fail("write", error);
+            }
+            // Release: pairs with the Acquire in `lacks_room`; from here on these places may be overwritten.
+            self.written.store(end, Release);
+        }
+    }
+
+    /// Makes everything before `end`, which is written, durable. One worker at a time calls this.
+    pub(super) fn sync(&self, end: u64) {
+        let durable = self.durable.load(Relaxed);
+        if durable < end {
+            if let Err(error) = self.device.sync(durable, end) {
+                fail("sync", error);
+            }
+            self.syncs.store(self.syncs.load(Relaxed) + 1, Relaxed);
+            // Release: pairs with the Acquire in `durable`.
+            self.durable.store(end, Release);
+        }
+    }
+
+    /// True if the disk has room for the log up to `end`.
+    pub(super) fn has_room_on_disk(&self, end: u64) -> bool {
+        end <= self.allocated.load(Acquire)
+    }
+
+    /// Makes sure that the disk has room for the log up to `end`.
+    pub(super) fn make_room_on_disk(&self, end: u64) -> std::io::Result<()> {
+        if !self.has_room_on_disk(end) {
+            self.device.allocate(end)?;
+            // Two workers may store in the wrong order: then the device is asked once more than needed.
+            self.allocated
+                .store((end / SEGMENT_SIZE + 1) * SEGMENT_SIZE, Release);
+        }
+        Ok(())
+    }
+}
+
+/// The log's device failed: what it has kept cannot be known, so nothing may go on from here.
+fn fail(action: &str, error: std::io::Error) -> ! {
+    clearway_machine::fatal(format_args!(
+        "could not {action} the log: {error}; stopping, so that no commit is acknowledged that may be lost"
+    ))
+}
