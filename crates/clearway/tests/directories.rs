@@ -63,7 +63,7 @@ fn a_check_after_a_crash_writes_nothing() {
     drop(session);
     drop(engine);
     // A background thread of the engine may be writing still, and then it has the lock.
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(120);
     while Engine::open_read_only(&data, Config::default()).is_err() {
         assert!(
             Instant::now() < deadline,

@@ -26,7 +26,7 @@ const SESSIONS: usize = 3;
 const ROWS: usize = 4;
 const ROUNDS: usize = 40;
 const STEPS: usize = 40;
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A session with a thread of its own.
 struct Actor {

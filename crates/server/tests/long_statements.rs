@@ -37,11 +37,12 @@ fn growth(between: &str) -> f64 {
     seconds(&long) / seconds(&short)
 }
 
-/// Linear is 4, quadratic is 16.
+/// Linear is 4, quadratic is 16. Other work on the machine can make one measurement say anything.
 #[test]
 fn binding_time_grows_with_the_length_of_the_text() {
-    assert!(growth(", ") < 10.0, "rows on one line");
-    assert!(growth(",\n") < 10.0, "a row a line");
+    let is_linear = |between| (0..4).any(|_| growth(between) < 10.0);
+    assert!(is_linear(", "), "rows on one line");
+    assert!(is_linear(",\n"), "a row a line");
 }
 
 #[test]

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use clearway_engine::{Collected, Config, Engine, EngineError, Mechanisms, Session, SessionInfo, Value};
 
 /// How long anything may take before the test has failed.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// An engine in a directory that goes away with it.
 pub struct Fixture {

@@ -15,7 +15,7 @@ use clearway_engine::{Config, Engine};
 use clearway_server::{Result, Server, ServerOptions, StopSignal};
 
 /// How long anything in a test may take.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A running server; stops when dropped.
 pub struct TestServer {
