@@ -32,14 +32,14 @@ const START: u64 = 64;
 
 type Log = Wal<Loom, MemoryDevice>;
 
-fn log(algorithm: LwLockVariant, ring: usize, latches: usize) -> (Arc<Log>, MemoryDevice) {
+/// A log with a ring and latches so few that they are in each other's way.
+fn log(options: LogOptions, ring_size: usize, insert_latches: usize) -> (Arc<Log>, MemoryDevice) {
     let device = MemoryDevice::default();
     device.0.lock().unwrap().synced = START;
     let options = LogOptions {
-        lwlock: algorithm.into(),
-        ring_size: ring,
-        insert_latches: latches,
-        ..LogOptions::default()
+        ring_size,
+        insert_latches,
+        ..options
     };
     let log = Wal::new(device.clone(), options, Lsn(START), Lsn(START));
     (Arc::new(log), device)
@@ -61,15 +61,22 @@ fn durable_xids(device: &MemoryDevice) -> Vec<u64> {
     xids
 }
 
-fn check(algorithm: LwLockVariant, preemptions: usize, body: fn(LwLockVariant)) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.max_branches = 20_000;
-    builder.check(move || body(algorithm));
+/// Checks a case under every variant of the log's switches.
+fn check(algorithm: LwLockVariant, preemptions: usize, body: fn(LogOptions)) {
+    let options = LogOptions {
+        lwlock: algorithm.into(),
+        ..LogOptions::default()
+    };
+    for options in options.under_all_variants() {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(preemptions);
+        builder.max_branches = 20_000;
+        builder.check(move || body(options));
+    }
 }
 
-fn flushed_records_are_whole(algorithm: LwLockVariant) {
-    let (log, device) = log(algorithm, 64, 2);
+fn flushed_records_are_whole(options: LogOptions) {
+    let (log, device) = log(options, 64, 2);
     let commit = |log: &Log, device: &MemoryDevice, xid: u64| {
         let end = log.insert_any(RecordKind::Commit, Xid(xid), &[]);
         log.flush(end);
@@ -87,9 +94,9 @@ fn flushed_records_are_whole(algorithm: LwLockVariant) {
     assert_eq!(xids, [10, 11]);
 }
 
-fn a_checkpoint_and_a_full_ring_do_not_block_each_other(algorithm: LwLockVariant) {
+fn a_checkpoint_and_a_full_ring_do_not_block_each_other(options: LogOptions) {
     // The ring holds one record: the second insertion must write the first one out.
-    let (log, device) = log(algorithm, 32, 2);
+    let (log, device) = log(options, 32, 2);
     log.insert_any(RecordKind::Commit, Xid(10), &[]);
     // The other worker's insertion latch is the second, so the checkpointer may have the first and wait for his.
     let other = {
@@ -103,8 +110,8 @@ fn a_checkpoint_and_a_full_ring_do_not_block_each_other(algorithm: LwLockVariant
     assert_eq!(durable_xids(&device), [10, 11]);
 }
 
-fn no_record_built_for_an_old_redo_follows_it(algorithm: LwLockVariant) {
-    let (log, _) = log(algorithm, 64, 2);
+fn no_record_built_for_an_old_redo_follows_it(options: LogOptions) {
+    let (log, _) = log(options, 64, 2);
     // So that the redo position does move.
     log.insert_any(RecordKind::Commit, Xid(9), &[]);
     let other = {

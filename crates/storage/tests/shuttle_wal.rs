@@ -23,20 +23,13 @@ const START: u64 = 64;
 const WORKERS: u64 = 4;
 const RECORDS: u64 = 3;
 
-fn insert_flush_checkpoint(algorithm: LwLockVariant, commit_delay: Duration) {
+fn insert_flush_checkpoint(options: LogOptions) {
     let device = MemoryDevice::default();
     {
         let mut contents = device.0.lock().unwrap();
         contents.synced = START;
         contents.before_sync = Some(shuttle::thread::yield_now);
     }
-    let options = LogOptions {
-        lwlock: algorithm.into(),
-        commit_delay,
-        ring_size: 128,
-        insert_latches: 2,
-        ..LogOptions::default()
-    };
     let log: Wal<Shuttle, _> = Wal::new(device.clone(), options, Lsn(START), Lsn(START));
     let log = Arc::new(log);
     let workers: Vec<_> = (0..WORKERS)
@@ -87,28 +80,35 @@ fn insert_flush_checkpoint(algorithm: LwLockVariant, commit_delay: Duration) {
     }
 }
 
+/// A log with a ring and latches so few that they are in each other's way, under every variant of its switches.
+fn small_logs(algorithm: LwLockVariant, commit_delay: Duration) -> impl Iterator<Item = LogOptions> {
+    let options = LogOptions {
+        lwlock: algorithm.into(),
+        commit_delay,
+        ring_size: 128,
+        insert_latches: 2,
+        ..LogOptions::default()
+    };
+    options.under_all_variants()
+}
+
 #[test]
 fn shuttle_single_cas() {
-    shuttle::check_random(
-        || insert_flush_checkpoint(LwLockVariant::SingleCas, Duration::ZERO),
-        400,
-    );
+    for options in small_logs(LwLockVariant::SingleCas, Duration::ZERO) {
+        shuttle::check_random(move || insert_flush_checkpoint(options), 400);
+    }
 }
 
 #[test]
 fn shuttle_queued() {
-    shuttle::check_random(
-        || insert_flush_checkpoint(LwLockVariant::Queued, Duration::ZERO),
-        400,
-    );
+    for options in small_logs(LwLockVariant::Queued, Duration::ZERO) {
+        shuttle::check_random(move || insert_flush_checkpoint(options), 400);
+    }
 }
 
 #[test]
 fn shuttle_commit_delay() {
-    let delay = Duration::from_micros(10);
-    shuttle::check_pct(
-        move || insert_flush_checkpoint(LwLockVariant::SingleCas, delay),
-        300,
-        3,
-    );
+    for options in small_logs(LwLockVariant::SingleCas, Duration::from_micros(10)) {
+        shuttle::check_pct(move || insert_flush_checkpoint(options), 300, 3);
+    }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clearway_latch::LwLockOptions;
-use clearway_machine::{Machine, Native};
+use clearway_machine::{Machine, Native, Switch};
 use clearway_txn::Xid;
 
 use super::flush::{Flushed, Flusher, LogFlushVariant};
@@ -49,6 +49,22 @@ impl Default for LogOptions {
             ring_size: 8 << 20,
             insert_latches: 8,
         }
+    }
+}
+
+impl LogOptions {
+    /// These options under every combination of the log's switches: what test suites run over.
+    pub fn under_all_variants(self) -> impl Iterator<Item = Self> {
+        LogReserveVariant::ALL.iter().flat_map(move |&reserve| {
+            LogInsertVariant::ALL.iter().flat_map(move |&insert| {
+                LogFlushVariant::ALL.iter().map(move |&flush| Self {
+                    reserve,
+                    insert,
+                    flush,
+                    ..self
+                })
+            })
+        })
     }
 }
 
