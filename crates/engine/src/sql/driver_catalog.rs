@@ -1,10 +1,19 @@
 //! What drivers and mappers ask of the catalog when they connect.
 //!
-//! They look for types that extensions or users have made, with joins that a planner for one table cannot run. There are
-//! no such types here, so the truth is an answer without rows. Each query is recognised by its text, blanks apart.
+//! Most look for types that extensions or users have made, with joins that a planner for one table cannot run. There are
+//! no such types here, so the truth is an answer without rows. Others ask for all types, joined with what there is none
+//! of (ranges): a query of one table has the same answer. Each query is recognised by its text, blanks apart.
 
 use crate::sql::plan::{CannedRows, Column, Plan, Statement};
 use crate::value::DataType;
+
+/// How a query is answered.
+pub(crate) enum Answer {
+    /// Without rows.
+    Plan(Plan),
+    /// By this query.
+    Query(&'static str),
+}
 
 /// A query that is answered without rows.
 struct Question {
@@ -67,16 +76,27 @@ static QUESTIONS: &[Question] = &[
     },
 ];
 
+/// Parts of Sequelize's query for the numbers of all types and of the ranges over them, and the query without ranges.
+const SEQUELIZE_PARTS: &[&str] = &[
+    "with ranges as ( select pg_range.rngtypid,",
+    "from pg_type left outer join ranges on pg_type.oid = ranges.rngsubtype where (pg_type.typtype in('b', 'e'))",
+];
+const SEQUELIZE_TYPES: &str = "select typname, typtype, oid, typarray, null::text as rngtypname, \
+    null::int as rngtypid, null::int as rngtyparray from pg_catalog.pg_type where typtype in ('b', 'e')";
+
 /// A text longer than this is none of them.
 const TEXT_BYTES_MAX: usize = 2_048;
 
 /// The answer, if this is one of these queries.
-pub(crate) fn recognise(sql: &str) -> Option<Plan> {
+pub(crate) fn recognise(sql: &str) -> Option<Answer> {
     if sql.len() > TEXT_BYTES_MAX || !sql.contains("typ") || !sql.contains("pg_type") {
         return None;
     }
     let words: Vec<&str> = sql.split_whitespace().collect();
     let text = words.join(" ").to_lowercase();
+    if SEQUELIZE_PARTS.iter().all(|part| text.contains(part)) {
+        return Some(Answer::Query(SEQUELIZE_TYPES));
+    }
     let question = QUESTIONS
         .iter()
         .find(|question| question.parts.iter().all(|part| text.contains(part)))?;
@@ -90,9 +110,9 @@ pub(crate) fn recognise(sql: &str) -> Option<Plan> {
         .columns
         .iter()
         .map(|(name, data_type)| Column::computed(*name, *data_type));
-    Some(Plan {
+    Some(Answer::Plan(Plan {
         statement: Statement::Canned(CannedRows { rows: Vec::new() }),
         param_types: parameters.to_vec(),
         columns: Some(columns.collect()),
-    })
+    }))
 }

@@ -39,6 +39,8 @@ pub enum Function {
     CurrentSetting,
     /// `pg_is_in_recovery()`
     IsInRecovery,
+    /// `pg_advisory_unlock_all()`, which pools call: there are no advisory locks.
+    AdvisoryUnlockAll,
     /// `random()`
     Random,
     /// `abs(x)`
@@ -155,6 +157,7 @@ impl Function {
                 Value::from(&*session.set_setting(name, arguments[1].as_str(), local)?)
             }
             Function::IsInRecovery => Value::Bool(false),
+            Function::AdvisoryUnlockAll => Value::text(""),
             Function::Random => Value::Float8(session.random()),
             Function::Coalesce => arguments
                 .iter()
@@ -288,6 +291,7 @@ pub fn resolve(name: &str, arguments: &[DataType]) -> Option<Signature> {
         "current_setting" if arguments.len() == 2 => fixed(Function::CurrentSetting, &[Text, Bool], Text),
         "current_setting" => fixed(Function::CurrentSetting, &[Text], Text),
         "set_config" => fixed(Function::SetConfig, &[Text, Text, Bool], Text),
+        "pg_advisory_unlock_all" => fixed(Function::AdvisoryUnlockAll, &[], Text),
         "pg_is_in_recovery" => fixed(Function::IsInRecovery, &[], Bool),
         "random" => fixed(Function::Random, &[], Float8),
         "abs" => numeric(Function::Abs),

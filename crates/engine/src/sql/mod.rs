@@ -13,6 +13,7 @@
 //! | module | job |
 //! |---|---|
 //! | `parse`, `split`, `lex`, `utility` | text to syntax tree |
+//! | `unsupported` | what PostgreSQL has and this engine has not, told from what is no SQL |
 //! | `stack` | how deep a statement may nest, and the room for it |
 //! | `catalog` | tables and indexes as statements see them |
 //! | `bind` | syntax tree to plan |
@@ -38,6 +39,7 @@ pub mod pgbench_catalog;
 pub mod plan;
 mod split;
 mod stack;
+mod unsupported;
 mod utility;
 
 pub(crate) use bind::bind_checked;

@@ -16,6 +16,7 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::sql::lex::first_token;
 use crate::sql::split::split;
 use crate::sql::stack::{self, Deep, NESTING_MAX, with_stack_for};
+use crate::sql::unsupported;
 use crate::sql::utility::{self, Utility};
 
 /// One statement of a message.
@@ -55,7 +56,12 @@ pub fn parse(sql: &str) -> Result<Vec<ParsedStatement>> {
 pub(crate) fn parse_one(text: &str, offset: u32) -> Result<ParsedStatement> {
     let tree = match utility::parse(text, offset)? {
         Some(utility) => Tree::Utility(Box::new(utility)),
-        None => Tree::Sql(parse_sql(text, offset)?),
+        None => match unsupported::statement(text) {
+            Some((error, start)) => {
+                return Err(error.with_position(offset + text[..start].chars().count() as u32 + 1));
+            }
+            None => Tree::Sql(parse_sql(text, offset)?),
+        },
     };
     Ok(ParsedStatement {
         text: text.into(),
@@ -65,12 +71,12 @@ pub(crate) fn parse_one(text: &str, offset: u32) -> Result<ParsedStatement> {
 }
 
 fn parse_sql(text: &str, offset: u32) -> Result<Deep<ast::Statement>> {
-    let fault = |error| refused_construct(text).unwrap_or_else(|| syntax_error(error, text, offset));
+    let fault = |error| syntax_error(error, text, offset);
     parse_whole(
         text,
         fault,
         |parser| parser.parse_statement(),
-        |place| refused_construct(text).unwrap_or_else(|| near(text, offset, Some(place), None)),
+        |place| near(text, offset, Some(place), None),
     )
 }
 
@@ -109,19 +115,6 @@ fn parse_whole<T>(
             run(tokens, 3 * NESTING_MAX).err().map(|error| error.to_string()) != Some(error.to_string())
         });
         Err(if limited { stack::too_deep() } else { fault(error) })
-    })
-}
-
-/// SQL that PostgreSQL takes and sqlparser does not: it is not a syntax error but something we do not do.
-fn refused_construct(text: &str) -> Option<EngineError> {
-    let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
-    let constructs = ["for no key update", "for key share"];
-    constructs.into_iter().find_map(|construct| {
-        let wanted: Vec<&str> = construct.split(' ').collect();
-        let found = words
-            .windows(wanted.len())
-            .any(|window| window.iter().zip(&wanted).all(|(a, b)| a == b));
-        found.then(|| EngineError::not_supported(construct.to_uppercase()))
     })
 }
 
@@ -218,11 +211,14 @@ fn syntax_error(error: ParserError, text: &str, offset: u32) -> EngineError {
 
 fn near(text: &str, offset: u32, location: Option<Location>, detail: Option<String>) -> EngineError {
     let characters = location.and_then(|location| character_of(text, location));
-    let rest: String = match characters {
-        Some(characters) => text.chars().skip(characters as usize).collect(),
-        None => String::new(),
-    };
-    let error = match first_token(&rest) {
+    let stopped = characters.and_then(|characters| text.char_indices().nth(characters as usize));
+    let rest = stopped.map_or("", |(byte, _)| &text[byte..]);
+    if let Some((byte, _)) = stopped
+        && let Some((error, start)) = unsupported::construct(text, byte)
+    {
+        return error.with_position(offset + text[..start].chars().count() as u32 + 1);
+    }
+    let error = match first_token(rest) {
         Some(token) => EngineError::new(
             SqlState::SYNTAX_ERROR,
             format!("syntax error at or near \"{token}\""),

@@ -23,8 +23,9 @@ use sqlparser::tokenizer::Span;
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::catalog::{CatalogView, TableDef, TableKind};
+use crate::sql::driver_catalog::Answer;
 use crate::sql::expr::{EvalContext, Expr, NoSession};
-use crate::sql::parse::{Lines, ParsedStatement, Tree, parse_expression};
+use crate::sql::parse::{Lines, ParsedStatement, Tree, parse_expression, parse_one};
 use crate::sql::plan::{Plan, Statement};
 use crate::sql::stack::with_stack_for;
 use crate::value::DataType;
@@ -77,8 +78,10 @@ fn bind_here(
     declared: &[Option<DataType>],
     check: Check<'_>,
 ) -> Result<Plan> {
-    if let Some(plan) = super::driver_catalog::recognise(&statement.text) {
-        return Ok(plan);
+    match super::driver_catalog::recognise(&statement.text) {
+        Some(Answer::Plan(plan)) => return Ok(plan),
+        Some(Answer::Query(sql)) => return bind_here(&parse_one(sql, 0)?, catalog, declared, check),
+        None => {}
     }
     if let Some(plan) = super::pgbench_catalog::recognise(&statement.text, catalog) {
         return Ok(plan);
@@ -274,6 +277,11 @@ impl Binder<'_> {
     /// The table of this name, or 42P01.
     fn table(&self, name: &ast::ObjectName) -> Result<Arc<TableDef>> {
         let (schema, table, span) = split_name(name)?;
+        let quoted = matches!(name.0.as_slice(), [ast::ObjectNamePart::Identifier(ident)] if ident.quote_style.is_some());
+        if schema.is_none() && table == "only" && !quoted {
+            // A reserved word that the parser takes for the name, and the name for an alias.
+            return Err(EngineError::not_supported("ONLY").or_position(self.position(span)));
+        }
         self.table_named(schema.as_deref(), &table, self.position(span))
     }
 

@@ -8,6 +8,13 @@ use crate::sql::utility::{Copy, CopySource, Reader, Utility};
 
 impl Reader<'_> {
     pub(super) fn copy(&mut self) -> Result<Utility> {
+        // The oldest form: COPY BINARY t FROM …
+        let named = self.tokens.get(self.at + 1).map(|token| &token.kind);
+        if self.peek_word() == "binary"
+            && matches!(named, Some(Kind::Word(word)) if !matches!(word.as_str(), "from" | "to"))
+        {
+            return Err(EngineError::not_supported("COPY BINARY"));
+        }
         let source = if self.eat_symbol('(') {
             self.expect_query()?;
             let start = self

@@ -14,6 +14,7 @@ use crate::sql::lex::{Kind, Token, lex};
 use crate::sql::parse::{ParsedStatement, parse_expression, parse_one};
 use crate::sql::plan::{CopyOptions, IsolationLevel, TransactionModes};
 use crate::sql::stack::Deep;
+use crate::sql::unsupported;
 
 /// A table's or index's name as written, with its position in the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -171,16 +172,19 @@ impl Reader<'_> {
 
     /// Goes past these words, if they come next.
     fn eat(&mut self, words: &str) -> bool {
-        let wanted: Vec<&str> = words.split(' ').collect();
-        let here = self.tokens[self.at..].iter().take(wanted.len());
-        let found = here.clone().count() == wanted.len()
-            && here
-                .zip(&wanted)
-                .all(|(token, word)| matches!(&token.kind, Kind::Word(w) if w == word));
+        let found = self.begins(words);
         if found {
-            self.at += wanted.len();
+            self.at += words.split(' ').count();
         }
         found
+    }
+
+    /// Whether these words come next.
+    fn begins(&self, words: &str) -> bool {
+        let mut here = self.tokens[self.at..].iter();
+        words.split(' ').all(
+            |wanted| matches!(here.next().map(|token| &token.kind), Some(Kind::Word(word)) if word == wanted),
+        )
     }
 
     fn eat_symbol(&mut self, symbol: char) -> bool {
@@ -241,6 +245,17 @@ impl Reader<'_> {
     /// Refuses what is no query (or change of rows) as what PREPARE, EXPLAIN or COPY hold. So these do not nest, and a
     /// prepared statement cannot execute itself.
     fn expect_query(&self) -> Result<()> {
+        if matches!(self.peek_word(), "create" | "declare" | "refresh") {
+            let statement = self.peek_word().to_uppercase();
+            let position = self
+                .tokens
+                .get(self.at)
+                .map(|token| self.position_of(token.start));
+            return Err(
+                EngineError::not_supported(format!("{statement} within another statement"))
+                    .or_position(position),
+            );
+        }
         let begins = matches!(
             self.peek_word(),
             "select" | "insert" | "update" | "delete" | "merge" | "values" | "with" | "table"
@@ -378,6 +393,9 @@ impl Reader<'_> {
                 self.expect("table")?;
                 let _ = self.eat("only");
                 let table = self.name()?;
+                if self.eat("reset") {
+                    return Err(EngineError::not_supported("ALTER TABLE … RESET"));
+                }
                 self.expect("set")?;
                 let fillfactor = self.fillfactor()?;
                 Ok(Utility::SetFillfactor { table, fillfactor })
@@ -460,6 +478,14 @@ impl Reader<'_> {
             }
             "copy" => self.copy(),
             "savepoint" | "release" => Err(EngineError::not_supported("SAVEPOINT")),
+            // Pools send these two when a connection is given back. There is nothing to close and nothing listened to.
+            "close" if self.eat("all") => Ok(Utility::NoOperation("CLOSE CURSOR ALL")),
+            "unlisten" => {
+                if !self.eat_symbol('*') {
+                    self.identifier()?;
+                }
+                Ok(Utility::NoOperation("UNLISTEN"))
+            }
             "declare" | "fetch" | "move" | "close" => {
                 Err(EngineError::are_not_supported("cursors (DECLARE, FETCH, CLOSE)"))
             }
@@ -512,6 +538,9 @@ impl Reader<'_> {
         if self.eat("session authorization") {
             return Ok("session_authorization".to_owned());
         }
+        if self.eat("xml option") {
+            return Ok("xmloption".to_owned());
+        }
         let (mut name, _) = self.identifier()?;
         while self.eat_symbol('.') {
             name = format!("{name}.{}", self.identifier()?.0);
@@ -546,17 +575,17 @@ impl Reader<'_> {
             }
             return Ok(Utility::SetConstraints(names));
         }
+        let local = self.eat("local");
+        let _ = local || !self.begins("session authorization") && self.eat("session");
         if self.eat("session authorization") || self.eat("role") {
             return Err(EngineError::not_supported("SET ROLE"));
         }
-        let local = self.eat("local");
-        let _ = local || self.eat("session");
         let name = if self.eat("names") {
             "client_encoding".to_owned()
         } else {
             self.setting_name()?
         };
-        let bare_value = name == "timezone" || name == "client_encoding";
+        let bare_value = matches!(name.as_str(), "timezone" | "client_encoding" | "xmloption");
         if !(self.eat_symbol('=') || self.eat("to") || bare_value) {
             return Err(self.syntax_error());
         }
@@ -689,7 +718,7 @@ impl Reader<'_> {
         if !matches!(what.as_str(), "table" | "index") {
             return Err(EngineError::not_supported(format!(
                 "DROP {}",
-                what.to_uppercase()
+                unsupported::object_named_by(&self.tokens[self.at - 1..]).to_uppercase()
             )));
         }
         let concurrently = what == "index" && self.eat("concurrently");
