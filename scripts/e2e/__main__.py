@@ -1,4 +1,4 @@
-"""End-to-end tests: unmodified PostgreSQL 15 clients, psycopg and sysbench against a real server process,
+"""End-to-end tests: unmodified PostgreSQL 15 clients, drivers, mappers and sysbench against a real server process,
 and values compared with a PostgreSQL that runs beside it.
 
     scripts/e2e/run              # all of them
@@ -37,7 +37,7 @@ def cases(suite, word):
 
 
 def main():
-    tools.need("psql", "pgbench", "sysbench")
+    tools.need("psql", "pgbench", "pg_dump", "sysbench")
     word = sys.argv[1] if len(sys.argv) > 1 else ""
     found = unittest.defaultTestLoader.discover(str(HERE), pattern="test_*.py")
     suite = unittest.TestSuite(cases(found, word))

@@ -103,7 +103,7 @@ static DEFINITIONS: &[Definition] = &[
     reported("client_encoding", "client_encoding", Kind::Text, "UTF8"),
     setting("client_min_messages", Kind::Word(LEVELS), "notice"),
     reported("datestyle", "DateStyle", Kind::Text, "ISO, MDY"),
-    setting("deadlock_timeout", Kind::Milliseconds, "1s"),
+    setting("deadlock_timeout", Kind::ReadOnly, "1s"),
     setting("default_table_access_method", Kind::Only(&["heap"]), "heap"),
     setting("default_tablespace", Kind::Only(&["", "pg_default"]), ""),
     setting("default_transaction_deferrable", Kind::Boolean, "off"),
@@ -181,6 +181,12 @@ static DEFINITIONS: &[Definition] = &[
         "on",
     ),
     setting("statement_timeout", Kind::Milliseconds, "0"),
+    // pg_dump turns it off, and that is what it is.
+    setting(
+        "synchronize_seqscans",
+        Kind::Only(&["off", "false", "no", "0"]),
+        "off",
+    ),
     setting("synchronous_commit", Kind::Word(SYNC), "on"),
     setting("tcp_keepalives_idle", Kind::Only(&["0"]), "0"),
     reported("timezone", "TimeZone", Kind::Text, "UTC"),
@@ -282,9 +288,13 @@ impl Settings {
     }
 
     /// Makes `value` what RESET goes back to. Read-only settings are set this way too.
+    ///
+    /// Drivers send the time zone of their host when they connect (those for Java always do). Refusing it would refuse
+    /// them everywhere but in UTC, so the session is in UTC, and the client is told so, as of every reported setting.
     pub(crate) fn set_default(&mut self, name: &str, value: &str) -> Result<()> {
         let name = name.to_ascii_lowercase();
         let value = match definition(&name) {
+            Some(definition) if definition.name == "timezone" => definition.default.to_owned(),
             Some(definition) if definition.kind == Kind::ReadOnly => value.to_owned(),
             Some(definition) => checked(definition, value)?,
             None if name.contains('.') => value.to_owned(),
@@ -494,10 +504,12 @@ fn checked(definition: &Definition, value: &str) -> Result<String> {
                 match zone.to_ascii_uppercase().as_str() {
                     "UTC" | "GMT" | "ETC/UTC" | "ETC/GMT" | "Z" | "0" | "UCT" | "ZULU" | "DEFAULT"
                     | "LOCAL" | "UNIVERSAL" => Ok("UTC".to_owned()),
-                    // Drivers send their host's zone at the start: taken, shown as what is used.
-                    _ if zone.contains('/') || zone.len() <= 5 => Ok("UTC".to_owned()),
                     _ if is_zero_offset(zone) => Ok("UTC".to_owned()),
-                    _ => Err(wrong()),
+                    _ => Err(
+                        EngineError::not_supported(format!("time zone \"{zone}\"")).with_hint(
+                            "Only UTC is supported: values are shown in it, and converted by the client.",
+                        ),
+                    ),
                 }
             }
             _ => Ok(value.to_owned()),

@@ -52,6 +52,17 @@ fn asyncpg() {
     assert_eq!(support::kinds(&client.until_ready()), "12CZ");
 }
 
+/// What asyncpg sends when a connection goes back to its pool.
+#[test]
+fn asyncpg_pools() {
+    let server = TestServer::start();
+    let mut client = server.client();
+    let replies = client.query("SELECT pg_advisory_unlock_all();\nCLOSE ALL;\nUNLISTEN *;\nRESET ALL;");
+    assert_eq!(support::kinds(&replies), "TDCCCC");
+    assert_eq!(error_of(&mut client, "close c").0, "0A000");
+    assert_eq!(error_of(&mut client, "listen c").0, "0A000");
+}
+
 #[test]
 fn pg_dump_and_other_tools_of_postgresql() {
     let server = TestServer::start();
@@ -92,7 +103,20 @@ fn sequelize_and_typeorm() {
     client.rows("SET client_min_messages TO warning;SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE");
     assert_eq!(client.value("show timezone"), "UTC");
     let (sqlstate, ..) = error_of(&mut client, "SET TIME ZONE INTERVAL '+02:30' HOUR TO MINUTE");
-    assert_eq!(sqlstate, "22023");
+    assert_eq!(sqlstate, "0A000");
+    // Sequelize: the numbers of all types, and of the ranges over them. There are no ranges.
+    let types = "WITH ranges AS (  SELECT pg_range.rngtypid, pg_type.typname AS rngtypname,         pg_type.typarray AS rngtyparray, \
+                 pg_range.rngsubtype    FROM pg_range LEFT OUTER JOIN pg_type ON pg_type.oid = pg_range.rngtypid)\
+                 SELECT pg_type.typname, pg_type.typtype, pg_type.oid, pg_type.typarray,       ranges.rngtypname, \
+                 ranges.rngtypid, ranges.rngtyparray  FROM pg_type LEFT OUTER JOIN ranges ON pg_type.oid = ranges.rngsubtype \
+                 WHERE (pg_type.typtype IN('b', 'e'));";
+    let rows = client.rows(types);
+    let found = rows
+        .iter()
+        .find(|row| row[0].as_deref() == Some("int4"))
+        .expect("int4");
+    assert_eq!(found[1..3], ["b", "23"].map(|text| Some(text.to_owned())));
+    assert_eq!(found[4..], [None, None, None]);
     assert_eq!(client.value("SELECT * FROM current_schema()"), "public");
     let row = client.query("SELECT * FROM current_schema()");
     assert!(String::from_utf8_lossy(&row[0].body).contains("current_schema"));
@@ -108,6 +132,33 @@ fn sequelize_and_typeorm() {
     );
     // Its value must be the same wherever the column is used.
     assert_eq!(error_of(&mut client, "select * from random()").0, "0A000");
+}
+
+/// Drivers for Java send the zone of their host when they connect; a session that asks for one later means it.
+#[test]
+fn zones_at_connect_and_later() {
+    let server = TestServer::start();
+    let mut client = server.connect();
+    let greeting = client.start(&[("user", "alice"), ("TimeZone", "Europe/Berlin")]);
+    assert!(
+        greeting
+            .iter()
+            .any(|reply| reply.kind == b'S' && reply.body == b"TimeZone\0UTC\0")
+    );
+    for zone in ["UTC", "'gmt'", "'Etc/UTC'", "0", "'+00:00'", "default"] {
+        client.rows(&format!("set time zone {zone}"));
+        assert_eq!(client.value("show time zone"), "UTC");
+    }
+    for sql in [
+        "set time zone 'Europe/Berlin'",
+        "set timezone = 'CET'",
+        "set time zone 2",
+    ] {
+        let (sqlstate, message, _) = error_of(&mut client, sql);
+        assert_eq!(sqlstate, "0A000", "{sql}: {message}");
+        assert!(message.starts_with("time zone \""), "{message}");
+    }
+    assert_eq!(error_of(&mut client, "set deadlock_timeout = '10ms'").0, "55P02");
 }
 
 #[test]
