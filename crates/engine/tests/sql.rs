@@ -748,3 +748,56 @@ fn notices_below_the_wanted_level_are_not_sent() {
     run(&mut session, "set client_min_messages = error");
     assert_eq!(notices(&mut session, "commit"), 0);
 }
+
+/// Each entry is compared with those before it, so their number is bounded, as in PostgreSQL. More than 32,767 aggregates
+/// were once counted in 16 bits.
+#[test]
+fn lists_have_a_limit() {
+    let fixture = Fixture::new("create table t (x int); insert into t values (1)");
+    let mut s = fixture.session();
+    let list = |of: &str, count: usize| {
+        let entries: Vec<String> = (0..count)
+            .map(|number| of.replace('#', &number.to_string()))
+            .collect();
+        entries.join(", ")
+    };
+    let sum = |count: usize| list("sum(x + #)", count).replace(", sum", " + sum");
+    let statements = |count: usize| {
+        [
+            format!("select {} from t", list("#", count)),
+            format!("select x from t order by {}", list("x + #", count - 1)),
+            format!("select 1 from t group by {}", list("x + #", count)),
+            format!("select {} from t", sum(count)),
+            format!("select x from t group by x having {} > 0", sum(count)),
+            format!("delete from t where x < 0 returning {}", list("#", count)),
+        ]
+    };
+    for sql in statements(1_664) {
+        assert!(!run(&mut s, &sql).starts_with("ERROR"), "{}", &sql[..60]);
+    }
+    for sql in statements(1_665).into_iter().chain(statements(40_000)) {
+        let error = error(&mut s, &sql);
+        assert_eq!(
+            error.sqlstate(),
+            SqlState::TOO_MANY_COLUMNS,
+            "{}: {error:?}",
+            &sql[..60]
+        );
+    }
+    // The same one again is none more.
+    assert_eq!(
+        query(&mut s, &format!("select x from t group by {}", list("x", 5_000))),
+        "1"
+    );
+    assert_eq!(
+        query(&mut s, &format!("select x from t order by {}", list("x", 5_000))),
+        "1"
+    );
+    assert_eq!(
+        query(
+            &mut s,
+            &format!("select {} from t", list("sum(x)", 5_000).replace(',', " +"))
+        ),
+        "5000"
+    );
+}

@@ -5,6 +5,7 @@ use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::aggregate::{AggregateCall, AggregateFunction};
 use crate::sql::bind::chain::{after, unsupported};
+use crate::sql::bind::select::ENTRIES_MAX;
 use crate::sql::bind::types::comparison_type;
 use crate::sql::bind::{
     AGGREGATE_BASE, Aggregates, Binder, Scope, Typed, common_type, fold, normal, plain_name,
@@ -702,6 +703,13 @@ impl Binder<'_> {
             Some(at) => at,
             None => {
                 calls.push(call);
+                if calls.len() > ENTRIES_MAX {
+                    return Err(EngineError::new(
+                        SqlState::TOO_MANY_COLUMNS,
+                        format!("a query can have at most {ENTRIES_MAX} different aggregates"),
+                    )
+                    .or_position(position));
+                }
                 calls.len() - 1
             }
         };

@@ -14,6 +14,12 @@ use crate::sql::plan::{
 };
 use crate::value::{DataType, Value};
 
+/// The most entries of a select list together with what GROUP BY or ORDER BY adds to it, and the most aggregates, as in
+/// PostgreSQL. Each new one is compared with those before it, so their number is bounded; and their numbers as columns
+/// of a row stay far below [`AGGREGATE_BASE`].
+pub(super) const ENTRIES_MAX: usize = 1_664;
+const _: () = assert!(2 * ENTRIES_MAX < AGGREGATE_BASE as usize);
+
 /// A column of the select list.
 struct Output {
     typed: Typed,
@@ -89,8 +95,8 @@ impl Binder<'_> {
         let aggregate = match grouped {
             true => {
                 let names: Vec<String> = scope.columns.iter().map(|column| column.name.clone()).collect();
-                let regroup = |expr: Expr| regroup(expr, &keys, &names);
-                projection = projection.into_iter().map(regroup).collect::<Result<_>>()?;
+                let mut regroup = |expr: Expr| self.regroup(expr, &keys, &names);
+                projection = projection.into_iter().map(&mut regroup).collect::<Result<_>>()?;
                 let having = having.map(regroup).transpose()?;
                 let (keys, key_types) = keys.iter().map(|key| (key.expr.clone(), key.data_type)).unzip();
                 Some(AggregatePlan {
@@ -371,6 +377,7 @@ impl Binder<'_> {
     ) -> Result<Vec<Output>> {
         let mut outputs = Vec::with_capacity(items.len());
         for item in items {
+            check_entries(outputs.len())?;
             let (tree, alias) = match item {
                 ast::SelectItem::UnnamedExpr(tree) => (tree, None),
                 ast::SelectItem::ExprWithAlias { expr, alias } => (expr, Some(normal(alias))),
@@ -412,12 +419,7 @@ impl Binder<'_> {
                 name: alias.unwrap_or_else(|| column_name(tree)),
             });
         }
-        if outputs.len() > 1_664 {
-            return Err(EngineError::new(
-                SqlState::TOO_MANY_COLUMNS,
-                "target lists can have at most 1664 entries",
-            ));
-        }
+        check_entries(outputs.len())?;
         Ok(outputs)
     }
 
@@ -502,7 +504,11 @@ impl Binder<'_> {
                 )
                 .or_position(self.position_of(tree)));
             }
-            keys.push(key);
+            self.tick()?;
+            if !keys.iter().any(|known: &Typed| known.expr == key.expr) {
+                keys.push(key);
+                check_entries(keys.len())?;
+            }
         }
         Ok(keys)
     }
@@ -545,6 +551,7 @@ impl Binder<'_> {
                                 typed,
                                 name: String::new(),
                             });
+                            check_entries(outputs.len())?;
                             outputs.len() - 1
                         }
                     }
@@ -573,6 +580,28 @@ impl Binder<'_> {
             });
         }
         Ok(sort)
+    }
+
+    /// Turns an expression over input rows into one over group rows: keys and aggregate results by position; any other
+    /// column is an error.
+    fn regroup(&mut self, expr: Expr, keys: &[Typed], names: &[String]) -> Result<Expr> {
+        self.tick()?;
+        if let Some(at) = keys.iter().position(|key| key.expr == expr) {
+            return Ok(Expr::Column(at as u16));
+        }
+        match expr {
+            Expr::Column(column) if column >= AGGREGATE_BASE => {
+                Ok(Expr::Column(keys.len() as u16 + column - AGGREGATE_BASE))
+            }
+            Expr::Column(column) => Err(EngineError::new(
+                SqlState::GROUPING_ERROR,
+                format!(
+                    "column \"{}\" must appear in the GROUP BY clause or be used in an aggregate function",
+                    names.get(usize::from(column)).map_or("?", String::as_str)
+                ),
+            )),
+            other => other.map_children(&mut |child| self.regroup(child, keys, names)),
+        }
     }
 
     fn limit(&mut self, query: &ast::Query) -> Result<(Option<Expr>, Option<Expr>)> {
@@ -656,25 +685,15 @@ enum From {
     Series(Series),
 }
 
-/// Turns an expression over input rows into one over group rows: keys and aggregate results by position; any other
-/// column is an error.
-fn regroup(expr: Expr, keys: &[Typed], names: &[String]) -> Result<Expr> {
-    if let Some(at) = keys.iter().position(|key| key.expr == expr) {
-        return Ok(Expr::Column(at as u16));
+/// 54011 for a list of more than [`ENTRIES_MAX`] entries.
+fn check_entries(count: usize) -> Result<()> {
+    if count <= ENTRIES_MAX {
+        return Ok(());
     }
-    match expr {
-        Expr::Column(column) if column >= AGGREGATE_BASE => {
-            Ok(Expr::Column(keys.len() as u16 + column - AGGREGATE_BASE))
-        }
-        Expr::Column(column) => Err(EngineError::new(
-            SqlState::GROUPING_ERROR,
-            format!(
-                "column \"{}\" must appear in the GROUP BY clause or be used in an aggregate function",
-                names.get(usize::from(column)).map_or("?", String::as_str)
-            ),
-        )),
-        other => other.map_children(&mut |child| regroup(child, keys, names)),
-    }
+    Err(EngineError::new(
+        SqlState::TOO_MANY_COLUMNS,
+        format!("target lists can have at most {ENTRIES_MAX} entries"),
+    ))
 }
 
 fn all_columns(scope: &Scope) -> impl Iterator<Item = Output> + '_ {
