@@ -1,41 +1,40 @@
 //! Latches: short locks on in-memory structures, generic over the [`Machine`](clearway_machine::Machine).
 //!
+//! Mechanisms, a folder each; its `mod.rs` holds what the mechanism protects, its contract and its rules:
+//!
+//! | folder | holds |
+//! | --- | --- |
+//! | `lwlock` | [`LwLock`]: shared and exclusive, a list of waiters |
+//! | `biased` | [`ReadBiasedLatch`] and [`AdaptiveLatch`]: readers that do not share a cache line |
+//! | `hybrid` | [`HybridLatch`]: shared, update, exclusive, and optimistic reads, in 8 bytes |
+//! | `futex` | [`SrwMutex`] in 4 bytes, [`SsuxLock`] and [`SuxLock`] with shared, update and exclusive modes |
+//!
+//! What they share:
+//!
 //! | file | holds |
 //! | --- | --- |
-//! | `class` | what a latch is called and what its class has counted |
-//! | `spin` | whether to poll before sleeping: the class's policy |
-//! | `order` | in debug builds, whether latches are taken in order of rank |
+//! | `class` | the name, rank, spin policy and statistics of a kind of latch |
+//! | `order` | in debug builds, the check that latches are taken in order of rank |
 //! | `acquisitions` | counting every acquisition (feature `count-acquisitions`) |
-//! | `state` | the bits of the LwLock word |
-//! | `wait_list` | the list of sleeping workers |
-//! | `delay` | the adaptive spin delay |
-//! | `options` | the choices an LwLock is built with |
-//! | `lwlock` | acquire and release, both algorithms |
-//! | `variable` | acquire_or_wait, and waiting for a variable |
-//! | `guard` | the RAII guards |
-//! | `parking` | where workers sleep that wait for a latch of one word |
-//! | `futex` | a mutex of 4 bytes, and shared, update and exclusive in 8: SrwMutex, SsuxLock, SuxLock |
-//! | `drop_in` | the same as containers: `Mutex<T>` and `RwLock<T>` of `lock_api` |
-//! | `hybrid` | shared, update, exclusive, and optimistic reads |
-//! | `read_biased` | a latch cut into K: cheap for readers, dear for writers |
-//! | `adaptive` | a latch that turns read-biased by itself |
-//! | `bias` | when it does |
-//! | `reader_slots` | where its readers make themselves known |
-//! | `slot_choice` | by what a reader picks its slot |
+//! | `spin`, `delay` | polling before a sleep: the class's policy, and the learned budget |
+//! | `waiting` | one wait: polls, sleeps, and what is recorded of them |
+//! | `parking` | sleeping on a latch that has no list of its own |
 //! | `latched` | a latch with the data it protects |
-//! | `latched_by` | the same for any reader-writer latch |
+//! | `drop_in` | `Mutex<T>` and `RwLock<T>` of `lock_api` over the futex latches |
 //!
-//! A latch is held for nanoseconds to microseconds, by code that never waits for a user; what is held to the end of a
+//! A latch is held for nanoseconds to microseconds, by code that never waits for a user. What is held to the end of a
 //! transaction is a *lock* and lives in `clearway-txn`.
-
 //!
 //! # Without an operating system
 //! With `default-features = false` the crate is `no_std`, allocates nothing, and the default machine is
-//! [`Bare`](clearway_machine::Bare). What needs no more than atomics works at once: `Mutex`, `RwLock`, [`SrwMutex`] and [`SsuxLock`],
-//! waiting by polling, and [`HybridLatch`] for as long as nobody polls in vain. To sleep instead of polling, and for latches that
-//! keep a list of waiters ([`LwLock`] and what is made of it, `HybridLatch`) or an owner ([`SuxLock`]), the program says once how its
-//! threads wait and what they are called: [`Bare::install`](clearway_machine::Bare::install). Without that, such a latch panics on
-//! first having to know. The check of the order of latches, `statistics` and `count-acquisitions` need std; [`classes`] does not.
+//! [`Bare`](clearway_machine::Bare). Latches that need only atomics work at once: `Mutex`, `RwLock`, [`SrwMutex`] and
+//! [`SsuxLock`], which wait by polling, and [`HybridLatch`] as long as no worker has to park.
+//!
+//! For sleeping instead of polling, and for latches with a list of waiters ([`LwLock`], the biased latches, `HybridLatch`) or
+//! an owner ([`SuxLock`]), the program calls [`Bare::install`](clearway_machine::Bare::install) once: it says how threads
+//! wait, and what number each has. Without that, such a latch panics when it first needs to know.
+//!
+//! The check of the order of latches, `statistics` and `count-acquisitions` need std; [`classes`] does not.
 //! `crates/latch/bare-metal` is a whole program.
 
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -43,31 +42,23 @@
 
 #[cfg(feature = "count-acquisitions")]
 mod acquisitions;
-mod adaptive;
-mod bias;
+mod biased;
 mod class;
 mod delay;
 mod drop_in;
 mod futex;
-mod guard;
 mod hybrid;
 mod latched;
-mod latched_by;
 mod lwlock;
-mod options;
 mod order;
 mod parking;
-mod read_biased;
-mod reader_slots;
-mod slot_choice;
 mod spin;
-mod state;
-mod variable;
-mod wait_list;
 mod waiting;
 
-pub use adaptive::{AdaptiveExclusive, AdaptiveLatch, AdaptiveOptions, AdaptiveShared};
-pub use bias::{BiasPolicy, BiasStatistics};
+pub use biased::{
+    AdaptiveExclusive, AdaptiveLatch, AdaptiveOptions, AdaptiveShared, BiasPolicy, BiasStatistics,
+    ReadBiasedExclusive, ReadBiasedLatch, ReadBiasedShared, SlotChoice,
+};
 #[cfg(feature = "std")]
 pub use class::statistics;
 pub use class::{
@@ -79,17 +70,17 @@ pub use futex::{
     SsuxExclusive, SsuxLock, SsuxProtocol, SsuxShared, SsuxUpdate, SuxExclusive, SuxExclusiveForIo, SuxLock,
     SuxShared, SuxUpdate, SuxUpdateForIo,
 };
-pub use guard::{LwLockExclusive, LwLockShared};
 pub use hybrid::{HybridExclusive, HybridLatch, HybridShared, HybridUpdate, Version};
-pub use latched::{Latched, LatchedExclusive, LatchedShared};
-pub use latched_by::{LatchedBy, LatchedByExclusive, LatchedByShared, ReaderWriterLatch};
+pub use latched::{
+    Latched, LatchedBy, LatchedByExclusive, LatchedByShared, LatchedExclusive, LatchedShared,
+    ReaderWriterLatch,
+};
 pub use lock_api;
+pub use lwlock::guard::{LwLockExclusive, LwLockShared};
+pub use lwlock::options::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant};
 pub use lwlock::{LatchMode, LwLock};
-pub use options::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant};
 #[cfg(feature = "std")]
 pub use order::held_classes;
-pub use read_biased::{ReadBiasedExclusive, ReadBiasedLatch, ReadBiasedShared};
-pub use slot_choice::SlotChoice;
 pub use spin::SpinPolicy;
 
 /// The README's example, as a test.

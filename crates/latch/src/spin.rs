@@ -45,13 +45,13 @@ const ADAPTIVE: u32 = u32::MAX;
 const LOOKS: u32 = 3;
 
 /// Binary logarithm of the pauses before the first look, for who waits to be let in.
-const PATIENT: u32 = 3;
+const NEWCOMER_PAUSES_LOG2: u32 = 3;
 
 /// The same for the owner that waits for others to leave.
-const PROMPT: u32 = 1;
+const OWNER_PAUSES_LOG2: u32 = 1;
 
 /// Binary logarithm of the most pauses between two looks.
-const LONGEST: u32 = 5;
+const PAUSES_MAX_LOG2: u32 = 5;
 
 /// Times that the CPU is given away.
 const YIELDS: u32 = 8;
@@ -110,7 +110,7 @@ impl Spin {
         };
         Self {
             worker,
-            first: PATIENT,
+            first: NEWCOMER_PAUSES_LOG2,
             ..Self::with_budget::<M>(budget)
         }
     }
@@ -119,7 +119,7 @@ impl Spin {
     pub(crate) fn with_budget<M: Machine>(budget: u32) -> Self {
         Self {
             worker: None,
-            first: PROMPT,
+            first: OWNER_PAUSES_LOG2,
             budget,
             paused: 0,
             looks: 0,
@@ -142,7 +142,7 @@ impl Spin {
             let pauses = if M::EXPLORED {
                 1
             } else {
-                1 << (self.first + self.looks).min(LONGEST)
+                1 << (self.first + self.looks).min(PAUSES_MAX_LOG2)
             };
             self.looks += 1;
             for _ in 0..pauses {
@@ -162,16 +162,16 @@ impl Spin {
     }
 
     /// The worker has slept and was woken, or waits for something else now: it may poll afresh.
-    pub(crate) fn afresh<M: Machine>(&mut self) {
+    pub(crate) fn restart<M: Machine>(&mut self) {
         self.paused = 0;
         self.looks = 0;
         self.yields = Self::yields::<M>(self.budget);
     }
 
     /// From now on the worker is the owner and waits for others to leave; it may poll afresh.
-    pub(crate) fn promptly<M: Machine>(&mut self) {
-        self.first = PROMPT;
-        self.afresh::<M>();
+    pub(crate) fn poll_as_owner<M: Machine>(&mut self) {
+        self.first = OWNER_PAUSES_LOG2;
+        self.restart::<M>();
     }
 
     /// Polls so far.
@@ -229,7 +229,7 @@ mod tests {
             "the policy is read once: {first} looks"
         );
         assert_eq!(second, 0);
-        spin.afresh::<Native>();
+        spin.restart::<Native>();
         assert!(spin.poll::<Native>());
         assert_eq!(spin.polls(), u64::from(first) + 1);
         assert!(!Spin::begin::<Native>(&CLASS).poll::<Native>());
@@ -249,7 +249,7 @@ mod tests {
             pauses.take(7).collect::<Vec<_>>()
         };
         assert_eq!(looks(&mut spin), [8, 16, 32, 32, 32, 32, 32]);
-        spin.promptly::<Native>();
+        spin.poll_as_owner::<Native>();
         spin.yields = 0;
         assert_eq!(looks(&mut spin), [2, 4, 8, 16, 32, 32, 32]);
     }

@@ -48,8 +48,8 @@ impl Waiting {
     }
 
     /// From now on the worker is the owner and waits for others to leave, for which it may poll afresh.
-    pub(crate) fn promptly<M: Machine>(&mut self) {
-        self.spin.promptly::<M>();
+    pub(crate) fn poll_as_owner<M: Machine>(&mut self) {
+        self.spin.poll_as_owner::<M>();
     }
 
     /// Sleeps by `sleep`, which says whether it did. If so the worker may poll afresh afterwards. If not, because what it saw had changed,
@@ -59,7 +59,7 @@ impl Waiting {
         let slept = sleep(self.class);
         if slept {
             self.sleeps += 1;
-            self.spin.afresh::<M>();
+            self.spin.restart::<M>();
         }
         slept
     }

@@ -116,7 +116,7 @@ fn step<L: ReaderWriterLatch>(torn: &Torn<L>, random: &mut Random, writes: u64, 
 fn random_modes_never_tear<L: ReaderWriterLatch>(latch: fn() -> L) {
     // The share of writes changes in the middle, so that a latch that adapts has to.
     for writes in [[40, 2], [1, 60]] {
-        let torn = Torn::new(latch(), [0; 2]);
+        let torn = Torn::with_latch(latch(), [0; 2]);
         let added: u64 = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..THREADS)
                 .map(|seed| {
@@ -143,7 +143,7 @@ fn random_modes_never_tear<L: ReaderWriterLatch>(latch: fn() -> L) {
 /// time: the readers stop only when the last of `writers` is through. (A read-biased latch promises a writer as little as LwLock
 /// does; on a machine that schedules everybody it gets in.)
 fn writers_get_in_between_readers<L: ReaderWriterLatch>(latch: fn() -> L, writers: u64) {
-    let torn = Torn::new(latch(), [0; 2]);
+    let torn = Torn::with_latch(latch(), [0; 2]);
     let (stop, reads) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for seed in 0..6 {
@@ -170,7 +170,7 @@ fn writers_get_in_between_readers<L: ReaderWriterLatch>(latch: fn() -> L, writer
 
 /// The latch goes on working after a holder has panicked; sleepers are woken.
 fn panic_releases_the_guard<L: ReaderWriterLatch>(latch: fn() -> L) {
-    let torn = Torn::new(latch(), [1; 2]);
+    let torn = Torn::with_latch(latch(), [1; 2]);
     std::thread::scope(|scope| {
         let holder = torn.exclusive();
         let waiter = scope.spawn(|| torn.shared()[0]);

@@ -32,6 +32,7 @@ mod padded;
 mod semaphore;
 mod switch;
 mod wait_event;
+mod wait_queue;
 mod worker;
 
 #[cfg(feature = "std")]
@@ -58,6 +59,7 @@ pub use padded::Padded;
 pub use semaphore::Semaphore;
 pub use switch::{Switch, SwitchDescription, VariantText};
 pub use wait_event::{WaitClass, WaitEvent};
+pub use wait_queue::{Picked, WaitQueue};
 pub use worker::{WaitBucket, WaitMode, WaitScope, WorkerId, WorkerMemory, WorkerSlot, Workers};
 
 #[cfg(feature = "std")]

@@ -8,7 +8,7 @@ use core::ops::Deref;
 use core::sync::atomic::Ordering;
 
 use crate::core_words::{CoreU32, CoreU64};
-use crate::{AtomicWord, Bare, Machine, Padded, Semaphore, WaitEvent};
+use crate::{AtomicWord, Bare, Machine, Padded, Semaphore, WaitEvent, WaitQueue};
 
 /// The number of a worker slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,13 +38,13 @@ pub struct WorkerSlot<M: Machine> {
     /// Posted by whoever ends this worker's wait.
     pub semaphore: Semaphore<M>,
     /// 0 = not waiting, 1 = on a list, 2 = taken off a list and about to be posted.
-    pub waiting: M::U32,
+    pub(crate) waiting: M::U32,
     /// A [`WaitMode`] as a number.
     pub mode: M::U32,
     /// Next slot on the list, or [`WorkerId::NONE`].
-    pub next: M::U32,
+    pub(crate) next: M::U32,
     /// Previous slot on the list, or [`WorkerId::NONE`].
-    pub previous: M::U32,
+    pub(crate) previous: M::U32,
     /// On a [`WaitBucket`]'s list, the address of the latch waited for.
     pub address: M::U64,
     /// The published [`WaitEvent`].
@@ -109,18 +109,15 @@ impl<M: Machine> WorkerSlot<M> {
 pub struct WaitBucket<M: Machine> {
     /// 1 while a worker reads or changes the list.
     pub locked: M::U32,
-    /// First slot on the list, or [`WorkerId::NONE`].
-    pub head: M::U32,
-    /// Last slot on the list, or [`WorkerId::NONE`].
-    pub tail: M::U32,
+    /// The workers that wait.
+    pub queue: WaitQueue<M>,
 }
 
 impl<M: Machine<U32 = CoreU32>> WaitBucket<M> {
     const fn new_const() -> Self {
         Self {
             locked: CoreU32::new_const(0),
-            head: CoreU32::new_const(WorkerId::NONE),
-            tail: CoreU32::new_const(WorkerId::NONE),
+            queue: WaitQueue::new_const(),
         }
     }
 }
@@ -130,8 +127,7 @@ impl<M: Machine> WaitBucket<M> {
     fn new() -> Self {
         Self {
             locked: M::U32::new(0),
-            head: M::U32::new(WorkerId::NONE),
-            tail: M::U32::new(WorkerId::NONE),
+            queue: WaitQueue::new(),
         }
     }
 }

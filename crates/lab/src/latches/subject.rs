@@ -35,17 +35,6 @@ pub(super) trait Guarded: Sync {
     fn write<R>(&self, change: impl FnOnce(&mut Pair) -> R) -> R;
 }
 
-impl Guarded for Latched<Pair> {
-    #[inline]
-    fn read<R>(&self, look: impl Fn(&Pair) -> R) -> R {
-        look(&self.shared())
-    }
-    #[inline]
-    fn write<R>(&self, change: impl FnOnce(&mut Pair) -> R) -> R {
-        change(&mut self.exclusive())
-    }
-}
-
 impl<L: ReaderWriterLatch> Guarded for LatchedBy<L, Pair> {
     #[inline]
     fn read<R>(&self, look: impl Fn(&Pair) -> R) -> R {
@@ -253,9 +242,9 @@ pub(super) const SUBJECTS: &[Subject] = &[
     subject!(ReaderWriter "lwlock-after-n-shared", LWLOCK, Latched<Pair> =
         lwlock(LwLockOptions { fairness: LwLockFairnessVariant::AFTER_SHARED, ..PLAIN })),
     subject!(ReaderWriter "read-biased", size_of::<ReadBiasedLatch>(), LatchedBy<ReadBiasedLatch, Pair> =
-        LatchedBy::new(ReadBiasedLatch::new(&CLASS, PLAIN), Pair::default())),
+        LatchedBy::with_latch(ReadBiasedLatch::new(&CLASS, PLAIN), Pair::default())),
     subject!(ReaderWriter "adaptive", size_of::<AdaptiveLatch>(), LatchedBy<AdaptiveLatch, Pair> =
-        LatchedBy::new(AdaptiveLatch::new(&CLASS), Pair::default())),
+        LatchedBy::with_latch(AdaptiveLatch::new(&CLASS), Pair::default())),
     subject!(ReaderWriter "ssux", size_of::<SsuxLock>(), RwLock<Pair> = RwLock::new(Pair::default())),
     subject!(ReaderWriter "ssux-two-words", size_of::<SsuxLock<Unclassed, Native, SingleWake>>(), TwoWords =
         TwoWords::new(Pair::default())),

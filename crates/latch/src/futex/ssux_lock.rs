@@ -327,7 +327,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
 
     /// Waits until the readers inside have gone.
     fn drain(&self, waiting: &mut Waiting) {
-        waiting.promptly::<M>();
+        waiting.poll_as_owner::<M>();
         loop {
             if self.state.readers_left() == 0 {
                 return;

@@ -92,7 +92,7 @@ impl<const K: usize, M: Machine> ReaderSlots<K, M> {
     pub(crate) fn drain(&self, class: &'static LatchClass) {
         let started = M::now();
         let mut spin = Spin::begin::<M>(class);
-        spin.promptly::<M>();
+        spin.poll_as_owner::<M>();
         let mut sleeps = 0;
         for word in &self.words {
             let word: &M::U32 = word;
@@ -114,7 +114,7 @@ impl<const K: usize, M: Machine> ReaderSlots<K, M> {
                     M::futex_wait(word, found, None);
                 }
                 sleeps += 1;
-                spin.afresh::<M>();
+                spin.restart::<M>();
                 found = word.load(Acquire);
             }
             if awaited {

@@ -1,11 +1,11 @@
-//! Guards: a latch is released when its guard goes out of scope, also when a panic unwinds through it. The latch goes on
-//! working after that; there is no poisoning.
+//! Guards of an LwLock. A latch is released when its guard is dropped, also when a panic unwinds through it. The latch
+//! works on after that; there is no poisoning.
 
 use core::marker::PhantomData;
 
 use clearway_machine::{Host, Machine};
 
-use crate::lwlock::{LatchMode, LwLock};
+use super::{LatchMode, LwLock};
 
 macro_rules! guard {
     ($(#[$doc:meta])* $name:ident, $mode:expr) => {

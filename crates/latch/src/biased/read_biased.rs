@@ -33,11 +33,11 @@ use core::marker::PhantomData;
 
 use clearway_machine::{Host, Machine, Padded};
 
+use super::slot_choice::SlotChoice;
 use crate::class::LatchClass;
+use crate::lwlock::options::LwLockOptions;
 use crate::lwlock::{LatchMode, LwLock};
-use crate::options::LwLockOptions;
 use crate::order;
-use crate::slot_choice::SlotChoice;
 
 /// A reader-writer latch for many readers and few writers. See the module's documentation for the protocol.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
     #[track_caller]
     fn acquired(&self, slot: &LwLock<M>, mode: LatchMode) {
         order::acquired::<M>(self.class, self.address());
-        slot.count(mode);
+        slot.count_acquisition(mode);
     }
 
     /// Acquires the latch along with other readers, waiting as long as it takes.
@@ -98,7 +98,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
     pub fn shared(&self) -> ReadBiasedShared<'_, K, M> {
         order::acquiring::<M>(self.class, self.address());
         let slot = &*self.slots[self.choice.slot::<M>(K)];
-        if !slot.attempt(LatchMode::Shared) {
+        if !slot.try_grant(LatchMode::Shared) {
             slot.acquire_slow(LatchMode::Shared);
         }
         self.acquired(slot, LatchMode::Shared);
@@ -110,7 +110,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
     #[track_caller]
     pub fn try_shared(&self) -> Option<ReadBiasedShared<'_, K, M>> {
         let slot = &*self.slots[self.choice.slot::<M>(K)];
-        if !slot.attempt(LatchMode::Shared) {
+        if !slot.try_grant(LatchMode::Shared) {
             return None;
         }
         self.acquired(slot, LatchMode::Shared);
@@ -126,7 +126,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
         order::acquiring::<M>(self.class, self.address());
         // R2: in ascending order.
         for slot in &self.slots {
-            if !slot.attempt(LatchMode::Exclusive) {
+            if !slot.try_grant(LatchMode::Exclusive) {
                 slot.acquire_slow(LatchMode::Exclusive);
             }
         }
@@ -139,7 +139,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
     #[track_caller]
     pub fn try_exclusive(&self) -> Option<ReadBiasedExclusive<'_, K, M>> {
         for (taken, slot) in self.slots.iter().enumerate() {
-            if !slot.attempt(LatchMode::Exclusive) {
+            if !slot.try_grant(LatchMode::Exclusive) {
                 // R3: a release, with its wake-ups.
                 self.release_first(taken);
                 return None;
@@ -151,7 +151,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
 
     fn release_first(&self, slots: usize) {
         for slot in &self.slots[..slots] {
-            slot.give_back(LatchMode::Exclusive);
+            slot.release_word(LatchMode::Exclusive);
         }
     }
 
@@ -191,7 +191,7 @@ impl<const K: usize, M: Machine> Drop for ReadBiasedShared<'_, K, M> {
     #[inline]
     fn drop(&mut self) {
         order::released::<M>(self.latch.address());
-        self.slot.give_back(LatchMode::Shared);
+        self.slot.release_word(LatchMode::Shared);
     }
 }
 

@@ -62,14 +62,16 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
 use clearway_machine::{AtomicWord, Host, Machine, Padded};
 
-use crate::bias::{Bias, BiasPolicy, BiasStatistics};
+use super::policy::{Bias, BiasPolicy, BiasStatistics};
+use super::reader_slots::ReaderSlots;
+use super::slot_choice::SlotChoice;
 use crate::class::LatchClass;
+use crate::lwlock::options::LwLockOptions;
+use crate::lwlock::state::{
+    EXCLUSIVE, GRANTS, HAS_WAITERS, LOCKED, SHARED_MASK, SHARED_UNIT, WAKE_IN_PROGRESS,
+};
 use crate::lwlock::{LatchMode, LwLock};
-use crate::options::LwLockOptions;
 use crate::order;
-use crate::reader_slots::ReaderSlots;
-use crate::slot_choice::SlotChoice;
-use crate::state::{EXCLUSIVE, GRANTS, HAS_WAITERS, LOCKED, SHARED_MASK, SHARED_UNIT, WAKE_IN_PROGRESS};
 
 /// In the LwLock's word: readers may come in by the slots while nobody holds `EXCLUSIVE`.
 const BIASED: u32 = 1 << 31;
@@ -175,7 +177,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         // Counted on either way by itself, so that the plain one does not wait for what the other leaves behind.
         let slot = match self.attempt_count() {
             Ok(()) => {
-                self.main.latch.acquired(LatchMode::Shared);
+                self.main.latch.note_acquired(LatchMode::Shared);
                 BY_COUNT
             }
             Err(found) => self.shared_otherwise(found),
@@ -191,7 +193,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
             Ok(()) => BY_COUNT,
             Err(found) => self.try_shared_otherwise(found)?,
         };
-        self.main.latch.acquired(LatchMode::Shared);
+        self.main.latch.note_acquired(LatchMode::Shared);
         Some(AdaptiveShared::new(self, slot))
     }
 
@@ -217,7 +219,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
             Ok(slot) => slot,
             Err(found) => self.shared_slow(found),
         };
-        self.main.latch.acquired(LatchMode::Shared);
+        self.main.latch.note_acquired(LatchMode::Shared);
         slot
     }
 
@@ -254,7 +256,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     #[cold]
     #[inline(never)]
     fn attempt_shared_slow(&self, found: u32) -> Option<u32> {
-        self.main.latch.attempt_from(found, LatchMode::Shared)?;
+        self.main.latch.try_grant_from(found, LatchMode::Shared)?;
         self.came_in_late(found);
         Some(BY_COUNT)
     }
@@ -263,7 +265,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     #[inline(never)]
     fn shared_slow(&self, found: u32) -> u32 {
         let latch = &self.main.latch;
-        if latch.attempt_from(found, LatchMode::Shared).is_none() {
+        if latch.try_grant_from(found, LatchMode::Shared).is_none() {
             latch.acquire_slow(LatchMode::Shared);
         }
         self.came_in_late(found);
@@ -312,7 +314,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         let latch = &self.main.latch;
         // Idle and plain is zero. Counted on either way by itself, as in `shared`.
         match latch.state.compare_exchange(0, EXCLUSIVE, Acquire, Relaxed) {
-            Ok(_) => latch.acquired(LatchMode::Exclusive),
+            Ok(_) => latch.note_acquired(LatchMode::Exclusive),
             Err(found) => self.exclusive_otherwise(found),
         }
         AdaptiveExclusive::new(self)
@@ -325,14 +327,14 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     fn exclusive_otherwise(&self, found: u32) {
         let latch = &self.main.latch;
         let granted_from = latch
-            .attempt_from(found, LatchMode::Exclusive)
+            .try_grant_from(found, LatchMode::Exclusive)
             .unwrap_or_else(|| latch.acquire_slow(LatchMode::Exclusive));
         // R2 and R1: without `BIASED` then, nobody is in by a slot now. To look at the word again would wait for its line,
         // for which everybody that waits has asked.
         if granted_from & BIASED != 0 {
             self.wait_for_slots();
         }
-        latch.acquired(LatchMode::Exclusive);
+        latch.note_acquired(LatchMode::Exclusive);
     }
 
     /// Acquires the latch in exclusive mode if it can be had now. A refused attempt leaves no trace, but while it lasts it may
@@ -346,7 +348,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         {
             return None;
         }
-        self.main.latch.acquired(LatchMode::Exclusive);
+        self.main.latch.note_acquired(LatchMode::Exclusive);
         Some(AdaptiveExclusive::new(self))
     }
 
@@ -358,14 +360,14 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         if found & BIASED != 0 && !self.slots.is_empty() {
             return false;
         }
-        let Some(granted_from) = latch.attempt_from(found, LatchMode::Exclusive) else {
+        let Some(granted_from) = latch.try_grant_from(found, LatchMode::Exclusive) else {
             return false;
         };
         if granted_from & BIASED != 0 {
             M::fence(SeqCst);
             if !self.slots.is_empty() {
                 // A release, with its wake-ups: somebody may have come to wait for us.
-                latch.give_back(LatchMode::Exclusive);
+                latch.release_word(LatchMode::Exclusive);
                 return false;
             }
             self.writer_came_in();

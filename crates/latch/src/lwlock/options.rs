@@ -1,15 +1,15 @@
-//! The choices an LwLock is built with. Each is a switch, and all combinations go through the same tests.
+//! The switches of an LwLock and their variants. All combinations go through the same tests.
 
 use core::num::NonZeroU8;
 
 use clearway_machine::{Switch, VariantText, switch};
 
 switch! {
-    /// The latch under everything: how a worker that cannot have it goes to sleep.
+    /// The latch under everything: how a refused worker waits.
     pub enum LwLockVariant = "lwlock", best SingleCas, planned [] {
-        /// Queue, attempt again, dequeue.
+        /// Queue, try again, dequeue.
         Queued = "queued",
-        /// One CAS proves the latch held and locks the queue; a worker spins first.
+        /// Poll; then one CAS that proves the latch held and locks the queue.
         SingleCas = "single-cas",
         /// As queued, but a worker that dequeues looks for itself from the head of the list: PostgreSQL until 2022.
         QueuedScan = "queued-scan",
@@ -19,9 +19,9 @@ switch! {
 switch! {
     /// How a reader acquires an LwLock.
     pub enum LwLockSharedVariant = "lwlock_shared", best Cas, planned [] {
-        /// Compare and swap, again if another came first.
+        /// Compare and swap, again if the word has changed.
         Cas = "cas",
-        /// One addition, taken back if an exclusive came first.
+        /// One addition, undone if an exclusive came first.
         FetchAdd = "fetch-add",
     }
 }
@@ -67,7 +67,7 @@ impl Switch for LwLockFairnessVariant {
     }
 }
 
-/// All choices together. A [`LwLockVariant`] alone stands for it with the defaults of the rest.
+/// One variant of each switch. A [`LwLockVariant`] converts into it, with the defaults of the other switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LwLockOptions {
     /// The switch `lwlock`.

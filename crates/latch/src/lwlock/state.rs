@@ -4,14 +4,14 @@
 //! | --- | --- | --- |
 //! | 0–17 | shared count | holders in shared mode |
 //! | 18 | `EXCLUSIVE` | held in exclusive mode |
-//! | 19–26 | `GRANTS` | shared grants since somebody waits, up to the limit of the fairness policy; 0 under barging |
+//! | 19–26 | `GRANTS` | shared grants while workers wait, up to the limit of the fairness policy; 0 under barging |
 //! | 28 | `LOCKED` | a spin mutex over the wait list |
-//! | 29 | `WAKE_IN_PROGRESS` | a worker that wants the latch was woken and has not yet looked: wake nobody else |
+//! | 29 | `WAKE_IN_PROGRESS` | a woken worker that wants the latch has not looked yet: wake no other |
 //! | 30 | `HAS_WAITERS` | the wait list is not empty |
 //!
-//! All zero is an idle latch nobody waits for.
+//! All zero is an idle latch without waiters.
 
-use crate::LatchMode;
+use super::LatchMode;
 
 pub(crate) const SHARED_UNIT: u32 = 1;
 pub(crate) const SHARED_MASK: u32 = (1 << 18) - 1;
@@ -26,11 +26,11 @@ const _: () = assert!(SHARED_MASK & EXCLUSIVE == 0);
 const _: () = assert!((SHARED_MASK | EXCLUSIVE) & GRANTS == 0);
 const _: () = assert!((SHARED_MASK | EXCLUSIVE | GRANTS) & (LOCKED | WAKE_IN_PROGRESS | HAS_WAITERS) == 0);
 
-/// No limit to the shared grants while somebody waits.
+/// No limit to the shared grants while workers wait.
 pub(crate) const UNLIMITED: u32 = u32::MAX;
 
-/// Whether the latch can be granted in `mode` to a worker that heeds a limit of `limit` shared grants. Waiters do not
-/// matter otherwise: barging is allowed.
+/// Whether the latch can be granted in `mode` under a limit of `limit` shared grants. Waiters do not matter otherwise:
+/// barging is allowed.
 #[inline(always)]
 pub(crate) const fn grantable(state: u32, mode: LatchMode, limit: u32) -> bool {
     match mode {
@@ -39,9 +39,9 @@ pub(crate) const fn grantable(state: u32, mode: LatchMode, limit: u32) -> bool {
     }
 }
 
-/// The word after a grant in `mode`, under a policy that counts shared grants while somebody waits up to `limit`.
+/// The word after a grant in `mode`. Shared grants while workers wait are counted, up to `limit`.
 #[inline(always)]
-pub(crate) const fn granted(state: u32, mode: LatchMode, limit: u32) -> u32 {
+pub(crate) const fn word_after_grant(state: u32, mode: LatchMode, limit: u32) -> u32 {
     match mode {
         LatchMode::Exclusive => (state & !GRANTS) + EXCLUSIVE,
         LatchMode::Shared => {
@@ -52,13 +52,13 @@ pub(crate) const fn granted(state: u32, mode: LatchMode, limit: u32) -> u32 {
     }
 }
 
-/// Whether whoever made the word `state` by releasing must wake somebody.
+/// Whether a release that made the word `state` must wake.
 #[inline(always)]
 pub(crate) const fn must_wake(state: u32) -> bool {
     state & (HAS_WAITERS | WAKE_IN_PROGRESS | EXCLUSIVE | SHARED_MASK) == HAS_WAITERS
 }
 
-/// [`must_wake`] after a shared release, asked of the word before it.
+/// [`must_wake`] after a shared release, from the word before it.
 #[inline(always)]
 pub(crate) const fn last_shared_must_wake(before: u32) -> bool {
     before & (HAS_WAITERS | WAKE_IN_PROGRESS | EXCLUSIVE | SHARED_MASK) == HAS_WAITERS | SHARED_UNIT
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_may_come_in() {
+    fn grants_by_mode_and_word() {
         for flags in [0, LOCKED, HAS_WAITERS, WAKE_IN_PROGRESS | HAS_WAITERS] {
             let free_for = |state, mode| grantable(state, mode, UNLIMITED);
             assert!(free_for(flags, LatchMode::Exclusive) && free_for(flags, LatchMode::Shared));
@@ -80,30 +80,33 @@ mod tests {
     }
 
     #[test]
-    fn shared_grants_are_counted_while_somebody_waits() {
+    fn shared_grants_are_counted_while_workers_wait() {
         let mut state = SHARED_UNIT;
-        state = granted(state, LatchMode::Shared, 2);
-        assert_eq!(state, 2, "nobody waits");
+        state = word_after_grant(state, LatchMode::Shared, 2);
+        assert_eq!(state, 2, "no worker waits");
         state |= HAS_WAITERS;
         for _ in 0..2 {
             assert!(grantable(state, LatchMode::Shared, 2));
-            state = granted(state, LatchMode::Shared, 2);
+            state = word_after_grant(state, LatchMode::Shared, 2);
         }
         assert!(!grantable(state, LatchMode::Shared, 2) && grantable(state, LatchMode::Shared, UNLIMITED));
-        let woken = granted(state, LatchMode::Shared, 2);
+        let woken = word_after_grant(state, LatchMode::Shared, 2);
         assert_eq!(woken - state, SHARED_UNIT, "the count stays at its limit");
         let free = state - 4 * SHARED_UNIT;
-        assert_eq!(granted(free, LatchMode::Exclusive, 2), HAS_WAITERS | EXCLUSIVE);
+        assert_eq!(
+            word_after_grant(free, LatchMode::Exclusive, 2),
+            HAS_WAITERS | EXCLUSIVE
+        );
         assert!(must_wake(free));
         let mut state = HAS_WAITERS;
         for _ in 0..300 {
-            state = granted(state, LatchMode::Shared, 255);
+            state = word_after_grant(state, LatchMode::Shared, 255);
         }
         assert_eq!(state, HAS_WAITERS | GRANTS | 300);
     }
 
     #[test]
-    fn who_must_wake() {
+    fn last_holder_must_wake() {
         assert!(must_wake(HAS_WAITERS) && must_wake(HAS_WAITERS | LOCKED));
         assert!(!must_wake(0) && !must_wake(HAS_WAITERS | WAKE_IN_PROGRESS));
         assert!(!must_wake(HAS_WAITERS | 1) && !must_wake(HAS_WAITERS | EXCLUSIVE));

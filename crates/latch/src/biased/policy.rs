@@ -36,7 +36,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use clearway_machine::{AtomicWord, Machine};
 
-use crate::reader_slots::Readers;
+use super::reader_slots::Readers;
 
 /// Whether a latch is biased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -456,7 +456,7 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
         }
         let mut waiting = Waiting::begin::<M>(C::class(), wait, self.address());
         if mode == OWNS_AND_DRAINS {
-            waiting.promptly::<M>();
+            waiting.poll_as_owner::<M>();
         }
         // With WAKING set on our behalf.
         let mut woken = false;

@@ -1,0 +1,392 @@
+//! LwLock: a reader-writer latch whose waiters sleep on a list.
+//!
+//! It protects a structure in memory for nanoseconds to microseconds. Any number of workers hold it shared, or one
+//! worker holds it exclusively. The state is one word (see `state`) and a list of sleeping workers.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `mod` | the rules, the latch, the uncontended paths, release |
+//! | `options` | the switches `lwlock`, `lwlock_shared` and `lwlock_fairness` with their variants |
+//! | `state` | the bits of the word, and the predicates over it |
+//! | `slow_path` | the contract of a variant of `lwlock`, and the dispatch |
+//! | `queued` | variants `queued` (the baseline) and `queued-scan` |
+//! | `single_cas` | variant `single-cas` |
+//! | `fetch_add` | variant `fetch-add` of `lwlock_shared` |
+//! | `wait_list` | the list of sleeping workers, and the wake-up |
+//! | `variable` | waiting for the latch without wanting it, or for a variable to change |
+//! | `guard` | the RAII guards |
+//!
+//! # Example: a lost wake-up
+//! Worker A holds the latch exclusively; worker B wants it.
+//!
+//! | time | A | B |
+//! | --- | --- | --- |
+//! | 1 | | reads the word: `EXCLUSIVE`, so B must sleep |
+//! | 2 | subtracts `EXCLUSIVE`, sees no `HAS_WAITERS`, wakes no worker | |
+//! | 3 | | joins the list, sets `HAS_WAITERS`, sleeps |
+//!
+//! B sleeps on a free latch, and no release will wake it. Each variant of `lwlock` closes the gap between times 1 and 3
+//! in its own way:
+//! - `queued`: B joins the list, looks at the word again, and leaves the list if it got the latch at that look.
+//! - `single-cas`: B sets `LOCKED | HAS_WAITERS` by a CAS from the word that said "held". Success proves that the latch
+//!   was held when the list was locked.
+//!
+//! # Protocol
+//! 1. *Grant*: read the word; if it allows the mode, add the mode's unit by CAS. Waiting workers do not matter: a
+//!    newcomer may pass them.
+//! 2. *Wait*: if the word does not allow the mode, join the list and sleep, by the variant's slow path.
+//! 3. *Release*: subtract the unit. The word that this made says whether to wake.
+//! 4. *Wake*: lock the list and take off it every worker that waits for "free", and then either the first worker that
+//!    wants the latch, if it wants it exclusively, or all that want it shared. Post them. A wake is a hint, never a
+//!    hand-off: the woken worker goes back to step 1.
+//!
+//! # Rules
+//! - R1: while a worker sleeps on the list, `HAS_WAITERS` is set, or a worker that was taken off the list is about to be
+//!   posted.
+//! - R2: `HAS_WAITERS` is set by an RMW of the word that holders release by an RMW. One of the two comes first: either
+//!   the sleeper's last look sees the release, or the releaser sees `HAS_WAITERS`. The looks may be plain loads. A load
+//!   never shows a word older than the loading worker's own RMW. If it shows a holder that has since released, that
+//!   release came after the RMW.
+//! - R3: `WAKE_IN_PROGRESS` is set only when a worker that wants the latch was taken off the list. That worker clears the
+//!   flag, on every path, before it looks at the word again. So a release that wakes no worker because of the flag comes
+//!   before a look that sees the release.
+//! - R4: no change of a variable is missed. The holder changes the variable first and locks the list second. A waiter
+//!   locks the list first, in order to join it, and compares the variable second (`queued`) or while the list is locked
+//!   (`single-cas`). One of the two locks the list first. If the waiter is first, the holder finds it on the list. If the
+//!   holder is first, the waiter's lock acquires what the holder's unlock released, so the waiter sees the new value.
+//! - R5: a worker that waits for "free" does not take the latch, so no other wake-up may be withheld because of it: taking
+//!   it off the list does not set `WAKE_IN_PROGRESS`.
+//! - R6: undoing a shared unit is a release and runs the same wake check. A reader that adds its unit to a word with
+//!   `EXCLUSIVE` subtracts it again. An exclusive holder that released in between saw a shared holder and woke no worker.
+//! - R7: under `AfterShared`, a newcomer that wants the latch shared is also refused while the count `GRANTS` is full. It
+//!   may then queue although the latch is free, so some release or wake-up must still be to come. That holds while the
+//!   latch is held, while a release that left waiters is on its way to `wake`, and while a woken worker has not yet got
+//!   the latch. Hence: a woken worker ignores the count, because it may be the last of these; an exclusive grant clears
+//!   `GRANTS`; `wake` clears it unless it wakes an exclusive; and the worker that takes the last waiter off the list
+//!   clears it.
+//!
+//! # Fairness
+//! `Barging` promises nothing. Readers that arrive without pause can keep an exclusive waiting for ever.
+//!
+//! `AfterShared(n)`: while workers wait, n more readers may pass them; further readers queue. When the last holder
+//! releases, the head of the list is woken. If the head is an exclusive, no reader gets the latch before it. If the head is a
+//! reader, all readers on the list are woken, the count starts again at 0, and the exclusives that were passed over are
+//! now at the head. So at most 2 n readers get the latch between an exclusive's queueing and its turn, besides the readers
+//! that were on the list, which are not counted. Exclusives have no order among each other.
+//!
+//! # Costs
+//! 24 bytes. Uncontended: one CAS to acquire, one `fetch_sub` to release.
+//!
+//! # Origin
+//! The queued form is PostgreSQL's lwlock.c (Andres Freund, 2014). Its author found eight years later that dequeueing
+//! scanned the list, and what that cost ("lwlock: Fix quadratic behavior with very long wait lists"). Yura Sokolov proposed
+//! the single-CAS form on pgsql-hackers in 2017. A shared acquire by fetch_add was proposed there more than once; R6 is
+//! what those versions lacked.
+
+mod fetch_add;
+pub(crate) mod guard;
+pub(crate) mod options;
+mod queued;
+mod single_cas;
+mod slow_path;
+pub(crate) mod state;
+mod variable;
+mod wait_list;
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use clearway_machine::{AtomicWord, Host, Machine, WaitMode, WaitQueue};
+
+use self::guard::{LwLockExclusive, LwLockShared};
+use self::options::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant};
+use self::state::{
+    EXCLUSIVE, GRANTS, HAS_WAITERS, SHARED_MASK, SHARED_UNIT, UNLIMITED, grantable, last_shared_must_wake,
+    must_wake, word_after_grant,
+};
+use crate::class::{LatchClass, Wait};
+use crate::delay::Delay;
+use crate::order;
+
+/// How a latch is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LatchMode {
+    /// With other shared holders.
+    Shared,
+    /// Alone.
+    Exclusive,
+}
+
+impl LatchMode {
+    pub(crate) const fn wait_mode(self) -> WaitMode {
+        match self {
+            LatchMode::Shared => WaitMode::Shared,
+            LatchMode::Exclusive => WaitMode::Exclusive,
+        }
+    }
+
+    pub(crate) const fn wait(self) -> Wait {
+        match self {
+            LatchMode::Shared => Wait::Shared,
+            LatchMode::Exclusive => Wait::Exclusive,
+        }
+    }
+}
+
+/// A reader-writer latch. See the module's documentation for the protocol.
+#[derive(Debug)]
+pub struct LwLock<M: Machine = Host> {
+    pub(crate) state: M::U32,
+    /// Changed only under `LOCKED`.
+    queue: WaitQueue<M>,
+    algorithm: LwLockVariant,
+    shared_path: LwLockSharedVariant,
+    fairness: LwLockFairnessVariant,
+    /// Where the class's acquisitions are counted. Fits into the padding.
+    #[cfg(feature = "count-acquisitions")]
+    place: u8,
+    pub(crate) class: &'static LatchClass,
+}
+
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<LwLock<Host>>() == 24);
+
+impl<M: Machine> LwLock<M> {
+    /// An idle latch of `class`.
+    pub fn new(class: &'static LatchClass, options: impl Into<LwLockOptions>) -> Self {
+        let options = options.into();
+        Self {
+            state: M::U32::new(0),
+            queue: WaitQueue::new(),
+            algorithm: options.algorithm,
+            shared_path: options.shared_path,
+            fairness: options.fairness,
+            #[cfg(feature = "count-acquisitions")]
+            place: class.place(),
+            class,
+        }
+    }
+
+    /// The latch's class.
+    pub fn class(&self) -> &'static LatchClass {
+        self.class
+    }
+
+    /// Acquires the latch in shared mode, waiting as long as it takes.
+    #[inline]
+    #[track_caller]
+    pub fn shared(&self) -> LwLockShared<'_, M> {
+        self.acquire(LatchMode::Shared);
+        LwLockShared::new(self)
+    }
+
+    /// Acquires the latch in exclusive mode, waiting as long as it takes.
+    #[inline]
+    #[track_caller]
+    pub fn exclusive(&self) -> LwLockExclusive<'_, M> {
+        self.acquire(LatchMode::Exclusive);
+        LwLockExclusive::new(self)
+    }
+
+    /// Acquires the latch in shared mode if that needs no waiting.
+    #[inline]
+    #[track_caller]
+    pub fn try_shared(&self) -> Option<LwLockShared<'_, M>> {
+        self.try_acquire(LatchMode::Shared)
+            .then(|| LwLockShared::new(self))
+    }
+
+    /// Acquires the latch in exclusive mode if that needs no waiting.
+    #[inline]
+    #[track_caller]
+    pub fn try_exclusive(&self) -> Option<LwLockExclusive<'_, M>> {
+        self.try_acquire(LatchMode::Exclusive)
+            .then(|| LwLockExclusive::new(self))
+    }
+
+    /// One attempt, with no side effect when it fails. Acquire on success: what earlier holders wrote is visible.
+    #[inline]
+    #[track_caller]
+    pub fn try_acquire(&self, mode: LatchMode) -> bool {
+        let acquired = self.try_grant(mode);
+        if acquired {
+            self.note_acquired(mode);
+        }
+        acquired
+    }
+
+    /// Records an acquisition: in debug builds for the check of the order of latches, and for the statistics in a build
+    /// that counts acquisitions.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn note_acquired(&self, mode: LatchMode) {
+        order::acquired::<M>(self.class, core::ptr::from_ref(self).cast());
+        self.count_acquisition(mode);
+    }
+
+    /// The statistics' part of [`note_acquired`](Self::note_acquired). The place is read from the latch, whose line is in
+    /// the cache, and not from its class.
+    #[inline]
+    pub(crate) fn count_acquisition(&self, mode: LatchMode) {
+        #[cfg(feature = "count-acquisitions")]
+        if !M::EXPLORED {
+            crate::acquisitions::count(self.place, mode.wait());
+        }
+        let _ = mode;
+    }
+
+    /// The limit of shared grants that applies to a newcomer. A woken worker has none (R7).
+    fn newcomer_limit(&self) -> u32 {
+        match self.fairness {
+            LwLockFairnessVariant::Barging => UNLIMITED,
+            LwLockFairnessVariant::AfterShared(grants) => u32::from(grants.get()),
+        }
+    }
+
+    /// A newcomer's attempt to get the latch, recorded nowhere.
+    #[inline]
+    pub(crate) fn try_grant(&self, mode: LatchMode) -> bool {
+        match mode {
+            // Idle is the common case for an exclusive: try it without looking first.
+            LatchMode::Exclusive => match self.state.compare_exchange(0, EXCLUSIVE, Acquire, Relaxed) {
+                Ok(_) => true,
+                Err(found) => self.try_grant_from(found, mode).is_some(),
+            },
+            // A reader often finds another reader inside: it looks first, so that no RMW fails on a line that readers
+            // pass around.
+            LatchMode::Shared => {
+                let mut found = self.state.load(Relaxed);
+                if found & (EXCLUSIVE | GRANTS | HAS_WAITERS) == 0 {
+                    if self.shared_path == LwLockSharedVariant::FetchAdd {
+                        return self.try_shared_by_addition();
+                    }
+                    match self
+                        .state
+                        .compare_exchange_weak(found, found + SHARED_UNIT, Acquire, Relaxed)
+                    {
+                        Ok(_) => return true,
+                        // Go on with this word: the line is in this core's cache for a moment.
+                        Err(changed) => found = changed,
+                    }
+                }
+                self.try_grant_from(found, mode).is_some()
+            }
+        }
+    }
+
+    /// The rest of a newcomer's attempt after the word was `found`. Returns the word that granted the latch. A grant has
+    /// replaced exactly this word, so the caller need not read the word again while others ask for its line.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn try_grant_from(&self, found: u32, mode: LatchMode) -> Option<u32> {
+        self.try_grant_limited(found, mode, self.newcomer_limit())
+    }
+
+    /// As [`try_grant_from`](Self::try_grant_from), under a limit of `limit` shared grants.
+    fn try_grant_limited(&self, mut found: u32, mode: LatchMode, limit: u32) -> Option<u32> {
+        while grantable(found, mode, limit) {
+            debug_assert!(found & SHARED_MASK < SHARED_MASK, "the shared count overflows");
+            if mode == LatchMode::Shared && self.grants_by_addition(found) {
+                return self.try_shared_by_addition().then_some(found);
+            }
+            match self.state.compare_exchange_weak(
+                found,
+                word_after_grant(found, mode, limit),
+                Acquire,
+                Relaxed,
+            ) {
+                Ok(_) => return Some(found),
+                Err(changed) => found = changed,
+            }
+        }
+        None
+    }
+
+    /// Acquires without a guard; the caller pairs it with [`release`](Self::release) of the same mode.
+    ///
+    /// # Panics
+    /// In debug builds, if the calling thread holds this latch or one of a higher rank.
+    #[inline]
+    #[track_caller]
+    pub fn acquire(&self, mode: LatchMode) {
+        order::acquiring::<M>(self.class, core::ptr::from_ref(self).cast());
+        if !self.try_grant(mode) {
+            self.acquire_slow(mode);
+        }
+        self.note_acquired(mode);
+    }
+
+    /// Acquires by waiting. Returns the word that granted the latch, as [`try_grant_from`](Self::try_grant_from) does.
+    #[cold]
+    pub(crate) fn acquire_slow(&self, mode: LatchMode) -> u32 {
+        M::label(core::ptr::from_ref(self).cast(), self.class.name);
+        let worker = M::worker();
+        let started = M::now();
+        let mut delay = Delay::new::<M>(worker);
+        let (granted_from, sleeps) = self.slow_path().acquire(self, mode, worker, &mut delay);
+        self.class.record(
+            mode.wait(),
+            delay.total_spins,
+            sleeps,
+            M::now().saturating_sub(started),
+        );
+        delay.finish::<M>();
+        granted_from
+    }
+
+    /// Releases what [`acquire`](Self::acquire) acquired in `mode`. Release: the next holder sees what was written.
+    #[inline]
+    pub fn release(&self, mode: LatchMode) {
+        order::released::<M>(core::ptr::from_ref(self).cast());
+        self.release_word(mode);
+    }
+
+    /// Releases a grant that was not recorded by [`note_acquired`](Self::note_acquired).
+    #[inline]
+    pub(crate) fn release_word(&self, mode: LatchMode) {
+        match mode {
+            LatchMode::Exclusive => {
+                debug_assert!(
+                    M::EXPLORED || self.is_held_exclusive(),
+                    "latch {} is not held exclusively",
+                    self.class.name
+                );
+                // "Was it EXCLUSIVE and nothing else?" is the zero flag of x86's `lock sub`: no old value is kept.
+                if self.state.fetch_sub(EXCLUSIVE, Release) != EXCLUSIVE {
+                    self.wake_after_exclusive();
+                }
+            }
+            LatchMode::Shared => {
+                let before = self.state.fetch_sub(SHARED_UNIT, Release);
+                debug_assert!(
+                    before & SHARED_MASK != 0,
+                    "latch {} is not held shared",
+                    self.class.name
+                );
+                if last_shared_must_wake(before) {
+                    self.wake();
+                }
+            }
+        }
+    }
+
+    /// The rest of an exclusive release that left other bits set. R2 allows a second look instead of the old value: the
+    /// look shows the outcome of this release or a later one, and the worker that made a later one does the wake check
+    /// itself.
+    #[cold]
+    #[inline(never)]
+    fn wake_after_exclusive(&self) {
+        if must_wake(self.state.load(Relaxed)) {
+            self.wake();
+        }
+    }
+
+    /// Whether the latch is held at this instant, for assertions.
+    pub fn is_held(&self) -> bool {
+        self.state.load(Relaxed) & (EXCLUSIVE | SHARED_MASK) != 0
+    }
+
+    /// Whether the latch is held exclusively at this instant, for assertions.
+    pub fn is_held_exclusive(&self) -> bool {
+        self.state.load(Relaxed) & EXCLUSIVE != 0
+    }
+}

@@ -1,0 +1,148 @@
+//! Variants `queued` and `queued-scan` of the switch `lwlock`: queue, try again, dequeue.
+//!
+//! A refused worker joins the list and looks at the word once more. If that look grants the latch, the worker takes itself
+//! off the list; otherwise it sleeps.
+//!
+//! `queued` is what PostgreSQL ships: a worker's slot says whether it is still on the list. `queued-scan` is what PostgreSQL
+//! shipped before 2022: the worker looks for itself on the list from the head, under the list's lock. With n workers that
+//! reads n lines. The longer the list stays locked, the more workers find the latch free when they have queued, and must
+//! dequeue.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use clearway_machine::{AtomicWord, Machine, WaitMode, WaitQueue, WorkerId};
+
+use super::slow_path::SlowPath;
+use super::state::{EXCLUSIVE, GRANTS, HAS_WAITERS, UNLIMITED, WAKE_IN_PROGRESS};
+use super::{LatchMode, LwLock};
+use crate::delay::Delay;
+
+/// A worker's slot says whether it is on the list: the baseline.
+#[derive(Debug)]
+pub(super) struct Queued;
+
+/// A worker looks for itself on the list: the baseline of its time.
+#[derive(Debug)]
+pub(super) struct QueuedScan;
+
+/// Whether a worker is on a latch's list; `LOCKED` is held.
+trait FindSelf: Sync {
+    fn is_listed<M: Machine>(latch: &LwLock<M>, worker: WorkerId) -> bool;
+}
+
+impl FindSelf for Queued {
+    fn is_listed<M: Machine>(_latch: &LwLock<M>, worker: WorkerId) -> bool {
+        WaitQueue::<M>::is_queued(worker)
+    }
+}
+
+impl FindSelf for QueuedScan {
+    fn is_listed<M: Machine>(latch: &LwLock<M>, worker: WorkerId) -> bool {
+        latch.queue.workers().any(|listed| listed == worker)
+    }
+}
+
+impl<M: Machine, F: FindSelf> SlowPath<M> for F {
+    fn acquire(&self, latch: &LwLock<M>, mode: LatchMode, worker: WorkerId, delay: &mut Delay) -> (u32, u64) {
+        let mut limit = latch.newcomer_limit();
+        let mut surplus = 0;
+        let mut sleeps = 0;
+        let granted_from = loop {
+            if let Some(granted_from) = latch.try_grant_limited(latch.state.load(Relaxed), mode, limit) {
+                break granted_from;
+            }
+            queue_self(latch, worker, mode.wait_mode(), delay);
+            // R2: this look follows the caller's HAS_WAITERS on the same word.
+            if let Some(granted_from) = latch.try_grant_limited(latch.state.load(Relaxed), mode, limit) {
+                dequeue_self::<M, F>(latch, worker, delay);
+                break granted_from;
+            }
+            sleeps += 1;
+            surplus += latch.sleep(worker);
+            // R3: from here on a release must wake again.
+            latch.state.fetch_and(!WAKE_IN_PROGRESS, Relaxed);
+            // R7: releases woke no worker because this one was about to look, so it must not be refused by the count.
+            limit = UNLIMITED;
+        };
+        WaitQueue::<M>::repost(worker, surplus);
+        (granted_from, sleeps)
+    }
+
+    fn acquire_or_wait(&self, latch: &LwLock<M>, worker: WorkerId, delay: &mut Delay) -> bool {
+        queue_self(latch, worker, WaitMode::UntilFree, delay);
+        if latch.try_grant(LatchMode::Exclusive) {
+            dequeue_self::<M, F>(latch, worker, delay);
+            return true;
+        }
+        let surplus = latch.sleep(worker);
+        WaitQueue::<M>::repost(worker, surplus);
+        false
+    }
+
+    fn wait_for_var(
+        &self,
+        latch: &LwLock<M>,
+        variable: &M::U64,
+        old: u64,
+        worker: WorkerId,
+        delay: &mut Delay,
+    ) -> (Result<(), u64>, u64) {
+        let mut surplus = 0;
+        let mut sleeps = 0;
+        let result = loop {
+            queue_self(latch, worker, WaitMode::UntilFree, delay);
+            // A worker woken before the caller joined the list may not have looked yet. Its release must wake the caller
+            // all the same.
+            latch.state.fetch_and(!WAKE_IN_PROGRESS, Relaxed);
+            // R4: joining the list comes before this look at the variable.
+            if let Some(result) = end_of_wait(latch, variable, old) {
+                dequeue_self::<M, F>(latch, worker, delay);
+                break result;
+            }
+            sleeps += 1;
+            surplus += latch.sleep(worker);
+            if let Some(result) = end_of_wait(latch, variable, old) {
+                break result;
+            }
+        };
+        WaitQueue::<M>::repost(worker, surplus);
+        (result, sleeps)
+    }
+}
+
+/// The result of `wait_for_var`, if there is nothing to wait for.
+fn end_of_wait<M: Machine>(latch: &LwLock<M>, variable: &M::U64, old: u64) -> Option<Result<(), u64>> {
+    if latch.state.load(Acquire) & EXCLUSIVE == 0 {
+        return Some(Ok(()));
+    }
+    let value = variable.load(Acquire);
+    (value != old).then_some(Err(value))
+}
+
+/// Puts the calling worker on the list.
+fn queue_self<M: Machine>(latch: &LwLock<M>, worker: WorkerId, mode: WaitMode, delay: &mut Delay) {
+    latch.lock_list(delay);
+    latch.state.fetch_or(HAS_WAITERS, Relaxed);
+    latch.push(worker, mode);
+    latch.unlock_list();
+}
+
+/// Takes the calling worker off the list because it need not sleep.
+fn dequeue_self<M: Machine, F: FindSelf>(latch: &LwLock<M>, worker: WorkerId, delay: &mut Delay) {
+    latch.lock_list(delay);
+    if F::is_listed(latch, worker) {
+        latch.queue.remove(worker);
+        if latch.queue.is_empty() {
+            // R7: with no waiter left, no release will wake a reader that the full count refuses.
+            latch.state.fetch_and(!(HAS_WAITERS | GRANTS), Relaxed);
+        }
+        latch.unlock_list();
+        return;
+    }
+    latch.unlock_list();
+    // Another worker has taken the caller off the list. R3: the caller is the woken worker and clears the flag. It also
+    // consumes the post.
+    latch.state.fetch_and(!WAKE_IN_PROGRESS, Relaxed);
+    let surplus = latch.sleep(worker);
+    WaitQueue::<M>::repost(worker, surplus);
+}

@@ -1,0 +1,187 @@
+//! Variant `single-cas` of the switch `lwlock`: one CAS proves the latch held and locks the list.
+//!
+//! A refused worker first polls for a part of its adaptive budget, 1/8 for exclusive and 1/2 for shared. Then it sets
+//! `LOCKED | HAS_WAITERS` by a CAS from the very word that refused it. Success proves that the latch was held when the list
+//! was locked, so the worker joins the list and sleeps without another look, and no worker ever dequeues itself.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use clearway_machine::{AtomicWord, Machine, WaitMode, WaitQueue, WorkerId};
+
+use super::slow_path::SlowPath;
+use super::state::{
+    EXCLUSIVE, HAS_WAITERS, LOCKED, SHARED_MASK, UNLIMITED, WAKE_IN_PROGRESS, grantable, word_after_grant,
+};
+use super::{LatchMode, LwLock};
+use crate::delay::Delay;
+use crate::spin::{Spin, SpinPolicy};
+
+/// The variant.
+#[derive(Debug)]
+pub(super) struct SingleCas;
+
+/// How often a worker polls before it queues.
+fn polls_before_queueing<M: Machine>(latch: &LwLock<M>, mode: LatchMode, delay: &Delay) -> u32 {
+    match (latch.class.spin_policy(), mode) {
+        (SpinPolicy::None, _) => 0,
+        (SpinPolicy::Fixed(polls), _) => polls,
+        (SpinPolicy::Adaptive, LatchMode::Exclusive) => delay.budget() / 8,
+        (SpinPolicy::Adaptive, LatchMode::Shared) => delay.budget() / 2,
+    }
+}
+
+impl<M: Machine> SlowPath<M> for SingleCas {
+    fn acquire(&self, latch: &LwLock<M>, mode: LatchMode, worker: WorkerId, delay: &mut Delay) -> (u32, u64) {
+        let mut spin = Spin::with_budget::<M>(polls_before_queueing(latch, mode, delay));
+        let mut limit = latch.newcomer_limit();
+        let mut surplus = 0;
+        let mut sleeps = 0;
+        let mut state = latch.state.load(Relaxed);
+        let granted_from = loop {
+            if grantable(state, mode, limit) {
+                if mode == LatchMode::Shared && latch.grants_by_addition(state) {
+                    if latch.try_shared_by_addition() {
+                        break state;
+                    }
+                    state = latch.state.load(Relaxed);
+                    continue;
+                }
+                match latch.state.compare_exchange_weak(
+                    state,
+                    word_after_grant(state, mode, limit),
+                    Acquire,
+                    Relaxed,
+                ) {
+                    Ok(_) => break state,
+                    Err(found) => state = found,
+                }
+            } else if state & LOCKED != 0 {
+                // The worker that locked the list unlocks it within a few instructions, unless it has lost its CPU.
+                delay.step::<M>(latch.class.name);
+                state = latch.state.load(Relaxed);
+            } else if spin.poll::<M>() {
+                state = latch.state.load(Relaxed);
+            } else {
+                // Acquire: the list's links are visible, as in `lock_list`.
+                match latch
+                    .state
+                    .compare_exchange_weak(state, state | LOCKED | HAS_WAITERS, Acquire, Relaxed)
+                {
+                    Ok(_) => {
+                        latch.push(worker, mode.wait_mode());
+                        latch.unlock_list();
+                        sleeps += 1;
+                        surplus += latch.sleep(worker);
+                        // R3: clears the flag and looks, in one access.
+                        state = latch.state.fetch_and(!WAKE_IN_PROGRESS, Relaxed) & !WAKE_IN_PROGRESS;
+                        // R7: releases woke no worker because this one was about to look, so it must not be refused by
+                        // the count.
+                        limit = UNLIMITED;
+                        delay.woken();
+                        spin.restart::<M>();
+                    }
+                    Err(found) => state = found,
+                }
+            }
+        };
+        delay.total_spins += spin.polls();
+        WaitQueue::<M>::repost(worker, surplus);
+        (granted_from, sleeps)
+    }
+
+    fn acquire_or_wait(&self, latch: &LwLock<M>, worker: WorkerId, delay: &mut Delay) -> bool {
+        let mut state = latch.state.load(Relaxed);
+        loop {
+            if state & (EXCLUSIVE | SHARED_MASK) == 0 {
+                match latch.state.compare_exchange_weak(
+                    state,
+                    word_after_grant(state, LatchMode::Exclusive, UNLIMITED),
+                    Acquire,
+                    Relaxed,
+                ) {
+                    Ok(_) => return true,
+                    Err(found) => state = found,
+                }
+            } else if state & LOCKED == 0 {
+                match latch
+                    .state
+                    .compare_exchange_weak(state, state | LOCKED | HAS_WAITERS, Acquire, Relaxed)
+                {
+                    Ok(_) => {
+                        latch.push(worker, WaitMode::UntilFree);
+                        latch.unlock_list();
+                        let surplus = latch.sleep(worker);
+                        WaitQueue::<M>::repost(worker, surplus);
+                        return false;
+                    }
+                    Err(found) => state = found,
+                }
+            } else {
+                delay.step::<M>(latch.class.name);
+                state = latch.state.load(Relaxed);
+            }
+        }
+    }
+
+    fn wait_for_var(
+        &self,
+        latch: &LwLock<M>,
+        variable: &M::U64,
+        old: u64,
+        worker: WorkerId,
+        delay: &mut Delay,
+    ) -> (Result<(), u64>, u64) {
+        let mut surplus = 0;
+        let mut sleeps = 0;
+        let mut state = latch.state.load(Acquire);
+        let result = loop {
+            if state & EXCLUSIVE == 0 {
+                // Acquire for the load or the failed CAS that showed the word.
+                M::fence(Acquire);
+                break Ok(());
+            }
+            if state & LOCKED != 0 {
+                delay.step::<M>(latch.class.name);
+                state = latch.state.load(Relaxed);
+                continue;
+            }
+            if let Err(found) = latch
+                .state
+                .compare_exchange_weak(state, state | LOCKED, Acquire, Relaxed)
+            {
+                state = found;
+                continue;
+            }
+            // R4: `update_var` locks the list after its store. Either this load sees the store, or `update_var` will find
+            // the caller on the list.
+            let value = variable.load(Acquire);
+            if value != old {
+                latch.unlock_list();
+                break Err(value);
+            }
+            state = latch.state.load(Relaxed);
+            loop {
+                if state & EXCLUSIVE == 0 {
+                    break;
+                }
+                let queued = (state | HAS_WAITERS) & !WAKE_IN_PROGRESS;
+                match latch.state.compare_exchange_weak(state, queued, Relaxed, Relaxed) {
+                    Ok(_) => break,
+                    Err(found) => state = found,
+                }
+            }
+            if state & EXCLUSIVE == 0 {
+                latch.unlock_list();
+                M::fence(Acquire);
+                break Ok(());
+            }
+            latch.push(worker, WaitMode::UntilFree);
+            latch.unlock_list();
+            sleeps += 1;
+            surplus += latch.sleep(worker);
+            state = latch.state.load(Acquire);
+        };
+        WaitQueue::<M>::repost(worker, surplus);
+        (result, sleeps)
+    }
+}

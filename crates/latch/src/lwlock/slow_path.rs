@@ -1,0 +1,40 @@
+//! The contract of a variant of the switch `lwlock`: how a worker waits when the word refuses it.
+
+use clearway_machine::{Machine, WorkerId};
+
+use super::options::LwLockVariant;
+use super::queued::{Queued, QueuedScan};
+use super::single_cas::SingleCas;
+use super::{LatchMode, LwLock};
+use crate::delay::Delay;
+
+/// The three waits of an [`LwLock`]. `worker` is the caller; polls are counted in `delay`.
+pub(super) trait SlowPath<M: Machine>: Sync {
+    /// Acquires the latch in `mode`. Returns the word that granted it, and how often the worker slept.
+    fn acquire(&self, latch: &LwLock<M>, mode: LatchMode, worker: WorkerId, delay: &mut Delay) -> (u32, u64);
+
+    /// Acquires the latch exclusively (`true`), or sleeps until it is free and returns `false` without it.
+    fn acquire_or_wait(&self, latch: &LwLock<M>, worker: WorkerId, delay: &mut Delay) -> bool;
+
+    /// Waits until the latch is not held exclusively (`Ok`) or `variable` differs from `old` (`Err` with its value).
+    /// Returns also how often the worker slept. Acquire.
+    fn wait_for_var(
+        &self,
+        latch: &LwLock<M>,
+        variable: &M::U64,
+        old: u64,
+        worker: WorkerId,
+        delay: &mut Delay,
+    ) -> (Result<(), u64>, u64);
+}
+
+impl<M: Machine> LwLock<M> {
+    /// The latch's variant.
+    pub(super) fn slow_path(&self) -> &'static dyn SlowPath<M> {
+        match self.algorithm {
+            LwLockVariant::Queued => &Queued,
+            LwLockVariant::QueuedScan => &QueuedScan,
+            LwLockVariant::SingleCas => &SingleCas,
+        }
+    }
+}
