@@ -53,7 +53,7 @@ pub struct WorkerSlot<M: Machine> {
     pub spins_per_delay: M::U32,
     /// How often the worker, wanting to read, has met somebody at an adaptive latch, wrapping. Its own, so that
     /// counting takes no line away from anybody.
-    pub readers_met: M::U32,
+    pub reader_conflicts: M::U32,
     /// 1 while a thread owns the slot.
     claimed: M::U32,
 }
@@ -69,7 +69,7 @@ impl<M: Machine<U32 = CoreU32, U64 = CoreU64>> WorkerSlot<M> {
             address: CoreU64::new_const(0),
             wait_event: CoreU32::new_const(WaitEvent::Running as u32),
             spins_per_delay: CoreU32::new_const(0),
-            readers_met: CoreU32::new_const(0),
+            reader_conflicts: CoreU32::new_const(0),
             claimed: CoreU32::new_const(0),
         }
     }
@@ -87,7 +87,7 @@ impl<M: Machine> WorkerSlot<M> {
             address: M::U64::new(0),
             wait_event: M::U32::new(WaitEvent::Running as u32),
             spins_per_delay: M::U32::new(0),
-            readers_met: M::U32::new(0),
+            reader_conflicts: M::U32::new(0),
             claimed: M::U32::new(0),
         }
     }
@@ -285,7 +285,7 @@ impl<M: Machine> Workers<M> {
         );
         while slot.semaphore.try_wait() {}
         // The next one has met nobody yet.
-        slot.readers_met.store(0, Ordering::Relaxed);
+        slot.reader_conflicts.store(0, Ordering::Relaxed);
         // What this worker has learned about spinning joins the estimate that new workers start from. Concurrent updates
         // may lose one another; a running mean does not mind.
         let spins = slot.spins_per_delay.load(Ordering::Relaxed);

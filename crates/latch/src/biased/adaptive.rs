@@ -1,61 +1,72 @@
-//! AdaptiveLatch: a reader-writer latch that is plain until its readers get into each other's way, and then read-biased.
+//! AdaptiveLatch: a reader-writer latch that is plain until its readers slow each other down, and then
+//! read-biased.
 //!
-//! It is an [`LwLock`] with one more bit in its word, `BIASED`, and K reader slots on cache lines of their own. Plain, the
-//! slots are not used, and each path is LwLock's. Biased, a reader makes itself known in its own slot and only *reads* the word,
-//! so that readers on different CPUs share lines that nobody writes; a writer takes the word as ever and then waits until
-//! the slots are empty.
+//! It is an [`LwLock`] with one more bit in its word, `BIASED`, and K reader slots on cache lines of their
+//! own. While it is plain the slots are not used, and each path is LwLock's. While it is biased a reader
+//! counts itself in its own slot and only *reads* the word, so readers on different CPUs share lines that are
+//! not written. A writer takes the word as before and then waits until the slots are empty.
 //!
 //! # Protocol
 //! - **Shared, plain** (`BIASED` clear): CAS the count in the word.
-//! - **Shared, biased**: (a) the word says `BIASED` and not `EXCLUSIVE`; (b) add one to the own slot; (c) full barrier;
-//!   (d) the word *still* says so: in. Else subtract again and wait on the word as plain readers do.
-//! - **Exclusive**: (e) take `EXCLUSIVE` in the word as ever; (f) if `BIASED` is set: full barrier, (g) wait until each slot has
-//!   been seen empty: in. This is the whole revocation: nothing has to be set again afterwards, since taking the word off
-//!   `EXCLUSIVE` lets biased readers in again.
+//! - **Shared, biased**: (a) the word has `BIASED` and not `EXCLUSIVE`; (b) add one to the reader's slot; (c)
+//!   full barrier; (d) the word *still* has `BIASED` and not `EXCLUSIVE`: granted. Otherwise subtract again
+//!   and wait on the word as plain readers do.
+//! - **Exclusive**: (e) take `EXCLUSIVE` in the word as in an LwLock; (f) if `BIASED` is set: full barrier,
+//!   (g) wait until each slot has been seen empty: granted. This is the whole revocation. Nothing has to be
+//!   set again afterwards, because clearing `EXCLUSIVE` admits biased readers again.
 //! - **Release** what was taken: the slot, the count, or `EXCLUSIVE`.
-//! - **Conditional exclusive** looks at the slots before (e), so as not to turn readers away for nothing, and once at (g); if
-//!   one is taken then, it releases `EXCLUSIVE`, with the wake-ups of a release.
-//! - **Turning biased**: anybody sets `BIASED`, any time. **Turning plain**: an exclusive holder that found the slots empty
-//!   clears it.
+//! - **Conditional exclusive** looks at the slots before (e), so that it does not refuse readers in vain, and
+//!   once at (g). If a slot has a reader then, it releases `EXCLUSIVE`, with the wake-ups of a release.
+//! - **Turning biased**: any worker sets `BIASED`, at any time. **Turning plain**: an exclusive holder that
+//!   has seen the slots empty clears it.
 //!
-//! Why (d): a writer may take the word and find all slots empty between (a) and (b). Why the barrier: without it the look (d)
-//! may be answered before the addition (b) is seen by others, so that reader and writer each miss the other, as in Dekker's
-//! algorithm. Why not simply clear `BIASED` and set it again at the end: it would be two more writes of a line that all
-//! readers read.
+//! # Why each step
+//! - Why (d): between (a) and (b) a writer may take the word and find all slots empty.
+//! - Why the barrier (c): without it the load (d) may complete before other cores see the addition (b). Then
+//!   reader and writer each miss the other, as in Dekker's algorithm.
+//! - Why a writer does not clear `BIASED` and set it again at its end: that would be two more writes of a
+//!   line that all readers read.
 //!
-//! # Invariants
-//! - R1: a reader is in by its slot only if, after it was counted there, the word was seen with `BIASED` and without
-//!   `EXCLUSIVE`. A count that has not yet passed that look (a *visit*) is taken back at once if the look fails.
-//! - R2: `BIASED` is cleared only while `EXCLUSIVE` is held by a worker that saw every slot empty since it took it. So while
-//!   `BIASED` is clear nobody is in by a slot, and a writer that finds it clear has nothing to wait for.
-//!   (Setting it while a writer is in is harmless: R1 lets nobody in before that writer has gone.)
-//! - R3: of the reader's addition to its slot and the writer's `EXCLUSIVE`, one comes first. *Reader: RMW of the slot, barrier,
-//!   load of the word. Writer: RMW of the word, barrier, load of the slot.* Either the reader sees `EXCLUSIVE` or the
-//!   writer sees the reader.
-//! - R4: what is protected is ordered. *Reader, then writer: a slot is left by a Release and found empty by an Acquire. Writer,
-//!   then reader: the look (d) is an Acquire of the word that the writer released; all changes of the word are
-//!   read-modify-writes, so later ones continue its release sequence.*
-//! - R5: no wake-up is lost on the word, because waiting there is LwLock's and `BIASED` takes no part in it; nor on a slot, see
-//!   `reader_slots`.
+//! # Rules
+//! - R1: a reader holds the latch by its slot only if, after it was counted there, the word was seen with
+//!   `BIASED` and without `EXCLUSIVE`. A count that has not passed that look yet (a *visit*) is subtracted at
+//!   once if the look fails.
+//! - R2: `BIASED` is cleared only by a worker that holds `EXCLUSIVE` and has since seen every slot empty. So
+//!   while `BIASED` is clear no reader holds the latch by a slot, and a writer that finds it clear has
+//!   nothing to wait for. (Setting it while a writer holds the latch is harmless: by R1 no reader is granted
+//!   before that writer releases.)
+//! - R3: of the reader's addition to its slot and the writer's `EXCLUSIVE`, one comes first. *Reader: RMW of
+//!   the slot, barrier, load of the word. Writer: RMW of the word, barrier, load of the slot.* Either the
+//!   reader sees `EXCLUSIVE` or the writer sees the reader.
+//! - R4: what is protected is ordered. *Reader, then writer: a reader leaves a slot by a Release, and the
+//!   writer finds it empty by an Acquire. Writer, then reader: the look (d) is an Acquire of the word that
+//!   the writer released; all changes of the word are RMWs, so later ones continue its release sequence.*
+//! - R5: no wake-up is lost. Waiting on the word is LwLock's, and `BIASED` takes no part in it. For a slot
+//!   see `reader_slots`.
 //!
 //! # Progress
-//! A writer that has `EXCLUSIVE` waits for those readers that were in by a slot, and at most one visit of each other worker:
-//! whoever comes later reads `EXCLUSIVE` first and stays off the slots. Nor can readers keep a writer from taking
-//! `EXCLUSIVE` while the latch is biased: a reader takes the count in the word only after it saw a writer there, once for each
-//! such writer, so between two writers there are at most as many plain shared grants as workers, however many readers come.
-//! Plain, a writer is promised what the LwLock's fairness policy promises.
+//! A writer that has `EXCLUSIVE` waits for the readers that hold the latch by a slot, and for at most one
+//! visit of each other worker: a later reader reads `EXCLUSIVE` first and does not enter a slot. Nor can
+//! readers keep a writer from taking `EXCLUSIVE` while the latch is biased. A reader takes the count in the
+//! word only after it saw a writer there, once for each such writer, so between two writers there are at most
+//! as many plain shared grants as workers, however many readers arrive. While the latch is plain a writer has
+//! the promise of the LwLock's fairness policy.
 //!
 //! # Costs
-//! 256 bytes, and 128 a slot. Plain: LwLock's instructions, and a branch when a shared guard is dropped. Biased: shared, one
-//! load more than plain, but no line that others write; exclusive, K loads, which do not wait for each other.
+//! 256 bytes, and 128 a slot. Plain: LwLock's instructions, and a branch when a shared guard is dropped.
+//! Biased: shared, one load more than plain, but no line that other cores write; exclusive, K loads, which do
+//! not wait for each other.
 //!
 //! # What it does not do
-//! Slots are per latch; BRAVO's are one table for all, which is smaller when latches are many, and lets readers of different
-//! latches meet. The decision ([`BiasPolicy`]) is the latch's, not the class's.
+//! Slots are per latch. BRAVO has one table for all latches, which is smaller when latches are many, and lets
+//! readers of different latches meet on a line. The decision ([`BiasPolicy`]) is made per latch, not per
+//! class.
 //!
-//! Origin: BRAVO, "Biased Locking for Reader-Writer Locks", Dice and Kogan, USENIX ATC 2019: the flag, the slots, the recheck,
-//! and inhibition. New here: the flag lives in the latch's own word, so that the plain path does not pay for it and
-//! a writer does not end the bias; readers count themselves, and bias is judged by what was counted (see `bias`).
+//! # Origin
+//! BRAVO, "Biased Locking for Reader-Writer Locks", Dice and Kogan, USENIX ATC 2019: the flag, the slots, the
+//! recheck, and inhibition. New here: the flag is in the latch's own word, so the plain path does not pay for
+//! it and a writer does not end the bias; readers count themselves, and bias is judged by those counts (see
+//! `policy`).
 
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
@@ -73,28 +84,28 @@ use crate::lwlock::state::{
 use crate::lwlock::{LatchMode, LwLock};
 use crate::order;
 
-/// In the LwLock's word: readers may come in by the slots while nobody holds `EXCLUSIVE`.
+/// In the LwLock's word: readers may use the slots while `EXCLUSIVE` is clear.
 const BIASED: u32 = 1 << 31;
 
 const _: () =
     assert!(BIASED & (SHARED_MASK | EXCLUSIVE | GRANTS | LOCKED | WAKE_IN_PROGRESS | HAS_WAITERS) == 0);
 
-/// Instead of a slot's number: held by the count in the word.
+/// In place of a slot's number: the latch is held by the count in the word.
 const BY_COUNT: u32 = u32::MAX;
 
 /// How an [`AdaptiveLatch`] is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AdaptiveOptions {
-    /// The LwLock inside. Its `shared_path` is heeded by those who wait; the first attempt is a CAS, from whose failures the
-    /// latch guesses that bias would pay.
+    /// The LwLock inside. Its `shared_path` applies to workers that wait. The first attempt is always a CAS,
+    /// whose failures tell the latch that bias may pay.
     pub lwlock: LwLockOptions,
     /// When it is biased.
     pub bias: BiasPolicy,
-    /// By what a reader picks its slot.
+    /// Which slot a reader uses.
     pub slot: SlotChoice,
 }
 
-/// What everybody looks at, on one line.
+/// What all workers read, on one line.
 #[derive(Debug)]
 struct Main<M: Machine> {
     latch: LwLock<M>,
@@ -114,7 +125,7 @@ const _: () = assert!(size_of::<AdaptiveLatch<16, Host>>() == 18 * 128);
 impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     const HAS_SLOTS: () = assert!(K > 0, "an adaptive latch needs a slot");
 
-    /// An idle, plain latch of `class`, with everything else as by default.
+    /// An idle, plain latch of `class`, with default options.
     pub fn new(class: &'static LatchClass) -> Self {
         Self::with_options(class, AdaptiveOptions::default())
     }
@@ -151,7 +162,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         self.main.bias.policy()
     }
 
-    /// How often it has turned.
+    /// How often the latch has turned biased and plain.
     pub fn bias_statistics(&self) -> BiasStatistics {
         self.main.bias.statistics()
     }
@@ -161,12 +172,12 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         self.main.latch.state.load(Relaxed)
     }
 
-    /// What the order checker knows the latch by.
+    /// The address by which the order checker knows the latch.
     fn address(&self) -> *const () {
         core::ptr::from_ref(&self.main.latch).cast()
     }
 
-    /// Acquires the latch along with other readers, waiting as long as it takes.
+    /// Acquires the latch in shared mode, waiting as long as it takes.
     ///
     /// # Panics
     /// In debug builds, if the calling thread holds this latch or one of a higher rank.
@@ -174,33 +185,34 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     #[track_caller]
     pub fn shared(&self) -> AdaptiveShared<'_, K, M> {
         order::acquiring::<M>(self.class(), self.address());
-        // Counted on either way by itself, so that the plain one does not wait for what the other leaves behind.
-        let slot = match self.attempt_count() {
+        // Each path records its own acquisition, so that the plain path has no registers to keep for the
+        // other.
+        let slot = match self.try_count() {
             Ok(()) => {
                 self.main.latch.note_acquired(LatchMode::Shared);
                 BY_COUNT
             }
-            Err(found) => self.shared_otherwise(found),
+            Err(found) => self.shared_from(found),
         };
         AdaptiveShared::new(self, slot)
     }
 
-    /// Acquires the latch in shared mode if it can be had now.
+    /// Acquires the latch in shared mode if that needs no waiting.
     #[inline]
     #[track_caller]
     pub fn try_shared(&self) -> Option<AdaptiveShared<'_, K, M>> {
-        let slot = match self.attempt_count() {
+        let slot = match self.try_count() {
             Ok(()) => BY_COUNT,
-            Err(found) => self.try_shared_otherwise(found)?,
+            Err(found) => self.try_shared_from(found)?,
         };
         self.main.latch.note_acquired(LatchMode::Shared);
         Some(AdaptiveShared::new(self, slot))
     }
 
-    /// One attempt by the plain way, if the word shows it open; else the word. Nothing else is inlined, lest callers
-    /// inline nothing: what readers of a plain latch pay must be what LwLock's do.
+    /// One attempt by the plain path, or the word that did not allow it. Nothing else is inlined: if more
+    /// were, callers would inline nothing, and readers of a plain latch must pay no more than LwLock's.
     #[inline(always)]
-    fn attempt_count(&self) -> Result<(), u32> {
+    fn try_count(&self) -> Result<(), u32> {
         let word = &self.main.latch.state;
         let found = word.load(Relaxed);
         if found & (BIASED | EXCLUSIVE | GRANTS | HAS_WAITERS) != 0 {
@@ -214,8 +226,8 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     #[cold]
     #[inline(never)]
     #[track_caller]
-    fn shared_otherwise(&self, found: u32) -> u32 {
-        let slot = match self.attempt_slot(found) {
+    fn shared_from(&self, found: u32) -> u32 {
+        let slot = match self.try_slot(found) {
             Ok(slot) => slot,
             Err(found) => self.shared_slow(found),
         };
@@ -224,24 +236,25 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     }
 
     #[inline(never)]
-    fn try_shared_otherwise(&self, found: u32) -> Option<u32> {
-        match self.attempt_slot(found) {
+    fn try_shared_from(&self, found: u32) -> Option<u32> {
+        match self.try_slot(found) {
             Ok(slot) => Some(slot),
-            Err(found) => self.attempt_shared_slow(found),
+            Err(found) => self.try_shared_slow(found),
         }
     }
 
-    /// R1: if the word was `found` biased and without a writer, be counted, then look again. The slot by which the latch is
-    /// held now, or the word.
+    /// R1: if the word was `found` biased and without a writer, counts the caller in its slot, then looks
+    /// again. Returns the slot by which the caller holds the latch, or the word.
     #[inline]
-    fn attempt_slot(&self, found: u32) -> Result<u32, u32> {
+    fn try_slot(&self, found: u32) -> Result<u32, u32> {
         if found & (BIASED | EXCLUSIVE) != BIASED {
             return Err(found);
         }
         let slot = self.main.slot.slot::<M>(K);
         self.slots.enter(slot);
-        // R3. Both accesses are SeqCst, which orders them as a full barrier between them would, and is free after the RMW on
-        // x86-64 and aarch64, where the fence is not. A checker to whom SeqCst accesses are AcqRel gets the fence.
+        // R3. Both accesses are SeqCst, which orders them as a full barrier between them would. After the RMW
+        // that is free on x86-64 and aarch64, where a fence is not. Loom treats SeqCst accesses as AcqRel, so
+        // under a checker there is the fence.
         if M::EXPLORED {
             M::fence(SeqCst);
         }
@@ -255,9 +268,9 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
 
     #[cold]
     #[inline(never)]
-    fn attempt_shared_slow(&self, found: u32) -> Option<u32> {
+    fn try_shared_slow(&self, found: u32) -> Option<u32> {
         self.main.latch.try_grant_from(found, LatchMode::Shared)?;
-        self.came_in_late(found);
+        self.note_conflict(found);
         Some(BY_COUNT)
     }
 
@@ -268,27 +281,28 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         if latch.try_grant_from(found, LatchMode::Shared).is_none() {
             latch.acquire_slow(LatchMode::Shared);
         }
-        self.came_in_late(found);
+        self.note_conflict(found);
         BY_COUNT
     }
 
-    /// The caller has come in by the count, but not at the first attempt, which `found` another word than it needed. Noted
-    /// afterwards, so that the retry does not wait for it.
-    fn came_in_late(&self, found: u32) {
+    /// The caller holds the latch by the count, but its first attempt `found` another word than it needed.
+    /// Recorded after the retry, so that the retry does not wait for it.
+    fn note_conflict(&self, found: u32) {
         if found & BIASED == 0 && self.main.bias.conflict() {
             self.turn_biased();
         }
     }
 
-    /// R2 allows it to anybody.
+    /// R2: any worker may.
     fn turn_biased(&self) {
         if self.main.latch.state.fetch_or(BIASED, Relaxed) & BIASED == 0 {
             self.main.bias.turned_biased();
         }
     }
 
-    /// Turns the latch biased now, and not only when readers have met: for who knows that many are about to come. It is a
-    /// hint: writers turn the latch plain again if bias does not pay, and under [`BiasPolicy::Never`] nothing happens.
+    /// Turns the latch biased now, before readers have met: for a caller that expects many readers. It is a
+    /// hint. Writers turn the latch plain again if bias does not pay, and under [`BiasPolicy::Never`] nothing
+    /// happens.
     pub fn expect_readers(&self) {
         if self.main.bias.policy() != BiasPolicy::Never {
             self.turn_biased();
@@ -303,7 +317,8 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         self.slots.leave(slot as usize);
     }
 
-    /// Acquires the latch alone, waiting as long as it takes. A wait for the word and one for the slots are two conflicts.
+    /// Acquires the latch in exclusive mode, waiting as long as it takes. A wait for the word and a wait for
+    /// the slots count as two conflicts.
     ///
     /// # Panics
     /// In debug builds, if the calling thread holds this latch or one of a higher rank.
@@ -312,10 +327,10 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     pub fn exclusive(&self) -> AdaptiveExclusive<'_, K, M> {
         order::acquiring::<M>(self.class(), self.address());
         let latch = &self.main.latch;
-        // Idle and plain is zero. Counted on either way by itself, as in `shared`.
+        // Idle and plain is zero. Each path records its own acquisition, as in `shared`.
         match latch.state.compare_exchange(0, EXCLUSIVE, Acquire, Relaxed) {
             Ok(_) => latch.note_acquired(LatchMode::Exclusive),
-            Err(found) => self.exclusive_otherwise(found),
+            Err(found) => self.exclusive_from(found),
         }
         AdaptiveExclusive::new(self)
     }
@@ -324,27 +339,27 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     #[cold]
     #[inline(never)]
     #[track_caller]
-    fn exclusive_otherwise(&self, found: u32) {
+    fn exclusive_from(&self, found: u32) {
         let latch = &self.main.latch;
         let granted_from = latch
             .try_grant_from(found, LatchMode::Exclusive)
             .unwrap_or_else(|| latch.acquire_slow(LatchMode::Exclusive));
-        // R2 and R1: without `BIASED` then, nobody is in by a slot now. To look at the word again would wait for its line,
-        // for which everybody that waits has asked.
+        // R2 and R1: if `BIASED` was clear then, no reader holds the latch by a slot now. Loading the word
+        // again would wait for its line, which all waiting workers have requested.
         if granted_from & BIASED != 0 {
             self.wait_for_slots();
         }
         latch.note_acquired(LatchMode::Exclusive);
     }
 
-    /// Acquires the latch in exclusive mode if it can be had now. A refused attempt leaves no trace, but while it lasts it may
-    /// make other attempts fail and workers wait.
+    /// Acquires the latch in exclusive mode if that needs no waiting. A refused attempt changes nothing, but
+    /// while it lasts it may make other attempts fail and other workers wait.
     #[inline]
     #[track_caller]
     pub fn try_exclusive(&self) -> Option<AdaptiveExclusive<'_, K, M>> {
         let latch = &self.main.latch;
         if let Err(found) = latch.state.compare_exchange(0, EXCLUSIVE, Acquire, Relaxed)
-            && !self.attempt_exclusive_slow(found)
+            && !self.try_exclusive_slow(found)
         {
             return None;
         }
@@ -354,9 +369,9 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
 
     #[cold]
     #[inline(never)]
-    fn attempt_exclusive_slow(&self, found: u32) -> bool {
+    fn try_exclusive_slow(&self, found: u32) -> bool {
         let latch = &self.main.latch;
-        // Look first: an attempt that is refused should not have sent readers to sleep.
+        // Look first: a refused attempt should not send readers to sleep.
         if found & BIASED != 0 && !self.slots.is_empty() {
             return false;
         }
@@ -366,29 +381,31 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         if granted_from & BIASED != 0 {
             M::fence(SeqCst);
             if !self.slots.is_empty() {
-                // A release, with its wake-ups: somebody may have come to wait for us.
+                // A release, with its wake-ups: a worker may have begun to wait because of this attempt.
                 latch.release_word(LatchMode::Exclusive);
                 return false;
             }
-            self.writer_came_in();
+            self.judge_bias();
         }
         true
     }
 
-    /// The caller has taken `EXCLUSIVE` in a word with `BIASED`: waits for those who are in by the slots.
+    /// The caller has taken `EXCLUSIVE` in a word with `BIASED`: waits for the readers that hold the latch by
+    /// a slot.
     #[cold]
     #[inline(never)]
     fn wait_for_slots(&self) {
-        // R3: pairs with the SeqCst accesses in `attempt_slot`.
+        // R3: pairs with the SeqCst accesses in `try_slot`.
         M::fence(SeqCst);
         if !self.slots.is_empty() {
             self.slots.drain(self.class());
         }
-        self.writer_came_in();
+        self.judge_bias();
     }
 
-    /// Judges the bias. The caller holds the latch exclusively and has seen every slot empty.
-    fn writer_came_in(&self) {
+    /// Turns the latch plain if bias did not pay. The caller holds the latch exclusively and has seen every
+    /// slot empty.
+    fn judge_bias(&self) {
         let main = &*self.main;
         let count = || self.slots.count(main.slot.slot::<M>(K));
         if main.bias.writer_must_turn_plain(count) {
@@ -397,12 +414,12 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         }
     }
 
-    /// Whether anybody holds the latch at this instant, for assertions.
+    /// Whether the latch is held at this instant, for assertions.
     pub fn is_held(&self) -> bool {
         self.main.latch.is_held() || !self.slots.is_empty()
     }
 
-    /// Whether somebody holds the latch exclusively, or is about to, at this instant, for assertions.
+    /// Whether a worker holds the latch exclusively, or is about to, at this instant, for assertions.
     pub fn is_held_exclusive(&self) -> bool {
         self.main.latch.is_held_exclusive()
     }

@@ -1,8 +1,8 @@
 //! Latches for many readers and few writers: readers do not share a cache line.
 //!
-//! Readers of a plain latch do not exclude each other, but each takes the one cache line with the word from the reader
-//! before it. Here each reader uses one of K *slots*, each on a cache line of its own. A line that few readers share stays
-//! in its core's cache. The price is the writer's: it must deal with all K slots.
+//! Readers of a plain latch do not exclude each other, but each takes the one cache line with the word from
+//! the reader before it. Here each reader uses one of K *slots*, each on a cache line of its own. A line that
+//! few readers share stays in its core's cache. The price is the writer's: it must deal with all K slots.
 //!
 //! | file | holds | a writer's price | the latch is biased |
 //! | --- | --- | --- | --- |
@@ -12,11 +12,11 @@
 //! | `reader_slots` | the K counts of an adaptive latch | | |
 //! | `slot_choice` | [`SlotChoice`]: which slot a reader uses | | |
 //!
-//! Contract of both: a reader holds the latch with other readers, a writer holds it alone, and what one holder did is
-//! visible to the next holder that it excludes.
+//! Contract of both: a reader holds the latch with other readers, a writer holds it alone, and what one
+//! holder did is visible to the next holder that it excludes.
 //!
-//! [`ReadBiasedLatch`] wins when readers are known to dominate. [`AdaptiveLatch`] is for a latch whose share of readers is
-//! not known, or changes; while it is plain it costs what an LwLock costs.
+//! [`ReadBiasedLatch`] wins when readers are known to dominate. [`AdaptiveLatch`] is for a latch whose share
+//! of readers is not known, or changes; while it is plain it costs what an LwLock costs.
 
 mod adaptive;
 mod policy;

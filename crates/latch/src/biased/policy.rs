@@ -1,36 +1,39 @@
 //! When an [`AdaptiveLatch`](crate::AdaptiveLatch) is biased: by trial, at a bounded cost.
 //!
-//! Whether bias pays depends on the share of readers, on how many CPUs they are on, and on the machine. None of this can be
-//! counted on the plain path for free, but two things can be had for nothing:
+//! Whether bias pays depends on the share of readers, on how many CPUs they run on, and on the machine. None
+//! of this can be counted for free on the plain path, but two facts cost nothing:
 //!
-//! - A reader that does not get in at its first attempt has met somebody: most often another reader that changed the word
-//!   between its look and its CAS, which is what bias removes.
-//! - Under bias, each writer reads all slots, and the slots tell how many readers came, and where.
+//! - A reader whose first attempt failed has met another worker. Most often that is another reader, which
+//!   changed the word between this reader's look and its CAS; bias removes such conflicts.
+//! - While the latch is biased each writer reads all slots, and the slots tell how many readers came, and
+//!   where.
 //!
-//! So the latch guesses from the first and judges by the second:
+//! So the latch guesses from the first fact and judges by the second:
 //!
-//! 1. Every `CONFLICTS` times that a worker meets somebody so, at whatever latch: turn this one biased, if its time of inhibition
-//!    is over. The workers count, each for itself, because a count in the latch would be one more write of the very line that
-//!    is contended. So a latch is tried as often as its share of the conflicts has it.
-//! 2. Every `WINDOW` writers: count the readers that came in the meantime. If they were at least `READERS_PER_WRITER` a writer,
-//!    and at least one a writer was in a slot other than the judging writer's own, go on; likewise if the window took
-//!    `RARE_WINDOW_NS` or longer, because then there are so few writers that it does not matter what they pay (and the
-//!    counts of readers, which wrap, mean nothing). Else turn plain, and inhibit bias for `INHIBITION` times as long as that
-//!    window took.
+//! 1. At every `CONFLICTS`th conflict of a worker, at whatever latch: turn that latch biased, unless bias is
+//!    inhibited. Each worker has its own count, because a count in the latch would be one more write of the
+//!    contended line. So a latch is tried in proportion to its share of the conflicts.
+//! 2. At every `WINDOW`th writer: count the readers since the last count. Keep the bias if there were at
+//!    least `READERS_PER_WRITER` readers a writer, and at least one reader a writer in a slot other than the
+//!    judging writer's own. Keep it also if the window took `RARE_WINDOW_NS` or longer: then writers are so
+//!    few that their price does not matter (and the counts, which wrap, mean nothing). Otherwise turn plain,
+//!    and inhibit bias for `INHIBITION` times the duration of that window.
 //!
-//! **Bound.** However bad bias is for a workload, windows that ended in "plain" take at most 1 part in `INHIBITION` + 1 of the
-//! time, 0.8 %, plus one window at each time that a workload which liked bias turns into one that does not. In a window that
-//! was long, a writer comes each 31 us or less often, and pays the reading of K lines. The windows begin and end at writers:
-//! how long readers are biased without a writer is not bounded, as there is nobody to revoke for.
+//! **Bound.** However bad bias is for a workload, windows that end in "plain" take at most 1 part in
+//! `INHIBITION` + 1 of the time, 0.8 %, plus one window each time that the workload changes from one that
+//! gains by bias to one that loses. In a long window a writer comes every 31 us or less often, and pays the
+//! reading of K lines. Windows begin and end at writers. Without a writer the latch may stay biased for any
+//! time, since no writer pays for it.
 //!
-//! A latch whose readers never meet, of one thread or one that is hardly used, is never biased at all. A latch under
-//! bias whose workload becomes one thread's is turned plain by that thread's next writers, which see no reader elsewhere.
+//! A latch whose readers never meet, because it has one thread or is hardly used, is never biased at all. If
+//! a biased latch is left to one thread, that thread's next writers turn it plain, since they see no reader
+//! in other slots.
 //!
-//! The counts on the reader's side are made without atomic read-modify-writes and may lose some; they are samples.
+//! The counts on the reader's side are made without atomic RMWs and may lose some; they are samples.
 //!
-//! Origin: BRAVO (Dice and Kogan, USENIX ATC 2019) inhibits bias for a multiple of what the last revocation took. It
-//! has no count of readers, so that each writer ends the bias; here a writer passes through without ending it, and what is
-//! bounded is the time spent in windows that were judged bad.
+//! Origin: BRAVO (Dice and Kogan, USENIX ATC 2019) inhibits bias for a multiple of the time of the last
+//! revocation. It does not count readers, so each writer ends the bias. Here a writer leaves the bias as it
+//! is, and the bound is on the time spent in windows that were judged bad.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -41,16 +44,16 @@ use super::reader_slots::Readers;
 /// Whether a latch is biased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BiasPolicy {
-    /// When it pays, by the latch's own measurement.
+    /// While it pays, by the latch's own measurement.
     #[default]
     Adaptive,
     /// Never: a plain latch, for comparison.
     Never,
-    /// Always, whatever its writers pay.
+    /// Always, whatever that costs its writers.
     Always,
 }
 
-/// How often a latch has changed its mind.
+/// How often a latch has turned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BiasStatistics {
     /// Times that it was turned biased.
@@ -59,21 +62,22 @@ pub struct BiasStatistics {
     pub turned_plain: u32,
 }
 
-/// How often a worker has to meet somebody before it considers bias. A prime, so that one that goes from latch to latch in some order
-/// does not always come to the same at that time.
+/// Conflicts of a worker between two nominations of a latch for bias. Prime, so that a fixed order of
+/// visiting latches does not always nominate the same latch.
 const CONFLICTS: u32 = 61;
 /// Writers between two judgements.
 const WINDOW: u32 = 16;
-/// Readers a writer for which bias is kept. A writer pays the fetching of all slots, and each reader after it that of the
-/// latch's word and of its own slot; a reader saves two trips of a contended line.
+/// Readers a writer at which bias is kept. A writer fetches all slots, and each reader after it fetches the
+/// latch's word and its own slot. A reader saves two trips of a contended line.
 const READERS_PER_WRITER: u32 = 4;
-/// How many times as long as a bad window took there is no other.
+/// Duration of inhibition after a bad window, as a multiple of that window's duration.
 const INHIBITION: u64 = 128;
-/// A window that takes so long is kept unseen. No slot is served 65,536 times in it: that would be 7.6 ns for two atomic
-/// read-modify-writes and what is between them.
+/// A window of this duration or longer keeps the bias without counting readers. In a shorter one no slot
+/// serves 65,536 readers: that would be 7.6 ns for two atomic RMWs and the code between them.
 const RARE_WINDOW_NS: u64 = 500_000;
 
-/// What the decision is made from. On the line of the latch's word, which whoever writes here has just taken.
+/// What the decision is made from. On the line of the latch's word, which a worker that writes here has just
+/// fetched.
 #[derive(Debug)]
 pub(crate) struct Bias<M: Machine> {
     policy: BiasPolicy,
@@ -81,14 +85,14 @@ pub(crate) struct Bias<M: Machine> {
     writers: M::U32,
     /// When the current window began.
     window_ns: M::U64,
-    /// Until when there is no bias.
+    /// The end of the inhibition.
     inhibited_ns: M::U64,
     turned_biased: M::U32,
     turned_plain: M::U32,
 }
 
 impl<M: Machine> Bias<M> {
-    /// Under a checker every occasion is taken.
+    /// Under a checker the thresholds are so low that the latch turns whenever it may.
     const CONFLICTS: u32 = if M::EXPLORED { 1 } else { CONFLICTS };
     const WINDOW: u32 = if M::EXPLORED { 1 } else { WINDOW };
     const INHIBITION: u64 = if M::EXPLORED { 0 } else { INHIBITION };
@@ -116,9 +120,10 @@ impl<M: Machine> Bias<M> {
         }
     }
 
-    /// A reader did not get in at its first attempt on the plain path; whether the latch should turn biased.
+    /// Counts a reader whose first attempt on the plain path failed. Returns whether the latch should turn
+    /// biased.
     pub(crate) fn conflict(&self) -> bool {
-        let met = &M::workers().slot(M::worker()).readers_met;
+        let met = &M::workers().slot(M::worker()).reader_conflicts;
         let conflicts = met.load(Relaxed).wrapping_add(1);
         met.store(conflicts, Relaxed);
         conflicts.is_multiple_of(Self::CONFLICTS)
@@ -131,8 +136,8 @@ impl<M: Machine> Bias<M> {
         self.turned_biased.fetch_add(1, Relaxed);
     }
 
-    /// A writer has come in under bias, and `count` counts the readers since the last count; whether the latch should turn
-    /// plain. For the exclusive holder.
+    /// Counts a writer of a biased latch. `count` returns the readers since the last count. Returns whether
+    /// the latch should turn plain. Called by the exclusive holder.
     #[inline]
     pub(crate) fn writer_must_turn_plain(&self, count: impl FnMut() -> Readers) -> bool {
         if self.policy != BiasPolicy::Adaptive {
@@ -154,7 +159,7 @@ impl<M: Machine> Bias<M> {
         let took = now.saturating_sub(self.window_ns.load(Relaxed));
         let good = writers == 0 || took >= Self::RARE_WINDOW_NS || pays(writers, readers);
         if good {
-            // The next window begins; this writer is its start, the next one its first.
+            // The next window begins at this writer; the next writer is the first it counts.
             self.window_ns.store(now, Relaxed);
             self.writers.store(1, Relaxed);
             return false;
@@ -167,9 +172,9 @@ impl<M: Machine> Bias<M> {
     }
 }
 
-/// Whether bias paid for so many writers and readers.
+/// Whether bias paid in a window with this many writers and readers.
 fn pays(writers: u32, readers: Readers) -> bool {
-    readers.all >= writers * READERS_PER_WRITER && readers.elsewhere >= writers
+    readers.all >= writers * READERS_PER_WRITER && readers.in_other_slots >= writers
 }
 
 #[cfg(test)]
@@ -178,20 +183,20 @@ mod tests {
 
     use super::*;
 
-    fn readers(all: u32, elsewhere: u32) -> impl FnMut() -> Readers {
-        move || Readers { all, elsewhere }
+    fn readers(all: u32, in_other_slots: u32) -> impl FnMut() -> Readers {
+        move || Readers { all, in_other_slots }
     }
 
     #[test]
     fn many_readers_from_elsewhere_pay() {
         let least = WINDOW * READERS_PER_WRITER;
-        for (all, elsewhere, expected) in [
+        for (all, in_other_slots, expected) in [
             (least, WINDOW, true),
             (least - 1, WINDOW, false),
             (least * 100, WINDOW - 1, false),
             (0, 0, false),
         ] {
-            assert_eq!(pays(WINDOW, Readers { all, elsewhere }), expected);
+            assert_eq!(pays(WINDOW, Readers { all, in_other_slots }), expected);
         }
     }
 
@@ -200,7 +205,7 @@ mod tests {
         let bias = Bias::<Native>::new(BiasPolicy::Adaptive);
         let asks = |bias: &Bias<Native>| (0..CONFLICTS).filter(|_| bias.conflict()).count();
         assert_eq!(asks(&bias), 1);
-        // The window's start, whatever came before it, and its writers but the last.
+        // The window's start, and its writers but the last.
         for _ in 0..WINDOW {
             assert!(!bias.writer_must_turn_plain(readers(0, 0)));
         }
@@ -211,11 +216,11 @@ mod tests {
         }
         let began = Native::now();
         bias.window_ns.store(began, Relaxed);
-        // Not if the test lost the CPU: then the window was long, and another begins.
+        // Repeat if the test lost its CPU: then the window was long, and another begins.
         while !bias.writer_must_turn_plain(readers(1_000, 0)) {
             assert!(
                 Native::now() - began >= RARE_WINDOW_NS,
-                "kept though nobody was elsewhere"
+                "kept though nobody was in_other_slots"
             );
         }
         assert_eq!(bias.statistics().turned_plain, 1);

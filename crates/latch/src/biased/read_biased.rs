@@ -1,33 +1,35 @@
 //! ReadBiasedLatch: a reader-writer latch cut into K latches, each on a cache line of its own.
 //!
-//! It protects what one [`LwLock`] protects. Readers of a plain latch exclude nobody from each other, and still they queue up:
-//! each takes the one cache line with the word from the one before. Here a reader takes its own slot only, a line that on a
-//! machine with few more readers than slots stays in its CPU's cache; the price is the writer's, who takes all K.
+//! It protects what one [`LwLock`] protects. A reader takes one slot; a writer takes all K.
 //!
 //! # Protocol
-//! - Shared: acquire one slot in shared mode, any; remember which.
+//! - Shared: acquire any one slot in shared mode; remember which.
 //! - Exclusive: acquire every slot in exclusive mode, from the first to the last. Release in the same order.
-//! - Conditional exclusive: attempt every slot from the first on; at the first refusal release those taken.
+//! - Conditional exclusive: try every slot from the first on; at the first refusal release the slots taken.
 //!
-//! # Invariants
-//! - R1: a writer is in when it holds *all* slots, a reader when it holds *one*. So each writer conflicts with each reader and
-//!   each other writer in at least one slot, whose word decides.
-//! - R2: nobody waits for a slot while holding one of a higher number. So those who wait for each other stand in ascending
-//!   order, and there is no circle: two writers meet at the first slot; a reader holds one slot and waits for none.
-//! - R3: whatever ends an attempt releases what it took by a *release*, with its wake-ups. A worker that came while a slot was
-//!   taken by an attempt that failed sleeps on that slot, and nobody else will wake it.
+//! # Rules
+//! - R1: a writer holds the latch when it holds *all* slots, a reader when it holds *one*. So each writer
+//!   conflicts with each reader and each other writer in at least one slot, whose word decides.
+//! - R2: no worker waits for a slot while it holds one of a higher number. So workers that wait for each
+//!   other are in ascending order, and there is no cycle: two writers meet at the first slot; a reader holds
+//!   one slot and waits for none.
+//! - R3: a failed attempt gives back its slots by *releases*, with their wake-ups. A worker that was refused
+//!   by a slot of that attempt sleeps on the slot, and no other release will wake it.
 //!
-//! A conditional acquire may fail because of another one that fails: while that rolls back, some slots are taken.
+//! A conditional acquire may fail because of another one that fails: while that one rolls back, some slots
+//! are taken.
 //!
 //! # Fairness
-//! That of the slots' LwLock. A writer that holds the first slots keeps new readers of those out while it waits for the rest,
-//! so what it waits for only shrinks; but on each slot by itself readers may pass it for as long as they overlap.
+//! That of the slots' LwLock. A writer that holds the first slots keeps new readers out of those while it
+//! waits for the rest, so the set that it waits for only shrinks. On each single slot, readers may pass the
+//! writer for as long as they overlap.
 //!
 //! # Costs
-//! 128 bytes a slot and 128 more. Shared: as LwLock, plus finding the slot's number. Exclusive: K times LwLock.
+//! 128 bytes a slot and 128 more. Shared: as LwLock, plus finding the slot's number. Exclusive: K times
+//! LwLock.
 //!
-//! Origin: the partitioned ProcArrayLock proposed on pgsql-hackers; "big-reader" locks (brlock) in Linux 2.4 are the same idea
-//! per CPU. [`AdaptiveLatch`](crate::AdaptiveLatch) is what one uses when the share of readers is not known beforehand.
+//! Origin: the partitioned ProcArrayLock proposed on pgsql-hackers; "big-reader" locks (brlock) in Linux 2.4
+//! are the same idea per CPU.
 
 use core::marker::PhantomData;
 
@@ -77,7 +79,8 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
         self.class
     }
 
-    /// What the order checker knows the latch by: not the address of a slot, which is a latch of its own to it.
+    /// The address by which the order checker knows the latch. Not that of a slot, which is a latch of its
+    /// own to the checker.
     fn address(&self) -> *const () {
         core::ptr::from_ref(&self.choice).cast()
     }
@@ -89,7 +92,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
         slot.count_acquisition(mode);
     }
 
-    /// Acquires the latch along with other readers, waiting as long as it takes.
+    /// Acquires the latch in shared mode, waiting as long as it takes.
     ///
     /// # Panics
     /// In debug builds, if the calling thread holds this latch or one of a higher rank.
@@ -105,7 +108,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
         ReadBiasedShared::new(self, slot)
     }
 
-    /// Acquires the latch in shared mode if it can be had now.
+    /// Acquires the latch in shared mode if that needs no waiting.
     #[inline]
     #[track_caller]
     pub fn try_shared(&self) -> Option<ReadBiasedShared<'_, K, M>> {
@@ -117,7 +120,8 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
         Some(ReadBiasedShared::new(self, slot))
     }
 
-    /// Acquires the latch alone, waiting as long as it takes. Each slot that is waited for counts as one conflict.
+    /// Acquires the latch in exclusive mode, waiting as long as it takes. Each wait for a slot counts as one
+    /// conflict.
     ///
     /// # Panics
     /// In debug builds, if the calling thread holds this latch or one of a higher rank.
@@ -134,8 +138,8 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
         ReadBiasedExclusive::new(self)
     }
 
-    /// Acquires the latch in exclusive mode if it can be had now. A refused attempt leaves no trace, but while it lasts it may
-    /// make other attempts fail and workers wait.
+    /// Acquires the latch in exclusive mode if that needs no waiting. A refused attempt changes nothing, but
+    /// while it lasts it may make other attempts fail and other workers wait.
     #[track_caller]
     pub fn try_exclusive(&self) -> Option<ReadBiasedExclusive<'_, K, M>> {
         for (taken, slot) in self.slots.iter().enumerate() {
@@ -155,7 +159,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
         }
     }
 
-    /// Whether anybody holds the latch, or one of its slots, at this instant, for assertions.
+    /// Whether the latch, or one of its slots, is held at this instant, for assertions.
     pub fn is_held(&self) -> bool {
         self.slots.iter().any(|slot| slot.is_held())
     }

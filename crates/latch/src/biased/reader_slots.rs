@@ -1,19 +1,19 @@
-//! Where the readers of a biased [`AdaptiveLatch`](crate::AdaptiveLatch) make themselves known: K words on cache lines of
-//! their own.
+//! The reader slots of a biased [`AdaptiveLatch`](crate::AdaptiveLatch): K words on cache lines of their own.
 //!
 //! | bits | name | meaning |
 //! | --- | --- | --- |
-//! | 0–14 | `INSIDE` | readers here |
-//! | 15 | `AWAITED` | a writer sleeps until `INSIDE` is zero |
+//! | 0–14 | `INSIDE` | readers that hold the latch by this slot, and visits |
+//! | 15 | `WRITER_SLEEPS` | a writer sleeps until `INSIDE` is zero |
 //! | 16–31 | served | readers that ever came, wrapping |
 //!
-//! A reader comes by one addition that counts it twice, inside and served, and goes by one subtraction. The second count
-//! costs the reader nothing, and a writer, who must look at every word anyway, learns from it how many readers came
-//! between two writers.
+//! A reader enters by one addition that counts it twice, inside and served, and leaves by one subtraction.
+//! The second count costs the reader nothing. A writer, which must read every word anyway, learns from it how
+//! many readers came between two writers.
 //!
-//! No lost wake-up: the writer sets `AWAITED` by an RMW of the word that readers leave by an RMW. The reader first: the
-//! writer's RMW shows that nobody is inside. The writer first: the reader that leaves last sees `AWAITED` and wakes it.
-//! Only one writer waits at a time, the one that holds the latch's word exclusively.
+//! No wake-up is lost: the writer sets `WRITER_SLEEPS` by an RMW of the word that readers leave by an RMW. If
+//! the reader's RMW is first, the writer's shows that no reader is inside. If the writer's is first, the last
+//! reader to leave sees `WRITER_SLEEPS` and wakes it. Only one writer waits at a time: the holder of
+//! `EXCLUSIVE` in the latch's word.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
@@ -22,8 +22,8 @@ use clearway_machine::{AtomicWord, Machine, Padded, WaitScope};
 use crate::class::{LatchClass, Wait};
 use crate::spin::Spin;
 
-const INSIDE: u32 = AWAITED - 1;
-const AWAITED: u32 = 1 << 15;
+const INSIDE: u32 = WRITER_SLEEPS - 1;
+const WRITER_SLEEPS: u32 = 1 << 15;
 const SERVED_UNIT: u32 = 1 << 16;
 
 /// The readers that came between two counts.
@@ -31,15 +31,15 @@ const SERVED_UNIT: u32 = 1 << 16;
 pub(crate) struct Readers {
     pub(crate) all: u32,
     /// Those in slots other than the counting worker's own.
-    pub(crate) elsewhere: u32,
+    pub(crate) in_other_slots: u32,
 }
 
 /// The slots of one latch.
 #[derive(Debug)]
 pub(crate) struct ReaderSlots<const K: usize, M: Machine> {
     words: [Padded<M::U32>; K],
-    /// `served` of each slot when the readers were counted last. Apart from the words, since who counts may have to read the
-    /// readers' lines but need not write them. Written by exclusive holders only.
+    /// `served` of each slot at the last count. Not beside the words: counting reads the readers' lines but
+    /// must not write them. Written by exclusive holders only.
     counted: Padded<[M::U32; K]>,
 }
 
@@ -51,21 +51,21 @@ impl<const K: usize, M: Machine> ReaderSlots<K, M> {
         }
     }
 
-    /// A reader makes itself known. SeqCst, not for what it publishes but for what follows it: see R3 of the latch.
+    /// Counts a reader in. SeqCst because of the load that follows it: see R3 of the latch.
     #[inline]
     pub(crate) fn enter(&self, slot: usize) {
         let before = self.words[slot].fetch_add(SERVED_UNIT + 1, SeqCst);
         debug_assert!(before & INSIDE < INSIDE, "the count of readers overflows");
     }
 
-    /// A reader leaves. Release: pairs with the Acquire in `is_empty` and `drain`; the reader's reads come before the writer's
-    /// writes.
+    /// Counts a reader out. Release: pairs with the Acquire in `is_empty` and `drain`; the reader's reads
+    /// come before the writer's writes.
     #[inline]
     pub(crate) fn leave(&self, slot: usize) {
         let word = &*self.words[slot];
         let before = word.fetch_sub(1, Release);
         debug_assert!(before & INSIDE != 0, "a reader leaves a slot that has none");
-        if before & (INSIDE | AWAITED) == AWAITED | 1 {
+        if before & (INSIDE | WRITER_SLEEPS) == WRITER_SLEEPS | 1 {
             Self::wake(word);
         }
     }
@@ -76,9 +76,9 @@ impl<const K: usize, M: Machine> ReaderSlots<K, M> {
         M::futex_wake(word, 1);
     }
 
-    /// Whether there is no reader in any slot, each looked at once.
+    /// Whether each slot, read once, had no reader.
     pub(crate) fn is_empty(&self) -> bool {
-        // All are read, so that the CPU can fetch the lines at the same time.
+        // All words are read, without a branch between, so that the CPU fetches the lines at the same time.
         let words = self
             .words
             .iter()
@@ -86,7 +86,7 @@ impl<const K: usize, M: Machine> ReaderSlots<K, M> {
         words == 0
     }
 
-    /// Waits until each slot has been seen without a reader; a wait counts as one for exclusive mode.
+    /// Waits until each slot has been seen without a reader. Recorded as a wait for exclusive mode.
     #[cold]
     #[inline(never)]
     pub(crate) fn drain(&self, class: &'static LatchClass) {
@@ -97,15 +97,15 @@ impl<const K: usize, M: Machine> ReaderSlots<K, M> {
         for word in &self.words {
             let word: &M::U32 = word;
             let mut found = word.load(Acquire);
-            let mut awaited = false;
+            let mut marked = false;
             while found & INSIDE != 0 {
                 if spin.poll::<M>() {
                     found = word.load(Acquire);
                     continue;
                 }
-                awaited = true;
-                // An RMW, so that it comes before or after the last reader's.
-                found = word.fetch_or(AWAITED, Acquire) | AWAITED;
+                marked = true;
+                // An RMW, so that it comes before or after that of the last reader.
+                found = word.fetch_or(WRITER_SLEEPS, Acquire) | WRITER_SLEEPS;
                 if found & INSIDE == 0 {
                     break;
                 }
@@ -117,9 +117,9 @@ impl<const K: usize, M: Machine> ReaderSlots<K, M> {
                 spin.restart::<M>();
                 found = word.load(Acquire);
             }
-            if awaited {
-                // Readers that look in and leave again must not go on waking nobody.
-                word.fetch_and(!AWAITED, Relaxed);
+            if marked {
+                // Later visits must not make wake-up calls in vain.
+                word.fetch_and(!WRITER_SLEEPS, Relaxed);
             }
         }
         class.record(
@@ -131,21 +131,24 @@ impl<const K: usize, M: Machine> ReaderSlots<K, M> {
         spin.finish::<M>(sleeps > 0);
     }
 
-    /// Counts the readers that came since the last count, modulo 65,536 a slot, and begins a new one. For the exclusive
-    /// holder.
+    /// Counts the readers that came since the last count, modulo 65,536 a slot. Called by the exclusive
+    /// holder, whose own slot is `own`.
     pub(crate) fn count(&self, own: usize) -> Readers {
-        let mut readers = Readers { all: 0, elsewhere: 0 };
+        let mut readers = Readers {
+            all: 0,
+            in_other_slots: 0,
+        };
         for (number, (word, counted)) in self.words.iter().zip(self.counted.iter()).enumerate() {
             let served = word.load(Relaxed) / SERVED_UNIT;
             let came = served.wrapping_sub(counted.load(Relaxed)) % (1 << 16);
             counted.store(served, Relaxed);
             readers.all += came;
             if number != own {
-                readers.elsewhere += came;
+                readers.in_other_slots += came;
             }
         }
         readers
     }
 }
 
-const _: () = assert!(INSIDE & AWAITED == 0 && INSIDE + AWAITED < SERVED_UNIT);
+const _: () = assert!(INSIDE & WRITER_SLEEPS == 0 && INSIDE + WRITER_SLEEPS < SERVED_UNIT);

@@ -2,21 +2,21 @@
 
 use clearway_machine::Machine;
 
-/// By what a reader picks one of the slots of a [`ReadBiasedLatch`](crate::ReadBiasedLatch) or an
-/// [`AdaptiveLatch`](crate::AdaptiveLatch). Any choice is correct, since the guard remembers the slot; they differ in who
-/// meets whom on a cache line.
+/// Which of the slots of a [`ReadBiasedLatch`](crate::ReadBiasedLatch) or an
+/// [`AdaptiveLatch`](crate::AdaptiveLatch) a reader uses. Any choice is correct, since the guard remembers
+/// the slot. The choices differ in which readers share a cache line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SlotChoice {
-    /// The worker's number. Costs a thread-local read; two workers that share a slot go on sharing it, wherever they run.
-    /// Numbers are given out from 0 up, so that no two of up to K workers share one. The reader's thread takes one of the
-    /// machine's worker slots.
+    /// The worker's number. Costs a thread-local read. Two workers that share a slot share it wherever they
+    /// run. Numbers are given out from 0 up, so no two of up to K workers share a slot. The reader's thread
+    /// claims one of the machine's worker slots.
     #[default]
     Worker,
-    /// The CPU that the reader runs on: with at most K CPUs, readers share a line only if one of them was moved or was
-    /// preempted inside. Costs a call of the kernel's vDSO natively.
+    /// The CPU that the reader runs on. With at most K CPUs, readers share a line only if one of them was
+    /// moved or preempted while it held the latch. Costs a call of the kernel's vDSO natively.
     Cpu,
-    /// The NUMA node that the reader runs on: few slots for a writer to look at, shared by the CPUs of a node. Costs what
-    /// `Cpu` costs. Where the machine reports one node for all, there is only one slot.
+    /// The NUMA node that the reader runs on. The CPUs of a node share a slot, and a writer has few slots to
+    /// read. Costs what `Cpu` costs. Where the machine reports one node for all CPUs, there is only one slot.
     Node,
 }
 
