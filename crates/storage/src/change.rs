@@ -22,15 +22,15 @@
 //!
 //! Origin: PostgreSQL's generic WAL records, made the only kind.
 
+use clearway_machine::{Machine, Native};
 use clearway_txn::Xid;
 
 use crate::buffer::PageExclusive;
 use crate::buffer::page_guard::ChangingFrame;
 use crate::error::Result;
 use crate::page::{self, Lsn, PAGE_SIZE, PageId, PageKind, get_u16, get_u32};
-use crate::storage::Storage;
-use crate::wal::RedoMoved;
 use crate::wal::record::RecordKind;
+use crate::wal::{LogDevice, RedoMoved, Wal};
 
 const DELTAS: u8 = 0;
 const IMAGE: u8 = 1;
@@ -38,8 +38,49 @@ const FRESH: u8 = 2;
 const WRITE: u8 = 0;
 const MOVE: u8 = 1;
 
-struct ChangedPage {
-    frame: ChangingFrame,
+/// The log of changes.
+pub trait ChangeLog {
+    /// The position after the last record reserved.
+    fn reserved(&self) -> Lsn;
+
+    /// Pages last changed before this need a full image with their next change (R1).
+    fn redo(&self) -> Lsn;
+
+    /// Inserts a record built for redo position `built_for`; returns the position after it.
+    fn insert(
+        &self,
+        kind: RecordKind,
+        xid: Xid,
+        payload: &[u8],
+        built_for: Lsn,
+    ) -> std::result::Result<Lsn, RedoMoved>;
+}
+
+impl<M: Machine, D: LogDevice> ChangeLog for Wal<M, D> {
+    #[inline]
+    fn reserved(&self) -> Lsn {
+        self.reserved()
+    }
+
+    #[inline]
+    fn redo(&self) -> Lsn {
+        self.redo()
+    }
+
+    #[inline]
+    fn insert(
+        &self,
+        kind: RecordKind,
+        xid: Xid,
+        payload: &[u8],
+        built_for: Lsn,
+    ) -> std::result::Result<Lsn, RedoMoved> {
+        self.insert(kind, xid, payload, built_for)
+    }
+}
+
+struct ChangedPage<M: Machine> {
+    frame: ChangingFrame<M>,
     fresh: Option<(PageKind, u16)>,
     deltas: Vec<u8>,
     count: u16,
@@ -47,13 +88,13 @@ struct ChangedPage {
 
 /// A change of one or several pages that recovery does as a whole or not at all.
 #[must_use = "a change is in the log only after finish"]
-pub struct AtomicChange<'s> {
-    storage: &'s Storage,
+pub struct AtomicChange<'s, M: Machine = Native, L: ChangeLog = Wal> {
+    log: &'s L,
     xid: Xid,
-    pages: Vec<ChangedPage>,
+    pages: Vec<ChangedPage<M>>,
 }
 
-impl std::fmt::Debug for AtomicChange<'_> {
+impl<M: Machine, L: ChangeLog> std::fmt::Debug for AtomicChange<'_, M, L> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("AtomicChange")
             .field("xid", &self.xid)
@@ -62,16 +103,17 @@ impl std::fmt::Debug for AtomicChange<'_> {
     }
 }
 
-impl<'s> AtomicChange<'s> {
-    pub(crate) fn new(storage: &'s Storage, xid: Xid) -> Self {
+impl<'s, M: Machine, L: ChangeLog> AtomicChange<'s, M, L> {
+    /// A change that has not begun, for the transaction `xid`. There is room for it in the log (R2).
+    pub fn new(log: &'s L, xid: Xid) -> Self {
         Self {
-            storage,
+            log,
             xid,
             pages: Vec::with_capacity(2),
         }
     }
 
-    fn entry(&mut self, page: &PageExclusive<'_>) -> &mut ChangedPage {
+    fn entry(&mut self, page: &PageExclusive<'_, M>) -> &mut ChangedPage<M> {
         let found = self.pages.iter().position(|changed| changed.frame.is(page));
         let index = found.unwrap_or_else(|| {
             let frame = ChangingFrame::begin(page);
@@ -87,7 +129,7 @@ impl<'s> AtomicChange<'s> {
     }
 
     /// Writes `bytes` at `offset`.
-    pub fn write(&mut self, page: &mut PageExclusive<'_>, offset: usize, bytes: &[u8]) {
+    pub fn write(&mut self, page: &mut PageExclusive<'_, M>, offset: usize, bytes: &[u8]) {
         page.bytes_mut()[offset..offset + bytes.len()].copy_from_slice(bytes);
         let entry = self.entry(page);
         entry.deltas.push(WRITE);
@@ -100,12 +142,18 @@ impl<'s> AtomicChange<'s> {
     }
 
     /// Writes a little-endian u16 at `offset`.
-    pub fn write_u16(&mut self, page: &mut PageExclusive<'_>, offset: usize, value: u16) {
+    pub fn write_u16(&mut self, page: &mut PageExclusive<'_, M>, offset: usize, value: u16) {
         self.write(page, offset, &value.to_le_bytes());
     }
 
     /// Moves `length` bytes from `source` to `target`; the two may overlap.
-    pub fn move_bytes(&mut self, page: &mut PageExclusive<'_>, source: usize, target: usize, length: usize) {
+    pub fn move_bytes(
+        &mut self,
+        page: &mut PageExclusive<'_, M>,
+        source: usize,
+        target: usize,
+        length: usize,
+    ) {
         page.bytes_mut().copy_within(source..source + length, target);
         let entry = self.entry(page);
         entry.deltas.push(MOVE);
@@ -116,7 +164,7 @@ impl<'s> AtomicChange<'s> {
     }
 
     /// Makes the page an empty one of `kind`, with a trailer of `special_size` bytes. What was on it is gone.
-    pub fn init_page(&mut self, page: &mut PageExclusive<'_>, kind: PageKind, special_size: usize) {
+    pub fn init_page(&mut self, page: &mut PageExclusive<'_, M>, kind: PageKind, special_size: usize) {
         page::init(page.bytes_mut(), kind, special_size);
         let entry = self.entry(page);
         entry.fresh = Some((kind, special_size as u16));
@@ -127,20 +175,16 @@ impl<'s> AtomicChange<'s> {
     /// Logs the change and stamps its pages; they may be unlatched after this. Returns the position after the record.
     pub fn finish(mut self) -> Result<Lsn> {
         if self.pages.is_empty() {
-            return Ok(self.storage.wal.reserved());
+            return Ok(self.log.reserved());
         }
-        let mut redo = self.storage.wal.redo();
+        let mut redo = self.log.redo();
         let mut payload = Vec::with_capacity(self.pages.iter().map(|page| page.deltas.len() + 16).sum());
         let lsn = loop {
             payload.clear();
             for changed in &self.pages {
                 changed.encode(redo, &mut payload);
             }
-            match self
-                .storage
-                .wal
-                .insert(RecordKind::Change, self.xid, &payload, redo)
-            {
+            match self.log.insert(RecordKind::Change, self.xid, &payload, redo) {
                 Ok(lsn) => break lsn,
                 Err(RedoMoved(now)) => redo = now,
             }
@@ -154,7 +198,7 @@ impl<'s> AtomicChange<'s> {
     }
 }
 
-impl Drop for AtomicChange<'_> {
+impl<M: Machine, L: ChangeLog> Drop for AtomicChange<'_, M, L> {
     fn drop(&mut self) {
         if !self.pages.is_empty() {
             clearway_machine::fatal(format_args!(
@@ -165,7 +209,7 @@ impl Drop for AtomicChange<'_> {
     }
 }
 
-impl ChangedPage {
+impl<M: Machine> ChangedPage<M> {
     fn encode(&self, redo: Lsn, payload: &mut Vec<u8>) {
         let page = self.frame.page_id();
         payload.extend_from_slice(&page.rel.0.to_le_bytes());

@@ -65,6 +65,16 @@ pub struct Findings {
 }
 
 impl Findings {
+    /// An empty list for what is found in `rel`, whose file is `file`.
+    pub fn new(rel: RelId, file: PathBuf) -> Self {
+        Self {
+            rel,
+            file,
+            list: Vec::new(),
+            count: 0,
+        }
+    }
+
     /// Notes something wrong with a page, or with the file.
     pub(crate) fn add(&mut self, block: Option<u32>, problem: impl Into<String>) {
         self.count += 1;
@@ -112,12 +122,7 @@ impl Storage {
 
     /// An empty list for what is found in `rel`.
     pub fn findings(&self, rel: RelId) -> Findings {
-        Findings {
-            rel,
-            file: self.files.path(rel),
-            list: Vec::new(),
-            count: 0,
-        }
+        Findings::new(rel, self.files.path(rel))
     }
 
     /// Reads the first `blocks` pages of a relation from its file, and checks each page's checksum and place.

@@ -43,7 +43,7 @@ pub use buffer::{
     BufferMapVariant, BufferMapping, BufferPool, PageDevice, PageExclusive, PageLatchVariant, PageShared,
     PageUpdate, PagesOnDisk, PinnedPage,
 };
-pub use change::AtomicChange;
+pub use change::{AtomicChange, ChangeLog};
 pub use check::{Finding, Findings, Progress};
 pub use commit_counters::CommitCounters;
 pub use error::{Result, StorageError};

@@ -345,13 +345,13 @@ impl Storage {
         self.wal
             .make_room_latched()
             .map_err(|error| StorageError::io("extend", &self.dir.join("wal"), error))?;
-        Ok(AtomicChange::new(self, xid))
+        Ok(AtomicChange::new(&*self.wal, xid))
     }
 
     /// Begins a change of pages, none of which is latched yet. A full disk is an error here, before anything is changed.
     pub fn begin_change(&self, xid: Xid) -> Result<AtomicChange<'_>> {
         self.allocate_log()?;
-        Ok(AtomicChange::new(self, xid))
+        Ok(AtomicChange::new(&*self.wal, xid))
     }
 
     /// Gives the session's transaction its xid.

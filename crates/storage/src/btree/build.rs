@@ -4,11 +4,10 @@ use clearway_txn::Xid;
 
 use crate::btree::descend::META_ROOT;
 use crate::btree::node::{self, CAPACITY, Entry, entry_size};
-use crate::btree::{BTree, KEY_MAX};
+use crate::btree::{BTree, KEY_MAX, TreeStorage};
 use crate::error::{Result, StorageError};
 use crate::heap::Tid;
 use crate::page::{PageId, RelId};
-use crate::storage::Storage;
 
 /// How full pages are made.
 const FILL: usize = CAPACITY * 9 / 10;
@@ -16,7 +15,7 @@ const FILL: usize = CAPACITY * 9 / 10;
 impl BTree {
     /// Fills an empty tree, made by [`create`](Self::create), with `entries` in ascending order. Nobody else uses the tree.
     pub fn bulk_load<K: AsRef<[u8]>>(
-        storage: &Storage,
+        storage: &impl TreeStorage,
         rel: RelId,
         entries: impl IntoIterator<Item = (K, Tid)>,
     ) -> Result<()> {
@@ -67,8 +66,8 @@ impl BTree {
 }
 
 /// One level under construction.
-struct LevelBuilder<'s> {
-    storage: &'s Storage,
+struct LevelBuilder<'s, S> {
+    storage: &'s S,
     rel: RelId,
     level: u16,
     /// The page that the collected entries will go to.
@@ -77,8 +76,8 @@ struct LevelBuilder<'s> {
     size: usize,
 }
 
-impl<'s> LevelBuilder<'s> {
-    fn new(storage: &'s Storage, rel: RelId, level: u16, block: Option<u32>) -> Self {
+impl<'s, S: TreeStorage> LevelBuilder<'s, S> {
+    fn new(storage: &'s S, rel: RelId, level: u16, block: Option<u32>) -> Self {
         Self {
             storage,
             rel,

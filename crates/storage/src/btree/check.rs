@@ -13,13 +13,12 @@
 
 use std::cmp::Ordering;
 
-use crate::btree::BTree;
 use crate::btree::node::{self, Bound, Node};
+use crate::btree::{BTree, TreeStorage};
 use crate::check::{Findings, Progress};
 use crate::error::StorageError;
 use crate::heap::Tid;
 use crate::page::{self, PageKind};
-use crate::storage::Storage;
 
 /// What a check of a tree has seen.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -50,9 +49,9 @@ fn compare(bound: Bound<'_>, with: &OwnedBound) -> Ordering {
 
 type Outcome<T, E> = Result<T, E>;
 
-struct Checker<'c, 'p, E> {
+struct Checker<'c, 'p, S, E> {
     tree: BTree,
-    storage: &'c Storage,
+    storage: &'c S,
     findings: &'c mut Findings,
     progress: Progress<'p, E>,
     /// By page number: met.
@@ -64,7 +63,7 @@ impl BTree {
     /// Checks the tree, whose file of `blocks` pages has been checked.
     pub fn check_structure<E: From<StorageError>>(
         &self,
-        storage: &Storage,
+        storage: &impl TreeStorage,
         blocks: u32,
         findings: &mut Findings,
         progress: Progress<'_, E>,
@@ -94,7 +93,7 @@ impl BTree {
     }
 }
 
-impl<E: From<StorageError>> Checker<'_, '_, E> {
+impl<S: TreeStorage, E: From<StorageError>> Checker<'_, '_, S, E> {
     /// A copy of page `block`, which is a node; `None` if it is not.
     fn node(&mut self, block: u32) -> Outcome<Option<Vec<u8>>, E> {
         let page = match self.storage.pin(self.tree.page(block)) {

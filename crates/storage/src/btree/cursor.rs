@@ -3,11 +3,10 @@
 //! A cursor holds no latch between calls: each call descends to where the last one stopped, copies entries of one or more
 //! leaves, and remembers the last one. Whatever splits in between, entries keep their order, so nothing is skipped or repeated.
 
-use crate::btree::BTree;
 use crate::btree::node::{Bound, Node};
+use crate::btree::{BTree, TreeStorage};
 use crate::error::Result;
 use crate::heap::Tid;
-use crate::storage::Storage;
 
 /// Which way a range is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +46,7 @@ impl BTree {
 impl BTree {
     /// Appends the tids of all entries with exactly `key`. Allocates nothing but what `out` needs.
     #[inline]
-    pub fn lookup(&self, storage: &Storage, key: &[u8], out: &mut Vec<Tid>) -> Result<()> {
+    pub fn lookup<S: TreeStorage>(&self, storage: &S, key: &[u8], out: &mut Vec<Tid>) -> Result<()> {
         let start = Bound {
             key,
             tid: Tid::default(),
@@ -75,7 +74,12 @@ impl BTree {
 
 impl TreeCursor {
     /// Appends the tids of the next entries, about `count` of them; `false` when there are no more after these.
-    pub fn next_batch(&mut self, storage: &Storage, count: usize, out: &mut Vec<Tid>) -> Result<bool> {
+    pub fn next_batch<S: TreeStorage>(
+        &mut self,
+        storage: &S,
+        count: usize,
+        out: &mut Vec<Tid>,
+    ) -> Result<bool> {
         let wanted = out.len() + count;
         self.advance(storage, &mut |bound| {
             out.push(bound.tid);
@@ -84,9 +88,9 @@ impl TreeCursor {
     }
 
     /// As [`next_batch`](Self::next_batch), with the keys.
-    pub fn next_entries(
+    pub fn next_entries<S: TreeStorage>(
         &mut self,
-        storage: &Storage,
+        storage: &S,
         count: usize,
         out: &mut Vec<(Vec<u8>, Tid)>,
     ) -> Result<bool> {
@@ -98,7 +102,11 @@ impl TreeCursor {
     }
 
     /// Gives entries to `take` until it says that it has enough.
-    fn advance(&mut self, storage: &Storage, take: &mut dyn FnMut(Bound<'_>) -> bool) -> Result<bool> {
+    fn advance<S: TreeStorage>(
+        &mut self,
+        storage: &S,
+        take: &mut dyn FnMut(Bound<'_>) -> bool,
+    ) -> Result<bool> {
         while !self.done {
             let enough = match self.direction {
                 Direction::Forward => self.forward(storage, take)?,
@@ -111,7 +119,11 @@ impl TreeCursor {
         Ok(!self.done)
     }
 
-    fn forward(&mut self, storage: &Storage, take: &mut dyn FnMut(Bound<'_>) -> bool) -> Result<bool> {
+    fn forward<S: TreeStorage>(
+        &mut self,
+        storage: &S,
+        take: &mut dyn FnMut(Bound<'_>) -> bool,
+    ) -> Result<bool> {
         let after = self.position.take();
         let start = match &after {
             Some((key, tid)) => Bound { key, tid: *tid },
@@ -169,7 +181,11 @@ impl TreeCursor {
         };
     }
 
-    fn backward(&mut self, storage: &Storage, take: &mut dyn FnMut(Bound<'_>) -> bool) -> Result<bool> {
+    fn backward<S: TreeStorage>(
+        &mut self,
+        storage: &S,
+        take: &mut dyn FnMut(Bound<'_>) -> bool,
+    ) -> Result<bool> {
         let before = self.position.take();
         // Everything strictly below this; `None`: from the tree's end.
         let end = match (&before, &self.upper) {

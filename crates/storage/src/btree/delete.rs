@@ -7,16 +7,15 @@ use std::collections::HashSet;
 
 use clearway_txn::Xid;
 
-use crate::btree::BTree;
 use crate::btree::descend::Descent;
 use crate::btree::node::{self, Bound, Entry, Node};
+use crate::btree::{BTree, TreeStorage};
 use crate::error::Result;
 use crate::heap::Tid;
-use crate::storage::Storage;
 
 impl BTree {
     /// Removes the entries that lead to `dead`; returns how many there were.
-    pub fn vacuum_delete(&self, storage: &Storage, dead: &HashSet<Tid>) -> Result<u64> {
+    pub fn vacuum_delete<S: TreeStorage>(&self, storage: &S, dead: &HashSet<Tid>) -> Result<u64> {
         let lowest = Bound {
             key: &[],
             tid: Tid::default(),

@@ -1,12 +1,11 @@
 //! From the root to a page.
 
-use crate::btree::BTree;
 use crate::btree::node::{Bound, Node};
 use crate::btree::optimistic::Step;
+use crate::btree::{BTree, TreeStorage};
 use crate::buffer::{PageShared, PageUpdate};
 use crate::error::{Result, StorageError};
 use crate::page::{self, PAGE_HEADER, PageId, PageKind, get_u32};
-use crate::storage::Storage;
 
 /// Where the root's number stands on page 0.
 pub(crate) const META_ROOT: usize = PAGE_HEADER;
@@ -40,19 +39,27 @@ impl BTree {
         Err(self.inconsistent(block, "not a page of a B+tree"))
     }
 
-    pub(crate) fn read<'s>(&self, storage: &'s Storage, block: u32) -> Result<PageShared<'s>> {
+    pub(crate) fn read<'s, S: TreeStorage>(
+        &self,
+        storage: &'s S,
+        block: u32,
+    ) -> Result<PageShared<'s, S::Machine>> {
         let page = storage.pin(self.page(block))?.into_shared();
         self.check(block, page.bytes())?;
         Ok(page)
     }
 
-    pub(crate) fn update<'s>(&self, storage: &'s Storage, block: u32) -> Result<PageUpdate<'s>> {
+    pub(crate) fn update<'s, S: TreeStorage>(
+        &self,
+        storage: &'s S,
+        block: u32,
+    ) -> Result<PageUpdate<'s, S::Machine>> {
         let page = storage.pin(self.page(block))?.into_update();
         self.check(block, page.bytes())?;
         Ok(page)
     }
 
-    pub(crate) fn root(&self, storage: &Storage) -> Result<u32> {
+    pub(crate) fn root<S: TreeStorage>(&self, storage: &S) -> Result<u32> {
         let meta = storage.pin(self.page(0))?.into_shared();
         if page::kind(meta.bytes()) != PageKind::BTREE_META {
             return Err(self.inconsistent(0, "not the first page of a B+tree"));
@@ -62,28 +69,28 @@ impl BTree {
 
     /// The page to begin a descent at: the root, or what was the root not long ago.
     #[inline]
-    fn start<'s>(&self, storage: &'s Storage) -> Result<PageShared<'s>> {
-        if let Some(block) = storage.root_hints.get(self.rel) {
+    fn start<'s, S: TreeStorage>(&self, storage: &'s S) -> Result<PageShared<'s, S::Machine>> {
+        if let Some(block) = storage.root_hints().get(self.rel) {
             let page = self.read(storage, block)?;
             if Node(page.bytes()).right().is_none() {
                 return Ok(page);
             }
-            storage.root_hints.forget(self.rel);
+            storage.root_hints().forget(self.rel);
         }
         let block = self.root(storage)?;
-        storage.root_hints.set(self.rel, block);
+        storage.root_hints().set(self.rel, block);
         self.read(storage, block)
     }
 
     /// Moves right from `page` to the one that covers `bound`; `crossed` is called with each page left behind.
     #[inline]
-    pub(crate) fn move_right<'s>(
+    pub(crate) fn move_right<'s, S: TreeStorage>(
         &self,
-        storage: &'s Storage,
-        mut page: PageShared<'s>,
+        storage: &'s S,
+        mut page: PageShared<'s, S::Machine>,
         bound: Bound<'_>,
         mut crossed: impl FnMut(u32),
-    ) -> Result<PageShared<'s>> {
+    ) -> Result<PageShared<'s, S::Machine>> {
         while let Some(right) = right_for(Node(page.bytes()), bound) {
             crossed(page.page_id().block);
             page = self.read(storage, right)?;
@@ -93,13 +100,13 @@ impl BTree {
 
     /// As [`move_right`](Self::move_right), for writing. The left latch is let go after the right one is taken, so that a
     /// unique check (R4) is not overtaken.
-    pub(crate) fn move_right_update<'s>(
+    pub(crate) fn move_right_update<'s, S: TreeStorage>(
         &self,
-        storage: &'s Storage,
-        mut page: PageUpdate<'s>,
+        storage: &'s S,
+        mut page: PageUpdate<'s, S::Machine>,
         bound: Bound<'_>,
         mut crossed: impl FnMut(u32),
-    ) -> Result<PageUpdate<'s>> {
+    ) -> Result<PageUpdate<'s, S::Machine>> {
         while let Some(right) = right_for(Node(page.bytes()), bound) {
             crossed(page.page_id().block);
             let next = self.update(storage, right)?;
@@ -110,9 +117,9 @@ impl BTree {
 
     /// The number of the page at `level` that covers `bound`, or lies left of the one that does. `None`: the root is below
     /// that level.
-    pub(crate) fn descend(
+    pub(crate) fn descend<S: TreeStorage>(
         &self,
-        storage: &Storage,
+        storage: &S,
         bound: Bound<'_>,
         level: u16,
         descent: &mut Descent,
@@ -148,9 +155,9 @@ impl BTree {
     }
 
     /// As [`descend`](Self::descend), to the leaves.
-    pub(crate) fn descend_to_leaf(
+    pub(crate) fn descend_to_leaf<S: TreeStorage>(
         &self,
-        storage: &Storage,
+        storage: &S,
         bound: Bound<'_>,
         descent: &mut Descent,
     ) -> Result<u32> {
@@ -160,7 +167,11 @@ impl BTree {
 
     /// The leaf that covers `bound`, latched to read it.
     #[inline]
-    pub(crate) fn find_leaf<'s>(&self, storage: &'s Storage, bound: Bound<'_>) -> Result<PageShared<'s>> {
+    pub(crate) fn find_leaf<'s, S: TreeStorage>(
+        &self,
+        storage: &'s S,
+        bound: Bound<'_>,
+    ) -> Result<PageShared<'s, S::Machine>> {
         if let Some(pinned) = self.descend_optimistically(storage, bound, 0, |_, _| {})? {
             let page = pinned.into_shared();
             self.check(page.page_id().block, page.bytes())?;
@@ -179,12 +190,12 @@ impl BTree {
     /// From an inner page to its child that covers `bound`. The child is one level down, or the tree is damaged; so every
     /// descent ends.
     #[inline]
-    fn child<'s>(
+    fn child<'s, S: TreeStorage>(
         &self,
-        storage: &'s Storage,
-        page: PageShared<'s>,
+        storage: &'s S,
+        page: PageShared<'s, S::Machine>,
         bound: Bound<'_>,
-    ) -> Result<PageShared<'s>> {
+    ) -> Result<PageShared<'s, S::Machine>> {
         let node = Node(page.bytes());
         let level = node.level();
         if node.len() == 0 {

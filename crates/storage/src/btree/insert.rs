@@ -4,11 +4,10 @@ use clearway_txn::Xid;
 
 use crate::btree::descend::Descent;
 use crate::btree::node::{Bound, Entry, Node};
-use crate::btree::{BTree, KEY_MAX};
+use crate::btree::{BTree, KEY_MAX, TreeStorage};
 use crate::buffer::PageUpdate;
 use crate::error::{Result, StorageError};
-use crate::heap::visibility::Liveness;
-use crate::heap::{Heap, Tid, TxnContext};
+use crate::heap::{Heap, Liveness, Tid, TxnContext};
 
 /// What came of an insertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +32,19 @@ impl BTree {
         tid: Tid,
         unique: Option<u32>,
     ) -> Result<InsertOutcome> {
+        let liveness = unique.map(|heap| move |tid| Heap::new(heap).liveness(ctx, tid));
+        self.insert_entry(ctx.storage, key, tid, liveness)
+    }
+
+    /// As [`insert`](Self::insert), for rows that are anywhere: with `liveness`, which says how the row at a place stands, the
+    /// entry is inserted only if no row with the key lives.
+    pub fn insert_entry<S: TreeStorage>(
+        &self,
+        storage: &S,
+        key: &[u8],
+        tid: Tid,
+        liveness: Option<impl Fn(Tid) -> Result<Liveness>>,
+    ) -> Result<InsertOutcome> {
         if key.len() > KEY_MAX {
             return Err(StorageError::TooLarge {
                 what: "index key",
@@ -40,11 +52,10 @@ impl BTree {
                 max: KEY_MAX,
             });
         }
-        let storage = ctx.storage;
         storage.make_log_room()?;
         let bound = Bound { key, tid };
         // With a unique check: to the first leaf that may hold the key.
-        let start = if unique.is_some() {
+        let start = if liveness.is_some() {
             Bound {
                 key,
                 tid: Tid::default(),
@@ -56,8 +67,8 @@ impl BTree {
         let leaf = self.descend_to_leaf(storage, start, &mut descent)?;
         let leaf = self.update(storage, leaf)?;
         let mut page = self.move_right_update(storage, leaf, start, |left| descent.crossed.push(left))?;
-        if let Some(heap) = unique {
-            match self.find_duplicate(ctx, &page, key, &Heap::new(heap))? {
+        if let Some(liveness) = liveness {
+            match self.find_duplicate(storage, &page, key, liveness)? {
                 InsertOutcome::Inserted => {}
                 outcome => return Ok(outcome),
             }
@@ -79,20 +90,20 @@ impl BTree {
     /// R4: `first` stays latched, so that no inserter of the key comes from the left. One that passed there before holds the
     /// page that it inserts into, or one on the way to it, in update mode; to look at these pages in update mode too waits
     /// until its entry can be seen. A shared latch would not wait: an update holder lets readers in.
-    fn find_duplicate(
+    fn find_duplicate<S: TreeStorage>(
         &self,
-        ctx: &TxnContext<'_>,
-        first: &PageUpdate<'_>,
+        storage: &S,
+        first: &PageUpdate<'_, S::Machine>,
         key: &[u8],
-        heap: &Heap,
+        liveness: impl Fn(Tid) -> Result<Liveness>,
     ) -> Result<InsertOutcome> {
-        let mut next = match equal_entries(ctx, Node(first.bytes()), key, heap)? {
+        let mut next = match equal_entries(Node(first.bytes()), key, &liveness)? {
             Looked::Found(outcome) => return Ok(outcome),
             Looked::Next(next) => next,
         };
         while let Some(block) = next {
-            let page = self.update(ctx.storage, block)?;
-            next = match equal_entries(ctx, Node(page.bytes()), key, heap)? {
+            let page = self.update(storage, block)?;
+            next = match equal_entries(Node(page.bytes()), key, &liveness)? {
                 Looked::Found(outcome) => return Ok(outcome),
                 Looked::Next(next) => next,
             };
@@ -108,7 +119,7 @@ enum Looked {
     Next(Option<u32>),
 }
 
-fn equal_entries(ctx: &TxnContext<'_>, node: Node<'_>, key: &[u8], heap: &Heap) -> Result<Looked> {
+fn equal_entries(node: Node<'_>, key: &[u8], liveness: impl Fn(Tid) -> Result<Liveness>) -> Result<Looked> {
     let start = node.lower_bound(Bound {
         key,
         tid: Tid::default(),
@@ -118,7 +129,7 @@ fn equal_entries(ctx: &TxnContext<'_>, node: Node<'_>, key: &[u8], heap: &Heap) 
         if bound.key != key {
             return Ok(Looked::Next(None));
         }
-        match heap.liveness(ctx, bound.tid)? {
+        match liveness(bound.tid)? {
             Liveness::Dead => {}
             Liveness::Alive => return Ok(Looked::Found(InsertOutcome::Duplicate { tid: bound.tid })),
             Liveness::DependsOn(xid) => return Ok(Looked::Found(InsertOutcome::WaitFor(xid))),

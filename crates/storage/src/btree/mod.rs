@@ -20,6 +20,7 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `node` | the layout of a page |
+//! | `tree_storage` | what a tree stands on |
 //! | `root_hint` | where a descent begins |
 //! | `descend` | from the root to a leaf |
 //! | `optimistic` | the same without latches |
@@ -40,15 +41,16 @@ mod node;
 mod optimistic;
 mod root_hint;
 mod split;
+mod tree_storage;
 
 pub use check::TreeShape;
 pub use cursor::{Direction, TreeCursor};
 pub use insert::InsertOutcome;
-pub(crate) use root_hint::RootHints;
+pub use root_hint::RootHints;
+pub use tree_storage::TreeStorage;
 
 use crate::error::Result;
 use crate::page::{PageKind, RelId};
-use crate::storage::Storage;
 use clearway_txn::Xid;
 
 /// The longest key, in bytes: so that a page holds at least three entries.
@@ -67,7 +69,7 @@ impl BTree {
     }
 
     /// Lays out an empty relation as an empty tree: a page that names the root, and the root, a leaf.
-    pub fn create(storage: &Storage, rel: RelId) -> Result<()> {
+    pub fn create<S: TreeStorage>(storage: &S, rel: RelId) -> Result<()> {
         let meta = storage.extend(rel)?;
         let root = storage.extend(rel)?;
         let mut change = storage.begin_change(Xid::INVALID)?;

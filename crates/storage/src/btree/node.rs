@@ -12,8 +12,10 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use clearway_machine::Machine;
+
 use crate::buffer::PageExclusive;
-use crate::change::AtomicChange;
+use crate::change::{AtomicChange, ChangeLog};
 use crate::heap::Tid;
 use crate::page::{self, LOWER, PAGE_HEADER, PAGE_SIZE, PageKind, get_u16, get_u32};
 
@@ -296,9 +298,9 @@ pub(crate) fn layout_problem(bytes: &[u8; PAGE_SIZE]) -> Option<String> {
 }
 
 /// Makes `page` an empty node.
-pub(crate) fn init(
-    change: &mut AtomicChange<'_>,
-    page: &mut PageExclusive<'_>,
+pub(crate) fn init<M: Machine, L: ChangeLog>(
+    change: &mut AtomicChange<'_, M, L>,
+    page: &mut PageExclusive<'_, M>,
     level: u16,
     right: Option<u32>,
 ) {
@@ -310,9 +312,9 @@ pub(crate) fn init(
 }
 
 /// Makes `page` a node with these entries, in order.
-pub(crate) fn fill(
-    change: &mut AtomicChange<'_>,
-    page: &mut PageExclusive<'_>,
+pub(crate) fn fill<M: Machine, L: ChangeLog>(
+    change: &mut AtomicChange<'_, M, L>,
+    page: &mut PageExclusive<'_, M>,
     level: u16,
     right: Option<u32>,
     high: Option<&Entry>,
@@ -342,14 +344,19 @@ pub(crate) fn fill(
     }
 }
 
-fn set_bounds(change: &mut AtomicChange<'_>, page: &mut PageExclusive<'_>, lower: usize, upper: usize) {
+fn set_bounds<M: Machine, L: ChangeLog>(
+    change: &mut AtomicChange<'_, M, L>,
+    page: &mut PageExclusive<'_, M>,
+    lower: usize,
+    upper: usize,
+) {
     change.write(page, LOWER, &(lower as u32 | (upper as u32) << 16).to_le_bytes());
 }
 
 /// Inserts an entry that fits, as entry `index`.
-pub(crate) fn insert_at(
-    change: &mut AtomicChange<'_>,
-    page: &mut PageExclusive<'_>,
+pub(crate) fn insert_at<M: Machine, L: ChangeLog>(
+    change: &mut AtomicChange<'_, M, L>,
+    page: &mut PageExclusive<'_, M>,
     index: usize,
     entry: &Entry,
 ) {

@@ -16,13 +16,12 @@
 
 use std::cmp::Ordering;
 
-use crate::btree::BTree;
 use crate::btree::node::{self, Bound, ENTRY, FLAGS, HAS_HIGH, LEVEL, RIGHT};
+use crate::btree::{BTree, TreeStorage};
 use crate::buffer::{PinnedPage, RacyPage};
 use crate::error::Result;
 use crate::heap::Tid;
 use crate::page::{KIND, LOWER, PAGE_HEADER, PAGE_SIZE, PageKind};
-use crate::storage::Storage;
 
 /// More steps than any descent takes; a longer one goes in circles.
 const STEPS_MAX: usize = 1_000;
@@ -42,23 +41,23 @@ impl BTree {
     /// The page at `level` that covers `bound`, or one left of it, pinned; `took` is called with each page on the way and the
     /// step from there. `None`: to be done under latches, whatever was taken.
     #[inline]
-    pub(super) fn descend_optimistically<'s>(
+    pub(super) fn descend_optimistically<'s, S: TreeStorage>(
         &self,
-        storage: &'s Storage,
+        storage: &'s S,
         bound: Bound<'_>,
         level: u16,
         mut took: impl FnMut(u32, Step),
-    ) -> Result<Option<PinnedPage<'s>>> {
+    ) -> Result<Option<PinnedPage<'s, S::Machine>>> {
         if !storage.reads_optimistically() {
             return Ok(None);
         }
         // A remembered root may be too far down for an inner level.
-        let hint = storage.root_hints.get(self.rel).filter(|_| level == 0);
+        let hint = storage.root_hints().get(self.rel).filter(|_| level == 0);
         let mut block = match hint {
             Some(block) => block,
             None => {
                 let root = self.root(storage)?;
-                storage.root_hints.set(self.rel, root);
+                storage.root_hints().set(self.rel, root);
                 root
             }
         };

@@ -7,7 +7,9 @@
 //! level is reached from it by moving right (R3: pages are never given back, and a relation's number is never used again).
 //! It is only slower; and a root has no right neighbour, so whoever finds one there forgets the number.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
+
+use clearway_machine::{AtomicWord, Machine, Native};
 
 use crate::page::RelId;
 
@@ -16,16 +18,16 @@ const HINTS: usize = 256;
 
 /// The roots of the trees used last: relation and block in one word, 0 for none.
 #[derive(Debug)]
-pub(crate) struct RootHints(Box<[AtomicU64]>);
+pub struct RootHints<M: Machine = Native>(Box<[M::U64]>);
 
-impl Default for RootHints {
+impl<M: Machine> Default for RootHints<M> {
     fn default() -> Self {
-        RootHints((0..HINTS).map(|_| AtomicU64::new(0)).collect())
+        RootHints((0..HINTS).map(|_| M::U64::new(0)).collect())
     }
 }
 
-impl RootHints {
-    fn of(&self, rel: RelId) -> &AtomicU64 {
+impl<M: Machine> RootHints<M> {
+    fn of(&self, rel: RelId) -> &M::U64 {
         &self.0[rel.0 as usize % HINTS]
     }
 

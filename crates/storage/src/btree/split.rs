@@ -28,19 +28,18 @@ use clearway_txn::Xid;
 
 use crate::btree::descend::{Descent, META_ROOT};
 use crate::btree::node::{self, CAPACITY, Entry, Node, entry_size};
-use crate::btree::{BTree, KEY_MAX};
+use crate::btree::{BTree, KEY_MAX, TreeStorage};
 use crate::buffer::PageUpdate;
 use crate::error::Result;
 use crate::heap::Tid;
 use crate::page::get_u32;
-use crate::storage::Storage;
 
 impl BTree {
     /// Inserts `entry` into `page`, which covers it; splits if it must.
-    pub(super) fn insert_into<'s>(
+    pub(super) fn insert_into<'s, S: TreeStorage>(
         &self,
-        storage: &'s Storage,
-        mut page: PageUpdate<'s>,
+        storage: &'s S,
+        mut page: PageUpdate<'s, S::Machine>,
         mut entry: Entry,
         descent: &mut Descent,
     ) -> Result<()> {
@@ -71,7 +70,7 @@ impl BTree {
     }
 
     /// R5: puts the separators that lead to the right neighbours of the `crossed` pages where they are missing.
-    pub(super) fn complete_splits(&self, storage: &Storage, mut crossed: Vec<u32>) -> Result<()> {
+    pub(super) fn complete_splits<S: TreeStorage>(&self, storage: &S, mut crossed: Vec<u32>) -> Result<()> {
         // Ends: what is crossed on the way to a parent lies above the page that it was looked for.
         while let Some(left) = crossed.pop() {
             let page = self.read(storage, left)?;
@@ -92,9 +91,9 @@ impl BTree {
     }
 
     /// Makes the level above `level` name the separator's child.
-    pub(super) fn complete_split(
+    pub(super) fn complete_split<S: TreeStorage>(
         &self,
-        storage: &Storage,
+        storage: &S,
         separator: Entry,
         level: u16,
         crossed: &mut Vec<u32>,
@@ -108,13 +107,13 @@ impl BTree {
     }
 
     /// The page at `level` that `separator` goes into; `None` if it is there already.
-    fn parent_of<'s>(
+    fn parent_of<'s, S: TreeStorage>(
         &self,
-        storage: &'s Storage,
+        storage: &'s S,
         separator: &Entry,
         level: u16,
         descent: &mut Descent,
-    ) -> Result<Option<PageUpdate<'s>>> {
+    ) -> Result<Option<PageUpdate<'s, S::Machine>>> {
         let bound = separator.bound();
         let parent = loop {
             if let Some(passed) = descent.above.pop() {
@@ -140,7 +139,12 @@ impl BTree {
     }
 
     /// Splits `page` around `entry`, which does not fit; returns the separator that the parent must get.
-    pub(super) fn split(&self, storage: &Storage, page: PageUpdate<'_>, entry: Entry) -> Result<Entry> {
+    pub(super) fn split<S: TreeStorage>(
+        &self,
+        storage: &S,
+        page: PageUpdate<'_, S::Machine>,
+        entry: Entry,
+    ) -> Result<Entry> {
         let new_pin = storage.extend(page.page_id().rel)?;
         let mut change = storage.begin_change_latched(Xid::INVALID)?;
         let node = Node(page.bytes());
@@ -191,7 +195,13 @@ impl BTree {
     }
 
     /// Puts a new root above `left`, if that is still the root; it names the separator's child too, if there is one.
-    fn grow_root(&self, storage: &Storage, left: u32, level: u16, separator: Option<&Entry>) -> Result<bool> {
+    fn grow_root<S: TreeStorage>(
+        &self,
+        storage: &S,
+        left: u32,
+        level: u16,
+        separator: Option<&Entry>,
+    ) -> Result<bool> {
         let meta_pin = storage.pin(self.page(0))?;
         let mut meta = meta_pin.exclusive();
         if get_u32(meta.bytes(), META_ROOT) != left {

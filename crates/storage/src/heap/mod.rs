@@ -41,6 +41,7 @@ use clearway_txn::{ProcId, Snapshot, Xid};
 pub use lock::LockOutcome;
 pub use scan::{HeapScan, VersionOutcome};
 pub use update::{DeleteOutcome, UpdateOutcome};
+pub use visibility::Liveness;
 
 use crate::page::{PAGE_HEADER, PAGE_SIZE, RelId};
 use crate::storage::Storage;

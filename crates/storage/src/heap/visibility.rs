@@ -155,7 +155,7 @@ pub(crate) fn standing(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_
 
 /// Whether a row with some index entry's key is alive, for unique checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Liveness {
+pub enum Liveness {
     /// No version of it will ever be seen again.
     Dead,
     /// It is there.

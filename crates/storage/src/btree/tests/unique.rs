@@ -11,8 +11,7 @@ use crate::btree::descend::Descent;
 use crate::btree::node::{Bound, Entry};
 use crate::btree::{BTree, InsertOutcome};
 use crate::buffer::{PageLatchVariant, PageUpdate};
-use crate::heap::visibility::Liveness;
-use crate::heap::{Heap, Tid, TxnContext};
+use crate::heap::{Heap, Liveness, Tid, TxnContext};
 use crate::page::RelId;
 use crate::storage::Storage;
 
