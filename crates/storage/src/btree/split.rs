@@ -23,6 +23,9 @@
 //! - S1: a page's lower bound never changes, and no two pages of a level have the same. So the parent's entry that covers
 //!   a separator leads to the separator's child if and only if the separator is there.
 //! - S2: a separator goes into a page one level above its child; the level is read from the page under its latch.
+//! - S3: a page's level never changes, and a new root is one level above the page that it is put on, which is still the root
+//!   when the tree's first page is latched. Which page is the root, and on which level, is asked together: between a descent
+//!   that found the root too low and that question, another inserter may have grown it.
 
 use clearway_txn::Xid;
 
@@ -123,8 +126,14 @@ impl BTree {
             if let Some(found) = self.descend(storage, bound, level, descent)? {
                 break found;
             }
-            let root = self.root(storage)?;
-            self.grow_root(storage, root, level - 1, None)?;
+            // S3: another inserter may have grown it meanwhile.
+            let (root, root_level) = {
+                let root = self.read(storage, self.root(storage)?)?;
+                (root.page_id().block, Node(root.bytes()).level())
+            };
+            if root_level < level {
+                self.grow_root(storage, root, root_level, None)?;
+            }
         };
         let page = self.move_right_update(storage, self.update(storage, parent)?, bound, |_| {})?;
         let node = Node(page.bytes());

@@ -1,0 +1,328 @@
+//! B+trees under shuttle: the shipped tree on the shipped pool, with keys so long that three or four fill a page. Random
+//! schedules of inserters that split pages of all levels, of readers, and of inserters of one unique key; on a disk that may be
+//! full for one page, so that a split is left half done for the next inserter.
+
+#![cfg(feature = "shuttle")]
+
+#[path = "support/long_turns.rs"]
+mod long_turns;
+#[path = "support/tree_in_memory.rs"]
+mod tree_in_memory;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use clearway_storage::btree::{BTree, Direction, InsertOutcome};
+use clearway_storage::heap::{Liveness, Tid};
+use clearway_storage::{PageLatchVariant, Result, StorageError};
+use clearway_txn::Xid;
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::sync::Arc;
+use shuttle::thread;
+use tree_in_memory::{InMemory, REL};
+
+/// So long that three, four or six entries fill a page.
+const KEY_LENGTHS: [usize; 3] = [2_600, 1_900, 1_200];
+const INSERTERS: usize = 3;
+const INSERTIONS: usize = 3;
+
+/// No unique check.
+const NOT_UNIQUE: Option<fn(Tid) -> Result<Liveness>> = None;
+
+fn tid(block: u32) -> Tid {
+    Tid { block, slot: 1 }
+}
+
+fn number(from: usize, to: usize) -> usize {
+    thread_rng().gen_range(from..to)
+}
+
+/// A tree, and which keys are in it.
+struct Tree {
+    storage: InMemory,
+    tree: BTree,
+    key_length: usize,
+    /// The numbers of all keys whose insertion has ended well, and of all whose insertion has begun.
+    inserted: Mutex<BTreeSet<u32>>,
+    begun: Mutex<BTreeSet<u32>>,
+}
+
+impl Tree {
+    fn new(page_latch: PageLatchVariant) -> Self {
+        let storage = InMemory::new(page_latch);
+        BTree::create(&storage, REL).unwrap();
+        Self {
+            storage,
+            tree: BTree::new(REL.0),
+            key_length: KEY_LENGTHS[number(0, KEY_LENGTHS.len())],
+            inserted: Mutex::default(),
+            begun: Mutex::default(),
+        }
+    }
+
+    fn key(&self, number: u32) -> Vec<u8> {
+        let mut key = number.to_be_bytes().to_vec();
+        key.resize(self.key_length, 7);
+        key
+    }
+
+    /// Inserts a key, unless the disk is full.
+    fn insert(&self, number: u32) {
+        self.begun.lock().unwrap().insert(number);
+        let key = self.key(number);
+        match self
+            .tree
+            .insert_entry(&self.storage, &key, tid(number), NOT_UNIQUE)
+        {
+            Ok(outcome) => assert_eq!(outcome, InsertOutcome::Inserted),
+            Err(StorageError::DiskFull { .. }) => return,
+            Err(error) => panic!("{number}: {error}"),
+        }
+        self.inserted.lock().unwrap().insert(number);
+    }
+
+    /// Reads everything: what was inserted before is there, once and in order, and nothing that no inserter knows of.
+    fn scan(&self, direction: Direction) {
+        let before = self.inserted.lock().unwrap().clone();
+        let mut cursor = self.tree.range(&[], None, direction);
+        let mut entries = Vec::new();
+        while cursor.next_entries(&self.storage, 4, &mut entries).unwrap() {}
+        if direction == Direction::Backward {
+            entries.reverse();
+        }
+        let numbers: Vec<u32> = entries.iter().map(|(_, tid)| tid.block).collect();
+        assert!(
+            numbers.is_sorted_by(|a, b| a < b),
+            "{direction:?}: not in order: {numbers:?}"
+        );
+        let found: BTreeSet<u32> = numbers.into_iter().collect();
+        assert!(
+            found.is_superset(&before),
+            "{direction:?}: {before:?} was there, and {found:?} is found"
+        );
+        let begun = self.begun.lock().unwrap();
+        assert!(found.is_subset(&begun), "{direction:?}: {found:?} of {begun:?}");
+    }
+
+    fn look_up(&self, number: u32) {
+        let mut tids = Vec::new();
+        self.tree
+            .lookup(&self.storage, &self.key(number), &mut tids)
+            .unwrap();
+        assert_eq!(tids, [tid(number)], "lookup of {number}");
+    }
+
+    fn look_up_newest(&self) {
+        let newest = self.inserted.lock().unwrap().last().copied();
+        if let Some(number) = newest {
+            self.look_up(number);
+        }
+    }
+
+    /// After all have ended.
+    fn check(&self) {
+        let shape = self.storage.check(self.tree);
+        assert_eq!(shape.new, 0, "a page that was added for nothing");
+        let was_full = self.storage.was_full();
+        assert!(
+            was_full || shape.unnamed == 0,
+            "each inserter told the level above"
+        );
+        self.scan(Direction::Forward);
+        self.scan(Direction::Backward);
+        let inserted = self.inserted.lock().unwrap().clone();
+        for &number in &inserted {
+            self.look_up(number);
+        }
+        if !was_full {
+            return;
+        }
+        // An inserter that comes by on each page makes up for what was not done.
+        let begun = self.begun.lock().unwrap().clone();
+        for number in begun {
+            let mut behind = number.to_be_bytes().to_vec();
+            behind.push(u8::MAX);
+            self.tree
+                .insert_entry(&self.storage, &behind, tid(number), NOT_UNIQUE)
+                .unwrap();
+        }
+        assert_eq!(
+            self.storage.check(self.tree).unnamed,
+            0,
+            "all splits are completed"
+        );
+    }
+}
+
+/// Inserters of different keys, and a reader. The tree has from one page to three levels before; in every other execution the
+/// disk is full for one of the first pages that are wanted.
+fn inserters_and_a_reader(page_latch: PageLatchVariant) {
+    let tree = Tree::new(page_latch);
+    let there = number(1, 9) as u32;
+    let mut numbers: Vec<u32> = (0..there + (INSERTERS * INSERTIONS) as u32).collect();
+    let mut draw = || numbers.swap_remove(number(0, numbers.len()));
+    for _ in 0..there {
+        tree.insert(draw());
+    }
+    if number(0, 2) == 0 {
+        tree.storage.fill_disk_after(number(0, 6) as u32);
+    }
+    let tree = Arc::new(tree);
+    let mut threads: Vec<_> = (0..INSERTERS)
+        .map(|_| {
+            let tree = Arc::clone(&tree);
+            let numbers = [(); INSERTIONS].map(|()| draw());
+            thread::spawn(move || numbers.into_iter().for_each(|number| tree.insert(number)))
+        })
+        .collect();
+    let reader = Arc::clone(&tree);
+    threads.push(thread::spawn(move || {
+        reader.scan(Direction::Forward);
+        reader.look_up_newest();
+        reader.scan(Direction::Backward);
+    }));
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    tree.check();
+}
+
+#[test]
+fn shuttle_inserters_split_under_lwlocks() {
+    long_turns::check(|| inserters_and_a_reader(PageLatchVariant::LwLock), 1_000);
+}
+
+#[test]
+fn shuttle_inserters_split_under_futex_latches() {
+    long_turns::check(|| inserters_and_a_reader(PageLatchVariant::Ssux), 1_000);
+}
+
+#[test]
+fn shuttle_inserters_split_under_hybrid_latches() {
+    long_turns::check(|| inserters_and_a_reader(PageLatchVariant::Hybrid), 1_000);
+}
+
+/// How the transaction that made a row stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Row {
+    Running(Xid),
+    Committed,
+    RolledBack,
+}
+
+/// Rows with one key in a unique index.
+struct UniqueKey {
+    tree: Tree,
+    rows: Mutex<HashMap<Tid, Row>>,
+    /// Rows that have an entry and were not rolled back.
+    holders: AtomicU32,
+}
+
+impl UniqueKey {
+    fn set(&self, tid: Tid, row: Row) {
+        self.rows.lock().unwrap().insert(tid, row);
+    }
+
+    fn liveness(&self, tid: Tid) -> Result<Liveness> {
+        Ok(match self.rows.lock().unwrap()[&tid] {
+            Row::Running(xid) => Liveness::DependsOn(xid),
+            Row::Committed => Liveness::Alive,
+            Row::RolledBack => Liveness::Dead,
+        })
+    }
+
+    /// Inserts a row; whether it committed.
+    fn insert(&self, tid: Tid, commits: bool) -> bool {
+        let xid = Xid(u64::from(tid.block));
+        self.set(tid, Row::Running(xid));
+        let key = self.tree.key(0);
+        loop {
+            let liveness = |tid| self.liveness(tid);
+            let outcome = self
+                .tree
+                .tree
+                .insert_entry(&self.tree.storage, &key, tid, Some(liveness));
+            match outcome.unwrap() {
+                InsertOutcome::Inserted => break,
+                InsertOutcome::Duplicate { tid: other } => {
+                    assert_ne!(tid, other);
+                    return false;
+                }
+                InsertOutcome::WaitFor(other) => {
+                    assert_ne!(xid, other);
+                    thread::yield_now();
+                }
+            }
+        }
+        let others = self.holders.fetch_add(1, Relaxed);
+        assert_eq!(others, 0, "a second row with the key");
+        thread::yield_now();
+        if commits {
+            self.set(tid, Row::Committed);
+        } else {
+            self.holders.fetch_sub(1, Relaxed);
+            self.set(tid, Row::RolledBack);
+        }
+        commits
+    }
+}
+
+/// Inserters of one key, of which dead rows fill more than one leaf: one at a time gets in, and once one has committed, none.
+fn one_key(page_latch: PageLatchVariant) {
+    const DEAD: u32 = 8;
+    let key = UniqueKey {
+        tree: Tree::new(page_latch),
+        rows: Mutex::default(),
+        holders: AtomicU32::new(0),
+    };
+    let bytes = key.tree.key(0);
+    for dead in 1..=DEAD {
+        let tid = tid(dead * 10);
+        key.set(tid, Row::RolledBack);
+        key.tree
+            .tree
+            .insert_entry(&key.tree.storage, &bytes, tid, NOT_UNIQUE)
+            .unwrap();
+    }
+    assert!(key.tree.storage.check(key.tree.tree).pages > 1, "two leaves");
+    let key = Arc::new(key);
+    // At most one is rolled back, so the others have somebody who gets in.
+    let rolled_back = number(0, 2 * INSERTERS);
+    let inserters: Vec<_> = (0..INSERTERS)
+        .map(|inserter| {
+            let key = Arc::clone(&key);
+            let tid = tid((number(0, DEAD as usize + 1) * 10 + inserter + 1) as u32);
+            thread::spawn(move || key.insert(tid, inserter != rolled_back))
+        })
+        .collect();
+    let committed = inserters
+        .into_iter()
+        .filter(|_| true)
+        .map(|inserter| u32::from(inserter.join().unwrap()))
+        .sum::<u32>();
+    assert_eq!(committed, 1);
+    assert_eq!(key.tree.storage.check(key.tree.tree).unnamed, 0);
+    let mut tids = Vec::new();
+    key.tree
+        .tree
+        .lookup(&key.tree.storage, &bytes, &mut tids)
+        .unwrap();
+    let alive = |tid: &&Tid| key.liveness(**tid).unwrap() == Liveness::Alive;
+    assert_eq!(tids.iter().filter(alive).count(), 1);
+}
+
+#[test]
+fn shuttle_one_key_gets_in_under_lwlocks() {
+    long_turns::check(|| one_key(PageLatchVariant::LwLock), 1_000);
+}
+
+#[test]
+fn shuttle_one_key_gets_in_under_futex_latches() {
+    long_turns::check(|| one_key(PageLatchVariant::Ssux), 1_000);
+}
+
+#[test]
+fn shuttle_one_key_gets_in_under_hybrid_latches() {
+    long_turns::check(|| one_key(PageLatchVariant::Hybrid), 1_000);
+}
