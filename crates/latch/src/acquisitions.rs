@@ -1,10 +1,10 @@
 //! How often latches are acquired, by class and mode: the feature `count-acquisitions`.
 //!
-//! An uncontended acquisition is one atomic instruction and a few others, so even one more counts, and a counter shared by
-//! threads would cost more than the latch. Each thread therefore counts in a block of its own, with plain additions; who
-//! wants the sums adds the blocks up. A block outlives its thread, with what it has counted, and is given to a later one.
+//! An uncontended acquisition is one atomic instruction and a few others, and a counter shared by threads
+//! would cost more than the latch. So each thread counts in a block of its own, with plain additions, and a
+//! reader adds the blocks up. A block outlives its thread, with its counts, and goes to a later thread.
 //!
-//! The feature is off for those who link the latches alone: it adds five instructions to an acquisition (see
+//! The feature is off by default: it adds five instructions to an acquisition (see
 //! `docs/mechanisms/lwlock.md`). The engine turns it on.
 
 use core::cell::Cell;
@@ -13,13 +13,13 @@ use std::sync::Mutex;
 
 use crate::class::Wait;
 
-/// Classes that are told apart; those that come later share the last place.
+/// Classes with a place of their own; later ones share the last place.
 const PLACES: usize = 64;
 
-/// Modes that are told apart.
+/// Modes with a count of their own.
 const MODES: usize = 4;
 
-/// What one thread has counted: each mode of each place.
+/// The counts of one thread: each mode of each place.
 #[derive(Debug)]
 struct Block([AtomicU64; MODES * PLACES]);
 
@@ -71,7 +71,8 @@ fn index(place: u8, mode: Wait) -> usize {
 /// Counts one acquisition.
 #[inline]
 pub(crate) fn count(place: u8, mode: Wait) {
-    // Only this thread writes the block, so a load and a store are enough; relaxed, since a sum needs no order.
+    // Only this thread writes the block, so a load and a store are enough; relaxed, since a sum needs no
+    // order.
     let add = |block: &Block| {
         let counter = &block.0[index(place, mode)];
         counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -79,7 +80,7 @@ pub(crate) fn count(place: u8, mode: Wait) {
     match MINE.get() {
         Some(block) => add(block),
         None => {
-            // No block while the thread ends: what it does then is not counted.
+            // A thread that is ending has no block, and does not count.
             if let Some(block) = lease() {
                 add(block);
             }

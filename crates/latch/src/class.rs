@@ -1,14 +1,15 @@
-//! Latch classes: a name, a rank, a spin policy, and what all latches of the class have counted.
+//! Latch classes: a name, a rank, a spin policy, and counters for all latches of the class.
 //!
-//! Large latches carry a reference to their class. Those of 4 or 8 bytes have no room for one and name it by a type
-//! parameter, a [`ClassOf`].
+//! Large latches have a reference to their class. Latches of 4 or 8 bytes have no room for one and name it by
+//! a type parameter, a [`ClassOf`].
 //!
-//! Conflicts, spins, sleeps and wait times are counted on the slow path only: a worker that gets its latch at the first
-//! attempt touches nothing but the latch word. Acquisitions are counted too if the build has the feature
-//! `count-acquisitions`.
+//! Conflicts, spins, sleeps and wait times are counted on the slow path only: a worker that gets its latch at
+//! the first attempt touches nothing but the latch word. Acquisitions are counted too if the build has the
+//! feature `count-acquisitions`.
 //!
-//! Those who meet at a latch must not meet at its class's counters again, so each class has several sets of them, 12 KiB in
-//! all, on lines of their own; a worker counts in the one that its stack's address leads to, and who reads adds them up.
+//! Workers that meet at a latch must not meet again at its class's counters. So each class has several sets
+//! of counters, 12 KiB in all, on lines of their own. A worker counts in the set that its stack's address
+//! selects, and a reader of the statistics adds the sets up.
 
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -23,10 +24,10 @@ pub const HISTOGRAM_BUCKETS: usize = 40;
 /// Sets of counters of a class.
 const STRIPES: usize = 8;
 
-/// Binary logarithm of how far apart the stacks of two threads are at least, as a rule.
+/// Binary logarithm of the usual minimum distance between the stacks of two threads.
 const STACK_SHIFT: u32 = 20;
 
-/// The set in which the calling worker counts. Two may share one; it is a matter of speed only.
+/// The set in which the calling worker counts. Two workers may share one, which affects speed only.
 fn stripe() -> usize {
     let on_the_stack = 0_u8;
     (core::hint::black_box(ptr::from_ref(&on_the_stack)).addr() >> STACK_SHIFT) % STRIPES
@@ -91,14 +92,15 @@ impl ModeCounters {
     }
 }
 
-/// What latches of one kind have in common. Declared as a `static`.
+/// What latches of one kind share. Declared as a `static`.
 #[derive(Debug)]
 pub struct LatchClass {
     /// The name in reports.
     pub name: &'static str,
-    /// What a worker that sleeps on such a latch publishes.
+    /// The wait event of a worker that sleeps on such a latch.
     pub wait_event: WaitEvent,
-    /// Latches are taken in order of ascending rank; 0 for a latch that has no place in the order. Debug builds check it.
+    /// Latches are taken in order of ascending rank; 0 for a latch without a place in the order. Debug builds
+    /// check it.
     pub rank: u16,
     spin_policy: AtomicU32,
     registered: AtomicBool,
@@ -109,7 +111,7 @@ pub struct LatchClass {
     counters: [Counters; STRIPES],
 }
 
-/// One way of waiting, for the counters.
+/// A kind of wait, for the counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
     Exclusive,
@@ -140,7 +142,7 @@ pub trait ClassOf: core::fmt::Debug + 'static {
     fn class() -> &'static LatchClass;
 }
 
-/// The class of latches of which nothing was said: `user`, without a rank.
+/// The default class: `user`, without a rank.
 #[derive(Debug)]
 pub struct Unclassed;
 
@@ -152,11 +154,11 @@ impl ClassOf for Unclassed {
     }
 }
 
-/// What one mode of a class has counted since the process started.
+/// The counters of one mode of a class since the process started.
 #[derive(Debug, Clone)]
 pub struct ModeStatistics {
-    /// Acquisitions that succeeded; `None` in a build without the feature `count-acquisitions`, and for waits that acquire
-    /// nothing.
+    /// Acquisitions that succeeded; `None` in a build without the feature `count-acquisitions`, and for waits
+    /// that acquire nothing.
     pub acquisitions: Option<u64>,
     /// Acquisitions that were not granted at the first attempt.
     pub conflicts: u64,
@@ -164,14 +166,15 @@ pub struct ModeStatistics {
     pub spins: u64,
     /// Sleeps on the semaphore.
     pub sleeps: u64,
-    /// Waits by duration: bucket `i` counts those of 2^i to 2^(i+1) nanoseconds; bucket 0 also those that were over before the clock was
-    /// read (by the first look after a pause, in latches with update mode and in SrwMutex).
+    /// Waits by duration: bucket `i` counts those of 2^i to 2^(i+1) nanoseconds; bucket 0 also those that
+    /// were over before the clock was read (by the first look after a pause, in latches with update mode and
+    /// in SrwMutex).
     pub wait_ns: [u64; HISTOGRAM_BUCKETS],
 }
 
 impl ModeStatistics {
-    /// The wait, in nanoseconds, that a share `quantile` of the waits did not exceed; `None` if there were none. Up to twice the
-    /// true one: it is the end of its bucket.
+    /// The quantile `quantile` of the wait times, in nanoseconds; `None` if there were none. Up to twice the
+    /// true value, since it is the end of a bucket.
     pub fn wait_ns_at(&self, quantile: f64) -> Option<u64> {
         let all: u64 = self.wait_ns.iter().sum();
         // Rounded up by hand: core has no `ceil`.
@@ -186,7 +189,7 @@ impl ModeStatistics {
     }
 }
 
-/// What one class has counted since the process started.
+/// The counters of one class since the process started.
 #[derive(Debug, Clone)]
 pub struct LatchClassStatistics {
     /// The class's name.
@@ -201,8 +204,8 @@ pub struct LatchClassStatistics {
     pub until_free: ModeStatistics,
 }
 
-/// The class that was registered last, from which `next` leads to the others. Classes are only ever put in front, so that a lock would
-/// guard nothing but this word.
+/// The class that was registered last; `next` links the others. Classes are only ever put in front, so this
+/// word needs no lock.
 static LAST_CLASS: AtomicPtr<LatchClass> = AtomicPtr::new(ptr::null_mut());
 
 impl LatchClass {
@@ -245,7 +248,7 @@ impl LatchClass {
         let mut last = LAST_CLASS.load(Ordering::Relaxed);
         loop {
             self.next.store(last, Ordering::Relaxed);
-            // Release: pairs with the Acquire in `classes`; who finds the class finds where it leads.
+            // Release: pairs with the Acquire in `classes`; a reader that finds the class sees its `next`.
             match LAST_CLASS.compare_exchange_weak(
                 last,
                 ptr::from_ref(self).cast_mut(),
@@ -304,7 +307,7 @@ impl LatchClass {
         }
     }
 
-    /// What the class has counted.
+    /// The class's counters.
     pub fn statistics(&self) -> LatchClassStatistics {
         LatchClassStatistics {
             name: self.name,
@@ -330,19 +333,20 @@ impl LatchClass {
     }
 }
 
-/// The classes that ever met a conflict, or in a build that counts acquisitions, all that have a latch; the latest first.
+/// The classes that ever had a conflict, or in a build that counts acquisitions, all that have a latch; the
+/// latest first.
 pub fn classes() -> impl Iterator<Item = &'static LatchClass> {
-    // SAFETY: `register` puts nothing but `&'static LatchClass` and null into `LAST_CLASS` and `next`, and nobody ever writes to a class
-    // but through its atomics.
+    // SAFETY: `register` puts only `&'static LatchClass` and null into `LAST_CLASS` and `next`, and a class
+    // is written only through its atomics.
     let class_at = |place: *mut LatchClass| unsafe { place.cast_const().as_ref() };
-    // Acquire: pairs with the Release in `register`. The older classes come with the latest, since each was put in front by a
-    // read-modify-write of the same word.
+    // Acquire: pairs with the Release in `register`. The older classes are visible too, since each was put in
+    // front by an RMW of the same word.
     core::iter::successors(class_at(LAST_CLASS.load(Ordering::Acquire)), move |class| {
         class_at(class.next.load(Ordering::Relaxed))
     })
 }
 
-/// What the [`classes`] have counted, by name.
+/// The counters of all [`classes`], sorted by name.
 #[cfg(feature = "std")]
 pub fn statistics() -> Vec<LatchClassStatistics> {
     let mut all: Vec<_> = classes().map(LatchClass::statistics).collect();
@@ -371,7 +375,7 @@ mod tests {
     #[test]
     fn threads_count_apart_and_are_added_up() {
         static CLASS: LatchClass = LatchClass::new("striped", WaitEvent::UserLatch, 0);
-        // All at once, or one would get the stack of another that has ended.
+        // All at once, or a thread would get the stack of one that has ended.
         let together = std::sync::Barrier::new(16);
         let stripes: Vec<_> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..16)

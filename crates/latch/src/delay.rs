@@ -1,12 +1,14 @@
 //! The adaptive spin delay: how long to poll before sleeping, learned per worker.
 //!
-//! Each worker keeps `spins_per_delay` (S, 10 to 1000, from 100). A failed poll pauses once. After S polls the worker
-//! sleeps, first about 1 ms, then longer by a random factor of 1 to 2 each time, starting again at 1 ms past 1 s. A wait
-//! that ended without a sleep raises S by 100: spinning paid, so spin longer. One that slept lowers it by 1. After 1000
-//! sleeps the latch is stuck, and the process ends with a report that names it.
+//! Each worker has `spins_per_delay` (S, 10 to 1000, from 100). A failed poll pauses once. After S polls the
+//! worker sleeps, first for about 1 ms, then longer by a random factor of 1 to 2 each time, and from 1 ms
+//! again past 1 s. A wait that ended without a sleep raises S by 100, since polling paid. A wait with a sleep
+//! lowers S by 1. After 1000 sleeps the latch is stuck, and the process ends with a report that names it.
 //!
-//! One delay serves one acquisition, not one inner loop, so that a worker that keeps losing really does back off; and it is
-//! built on the slow path only. Origin: PostgreSQL's s_lock.c.
+//! One delay serves one acquisition, not one inner loop, so that a worker that keeps losing backs off. It is
+//! built on the slow path only.
+//!
+//! Origin: PostgreSQL's s_lock.c.
 
 use core::sync::atomic::Ordering;
 use core::time::Duration;
@@ -63,8 +65,8 @@ impl Delay {
         .clamp(SPINS_MIN, SPINS_MAX)
     }
 
-    /// The worker has slept on its semaphore in between: polling starts afresh, but an acquisition that keeps losing
-    /// keeps its longer sleeps.
+    /// The worker has slept on its semaphore in between: the count of polls restarts, but an acquisition that
+    /// keeps losing keeps its longer sleeps.
     pub(crate) fn woken(&mut self) {
         self.spins = 0;
     }
@@ -74,8 +76,8 @@ impl Delay {
         self.spins_per_delay
     }
 
-    /// One failed poll. `latch` names what is polled, for the stuck report. The caller polls on for as long as it sees what
-    /// it saw.
+    /// Pauses after a failed poll, or sleeps. `latch` names what is polled, for the stuck report. The caller
+    /// polls on while the word is unchanged.
     pub(crate) fn step<M: Machine>(&mut self, latch: &'static str) {
         // The last poll of the budget is followed by a sleep, not by another look.
         M::spin_hint_of(self.spins_per_delay.saturating_sub(self.spins + 1));
@@ -106,15 +108,15 @@ impl Delay {
         self.spins = 0;
     }
 
-    /// The acquisition succeeded: learn from it.
+    /// Ends the acquisition; the worker learns from it.
     pub(crate) fn finish<M: Machine>(self) {
         if self.total_spins > 0 {
             Self::learn::<M>(self.worker, self.spins_per_delay, self.sleeps > 0);
         }
     }
 
-    /// A wait in which `worker` polled, with a budget of `spins`, is over: longer next time if polling ended it, shorter if
-    /// it `slept`.
+    /// Teaches `worker` by a wait with a budget of `spins` polls: a larger budget if polling ended the wait,
+    /// a smaller one if the worker `slept`.
     pub(crate) fn learn<M: Machine>(worker: WorkerId, spins: u32, slept: bool) {
         if M::EXPLORED {
             return;

@@ -1,23 +1,24 @@
-//! [`Mutex`] and [`RwLock`]: the futex latches as containers, for Rust code that has no engine around it.
+//! [`Mutex`] and [`RwLock`]: the futex latches as containers, for Rust programs without an engine.
 //!
-//! The containers are `lock_api`'s, so whatever is written for `parking_lot`'s goes on working with these: guards that map to a
-//! part of the data, upgradable reads, downgrades, `const` constructors. A panic while a guard is held releases the latch and poisons
-//! nothing.
+//! The containers are `lock_api`'s, so code written for `parking_lot`'s works with these: guards that map to
+//! a part of the data, upgradable reads, downgrades, `const` constructors. A panic while a guard is held
+//! releases the latch and poisons nothing.
 //!
 //! | type | bytes beside the data | inside | unlike parking_lot's |
 //! | --- | --- | --- | --- |
 //! | `Mutex` | 4 | [`SrwMutex`] | no fair unlock, no timeout |
 //! | `RwLock` | 8 | [`SsuxLock`] | neither of these; no recursive reads: a second read by one thread waits for a writer that waits for the first |
 //!
-//! In debug builds a thread that acquires such a latch again panics, naming both places, where a release build would hang. A latch
-//! with a class of its own, for statistics and a rank, is `lock_api::RwLock<SsuxLock<Accounts>, T>`.
+//! In debug builds a thread that acquires such a latch again panics, naming both places, where a release
+//! build would hang. A latch with a class of its own, for statistics and a rank, is
+//! `lock_api::RwLock<SsuxLock<Accounts>, T>`.
 //!
 //! # Without an operating system
-//! With `default-features = false` both are latches of the bare machine and need nothing but atomics. A static works as it does with
-//! std; a waiter polls until the holder lets go, or sleeps once the program has told
-//! [`Bare::install`](clearway_machine::Bare::install) how. Then nobody checks that a thread does not wait for itself.
+//! With `default-features = false` both are latches of the bare machine and need only atomics. A static works
+//! as it does with std. A waiter polls until the holder releases, or sleeps once the program has called
+//! [`Bare::install`](clearway_machine::Bare::install). There is then no check that a thread waits for itself.
 //!
-//! Guards are not `Send`: the check of the order of latches is the thread's.
+//! Guards are not `Send`: the list of held latches belongs to the thread.
 
 use clearway_machine::{CoreU32, Machine};
 use lock_api::{
@@ -40,9 +41,10 @@ pub type RwLockUpgradableReadGuard<'a, T> = lock_api::RwLockUpgradableReadGuard<
 /// Holds an [`RwLock`] in exclusive mode.
 pub type RwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, SsuxLock, T>;
 
-// SAFETY: the mutex admits one holder at a time (H1 to H3 of its word), and only a release lets the next one in.
+// SAFETY: the mutex admits one holder at a time (H1 to H3 of its word), and only a release lets the next one
+// in.
 unsafe impl<C: ClassOf, M: Machine<U32 = CoreU32>, P: HolderProtocol> RawMutex for SrwMutex<C, M, P> {
-    // A fresh latch wherever it is named, which is what lock_api wants of it.
+    // A new latch wherever it is named, as lock_api requires.
     #[allow(clippy::declare_interior_mutable_const)]
     const INIT: Self = Self::const_idle();
     type GuardMarker = GuardNoSend;
@@ -70,9 +72,9 @@ unsafe impl<C: ClassOf, M: Machine<U32 = CoreU32>, P: HolderProtocol> RawMutex f
     }
 }
 
-// SAFETY: an exclusive excludes everybody else (S2 of the lock), a shared every exclusive.
+// SAFETY: an exclusive excludes every other holder (S2 of the lock), a shared every exclusive.
 unsafe impl<C: ClassOf, M: Machine, P: SsuxProtocol<State<M>: ConstState>> RawRwLock for SsuxLock<C, M, P> {
-    // A fresh latch wherever it is named, which is what lock_api wants of it.
+    // A new latch wherever it is named, as lock_api requires.
     #[allow(clippy::declare_interior_mutable_const)]
     const INIT: Self = Self::const_idle();
     type GuardMarker = GuardNoSend;
@@ -132,7 +134,8 @@ unsafe impl<C: ClassOf, M: Machine, P: SsuxProtocol<State<M>: ConstState>> RawRw
     }
 }
 
-// SAFETY: an update admits readers, and neither another update nor an exclusive; upgraded, it is an exclusive.
+// SAFETY: an update admits readers, and neither another update nor an exclusive; upgraded, it is an
+// exclusive.
 unsafe impl<C: ClassOf, M: Machine, P: SsuxProtocol<State<M>: ConstState>> RawRwLockUpgrade
     for SsuxLock<C, M, P>
 {

@@ -1,5 +1,5 @@
-//! A latch together with the data it protects. The latch is a type parameter, so that the data's owner can choose it;
-//! [`Latched`] fixes it to the LwLock.
+//! A latch together with the data it protects. The latch is a type parameter, so that the data's owner can
+//! choose it; [`Latched`] fixes it to the LwLock.
 
 use core::ops::{Deref, DerefMut};
 
@@ -15,8 +15,8 @@ use crate::lwlock::options::LwLockOptions;
 /// A latch with a shared and an exclusive mode.
 ///
 /// # Safety
-/// While an exclusive guard lives, no other guard of the latch lives. What was done under one guard is visible under the next
-/// guard that excludes it.
+/// While an exclusive guard lives, no other guard of the latch lives. What was done under one guard is
+/// visible under the next guard that excludes it.
 pub unsafe trait ReaderWriterLatch: Send + Sync {
     /// The machine it runs on.
     type Machine: Machine;
@@ -102,8 +102,8 @@ pub struct LatchedBy<L: ReaderWriterLatch, T: 'static> {
     data: <L::Machine as Machine>::Data<T>,
 }
 
-// SAFETY: the data is reached only through guards, which the latch grants either to one exclusive holder or to shared
-// holders. So sharing a `LatchedBy` requires of T what sharing an RwLock requires.
+// SAFETY: the data is reached only through guards, which the latch grants either to one exclusive holder or
+// to shared holders. So sharing a `LatchedBy` requires of T what sharing an RwLock requires.
 unsafe impl<L: ReaderWriterLatch, T: Send + Sync> Sync for LatchedBy<L, T> {}
 // SAFETY: sending a `LatchedBy` sends its T.
 unsafe impl<L: ReaderWriterLatch, T: Send> Send for LatchedBy<L, T> {}
@@ -200,7 +200,8 @@ impl<L: ReaderWriterLatch, T> Deref for LatchedByShared<'_, L, T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the guard holds the latch in shared mode, so no worker writes; the data lives as long as the latch.
+        // SAFETY: the guard holds the latch in shared mode, so no worker writes; the data lives as long as
+        // the latch.
         unsafe { &*self.pointer }
     }
 }
@@ -229,7 +230,8 @@ impl<L: ReaderWriterLatch, T> Deref for LatchedByExclusive<'_, L, T> {
 impl<L: ReaderWriterLatch, T> DerefMut for LatchedByExclusive<'_, L, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the guard holds the latch exclusively, and `&mut self` makes this the only reference through it.
+        // SAFETY: the guard holds the latch exclusively, and `&mut self` makes this the only reference
+        // through it.
         unsafe { &mut *self.pointer }
     }
 }

@@ -22,17 +22,19 @@
 //! | `latched` | a latch with the data it protects |
 //! | `drop_in` | `Mutex<T>` and `RwLock<T>` of `lock_api` over the futex latches |
 //!
-//! A latch is held for nanoseconds to microseconds, by code that never waits for a user. What is held to the end of a
-//! transaction is a *lock* and lives in `clearway-txn`.
+//! A latch is held for nanoseconds to microseconds, by code that never waits for a user. What is held to the
+//! end of a transaction is a *lock* and lives in `clearway-txn`.
 //!
 //! # Without an operating system
 //! With `default-features = false` the crate is `no_std`, allocates nothing, and the default machine is
-//! [`Bare`](clearway_machine::Bare). Latches that need only atomics work at once: `Mutex`, `RwLock`, [`SrwMutex`] and
-//! [`SsuxLock`], which wait by polling, and [`HybridLatch`] as long as no worker has to park.
+//! [`Bare`](clearway_machine::Bare). Latches that need only atomics work at once: `Mutex`, `RwLock`,
+//! [`SrwMutex`] and [`SsuxLock`], which wait by polling, and [`HybridLatch`] as long as no worker has to
+//! park.
 //!
-//! For sleeping instead of polling, and for latches with a list of waiters ([`LwLock`], the biased latches, `HybridLatch`) or
-//! an owner ([`SuxLock`]), the program calls [`Bare::install`](clearway_machine::Bare::install) once: it says how threads
-//! wait, and what number each has. Without that, such a latch panics when it first needs to know.
+//! For sleeping instead of polling, and for latches with a list of waiters ([`LwLock`], the biased latches,
+//! `HybridLatch`) or an owner ([`SuxLock`]), the program calls
+//! [`Bare::install`](clearway_machine::Bare::install) once: it says how threads wait, and what number each
+//! has. Without that, such a latch panics when it first needs to know.
 //!
 //! The check of the order of latches, `statistics` and `count-acquisitions` need std; [`classes`] does not.
 //! `crates/latch/bare-metal` is a whole program.

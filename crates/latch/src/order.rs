@@ -1,18 +1,21 @@
 //! A checker of the order in which latches are taken, in debug builds.
 //!
-//! Each thread keeps the list of latches that it holds. Before it may wait for one more, two questions are asked:
+//! Each thread keeps a list of the latches that it holds. Before an acquisition that may wait, the checker
+//! asks two questions:
 //!
-//! - Does it hold this very latch already? Then it would wait for itself. (Shared twice is no exception: an exclusive
-//!   that queues between the two may close the circle, depending on the latch's fairness.)
-//! - Does it hold a latch of a higher rank? Then two threads that take the two in opposite orders may wait for each other,
-//!   today or on some other day; the checker need not see it happen.
+//! - Does the thread hold this very latch already? Then it would wait for itself. (Two shared acquisitions
+//!   are no exception: an exclusive that queues between them may close the cycle, depending on the latch's
+//!   fairness.)
+//! - Does the thread hold a latch of a higher rank? Then two threads that take the two latches in opposite
+//!   orders may wait for each other. The checker does not need to see that happen.
 //!
-//! Either is a panic that names both latches and the places where they were taken. A conditional acquire never waits, so it
-//! is not asked; what it got is on the list. Latches of equal rank, such as pages of one index, and those of rank 0 have no
-//! order among each other that is known here.
+//! Either is a panic that names both latches and the places where they were taken. A conditional acquire
+//! never waits, so it is not checked, but its latch joins the list. Latches of equal rank, such as pages of
+//! one index, and latches of rank 0 have no order that the checker knows.
 //!
-//! A release build has none of this, nor has one without std. Neither has a machine whose workers are not threads, because the list
-//! is the thread's.
+//! A release build has no checker, nor has a build without std, nor a machine whose workers are not threads,
+//! because the list belongs to the thread.
+//!
 //! Origin: the kernel's lockdep and InnoDB's latch levels; a rank is their simplest form.
 
 use clearway_machine::Machine;
@@ -37,13 +40,13 @@ mod held {
         static HELD: RefCell<Vec<Held>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// The complaint about waiting for this latch now, if there is one.
-    pub(super) fn complaint(
+    /// The violation, if the thread may not wait for this latch now.
+    pub(super) fn violation(
         class: &'static LatchClass,
         address: usize,
         place: &'static Location<'static>,
     ) -> Option<String> {
-        // While the thread ends the list is gone, and nothing is checked.
+        // A thread that is ending has no list, and is not checked.
         HELD.try_with(|held| {
             let held = held.borrow();
             if let Some(same) = held.iter().find(|held| held.address == address) {
@@ -82,7 +85,7 @@ mod held {
     pub(super) fn remove(address: usize) {
         let _ = HELD.try_with(|held| {
             let mut held = held.borrow_mut();
-            // Not found: acquired by another thread, for latches that allow it.
+            // Not found if another thread acquired it, for latches that allow that.
             if let Some(last) = held.iter().rposition(|held| held.address == address) {
                 held.remove(last);
             }
@@ -90,8 +93,8 @@ mod held {
     }
 }
 
-/// The names of the classes of the latches that the calling thread holds, in the order in which it took them. For tests: a
-/// release build does not know.
+/// The names of the classes of the latches that the calling thread holds, in the order in which it took them.
+/// For tests: empty in a release build.
 #[cfg(feature = "std")]
 pub fn held_classes() -> Vec<&'static str> {
     #[cfg(debug_assertions)]
@@ -106,9 +109,9 @@ pub fn held_classes() -> Vec<&'static str> {
 pub(crate) fn acquiring<M: Machine>(class: &'static LatchClass, address: *const ()) {
     #[cfg(all(debug_assertions, feature = "std"))]
     if M::THREADS_ARE_WORKERS
-        && let Some(complaint) = held::complaint(class, address.addr(), core::panic::Location::caller())
+        && let Some(violation) = held::violation(class, address.addr(), core::panic::Location::caller())
     {
-        panic!("{complaint}");
+        panic!("{violation}");
     }
     let _ = (class, address, M::THREADS_ARE_WORKERS);
 }

@@ -1,19 +1,21 @@
 //! Waiting for a latch that has no room for a list of its own: shared buckets of sleeping workers.
 //!
-//! The latch keeps one bit, "workers are parked". The queues live in the machine's [`WaitBucket`]s, chosen by the latch's
-//! address and changed only under the bucket's lock.
+//! The latch keeps one bit, "workers are parked". The queues live in the machine's [`WaitBucket`]s, chosen by
+//! the latch's address and changed only under the bucket's lock.
 //!
 //! # Protocol
-//! - *To park*: lock the bucket; look at the latch once more, and set its bit with an RMW that fails if the latch has
-//!   become free; join the queue; unlock; sleep.
-//! - *To unpark*, for a release that saw the bit in the word that it replaced: lock the bucket; take off the queue the
-//!   workers that may run now; if no worker that waits for this latch is left, clear the latch's bit; unlock; post.
+//! - *To park*: lock the bucket; look at the latch once more, and set its bit with an RMW that fails if the
+//!   latch has become free; join the queue; unlock; sleep.
+//! - *To unpark*, for a release that saw the bit in the word that it replaced: lock the bucket; take off the
+//!   queue the workers that may run now; if no worker that waits for this latch is left, clear the latch's
+//!   bit; unlock; post.
 //!
 //! # Rules
-//! - P1: a worker joins a queue only after its latch's bit was seen or set in a word that refused it. So the release that
-//!   admits the worker replaces a word with the bit, and locks the bucket after the worker has unlocked it.
-//! - P2: the bit is cleared only under the bucket's lock, when no waiter of this latch is left. So a worker that sees it
-//!   set under that lock need not set it again.
+//! - P1: a worker joins a queue only after its latch's bit was seen or set in a word that refused it. So the
+//!   release that admits the worker replaces a word with the bit, and locks the bucket after the worker has
+//!   unlocked it.
+//! - P2: the bit is cleared only under the bucket's lock, when no waiter of this latch is left. So a worker
+//!   that sees it set under that lock need not set it again.
 //!
 //! Origin: WebKit's ParkingLot (Filip Pizlo, 2015) and before it the kernel's futex hash.
 
@@ -30,11 +32,12 @@ pub(crate) enum Pick {
     Leave,
 }
 
-/// Locks a bucket. The lock is held for a few dozen instructions, so polling is right. When that takes too long the holder
-/// is not running, and the caller yields its CPU.
+/// Locks a bucket. The lock is held for a few dozen instructions, so polling is right. When that takes too
+/// long the holder is not running, and the caller yields its CPU.
 fn lock<M: Machine>(bucket: &WaitBucket<M>) {
     let mut polls = 0_u32;
-    // Acquire: pairs with the Release in `unlock`; the queue's links are visible, and so is a bit that was cleared (P2).
+    // Acquire: pairs with the Release in `unlock`; the queue's links are visible, and so is a bit that was
+    // cleared (P2).
     while bucket
         .locked
         .compare_exchange_weak(0, 1, Acquire, Relaxed)
@@ -55,9 +58,9 @@ fn unlock<M: Machine>(bucket: &WaitBucket<M>) {
     bucket.locked.store(0, Release);
 }
 
-/// Sleeps on the latch at `address` until unparked. Returns `false` at once if `must_wait`, called under the bucket's lock,
-/// says that there is nothing to wait for. `mode` is for the latch. A worker that was woken in vain parks at the `front`, so
-/// that it does not lose its turn.
+/// Sleeps on the latch at `address` until unparked. Returns `false` at once if `must_wait`, called under the
+/// bucket's lock, says that there is nothing to wait for. `mode` is for the latch. A worker that was woken in
+/// vain parks at the `front`, so that it does not lose its turn.
 pub(crate) fn park<M: Machine>(
     address: *const (),
     mode: u32,
@@ -85,8 +88,8 @@ pub(crate) fn park<M: Machine>(
     true
 }
 
-/// Wakes those of the latch's waiters that `pick` takes, called from the front with each waiter's mode. Calls `none_left`
-/// under the bucket's lock if no worker that waits for this latch is left.
+/// Wakes those of the latch's waiters that `pick` takes, called from the front with each waiter's mode. Calls
+/// `none_left` under the bucket's lock if no worker that waits for this latch is left.
 #[cold]
 pub(crate) fn unpark<M: Machine>(
     address: *const (),

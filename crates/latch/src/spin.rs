@@ -1,25 +1,26 @@
 //! Whether a worker polls before it sleeps, and for how long.
 //!
-//! Polling saves two context switches when the latch is held for less than they take, and burns a CPU that the holder may
-//! need when it is held for longer or across I/O. Nobody but the class of the latch knows which, so the policy is the
-//! class's ([`LatchClass::spin_policy`](crate::LatchClass::spin_policy)).
+//! Polling saves two context switches if the latch is held for less time than they take. It wastes a CPU,
+//! which the holder may need, if the latch is held for longer or across I/O. Which one applies is a property
+//! of the latch's class, so the policy is the class's
+//! ([`LatchClass::spin_policy`](crate::LatchClass::spin_policy)).
 //!
 //! # Steps
-//! 1. Three looks, after 8, 16 and 32 pauses. Plain loads: a failed read-modify-write would take the line away from the holder that
-//!    wants to release; and even a load takes it from one that acquires and releases again and again, which is why the
-//!    first comes late and the others later. Who owns the latch already and only waits for others to leave shuts out
-//!    everybody meanwhile: it looks after 2, 4 and 8 pauses. So does who waits for an LwLock,
-//!    whose budget is a part of the learned one.
-//! 2. Up to eight times: give the CPU away, and look. With more workers than CPUs the holder, or one that would be done in no
-//!    time, may be waiting for a CPU, and a look after it has run costs less than a sleep and a wake-up. If a yield comes back
-//!    at once nobody wanted the CPU, and it is the last.
-//! 3. More looks, each after 32 pauses in the end, until the budget of pauses is used up. Then sleep.
+//! 1. Three looks, after 8, 16 and 32 pauses. Looks are plain loads: a failed RMW would take the line away
+//!    from the holder, which needs it to release. Even a load takes the line from a worker that acquires and
+//!    releases again and again; therefore the first look comes late and the others later. An owner that waits
+//!    only for others to leave excludes all workers meanwhile, so it looks after 2, 4 and 8 pauses. A worker
+//!    that waits for an LwLock does so too, because its budget is a part of the learned one.
+//! 2. Up to eight times: yield the CPU, and look. With more workers than CPUs the holder, or a worker that is
+//!    about to finish, may be waiting for a CPU; a look after it has run costs less than a sleep and a
+//!    wake-up. A yield that returns at once shows that no other thread wanted the CPU, and is the last.
+//! 3. More looks, after up to 32 pauses each, until the budget of pauses is used up. Then sleep.
 //!
-//! A worker that was woken begins again with step 1: with more workers than CPUs it is better that those who were woken once
-//! stay awake and take turns than that each failed attempt ends in another sleep.
+//! A woken worker starts again with step 1. With more workers than CPUs, a few workers that stay awake and
+//! take turns do better than many that sleep after each failed attempt.
 //!
-//! Origin: giving the CPU away after a few rounds is parking_lot's (Amanieu d'Antras); to ask the yield itself whether
-//! it was of use, and to go on polling if not, is ours.
+//! Origin: yielding after a few rounds is parking_lot's (Amanieu d'Antras). Measuring by the yield's duration
+//! whether it helped, and polling on if not, is ours.
 
 use clearway_machine::{Machine, WorkerId};
 
@@ -29,12 +30,12 @@ use crate::delay::Delay;
 /// What a worker does before it sleeps on a latch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SpinPolicy {
-    /// Sleeps at once: for latches that are held long.
+    /// Sleep at once: for latches that are held long.
     None,
-    /// Polls for at most so many pauses of the CPU.
+    /// Poll for at most this many pauses of the CPU.
     Fixed(u32),
-    /// Polls for as many pauses as this worker has learned to be worth it: more after a wait that polling ended, fewer after
-    /// one that ended asleep.
+    /// Poll for the worker's learned number of pauses, which grows after a wait that polling ended and
+    /// shrinks after a wait with a sleep.
     #[default]
     Adaptive,
 }
@@ -44,19 +45,19 @@ const ADAPTIVE: u32 = u32::MAX;
 /// Looks before the first yield.
 const LOOKS: u32 = 3;
 
-/// Binary logarithm of the pauses before the first look, for who waits to be let in.
+/// Binary logarithm of the pauses before the first look of a worker that wants the latch.
 const NEWCOMER_PAUSES_LOG2: u32 = 3;
 
-/// The same for the owner that waits for others to leave.
+/// The same for an owner that waits for others to leave.
 const OWNER_PAUSES_LOG2: u32 = 1;
 
 /// Binary logarithm of the most pauses between two looks.
 const PAUSES_MAX_LOG2: u32 = 5;
 
-/// Times that the CPU is given away.
+/// Yields in one wait, or since the last sleep.
 const YIELDS: u32 = 8;
 
-/// A yield that took so long was taken: somebody else has run.
+/// A yield of this duration or longer has let another thread run.
 const TAKEN_NS: u64 = 2_000;
 
 impl SpinPolicy {
@@ -90,7 +91,7 @@ pub(crate) struct Spin {
     paused: u32,
     /// Looks that came after pauses, since then.
     looks: u32,
-    /// Times left that the CPU is given away.
+    /// Yields left.
     yields: u32,
     /// Looks of the whole wait.
     total: u64,
@@ -101,7 +102,7 @@ impl Spin {
     pub(crate) fn begin<M: Machine>(class: &LatchClass) -> Self {
         let (worker, budget) = match class.spin_policy() {
             SpinPolicy::None => (None, 0),
-            // Under a checker one look is as good as many.
+            // Under a checker one look serves as well as many.
             SpinPolicy::Fixed(pauses) => (None, if M::EXPLORED { pauses.min(1) } else { pauses }),
             SpinPolicy::Adaptive => {
                 let worker = M::known_worker();
@@ -115,7 +116,8 @@ impl Spin {
         }
     }
 
-    /// Pauses at most `budget` times, looks early, and teaches the worker nothing: for a latch that polls for its own reasons.
+    /// A wait of at most `budget` pauses that looks early and from which the worker learns nothing: for a
+    /// latch with its own rule for polling.
     pub(crate) fn with_budget<M: Machine>(budget: u32) -> Self {
         Self {
             worker: None,
@@ -128,8 +130,8 @@ impl Spin {
         }
     }
 
-    /// One failed poll: pauses and says `true`, or `false` once the budget is used up and the worker should sleep. The caller
-    /// looks with a plain load after each `true`.
+    /// Pauses, or yields, and returns `true`; returns `false` once the budget is used up and the worker
+    /// should sleep. The caller looks with a plain load after each `true`.
     #[inline]
     pub(crate) fn poll<M: Machine>(&mut self) -> bool {
         if self.yields > 0 && (self.looks >= LOOKS || self.paused >= self.budget) {
@@ -138,7 +140,7 @@ impl Spin {
             let taken = M::now().saturating_sub(before) >= TAKEN_NS;
             self.yields = if taken { self.yields - 1 } else { 0 };
         } else if self.paused < self.budget {
-            // To a checker each pause is a step of its own, and one is as good as many.
+            // To a checker each pause is a step of its own, and one serves as well as many.
             let pauses = if M::EXPLORED {
                 1
             } else {
@@ -156,19 +158,20 @@ impl Spin {
         true
     }
 
-    /// None for those who sleep at once; and a checker takes a yield for a promise that somebody else will act.
+    /// The yields of a wait. None without a budget, and none under a checker, which takes a yield as a
+    /// promise that another thread will act.
     fn yields<M: Machine>(budget: u32) -> u32 {
         if budget == 0 || M::EXPLORED { 0 } else { YIELDS }
     }
 
-    /// The worker has slept and was woken, or waits for something else now: it may poll afresh.
+    /// Restores the budget: the worker has slept, or waits for something else now.
     pub(crate) fn restart<M: Machine>(&mut self) {
         self.paused = 0;
         self.looks = 0;
         self.yields = Self::yields::<M>(self.budget);
     }
 
-    /// From now on the worker is the owner and waits for others to leave; it may poll afresh.
+    /// From now on the worker is the owner and waits for others to leave. Restores the budget.
     pub(crate) fn poll_as_owner<M: Machine>(&mut self) {
         self.first = OWNER_PAUSES_LOG2;
         self.restart::<M>();
@@ -179,7 +182,7 @@ impl Spin {
         self.total
     }
 
-    /// The wait is over; under [`SpinPolicy::Adaptive`] the worker learns from whether it `slept`.
+    /// Ends the wait. Under [`SpinPolicy::Adaptive`] the worker learns from whether it `slept`.
     pub(crate) fn finish<M: Machine>(self, slept: bool) {
         if let Some(worker) = self.worker
             && self.total > 0

@@ -1,7 +1,8 @@
-//! One wait for a latch: when it began, how it polls, how often it slept, and what its class counts of that.
+//! One wait for a latch: its start, its polls, its sleeps, and what its class records of them.
 //!
-//! Most conflicts are over by the first look after a short pause. To read the clock twice would take longer than that, so the clock is
-//! read from the second look on, and a wait that ended before counts as one of no time.
+//! Most conflicts end by the first look after a short pause. Reading the clock twice takes longer than that,
+//! so the clock is read from the second look on, and a wait that ended before is recorded with a duration of
+//! 0.
 
 use clearway_machine::{FutexOutcome, Machine, WaitScope};
 
@@ -20,7 +21,7 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Begins to wait for the latch at `address`. Reads the class's spin policy, once for the whole wait.
+    /// Begins a wait for the latch at `address`. Reads the class's spin policy, once for the whole wait.
     pub(crate) fn begin<M: Machine>(class: &'static LatchClass, mode: Wait, address: *const ()) -> Self {
         M::label(address, class.name);
         Self {
@@ -32,7 +33,7 @@ impl Waiting {
         }
     }
 
-    /// One failed look: pauses and says `true`, or `false` if the caller should sleep.
+    /// Pauses after a failed look and returns `true`, or `false` if the caller should sleep.
     #[inline]
     pub(crate) fn poll<M: Machine>(&mut self) -> bool {
         if self.spin.polls() > 0 {
@@ -47,13 +48,14 @@ impl Waiting {
         }
     }
 
-    /// From now on the worker is the owner and waits for others to leave, for which it may poll afresh.
+    /// From now on the worker is the owner and waits for others to leave. Restores the budget of polls.
     pub(crate) fn poll_as_owner<M: Machine>(&mut self) {
         self.spin.poll_as_owner::<M>();
     }
 
-    /// Sleeps by `sleep`, which says whether it did. If so the worker may poll afresh afterwards. If not, because what it saw had changed,
-    /// it has consumed no wake either, and should sleep again unless its look tells it otherwise.
+    /// Calls `sleep`, which returns whether it slept, and returns the same. After a sleep the budget of polls
+    /// is restored. Without one, because the word had changed, the worker has consumed no wake either, and
+    /// should sleep again unless its next look succeeds.
     pub(crate) fn sleep<M: Machine>(&mut self, sleep: impl FnOnce(&'static LatchClass) -> bool) -> bool {
         self.start::<M>();
         let slept = sleep(self.class);
@@ -64,7 +66,7 @@ impl Waiting {
         slept
     }
 
-    /// As `sleep`, on a futex whose word is what was seen, or not any more.
+    /// As `sleep`, by a futex wait.
     pub(crate) fn sleep_on_futex<M: Machine>(&mut self, wait: impl FnOnce() -> FutexOutcome) -> bool {
         self.sleep::<M>(|class| {
             let _published = WaitScope::<M>::enter(class.wait_event);

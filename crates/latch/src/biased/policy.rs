@@ -220,7 +220,7 @@ mod tests {
         while !bias.writer_must_turn_plain(readers(1_000, 0)) {
             assert!(
                 Native::now() - began >= RARE_WINDOW_NS,
-                "kept though nobody was in_other_slots"
+                "kept although no reader was in another slot"
             );
         }
         assert_eq!(bias.statistics().turned_plain, 1);

@@ -87,7 +87,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
 
     #[inline]
     #[track_caller]
-    fn acquired(&self, slot: &LwLock<M>, mode: LatchMode) {
+    fn note_acquired(&self, slot: &LwLock<M>, mode: LatchMode) {
         order::acquired::<M>(self.class, self.address());
         slot.count_acquisition(mode);
     }
@@ -104,7 +104,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
         if !slot.try_grant(LatchMode::Shared) {
             slot.acquire_slow(LatchMode::Shared);
         }
-        self.acquired(slot, LatchMode::Shared);
+        self.note_acquired(slot, LatchMode::Shared);
         ReadBiasedShared::new(self, slot)
     }
 
@@ -116,7 +116,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
         if !slot.try_grant(LatchMode::Shared) {
             return None;
         }
-        self.acquired(slot, LatchMode::Shared);
+        self.note_acquired(slot, LatchMode::Shared);
         Some(ReadBiasedShared::new(self, slot))
     }
 
@@ -134,7 +134,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
                 slot.acquire_slow(LatchMode::Exclusive);
             }
         }
-        self.acquired(&self.slots[0], LatchMode::Exclusive);
+        self.note_acquired(&self.slots[0], LatchMode::Exclusive);
         ReadBiasedExclusive::new(self)
     }
 
@@ -149,7 +149,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
                 return None;
             }
         }
-        self.acquired(&self.slots[0], LatchMode::Exclusive);
+        self.note_acquired(&self.slots[0], LatchMode::Exclusive);
         Some(ReadBiasedExclusive::new(self))
     }
 

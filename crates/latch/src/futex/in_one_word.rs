@@ -1,59 +1,69 @@
-//! The state of an SsuxLock in one word of 64 bits: below, the word of a mutex (see `holder`), owned in U and X mode and marked `EXCLUSIVE`
-//! for X; above it, how many are inside in shared mode (bits 32 to 62), and `AWAITED` (bit 63): the owner sleeps until they have left.
+//! The state of an SsuxLock in one word of 64 bits.
 //!
-//! Two kinds of sleepers stay apart because a futex compares 32 bits: who waits for an owner sleeps on the lower half, the owner that
-//! waits for readers on the upper one. Nobody but the kernel reads a half alone.
+//! | bits | holds |
+//! | --- | --- |
+//! | 0–31 | the word of a mutex (see `holder`), owned in U and X mode and marked `EXCLUSIVE` for X |
+//! | 32–62 | how many readers are inside |
+//! | 63 | `OWNER_SLEEPS`: the owner sleeps until they have left |
+//!
+//! A futex compares 32 bits, so two kinds of sleepers stay apart: workers that wait for an owner sleep on the
+//! lower half, the owner that waits for readers sleeps on the upper half. Only the kernel reads a half alone.
 //!
 //! # Protocol
-//! - **U**: own the word. **X**: own it with `EXCLUSIVE`, in one step if the lock is idle; then wait until no reader is inside.
-//! - **S**: CAS the count one up, unless `EXCLUSIVE` is set. A reader that waits is on record below, and sleeps there while `EXCLUSIVE` is
-//!   set.
-//! - S release: subtract one; the last to leave wakes the owner if `AWAITED` is set. The owner sets it before it sleeps, in one step with a
-//!   look at the count, and clears it when it is back; so an owner that polls costs no system call.
-//! - Each other transition is one read-modify-write of everything it changes, so none passes through a state that is not one of a lock: X to
-//!   S gives up ownership, opens the lock and is counted in one addition; an attempt at X that would have to wait has changed nothing.
+//! - **U**: own the word. **X**: own it with `EXCLUSIVE`, in one step if the lock is idle; then wait until no
+//!   reader is inside.
+//! - **S**: CAS the count one up, unless `EXCLUSIVE` is set. A waiting reader is registered in the lower
+//!   half, and sleeps there while `EXCLUSIVE` is set.
+//! - S release: subtract one. The last reader to leave wakes the owner if `OWNER_SLEEPS` is set. The owner
+//!   sets it before it sleeps, in one step with a look at the count, and clears it when it is back. So an
+//!   owner that polls costs no system call.
+//! - Each other transition is one RMW of everything it changes, so none passes through a state that no lock
+//!   has. X to S gives up ownership, admits readers and counts itself in one addition. An attempt at X that
+//!   would have to wait changes nothing.
 //!
-//! # Why it holds, beside the lock's S2 to S5
-//! - S1 of the state in two words, which is about the order in which two words say the same, has nothing left to say: `EXCLUSIVE` shuts
-//!   readers out and is what they sleep on.
+//! # Rules
+//! The lock's S2 to S5. S1 of the state in two words, which is about the order in which two words say the
+//! same, is not needed here: `EXCLUSIVE` excludes readers and is what they sleep on.
 //!
 //! # Costs
-//! Locked instructions of an uncontended pair on x86-64: two in each mode. A reader's CAS fails also if somebody registers as a waiter
-//! meanwhile.
+//! Locked instructions of an uncontended pair on x86-64: two in each mode. A reader's CAS fails also if a
+//! worker registers as a waiter meanwhile.
 //!
-//! Origin: `holder` and `in_two_words`; that a futex may be half of what changes in one step is glibc's semaphore's (`sem_t` of 64 bits).
+//! Origin: `holder` and `in_two_words`. A futex on half of what changes in one step is from glibc's semaphore
+//! (`sem_t` of 64 bits).
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use clearway_machine::{CoreU64, Machine};
 
 use super::holder::{EXCLUSIVE, HOLDER, HolderProtocol, HolderWord, UNIT, WORD};
-use super::place::{BesideReaders, Place};
-use super::ssux_state::{ConstState, Owned, SsuxState};
+use super::ssux_state::{ConstState, Readers, SsuxState};
+use super::storage::{WordBesideReaders, WordStorage};
 use crate::waiting::Waiting;
 
 /// One reader inside.
 const INSIDE: u64 = 1 << 32;
 /// The owner sleeps until the readers inside have left.
-const AWAITED: u64 = 1 << 63;
+const OWNER_SLEEPS: u64 = 1 << 63;
 /// All readers inside.
-const ALL_INSIDE: u64 = !WORD & !AWAITED;
+const ALL_INSIDE: u64 = !WORD & !OWNER_SLEEPS;
 
-/// How many are inside.
+/// The readers inside, of `word`.
 fn inside(word: u64) -> u32 {
     ((word & ALL_INSIDE) >> 32) as u32
 }
 
 /// See the module's documentation.
 #[derive(Debug)]
-pub struct InOneWord<P: HolderProtocol, M: Machine>(HolderWord<P, M, BesideReaders<M>>);
+pub struct InOneWord<P: HolderProtocol, M: Machine>(HolderWord<P, M, WordBesideReaders<M>>);
 
 impl<P: HolderProtocol, M: Machine<U64 = CoreU64>> ConstState for InOneWord<P, M> {
     const IDLE: Self = Self(HolderWord::IDLE);
 }
 
 impl<P: HolderProtocol, M: Machine> InOneWord<P, M> {
-    /// Changes the word by `change` while it says `Some`, whoever else changes it meanwhile; what it was, or what it is if it said `None`.
+    /// Replaces the word by what `change` makes of it. Returns the old word, or as an error the word for
+    /// which `change` returned `None`.
     #[inline]
     fn change(
         &self,
@@ -70,31 +80,32 @@ impl<P: HolderProtocol, M: Machine> InOneWord<P, M> {
         Err(seen)
     }
 
-    /// S5: the last reader has gone and the owner sleeps until then, if `before` says so.
+    /// S5: wakes the owner if, by the word `before`, the last reader has left and the owner sleeps until
+    /// then.
     #[cold]
     #[inline(never)]
-    fn left_beside_exclusive(&self, before: u64) {
-        if before & (AWAITED | ALL_INSIDE) == AWAITED | INSIDE {
+    fn wake_owner_if_last(&self, before: u64) {
+        if before & (OWNER_SLEEPS | ALL_INSIDE) == OWNER_SLEEPS | INSIDE {
             self.0.word.wake_owner();
         }
     }
 
-    fn owned(before: u64) -> Owned {
+    fn owned(before: u64) -> Readers {
         match before & ALL_INSIDE {
-            0 => Owned::Alone,
-            _ => Owned::BesideReaders,
+            0 => Readers::None,
+            _ => Readers::Inside,
         }
     }
 
-    /// The caller has become a reader and given the rest up; wakes one that waits.
-    fn gave_up(&self, before: u64, held: u64) {
+    /// The caller has become a reader and given up `held`: wakes one waiter.
+    fn wake_after_downgrade(&self, before: u64, held: u64) {
         debug_assert_eq!(
             before & (HOLDER | EXCLUSIVE),
             held & (HOLDER | EXCLUSIVE),
             "given up, not held"
         );
         if before & WORD != held {
-            self.0.released();
+            self.0.wake_after_release();
         }
     }
 }
@@ -120,7 +131,8 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InOneWord<P, M> {
     #[inline(always)]
     fn try_enter(&self) -> bool {
         let seen = self.0.look();
-        // Acquire: pairs with the Release of the last writer, whose release every later change of the word continues.
+        // Acquire: pairs with the Release of the last writer, whose release sequence every later change of
+        // the word continues.
         seen & EXCLUSIVE == 0
             && self
                 .0
@@ -144,24 +156,24 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InOneWord<P, M> {
 
     #[inline(always)]
     fn exit(&self) {
-        // Release: pairs with the Acquire with which an exclusive sees its readers gone.
+        // Release: pairs with the Acquire by which an exclusive sees that its readers have left.
         let before = self.0.word.fetch_sub(INSIDE, Release);
         debug_assert_ne!(before & ALL_INSIDE, 0, "released, not held");
         if before & EXCLUSIVE != 0 {
-            self.left_beside_exclusive(before);
+            self.wake_owner_if_last(before);
         }
     }
 
-    fn record_reader(&self) {
-        self.0.record_reader();
+    fn register_reader(&self) {
+        self.0.register_reader();
     }
 
     fn sleep_while_exclusive(&self, waiting: &mut Waiting, slept: bool) -> bool {
         self.0.sleep_while_exclusive(waiting, slept)
     }
 
-    fn forget_reader(&self, slept: bool) {
-        self.0.forget_reader(slept);
+    fn unregister_reader(&self, slept: bool) {
+        self.0.unregister_reader(slept);
     }
 
     #[inline(always)]
@@ -184,8 +196,8 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InOneWord<P, M> {
     }
 
     #[inline(always)]
-    fn take_exclusive_idle(&self) -> Option<Owned> {
-        self.0.take_idle(EXCLUSIVE).then_some(Owned::Alone)
+    fn take_exclusive_idle(&self) -> Option<Readers> {
+        self.0.take_idle(EXCLUSIVE).then_some(Readers::None)
     }
 
     #[inline]
@@ -196,31 +208,31 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InOneWord<P, M> {
         .is_ok()
     }
 
-    fn take_exclusive(&self, waiting: &mut Waiting) -> Owned {
+    fn take_exclusive(&self, waiting: &mut Waiting) -> Readers {
         self.0.take_slow(waiting, EXCLUSIVE);
         match self.readers_left() {
-            0 => Owned::Alone,
-            _ => Owned::BesideReaders,
+            0 => Readers::None,
+            _ => Readers::Inside,
         }
     }
 
     fn readers_left(&self) -> u32 {
         let seen = self.0.word.load(Acquire);
         debug_assert_eq!(
-            seen & (EXCLUSIVE | AWAITED),
+            seen & (EXCLUSIVE | OWNER_SLEEPS),
             EXCLUSIVE,
             "only the owner unmarks, and it is awake"
         );
         inside(seen)
     }
 
-    fn sleep_beside(&self, waiting: &mut Waiting) {
-        // A reader that leaves does so before this, and is not counted in what it returns, or after it, and sees the mark.
-        let seen = self.0.word.fetch_or(AWAITED, Relaxed) | AWAITED;
+    fn sleep_until_readers_leave(&self, waiting: &mut Waiting) {
+        // A reader leaves before this RMW, and is not counted in its result, or after it, and sees the mark.
+        let seen = self.0.word.fetch_or(OWNER_SLEEPS, Relaxed) | OWNER_SLEEPS;
         if inside(seen) != 0 {
             self.0.word.sleep_on_readers(waiting, seen);
         }
-        self.0.word.fetch_clear(AWAITED, Relaxed);
+        self.0.word.fetch_clear(OWNER_SLEEPS, Relaxed);
     }
 
     #[inline(always)]
@@ -228,8 +240,8 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InOneWord<P, M> {
         self.0.release(EXCLUSIVE);
     }
 
-    fn update_to_exclusive(&self) -> Owned {
-        // Acquire: what readers read comes before what we write.
+    fn update_to_exclusive(&self) -> Readers {
+        // Acquire: what readers read comes before what the caller writes.
         Self::owned(self.0.word.fetch_add(EXCLUSIVE, Acquire))
     }
 
@@ -244,7 +256,7 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InOneWord<P, M> {
         const HELD: u64 = HOLDER | UNIT;
         // Release: pairs with the Acquire of the next owner.
         let before = self.0.word.fetch_add(INSIDE - HELD, Release);
-        self.gave_up(before, HELD);
+        self.wake_after_downgrade(before, HELD);
     }
 
     fn exclusive_to_update(&self) {
@@ -254,7 +266,7 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InOneWord<P, M> {
     fn exclusive_to_shared(&self) {
         const HELD: u64 = HOLDER | EXCLUSIVE | UNIT;
         let before = self.0.word.fetch_add(INSIDE - HELD, Release);
-        self.gave_up(before, HELD);
+        self.wake_after_downgrade(before, HELD);
     }
 
     fn try_shared_to_update(&self) -> bool {
@@ -262,7 +274,7 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InOneWord<P, M> {
             (seen & HOLDER == 0).then_some(seen + (HOLDER + UNIT) - INSIDE)
         });
         if let Ok(before) = became {
-            self.0.let_readers_in(before, 0);
+            self.0.wake_sleeping_readers(before, 0);
         }
         became.is_ok()
     }

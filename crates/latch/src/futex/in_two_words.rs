@@ -1,41 +1,46 @@
-//! The state of an SsuxLock in two words, as InnoDB has it: `writer`, the word of a mutex (see `holder`), owned in U and X mode and marked
-//! `EXCLUSIVE` for X; and `readers`, which says what readers need to know:
+//! The state of an SsuxLock in two words, as InnoDB has it. `writer` is the word of a mutex (see `holder`),
+//! owned in U and X mode and marked `EXCLUSIVE` for X. `readers` holds what readers must know:
 //!
 //! | `readers` | meaning |
 //! | --- | --- |
-//! | 0 | nobody reads; there may be a U holder |
-//! | n | n hold S; there may be a U holder besides |
-//! | `WRITER` + n | an X was requested, n readers are still inside: no more come in |
+//! | 0 | no reader; there may be a U holder |
+//! | n | n workers hold S; there may be a U holder besides |
+//! | `WRITER` + n | an X was requested, n readers are still inside: no more are admitted |
 //! | `WRITER` | held in X mode, and only then |
 //!
 //! # Protocol
-//! - **U**: own `writer`. **X**: own `writer` with `EXCLUSIVE`, add `WRITER` to `readers`, wait until `readers` is `WRITER`.
-//! - **S**: CAS n to n + 1, unless `WRITER` is there. A reader that waits is on record in `writer`, and sleeps there while `EXCLUSIVE` is
-//!   set.
-//! - S release: subtract 1; whoever leaves `WRITER` alone behind wakes the owner, the only one that ever sleeps on `readers`.
+//! - **U**: own `writer`. **X**: own `writer` with `EXCLUSIVE`, add `WRITER` to `readers`, wait until
+//!   `readers` is `WRITER`.
+//! - **S**: CAS n to n + 1, unless `WRITER` is set. A waiting reader is registered in `writer`, and sleeps
+//!   there while `EXCLUSIVE` is set.
+//! - S release: subtract 1. The reader that leaves `WRITER` alone behind wakes the owner, the only worker
+//!   that ever sleeps on `readers`.
 //! - X release: `readers` = 0, then release `writer`.
-//! - U to X: mark `EXCLUSIVE`, then as X. X to U: `readers` = 0, unmark, and wake the readers that sleep. X to S and U to S: count itself
-//!   as a reader, then release `writer`.
+//! - U to X: mark `EXCLUSIVE`, then as X. X to U: `readers` = 0, unmark, and wake the readers that sleep. X
+//!   to S and U to S: count the caller as a reader, then release `writer`.
 //!
-//! # Why it holds, beside the lock's S2 to S5
-//! - S1. `WRITER` is set and removed by the owner of `writer` only; `EXCLUSIVE` is marked before `WRITER` is set and unmarked
-//!   after it is removed. *So whoever sees `WRITER` either finds the mark, and may sleep on it, or is told by its absence to look
-//!   again.*
+//! # Rules, besides the lock's S2 to S5
+//! - S1. `WRITER` is set and cleared by the owner of `writer` only. `EXCLUSIVE` is marked before `WRITER` is
+//!   set and unmarked after it is cleared. *So a reader that sees `WRITER` either finds the mark, and may
+//!   sleep on it, or finds it gone, and looks again.*
 //!
-//! The simpler version has no mark, and readers sleep while `writer` has an owner at all. Then a reader that slept because of an X
-//! holder stays asleep after the holder went down to U, although it could go; it is what InnoDB accepts.
+//! A simpler version has no mark, and readers sleep while `writer` has any owner. Then a reader that slept
+//! because of an X holder stays asleep after the holder's downgrade to U, although it could enter. InnoDB
+//! accepts that.
 //!
 //! # Costs
-//! Locked instructions of an uncontended pair on x86-64: S two, U two, X three (its release stores `readers` plainly).
+//! Locked instructions of an uncontended pair on x86-64: S two, U two, X three (its release stores `readers`
+//! plainly).
 //!
-//! Origin: InnoDB's `ssux_lock_impl` (Marko Mäkelä, MariaDB 10.6); the mark and what follows from it are ours.
+//! Origin: InnoDB's `ssux_lock_impl` (Marko Mäkelä, MariaDB 10.6); the mark and what follows from it are
+//! ours.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use clearway_machine::{AtomicWord, CoreU32, Machine};
 
 use super::holder::{EXCLUSIVE, HolderProtocol, HolderWord};
-use super::ssux_state::{ConstState, Owned, SsuxState};
+use super::ssux_state::{ConstState, Readers, SsuxState};
 use crate::waiting::Waiting;
 
 /// In `readers`: an exclusive was requested, or granted.
@@ -67,35 +72,36 @@ impl<P: HolderProtocol, M: Machine> InTwoWords<P, M> {
                 Err(found) => seen = found,
             }
         }
-        // S1: who saw `WRITER` sees the mark, or that it has gone again.
+        // S1: after `WRITER` this worker sees the mark, or that it is gone again.
         M::fence(Acquire);
         false
     }
 
-    /// S5: the last reader has gone, and the owner waits for that.
+    /// S5: the last reader has left, and the owner waits for that.
     #[cold]
     #[inline(never)]
     fn wake_owner(&self) {
         M::futex_wake(&self.readers, 1);
     }
 
-    /// Lets no more readers in. Acquire: what readers read comes before what we write. Release: S1, pairs with the fence in `enter_from`;
-    /// the mark is visible to who sees `WRITER`.
+    /// Excludes new readers. Acquire: what readers read comes before what the caller writes. Release: S1,
+    /// pairs with the fence in `enter_from`; the mark is visible to a reader that sees `WRITER`.
     #[inline(always)]
-    fn close(&self) -> Owned {
+    fn close(&self) -> Readers {
         match self.readers.fetch_add(WRITER, AcqRel) {
-            0 => Owned::Alone,
-            _ => Owned::BesideReaders,
+            0 => Readers::None,
+            _ => Readers::Inside,
         }
     }
 
-    /// As `close`, if there are no readers inside.
+    /// As `close`, if there are no readers.
     #[inline]
     fn try_close(&self) -> bool {
         self.readers.compare_exchange(0, WRITER, AcqRel, Relaxed).is_ok()
     }
 
-    /// Lets readers in again, `inside` of whom are there already; the caller has the lock alone, so nobody else changes the word.
+    /// Admits readers again, `inside` of which are counted already. The caller holds the lock exclusively, so
+    /// no other worker changes the word.
     #[inline(always)]
     fn open(&self, inside: u32) {
         debug_assert_eq!(
@@ -132,7 +138,7 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InTwoWords<P, M> {
     #[inline(always)]
     fn try_enter(&self) -> bool {
         let seen = self.readers.load(Relaxed);
-        // Acquire: pairs with the Release with which the last writer set `readers` to what we add to.
+        // Acquire: pairs with the Release by which the last writer opened `readers`.
         seen & WRITER == 0
             && self
                 .readers
@@ -152,7 +158,7 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InTwoWords<P, M> {
 
     #[inline(always)]
     fn exit(&self) {
-        // Release: pairs with the Acquire with which an exclusive sees its readers gone.
+        // Release: pairs with the Acquire by which an exclusive sees that its readers have left.
         let before = self.readers.fetch_sub(1, Release);
         debug_assert_ne!(before & !WRITER, 0, "released, not held");
         if before == WRITER + 1 {
@@ -160,16 +166,16 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InTwoWords<P, M> {
         }
     }
 
-    fn record_reader(&self) {
-        self.writer.record_reader();
+    fn register_reader(&self) {
+        self.writer.register_reader();
     }
 
     fn sleep_while_exclusive(&self, waiting: &mut Waiting, slept: bool) -> bool {
         self.writer.sleep_while_exclusive(waiting, slept)
     }
 
-    fn forget_reader(&self, slept: bool) {
-        self.writer.forget_reader(slept);
+    fn unregister_reader(&self, slept: bool) {
+        self.writer.unregister_reader(slept);
     }
 
     #[inline(always)]
@@ -192,13 +198,13 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InTwoWords<P, M> {
     }
 
     #[inline(always)]
-    fn take_exclusive_idle(&self) -> Option<Owned> {
+    fn take_exclusive_idle(&self) -> Option<Readers> {
         self.writer.take_idle(EXCLUSIVE).then(|| self.close())
     }
 
     #[inline]
     fn try_take_exclusive(&self) -> bool {
-        // Look first, so that a try that must fail shuts nobody out meanwhile.
+        // Look first, so that an attempt that must fail excludes no reader meanwhile.
         if self.readers.load(Relaxed) != 0 || !self.writer.try_take(EXCLUSIVE) {
             return false;
         }
@@ -210,7 +216,7 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InTwoWords<P, M> {
         acquired
     }
 
-    fn take_exclusive(&self, waiting: &mut Waiting) -> Owned {
+    fn take_exclusive(&self, waiting: &mut Waiting) -> Readers {
         self.writer.take_slow(waiting, EXCLUSIVE);
         self.close()
     }
@@ -221,7 +227,7 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InTwoWords<P, M> {
         seen & !WRITER
     }
 
-    fn sleep_beside(&self, waiting: &mut Waiting) {
+    fn sleep_until_readers_leave(&self, waiting: &mut Waiting) {
         let seen = self.readers.load(Relaxed);
         if seen != WRITER {
             waiting.sleep_on_futex::<M>(|| M::futex_wait(&self.readers, seen, None));
@@ -234,7 +240,7 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InTwoWords<P, M> {
         self.writer.release(EXCLUSIVE);
     }
 
-    fn update_to_exclusive(&self) -> Owned {
+    fn update_to_exclusive(&self) -> Readers {
         self.writer.mark_exclusive();
         self.close()
     }
@@ -252,7 +258,7 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InTwoWords<P, M> {
     }
 
     fn update_to_shared(&self) {
-        // No exclusive can have closed the lock: we own `writer`.
+        // No exclusive can have closed the lock: the caller owns `writer`.
         self.readers.fetch_add(1, Relaxed);
         self.writer.release(0);
     }
@@ -268,7 +274,7 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InTwoWords<P, M> {
     }
 
     fn try_shared_to_update(&self) -> bool {
-        // Success means that no exclusive waits for us to leave: it would own `writer`.
+        // Success means that no exclusive waits for the caller to leave: it would own `writer`.
         let taken = self.writer.try_take(0);
         if taken {
             self.exit();

@@ -1,25 +1,34 @@
 //! Latches whose waiters sleep on the latch's own words: the futex family.
 //!
+//! | latch | modes | bytes |
+//! | --- | --- | --- |
+//! | [`SrwMutex`] | exclusive | 4 |
+//! | [`SsuxLock`] | shared, update, exclusive | 8 |
+//! | [`SuxLock`] | the same, with an owner, recursion, and release by another thread | 16 |
+//!
+//! Contract: shared admits shared and update; update excludes update and exclusive; exclusive excludes all.
+//! What one holder did is visible to the next holder that it excludes.
+//!
 //! | file | holds |
 //! | --- | --- |
-//! | `holder` | the word of a mutex: holder bit, waiters, and the three ways to change it |
-//! | `place` | where that word is: alone, or beside a count of readers |
-//! | `srw_mutex` | a mutex of 4 bytes |
-//! | `ssux_lock` | shared, update and exclusive in 8 bytes |
-//! | `ssux_state` | what it keeps, behind one interface |
-//! | `in_one_word`, `in_two_words` | how: all in 64 bits, or as InnoDB does |
+//! | `holder` | the word of a mutex: holder bit, waiters, rules H1 to H5, and the three variants that change it |
+//! | `storage` | where that word is stored: in 32 bits of its own, or beside a count of readers |
+//! | `srw_mutex` | SrwMutex and its guard |
+//! | `ssux_lock` | SsuxLock, rules S2 to S5 |
+//! | `ssux_state` | the contract of its state |
+//! | `in_one_word`, `in_two_words` | variants of the state: all in 64 bits, or in two words as InnoDB has it (S1) |
 //! | `ssux_guards` | its guards and their transitions |
-//! | `sux_lock` | the same with an owner, recursion, and release by another thread |
+//! | `sux_lock` | SuxLock, rules O1 to O3 |
 //! | `sux_guards` | its guards |
 
 mod holder;
 mod in_one_word;
 mod in_two_words;
-mod place;
 mod srw_mutex;
 mod ssux_guards;
 mod ssux_lock;
 mod ssux_state;
+mod storage;
 mod sux_guards;
 mod sux_lock;
 

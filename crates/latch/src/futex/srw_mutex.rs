@@ -1,9 +1,9 @@
-//! SrwMutex: a mutex of four bytes. Its protocol is the word's, told in `holder`.
+//! SrwMutex: a mutex of four bytes. Its protocol is that of the word, in `holder`.
 //!
-//! Uncontended, an acquisition is one CAS and a release one subtraction. Waiters sleep on the word itself, so a latch needs no
-//! memory beside it, and waiting costs a worker slot only for the published wait event.
+//! Uncontended, an acquisition is one CAS and a release one subtraction. Waiters sleep on the word itself, so
+//! a latch needs no memory beside it. A waiter needs a worker slot only to publish its wait event.
 //!
-//! Not promised: an order among waiters, or a bound on anyone's wait. Whoever comes when the mutex is free takes it.
+//! There is no order among waiters and no bound on a wait. A worker that finds the mutex free takes it.
 
 use core::marker::PhantomData;
 
@@ -14,7 +14,7 @@ use crate::class::{ClassOf, Unclassed, Wait};
 use crate::order;
 use crate::waiting::Waiting;
 
-/// A mutex of four bytes. `C` names its class, `P` the way in which its word is changed.
+/// A mutex of four bytes. `C` names its class, `P` the variant that changes its word.
 #[derive(Debug)]
 pub struct SrwMutex<C: ClassOf = Unclassed, M: Machine = Host, P: HolderProtocol = SingleWake> {
     word: HolderWord<P, M>,
@@ -66,14 +66,14 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwMutex<C, M, P> {
         SrwMutexGuard::new(self)
     }
 
-    /// Acquires the mutex if nobody holds it now.
+    /// Acquires the mutex if that needs no waiting.
     #[inline]
     #[track_caller]
     pub fn try_exclusive(&self) -> Option<SrwMutexGuard<'_, C, M, P>> {
         self.try_acquire().then(|| SrwMutexGuard::new(self))
     }
 
-    /// Whether anybody holds the mutex: a look, out of date when it arrives.
+    /// Whether the mutex was held at some instant during the call.
     pub fn is_held(&self) -> bool {
         self.word.is_held()
     }
@@ -90,7 +90,7 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwMutex<C, M, P> {
         if !self.word.take_idle(0) {
             self.acquire_slow();
         }
-        self.acquired();
+        self.note_acquired();
     }
 
     #[inline]
@@ -98,7 +98,7 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwMutex<C, M, P> {
     pub(crate) fn try_acquire(&self) -> bool {
         let acquired = self.word.try_take(0);
         if acquired {
-            self.acquired();
+            self.note_acquired();
         }
         acquired
     }
@@ -113,7 +113,8 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwMutex<C, M, P> {
     #[cold]
     #[inline(never)]
     fn acquire_slow(&self) {
-        // Others only wait: not a conflict. One that was woken may wait for a CPU for long, and is on record all the time.
+        // Not a conflict if there are only waiters. A woken waiter is registered all the time, and may wait
+        // for a CPU for long.
         if self.word.try_take_from(self.word.look(), 0) {
             return;
         }
@@ -124,7 +125,7 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwMutex<C, M, P> {
 
     #[inline]
     #[track_caller]
-    fn acquired(&self) {
+    fn note_acquired(&self) {
         order::acquired::<M>(C::class(), self.address());
         C::class().count::<M>(Wait::Exclusive);
     }

@@ -1,5 +1,5 @@
-//! The guards of an [`SsuxLock`]. A transition consumes the guard and returns the next one; an attempt that fails gives the guard
-//! back.
+//! The guards of an [`SsuxLock`]. A transition consumes the guard and returns the next one; an attempt that
+//! fails gives the guard back.
 
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
@@ -60,8 +60,8 @@ guard! {
 }
 
 impl<'a, C: ClassOf, M: Machine, P: SsuxProtocol> SsuxShared<'a, C, M, P> {
-    /// Becomes the updater if there is none and none waiting for readers to leave; the shared guard back otherwise. There is no form
-    /// that waits: two that did would wait for each other.
+    /// Becomes the updater if the latch has no owner; returns the shared guard otherwise. There is no waiting
+    /// form: two waiting readers would wait for each other.
     pub fn try_update(self) -> Result<SsuxUpdate<'a, C, M, P>, Self> {
         if self.latch.try_shared_to_update() {
             Ok(SsuxUpdate::new(self.into_latch()))
@@ -72,7 +72,8 @@ impl<'a, C: ClassOf, M: Machine, P: SsuxProtocol> SsuxShared<'a, C, M, P> {
 }
 
 impl<'a, C: ClassOf, M: Machine, P: SsuxProtocol> SsuxUpdate<'a, C, M, P> {
-    /// Becomes exclusive: no more readers come in, and those inside are waited for. Nobody can have written since the update began.
+    /// Becomes exclusive: excludes new readers and waits for those inside. No worker can have written since
+    /// the update began.
     pub fn exclusive(self) -> SsuxExclusive<'a, C, M, P> {
         let latch = self.into_latch();
         latch.update_to_exclusive();
@@ -97,7 +98,7 @@ impl<'a, C: ClassOf, M: Machine, P: SsuxProtocol> SsuxUpdate<'a, C, M, P> {
 }
 
 impl<'a, C: ClassOf, M: Machine, P: SsuxProtocol> SsuxExclusive<'a, C, M, P> {
-    /// Lets readers in, and nobody else.
+    /// Admits readers.
     pub fn update(self) -> SsuxUpdate<'a, C, M, P> {
         let latch = self.into_latch();
         latch.exclusive_to_update();

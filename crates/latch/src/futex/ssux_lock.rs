@@ -2,49 +2,52 @@
 //!
 //! Shared admits shared and update; update excludes update and exclusive; exclusive excludes all.
 //!
-//! # Where the state is
-//! In one word of 64 bits (`in_one_word`, the default), or in two of 32 as InnoDB has it (`in_two_words`). To both belong an owner, in U or X
-//! mode, who is marked `EXCLUSIVE` for X; how many hold S; and who waits.
+//! The state is in one word of 64 bits (`in_one_word`, the default), or in two of 32 as InnoDB has it
+//! (`in_two_words`). Both have an owner, in U or X mode and marked `EXCLUSIVE` for X; the number of workers
+//! that hold S; and the registered waiters.
 //!
 //! # Protocol
-//! - **U**: own the lock. **X**: own it and shut readers out, then wait until those inside have left.
-//! - **S**: come in unless readers are shut out. A reader that finds itself shut out polls, then puts itself on record and sleeps while the
-//!   owner is marked `EXCLUSIVE`; leaving, it takes itself off the record and passes a wake on.
+//! - **U**: own the lock. **X**: own it and exclude readers, then wait until the readers inside have left.
+//! - **S**: enter unless readers are excluded. A reader that finds itself excluded polls, then registers and
+//!   sleeps while the owner is marked `EXCLUSIVE`. When it enters, it unregisters and passes a wake on.
 //! - The last reader to leave wakes the owner that waits for it.
-//! - U to X, X to U, X to S, U to S at any time. S to U exists as an attempt only: two readers that waited to become U would
-//!   wait for each other if one of them went on to X.
+//! - U to X, X to U, X to S, U to S at any time. S to U exists as an attempt only: two readers that both
+//!   waited for U would wait for each other if one of them went on to X.
 //!
-//! # Why it holds
-//! S1 and how each step is made are told with the state. Of both it is true that:
-//! - S2. X is granted iff readers are shut out and none is inside.
-//! - S3. A reader sleeps only while `EXCLUSIVE` is set in the very word that it sleeps on. Every step that clears the mark changes
-//!   that word; a release wakes one sleeper, and a downgrade to U all of them.
-//! - S4. One word with two kinds of sleepers, each woken one at a time: a wake may hit a reader although a writer could go, or the
-//!   reverse. A reader that leaves the record wakes the next if nobody owns the lock. One that takes U past sleeping readers wakes
-//!   all of them: they can go beside it, and no release would come before its own.
-//! - S5. Only the owner sleeps until readers have left. Whoever is the last to leave while it is marked sees that, and wakes it.
+//! # Rules
+//! S1 and the argument for each step stand with the state. For both variants of the state:
+//! - S2. X is granted iff readers are excluded and none is inside.
+//! - S3. A reader sleeps only while `EXCLUSIVE` is set in the very word that it sleeps on. Every step that
+//!   clears the mark changes that word. A release then wakes one sleeper, and a downgrade to U wakes all.
+//! - S4. Two kinds of workers sleep on one word, and each wake reaches one of them: it may reach a reader
+//!   although a writer could go, or the reverse. A reader that unregisters wakes the next worker if the lock
+//!   has no owner. A worker that takes U past sleeping readers wakes all of them: they can enter beside it,
+//!   and no release comes before its own.
+//! - S5. Only the owner sleeps until readers have left. The last reader to leave while the owner is marked
+//!   sees the mark, and wakes it.
 //!
 //! # What it promises
-//! Writers have priority: once a writer owns the lock, it waits for the readers inside at that moment and no others. Among those
-//! that want U or X there is no order, and readers have no bound on their wait while writers keep coming.
-//!
-//! 8 bytes.
+//! Writers have priority: once a writer owns the lock, it waits for the readers inside at that moment and no
+//! others. Workers that want U or X have no order among each other. A reader's wait has no bound while
+//! writers keep coming.
 //!
 //! Limits: 16,383 readers and 32,767 writers can wait for one lock at a time.
 //!
-//! Origin: InnoDB's `ssux_lock_impl` (Marko Mäkelä, MariaDB 10.6); the mark and what follows from it, and the state in one word, are ours.
+//! Origin: InnoDB's `ssux_lock_impl` (Marko Mäkelä, MariaDB 10.6). The mark and what follows from it, and the
+//! state in one word, are ours.
 
 use core::marker::PhantomData;
 
 use clearway_machine::{Host, Machine};
 
 use super::ssux_guards::{SsuxExclusive, SsuxShared, SsuxUpdate};
-use super::ssux_state::{ConstState, OneWord, Owned, SsuxProtocol, SsuxState};
+use super::ssux_state::{ConstState, OneWord, Readers, SsuxProtocol, SsuxState};
 use crate::class::{ClassOf, Unclassed, Wait};
 use crate::order;
 use crate::waiting::Waiting;
 
-/// A latch with shared, update and exclusive modes, in eight bytes. `C` names its class, `P` how its state is kept.
+/// A latch with shared, update and exclusive modes, in eight bytes. `C` names its class, `P` how its state is
+/// kept.
 pub struct SsuxLock<C: ClassOf = Unclassed, M: Machine = Host, P: SsuxProtocol = OneWord> {
     state: P::State<M>,
     class: PhantomData<fn() -> C>,
@@ -84,10 +87,11 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
         }
     }
 
-    /// Acquires the latch along with other readers and an updater, waiting as long as it takes.
+    /// Acquires the latch in shared mode: with other readers and one updater, waiting as long as it takes.
     ///
     /// # Panics
-    /// In debug builds, like the other unconditional acquisitions, if the calling thread holds this latch or one of a higher rank.
+    /// In debug builds, like the other unconditional acquisitions, if the calling thread holds this latch or
+    /// one of a higher rank.
     #[inline]
     #[track_caller]
     pub fn shared(&self) -> SsuxShared<'_, C, M, P> {
@@ -95,7 +99,8 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
         SsuxShared::new(self)
     }
 
-    /// Acquires the latch as the only one that may go on to exclusive, beside readers; waits as long as it takes.
+    /// Acquires the latch in update mode: with readers, and as the only worker that may go on to exclusive
+    /// mode. Waits as long as it takes.
     #[inline]
     #[track_caller]
     pub fn update(&self) -> SsuxUpdate<'_, C, M, P> {
@@ -103,7 +108,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
         SsuxUpdate::new(self)
     }
 
-    /// Acquires the latch alone, waiting as long as it takes.
+    /// Acquires the latch in exclusive mode, waiting as long as it takes.
     #[inline]
     #[track_caller]
     pub fn exclusive(&self) -> SsuxExclusive<'_, C, M, P> {
@@ -111,43 +116,43 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
         SsuxExclusive::new(self)
     }
 
-    /// Acquires the latch in shared mode if it can be had now.
+    /// Acquires the latch in shared mode if that needs no waiting.
     #[inline]
     #[track_caller]
     pub fn try_shared(&self) -> Option<SsuxShared<'_, C, M, P>> {
         self.try_acquire_shared().then(|| SsuxShared::new(self))
     }
 
-    /// Acquires the latch in update mode if it can be had now.
+    /// Acquires the latch in update mode if that needs no waiting.
     #[inline]
     #[track_caller]
     pub fn try_update(&self) -> Option<SsuxUpdate<'_, C, M, P>> {
         self.try_acquire_update().then(|| SsuxUpdate::new(self))
     }
 
-    /// Acquires the latch in exclusive mode if it can be had now.
+    /// Acquires the latch in exclusive mode if that needs no waiting.
     #[inline]
     #[track_caller]
     pub fn try_exclusive(&self) -> Option<SsuxExclusive<'_, C, M, P>> {
         self.try_acquire_exclusive().then(|| SsuxExclusive::new(self))
     }
 
-    /// How many hold the latch in shared mode: a look, out of date when it arrives.
+    /// How many workers hold the latch in shared mode. Out of date on return, like the next three.
     pub fn shared_holders(&self) -> u32 {
         self.state.shared_holders()
     }
 
-    /// Whether anybody holds the latch in update or exclusive mode, or is waiting for readers to leave: a look.
+    /// Whether a worker holds the latch in update or exclusive mode, or waits for readers to leave.
     pub fn is_owned(&self) -> bool {
         self.state.is_owned()
     }
 
-    /// Whether anybody holds the latch in exclusive mode: a look.
+    /// Whether the latch is held in exclusive mode.
     pub fn is_held_exclusively(&self) -> bool {
         self.state.is_held_exclusively()
     }
 
-    /// Whether anybody holds the latch in any mode: a look.
+    /// Whether the latch is held in any mode.
     pub fn is_held(&self) -> bool {
         self.is_owned() || self.shared_holders() != 0
     }
@@ -156,12 +161,12 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
         core::ptr::from_ref(self).cast()
     }
 
-    /// From now on no thread in particular holds the latch, as far as the order of latches is concerned.
+    /// From now on the latch belongs to no thread, for the check of the order of latches.
     pub(super) fn forget_holder(&self) {
         order::released::<M>(self.address());
     }
 
-    /// From now on the calling thread holds the latch that nobody in particular held.
+    /// From now on the latch belongs to the calling thread, for the check of the order of latches.
     #[track_caller]
     pub(super) fn remember_holder(&self) {
         order::acquired::<M>(C::class(), self.address());
@@ -179,7 +184,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
 
     #[inline]
     #[track_caller]
-    fn acquired(&self, mode: Wait) {
+    fn note_acquired(&self, mode: Wait) {
         order::acquired::<M>(C::class(), self.address());
         C::class().count::<M>(mode);
     }
@@ -194,16 +199,16 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
         if !self.state.try_enter() {
             self.acquire_shared_slow();
         }
-        self.acquired(Wait::Shared);
+        self.note_acquired(Wait::Shared);
     }
 
-    /// Acquires in shared mode without a guard, if it can be had now.
+    /// Acquires in shared mode without a guard, if that needs no waiting.
     #[inline]
     #[track_caller]
     pub fn try_acquire_shared(&self) -> bool {
         let acquired = self.state.try_enter() || self.state.enter();
         if acquired {
-            self.acquired(Wait::Shared);
+            self.note_acquired(Wait::Shared);
         }
         acquired
     }
@@ -211,12 +216,12 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
     #[cold]
     #[inline(never)]
     fn acquire_shared_slow(&self) {
-        // Others only came in between: not a conflict.
+        // Not a conflict if the word only changed in between.
         if self.state.enter() {
             return;
         }
         let mut waiting = self.begin(Wait::Shared);
-        // Not on record while polling: a release meanwhile has nobody to wake.
+        // Not registered while polling, so that a release makes no call for this worker.
         loop {
             if self.state.is_open() && self.state.enter() {
                 waiting.finish::<M>();
@@ -226,15 +231,15 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
                 break;
             }
         }
-        self.state.record_reader();
+        self.state.register_reader();
         let mut slept = false;
         while !self.state.enter() {
-            // Who was woken polls afresh.
+            // A woken worker polls again.
             if !waiting.poll::<M>() {
                 slept = self.state.sleep_while_exclusive(&mut waiting, slept);
             }
         }
-        self.state.forget_reader(slept);
+        self.state.unregister_reader(slept);
         waiting.finish::<M>();
     }
 
@@ -255,13 +260,13 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
         if !self.state.take_update_idle() {
             self.acquire_update_slow();
         }
-        self.acquired(Wait::Update);
+        self.note_acquired(Wait::Update);
     }
 
     #[cold]
     #[inline(never)]
     fn acquire_update_slow(&self) {
-        // Others only wait, or read: not a conflict.
+        // Not a conflict if there are only waiters and readers.
         if self.state.try_take_update() {
             return;
         }
@@ -270,13 +275,13 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
         waiting.finish::<M>();
     }
 
-    /// Acquires in update mode without a guard, if it can be had now.
+    /// Acquires in update mode without a guard, if that needs no waiting.
     #[inline]
     #[track_caller]
     pub fn try_acquire_update(&self) -> bool {
         let acquired = self.state.try_take_update();
         if acquired {
-            self.acquired(Wait::Update);
+            self.note_acquired(Wait::Update);
         }
         acquired
     }
@@ -296,22 +301,23 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
     pub fn acquire_exclusive(&self) {
         self.acquiring();
         match self.state.take_exclusive_idle() {
-            Some(Owned::Alone) => (),
-            Some(Owned::BesideReaders) => self.drain_slow(),
+            Some(Readers::None) => (),
+            Some(Readers::Inside) => self.drain_slow(),
             None => self.acquire_exclusive_slow(),
         }
-        self.acquired(Wait::Exclusive);
+        self.note_acquired(Wait::Exclusive);
     }
 
     #[cold]
     #[inline(never)]
     fn acquire_exclusive_slow(&self) {
-        // Others only wait: not a conflict. One that was woken may wait for a CPU for long, and is on record all the time.
+        // Not a conflict if there are only waiters. A woken waiter is registered all the time, and may wait
+        // for a CPU for long.
         if self.state.try_take_exclusive() {
             return;
         }
         let mut waiting = self.begin(Wait::Exclusive);
-        if self.state.take_exclusive(&mut waiting) == Owned::BesideReaders {
+        if self.state.take_exclusive(&mut waiting) == Readers::Inside {
             self.drain(&mut waiting);
         }
         waiting.finish::<M>();
@@ -325,7 +331,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
         waiting.finish::<M>();
     }
 
-    /// Waits until the readers inside have gone.
+    /// Waits until the readers inside have left.
     fn drain(&self, waiting: &mut Waiting) {
         waiting.poll_as_owner::<M>();
         loop {
@@ -333,18 +339,18 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
                 return;
             }
             if !waiting.poll::<M>() {
-                self.state.sleep_beside(waiting);
+                self.state.sleep_until_readers_leave(waiting);
             }
         }
     }
 
-    /// Acquires in exclusive mode without a guard, if it can be had now.
+    /// Acquires in exclusive mode without a guard, if that needs no waiting.
     #[inline]
     #[track_caller]
     pub fn try_acquire_exclusive(&self) -> bool {
         let acquired = self.state.try_take_exclusive();
         if acquired {
-            self.acquired(Wait::Exclusive);
+            self.note_acquired(Wait::Exclusive);
         }
         acquired
     }
@@ -358,14 +364,16 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
 
     // Transitions.
 
-    /// From update mode, which the caller holds, to exclusive mode: no more readers, and wait for those that are in.
+    /// From update mode, which the caller holds, to exclusive mode: excludes new readers and waits for the
+    /// others to leave.
     pub fn update_to_exclusive(&self) {
-        if self.state.update_to_exclusive() == Owned::BesideReaders {
+        if self.state.update_to_exclusive() == Readers::Inside {
             self.drain_slow();
         }
     }
 
-    /// Whether the holder of an update has become exclusive, if that needed no waiting.
+    /// As [`update_to_exclusive`](Self::update_to_exclusive), if that needs no waiting. Returns whether it
+    /// did so.
     pub(crate) fn try_update_to_exclusive(&self) -> bool {
         self.state.try_update_to_exclusive()
     }
@@ -382,7 +390,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
         self.state.exclusive_to_shared();
     }
 
-    /// Whether the holder of a shared has become the updater, if nobody owned the latch.
+    /// Makes a holder of the shared mode the updater, if the latch has no owner. Returns whether it did so.
     pub(crate) fn try_shared_to_update(&self) -> bool {
         self.state.try_shared_to_update()
     }

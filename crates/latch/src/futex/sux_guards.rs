@@ -1,4 +1,5 @@
-//! The guards of a [`SuxLock`]. Each is one hold of its worker's; a transition consumes the guard and returns the next one.
+//! The guards of a [`SuxLock`]. Each is one hold of its worker. A transition consumes the guard and returns
+//! the next one.
 
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
@@ -39,33 +40,33 @@ macro_rules! guard {
 }
 
 /// A guard of this kind is dropped by the worker that acquired it.
-type Worker = *const ();
-/// A guard of this kind may be dropped by anybody.
-type Anybody = ();
+type OwningWorker = *const ();
+/// A guard of this kind may be dropped by any thread.
+type AnyThread = ();
 
 guard! {
     /// Holds a [`SuxLock`] in shared mode.
-    SuxShared, release_shared, Worker
+    SuxShared, release_shared, OwningWorker
 }
 guard! {
-    /// Holds a [`SuxLock`] in update mode, perhaps not for the only time.
-    SuxUpdate, release_update, Worker
+    /// Holds a [`SuxLock`] in update mode; the worker may have other holds.
+    SuxUpdate, release_update, OwningWorker
 }
 guard! {
-    /// Holds a [`SuxLock`] in exclusive mode, perhaps not for the only time.
-    SuxExclusive, release_exclusive, Worker
+    /// Holds a [`SuxLock`] in exclusive mode; the worker may have other holds.
+    SuxExclusive, release_exclusive, OwningWorker
 }
 guard! {
-    /// Holds a [`SuxLock`] in update mode until an I/O ends; whoever learns of that drops it.
-    SuxUpdateForIo, release_update, Anybody
+    /// Holds a [`SuxLock`] in update mode until an I/O ends. The thread that completes the I/O drops it.
+    SuxUpdateForIo, release_update, AnyThread
 }
 guard! {
-    /// Holds a [`SuxLock`] in exclusive mode until an I/O ends; whoever learns of that drops it.
-    SuxExclusiveForIo, release_exclusive, Anybody
+    /// Holds a [`SuxLock`] in exclusive mode until an I/O ends. The thread that completes the I/O drops it.
+    SuxExclusiveForIo, release_exclusive, AnyThread
 }
 
 impl<'a, C: ClassOf, M: Machine, P: SsuxProtocol> SuxUpdate<'a, C, M, P> {
-    /// Becomes exclusive, waiting for readers inside; one of them must not be the caller.
+    /// Becomes exclusive, waiting for the readers inside. The caller must not be one of them.
     pub fn exclusive(self) -> SuxExclusive<'a, C, M, P> {
         let latch = ManuallyDrop::new(self).latch;
         latch.upgrade();
@@ -92,7 +93,7 @@ impl<'a, C: ClassOf, M: Machine, P: SsuxProtocol> SuxUpdate<'a, C, M, P> {
 }
 
 impl<'a, C: ClassOf, M: Machine, P: SsuxProtocol> SuxExclusive<'a, C, M, P> {
-    /// Becomes an update. Lets readers in, unless the worker has other exclusive holds.
+    /// Becomes an update. Admits readers, unless the worker has other exclusive holds.
     pub fn update(self) -> SuxUpdate<'a, C, M, P> {
         let latch = ManuallyDrop::new(self).latch;
         latch.downgrade();
@@ -110,7 +111,7 @@ impl<'a, C: ClassOf, M: Machine, P: SsuxProtocol> SuxExclusive<'a, C, M, P> {
 }
 
 impl<'a, C: ClassOf, M: Machine, P: SsuxProtocol> SuxUpdateForIo<'a, C, M, P> {
-    /// The I/O has ended; the calling worker goes on with the latch as its owner.
+    /// The I/O has ended: the calling worker becomes the latch's owner.
     #[track_caller]
     pub fn claim(self) -> SuxUpdate<'a, C, M, P> {
         let latch = ManuallyDrop::new(self).latch;
@@ -120,7 +121,7 @@ impl<'a, C: ClassOf, M: Machine, P: SsuxProtocol> SuxUpdateForIo<'a, C, M, P> {
 }
 
 impl<'a, C: ClassOf, M: Machine, P: SsuxProtocol> SuxExclusiveForIo<'a, C, M, P> {
-    /// The I/O has ended; the calling worker goes on with the latch as its owner.
+    /// The I/O has ended: the calling worker becomes the latch's owner.
     #[track_caller]
     pub fn claim(self) -> SuxExclusive<'a, C, M, P> {
         let latch = ManuallyDrop::new(self).latch;

@@ -1,30 +1,33 @@
-//! SuxLock: an [`SsuxLock`] that knows its owner, so that the owner may come again and another thread may let go for it.
+//! SuxLock: an [`SsuxLock`] that knows its owner, so that the owner may acquire again and another thread may
+//! release for it.
 //!
 //! | word | holds |
 //! | --- | --- |
 //! | `lock` | the [`SsuxLock`], 8 bytes |
-//! | `owner` | 0: nobody owns it in U or X mode; n + 1: worker n does; `FOR_IO`: it waits for an I/O to end |
-//! | `holds` | the owner's X holds (bits 0–15) and U holds (bits 16–31), each guard one |
+//! | `owner` | 0: no owner in U or X mode; n + 1: worker n owns it; `FOR_IO`: it is held until an I/O ends |
+//! | `holds` | the owner's X holds (bits 0–15) and U holds (bits 16–31), one a guard |
 //!
-//! # Invariants
-//! - O1. `owner` names a worker only between that worker's own two stores. So a worker that reads its own number there, even by a
-//!   relaxed load, is the owner; whatever else it reads, it is not.
-//! - O2. `holds` is read and written by the owner only. Handed over by `FOR_IO`, it is ordered by whatever handed the guard over.
-//! - O3. The inner lock is in X mode iff there are X holds, else in U mode iff there are U holds. A worker's own holds may be
-//!   dropped in any order.
+//! # Rules
+//! - O1. `owner` names a worker only between that worker's own two stores. So a worker that reads its own
+//!   number there, even by a relaxed load, is the owner; if it reads anything else, it is not.
+//! - O2. `holds` is read and written by the owner only. When `FOR_IO` hands it over, it is ordered by
+//!   whatever hands the guard over.
+//! - O3. The inner lock is in X mode iff there are X holds, and otherwise in U mode iff there are U holds. A
+//!   worker's own holds may be dropped in any order.
 //!
 //! # Protocol
-//! - U or X, not the owner: acquire the inner lock, then become the owner with one hold.
-//! - U or X, the owner: one hold more. The first X beside a U waits for the readers to leave, as an upgrade does; the last X beside
-//!   a U lets them in again.
-//! - S under an own U: the inner lock's S, which cannot have to wait, since only the owner of U could shut readers out. S under an own
-//!   X would wait for itself: a panic, in every build.
-//! - *For I/O*: the only hold is given to a guard that any thread may drop, or claim as its own. Meanwhile the latch has no owner
-//!   to come again, so even the worker that began the I/O waits for its end.
+//! - U or X, by a worker that is not the owner: acquire the inner lock, then become the owner with one hold.
+//! - U or X, by the owner: one hold more. The first X beside a U waits for the readers to leave, as an
+//!   upgrade does. The last X beside a U admits them again.
+//! - S under the worker's own U: the inner lock's S, which never has to wait, since only the owner of U could
+//!   exclude readers. S under its own X would wait for itself: a panic, in every build.
+//! - *For I/O*: the only hold is given to a guard that any thread may drop, or claim as its own. Meanwhile
+//!   the latch has no owner that could acquire again, so even the worker that began the I/O waits for its
+//!   end.
 //!
 //! # Costs
-//! 16 bytes. Over the SsuxLock: reading one's worker number and storing two words, no atomic read-modify-write. A thread that uses U
-//! or X takes one of the machine's worker slots.
+//! 16 bytes. Over the SsuxLock: one read of the worker's number and two stores, no atomic RMW. A thread that
+//! uses U or X claims one of the machine's worker slots.
 //!
 //! Origin: InnoDB's `sux_lock` (Marko Mäkelä, MariaDB 10.6).
 
@@ -37,15 +40,15 @@ use super::ssux_state::{ConstState, OneWord, SsuxProtocol};
 use super::sux_guards::{SuxExclusive, SuxExclusiveForIo, SuxShared, SuxUpdate, SuxUpdateForIo};
 use crate::class::{ClassOf, Unclassed};
 
-const NOBODY: u32 = 0;
+const NO_OWNER: u32 = 0;
 const FOR_IO: u32 = u32::MAX;
 /// One X hold, and one U hold, in `holds`.
 const X: u32 = 1;
 const U: u32 = 1 << 16;
 const X_HOLDS: u32 = U - X;
 
-/// A latch with shared, update and exclusive modes whose owner may acquire it again. `C` names its class, `P` how the
-/// state of the lock inside is kept.
+/// A latch with shared, update and exclusive modes whose owner may acquire it again. `C` names its class, `P`
+/// how the state of the lock inside is kept.
 pub struct SuxLock<C: ClassOf = Unclassed, M: Machine = Host, P: SsuxProtocol = OneWord> {
     lock: SsuxLock<C, M, P>,
     owner: M::U32,
@@ -59,7 +62,7 @@ impl<C: ClassOf, P: SsuxProtocol<State<Host>: ConstState>> SuxLock<C, Host, P> {
     pub const fn new() -> Self {
         Self {
             lock: SsuxLock::new(),
-            owner: CoreU32::new_const(NOBODY),
+            owner: CoreU32::new_const(NO_OWNER),
             holds: CoreU32::new_const(0),
         }
     }
@@ -76,19 +79,20 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SuxLock<C, M, P> {
     pub fn idle() -> Self {
         Self {
             lock: SsuxLock::idle(),
-            owner: M::U32::new(NOBODY),
+            owner: M::U32::new(NO_OWNER),
             holds: M::U32::new(0),
         }
     }
 
-    /// Acquires the latch along with other readers and an updater, waiting as long as it takes. The caller may be the updater.
+    /// Acquires the latch in shared mode, waiting as long as it takes. The caller may be the updater.
     ///
     /// # Panics
-    /// If the calling worker holds the latch in exclusive mode; and in debug builds, like the other unconditional acquisitions, if the
-    /// thread holds a latch of a higher rank.
+    /// If the calling worker holds the latch in exclusive mode; and in debug builds, like the other
+    /// unconditional acquisitions, if the thread holds a latch of a higher rank.
     #[track_caller]
     pub fn shared(&self) -> SuxShared<'_, C, M, P> {
-        // Debug builds go the long way round, so that the order of latches is checked before anything is acquired.
+        // Debug builds go the long way round, so that the order of latches is checked before anything is
+        // acquired.
         if cfg!(debug_assertions) || !self.lock.try_acquire_shared() {
             self.acquire_shared_slow();
         }
@@ -117,13 +121,14 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SuxLock<C, M, P> {
         );
     }
 
-    /// Acquires the latch in shared mode if it can be had now. Under an own exclusive it cannot.
+    /// Acquires the latch in shared mode if that needs no waiting. Under the worker's own exclusive it is
+    /// refused.
     #[track_caller]
     pub fn try_shared(&self) -> Option<SuxShared<'_, C, M, P>> {
         self.lock.try_acquire_shared().then(|| SuxShared::new(self))
     }
 
-    /// Acquires the latch as the only owner, beside readers; waits as long as it takes. Returns at once to the owner.
+    /// Acquires the latch in update mode, waiting as long as it takes. Returns at once to the owner.
     #[track_caller]
     pub fn update(&self) -> SuxUpdate<'_, C, M, P> {
         if self.is_owned_by_caller() {
@@ -135,7 +140,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SuxLock<C, M, P> {
         SuxUpdate::new(self)
     }
 
-    /// Acquires the latch in update mode if it can be had now.
+    /// Acquires the latch in update mode if that needs no waiting.
     #[track_caller]
     pub fn try_update(&self) -> Option<SuxUpdate<'_, C, M, P>> {
         if self.is_owned_by_caller() {
@@ -148,8 +153,8 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SuxLock<C, M, P> {
         Some(SuxUpdate::new(self))
     }
 
-    /// Acquires the latch alone, waiting as long as it takes. The owner of an update waits for the readers to leave; one of them must not
-    /// be itself.
+    /// Acquires the latch in exclusive mode, waiting as long as it takes. The owner of an update waits for
+    /// the readers to leave; it must not be one of them itself.
     #[track_caller]
     pub fn exclusive(&self) -> SuxExclusive<'_, C, M, P> {
         if self.is_owned_by_caller() {
@@ -164,7 +169,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SuxLock<C, M, P> {
         SuxExclusive::new(self)
     }
 
-    /// Acquires the latch in exclusive mode if it can be had now.
+    /// Acquires the latch in exclusive mode if that needs no waiting.
     #[track_caller]
     pub fn try_exclusive(&self) -> Option<SuxExclusive<'_, C, M, P>> {
         if self.is_owned_by_caller() {
@@ -180,7 +185,8 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SuxLock<C, M, P> {
         Some(SuxExclusive::new(self))
     }
 
-    /// Acquires the latch in update mode on behalf of an I/O: any thread may drop the guard. Readers go on.
+    /// Acquires the latch in update mode on behalf of an I/O: any thread may drop the guard. Readers are
+    /// admitted.
     #[track_caller]
     pub fn update_for_io(&self) -> SuxUpdateForIo<'_, C, M, P> {
         self.refuse_recursion();
@@ -206,12 +212,12 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SuxLock<C, M, P> {
         self.owner.load(Relaxed) == Self::caller()
     }
 
-    /// Whether somebody holds the latch for an I/O: a look, out of date when it arrives.
+    /// Whether the latch is held for an I/O. Out of date on return.
     pub fn is_held_for_io(&self) -> bool {
         self.owner.load(Relaxed) == FOR_IO
     }
 
-    /// Whether anybody holds the latch in any mode: a look.
+    /// Whether the latch is held in any mode. Out of date on return.
     pub fn is_held(&self) -> bool {
         self.lock.is_held()
     }
@@ -236,7 +242,8 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SuxLock<C, M, P> {
         self.holds.store(holds + hold, Relaxed);
     }
 
-    /// An I/O has no owner to come again, so that an own hold would be waited for without end.
+    /// Panics if the caller holds the latch: a hold for an I/O would wait for the caller's own hold without
+    /// end.
     #[track_caller]
     fn refuse_recursion(&self) {
         assert!(
@@ -246,7 +253,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SuxLock<C, M, P> {
         );
     }
 
-    // What guards do.
+    // For the guards.
 
     pub(super) fn release_shared(&self) {
         self.lock.release_shared();
@@ -256,7 +263,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SuxLock<C, M, P> {
         let holds = self.holds.load(Relaxed) - U;
         self.holds.store(holds, Relaxed);
         if holds == 0 {
-            self.owner.store(NOBODY, Relaxed);
+            self.owner.store(NO_OWNER, Relaxed);
             self.lock.release_update();
         }
     }
@@ -265,7 +272,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SuxLock<C, M, P> {
         let holds = self.holds.load(Relaxed) - X;
         self.holds.store(holds, Relaxed);
         if holds == 0 {
-            self.owner.store(NOBODY, Relaxed);
+            self.owner.store(NO_OWNER, Relaxed);
             self.lock.release_exclusive();
         } else if holds & X_HOLDS == 0 {
             self.lock.exclusive_to_update();
@@ -281,7 +288,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SuxLock<C, M, P> {
         self.holds.store(holds - U + X, Relaxed);
     }
 
-    /// As `upgrade`, if it need not wait.
+    /// As `upgrade`, if that needs no waiting.
     pub(super) fn try_upgrade(&self) -> bool {
         let holds = self.holds.load(Relaxed);
         let exclusive = holds & X_HOLDS != 0 || self.lock.try_update_to_exclusive();
@@ -300,7 +307,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SuxLock<C, M, P> {
         }
     }
 
-    /// The only hold, which is `hold`, is from now on the I/O's; `false` if there are others.
+    /// Gives the worker's only hold, `hold`, to an I/O; `false` if it has other holds.
     pub(super) fn try_give_to_io(&self, hold: u32) -> bool {
         let only = self.holds.load(Relaxed) == hold;
         if only {
@@ -310,7 +317,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SuxLock<C, M, P> {
         only
     }
 
-    /// The I/O's hold is from now on the calling worker's.
+    /// Gives the I/O's hold to the calling worker.
     #[track_caller]
     pub(super) fn claim(&self) {
         self.lock.remember_holder();
@@ -325,7 +332,7 @@ pub(super) const ONE_EXCLUSIVE: u32 = X;
 impl<C: ClassOf, M: Machine, P: SsuxProtocol> core::fmt::Debug for SuxLock<C, M, P> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let owner: &dyn core::fmt::Debug = match self.owner.load(Relaxed) {
-            NOBODY => &"nobody",
+            NO_OWNER => &"none",
             FOR_IO => &"an I/O",
             worker => &(worker - 1),
         };

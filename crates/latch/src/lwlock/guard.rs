@@ -1,5 +1,5 @@
-//! Guards of an LwLock. A latch is released when its guard is dropped, also when a panic unwinds through it. The latch
-//! works on after that; there is no poisoning.
+//! Guards of an LwLock. A latch is released when its guard is dropped, also when a panic unwinds through it.
+//! The latch works on after that; there is no poisoning.
 
 use core::marker::PhantomData;
 

@@ -1,7 +1,7 @@
 //! LwLock: a reader-writer latch whose waiters sleep on a list.
 //!
-//! It protects a structure in memory for nanoseconds to microseconds. Any number of workers hold it shared, or one
-//! worker holds it exclusively. The state is one word (see `state`) and a list of sleeping workers.
+//! It protects a structure in memory for nanoseconds to microseconds. Any number of workers hold it shared,
+//! or one worker holds it exclusively. The state is one word (see `state`) and a list of sleeping workers.
 //!
 //! | file | holds |
 //! | --- | --- |
@@ -25,63 +25,67 @@
 //! | 2 | subtracts `EXCLUSIVE`, sees no `HAS_WAITERS`, wakes no worker | |
 //! | 3 | | joins the list, sets `HAS_WAITERS`, sleeps |
 //!
-//! B sleeps on a free latch, and no release will wake it. Each variant of `lwlock` closes the gap between times 1 and 3
-//! in its own way:
-//! - `queued`: B joins the list, looks at the word again, and leaves the list if it got the latch at that look.
-//! - `single-cas`: B sets `LOCKED | HAS_WAITERS` by a CAS from the word that said "held". Success proves that the latch
-//!   was held when the list was locked.
+//! B sleeps on a free latch, and no release will wake it. Each variant of `lwlock` closes the gap between
+//! times 1 and 3 in its own way:
+//! - `queued`: B joins the list, looks at the word again, and leaves the list if it got the latch at that
+//!   look.
+//! - `single-cas`: B sets `LOCKED | HAS_WAITERS` by a CAS from the word that said "held". Success proves that
+//!   the latch was held when the list was locked.
 //!
 //! # Protocol
-//! 1. *Grant*: read the word; if it allows the mode, add the mode's unit by CAS. Waiting workers do not matter: a
-//!    newcomer may pass them.
+//! 1. *Grant*: read the word; if it allows the mode, add the mode's unit by CAS. Waiting workers do not
+//!    matter: a newcomer may pass them.
 //! 2. *Wait*: if the word does not allow the mode, join the list and sleep, by the variant's slow path.
 //! 3. *Release*: subtract the unit. The word that this made says whether to wake.
-//! 4. *Wake*: lock the list and take off it every worker that waits for "free", and then either the first worker that
-//!    wants the latch, if it wants it exclusively, or all that want it shared. Post them. A wake is a hint, never a
-//!    hand-off: the woken worker goes back to step 1.
+//! 4. *Wake*: lock the list and take off it every worker that waits for "free", and then either the first
+//!    worker that wants the latch, if it wants it exclusively, or all that want it shared. Post them. A wake
+//!    is a hint, never a hand-off: the woken worker goes back to step 1.
 //!
 //! # Rules
-//! - R1: while a worker sleeps on the list, `HAS_WAITERS` is set, or a worker that was taken off the list is about to be
-//!   posted.
-//! - R2: `HAS_WAITERS` is set by an RMW of the word that holders release by an RMW. One of the two comes first: either
-//!   the sleeper's last look sees the release, or the releaser sees `HAS_WAITERS`. The looks may be plain loads. A load
-//!   never shows a word older than the loading worker's own RMW. If it shows a holder that has since released, that
-//!   release came after the RMW.
-//! - R3: `WAKE_IN_PROGRESS` is set only when a worker that wants the latch was taken off the list. That worker clears the
-//!   flag, on every path, before it looks at the word again. So a release that wakes no worker because of the flag comes
-//!   before a look that sees the release.
-//! - R4: no change of a variable is missed. The holder changes the variable first and locks the list second. A waiter
-//!   locks the list first, in order to join it, and compares the variable second (`queued`) or while the list is locked
-//!   (`single-cas`). One of the two locks the list first. If the waiter is first, the holder finds it on the list. If the
-//!   holder is first, the waiter's lock acquires what the holder's unlock released, so the waiter sees the new value.
-//! - R5: a worker that waits for "free" does not take the latch, so no other wake-up may be withheld because of it: taking
-//!   it off the list does not set `WAKE_IN_PROGRESS`.
-//! - R6: undoing a shared unit is a release and runs the same wake check. A reader that adds its unit to a word with
-//!   `EXCLUSIVE` subtracts it again. An exclusive holder that released in between saw a shared holder and woke no worker.
-//! - R7: under `AfterShared`, a newcomer that wants the latch shared is also refused while the count `GRANTS` is full. It
-//!   may then queue although the latch is free, so some release or wake-up must still be to come. That holds while the
-//!   latch is held, while a release that left waiters is on its way to `wake`, and while a woken worker has not yet got
-//!   the latch. Hence: a woken worker ignores the count, because it may be the last of these; an exclusive grant clears
-//!   `GRANTS`; `wake` clears it unless it wakes an exclusive; and the worker that takes the last waiter off the list
-//!   clears it.
+//! - R1: while a worker sleeps on the list, `HAS_WAITERS` is set, or a worker that was taken off the list is
+//!   about to be posted.
+//! - R2: `HAS_WAITERS` is set by an RMW of the word that holders release by an RMW. One of the two comes
+//!   first: either the sleeper's last look sees the release, or the releaser sees `HAS_WAITERS`. The looks
+//!   may be plain loads. A load never shows a word older than the loading worker's own RMW. If it shows a
+//!   holder that has since released, that release came after the RMW.
+//! - R3: `WAKE_IN_PROGRESS` is set only when a worker that wants the latch was taken off the list. That
+//!   worker clears the flag, on every path, before it looks at the word again. So a release that wakes no
+//!   worker because of the flag comes before a look that sees the release.
+//! - R4: no change of a variable is missed. The holder changes the variable first and locks the list second.
+//!   A waiter locks the list first, in order to join it, and compares the variable second (`queued`) or while
+//!   the list is locked (`single-cas`). One of the two locks the list first. If the waiter is first, the
+//!   holder finds it on the list. If the holder is first, the waiter's lock acquires what the holder's unlock
+//!   released, so the waiter sees the new value.
+//! - R5: a worker that waits for "free" does not take the latch, so no other wake-up may be withheld because
+//!   of it: taking it off the list does not set `WAKE_IN_PROGRESS`.
+//! - R6: undoing a shared unit is a release and runs the same wake check. A reader that adds its unit to a
+//!   word with `EXCLUSIVE` subtracts it again. An exclusive holder that released in between saw a shared
+//!   holder and woke no worker.
+//! - R7: under `AfterShared`, a newcomer that wants the latch shared is also refused while the count `GRANTS`
+//!   is full. It may then queue although the latch is free, so some release or wake-up must still be to come.
+//!   That holds while the latch is held, while a release that left waiters is on its way to `wake`, and while
+//!   a woken worker has not yet got the latch. Hence: a woken worker ignores the count, because it may be the
+//!   last of these; an exclusive grant clears `GRANTS`; `wake` clears it unless it wakes an exclusive; and
+//!   the worker that takes the last waiter off the list clears it.
 //!
 //! # Fairness
 //! `Barging` promises nothing. Readers that arrive without pause can keep an exclusive waiting for ever.
 //!
-//! `AfterShared(n)`: while workers wait, n more readers may pass them; further readers queue. When the last holder
-//! releases, the head of the list is woken. If the head is an exclusive, no reader gets the latch before it. If the head is a
-//! reader, all readers on the list are woken, the count starts again at 0, and the exclusives that were passed over are
-//! now at the head. So at most 2 n readers get the latch between an exclusive's queueing and its turn, besides the readers
-//! that were on the list, which are not counted. Exclusives have no order among each other.
+//! `AfterShared(n)`: while workers wait, n more readers may pass them; further readers queue. When the last
+//! holder releases, the head of the list is woken. If the head is an exclusive, no reader gets the latch
+//! before it. If the head is a reader, all readers on the list are woken, the count starts again at 0, and
+//! the exclusives that were passed over are now at the head. So at most 2 n readers get the latch between an
+//! exclusive's queueing and its turn, besides the readers that were on the list, which are not counted.
+//! Exclusives have no order among each other.
 //!
 //! # Costs
 //! 24 bytes. Uncontended: one CAS to acquire, one `fetch_sub` to release.
 //!
 //! # Origin
-//! The queued form is PostgreSQL's lwlock.c (Andres Freund, 2014). Its author found eight years later that dequeueing
-//! scanned the list, and what that cost ("lwlock: Fix quadratic behavior with very long wait lists"). Yura Sokolov proposed
-//! the single-CAS form on pgsql-hackers in 2017. A shared acquire by fetch_add was proposed there more than once; R6 is
-//! what those versions lacked.
+//! The queued form is PostgreSQL's lwlock.c (Andres Freund, 2014). Its author found eight years later that
+//! dequeueing scanned the list, and what that cost ("lwlock: Fix quadratic behavior with very long wait
+//! lists"). Yura Sokolov proposed the single-CAS form on pgsql-hackers in 2017. A shared acquire by fetch_add
+//! was proposed there more than once; R6 is what those versions lacked.
 
 mod fetch_add;
 pub(crate) mod guard;
@@ -203,7 +207,8 @@ impl<M: Machine> LwLock<M> {
             .then(|| LwLockExclusive::new(self))
     }
 
-    /// One attempt, with no side effect when it fails. Acquire on success: what earlier holders wrote is visible.
+    /// One attempt, with no side effect when it fails. Acquire on success: what earlier holders wrote is
+    /// visible.
     #[inline]
     #[track_caller]
     pub fn try_acquire(&self, mode: LatchMode) -> bool {
@@ -214,8 +219,8 @@ impl<M: Machine> LwLock<M> {
         acquired
     }
 
-    /// Records an acquisition: in debug builds for the check of the order of latches, and for the statistics in a build
-    /// that counts acquisitions.
+    /// Records an acquisition: in debug builds for the check of the order of latches, and for the statistics
+    /// in a build that counts acquisitions.
     #[inline]
     #[track_caller]
     pub(crate) fn note_acquired(&self, mode: LatchMode) {
@@ -223,8 +228,8 @@ impl<M: Machine> LwLock<M> {
         self.count_acquisition(mode);
     }
 
-    /// The statistics' part of [`note_acquired`](Self::note_acquired). The place is read from the latch, whose line is in
-    /// the cache, and not from its class.
+    /// The statistics' part of [`note_acquired`](Self::note_acquired). The place is read from the latch,
+    /// whose line is in the cache, and not from its class.
     #[inline]
     pub(crate) fn count_acquisition(&self, mode: LatchMode) {
         #[cfg(feature = "count-acquisitions")]
@@ -251,8 +256,8 @@ impl<M: Machine> LwLock<M> {
                 Ok(_) => true,
                 Err(found) => self.try_grant_from(found, mode).is_some(),
             },
-            // A reader often finds another reader inside: it looks first, so that no RMW fails on a line that readers
-            // pass around.
+            // A reader often finds another reader inside: it looks first, so that no RMW fails on a line that
+            // readers pass around.
             LatchMode::Shared => {
                 let mut found = self.state.load(Relaxed);
                 if found & (EXCLUSIVE | GRANTS | HAS_WAITERS) == 0 {
@@ -273,8 +278,9 @@ impl<M: Machine> LwLock<M> {
         }
     }
 
-    /// The rest of a newcomer's attempt after the word was `found`. Returns the word that granted the latch. A grant has
-    /// replaced exactly this word, so the caller need not read the word again while others ask for its line.
+    /// The rest of a newcomer's attempt after the word was `found`. Returns the word that granted the latch.
+    /// A grant has replaced exactly this word, so the caller need not read the word again while others ask
+    /// for its line.
     #[cold]
     #[inline(never)]
     pub(crate) fn try_grant_from(&self, found: u32, mode: LatchMode) -> Option<u32> {
@@ -315,7 +321,8 @@ impl<M: Machine> LwLock<M> {
         self.note_acquired(mode);
     }
 
-    /// Acquires by waiting. Returns the word that granted the latch, as [`try_grant_from`](Self::try_grant_from) does.
+    /// Acquires by waiting. Returns the word that granted the latch, as
+    /// [`try_grant_from`](Self::try_grant_from) does.
     #[cold]
     pub(crate) fn acquire_slow(&self, mode: LatchMode) -> u32 {
         M::label(core::ptr::from_ref(self).cast(), self.class.name);
@@ -333,7 +340,8 @@ impl<M: Machine> LwLock<M> {
         granted_from
     }
 
-    /// Releases what [`acquire`](Self::acquire) acquired in `mode`. Release: the next holder sees what was written.
+    /// Releases what [`acquire`](Self::acquire) acquired in `mode`. Release: the next holder sees what was
+    /// written.
     #[inline]
     pub fn release(&self, mode: LatchMode) {
         order::released::<M>(core::ptr::from_ref(self).cast());
@@ -350,7 +358,8 @@ impl<M: Machine> LwLock<M> {
                     "latch {} is not held exclusively",
                     self.class.name
                 );
-                // "Was it EXCLUSIVE and nothing else?" is the zero flag of x86's `lock sub`: no old value is kept.
+                // "Was it EXCLUSIVE and nothing else?" is the zero flag of x86's `lock sub`: no old value is
+                // kept.
                 if self.state.fetch_sub(EXCLUSIVE, Release) != EXCLUSIVE {
                     self.wake_after_exclusive();
                 }
@@ -369,9 +378,9 @@ impl<M: Machine> LwLock<M> {
         }
     }
 
-    /// The rest of an exclusive release that left other bits set. R2 allows a second look instead of the old value: the
-    /// look shows the outcome of this release or a later one, and the worker that made a later one does the wake check
-    /// itself.
+    /// The rest of an exclusive release that left other bits set. R2 allows a second look instead of the old
+    /// value: the look shows the outcome of this release or a later one, and the worker that made a later one
+    /// does the wake check itself.
     #[cold]
     #[inline(never)]
     fn wake_after_exclusive(&self) {

@@ -11,7 +11,8 @@ switch! {
         Queued = "queued",
         /// Poll; then one CAS that proves the latch held and locks the queue.
         SingleCas = "single-cas",
-        /// As queued, but a worker that dequeues looks for itself from the head of the list: PostgreSQL until 2022.
+        /// As queued, but a worker that dequeues looks for itself from the head of the list: PostgreSQL until
+        /// 2022.
         QueuedScan = "queued-scan",
     }
 }

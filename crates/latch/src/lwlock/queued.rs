@@ -1,12 +1,12 @@
 //! Variants `queued` and `queued-scan` of the switch `lwlock`: queue, try again, dequeue.
 //!
-//! A refused worker joins the list and looks at the word once more. If that look grants the latch, the worker takes itself
-//! off the list; otherwise it sleeps.
+//! A refused worker joins the list and looks at the word once more. If that look grants the latch, the worker
+//! takes itself off the list; otherwise it sleeps.
 //!
-//! `queued` is what PostgreSQL ships: a worker's slot says whether it is still on the list. `queued-scan` is what PostgreSQL
-//! shipped before 2022: the worker looks for itself on the list from the head, under the list's lock. With n workers that
-//! reads n lines. The longer the list stays locked, the more workers find the latch free when they have queued, and must
-//! dequeue.
+//! `queued` is what PostgreSQL ships: a worker's slot says whether it is still on the list. `queued-scan` is
+//! what PostgreSQL shipped before 2022: the worker looks for itself on the list from the head, under the
+//! list's lock. With n workers that reads n lines. The longer the list stays locked, the more workers find
+//! the latch free when they have queued, and must dequeue.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -61,7 +61,8 @@ impl<M: Machine, F: FindSelf> SlowPath<M> for F {
             surplus += latch.sleep(worker);
             // R3: from here on a release must wake again.
             latch.state.fetch_and(!WAKE_IN_PROGRESS, Relaxed);
-            // R7: releases woke no worker because this one was about to look, so it must not be refused by the count.
+            // R7: releases woke no worker because this one was about to look, so it must not be refused by
+            // the count.
             limit = UNLIMITED;
         };
         WaitQueue::<M>::repost(worker, surplus);
@@ -91,8 +92,8 @@ impl<M: Machine, F: FindSelf> SlowPath<M> for F {
         let mut sleeps = 0;
         let result = loop {
             queue_self(latch, worker, WaitMode::UntilFree, delay);
-            // A worker woken before the caller joined the list may not have looked yet. Its release must wake the caller
-            // all the same.
+            // A worker woken before the caller joined the list may not have looked yet. Its release must wake
+            // the caller all the same.
             latch.state.fetch_and(!WAKE_IN_PROGRESS, Relaxed);
             // R4: joining the list comes before this look at the variable.
             if let Some(result) = end_of_wait(latch, variable, old) {
@@ -140,8 +141,8 @@ fn dequeue_self<M: Machine, F: FindSelf>(latch: &LwLock<M>, worker: WorkerId, de
         return;
     }
     latch.unlock_list();
-    // Another worker has taken the caller off the list. R3: the caller is the woken worker and clears the flag. It also
-    // consumes the post.
+    // Another worker has taken the caller off the list. R3: the caller is the woken worker and clears the
+    // flag. It also consumes the post.
     latch.state.fetch_and(!WAKE_IN_PROGRESS, Relaxed);
     let surplus = latch.sleep(worker);
     WaitQueue::<M>::repost(worker, surplus);

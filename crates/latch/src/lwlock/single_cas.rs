@@ -1,8 +1,9 @@
 //! Variant `single-cas` of the switch `lwlock`: one CAS proves the latch held and locks the list.
 //!
-//! A refused worker first polls for a part of its adaptive budget, 1/8 for exclusive and 1/2 for shared. Then it sets
-//! `LOCKED | HAS_WAITERS` by a CAS from the very word that refused it. Success proves that the latch was held when the list
-//! was locked, so the worker joins the list and sleeps without another look, and no worker ever dequeues itself.
+//! A refused worker first polls for a part of its adaptive budget, 1/8 for exclusive and 1/2 for shared. Then
+//! it sets `LOCKED | HAS_WAITERS` by a CAS from the very word that refused it. Success proves that the latch
+//! was held when the list was locked, so the worker joins the list and sleeps without another look, and no
+//! worker ever dequeues itself.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -56,7 +57,8 @@ impl<M: Machine> SlowPath<M> for SingleCas {
                     Err(found) => state = found,
                 }
             } else if state & LOCKED != 0 {
-                // The worker that locked the list unlocks it within a few instructions, unless it has lost its CPU.
+                // The worker that locked the list unlocks it within a few instructions, unless it has lost
+                // its CPU.
                 delay.step::<M>(latch.class.name);
                 state = latch.state.load(Relaxed);
             } else if spin.poll::<M>() {
@@ -74,8 +76,8 @@ impl<M: Machine> SlowPath<M> for SingleCas {
                         surplus += latch.sleep(worker);
                         // R3: clears the flag and looks, in one access.
                         state = latch.state.fetch_and(!WAKE_IN_PROGRESS, Relaxed) & !WAKE_IN_PROGRESS;
-                        // R7: releases woke no worker because this one was about to look, so it must not be refused by
-                        // the count.
+                        // R7: releases woke no worker because this one was about to look, so it must not be
+                        // refused by the count.
                         limit = UNLIMITED;
                         delay.woken();
                         spin.restart::<M>();
@@ -152,8 +154,8 @@ impl<M: Machine> SlowPath<M> for SingleCas {
                 state = found;
                 continue;
             }
-            // R4: `update_var` locks the list after its store. Either this load sees the store, or `update_var` will find
-            // the caller on the list.
+            // R4: `update_var` locks the list after its store. Either this load sees the store, or
+            // `update_var` will find the caller on the list.
             let value = variable.load(Acquire);
             if value != old {
                 latch.unlock_list();

@@ -16,8 +16,8 @@ pub(super) trait SlowPath<M: Machine>: Sync {
     /// Acquires the latch exclusively (`true`), or sleeps until it is free and returns `false` without it.
     fn acquire_or_wait(&self, latch: &LwLock<M>, worker: WorkerId, delay: &mut Delay) -> bool;
 
-    /// Waits until the latch is not held exclusively (`Ok`) or `variable` differs from `old` (`Err` with its value).
-    /// Returns also how often the worker slept. Acquire.
+    /// Waits until the latch is not held exclusively (`Ok`) or `variable` differs from `old` (`Err` with its
+    /// value). Returns also how often the worker slept. Acquire.
     fn wait_for_var(
         &self,
         latch: &LwLock<M>,

@@ -29,8 +29,8 @@ const _: () = assert!((SHARED_MASK | EXCLUSIVE | GRANTS) & (LOCKED | WAKE_IN_PRO
 /// No limit to the shared grants while workers wait.
 pub(crate) const UNLIMITED: u32 = u32::MAX;
 
-/// Whether the latch can be granted in `mode` under a limit of `limit` shared grants. Waiters do not matter otherwise:
-/// barging is allowed.
+/// Whether the latch can be granted in `mode` under a limit of `limit` shared grants. Waiters do not matter
+/// otherwise: barging is allowed.
 #[inline(always)]
 pub(crate) const fn grantable(state: u32, mode: LatchMode, limit: u32) -> bool {
     match mode {

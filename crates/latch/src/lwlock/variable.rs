@@ -1,8 +1,9 @@
 //! Waiting for a latch without wanting it, and for a variable that its holder changes (R4, R5).
 //!
-//! `acquire_or_wait` serves group work: the worker that gets the latch does the work for all. The others sleep until the
-//! latch is free and then look whether their part has been done. `wait_for_var` waits until the exclusive holder has
-//! released the latch *or* has changed a variable; the log uses it to wait for insertions in progress.
+//! `acquire_or_wait` serves group work: the worker that gets the latch does the work for all. The others
+//! sleep until the latch is free and then look whether their part has been done. `wait_for_var` waits until
+//! the exclusive holder has released the latch *or* has changed a variable; the log uses it to wait for
+//! insertions in progress.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -39,9 +40,9 @@ impl<M: Machine> LwLock<M> {
         Some(LwLockExclusive::new(self))
     }
 
-    /// Waits until the latch is not held exclusively (`Ok`) or `variable` differs from `old` (`Err` with its value).
-    /// Shared holders do not matter. Acquire: what the holder wrote before it released or changed the variable is
-    /// visible.
+    /// Waits until the latch is not held exclusively (`Ok`) or `variable` differs from `old` (`Err` with its
+    /// value). Shared holders do not matter. Acquire: what the holder wrote before it released or changed the
+    /// variable is visible.
     pub fn wait_for_var(&self, variable: &M::U64, old: u64) -> Result<(), u64> {
         // Acquire: pairs with the Release of the holder's `release`.
         if self.state.load(Acquire) & EXCLUSIVE == 0 {
@@ -84,11 +85,12 @@ impl<M: Machine> LwLockExclusive<'_, M> {
 }
 
 impl<M: Machine> LwLock<M> {
-    /// Sets `variable` and wakes the workers that wait for it to change; the caller holds the latch exclusively.
+    /// Sets `variable` and wakes the workers that wait for it to change; the caller holds the latch
+    /// exclusively.
     pub fn update_var(&self, variable: &M::U64, value: u64) {
         debug_assert!(self.is_held_exclusive(), "update_var without the exclusive latch");
-        // R4: the variable first, then the list. Release: pairs with the Acquire loads of the variable in `wait_for_var`;
-        // what the holder wrote before it changed the variable is visible.
+        // R4: the variable first, then the list. Release: pairs with the Acquire loads of the variable in
+        // `wait_for_var`; what the holder wrote before it changed the variable is visible.
         variable.swap(value, AcqRel);
         let mut delay = Delay::new::<M>(M::worker());
         let mut picked = Picked::none();

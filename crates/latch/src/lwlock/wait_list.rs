@@ -27,8 +27,8 @@ impl<M: Machine> LwLock<M> {
         self.state.fetch_and(!LOCKED, Release);
     }
 
-    /// Puts the calling worker on the list; `LOCKED` is held. A worker that waits for "free" goes to the head, so that all of
-    /// these are woken together and none is behind an exclusive.
+    /// Puts the calling worker on the list; `LOCKED` is held. A worker that waits for "free" goes to the
+    /// head, so that all of these are woken together and none is behind an exclusive.
     pub(super) fn push(&self, worker: WorkerId, mode: WaitMode) {
         if mode == WaitMode::UntilFree {
             self.queue.push_front(worker, mode as u32);
@@ -47,10 +47,11 @@ impl<M: Machine> LwLock<M> {
         M::workers().slot(worker).mode.load(Relaxed)
     }
 
-    /// The latch became free while workers slept: takes off the list the workers that may now run, and posts them.
+    /// The latch became free while workers slept: takes off the list the workers that may now run, and posts
+    /// them.
     ///
-    /// These are all workers that wait for "free". Of those that want the latch, it is the first alone if that one wants it
-    /// exclusively, and otherwise all that want it shared.
+    /// These are all workers that wait for "free". Of those that want the latch, it is the first alone if
+    /// that one wants it exclusively, and otherwise all that want it shared.
     #[cold]
     pub(super) fn wake(&self) {
         let mut delay = Delay::new::<M>(M::worker());
@@ -64,7 +65,8 @@ impl<M: Machine> LwLock<M> {
                 continue;
             }
             self.queue.pick(&mut picked, waiter);
-            // R5: a worker that waits for "free" will not look at the word, so it must not suppress other wake-ups.
+            // R5: a worker that waits for "free" will not look at the word, so it must not suppress other
+            // wake-ups.
             woke_wanting |= mode != WaitMode::UntilFree as u32;
             if mode == WaitMode::Exclusive as u32 {
                 woke_exclusive = true;

@@ -1,7 +1,7 @@
-//! Where the word of `holder` is: in 32 bits of its own, or in the lower half of 64 whose upper half counts readers and changes in one
-//! step with it.
+//! Where the word of `holder` is stored: in 32 bits of its own, or in the lower half of 64 bits whose upper
+//! half counts readers and changes in the same step.
 //!
-//! Values are those of everything that changes in one step, with the word in the lower 32 bits.
+//! A value is everything that changes in one step, with the word in the lower 32 bits.
 
 use core::sync::atomic::Ordering;
 
@@ -10,31 +10,31 @@ use clearway_machine::{AtomicWord, CoreU32, CoreU64, Half, Machine};
 use crate::waiting::Waiting;
 
 /// The operations that the protocol needs, as those of `core::sync::atomic`.
-pub trait Place<M: Machine>: core::fmt::Debug + Send + Sync + 'static {
+pub trait WordStorage<M: Machine>: core::fmt::Debug + Send + Sync + 'static {
     /// All bits zero.
     fn new() -> Self;
-    /// Everything.
+    /// Loads everything.
     fn load(&self, order: Ordering) -> u64;
     /// Replaces everything, if it is `current`.
     fn compare_exchange(&self, current: u64, new: u64, success: Ordering) -> Result<u64, u64>;
-    /// As `compare_exchange`, but may fail for no reason.
+    /// As `compare_exchange`, but may fail spuriously.
     fn compare_exchange_weak(&self, current: u64, new: u64, success: Ordering) -> Result<u64, u64>;
-    /// Adds, and returns what was there.
+    /// Adds. Returns the old value.
     fn fetch_add(&self, value: u64, order: Ordering) -> u64;
-    /// Subtracts, and returns what was there.
+    /// Subtracts. Returns the old value.
     fn fetch_sub(&self, value: u64, order: Ordering) -> u64;
-    /// Sets bits of the word, and returns what was there.
+    /// Sets bits of the word. Returns the old value.
     fn fetch_or(&self, bits: u64, order: Ordering) -> u64;
-    /// Clears bits of the word, and returns what was there.
+    /// Clears bits of the word. Returns the old value.
     fn fetch_clear(&self, bits: u64, order: Ordering) -> u64;
-    /// Sleeps while the word is as in `seen`; whether it did.
+    /// Sleeps while the word is as in `seen`. Returns whether it slept.
     fn sleep(&self, waiting: &mut Waiting, seen: u64) -> bool;
-    /// Wakes up to `count` of those that sleep on the word; how many.
+    /// Wakes up to `count` sleepers of the word. Returns how many.
     fn wake(&self, count: u32) -> u32;
 }
 
-/// A place that a `const` can make.
-pub trait ConstPlace {
+/// Storage that a `const` can make.
+pub trait ConstStorage {
     /// All bits zero.
     const IDLE: Self;
 }
@@ -82,15 +82,15 @@ macro_rules! forward {
     };
 }
 
-/// 32 bits that hold the word and nothing else.
+/// 32 bits for the word alone.
 #[derive(Debug)]
-pub struct Alone<M: Machine>(M::U32);
+pub struct OwnWord<M: Machine>(M::U32);
 
-impl<M: Machine<U32 = CoreU32>> ConstPlace for Alone<M> {
+impl<M: Machine<U32 = CoreU32>> ConstStorage for OwnWord<M> {
     const IDLE: Self = Self(CoreU32::new_const(0));
 }
 
-impl<M: Machine> Place<M> for Alone<M> {
+impl<M: Machine> WordStorage<M> for OwnWord<M> {
     forward!(u32);
 
     fn sleep(&self, waiting: &mut Waiting, seen: u64) -> bool {
@@ -102,15 +102,15 @@ impl<M: Machine> Place<M> for Alone<M> {
     }
 }
 
-/// 64 bits: the word below, the readers inside above.
+/// 64 bits: the word in the lower half, the readers inside in the upper half.
 #[derive(Debug)]
-pub struct BesideReaders<M: Machine>(M::U64);
+pub struct WordBesideReaders<M: Machine>(M::U64);
 
-impl<M: Machine<U64 = CoreU64>> ConstPlace for BesideReaders<M> {
+impl<M: Machine<U64 = CoreU64>> ConstStorage for WordBesideReaders<M> {
     const IDLE: Self = Self(CoreU64::new_const(0));
 }
 
-impl<M: Machine> Place<M> for BesideReaders<M> {
+impl<M: Machine> WordStorage<M> for WordBesideReaders<M> {
     forward!(u64);
 
     fn sleep(&self, waiting: &mut Waiting, seen: u64) -> bool {
@@ -122,13 +122,13 @@ impl<M: Machine> Place<M> for BesideReaders<M> {
     }
 }
 
-impl<M: Machine> BesideReaders<M> {
-    /// Sleeps while the readers inside are as in `seen`.
+impl<M: Machine> WordBesideReaders<M> {
+    /// Sleeps while the upper half is as in `seen`.
     pub(super) fn sleep_on_readers(&self, waiting: &mut Waiting, seen: u64) {
         waiting.sleep_on_futex::<M>(|| M::futex_wait_half(&self.0, Half::High, Half::High.of(seen)));
     }
 
-    /// Wakes the one that sleeps until the readers have left.
+    /// Wakes the owner, which sleeps until the readers have left.
     pub(super) fn wake_owner(&self) {
         M::futex_wake_half(&self.0, Half::High, 1);
     }
