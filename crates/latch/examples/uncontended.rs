@@ -1,10 +1,11 @@
 //! What an uncontended acquire and release costs, beside parking_lot's and std's locks.
 //!
-//! `cargo run --release -p clearway-latch --example uncontended` times all of them in turn, round after round, and prints
-//! medians. `crates/latch/benches/count-instructions` counts instructions: it runs `uncontended count NAME PAIRS` under
-//! callgrind twice and takes the difference, so that start-up and loop set-up cancel out. What it prints
-//! includes the loop around the pair: 5 instructions, or 3 in the line `nothing`, where the compiler drops one of them.
-//! The lines `counted` are ours in a build with the feature `count-acquisitions`, as the engine has it.
+//! `cargo run --release -p clearway-latch --example uncontended` times all of them in turn, round after
+//! round, and prints medians. `crates/latch/benches/count-instructions` counts instructions: it runs
+//! `uncontended count NAME PAIRS` under callgrind twice and takes the difference, so that start-up and loop
+//! set-up cancel out. What it prints includes the loop around the pair: 5 instructions, or 3 in the line
+//! `nothing`, where the compiler drops one of them. The lines `counted` are ours in a build with the feature
+//! `count-acquisitions`, as the engine has it.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! The machine without an operating system, before anybody has told it what a worker is. Threads of std serve as its CPUs.
+//! The machine without an operating system, before a platform is installed. Threads of std serve as its CPUs.
 //!
 //! `bare_platform.rs` is the same with a platform installed, which is once a process.
 
@@ -161,7 +161,7 @@ fn complaint(attempt: impl FnOnce() + Send) -> String {
 }
 
 #[test]
-fn a_latch_that_must_know_who_waits_says_what_is_missing() {
+fn a_latch_that_must_know_its_waiters_says_what_is_missing() {
     static CLASS: LatchClass = LatchClass::new("bare listed", WaitEvent::UserLatch, 0);
     for algorithm in [LwLockVariant::Queued, LwLockVariant::SingleCas] {
         let latch = LwLock::<Bare>::new(&CLASS, algorithm);
@@ -169,7 +169,7 @@ fn a_latch_that_must_know_who_waits_says_what_is_missing() {
         let message = complaint(|| drop(latch.shared()));
         assert!(message.contains("Bare::install"), "{message}");
         drop(held);
-        assert!(!latch.is_held(), "nobody was let in");
+        assert!(!latch.is_held(), "no worker was admitted");
         assert!(latch.try_exclusive().is_some(), "and nothing was left behind");
     }
 

@@ -1,5 +1,5 @@
-//! The machine without an operating system under a platform made of std's threads: workers that sleep on a condition variable, as
-//! a small kernel's would on a queue of its own.
+//! The machine without an operating system under a platform made of std's threads: workers that sleep on a
+//! condition variable, as a small kernel's would on a queue of its own.
 
 use std::cell::Cell;
 use std::panic::catch_unwind;
@@ -45,15 +45,16 @@ fn worker() -> Option<WorkerId> {
     })
 }
 
-/// The address of the word that each sleeper sleeps on. All share one condition: correct, since a wait may end for no reason. But a wake
-/// must count those of its own word only.
+/// The address of the word that each sleeper sleeps on. All share one condition variable, which is correct,
+/// since a wait may end early. But a wake must count only sleepers of its own word.
 static SLEEPERS: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 static WOKEN: Condvar = Condvar::new();
 
 fn wait(word: FutexWord<'_>, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
     let address = word.address().addr();
     let mut sleepers = SLEEPERS.lock().unwrap();
-    // Under the lock that `wake` takes: who changes the word and wakes comes before this look, or finds the sleeper.
+    // Under the lock that `wake` takes: a worker that changes the word and wakes either comes before this
+    // look or finds the sleeper.
     if word.load() != expected {
         return FutexOutcome::Changed;
     }

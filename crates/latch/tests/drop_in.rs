@@ -1,4 +1,4 @@
-//! `Mutex<T>` and `RwLock<T>` as somebody uses them who comes from parking_lot.
+//! `Mutex<T>` and `RwLock<T>` in the way that parking_lot's are used.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -117,7 +117,7 @@ fn a_class_counts_its_waits() {
             drop(guard);
         });
         waiters += 1;
-        assert!(waiters < 500, "nobody ever slept");
+        assert!(waiters < 500, "no waiter ever slept");
     }
     assert_eq!(*accounts.lock(), waiters);
     assert_eq!(

@@ -1,8 +1,10 @@
-//! The read-biased latches under loom: every schedule of a few workers within a bound of preemptions, under weak memory.
+//! The read-biased latches under loom: every schedule of a few workers within a bound of preemptions, under
+//! weak memory.
 //!
-//! A worker that is left asleep is reported by loom as a deadlock; data that two workers reach without the latch having
-//! ordered them is reported as a causality violation. Each test names mutations of the code that it was seen to catch.
-//! Survived: not clearing `AWAITED` after a sleep, which costs needless wake-ups and nothing else.
+//! A worker that is left asleep is reported by loom as a deadlock; data that two workers reach without the
+//! latch having ordered them is reported as a causality violation. Each test names mutations of the code that
+//! it was seen to catch. Survived: not clearing `WRITER_SLEEPS` after a sleep, which costs needless wake-ups
+//! and nothing else.
 //!
 //! `cargo test -p clearway-latch --features loom --test loom_bias --release`
 
@@ -14,7 +16,7 @@ use clearway_machine::{DataCell, Loom, Machine, WaitEvent};
 use loom::sync::Arc;
 use loom::thread;
 
-/// Nobody polls, so that every wait is one asleep, which is where wake-ups can be lost.
+/// No worker polls, so every wait is a sleep, where wake-ups can be lost.
 static CLASS: LatchClass = LatchClass::new("loom", WaitEvent::UserLatch, 0).spinning(SpinPolicy::None);
 
 type Cell = <Loom as Machine>::Data<u64>;
@@ -60,7 +62,8 @@ struct Shared<L> {
 
 impl<L: ReaderWriterLatch> Shared<L> {
     fn add_one(&self) {
-        // SAFETY: the caller holds the latch exclusively; loom fails the test if that does not order the accesses.
+        // SAFETY: the caller holds the latch exclusively; loom fails the test if that does not order the
+        // accesses.
         self.data.with_mut(|data| unsafe { *data += 1 });
     }
 
@@ -92,7 +95,8 @@ fn explore<L: ReaderWriterLatch + 'static>(
     builder.preemption_bound = Some(preemptions);
     builder.max_branches = 20_000;
     builder.check(move || {
-        // The machine's globals come to life before there is anybody to race with; worker 0 is the model's own thread.
+        // The machine's globals come to life before there is a thread to race with; worker 0 is the model's
+        // own thread.
         Loom::workers();
         Loom::worker();
         let shared = Arc::new(Shared {
@@ -116,10 +120,10 @@ fn explore<L: ReaderWriterLatch + 'static>(
 
 /// One writer, the others read.
 ///
-/// Mutations seen to fail here: the barrier of the reader or of the writer taken out (R3); the reader's second look (d) left out, asking
-/// only for BIASED, or `Relaxed`; exclusive not waiting for the slots; a slot left or found empty `Relaxed` (R4); BIASED cleared by
-/// a reader that goes (R2); `is_empty` or `drain` passing over a slot; read-biased: exclusive passing over a slot (R1). All as
-/// causality violations.
+/// Mutations seen to fail here: the barrier of the reader or of the writer taken out (R3); the reader's
+/// second look (d) left out, asking only for BIASED, or `Relaxed`; exclusive not waiting for the slots; a
+/// slot left or found empty `Relaxed` (R4); BIASED cleared by a reader that goes (R2); `is_empty` or `drain`
+/// passing over a slot; read-biased: exclusive passing over a slot (R1). All as causality violations.
 fn readers_and_writer<L: ReaderWriterLatch + 'static>(latch: fn() -> L, workers: usize, preemptions: usize) {
     explore(
         workers,
@@ -138,7 +142,8 @@ fn readers_and_writer<L: ReaderWriterLatch + 'static>(latch: fn() -> L, workers:
 
 /// One reader, the others write.
 ///
-/// Mutations seen to fail here: as above, of the barriers, looks, slots and orders; `AWAITED` set `Relaxed`.
+/// Mutations seen to fail here: as above, of the barriers, looks, slots and orders; `WRITER_SLEEPS` set
+/// `Relaxed`.
 fn writers_and_reader<L: ReaderWriterLatch + 'static>(latch: fn() -> L, workers: usize, preemptions: usize) {
     explore(
         workers,
@@ -159,9 +164,10 @@ fn writers_and_reader<L: ReaderWriterLatch + 'static>(latch: fn() -> L, workers:
 
 /// A conditional writer, a conditional reader, and a writer that waits; in the end the latch can be had.
 ///
-/// Mutations seen to fail here: `try_exclusive` without its barrier, or ignoring the slots (causality violation); the last reader waking
-/// nobody, or the writer sleeping without comparing the slot's word (deadlock); read-biased: a rollback that forgets a slot, or
-/// that releases without wake-ups (deadlock).
+/// Mutations seen to fail here: `try_exclusive` without its barrier, or ignoring the slots (causality
+/// violation); the last reader making no wake-up call, or the writer sleeping without comparing the slot's
+/// word (deadlock); read-biased: a rollback that forgets a slot, or that releases without wake-ups
+/// (deadlock).
 fn conditional<L: ReaderWriterLatch + 'static>(latch: fn() -> L, preemptions: usize) {
     explore(
         3,
@@ -184,10 +190,11 @@ fn conditional<L: ReaderWriterLatch + 'static>(latch: fn() -> L, preemptions: us
     );
 }
 
-/// A conditional writer that a reader may refuse, while another reader waits for a part that the attempt has taken.
+/// A conditional writer that a reader may refuse, while another reader waits for a part that the attempt has
+/// taken.
 ///
-/// Mutations seen to fail here: `try_exclusive` without its barrier, or ignoring the slots (causality violation); adaptive: rollback
-/// without wake-ups (deadlock).
+/// Mutations seen to fail here: `try_exclusive` without its barrier, or ignoring the slots (causality
+/// violation); adaptive: rollback without wake-ups (deadlock).
 fn rollback<L: ReaderWriterLatch + 'static>(latch: fn() -> L, preemptions: usize) {
     explore(
         3,
@@ -206,8 +213,9 @@ fn rollback<L: ReaderWriterLatch + 'static>(latch: fn() -> L, preemptions: usize
     );
 }
 
-/// A conditional writer that is refused late, because a reader comes in while the attempt lasts; and that reader comes once
-/// more, and may wait for the attempt. (No code should do that. Here it saves a third worker, and so schedules.)
+/// A conditional writer that is refused late, because a reader enters during the attempt. The same reader
+/// comes once more, and may wait for the attempt. (No code should do that. Here it saves a third worker, and
+/// so schedules.)
 ///
 /// Mutations seen to fail here: adaptive: rollback without wake-ups (deadlock).
 fn rollback_while_a_reader_waits<L: ReaderWriterLatch + 'static>(latch: fn() -> L, preemptions: usize) {
@@ -232,9 +240,10 @@ fn rollback_while_a_reader_waits<L: ReaderWriterLatch + 'static>(latch: fn() -> 
 
 /// Each worker reads, then writes.
 ///
-/// Mutations seen to fail here: the barriers and looks as above; BIASED cleared before the slots were seen empty (R2); a visit that is not
-/// taken back, the last reader waking nobody, `AWAITED` not set before the sleep (deadlock); read-biased: every second worker
-/// taking the slots in descending order (R2, deadlock).
+/// Mutations seen to fail here: the barriers and looks as above; BIASED cleared before the slots were seen
+/// empty (R2); a visit that is not undone, the last reader making no wake-up call, `WRITER_SLEEPS` not set
+/// before the sleep (deadlock); read-biased: every second worker taking the slots in descending order (R2,
+/// deadlock).
 fn each_reads_and_writes<L: ReaderWriterLatch + 'static>(latch: fn() -> L, preemptions: usize) {
     explore(
         2,
@@ -251,11 +260,12 @@ fn each_reads_and_writes<L: ReaderWriterLatch + 'static>(latch: fn() -> L, preem
     );
 }
 
-/// One worker writes three times, another reads. An adaptive latch that begins biased begins to count at the first, is turned
-/// plain by the second, and the third comes in by the plain path.
+/// One worker writes three times, another reads. An adaptive latch that begins biased begins to count at the
+/// first, is turned plain by the second, and the third comes in by the plain path.
 ///
-/// Mutations seen to fail here: the reader's second look asking only for EXCLUSIVE (R1); BIASED cleared before the slots were
-/// seen empty (R2). Both as causality violations. Nothing else was seen to catch the first.
+/// Mutations seen to fail here: the reader's second look asking only for EXCLUSIVE (R1); BIASED cleared
+/// before the slots were seen empty (R2). Both as causality violations. Nothing else was seen to catch the
+/// first.
 fn three_writes_and_a_reader<L: ReaderWriterLatch + 'static>(latch: fn() -> L, preemptions: usize) {
     explore(
         2,

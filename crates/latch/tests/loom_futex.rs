@@ -1,13 +1,16 @@
-//! The futex latches under loom: every schedule of a few workers within a bound of preemptions, under weak memory.
+//! The futex latches under loom: every schedule of a few workers within a bound of preemptions, under weak
+//! memory.
 //!
-//! A worker that is left asleep is reported by loom as a deadlock; data that two workers reach without the latch having
-//! ordered them is reported as a causality violation. The cases name mutations of the code that they were seen to catch.
+//! A worker that is left asleep is reported by loom as a deadlock; data that two workers reach without the
+//! latch having ordered them is reported as a causality violation. The cases name mutations of the code that
+//! they were seen to catch.
 //!
 //! Survived, and why:
-//! - The order in which a reader learns of `WRITER` and of the mark (S1): the fence in `enter_from`, `Acquire` in `woken` and
-//!   `sleep_while_exclusive`, `Release` in `close` and `unmark_exclusive`, the mark set after `WRITER` instead of before, or removed
-//!   before it. A reader that finds the two out of step looks again instead of sleeping; what is lost is time.
-//!   (The last of these has no end under loom, where the reader looks again and again; shuttle passes it.)
+//! - The order in which a reader learns of `WRITER` and of the mark (S1): the fence in `enter_from`,
+//!   `Acquire` in `woken` and `sleep_while_exclusive`, `Release` in `close` and `unmark_exclusive`, the mark
+//!   set after `WRITER` instead of before, or removed before it. A reader that finds the two out of step
+//!   looks again instead of sleeping; what is lost is time. (The last of these has no end under loom, where
+//!   the reader looks again and again; shuttle passes it.)
 //!
 //! `cargo test -p clearway-latch --features loom --test loom_futex --release`
 
@@ -85,7 +88,7 @@ fn run<L: Send + Sync + 'static>(
     workers: usize,
     worker: impl Fn(usize, &Shared<L>) + Send + Sync + Copy + 'static,
 ) {
-    // The machine's globals come to life before there is anybody to race with.
+    // The machine's globals come to life before there is a thread to race with.
     Loom::workers();
     let threads: Vec<_> = (1..workers)
         .map(|number| {
@@ -99,8 +102,9 @@ fn run<L: Send + Sync + 'static>(
     }
 }
 
-/// Seen to catch, here and below: any of the four ways to take the word, or its release, `Relaxed`; a lost `lock bts` that counts as
-/// won (causality); a release that wakes nobody, a sleeper that is not on record, `WAKING` left by who was woken (deadlock).
+/// Seen to catch, here and below: any of the four ways to take the word, or its release, `Relaxed`; a lost
+/// `lock bts` that counts as won (causality); a release that makes no wake-up call, a sleeper that does not
+/// register, `WAKING` left set by a woken worker (deadlock).
 fn mutex_once_each<C: ClassOf, P: HolderProtocol>(workers: usize, preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(SrwMutex::<C, Loom, P>::idle());
@@ -140,7 +144,7 @@ fn mutex_conditional<C: ClassOf, P: HolderProtocol>(preemptions: usize) {
                 shared.add_one();
             }
         });
-        let guard = shared.latch.try_exclusive().expect("nobody is left");
+        let guard = shared.latch.try_exclusive().expect("no holder is left");
         assert!(shared.latch.try_exclusive().is_none());
         assert!((2..=3).contains(&shared.read()));
         drop(guard);
@@ -189,7 +193,7 @@ fn ssux_step<C: ClassOf, P: SsuxProtocol>(step: Step, shared: &Shared<Ssux<C, P>
             let guard = latch.update();
             let before = shared.read();
             let _guard = guard.exclusive();
-            assert_eq!(shared.read(), before, "somebody wrote beside an update");
+            assert_eq!(shared.read(), before, "a worker wrote beside an update");
             shared.add_one();
             1
         }
@@ -197,7 +201,7 @@ fn ssux_step<C: ClassOf, P: SsuxProtocol>(step: Step, shared: &Shared<Ssux<C, P>
             let guard = latch.update();
             let before = shared.read();
             let _guard = guard.shared();
-            assert_eq!(shared.read(), before, "somebody wrote between the modes");
+            assert_eq!(shared.read(), before, "a worker wrote between the modes");
             0
         }
         Step::ExclusiveThenUpdate => {
@@ -205,7 +209,7 @@ fn ssux_step<C: ClassOf, P: SsuxProtocol>(step: Step, shared: &Shared<Ssux<C, P>
             shared.add_one();
             let after = shared.read();
             let _guard = guard.update();
-            assert_eq!(shared.read(), after, "somebody wrote between the modes");
+            assert_eq!(shared.read(), after, "a worker wrote between the modes");
             1
         }
         Step::ExclusiveThenShared => {
@@ -213,7 +217,7 @@ fn ssux_step<C: ClassOf, P: SsuxProtocol>(step: Step, shared: &Shared<Ssux<C, P>
             shared.add_one();
             let after = shared.read();
             let _guard = guard.shared();
-            assert_eq!(shared.read(), after, "somebody wrote between the modes");
+            assert_eq!(shared.read(), after, "a worker wrote between the modes");
             1
         }
         Step::ExclusiveUpdateExclusive => {
@@ -229,13 +233,13 @@ fn ssux_step<C: ClassOf, P: SsuxProtocol>(step: Step, shared: &Shared<Ssux<C, P>
             let before = shared.read();
             match guard.try_update() {
                 Ok(guard) => {
-                    assert_eq!(shared.read(), before, "somebody wrote between the modes");
+                    assert_eq!(shared.read(), before, "a worker wrote between the modes");
                     let _guard = guard.exclusive();
                     shared.add_one();
                     1
                 }
                 Err(_still_shared) => {
-                    assert_eq!(shared.read(), before, "somebody wrote beside a reader");
+                    assert_eq!(shared.read(), before, "a worker wrote beside a reader");
                     0
                 }
             }
@@ -255,7 +259,7 @@ fn ssux_step<C: ClassOf, P: SsuxProtocol>(step: Step, shared: &Shared<Ssux<C, P>
                     1
                 }
                 Err(_still_update) => {
-                    assert_eq!(shared.read(), before, "somebody wrote beside an update");
+                    assert_eq!(shared.read(), before, "a worker wrote beside an update");
                     0
                 }
             }
@@ -273,11 +277,12 @@ fn ssux_step<C: ClassOf, P: SsuxProtocol>(step: Step, shared: &Shared<Ssux<C, P>
 /// One worker a step, all at once.
 ///
 /// Seen to catch:
-/// - causality or an assertion: a reader that enters or leaves, a writer that opens, closes, tries to close or drains, `Relaxed`; an
-///   exclusive that does not wait for readers; a reader that ignores `WRITER`; S to U without owning the word; U to S that lets the
-///   word go before it counts itself; X to S that lets go in between; a failed upgrade that leaves its mark (by a debug assertion);
-/// - deadlock: a reader that sleeps without being on record, or leaves without passing the wake on; a last reader that wakes nobody; an
-///   upgrade without its mark.
+/// - causality or an assertion: a reader that enters or leaves, a writer that opens, closes, tries to close
+///   or drains, `Relaxed`; an exclusive that does not wait for readers; a reader that ignores `WRITER`; S to
+///   U without owning the word; U to S that lets the word go before it counts itself; X to S that lets go in
+///   between; a failed upgrade that leaves its mark (by a debug assertion);
+/// - deadlock: a reader that sleeps without registering, or unregisters without passing the wake on; a last
+///   reader that makes no wake-up call; an upgrade without its mark.
 fn ssux<C: ClassOf, P: SsuxProtocol>(steps: &'static [Step], preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(Ssux::<C, P>::idle());
@@ -298,15 +303,16 @@ fn ssux<C: ClassOf, P: SsuxProtocol>(steps: &'static [Step], preemptions: usize)
             thread.join().unwrap();
         }
         assert!(!shared.latch.is_held());
-        let _guard = shared.latch.try_exclusive().expect("nobody is left");
+        let _guard = shared.latch.try_exclusive().expect("no holder is left");
         assert_eq!(shared.read(), u64::from(written.load(Relaxed)));
     });
 }
 
-/// A reader that sleeps because of an exclusive is let in when that one goes down to update, not when it lets go.
+/// A reader that sleeps because of an exclusive is admitted at that worker's downgrade to update, not at its
+/// release.
 ///
-/// Seen to catch: a downgrade that wakes nobody, or one reader only; readers that sleep while the word has an owner at all, which is the
-/// simpler version (deadlock).
+/// Seen to catch: a downgrade that makes no wake-up call, or wakes one reader only; readers that sleep while
+/// the word has an owner at all, which is the simpler version (deadlock).
 fn ssux_downgrade_lets_readers_in<C: ClassOf, P: SsuxProtocol>(readers: usize, preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(Ssux::<C, P>::idle());
@@ -345,8 +351,8 @@ fn reader_that_says_so<C: ClassOf, P: SsuxProtocol>(
     })
 }
 
-/// A reader and an updater sleep because of an exclusive. Whichever is woken first, the reader need not wait for the updater, which
-/// stays until the reader has been in.
+/// A reader and an updater sleep because of an exclusive. Whichever is woken first, the reader need not wait
+/// for the updater, which stays until the reader has been in.
 ///
 /// Seen to catch: an updater that passes sleeping readers and does not wake them (deadlock).
 fn ssux_updater_lets_readers_in<C: ClassOf, P: SsuxProtocol>(preemptions: usize) {
@@ -370,9 +376,10 @@ fn ssux_updater_lets_readers_in<C: ClassOf, P: SsuxProtocol>(preemptions: usize)
     });
 }
 
-/// As above, for one that becomes the updater out of shared mode: the wake of the exclusive before it may have gone to a writer.
+/// As above, for one that becomes the updater out of shared mode: the wake of the exclusive before it may
+/// have gone to a writer.
 ///
-/// Seen to catch: who becomes the updater does not wake sleeping readers (deadlock).
+/// Seen to catch: a new updater that does not wake sleeping readers (deadlock).
 fn ssux_shared_that_updates_lets_readers_in<C: ClassOf, P: SsuxProtocol>(preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(Ssux::<C, P>::idle());
@@ -454,8 +461,9 @@ for_each! { [one_word_only: OneWord] {
     loom_ssux_shared_that_updates_lets_readers_in => ssux_shared_that_updates_lets_readers_in::<Sleeps>(2);
 } }
 
-// The second wake of H5 takes three preemptions: one is on record and not yet asleep when a release finds nobody to wake, a third comes
-// in, the first goes to sleep, and the third leaves without a word because of `WAKING`. Seen to catch: no second wake (deadlock).
+// The second wake of H5 takes three preemptions. One worker is registered and not yet asleep when a release
+// finds no sleeper; a third worker acquires; the first goes to sleep; the third releases without a wake-up
+// because of `WAKING`. Seen to catch: no second wake (deadlock).
 for_each! { [mutex_three_preemptions: SingleWake] {
     loom_mutex_of_three => mutex_once_each::<Sleeps>(3, 3);
 } }

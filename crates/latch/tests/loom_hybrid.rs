@@ -1,10 +1,10 @@
 //! HybridLatch under loom: each pair of modes, the transitions, and optimistic readers, under weak memory.
 //!
-//! A worker that is left asleep is reported as a deadlock; data reached without the latch having ordered the accesses, as a
-//! causality violation.
+//! A worker that is left asleep is reported as a deadlock; data reached without the latch having ordered the
+//! accesses, as a causality violation.
 //!
-//! `cargo test -p clearway-latch --features loom --test loom_hybrid --release`; with `CLEARWAY_LOOM=exhaustive` before it the cases that
-//! take minutes have one preemption more.
+//! `cargo test -p clearway-latch --features loom --test loom_hybrid --release`; with
+//! `CLEARWAY_LOOM=exhaustive` before it the cases that take minutes have one preemption more.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -29,7 +29,7 @@ struct Shared {
     data: <Loom as Machine>::Data<u64>,
     /// What only owners of update or exclusive mode touch.
     owned: <Loom as Machine>::Data<u64>,
-    /// What optimistic readers read: equal whenever nobody writes.
+    /// What optimistic readers read: equal whenever no worker writes.
     words: [<Loom as Machine>::U64; 2],
 }
 
@@ -89,7 +89,7 @@ impl Shared {
                 let update = self.latch.update();
                 let before = self.read();
                 let _guard = update.upgrade();
-                assert_eq!(self.read(), before, "somebody wrote beside an update");
+                assert_eq!(self.read(), before, "a worker wrote beside an update");
                 self.write();
             }
             Act::SharedUpgrade => match self.latch.shared().try_upgrade() {
@@ -119,7 +119,7 @@ impl Shared {
                 self.write();
                 let written = self.read();
                 let _shared = exclusive.downgrade_to_shared();
-                assert_eq!(self.read(), written, "somebody wrote beside a shared");
+                assert_eq!(self.read(), written, "a worker wrote beside a shared");
             }
             Act::Optimistic => {
                 let words = self.latch.read(|| self.words());
@@ -131,7 +131,7 @@ impl Shared {
                     if self.latch.validate(version) {
                         assert_eq!(words[0], words[1], "a torn read was validated");
                         if let Some(_guard) = self.latch.try_exclusive_at(version) {
-                            assert_eq!(self.words(), words, "somebody wrote in between");
+                            assert_eq!(self.words(), words, "a worker wrote in between");
                             self.write();
                         }
                     }
@@ -183,7 +183,7 @@ fn explore<const WORKERS: usize>(preemptions: usize, acts: [Act; WORKERS]) {
     builder.max_branches = 20_000;
     builder.check(move || {
         let shared = Shared::new();
-        // The machine's globals come to life before there is anybody to race with.
+        // The machine's globals come to life before there is a thread to race with.
         Loom::workers();
         let threads: Vec<_> = acts[1..]
             .iter()
@@ -202,15 +202,17 @@ fn explore<const WORKERS: usize>(preemptions: usize, acts: [Act; WORKERS]) {
     });
 }
 
-/// The model's own thread is not like the others to loom: what it does first changes which schedules are explored at all. (With the
-/// optimistic reader there and the writer beside it, a missing fence of the writer was not seen.)
+/// The model's own thread is not like the others to loom: what it does first changes which schedules are
+/// explored at all. (With the optimistic reader there and the writer beside it, a missing fence of the writer
+/// was not seen.)
 fn either_first([one, other]: [Act; 2]) {
     explore(3, [one, other]);
     explore(3, [other, one]);
 }
 
-/// Seen to catch, here and below: any acquire or release of a mode `Relaxed` (causality); a release of shared, update or
-/// exclusive mode, or U→S, that does not wake; a wake for a free UPDATE that takes no writer (deadlock).
+/// Seen to catch, here and below: any acquire or release of a mode `Relaxed` (causality); a release of
+/// shared, update or exclusive mode, or U→S, that does not wake; a wake for a free UPDATE that takes no
+/// writer (deadlock).
 #[test]
 fn loom_pairs() {
     for acts in [
@@ -224,8 +226,8 @@ fn loom_pairs() {
     }
 }
 
-/// Seen to catch: U→X that does not acquire what the readers released (causality); S→U that does not acquire what the last
-/// owner released (causality).
+/// Seen to catch: U→X that does not acquire what the readers released (causality); S→U that does not acquire
+/// what the last owner released (causality).
 #[test]
 fn loom_transitions() {
     for acts in [
@@ -245,8 +247,9 @@ fn loom_transitions() {
     }
 }
 
-/// Seen to catch: no release fence after EXCLUSIVE, no acquire fence before the second look, a second look that leaves EXCLUSIVE
-/// out (a torn read is validated); a version that is not raised (somebody wrote in between).
+/// Seen to catch: no release fence after EXCLUSIVE, no acquire fence before the second look, a second look
+/// that leaves EXCLUSIVE out (a torn read is validated); a version that is not raised (a worker wrote in
+/// between).
 #[test]
 fn loom_optimistic() {
     for acts in [
@@ -281,15 +284,17 @@ fn loom_stepping_down_lets_readers_in() {
     });
 }
 
-/// What happens while a woken writer is on its way, when releases wake nobody: a reader parks because somebody else writes, and
-/// then somebody holds the latch in update mode until that reader has come in. So the woken writer must let the reader in.
-/// First, the one that goes back to sleep, beside the updater.
+/// Events while a woken writer is on its way, when releases wake no worker. A reader parks because another
+/// worker writes, and then a worker holds the latch in update mode until that reader is admitted. So the
+/// woken writer must wake the reader. First, the one that goes back to sleep, beside the updater.
 ///
-/// The yield and the gate spare preemptions: the writer parks in the first exclusive section, and the reader comes in the second.
+/// The yield and the gate spare preemptions: the writer parks in the first exclusive section, and the reader
+/// comes in the second.
 ///
-/// Seen to catch, both: a woken writer that wakes no readers; the second: or only if it finds UPDATE set (deadlocks).
+/// Seen to catch, both: a woken writer that wakes no readers; the second: or only if it finds UPDATE set
+/// (deadlocks).
 #[test]
-fn loom_who_goes_back_to_sleep_lets_readers_in() {
+fn loom_woken_writer_that_parks_again_wakes_readers() {
     explore_gated(1, |shared, gate| {
         let exclusive = shared.latch.exclusive();
         let writer = {
@@ -312,7 +317,7 @@ fn loom_who_goes_back_to_sleep_lets_readers_in() {
 
 /// Second, the one that comes in, as the updater.
 #[test]
-fn loom_who_comes_in_for_update_lets_readers_in() {
+fn loom_woken_updater_wakes_readers() {
     explore_gated(2, |shared, gate| {
         let exclusive = shared.latch.exclusive();
         let closed = gate.lock().unwrap();
@@ -353,8 +358,9 @@ fn gated_reader(shared: &Arc<Shared>, gate: &Gate) -> thread::JoinHandle<()> {
     })
 }
 
-/// Seen to catch: HAS_WAITERS cleared although some are left; a worker that parks without another look; the bucket's lock
-/// taken or dropped `Relaxed`; a woken writer that leaves WAKING, coming in or going back to sleep (deadlocks).
+/// Seen to catch: HAS_WAITERS cleared although some are left; a worker that parks without another look; the
+/// bucket's lock taken or dropped `Relaxed`; a woken writer that leaves WAKING, coming in or going back to
+/// sleep (deadlocks).
 #[test]
 fn loom_three_workers() {
     for acts in [

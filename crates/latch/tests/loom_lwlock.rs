@@ -1,7 +1,8 @@
 //! LwLock under loom: every schedule of a few workers within a bound of preemptions, under weak memory.
 //!
-//! A worker that is left asleep is reported by loom as a deadlock; data that two workers reach without the latch having
-//! ordered them is reported as a causality violation. Each test names mutations of the code that it was seen to catch.
+//! A worker that is left asleep is reported by loom as a deadlock; data that two workers reach without the
+//! latch having ordered them is reported as a causality violation. Each test names mutations of the code that
+//! it was seen to catch.
 //!
 //! `cargo test -p clearway-latch --features loom --test loom_lwlock --release`
 
@@ -36,7 +37,8 @@ impl Shared {
     }
 
     fn add_one(&self) {
-        // SAFETY: the caller holds the latch exclusively; loom fails the test if that does not order the accesses.
+        // SAFETY: the caller holds the latch exclusively; loom fails the test if that does not order the
+        // accesses.
         self.data.with_mut(|data| unsafe { *data += 1 });
     }
 
@@ -55,7 +57,7 @@ fn explore(preemptions: usize, case: impl Fn() + Send + Sync + 'static) {
 
 /// Runs `worker` in `workers` threads, one of them the model's own.
 fn run(shared: &Arc<Shared>, workers: usize, worker: impl Fn(usize, &Shared) + Send + Sync + Copy + 'static) {
-    // The machine's globals come to life before there is anybody to race with.
+    // The machine's globals come to life before there is a thread to race with.
     Loom::workers();
     let threads: Vec<_> = (1..workers)
         .map(|number| {
@@ -69,9 +71,10 @@ fn run(shared: &Arc<Shared>, workers: usize, worker: impl Fn(usize, &Shared) + S
     }
 }
 
-/// Seen to catch: the acquire CAS or the exclusive release `Relaxed` (causality); queued without its second attempt, single CAS
-/// with a `fetch_or` in place of the CAS (deadlock); with three workers, WAKE_IN_PROGRESS left set by a dequeue that was
-/// picked meanwhile, and HAS_WAITERS cleared by a wake that left some on the list (deadlock).
+/// Seen to catch: the acquire CAS or the exclusive release `Relaxed` (causality); queued without its second
+/// attempt, single CAS with a `fetch_or` in place of the CAS (deadlock); with three workers, WAKE_IN_PROGRESS
+/// left set by a dequeue that was picked meanwhile, and HAS_WAITERS cleared by a wake that left some on the
+/// list (deadlock).
 fn exclusives(options: LwLockOptions, workers: usize, preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(options);
@@ -101,8 +104,8 @@ fn readers_and_writer(options: LwLockOptions, workers: usize, preemptions: usize
     });
 }
 
-/// Seen to catch: a shared acquire that does not look at EXCLUSIVE (causality); a shared release that never wakes, and a
-/// woken worker that leaves WAKE_IN_PROGRESS set (deadlock).
+/// Seen to catch: a shared acquire that does not look at EXCLUSIVE (causality); a shared release that never
+/// wakes, and a woken worker that leaves WAKE_IN_PROGRESS set (deadlock).
 fn writers_and_reader(options: LwLockOptions, preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(options);
@@ -156,10 +159,12 @@ fn conditional(options: LwLockOptions, preemptions: usize) {
     });
 }
 
-/// Group work, as the log's flush: each worker needs the work done once after it has come; who gets the latch does it.
+/// Group work, like the log's flush: each worker needs the work done once after its arrival; the worker that
+/// gets the latch does it.
 ///
-/// Seen to catch: queued without its second attempt, single CAS with a `fetch_or` in place of the CAS; with three workers, the
-/// list's lock taken or dropped `Relaxed`, and a post before `waiting` says NOT (deadlock).
+/// Seen to catch: queued without its second attempt, single CAS with a `fetch_or` in place of the CAS; with
+/// three workers, the list's lock taken or dropped `Relaxed`, and a post before `waiting` says NOT
+/// (deadlock).
 fn group_work(options: LwLockOptions, workers: usize, preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(options);
@@ -178,10 +183,11 @@ fn group_work(options: LwLockOptions, workers: usize, preemptions: usize) {
     });
 }
 
-/// The holder moves the variable and keeps the latch: waiters for the old value must come back while it does.
+/// The holder changes the variable and keeps the latch: waiters for the old value must return while it does.
 ///
-/// Seen to catch: `update_var` that locks the list first and writes the variable second, or wakes nobody; a waiter that does not
-/// compare after queueing, or not under the list's lock (deadlock); `update_var` that writes `Relaxed` (causality).
+/// Seen to catch: `update_var` that locks the list first and writes the variable second, or makes no wake-up
+/// call; a waiter that does not compare after queueing, or not under the list's lock (deadlock); `update_var`
+/// that writes `Relaxed` (causality).
 fn variable_moves(options: LwLockOptions, preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(options);
@@ -196,7 +202,8 @@ fn variable_moves(options: LwLockOptions, preemptions: usize) {
                     Err(value) => assert_eq!(value, 7),
                     Ok(()) => unreachable!("the latch is not let go before the waiter has left"),
                 }
-                // What the holder wrote before it moved the variable is visible, though the latch is still held.
+                // What the holder wrote before it changed the variable is visible, although the latch is
+                // still held.
                 assert_eq!(shared.read(), 1);
                 left.store(1, Relaxed);
             })
@@ -209,12 +216,12 @@ fn variable_moves(options: LwLockOptions, preemptions: usize) {
     });
 }
 
-/// The holder lets go, with the variable cleared or as it was: waiters must come back, also beside one that wants the
-/// latch.
+/// The holder releases, with the variable cleared or as it was: waiters must return, also beside a worker
+/// that wants the latch.
 ///
-/// Seen to catch: a queued waiter that does not look after queueing; with three preemptions, a single-CAS waiter that
-/// queues although EXCLUSIVE has gone meanwhile (deadlock); `release_clear_var` that writes `Relaxed`
-/// (causality).
+/// Seen to catch: a queued waiter that does not look after queueing; with three preemptions, a single-CAS
+/// waiter that queues although EXCLUSIVE has gone meanwhile (deadlock); `release_clear_var` that writes
+/// `Relaxed` (causality).
 fn variable_released(options: LwLockOptions, workers: usize, preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(options);
@@ -241,8 +248,8 @@ fn variable_released(options: LwLockOptions, workers: usize, preemptions: usize)
 
 /// A worker that wants the latch and one that only waits for it to be free sleep side by side.
 ///
-/// Seen to catch: being picked as `UntilFree` sets WAKE_IN_PROGRESS; HAS_WAITERS cleared by a wake that left some on the list;
-/// wake's unlock `Relaxed` (deadlock).
+/// Seen to catch: being picked as `UntilFree` sets WAKE_IN_PROGRESS; HAS_WAITERS cleared by a wake that left
+/// some on the list; wake's unlock `Relaxed` (deadlock).
 fn mixed_sleepers(options: LwLockOptions, preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(options);
@@ -259,8 +266,8 @@ fn mixed_sleepers(options: LwLockOptions, preemptions: usize) {
     });
 }
 
-/// A worker's semaphore serves other waits too: a post for one of those, met while sleeping on the latch, is still there
-/// afterwards.
+/// A worker's semaphore serves other waits too: a post for one of those, met while sleeping on the latch, is
+/// still there afterwards.
 ///
 /// Seen to catch: surplus posts that are not posted again (deadlock).
 fn foreign_post(options: LwLockOptions, preemptions: usize) {
@@ -286,9 +293,9 @@ fn foreign_post(options: LwLockOptions, preemptions: usize) {
 
 /// Readers that come again and again beside an exclusive.
 ///
-/// Seen to catch, here and in the other cases of these modules: an addition that does not look at EXCLUSIVE or is `Relaxed`
-/// (causality); a unit taken back without the wake check; GRANTS left by an exclusive that comes in, by a wake that picks none, or
-/// by the one who takes the last waiter off the list (deadlock).
+/// Seen to catch, here and in the other cases of these modules: an addition that does not look at EXCLUSIVE
+/// or is `Relaxed` (causality); a unit taken back without the wake check; GRANTS left by an exclusive that
+/// comes in, by a wake that picks none, or by the worker that takes the last waiter off the list (deadlock).
 fn readers_come_again(options: LwLockOptions, preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(options);
@@ -307,10 +314,10 @@ fn readers_come_again(options: LwLockOptions, preemptions: usize) {
     });
 }
 
-/// A reader is woken while an exclusive goes on waiting; before it looks, another reader comes, which fills the count, and goes,
-/// which wakes nobody.
+/// A reader is woken while an exclusive still waits. Before it looks, another reader acquires, which fills
+/// the count, and releases, which wakes no worker.
 ///
-/// Seen to catch: a woken reader that heeds the count (deadlock: it queues on a latch that nobody holds).
+/// Seen to catch: a woken reader that heeds the count (deadlock: it queues on a free latch).
 fn reader_passes_woken_reader(options: LwLockOptions, preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(options);
@@ -362,7 +369,8 @@ macro_rules! both_algorithms {
     };
 }
 
-/// The scan of who dequeues itself. Seen to catch: a scan that overlooks the last on the list (deadlock).
+/// The scan of a worker that dequeues itself. Seen to catch: a scan that overlooks the last worker on the
+/// list (deadlock).
 macro_rules! by_scanning {
     ($($tests:tt)*) => {
         under! { queued_scan: QueuedScan, Cas, LwLockFairnessVariant::Barging => $($tests)* }

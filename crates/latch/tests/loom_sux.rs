@@ -1,4 +1,5 @@
-//! The SuxLock under loom: recursion and release by another thread, on top of what loom_futex shows of the lock inside.
+//! The SuxLock under loom: recursion and release by another thread, on top of what loom_futex shows of the
+//! lock inside.
 //!
 //! `cargo test -p clearway-latch --features loom --test loom_sux --release`
 
@@ -36,7 +37,8 @@ impl Shared {
     }
 
     fn add_one(&self) -> u32 {
-        // SAFETY: the caller holds the latch exclusively; loom fails the test if that does not order the accesses.
+        // SAFETY: the caller holds the latch exclusively; loom fails the test if that does not order the
+        // accesses.
         self.data.with_mut(|data| unsafe { *data += 1 });
         1
     }
@@ -77,21 +79,21 @@ fn shared_under_update(shared: &Shared) -> u32 {
     let before = shared.read();
     let reader = shared.latch.shared();
     drop(update);
-    assert_eq!(shared.read(), before, "somebody wrote beside a reader");
+    assert_eq!(shared.read(), before, "a worker wrote beside a reader");
     drop(reader);
     0
 }
 
-/// The first exclusive beside an update shuts readers out, the last one lets them in and leaves the update.
+/// The first exclusive beside an update excludes readers; the last one admits them and leaves the update.
 fn exclusive_within_update(shared: &Shared) -> u32 {
     let outer = shared.latch.update();
     let before = shared.read();
     let written = {
         let _inner = shared.latch.exclusive();
-        assert_eq!(shared.read(), before, "somebody wrote beside an update");
+        assert_eq!(shared.read(), before, "a worker wrote beside an update");
         shared.add_one()
     };
-    assert_eq!(shared.read(), before + 1, "somebody wrote beside an update");
+    assert_eq!(shared.read(), before + 1, "a worker wrote beside an update");
     drop(outer);
     written
 }
@@ -137,7 +139,7 @@ fn explore(preemptions: usize, steps: &'static [Step]) {
     builder.check(move || {
         let shared = Arc::new(Shared::new());
         let written = Arc::new(<Loom as Machine>::U32::new(0));
-        // The machine's globals come to life before there is anybody to race with.
+        // The machine's globals come to life before there is a thread to race with.
         Loom::workers();
         let threads: Vec<_> = steps[1..]
             .iter()
@@ -151,14 +153,14 @@ fn explore(preemptions: usize, steps: &'static [Step]) {
             thread.join().unwrap();
         }
         assert!(!shared.latch.is_held());
-        let _guard = shared.latch.try_exclusive().expect("nobody is left");
+        let _guard = shared.latch.try_exclusive().expect("no holder is left");
         assert_eq!(shared.read(), written.load(Relaxed));
     });
 }
 
-/// Seen to catch, here and below (deadlock): the last X hold beside a U that does not let readers in again, a first one that does not
-/// shut them out, a U that takes the inner lock with it while there are X holds, an owner's name that is removed after the
-/// release.
+/// Seen to catch, here and below (deadlock): the last X hold beside a U that does not admit readers again, a
+/// first one that does not exclude them, a U that releases the inner lock while there are X holds, an owner's
+/// number that is removed after the release.
 #[test]
 fn loom_recursion_beside_a_reader() {
     explore(3, &[exclusive_twice, shared]);

@@ -1,13 +1,16 @@
-//! The read-biased latches under shuttle: more workers and more steps than loom can exhaust, in random schedules.
+//! The read-biased latches under shuttle: more workers and more steps than loom can exhaust, in random
+//! schedules.
 //!
-//! Overlap inside the latch is seen by the data cell, a sleeper left behind as a deadlock. A failing schedule is printed
-//! and can be replayed with `shuttle::replay`. Memory is sequentially consistent here: what a missing fence does, loom shows.
+//! Overlap inside the latch is seen by the data cell, a sleeper left behind as a deadlock. A failing schedule
+//! is printed and can be replayed with `shuttle::replay`. Memory is sequentially consistent here: what a
+//! missing fence does, loom shows.
 //!
-//! Mutations seen to fail here: the reader's second look left out, or asking only for BIASED; exclusive not waiting for the slots,
-//! or passing over one; BIASED cleared before the slots were seen empty, or by a reader that goes; `try_exclusive` ignoring the
-//! slots (all: somebody inside meets another); rollback without wake-ups, in either latch; the last reader waking nobody;
-//! `AWAITED` not set before the sleep; a sleep without comparing the slot's word; every second worker taking the slots in
-//! descending order; a rollback that forgets a slot (all: deadlock).
+//! Mutations seen to fail here: the reader's second look left out, or asking only for BIASED; exclusive not
+//! waiting for the slots, or passing over one; BIASED cleared before the slots were seen empty, or by a
+//! reader that goes; `try_exclusive` ignoring the slots (all: a worker inside meets another); rollback
+//! without wake-ups, in either latch; the last reader making no wake-up call; `WRITER_SLEEPS` not set before
+//! the sleep; a sleep without comparing the slot's word; every second worker taking the slots in descending
+//! order; a rollback that forgets a slot (all: deadlock).
 //!
 //! `cargo test -p clearway-latch --features shuttle --test shuttle_bias --release`
 

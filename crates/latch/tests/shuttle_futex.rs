@@ -1,10 +1,10 @@
 //! The futex latches under shuttle: more workers and more steps than loom can exhaust, in random schedules.
 //!
-//! Overlap inside a latch is seen by the data cell, a sleeper left behind as a deadlock. A failing schedule is printed
-//! and can be replayed with `shuttle::replay`.
+//! Overlap inside a latch is seen by the data cell, a sleeper left behind as a deadlock. A failing schedule
+//! is printed and can be replayed with `shuttle::replay`.
 //!
-//! Seen to catch what takes more workers than loom has here: `WAKING` left set by a release that found nobody asleep (deadlock). The second
-//! wake of H5 is loom's to show, with three preemptions.
+//! Seen to catch a mutation that needs more workers than loom has here: `WAKING` left set by a release that
+//! found no sleeper (deadlock). Loom shows the second wake of H5, with three preemptions.
 //!
 //! `cargo test -p clearway-latch --features shuttle --test shuttle_futex --release`
 
@@ -89,7 +89,7 @@ fn upgrade<P: SsuxProtocol>(shared: &Shared<Ssux<P>>, guard: SsuxUpdate<'_, Uncl
     let before = shared.owning(|| shared.read());
     let _guard = guard.exclusive();
     shared.owning(|| {
-        assert_eq!(shared.read(), before, "somebody wrote beside an update");
+        assert_eq!(shared.read(), before, "a worker wrote beside an update");
         shared.add_one()
     })
 }
@@ -118,7 +118,7 @@ fn ssux_step<P: SsuxProtocol>(shared: &Shared<Ssux<P>>) -> u64 {
             let guard = guard.update();
             let read = shared.owning(|| shared.read());
             let _guard = guard.shared();
-            assert_eq!(shared.read(), read, "somebody wrote beside a reader");
+            assert_eq!(shared.read(), read, "a worker wrote beside a reader");
             added
         }
         8 => {

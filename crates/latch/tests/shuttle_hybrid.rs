@@ -18,9 +18,9 @@ type Word = <Shuttle as Machine>::U64;
 
 struct Shared {
     latch: HybridLatch<Unclassed, Shuttle>,
-    /// Equal whenever nobody writes.
+    /// Equal whenever no worker writes.
     words: [Word; 2],
-    /// Who is inside, to be held against each other.
+    /// Counts of the workers inside, by mode, to be compared with each other.
     readers: Word,
     updates: Word,
 }
@@ -31,7 +31,7 @@ impl Shared {
         let words = self.words();
         assert_eq!(words[0], words[1], "torn under a shared latch");
         let result = act();
-        assert_eq!(self.words(), words, "somebody wrote beside a reader");
+        assert_eq!(self.words(), words, "a worker wrote beside a reader");
         self.readers.fetch_sub(1, Relaxed);
         result
     }
@@ -112,7 +112,7 @@ impl Shared {
                 assert_eq!(words[0], words[1], "a torn read was validated");
                 match self.latch.try_exclusive_at(version) {
                     Some(_guard) => {
-                        assert_eq!(self.words(), words, "somebody wrote in between");
+                        assert_eq!(self.words(), words, "a worker wrote in between");
                         self.write()
                     }
                     None => 0,
@@ -127,7 +127,7 @@ impl Shared {
     }
 }
 
-fn everybody() {
+fn six_workers() {
     let shared = Arc::new(Shared {
         latch: HybridLatch::idle(),
         words: [Word::new(0), Word::new(0)],
@@ -147,10 +147,10 @@ fn everybody() {
 
 #[test]
 fn shuttle_random_steps() {
-    shuttle::check_random(everybody, SCHEDULES);
+    shuttle::check_random(six_workers, SCHEDULES);
 }
 
 #[test]
 fn shuttle_few_preemptions() {
-    shuttle::check_pct(everybody, SCHEDULES, 3);
+    shuttle::check_pct(six_workers, SCHEDULES, 3);
 }

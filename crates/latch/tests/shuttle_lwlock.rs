@@ -1,7 +1,7 @@
 //! LwLock under shuttle: more workers and more steps than loom can exhaust, in random schedules.
 //!
-//! Overlap inside the latch is seen by the data cell, a sleeper left behind as a deadlock. A failing schedule is printed
-//! and can be replayed with `shuttle::replay`.
+//! Overlap inside the latch is seen by the data cell, a sleeper left behind as a deadlock. A failing schedule
+//! is printed and can be replayed with `shuttle::replay`.
 //!
 //! `cargo test -p clearway-latch --features shuttle --test shuttle_lwlock --release`
 

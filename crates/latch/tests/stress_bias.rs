@@ -1,8 +1,9 @@
-//! The read-biased latches on the real machine: many more threads than CPUs, random modes, and a counter that must never be
-//! seen torn.
+//! The read-biased latches on the real machine: many more threads than CPUs, random modes, and a counter that
+//! must never be seen torn.
 //!
-//! Mutations seen to fail here: the reader's second look left out, or asking only for BIASED; exclusive not waiting for the slots, or
-//! passing over one; BIASED cleared before the slots were seen empty; `try_exclusive` ignoring the slots (all: torn).
+//! Mutations seen to fail here: the reader's second look left out, or asking only for BIASED; exclusive not
+//! waiting for the slots, or passing over one; BIASED cleared before the slots were seen empty;
+//! `try_exclusive` ignoring the slots (all: torn).
 //!
 //! Each thread draws its steps from its own seed, which the failing assertion prints.
 
@@ -48,7 +49,7 @@ fn biased() -> AdaptiveLatch {
     AdaptiveLatch::with_options(&CLASS, biased)
 }
 
-/// Two words that are equal whenever nobody is inside exclusively.
+/// Two words that are equal whenever no worker is inside exclusively.
 type Torn<L> = LatchedBy<L, [u64; 2]>;
 
 /// Adds one to both words, with time in between.
@@ -139,9 +140,10 @@ fn random_modes_never_tear<L: ReaderWriterLatch>(latch: fn() -> L) {
     }
 }
 
-/// Readers that come without pause on more threads than CPUs: writers get in all the same. Progress is what is asked, not a
-/// time: the readers stop only when the last of `writers` is through. (A read-biased latch promises a writer as little as LwLock
-/// does; on a machine that schedules everybody it gets in.)
+/// Readers that come without pause on more threads than CPUs do not starve writers. The test asks for
+/// progress, not for a time: the readers stop only when the last of `writers` is done. (A read-biased latch
+/// promises a writer as little as LwLock does; on a machine that schedules every thread the writer gets the
+/// latch.)
 fn writers_get_in_between_readers<L: ReaderWriterLatch>(latch: fn() -> L, writers: u64) {
     let torn = Torn::with_latch(latch(), [0; 2]);
     let (stop, reads) = (AtomicBool::new(false), AtomicU64::new(0));

@@ -1,5 +1,5 @@
-//! The futex latches on the real machine: many more threads than CPUs, every mode and transition, and two words that must never be
-//! seen apart.
+//! The futex latches on the real machine: many more threads than CPUs, every mode and transition, and two
+//! words that must never be seen apart.
 //!
 //! Each thread draws its steps from its own seed, which the failing assertion prints.
 
@@ -37,7 +37,7 @@ class!(Sleeping, SpinPolicy::None);
 class!(SpinningBriefly, SpinPolicy::Fixed(20));
 class!(Learning, SpinPolicy::Adaptive);
 
-/// Two words that are equal whenever nobody is inside exclusively, and who is inside.
+/// Two words that are equal whenever no worker is inside exclusively, and counts of the workers inside.
 struct Torn<L> {
     latch: L,
     words: UnsafeCell<[u64; 2]>,
@@ -172,7 +172,7 @@ fn upgrade<C: ClassOf, P: SsuxProtocol>(
     assert_eq!(
         torn.check(seed),
         before,
-        "somebody wrote beside an update, seed {seed}"
+        "a worker wrote beside an update, seed {seed}"
     );
     torn.add_one(1, seed)
 }
@@ -201,7 +201,7 @@ fn ssux_step<C: ClassOf, P: SsuxProtocol>(
             let guard = guard.update();
             let value = torn.updating(seed);
             let _guard = guard.shared();
-            assert_eq!(torn.reading(seed), value, "somebody wrote between, seed {seed}");
+            assert_eq!(torn.reading(seed), value, "a worker wrote between, seed {seed}");
             added
         }
         8 => {
@@ -310,9 +310,9 @@ fn stress_sleepers_are_all_woken() {
     sleepers_are_all_woken::<SingleWake, OneWord>();
 }
 
-/// Readers come without pause and never all leave on their own: an exclusive gets in nevertheless, because it shuts the door first.
-/// The readers hold hands: each stays until another has come in or the door is shut, so that without the writer's priority the
-/// count of readers would never be zero.
+/// Readers come without pause and never all leave on their own. An exclusive is admitted nevertheless,
+/// because it excludes new readers first. Each reader stays until another one is inside or readers are
+/// excluded, so without the writer's priority the count of readers would never be zero.
 #[test]
 fn stress_exclusive_gets_in_although_readers_never_pause() {
     class!(Greedy, SpinPolicy::None);
@@ -324,7 +324,7 @@ fn stress_exclusive_gets_in_although_readers_never_pause() {
                 while !stop.load(Relaxed) {
                     let guard = LATCH.shared();
                     let mine = entered.fetch_add(1, Relaxed) + 1;
-                    // Until the next reader is inside, or no more are let in.
+                    // Until the next reader is inside, or readers are excluded.
                     while entered.load(Relaxed) == mine && !stop.load(Relaxed) {
                         if LATCH.try_shared().is_none() {
                             break;
@@ -432,7 +432,7 @@ fn transitions_change_the_mode_and_nothing_else() {
         (1, false),
         "down to shared"
     );
-    let guard = guard.try_update().expect("nobody else is here");
+    let guard = guard.try_update().expect("no other worker is here");
     assert_eq!(
         (latch.shared_holders(), latch.is_owned()),
         (0, true),

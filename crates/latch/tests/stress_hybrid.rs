@@ -1,5 +1,5 @@
-//! HybridLatch on the real machine: many more threads than CPUs, every mode and transition, and two words that must never
-//! be seen apart.
+//! HybridLatch on the real machine: many more threads than CPUs, every mode and transition, and two words
+//! that must never be seen apart.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
@@ -74,7 +74,7 @@ impl<C: ClassOf> Torn<C> {
                 self.as_update();
                 let before = self.check();
                 let exclusive = update.upgrade();
-                assert_eq!(self.check(), before, "somebody wrote beside an update");
+                assert_eq!(self.check(), before, "a worker wrote beside an update");
                 let written = self.write(pause);
                 let update = exclusive.downgrade_to_update();
                 self.as_update();
@@ -86,7 +86,7 @@ impl<C: ClassOf> Torn<C> {
                 let written = self.write(pause);
                 let words = self.check();
                 let _shared = exclusive.downgrade_to_shared();
-                assert_eq!(self.check(), words, "somebody wrote beside a reader");
+                assert_eq!(self.check(), words, "a worker wrote beside a reader");
                 written
             }
             3 => match self.latch.shared().try_upgrade() {
@@ -111,7 +111,7 @@ impl<C: ClassOf> Torn<C> {
                 let words = self.words();
                 match self.latch.try_exclusive_at(version) {
                     Some(_guard) => {
-                        assert_eq!(self.check(), words, "somebody wrote in between");
+                        assert_eq!(self.check(), words, "a worker wrote in between");
                         self.write(pause)
                     }
                     None => 0,
@@ -171,8 +171,8 @@ fn stress_every_step_under_each_spin_policy() {
     }
 }
 
-/// Readers without pause cannot keep a writer out: its request stops them. A thousand sections are had while they read; that
-/// this test ends is the assertion.
+/// Readers without pause cannot starve a writer: its request excludes them. A writer gets a thousand sections
+/// while they read; the assertion is that this test ends.
 #[test]
 fn stress_readers_cannot_starve_a_writer() {
     let latch = HybridLatch::<Unclassed>::new();

@@ -1,4 +1,5 @@
-//! LwLock on the real machine: many more threads than CPUs, random modes, and a counter that must never be seen torn.
+//! LwLock on the real machine: many more threads than CPUs, random modes, and a counter that must never be
+//! seen torn.
 //!
 //! Each thread draws its steps from its own seed, which the failing assertion prints.
 
@@ -15,7 +16,7 @@ use clearway_machine::{AtomicWord, Machine, Native, WaitEvent};
 const THREADS: u64 = 24;
 const STEPS: u64 = 60_000;
 
-/// Two words that are equal whenever nobody is inside exclusively.
+/// Two words that are equal whenever no worker is inside exclusively.
 struct Torn {
     latch: LwLock,
     words: UnsafeCell<[u64; 2]>,
@@ -196,7 +197,7 @@ fn stress_variable_waiters_come_back() {
                         let mut seen = 0;
                         while seen < 1_000 {
                             match torn.latch.wait_for_var(&torn.variable, seen) {
-                                Ok(()) => panic!("nobody let the latch go"),
+                                Ok(()) => panic!("no worker released the latch"),
                                 Err(value) => {
                                     assert!(value > seen, "the variable went backwards");
                                     seen = value;
@@ -223,8 +224,8 @@ fn stress_variable_waiters_come_back() {
     }
 }
 
-/// Readers that come without pause: the policy is barging, which promises an exclusive no bound, but on a machine that
-/// schedules everybody one gets in.
+/// Readers that come without pause: the policy is barging, which promises an exclusive no bound, but on a
+/// machine that schedules every thread one gets in.
 #[test]
 fn stress_exclusive_gets_in_between_readers() {
     static CLASS: LatchClass = LatchClass::new("readers", WaitEvent::UserLatch, 0);
@@ -304,7 +305,8 @@ fn conditional_has_no_side_effect() {
     }
 }
 
-/// Under the fairness policy: so many readers pass a waiting exclusive, and then none until it has been in.
+/// Under the fairness policy: a limited number of readers pass a waiting exclusive, and then none until it
+/// has had the latch.
 ///
 /// Seen to catch: `wake` clearing GRANTS although it picked an exclusive; grants that are not counted.
 #[test]
@@ -326,7 +328,7 @@ fn readers_pass_a_waiting_exclusive_so_often_and_no_more() {
                 let _guard = latch.exclusive();
                 been_in.store(true, Ordering::Relaxed);
             });
-            // Nobody else in this program sleeps for this reason.
+            // No other test in this program waits for this event.
             while !Native::workers()
                 .claimed()
                 .any(|(_, slot)| slot.wait_event() == WaitEvent::XidGen)

@@ -29,15 +29,15 @@ impl Torn {
 
     /// The caller holds the latch.
     fn read(&self) -> u64 {
-        // SAFETY: held, so nobody writes.
+        // SAFETY: held, so no worker writes.
         let words = unsafe { *self.words.get() };
-        assert_eq!(words[0], words[1], "somebody is writing");
+        assert_eq!(words[0], words[1], "a worker is writing");
         words[0]
     }
 
     /// The caller holds `_guard`'s latch alone.
     fn add_one(&self, _guard: &SuxExclusive<'_>) -> u64 {
-        // SAFETY: exclusive, so nobody else reads or writes.
+        // SAFETY: exclusive, so no other worker reads or writes.
         let words = unsafe { &mut *self.words.get() };
         words[0] += 1;
         std::hint::black_box(&mut *words);
@@ -56,7 +56,7 @@ impl Torn {
             0 => {
                 // Not under an own exclusive further out, where it would wait for itself.
                 let _shared = self.latch.try_shared();
-                assert_eq!(self.read(), before, "somebody wrote beside an update");
+                assert_eq!(self.read(), before, "a worker wrote beside an update");
                 0
             }
             1 => {
@@ -65,7 +65,7 @@ impl Torn {
             }
             2 => {
                 let exclusive = self.latch.exclusive();
-                assert_eq!(self.read(), before, "somebody wrote beside an update");
+                assert_eq!(self.read(), before, "a worker wrote beside an update");
                 self.add_one(&exclusive) + self.under_exclusive(exclusive, random, depth - 1)
             }
             _ => match self.latch.try_exclusive() {
@@ -114,7 +114,7 @@ fn stress_recursion_never_tears() {
                                 let reader = torn.latch.shared();
                                 let before = torn.read();
                                 drop(reader);
-                                assert_eq!(torn.read(), before, "somebody wrote beside an update");
+                                assert_eq!(torn.read(), before, "a worker wrote beside an update");
                                 torn.under_update(&held, &mut random, 3)
                             }
                             4 => torn.under_exclusive(torn.latch.exclusive(), &mut random, 3),
@@ -185,7 +185,7 @@ fn panic_releases_every_hold() {
     drop(latch.exclusive());
 }
 
-/// What would wait for itself says so, in every build.
+/// An acquisition that would wait for itself panics, in every build.
 #[test]
 fn waiting_for_oneself_is_refused() {
     let latch = SuxLock::<Unclassed>::new();

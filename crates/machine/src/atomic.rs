@@ -1,7 +1,7 @@
 //! What a machine's atomics and latch-guarded cells must offer.
 //!
-//! Constructors are run-time functions because loom and shuttle must register each location with the execution
-//! that is being explored; `Native` compiles them to nothing.
+//! Constructors are run-time functions because loom and shuttle must register each location with the
+//! execution that is being explored; `Native` compiles them to nothing.
 
 use core::sync::atomic::Ordering;
 
@@ -50,8 +50,8 @@ pub trait AtomicPointer<T>: Send + Sync {
     ) -> Result<*mut T, *mut T>;
 }
 
-/// Plain memory that a latch protects. Natively an `UnsafeCell`; under loom every access is checked against
-/// every concurrent one, so that a latch that lets two workers in is *seen* to.
+/// Plain memory that a latch protects. Natively an `UnsafeCell`. Under loom every access is checked against
+/// every concurrent one, so that a latch that admits two workers fails the test.
 pub trait DataCell<T> {
     /// A cell holding `value`.
     fn new(value: T) -> Self;

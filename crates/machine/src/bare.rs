@@ -1,23 +1,25 @@
-//! The machine without an operating system: core's atomics, and a table of functions that the embedding program installs.
+//! The machine without an operating system: core's atomics, and a table of functions that the embedding
+//! program installs.
 //!
-//! A kernel, a hypervisor or a program on bare metal knows how its own threads sleep and what they are called; this crate cannot.
-//! So [`Bare`] asks a [`Platform`], which the program installs once. What can be done without one is done by polling:
+//! A kernel, a hypervisor or a program on bare metal knows how its own threads sleep and which number each
+//! has; this crate does not. So [`Bare`] calls a [`Platform`], which the program installs once. Without one
+//! it does what polling can do:
 //!
-//! | asked for | before, or without, an installation |
+//! | asked for | without an installation |
 //! | --- | --- |
 //! | wait for a word | polls it |
-//! | wake who waits | nothing: they see it themselves |
+//! | wake waiters | nothing: they poll |
 //! | the time | 0, always |
 //! | the CPU | CPU 0 of node 0 |
 //! | yield, sleep | some polls |
-//! | the worker that calls | unknown |
+//! | the calling worker | unknown |
 //!
-//! That is enough for latches whose waiters sleep on the latch's own word: a waiter polls until the word changes. Latches that put
-//! their waiters on a list, or have an owner, must know who calls. There [`Bare::worker`] panics and names [`Bare::install`]: to guess
-//! would be to lose a waiter, or to let two workers in.
+//! That is enough for latches whose waiters sleep on the latch's own word: a waiter polls until the word
+//! changes. Latches that have a list of waiters, or an owner, must know the caller. There [`Bare::worker`]
+//! panics and names [`Bare::install`], since a guess would lose a waiter or admit two workers.
 //!
-//! A program that polls but knows its workers, such as a kernel that names them by CPU, needs no more than
-//! [`Platform::polling`] with these two fields set.
+//! A program that polls but knows its workers, such as a kernel that numbers them by CPU, needs only
+//! [`Platform::polling`] with `workers` and `worker` set.
 
 use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
@@ -30,36 +32,38 @@ use crate::{CpuHint, FutexOutcome, FutexWord, Half, Machine, Work, WorkerId, Wor
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Bare;
 
-/// What [`Bare`] asks the embedding program for. The functions may be called by any thread, at any depth of any latch, so they must not
-/// use a latch of `Bare` themselves.
+/// The functions that [`Bare`] needs from the embedding program. Any thread may call them, while it holds or
+/// waits for any latch, so they must not use a latch of `Bare` themselves.
 #[derive(Debug, Clone, Copy)]
 pub struct Platform {
     /// The slots of all workers.
     pub workers: &'static Workers<Bare>,
-    /// The number of the worker that calls, below the capacity of [`workers`](Self::workers); `None` for a caller that is no worker,
-    /// which then may use the latches of a single word only. Numbers may be given out by [`Workers::claim`] or by any rule of the
-    /// program's own.
+    /// The number of the calling worker, below the capacity of [`workers`](Self::workers). `None` for a
+    /// caller that is no worker; it may use only the latches of a single word. Numbers may be given out by
+    /// [`Workers::claim`] or by any rule of the program's own.
     pub worker: fn() -> Option<WorkerId>,
-    /// Monotonic nanoseconds since some fixed instant; 0 if there is no clock. Then waits are counted as taking no time, and the bound
-    /// on what an adaptive latch's wrong guesses cost does not hold.
+    /// Monotonic nanoseconds since some fixed instant; 0 if there is no clock. Without a clock waits are
+    /// recorded with a duration of 0, and the bound on the cost of an adaptive latch's wrong guesses does not
+    /// hold.
     pub now: fn() -> u64,
     /// Where the caller runs.
     pub cpu: fn() -> CpuHint,
-    /// Sleeps while the word holds the value, until woken or until the time has passed. May return early, but must not sleep if the word
-    /// has changed before a `wake` that came too soon to find the sleeper: compare the word and enqueue the sleeper in one step.
-    /// [`FutexOutcome::Changed`] says that it did not sleep; who has slept and was woken returns `Woken`, whatever the word is by then.
+    /// Sleeps while the word holds the value, until woken or until the time has passed. May return early.
+    /// Must not sleep if the word changed and a `wake` followed before the sleeper could be found: compare
+    /// the word and enqueue the sleeper in one step. [`FutexOutcome::Changed`] says that it did not sleep.
+    /// After a sleep that a wake ended it returns `Woken`, whatever the word is by then.
     pub wait: fn(FutexWord<'_>, u32, Option<Duration>) -> FutexOutcome,
-    /// Wakes up to so many sleepers of the word; says how many. A latch keeps later releases silent for as long as one that was woken is
-    /// awake, so a sleeper of another word must not be counted.
+    /// Wakes up to this many sleepers of the word; returns how many. A latch makes no further wake-up call
+    /// while a woken worker is awake, so a sleeper of another word must not be counted.
     pub wake: fn(FutexWord<'_>, u32) -> u32,
-    /// Gives the CPU away once.
+    /// Yields the CPU once.
     pub yield_now: fn(),
-    /// Sleeps for about so long.
+    /// Sleeps for about this long.
     pub sleep: fn(Duration),
 }
 
-/// Looks at a word before a polling wait returns for no reason. So even a wake without a change is noticed in the end, and whoever
-/// began to wait before an installation goes on under the installed platform.
+/// Looks at a word before a polling wait returns early. So even a wake without a change is noticed in the
+/// end, and a worker that began to wait before an installation continues under the installed platform.
 const POLLS: u32 = 1024;
 
 /// No workers at all.
@@ -106,7 +110,7 @@ fn poll(word: FutexWord<'_>, expected: u32, timeout: Option<Duration>) -> FutexO
         }
         core::hint::spin_loop();
     }
-    // Who has a clock looks at it; who has none must not wait without end.
+    // With a clock the caller checks the time; without one it must not wait without end.
     if timeout.is_some() && Bare::now() == 0 {
         FutexOutcome::TimedOut
     } else {
@@ -128,13 +132,14 @@ fn pause(duration: Duration) {
 }
 
 impl Bare {
-    /// Says how waiting is done, once for the whole program, before any latch but those of a single word is used. Workers that already
-    /// wait go on waiting.
+    /// Installs the platform, once for the whole program, before any latch but those of a single word is
+    /// used. Workers that wait already keep waiting, under the new platform.
     ///
     /// # Safety
-    /// [`Platform::worker`] tells apart workers that live at the same time, and names one worker always the same: latches with an owner
-    /// let in whoever has the owner's number. No other promise is needed: a platform that breaks those makes workers wait too long or
-    /// too short, and nothing else.
+    /// [`Platform::worker`] gives different numbers to workers that live at the same time, and always the
+    /// same number to one worker: a latch with an owner admits any caller with the owner's number. No other
+    /// promise is needed for safety. A platform that breaks others makes workers wait too long or too short,
+    /// and nothing else.
     ///
     /// # Panics
     /// If a platform is installed already.
@@ -150,7 +155,8 @@ impl Bare {
     }
 
     fn platform() -> &'static Platform {
-        // SAFETY: `PLATFORM` only ever points to `POLLING` or to what `install` was given, both `'static` and never changed.
+        // SAFETY: `PLATFORM` only ever points to `POLLING` or to what `install` was given, both `'static` and
+        // never changed.
         unsafe { &*PLATFORM.load(Acquire) }
     }
 }
@@ -159,7 +165,7 @@ impl Bare {
 #[inline(never)]
 fn unknown_worker() -> ! {
     panic!(
-        "clearway: a latch that keeps a list of its waiters, or an owner, is used by a worker that nobody has named; \
+        "clearway: a latch that keeps a list of its waiters, or an owner, is used by an unknown worker; \
          give Bare::install a platform that knows the workers, and call it first"
     );
 }
@@ -223,7 +229,7 @@ impl Machine for Bare {
         workers
     }
 
-    /// The installed platform's name for the caller.
+    /// The installed platform's number for the caller.
     ///
     /// # Panics
     /// If there is none.

@@ -1,4 +1,4 @@
-//! Words of `core`: what an atomic is on every machine that is made of hardware.
+//! Words of `core`: the atomics of every machine that is made of hardware.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};

@@ -1,9 +1,9 @@
-//! The end, when going on would be wrong.
+//! Unrecoverable errors: report and abort.
 
-/// Ends the process with `message` on standard error. Without std it panics, and what then happens is up to the program's panic
-/// handler, which must not return to whoever called.
+/// Ends the process with `message` on standard error. Without std it panics, and the program's panic handler
+/// decides what happens; it must not return to the caller.
 ///
-/// For what no caller can make good, and where unwinding would leave latches in a state that nobody expects.
+/// For errors that no caller can repair, where unwinding would leave latches in an undefined state.
 #[cold]
 #[inline(never)]
 pub fn fatal(message: core::fmt::Arguments<'_>) -> ! {

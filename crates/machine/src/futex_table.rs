@@ -1,4 +1,5 @@
-//! The futexes of the checkers: a table of sleepers under one of the checker's own mutexes, which stands for the kernel's lock of a bucket.
+//! The futexes of the checkers: a table of sleepers under one of the checker's own mutexes, which stands for
+//! the kernel's lock of a bucket.
 
 /// A sleeper, and `wait` and `wake` over the table `$table`, of the checker `$checker`.
 macro_rules! futex_table {
@@ -10,7 +11,7 @@ macro_rules! futex_table {
             woken: Arc<AtomicBool>,
         }
 
-        /// Sleeps on `address` while what `look` finds there is `expected`.
+        /// Sleeps on `address` while `look`, which reads the word there, returns `expected`.
         fn wait(
             address: usize,
             look: impl FnOnce() -> u32,

@@ -32,8 +32,8 @@ impl Half {
     }
 }
 
-/// The 32 bits that a platform's [`wait`](crate::Platform::wait) and [`wake`](crate::Platform::wake) are about: an atomic of their
-/// own, or half of one of 64 bits.
+/// The 32 bits on which a platform's [`wait`](crate::Platform::wait) and [`wake`](crate::Platform::wake) act:
+/// an atomic of their own, or half of one of 64 bits.
 #[derive(Debug, Clone, Copy)]
 pub struct FutexWord<'a>(Place<'a>);
 
@@ -52,7 +52,8 @@ impl<'a> FutexWord<'a> {
         Self(Place::Half(word, half))
     }
 
-    /// What the bits are now. Relaxed: a platform looks under the lock of its list of sleepers, and the latch looks again after.
+    /// The bits now. Relaxed: a platform looks under the lock of its list of sleepers, and the latch looks
+    /// again afterwards.
     pub fn load(&self) -> u32 {
         match self.0 {
             Place::Whole(word) => word.load(Relaxed),
@@ -60,8 +61,8 @@ impl<'a> FutexWord<'a> {
         }
     }
 
-    /// Where they are: what names the word among others, and what a kernel with futexes of its own takes. To be read through
-    /// [`load`](Self::load) only.
+    /// Their address, which identifies the word, and which a kernel with futexes of its own takes. Read the
+    /// bits by [`load`](Self::load) only.
     pub fn address(&self) -> *const u32 {
         match self.0 {
             Place::Whole(word) => word.as_ptr().cast_const(),
@@ -84,7 +85,7 @@ mod tests {
         for (half, bits) in [(Half::Low, 0x3333_4444), (Half::High, 0x1111_2222)] {
             let futex = FutexWord::half(&word, half);
             assert_eq!(futex.load(), bits);
-            // SAFETY: the address is inside `word`, which nobody writes.
+            // SAFETY: the address is inside `word`, which has no writer.
             assert_eq!(unsafe { futex.address().read() }, bits);
         }
         let whole = AtomicU32::new(7);

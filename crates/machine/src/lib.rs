@@ -10,14 +10,15 @@
 //! | `Loom` (feature `loom`) | loom's atomics | exhaustive checking of small cases under weak memory |
 //! | `Shuttle` (feature `shuttle`) | shuttle's scheduler | randomised checking of larger cases |
 //!
-//! This crate also holds what every waiting worker needs whatever it waits for: the [worker slots](Workers) with a
-//! [semaphore](Semaphore) each, the list of [wait events](WaitEvent), and the form of a [switch](Switch) between variants of a
-//! mechanism. It knows nothing of latches.
+//! This crate also holds what every waiting worker needs whatever it waits for: the [worker slots](Workers)
+//! with a [semaphore](Semaphore) each, the list of [wait events](WaitEvent), and the form of a
+//! [switch](Switch) between variants of a mechanism. It knows nothing of latches.
 
 //!
 //! # Without std
-//! With `default-features = false` the crate is `no_std` and allocates nothing. [`Native`] and what is made of the operating system
-//! are gone, and [`Host`] is [`Bare`]. The target must have atomics of 32 and 64 bits. Loom and shuttle bring std with them.
+//! With `default-features = false` the crate is `no_std` and allocates nothing. [`Native`] and what is made
+//! of the operating system are gone, and [`Host`] is [`Bare`]. The target must have atomics of 32 and 64
+//! bits. Loom and shuttle bring std with them.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 #![warn(clippy::std_instead_of_core)]
@@ -74,9 +75,11 @@ pub use loom_machine::Loom;
 #[cfg(feature = "shuttle")]
 pub use shuttle_machine::Shuttle;
 
-/// The machine that the program itself runs on, the default type parameter of every latch: [`Native`] with std, [`Bare`] without.
+/// The machine that the program itself runs on, the default type parameter of every latch: [`Native`] with
+/// std, [`Bare`] without.
 #[cfg(feature = "std")]
 pub type Host = Native;
-/// The machine that the program itself runs on, the default type parameter of every latch: `Native` with std, [`Bare`] without.
+/// The machine that the program itself runs on, the default type parameter of every latch: `Native` with std,
+/// [`Bare`] without.
 #[cfg(not(feature = "std"))]
 pub type Host = Bare;

@@ -1,18 +1,18 @@
 //! The machine of loom: every atomic access is a branch of an exhaustive search under C11-like weak memory.
 //!
-//! An execution is one run of a test's closure. Everything global lives in loom's own lazy statics, so that each
-//! execution starts from nothing: the worker slots, the futex table, the clock.
+//! An execution is one run of a test's closure. Everything global lives in loom's own lazy statics, so that
+//! each execution starts from nothing: the worker slots, the futex table, the clock.
 //!
 //! # Futexes
-//! Loom has none, so they are made of a table of sleepers under one loom mutex, which stands for the kernel's lock of a
-//! hash bucket: the comparison with the expected value and the entry into the table are one step with respect to wakers,
-//! as in Linux. A sleeper parks; a waker takes it out of the table and unparks it. A sleeper that nobody wakes is reported
-//! by loom as a deadlock, which is how a lost wake-up shows.
+//! Loom has none. They are a table of sleepers under one loom mutex, which stands for the kernel's lock of a
+//! hash bucket: for wakers, the comparison with the expected value and the entry into the table are one step,
+//! as in Linux. A sleeper parks; a waker takes it out of the table and unparks it. Loom reports a sleeper
+//! that is never woken as a deadlock, which is how a lost wake-up shows.
 //!
 //! # What this machine does not show
-//! The futex table's mutex orders a waker before a sleeper that comes later, also when the waker found nobody; Linux
-//! promises less in that case. A wait with a timeout gives up at once, since loom knows no time. Loom treats `SeqCst`
-//! accesses as acquire/release; protocols here use fences instead.
+//! The futex table's mutex orders a waker before a later sleeper, also when the waker found no sleeper; Linux
+//! promises less in that case. A wait with a timeout returns at once, since loom has no time. Loom treats
+//! `SeqCst` accesses as acquire/release; protocols here use fences instead.
 
 use core::sync::atomic::{AtomicBool, AtomicU32 as PlainU32, AtomicU64 as PlainU64, Ordering};
 use core::time::Duration;
@@ -66,8 +66,8 @@ impl<T> DataCell<T> for LoomData<T> {
     }
 }
 
-/// What an execution has one of. The plain atomics are no branches of the search: they change only while their thread
-/// runs, and loom runs one thread at a time.
+/// The globals of an execution. The plain atomics are no branches of the search: they change only while their
+/// thread runs, and loom runs one thread at a time.
 struct World {
     workers: Workers<Loom>,
     workers_next: PlainU32,
@@ -109,7 +109,7 @@ impl Machine for Loom {
     }
 
     fn spin_hint() {
-        // A yield, so that loom runs somebody else before it polls again: it cannot explore endless polling.
+        // A yield, so that loom runs another thread before the next poll: it cannot explore endless polling.
         loom::thread::yield_now();
     }
 
@@ -145,7 +145,7 @@ impl Machine for Loom {
     }
 
     fn now() -> u64 {
-        // A microsecond a look: the same on each run of the same schedule.
+        // A microsecond a call: the same on each run of the same schedule.
         WORLD.clock_ns.fetch_add(1_000, Ordering::Relaxed)
     }
 

@@ -1,4 +1,4 @@
-//! The trait itself.
+//! The trait [`Machine`].
 
 use core::sync::atomic::Ordering;
 use core::time::Duration;
@@ -7,15 +7,15 @@ use crate::{AtomicPointer, AtomicWord, DataCell, Half, WorkerId, Workers};
 
 /// What a latch or a contended structure needs of the machine it runs on.
 ///
-/// Implementors are zero-sized markers: all functions are associated, so that a generic structure stores nothing
-/// for its machine, and `Native` compiles to the code one would write against `std` by hand.
+/// Implementors are zero-sized markers. All functions are associated, so a generic structure stores nothing
+/// for its machine, and `Native` compiles to the code that one would write by hand against `std`.
 pub trait Machine: Copy + Default + core::fmt::Debug + Send + Sync + 'static {
-    /// Whether a checker explores this machine's schedules. Limits that only trade time, such as how long to poll before
-    /// sleeping, are then as small as they go, so that the rare paths become common ones.
+    /// Whether a checker explores this machine's schedules. Limits that only trade time, such as how long to
+    /// poll before sleeping, are then minimal, so that rare paths become common.
     const EXPLORED: bool = false;
 
-    /// Whether each worker is a thread of the host, so that what a thread keeps for itself is the worker's own. Not so where
-    /// workers are coroutines.
+    /// Whether each worker is a thread of the host, so that thread-local data belongs to one worker. Not so
+    /// where workers are coroutines.
     const THREADS_ARE_WORKERS: bool = false;
 
     /// A 32-bit atomic; what a futex sleeps on.
@@ -27,34 +27,36 @@ pub trait Machine: Copy + Default + core::fmt::Debug + Send + Sync + 'static {
     /// Plain memory protected by a latch.
     type Data<T>: DataCell<T>;
 
-    /// A memory fence. Where a protocol needs a total order it uses a `SeqCst` fence between relaxed accesses,
-    /// because loom models those exactly, and `SeqCst` accesses only as acquire/release.
+    /// A memory fence. A protocol that needs a total order uses a `SeqCst` fence between relaxed accesses:
+    /// loom models fences exactly, but `SeqCst` accesses only as acquire/release.
     fn fence(order: Ordering);
 
     /// One step of polling: a CPU pause natively, a scheduling point under the checkers.
     fn spin_hint();
 
-    /// As [`spin_hint`](Self::spin_hint), with a promise for machines that can use one: unless the word that the caller
-    /// loaded last changes, the caller will load that same word `polls` times more, with one such hint after each load and
-    /// nothing else in between. A simulation then need not step through the polls one by one.
+    /// As [`spin_hint`](Self::spin_hint), with a promise for machines that can use one: unless the word that
+    /// the caller loaded last changes, the caller will load that same word `polls` times more, with one such
+    /// hint after each load and nothing else in between. A simulation then need not step through the polls
+    /// one by one.
     #[inline(always)]
     fn spin_hint_of(polls: u32) {
         let _ = polls;
         Self::spin_hint();
     }
 
-    /// Gives the CPU away once.
+    /// Yields the CPU once.
     fn yield_now();
 
-    /// Sleeps while `word` holds `expected`, until woken or until `timeout` has passed. May return at any time;
-    /// the caller looks again.
+    /// Sleeps while `word` holds `expected`, until woken or until `timeout` has passed. May return early; the
+    /// caller looks again.
     fn futex_wait(word: &Self::U32, expected: u32, timeout: Option<Duration>) -> FutexOutcome;
 
     /// Wakes up to `count` sleepers of `word`; returns how many were woken.
     fn futex_wake(word: &Self::U32, count: u32) -> u32;
 
-    /// As [`futex_wait`](Self::futex_wait), while one half of `word` holds `expected`. For state that changes in one step and has
-    /// two kinds of sleepers. Nobody in the program reads or writes the half alone; the kernel compares it.
+    /// As [`futex_wait`](Self::futex_wait), while one half of `word` holds `expected`. For state that changes
+    /// in one step and has two kinds of sleepers. The program never reads or writes the half alone; the
+    /// kernel compares it.
     fn futex_wait_half(word: &Self::U64, half: Half, expected: u32) -> FutexOutcome;
 
     /// As [`futex_wake`](Self::futex_wake), for sleepers of one half of `word`.
@@ -66,13 +68,14 @@ pub trait Machine: Copy + Default + core::fmt::Debug + Send + Sync + 'static {
     /// Monotonic nanoseconds since some fixed instant.
     fn now() -> u64;
 
-    /// Where the calling worker runs, as a hint that may be out of date when it arrives.
+    /// Where the calling worker runs, as a hint that may be out of date on return.
     fn cpu() -> CpuHint;
 
-    /// Accounts for code between the accesses. Free natively; in a simulation it takes simulated time.
+    /// Accounts for code between the accesses. Costs nothing natively; in a simulation it takes simulated
+    /// time.
     fn charge(work: Work);
 
-    /// Names the memory at `address` for reports of contended cache lines. Free natively.
+    /// Names the memory at `address` for reports of contended cache lines. Costs nothing natively.
     #[inline(always)]
     fn label(address: *const (), name: &'static str) {
         let _ = (address, name);
@@ -83,12 +86,12 @@ pub trait Machine: Copy + Default + core::fmt::Debug + Send + Sync + 'static {
 
     /// The calling worker's slot; the first call on a thread claims one, and the thread's end returns it.
     ///
-    /// Aborts with a message when all slots are taken; whoever starts threads on demand keeps below
+    /// Aborts with a message when all slots are taken. A program that starts threads on demand keeps below
     /// [`Workers::capacity`] (the server refuses connections with 53300 before that).
     fn worker() -> WorkerId;
 
-    /// The calling worker's slot; `None` where the machine does not know who calls. For what a worker's slot only serves to
-    /// make better or to show, such as its learned budget of polls and the event it waits for.
+    /// The calling worker's slot; `None` where the machine does not know the caller. For uses of the slot
+    /// that are not needed for correctness, such as the learned budget of polls and the published wait event.
     #[inline(always)]
     fn known_worker() -> Option<WorkerId> {
         Some(Self::worker())
@@ -98,10 +101,10 @@ pub trait Machine: Copy + Default + core::fmt::Debug + Send + Sync + 'static {
 /// What ended a [`Machine::futex_wait`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FutexOutcome {
-    /// Woken, interrupted, or for no reason at all.
+    /// Woken, interrupted, or a spurious return.
     Woken,
-    /// The word did not hold the expected value when the caller was to be put to sleep: it did not sleep, and no wake was spent on it.
-    /// Latches count on that.
+    /// The word did not hold the expected value at the call: the caller did not sleep, and consumed no wake.
+    /// Latches rely on that.
     Changed,
     /// The timeout passed.
     TimedOut,

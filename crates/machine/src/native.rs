@@ -45,7 +45,8 @@ fn claim_slot() -> WorkerId {
         ));
     };
     CURRENT.with(|current| current.set(worker.0));
-    // A thread that waits inside its own destructors, after RETURN is gone, keeps the slot until the process ends.
+    // A thread that waits inside its own destructors, after RETURN is gone, keeps the slot until the process
+    // ends.
     let _ = RETURN.try_with(|slot| slot.0.set(worker.0));
     worker
 }
@@ -68,11 +69,12 @@ fn wake(word: &AtomicU32, count: u32) -> u32 {
     futex::wake(word, futex::Flags::PRIVATE, count).unwrap_or(0) as u32
 }
 
-/// Half of a word as the futex calls want it, which take its address and no more.
+/// Half of a word, for the futex calls, which use only its address.
 fn half_for_the_kernel(word: &AtomicU64, half: Half) -> &AtomicU32 {
     let address = FutexWord::half(word, half).address().cast_mut();
-    // SAFETY: it is inside `word`, which the reference keeps alive, and aligned. Nobody in the program loads or stores through what is
-    // returned, so that no two accesses of different size race; the kernel, which does, is outside of the program's memory model.
+    // SAFETY: the address is inside `word`, which the reference keeps alive, and aligned. The program neither
+    // loads nor stores through the result, so no two accesses of different size race. The kernel does, but it
+    // is outside the program's memory model.
     unsafe { AtomicU32::from_ptr(address) }
 }
 

@@ -4,7 +4,8 @@ use core::ops::{Deref, DerefMut};
 
 /// A value alone on its cache lines.
 ///
-/// 128 bytes, because Intel's adjacent-line prefetcher moves lines in pairs and Apple's cores use 128-byte lines.
+/// 128 bytes, because Intel's adjacent-line prefetcher moves lines in pairs and Apple's cores use 128-byte
+/// lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Padded<T>(pub T);

@@ -1,9 +1,10 @@
-//! On which CPU the kernel lets a thread run; and how it schedules a thread that has been woken, while another runs on the CPU
-//! it would take.
+//! The CPUs on which a thread may run, and the kernel's policy when a thread wakes while another runs on the
+//! CPU it would take.
 //!
-//! Linux's default lets the woken thread preempt the running one if it has slept for long. For a server whose sessions sleep
-//! between statements that is nearly always: each message that a client sends interrupts the client, or another session,
-//! in the middle of what it does, instead of waiting the few microseconds until it sleeps by itself.
+//! Linux's default lets the woken thread preempt the running one if it has slept for long. In a server whose
+//! sessions sleep between statements that is nearly always the case: each message from a client interrupts
+//! the client, or another session, in the middle of its work, instead of waiting the few microseconds until
+//! that thread sleeps by itself.
 
 use std::io;
 
@@ -14,7 +15,8 @@ use crate::Native;
 pub enum SchedulingPolicy {
     /// Linux's default, SCHED_OTHER: a woken thread may preempt.
     Normal,
-    /// SCHED_BATCH: a woken thread waits until a running one sleeps or has used up its slice, some milliseconds at most.
+    /// SCHED_BATCH: a woken thread waits until the running one sleeps or has used up its slice, some
+    /// milliseconds at most.
     #[default]
     Batch,
 }
@@ -43,7 +45,7 @@ impl Native {
             .collect())
     }
 
-    /// Keeps the calling thread on one CPU: for measurements between CPUs that are to be told apart.
+    /// Keeps the calling thread on one CPU: for measurements between two particular CPUs.
     pub fn stay_on(cpu: usize) -> io::Result<()> {
         let mut set = rustix::thread::CpuSet::new();
         set.set(cpu);

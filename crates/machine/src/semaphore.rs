@@ -1,10 +1,10 @@
 //! A counting semaphore on one futex word: how a worker sleeps until another posts it.
 //!
-//! The word is the number of posts not yet consumed. `post` adds one, then wakes one sleeper; `wait` takes one or
-//! sleeps while the word is zero.
+//! The word is the number of posts not yet consumed. `post` adds one, then wakes one sleeper; `wait` takes
+//! one or sleeps while the word is zero.
 //!
-//! R1: *no post is lost.* The futex compares the word with zero under the kernel's lock, so a post that lands between
-//! the poster's add and the sleeper's system call makes the sleep return at once.
+//! R1: *no post is lost.* The futex compares the word with zero under the kernel's lock, so a post that lands
+//! between the poster's add and the sleeper's system call makes the sleep return at once.
 
 use core::sync::atomic::Ordering;
 use core::time::Duration;
@@ -35,7 +35,8 @@ impl<M: Machine> Semaphore<M> {
         }
     }
 
-    /// Adds one post and wakes a sleeper. What the caller wrote before is visible to the worker that consumes it.
+    /// Adds one post and wakes a sleeper. What the caller wrote before is visible to the worker that consumes
+    /// it.
     pub fn post(&self) {
         // Release: pairs with the Acquire in `try_wait`.
         self.posts.fetch_add(1, Ordering::Release);

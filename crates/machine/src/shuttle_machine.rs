@@ -1,9 +1,10 @@
 //! The machine of shuttle: random schedules of larger cases, sequentially consistent.
 //!
-//! Shuttle switches threads at its own atomics and locks, and replays a failing schedule from its printed seed. It does
-//! not model weak memory; loom does that for the small cases. As under loom, everything global belongs to one execution,
-//! and futexes are a table of sleepers under one mutex that stands for the kernel's bucket lock. A sleeper that nobody
-//! wakes is reported as a deadlock. A wait with a timeout gives up at once.
+//! Shuttle switches threads at its own atomics and locks, and replays a failing schedule from its printed
+//! seed. It does not model weak memory; loom does that for the small cases. As under loom, everything global
+//! belongs to one execution, and futexes are a table of sleepers under one mutex that stands for the kernel's
+//! bucket lock. A sleeper that is never woken is reported as a deadlock. A wait with a timeout returns at
+//! once.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32 as PlainU32, AtomicU64 as PlainU64, Ordering};
@@ -36,8 +37,8 @@ pub struct ShuttleU64(AtomicU64);
 #[derive(Debug)]
 pub struct ShuttlePtr<T>(AtomicPtr<T>);
 
-/// A latch-guarded cell of [`Shuttle`]: each access lets others run in its middle, and two that must not overlap but do
-/// fail the test.
+/// A latch-guarded cell of [`Shuttle`]: each access yields in its middle, and two accesses that overlap but
+/// must not fail the test.
 #[derive(Debug)]
 pub struct ShuttleData<T> {
     value: UnsafeCell<T>,
@@ -70,19 +71,20 @@ impl<T> DataCell<T> for ShuttleData<T> {
     #[track_caller]
     fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
         let before = self.inside.swap(WRITER, Ordering::Relaxed);
-        assert_eq!(before, 0, "a writer meets somebody inside");
+        assert_eq!(before, 0, "a writer meets another worker inside");
         shuttle::thread::yield_now();
         let result = write(self.value.get());
         assert_eq!(
             self.inside.swap(0, Ordering::Relaxed),
             WRITER,
-            "somebody came in beside a writer"
+            "a worker came in beside a writer"
         );
         result
     }
 }
 
-/// What an execution has one of. The plain atomics are no scheduling points; shuttle runs one thread at a time.
+/// The globals of an execution. The plain atomics are no scheduling points; shuttle runs one thread at a
+/// time.
 struct World {
     workers: Workers<Shuttle>,
     workers_next: PlainU32,
@@ -157,7 +159,7 @@ impl Machine for Shuttle {
     }
 
     fn now() -> u64 {
-        // A microsecond a look: the same on each run of the same schedule.
+        // A microsecond a call: the same on each run of the same schedule.
         WORLD.clock_ns.fetch_add(1_000, Ordering::Relaxed)
     }
 

@@ -1,9 +1,9 @@
 //! Switches: which variant of a mechanism runs.
 //!
-//! A mechanism with variants is a folder: `mod.rs` holds the contract, the rules and the dispatch, the baseline has a file,
-//! and so has each variant. Beside the contract stands one enum, made by [`switch!`](crate::switch), that names the variants.
-//! Configuration, `clearway mechanisms`, bench, simulator and test scripts take their lists from the enum, so a new variant
-//! is listed once.
+//! A mechanism with variants is a folder: `mod.rs` holds the contract, the rules and the dispatch, the
+//! baseline has a file, and so has each variant. Beside the contract stands one enum, made by
+//! [`switch!`](crate::switch), that names the variants. Configuration, `clearway mechanisms`, bench,
+//! simulator and test scripts take their lists from the enum, so a new variant is listed once.
 
 use core::fmt::Debug;
 
@@ -61,8 +61,8 @@ pub struct SwitchDescription {
     pub planned: &'static [&'static str],
 }
 
-/// Defines the enum of a switch. The doc comments are the texts that `clearway mechanisms` prints; the first variant is the
-/// baseline, and `best` names the default.
+/// Defines the enum of a switch. The doc comments are the texts that `clearway mechanisms` prints; the first
+/// variant is the baseline, and `best` names the default.
 ///
 /// ```
 /// use clearway_machine::{Switch, switch};

@@ -1,7 +1,8 @@
 //! Every point where a worker can wait, under its public name.
 //!
 //! One list, because these names are what a user sees in `pg_stat_activity`, in the bench's report and in the
-//! simulator's account; `docs/wait-events.md` explains each. Names follow PostgreSQL's where the thing is the same.
+//! simulator's account; `docs/wait-events.md` explains each. Names follow PostgreSQL's where the thing is the
+//! same.
 
 macro_rules! wait_events {
     ($($(#[$doc:meta])* $variant:ident = ($class:ident, $name:literal)),* $(,)?) => {
@@ -36,11 +37,11 @@ pub enum WaitClass {
     LwLock,
     /// A relation, tuple or transaction lock, held to the end of a transaction.
     Lock,
-    /// Pinning a buffer that someone else must let go.
+    /// Waiting until other workers have unpinned a buffer.
     BufferPin,
     /// Reading or writing a file.
     Io,
-    /// Waiting for another worker to finish a step for us (group leaders and followers, for instance).
+    /// Waiting for a step of another worker (group leaders and followers, for instance).
     Ipc,
     /// Sleeping for a set time.
     Timeout,

@@ -1,7 +1,9 @@
-//! A queue of sleeping workers: a doubly linked list of worker slots, and the sleep and the post at its two ends.
+//! A queue of sleeping workers: a doubly linked list of worker slots, and the sleep and the post at its two
+//! ends.
 //!
-//! The queue has no lock of its own. Its owner (a latch, or a [`WaitBucket`](crate::WaitBucket)) has one and holds it for
-//! every access, except where a method says otherwise. The links are slot numbers, kept in the slots.
+//! The queue has no lock of its own. Its owner (a latch, or a [`WaitBucket`](crate::WaitBucket)) has one and
+//! holds it for every access, except where a method says otherwise. The links are slot numbers, kept in the
+//! slots.
 //!
 //! # One wait, in steps
 //! 1. Under the owner's lock a worker joins: `waiting` becomes `Queued`. It unlocks and calls
@@ -12,7 +14,8 @@
 //! 4. `sleep` returns once `waiting` is `No`.
 //!
 //! The semaphore serves the worker's other waits too. A post that arrives while `waiting` is not `No` belongs
-//! to another wait. `sleep` counts these surplus posts, and the worker posts them again when its wait is over.
+//! to another wait. `sleep` counts these surplus posts, and the worker posts them again when its wait is
+//! over.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -71,8 +74,8 @@ impl<M: Machine> WaitQueue<M> {
         self.head.load(Relaxed) == WorkerId::NONE
     }
 
-    /// The workers from the front. A worker that the iterator has returned may be taken off the queue before the next
-    /// call; no other may.
+    /// The workers from the front. A worker that the iterator has returned may be taken off the queue before
+    /// the next call; no other may.
     pub fn workers(&self) -> impl Iterator<Item = WorkerId> {
         let mut next = self.head.load(Relaxed);
         core::iter::from_fn(move || {
@@ -168,8 +171,9 @@ impl<M: Machine> WaitQueue<M> {
         }
     }
 
-    /// Sleeps until another worker has taken the caller, `worker`, off the queue and posted it. Returns the number of
-    /// surplus posts, which the caller gives back by [`repost`](Self::repost). Called without the owner's lock.
+    /// Sleeps until another worker has taken the caller, `worker`, off the queue and posted it. Returns the
+    /// number of surplus posts, which the caller gives back by [`repost`](Self::repost). Called without the
+    /// owner's lock.
     pub fn sleep(worker: WorkerId, event: WaitEvent) -> u32 {
         let me = slot::<M>(worker.0);
         let _wait = WaitScope::<M>::enter(event);

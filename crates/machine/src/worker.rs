@@ -1,7 +1,7 @@
-//! Worker slots: what each thread that waits keeps where others can reach it.
+//! Worker slots: the data of a waiting thread that other threads reach.
 //!
-//! A slot is claimed on a thread's first wait and returned when the thread ends. Latch wait lists link *slot
-//! numbers*, never pointers, so a list survives being looked at by a debugger, a simulator or another process.
+//! A thread claims a slot at its first wait and returns it when it ends. Latch wait lists link *slot
+//! numbers*, never pointers, so a debugger, a simulator or another process can walk a list.
 
 use core::marker::PhantomData;
 use core::ops::Deref;
@@ -15,7 +15,7 @@ use crate::{AtomicWord, Bare, Machine, Padded, Semaphore, WaitEvent, WaitQueue};
 pub struct WorkerId(pub u32);
 
 impl WorkerId {
-    /// What a link holds that points nowhere.
+    /// The end of a list, in place of a slot number.
     pub const NONE: u32 = u32::MAX;
 }
 
@@ -25,19 +25,20 @@ impl WorkerId {
 pub enum WaitMode {
     /// Wants the latch for itself.
     Exclusive = 0,
-    /// Wants the latch along with other readers.
+    /// Wants the latch with other readers.
     Shared = 1,
-    /// Wants to be told when the latch is free, not to have it.
+    /// Waits until the latch is free, and does not want it.
     UntilFree = 2,
 }
 
-/// One worker's slot. The fields `waiting`, `mode`, `next` and `previous` belong to the wait list that the worker is
-/// on and change under that list's lock; they are atomics only so that every machine sees each access.
+/// One worker's slot. The fields `waiting`, `mode`, `next` and `previous` belong to the [`WaitQueue`] that
+/// the worker is on and change under the lock of the queue's owner. They are atomics only so that every
+/// machine sees each access.
 #[derive(Debug)]
 pub struct WorkerSlot<M: Machine> {
-    /// Posted by whoever ends this worker's wait.
+    /// Posted by the worker that ends this worker's wait.
     pub semaphore: Semaphore<M>,
-    /// 0 = not waiting, 1 = on a list, 2 = taken off a list and about to be posted.
+    /// 0 = not waiting, 1 = on a queue, 2 = taken off a queue and about to be posted.
     pub(crate) waiting: M::U32,
     /// A [`WaitMode`] as a number.
     pub mode: M::U32,
@@ -51,8 +52,8 @@ pub struct WorkerSlot<M: Machine> {
     wait_event: M::U32,
     /// The worker's `spins_per_delay` (see the adaptive delay); 0 until first used.
     pub spins_per_delay: M::U32,
-    /// How often the worker, wanting to read, has met somebody at an adaptive latch, wrapping. Its own, so that
-    /// counting takes no line away from anybody.
+    /// How often the worker, as a reader, had a conflict at an adaptive latch, wrapping. A count per worker,
+    /// so that counting takes no line away from another core.
     pub reader_conflicts: M::U32,
     /// 1 while a thread owns the slot.
     claimed: M::U32,
@@ -103,11 +104,11 @@ impl<M: Machine> WorkerSlot<M> {
     }
 }
 
-/// A list of workers that wait for latches too small to have one of their own. Latches share a bucket if their addresses
-/// fall into it, so each slot on the list says which latch it waits for.
+/// A queue of workers that wait for latches too small to have one of their own. Latches share a bucket if
+/// their addresses hash to it, so each slot on the queue says which latch it waits for.
 #[derive(Debug)]
 pub struct WaitBucket<M: Machine> {
-    /// 1 while a worker reads or changes the list.
+    /// 1 while a worker reads or changes the queue.
     pub locked: M::U32,
     /// The workers that wait.
     pub queue: WaitQueue<M>,
@@ -132,15 +133,15 @@ impl<M: Machine> WaitBucket<M> {
     }
 }
 
-/// Buckets for a full table of workers: enough that two contended latches seldom share one.
+/// The most buckets of a table: enough that two contended latches seldom share one.
 #[cfg(feature = "std")]
 const BUCKETS_MAX: usize = 256;
 
-/// What new workers start from until others have learned better, in 1/16ths of a poll.
+/// The first estimate of `spins_per_delay`, in 1/16ths of a poll.
 const SPINS_PER_DELAY_ESTIMATE: u32 = 100 * 16;
 
-/// The memory of a table of workers, for a `static` of a program that has no allocator: `WORKERS` slots and `BUCKETS` lists, a power
-/// of two, each on 128 bytes of its own.
+/// The memory of a table of workers, for a `static` of a program that has no allocator: `WORKERS` slots and
+/// `BUCKETS` buckets, a power of two, each on 128 bytes of its own.
 #[derive(Debug)]
 pub struct WorkerMemory<const WORKERS: usize, const BUCKETS: usize = 8> {
     slots: [Padded<WorkerSlot<Bare>>; WORKERS],
@@ -170,7 +171,7 @@ impl<const WORKERS: usize, const BUCKETS: usize> Default for WorkerMemory<WORKER
     }
 }
 
-/// Where a table's entries are.
+/// The storage of a table's entries.
 #[derive(Debug)]
 enum Entries<T: 'static> {
     #[cfg(feature = "std")]
@@ -195,16 +196,16 @@ impl<T> Deref for Entries<T> {
 pub struct Workers<M: Machine> {
     slots: Entries<Padded<WorkerSlot<M>>>,
     buckets: Entries<Padded<WaitBucket<M>>>,
-    /// The shared estimate of `spins_per_delay` that new workers start from, in 1/16ths so that the running mean
-    /// does not lose its fraction.
+    /// The shared estimate of `spins_per_delay` that new workers start from, in 1/16ths so that the running
+    /// mean does not lose its fraction.
     pub spins_per_delay_estimate: M::U32,
     /// One past the highest slot ever claimed: how far samplers look.
     claimed_end: M::U32,
 }
 
 impl Workers<Bare> {
-    /// A table in `memory`, for a `static`. Two tables over the same memory would be one table with two estimates, so there should
-    /// be one.
+    /// A table in `memory`, for a `static`. Only one table should use a memory: two would be one table with
+    /// two estimates.
     pub const fn within<const WORKERS: usize, const BUCKETS: usize>(
         memory: &'static WorkerMemory<WORKERS, BUCKETS>,
     ) -> Self {
@@ -275,7 +276,7 @@ impl<M: Machine> Workers<M> {
         None
     }
 
-    /// Returns a slot. Its worker waits for nothing any more; leftover posts are drained.
+    /// Returns a slot, whose worker waits for nothing. Drains leftover posts.
     pub fn release(&self, worker: WorkerId) {
         let slot = self.slot(worker);
         debug_assert_eq!(
@@ -284,10 +285,10 @@ impl<M: Machine> Workers<M> {
             "a worker that waits gives its slot back"
         );
         while slot.semaphore.try_wait() {}
-        // The next one has met nobody yet.
+        // The next worker has had no conflict yet.
         slot.reader_conflicts.store(0, Ordering::Relaxed);
-        // What this worker has learned about spinning joins the estimate that new workers start from. Concurrent updates
-        // may lose one another; a running mean does not mind.
+        // The worker's learned budget enters the estimate that new workers start from. Concurrent updates may
+        // overwrite each other, which a running mean tolerates.
         let spins = slot.spins_per_delay.load(Ordering::Relaxed);
         if spins != 0 {
             let estimate = self.spins_per_delay_estimate.load(Ordering::Relaxed);
@@ -311,8 +312,8 @@ impl<M: Machine> Workers<M> {
     }
 }
 
-/// Publishes a wait event for as long as it lives, then restores the one before (waits nest: a spin delay inside a
-/// latch wait). Where the machine does not know the worker nothing is published.
+/// Publishes a wait event while it lives, then restores the one before (waits nest: a spin delay inside a
+/// latch wait). Where the machine does not know the worker, nothing is published.
 #[derive(Debug)]
 pub struct WaitScope<M: Machine> {
     slot: Option<&'static WorkerSlot<M>>,

@@ -13,7 +13,8 @@ fn explore(case: impl Fn() + Send + Sync + 'static) {
     builder.check(case);
 }
 
-/// Caught mutations: `fetch_add(1, Relaxed)` in `post` (a race on the data); no `futex_wake` in `post` (loom's deadlock).
+/// Caught mutations: `fetch_add(1, Relaxed)` in `post` (a race on the data); no `futex_wake` in `post`
+/// (loom's deadlock).
 #[test]
 fn loom_a_post_carries_what_was_written() {
     explore(|| {

@@ -95,9 +95,11 @@ unsafe impl Sync for Stack {}
 
 static STACK: Stack = Stack(UnsafeCell::new([0; 256 * 1024]));
 
-/// Runs `work` in the caller and in a second worker, from the moment that both are there, and returns when both have.
+/// Runs `work` in the caller and in a second worker, from the moment that both are there, and returns when
+/// both have.
 pub(crate) fn with_second_worker<T: Sync>(shared: &T, work: fn(&T)) {
-    /// What the second worker is given; the kernel sets `lives` to 0 and wakes who sleeps on it when that worker's stack is free.
+    /// The second worker's argument. When that worker's stack is free the kernel sets `lives` to 0 and wakes
+    /// its sleeper.
     #[repr(C)]
     struct Start<'a, T> {
         lives: AtomicU32,
@@ -117,7 +119,8 @@ pub(crate) fn with_second_worker<T: Sync>(shared: &T, work: fn(&T)) {
     };
     let top = STACK.0.get().addr() + size_of::<Stack>();
     let begin: extern "C" fn(&Start<'_, T>) = begin::<T>;
-    // SAFETY: the stack is free, because the last worker on it has been waited for, and `start` lives until this one has been.
+    // SAFETY: the stack is free, because the last worker on it has been waited for, and `start` lives until
+    // this one has been.
     let thread = unsafe {
         clone(
             top,
@@ -134,14 +137,14 @@ pub(crate) fn with_second_worker<T: Sync>(shared: &T, work: fn(&T)) {
     work(shared);
     // Acquire: what the second worker did comes before the kernel's 0, and before what the caller does next.
     while start.lives.load(Acquire) != 0 {
-        // The kernel wakes those who sleep with others in mind, so not FUTEX_WAIT_PRIVATE.
+        // Not FUTEX_WAIT_PRIVATE: the kernel's wake-up is for shared futexes.
         // SAFETY: the word outlives the call.
         unsafe { system_call(FUTEX, [start.lives.as_ptr().addr(), 0, 1, 0]) };
     }
 }
 
-/// Starts a thread on the stack that ends at `top`, which calls `begin(start)`, ends, and has the kernel clear `lives`. Returns its
-/// number, or an error below zero.
+/// Starts a thread on the stack that ends at `top`, which calls `begin(start)`, ends, and has the kernel
+/// clear `lives`. Returns its number, or an error below zero.
 ///
 /// # Safety
 /// The stack is free, and it, `start` and `lives` stay until `lives` is 0.

@@ -1,14 +1,18 @@
-//! The latches in a program with no operating system under them: neither std nor libc nor an allocator, only what `core` has.
+//! The latches in a program with no operating system under them: neither std nor libc nor an allocator, only
+//! `core`.
 //!
-//! The kernel of this machine serves as the bare metal, so that the program can be run like any other. It is reached by bare system
-//! calls: `clone` for a second CPU, `futex` for a way to sleep, `clock_gettime` for a timer, `write` for a console, `exit_group` to
-//! switch off. A base register leads to the worker's number, as it leads to the CPU's in a kernel.
+//! The kernel of this machine serves as the bare metal, so that the program runs like any other. It is
+//! reached by bare system calls: `clone` for a second CPU, `futex` for sleeping, `clock_gettime` for a timer,
+//! `write` for a console, `exit_group` to switch off. A base register leads to the worker's number, as it
+//! leads to the CPU's in a kernel.
 //!
-//! First the latches of one word, with no platform installed, by two workers that poll; then a platform, and the latches that need one.
-//! `crates/latch/benches/bare-metal` builds it, looks that nothing else was linked, and runs it. The exit status is 0, or 1 after a
-//! panic, whose message goes to standard error.
+//! First two workers use the latches of one word, with no platform installed, and poll. Then the program
+//! installs a platform and uses the other latches. `crates/latch/benches/bare-metal` builds it, checks that
+//! nothing else was linked, and runs it. The exit status is 0, or 1 after a panic, whose message goes to
+//! standard error.
 //!
-//! With an argument it uses a latch that has an owner although no platform is installed, and must fail.
+//! With an argument the program uses a latch that has an owner although no platform is installed, and must
+//! fail.
 
 #![no_std]
 #![no_main]
@@ -26,7 +30,8 @@ use clearway_machine::{Bare, Platform, WaitEvent, WorkerId, WorkerMemory, Worker
 
 /// Steps of a worker in one round.
 const STEPS: u64 = 50_000;
-/// Rounds after which two workers ought to have met. A round takes milliseconds, and they may have one CPU between them.
+/// Rounds after which two workers ought to have met. A round takes milliseconds, and they may have one CPU
+/// between them.
 const ROUNDS_MAX: u64 = 1_000;
 
 static COUNT: Mutex<u64> = Mutex::new(0);
@@ -42,7 +47,7 @@ fn add(word: &AtomicU64) {
     word.store(word.load(Relaxed) + 1, Relaxed);
 }
 
-/// Both words, which are equal whenever nobody writes.
+/// Both words, which are equal whenever no worker writes.
 fn assert_equal_words() {
     assert_eq!(WORDS[0].load(Relaxed), WORDS[1].load(Relaxed));
 }
@@ -76,12 +81,12 @@ fn words() {
     }
 }
 
-/// One worker, since nobody could be put on a list: what a HybridLatch does without one.
+/// A HybridLatch before a platform is installed. By one worker, since none could be put on a list.
 fn optimistic() {
-    let version = HYBRID.optimistic().expect("nobody writes");
+    let version = HYBRID.optimistic().expect("no worker writes");
     assert!(HYBRID.validate(version));
     drop(HYBRID.exclusive());
-    assert!(!HYBRID.validate(version), "somebody has written");
+    assert!(!HYBRID.validate(version), "a worker has written");
     assert_eq!(HYBRID.read(|| WORDS[0].load(Relaxed)), WORDS[0].load(Relaxed));
     assert!(HYBRID.try_exclusive_at(version).is_none());
 }
@@ -144,7 +149,8 @@ fn lists(listed: &Listed) {
     }
 }
 
-/// Lets both workers do `work` until they have met at latches of each class. Returns how often each worker has made a step.
+/// Lets both workers do `work` until they have met at latches of each class. Returns how often each worker
+/// has made a step.
 fn contend<T: Sync>(shared: &T, work: fn(&T), classes: &[&LatchClass]) -> u64 {
     for round in 1..=ROUNDS_MAX {
         kernel::with_second_worker(shared, work);
@@ -158,7 +164,7 @@ fn contend<T: Sync>(shared: &T, work: fn(&T), classes: &[&LatchClass]) -> u64 {
     panic!("two workers never met in {ROUNDS_MAX} rounds");
 }
 
-/// The program; `unknown` if it is to be one whose workers nobody has named.
+/// The program. `unknown`: without a platform that names the workers.
 fn main(unknown: bool) {
     if unknown {
         drop(SUX.exclusive());
