@@ -1,4 +1,5 @@
-//! How many simulated accesses a second one host core makes: `cargo run --release -p clearway-sim --example speed`.
+//! How many simulated accesses a second one host core makes: `cargo run --release -p clearway-sim --example
+//! speed`.
 
 use std::alloc::System;
 use std::rc::Rc;

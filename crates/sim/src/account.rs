@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// What a CPU does at an instant. Every simulated nanosecond of every CPU is in exactly one of these.
+/// A CPU's activity. Every simulated nanosecond of every CPU is in exactly one of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activity {
@@ -10,9 +10,9 @@ pub enum Activity {
     Work,
     /// Work charged to a client program on the same machine.
     Client,
-    /// Atomic instructions and reads of cached lines: what latch code costs when nobody else wants the line.
+    /// Atomic instructions and reads of cached lines: the cost of latch code without contention.
     Latch,
-    /// Waiting for a cache line to arrive, beyond what it costs in one's own cache.
+    /// Waiting for a cache line to arrive, beyond the cost of a hit in the core's own cache.
     Stall,
     /// Pauses between polls, and polls of an unchanged line.
     Spin,
@@ -89,7 +89,7 @@ impl Account {
         }
     }
 
-    /// What was added since `before` was copied from this account.
+    /// The time added since `before` was copied from this account.
     pub fn since(&self, before: &Account) -> Account {
         Account(std::array::from_fn(|index| {
             self.0[index].saturating_sub(before.0[index])

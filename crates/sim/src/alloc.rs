@@ -1,12 +1,13 @@
 //! An allocator under which cache lines follow from the program alone.
 //!
-//! Which atomics share a line must not depend on the host: not on its allocator's size classes, not on what was allocated
-//! before. So while a thread is inside a simulation each allocation starts on a line of its own; and memory that is freed
-//! and handed out again is new lines to the simulation. Outside of simulations nothing changes but one load and one
-//! branch for each allocation.
+//! Which atomics share a line must not depend on the host: not on its allocator's size classes, not on what
+//! was allocated before. So while a thread is inside a simulation each allocation starts on a line of its
+//! own; and memory that is freed and handed out again is new lines to the simulation. Outside of simulations
+//! nothing changes but one load and one branch for each allocation.
 //!
-//! Without it a simulation still runs, and is still the same at each run of the same binary on the same host; but small
-//! objects then share lines as the host's allocator happens to place them. The `clearway` binary and the tests install it.
+//! Without it a simulation still runs, and is still the same at each run of the same binary on the same host;
+//! but small objects then share lines as the host's allocator happens to place them. The `clearway` binary
+//! and the tests install it.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::{Cell, UnsafeCell};
@@ -54,8 +55,8 @@ pub(crate) fn has_freed() -> bool {
 pub(crate) fn drain_freed(mut forget: impl FnMut(usize, usize)) {
     STATE.with(|state| {
         let inside = state.inside.replace(false);
-        // SAFETY: the vector belongs to this thread, and the only other user, `note_freed`, does not run in here, since
-        // `inside` is false.
+        // SAFETY: the vector belongs to this thread, and the only other user, `note_freed`, does not run in
+        // here, since `inside` is false.
         let freed = unsafe { &mut *state.freed.get() };
         for (address, bytes) in freed.drain(..) {
             forget(address, bytes);
@@ -83,15 +84,15 @@ fn is_inside() -> bool {
 
 fn on_lines(layout: Layout) -> Layout {
     let align = layout.align().max(LINE);
-    // A line more: two allocations are never neighbours, so what runs from line to line stays within one.
+    // A line more: two allocations are never neighbours, so a run over neighbouring lines stays within one.
     Layout::from_size_align(layout.size() + LINE, align)
         .map(|layout| layout.pad_to_align())
         .unwrap_or(layout)
 }
 
-// SAFETY: each call is passed on with a layout that is at least as strict. `A` is one of the allocators that find a
-// block's size from its address (malloc, mimalloc): blocks made inside a simulation and freed outside, or the other way
-// round, reach it with a layout that differs from the one they were made with.
+// SAFETY: each call is passed on with a layout that is at least as strict. `A` is one of the allocators that
+// find a block's size from its address (malloc, mimalloc): blocks made inside a simulation and freed outside,
+// or the other way round, reach it with a layout that differs from the one they were made with.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for LineAllocator<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -125,8 +126,8 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for LineAllocator<A> {
         // By hand, so that the new block starts on a line and the old one is forgotten.
         // SAFETY: `layout.align()` is valid and the caller promises that `size` is, for it.
         let new_layout = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
-        // SAFETY: `size` is not 0, as the caller promises; the blocks do not overlap; both are at least as long as what is
-        // copied.
+        // SAFETY: `size` is not 0, as the caller promises; the blocks do not overlap; both are at least as
+        // long as what is copied.
         unsafe {
             let new = self.alloc(new_layout);
             if !new.is_null() {

@@ -1,19 +1,22 @@
-//! Who carries an access through: the worker as far as nobody is due before it, the event loop from there on.
+//! The steps of an access. The worker performs them until another event is due before it; the event loop
+//! performs the rest.
 //!
-//! An access waits twice: to be the earliest of all when it is issued, and, if it is a miss, again when its line arrives.
-//! Suspending the worker for each would be two switches of stacks there and back. A worker that has to wait leaves its
-//! access with the loop instead ([`Worker::pending`](crate::kernel::Worker)) and goes on when it takes effect.
-//! Nothing can happen between that instant and what the worker then does to the word: who came in between would see the
-//! new version of the line with the old value in it, and poll that until its promise ends.
+//! An access waits twice: to be the earliest of all when it is issued, and, if it is a miss, again when its
+//! line arrives. Suspending the worker for each would be two switches of stacks there and back. A worker that
+//! must wait leaves its access with the loop instead ([`Worker::pending`](crate::kernel::Worker)) and
+//! continues when the access takes effect. Nothing may happen between that instant and the worker's change of
+//! the word: a poll in between would see the new version of the line with the old value in it, and repeat
+//! that value until its promise ends.
 //!
-//! A preemption finds the access either before it is issued, and it moves with its worker, or under way, and waits for it.
+//! A preemption finds the access either before it is issued, and then it moves with its worker, or in flight,
+//! and then the preemption waits for it.
 
 use crate::alloc;
 use crate::coherence::{Access, Step, Transfer};
 use crate::kernel::Kernel;
 use crate::tree;
 
-/// An access of a worker that is suspended, or the last one that was.
+/// The access of a suspended worker, or the last such access.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Pending {
     stage: Stage,
@@ -23,10 +26,10 @@ pub(crate) struct Pending {
     transfer: Transfer,
 }
 
-/// What is next for an access.
+/// The next step of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Stage {
-    /// Nothing; the worker goes on.
+    /// None; the worker continues.
     #[default]
     None,
     /// It is issued.
@@ -38,8 +41,8 @@ enum Stage {
 }
 
 impl Kernel {
-    /// The running worker accesses `address`. Returns whether the access takes effect now; else it is left with the loop, and
-    /// the worker is to be suspended.
+    /// The running worker accesses `address`. Returns whether the access takes effect now; else it is left
+    /// with the loop, and the worker is to be suspended.
     #[inline(always)]
     pub(crate) fn begin_access(&mut self, address: usize, access: Access) -> bool {
         if !self.is_settled() {
@@ -64,7 +67,7 @@ impl Kernel {
         self.access(address, access)
     }
 
-    /// Takes an access that has been issued as far as nobody else is due.
+    /// Performs the steps of an issued access until another event is due.
     #[inline(never)]
     fn go_on(&mut self, address: usize, access: Access, mut step: Step) -> bool {
         loop {
@@ -103,8 +106,8 @@ impl Kernel {
         worker
     }
 
-    /// The current CPU is the earliest of all, and `worker` is on it: goes on with the access that it waits in, if any. Returns
-    /// whether the worker itself goes on now.
+    /// The current CPU is the earliest of all, and `worker` is on it: continues the access that it waits in,
+    /// if any. Returns whether the worker itself continues now.
     #[inline]
     pub(crate) fn carry_on(&mut self, worker: u32) -> bool {
         let Pending {

@@ -1,54 +1,61 @@
-//! What an access costs, and who has the line then.
+//! The cost of an access, and which core has the line afterwards.
 //!
 //! # Order
-//! A hit takes effect when it is issued. A miss is issued at one instant and takes effect at another, when the line leaves
-//! its former owner; both are events in the order of simulated time, so the effects of all accesses have one order that
-//! respects each worker's own: the memory is sequentially consistent. Until the line leaves, its owner goes on using it, as
-//! long as what it does ends before: on a large machine this is why the second try of a failed compare-and-swap usually
-//! succeeds, and on a small ring, where the line leaves as soon as a locked instruction has ended, why it does not, and why
-//! not even a load comes in between. A line that leaves for a load may still be read.
+//! A hit takes effect when it is issued. A miss is issued at one instant and takes effect at another, when
+//! the line leaves its former owner. Both are events in the order of simulated time, so the effects of all
+//! accesses have one order that respects each worker's own: the memory is sequentially consistent. Until the
+//! line leaves, its owner still uses it, for accesses that end before. On a large machine this is why the
+//! second try of a failed compare-and-swap usually succeeds. On a small ring the line leaves as soon as a
+//! locked instruction has ended, so there the second try fails, and not even a load fits in between. A line
+//! that leaves for a load may still be read.
 //!
-//! Where `owner_rmws` says so (costs calibrated on the host itself), an owner stops before: read-modify-writes back to back are
-//! fewer in a turn than spaced ones that take as long. Why is not known; it was measured. How many they are is drawn for each turn.
+//! Where `owner_rmws` says so (costs calibrated on the host itself), an owner stops earlier: it gets fewer
+//! read-modify-writes in a turn if they are back to back than if they are spaced and take as long. The reason
+//! is unknown; it was measured. Their number is drawn for each turn.
 //!
 //! # Queueing
-//! Transfers of a line that change who may write it come one after the other, first come first served; `busy_until` is
-//! the end of the last, `heir` who has the line then, `departures` when each takes the line from the one before. Each costs
-//! the way from the heir before it, whoever that will be. Reads of a line that is shared go in parallel.
+//! Transfers of a line that change its writer come one after the other, first come first served. `busy_until`
+//! is the end of the last, `heir` the core that has the line then, `departures` the instants at which each
+//! transfer takes the line from the core before. Each costs the distance from the heir before it. Reads of a
+//! shared line go in parallel.
 //!
 //! # Two hardware threads of one core
-//! They have one cache, and yet a line passes between them as between two: who has not looked since the other wrote, and who
-//! writes what the other has looked at, waits for a transfer (`smt`), which queues with the others, leaves the line in the core
-//! and takes it from the other thread at once, no message having to go anywhere. So it was measured, on one machine, while both
-//! want the line back to back. With time between it costs nothing there, which the model does not know (docs/simulator.md,
-//! "Here").
+//! They have one cache, and yet a line passes between them as between two cores. A thread that has not read
+//! the line since the other wrote it, or that writes what the other has read, waits for a transfer (`smt`).
+//! Such a transfer queues with the others, leaves the line in the core, and takes it from the other thread at
+//! once, since no message has to travel. That was measured, on one machine, while both threads want the line
+//! back to back. With time between the accesses it costs nothing there, which the model does not reproduce
+//! (docs/simulator.md, "Here").
 //!
 //! # Stores
-//! A store costs its CPU nothing but its place in the store buffer. It is visible at once, and the line is fetched behind
-//! the CPU's back; fences and read-modify-writes wait for it (`drained_at`). Whoever looks at the line meanwhile waits until it
-//! has arrived there and fetches it, though he had a copy: else a value would pass from core to core at the price of a hit. That
-//! in this way a waiting store is seen early is the one liberty taken with time; never with order.
+//! A store costs its CPU only its entry in the store buffer. It is visible at once, and the line is fetched
+//! in the background; fences and read-modify-writes wait for it (`drained_at`). A core that reads the line
+//! meanwhile waits until the line has arrived there and fetches it, even if the core had a copy. Otherwise a
+//! value would pass from core to core at the price of a hit. So a waiting store is seen early; that is the
+//! model's only liberty with time, and it takes none with order.
 //!
 //! # Far atomics
-//! Where the machine has them ([`Costs::far_atomic`](crate::costs::Costs)), a read-modify-write without acquire order, of a
-//! line that its core does not hold alone, does not fetch the line. A message goes to the home; the home gets the line from
-//! whoever has it, performs the operation and keeps the line; a message brings the answer. Requests meet at the home, so a
-//! line under far atomics alone is limited by how long each occupies the home, not by the way between cores. The next load,
-//! store or near atomic fetches the line from the home with two messages instead of three.
+//! Where the machine has them ([`Costs::far_atomic`](crate::costs::Costs)), a read-modify-write without
+//! acquire order, of a line that its core does not hold alone, does not fetch the line. A message goes to the
+//! home. The home gets the line from the core that has it, performs the operation and keeps the line; a
+//! message brings the answer. Requests meet at the home, so a line under far atomics alone is limited by the
+//! time that each occupies the home, not by the distance between cores. The next load, store or near atomic
+//! fetches the line from the home with two messages instead of three.
 //!
-//! An atomic whose result nobody looks at is *posted*: it keeps its CPU no longer than a store does, until [`POSTED_MAX`] are
-//! under way. Like a store it is visible at once, and fences wait for its answer.
+//! An atomic whose result is unused is *posted*: it occupies its CPU no longer than a store does, until
+//! [`POSTED_MAX`] are in flight. Like a store it is visible at once, and fences wait for its answer.
 //!
-//! # What is not here
-//! The capacity of caches (a line once fetched stays), the bandwidth of links and memory, out-of-order overlap of misses
-//! (but for runs over neighbouring lines), weak memory, and arbitration other than first come first served.
+//! # Not modelled
+//! The capacity of caches (a line once fetched stays), the bandwidth of links and memory, out-of-order
+//! overlap of misses (except for runs over neighbouring lines), weak memory, and arbitration other than first
+//! come first served.
 
 use crate::account::Activity;
 use crate::costs::Cores;
 use crate::kernel::Kernel;
 use crate::lines::{Departure, HOME, LINE, NO_CORE, NO_CPU};
 
-/// What an access does to its line.
+/// The kind of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Access {
     #[default]
@@ -60,28 +67,28 @@ pub(crate) enum Access {
     Modify,
     /// One without acquire order, which may be far.
     ModifyFar,
-    /// One whose result nobody looks at, besides.
+    /// An addition without order whose result is unused.
     Post,
 }
 
-/// How many posted atomics a core has under way. Three are enough for two cores to keep a home busy; how many more makes no
+/// The most posted atomics that a core has in flight. With three, two cores keep a home busy; more make no
 /// difference to a line's throughput.
 const POSTED_MAX: usize = 16;
 
-/// A miss on its way.
+/// A miss in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Transfer {
     line: usize,
     ends: u64,
-    /// Whom a load fetches from if a store of his was still under way when the load was issued.
+    /// Source core of a load if that core's store was in flight when the load was issued.
     /// [`HOME`] if a read-modify-write is done there.
     heir: u16,
 }
 
-/// How far an access has come.
+/// The progress of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// To its end.
+    /// It has ended.
     Done,
     /// The store buffer is empty now; the access begins again.
     Drained,
@@ -121,7 +128,7 @@ impl Kernel {
         let before = std::mem::replace(&mut cpu.loaded_line, address / LINE);
         cpu.polled = address;
         cpu.polled_version = line.version;
-        // What this CPU has in its store buffer it reads from there.
+        // A CPU reads its own store buffer first.
         let forwarded = usize::from(line.heir) == core && cpu.drained_at >= line.busy_until;
         let start = cpu.clock;
         let owned = usize::from(line.owner) == core
@@ -280,7 +287,8 @@ impl Kernel {
         });
         if access == Access::Store {
             cpu.drained_at = ends;
-            // What it writes is to be seen from now on, so nobody may see it in a copy of his own: who looks, fetches.
+            // The value is visible from now on, so no core may read an old copy: each reader fetches the
+            // line.
             line.owner = core as u16;
             line.sharers = Default::default();
             self.written(number, address, access, cpu_number, start);
@@ -363,7 +371,7 @@ impl Kernel {
         if access == Access::Post {
             cpu.drained_at = cpu.drained_at.max(ends);
             posted.push_back(ends);
-            // To be seen from now on, as a store is: who looks, fetches.
+            // Visible from now on, as a store is: each reader fetches the line.
             line.owner = HOME;
             line.sharers = Default::default();
             let hit = costs.store_hit;
@@ -435,7 +443,7 @@ impl Kernel {
         }
     }
 
-    /// The line has been written at `at`: whoever polls it will see.
+    /// The line has been written at `at`: ends the polls of its watchers.
     fn written(&mut self, number: usize, address: usize, access: Access, cpu_number: usize, at: u64) {
         let line = &mut self.lines.lines[number];
         line.version = line.version.wrapping_add(1);
@@ -448,7 +456,7 @@ impl Kernel {
             cpu.polled = address;
             cpu.polled_version = line.version;
         }
-        // Also of a line that is ours: then the other hardware thread is who polls it.
+        // Also of a line of this core: then the other hardware thread polls it.
         let watchers = std::mem::replace(&mut line.watchers, NO_CPU);
         if watchers != NO_CPU {
             self.release_watchers(watchers, cpu_number, at);

@@ -1,4 +1,5 @@
-//! A machine description made ready for the event loop: picoseconds and tables instead of nanoseconds and rules.
+//! A machine description made ready for the event loop: picoseconds and tables instead of nanoseconds and
+//! rules.
 
 use crate::lines::HOME;
 use crate::model::MachineModel;
@@ -238,13 +239,14 @@ impl Costs {
         self.home_apart[core * self.hops.len() + usize::from(home)].max(Distance::Socket)
     }
 
-    /// One message between a core and the home. A transfer is three: to the home, to the owner, and the line to the core.
+    /// One message between a core and the home. A transfer is three: to the home, to the owner, and the line
+    /// to the core.
     pub(crate) fn message(&self, core: usize, home: u16) -> u64 {
         self.transfer[self.to_home(core, home) as usize] / 3
     }
 
-    /// The home's own cache gets the line from the cores that have it, one message there and one back; or from memory if
-    /// they are none.
+    /// The home's own cache gets the line from the cores that have it, one message there and one back; or
+    /// from memory if they are none.
     pub(crate) fn recall(&self, holders: &Cores, home: u16) -> u64 {
         match holders.iter().map(|core| self.message(core, home)).max() {
             Some(farthest) => 2 * farthest + self.invalidate_sharer * (holders.count() - 1),
@@ -252,7 +254,7 @@ impl Costs {
         }
     }
 
-    /// A read by `core` of what `owner` has modified.
+    /// A read by `core` of a line that `owner` has modified.
     pub(crate) fn load_from(&self, core: usize, owner: usize, home: u16) -> u64 {
         if owner == usize::from(HOME) {
             let cost = self.load_transfer[self.to_home(core, home) as usize];
@@ -261,7 +263,7 @@ impl Costs {
         self.load_transfer[self.with_home(core, home, self.between(core, owner)) as usize]
     }
 
-    /// A read by `core` of what the nearest of `sharers` has.
+    /// A read by `core` of a line from the nearest of `sharers`.
     pub(crate) fn load_from_nearest(&self, core: usize, sharers: &Cores, home: u16) -> u64 {
         let socket = usize::from(self.socket_of_core[core]);
         let nearest = if sharers.meets(&self.cores_of_cluster[usize::from(self.cluster_of_core[core])]) {
@@ -278,7 +280,7 @@ impl Costs {
         self.load_transfer[self.with_home(core, home, nearest) as usize]
     }
 
-    /// Taking a line from `owner`, who has modified it.
+    /// Taking a line from `owner`, which has modified it.
     pub(crate) fn take_from(&self, core: usize, owner: usize, home: u16) -> u64 {
         if owner == usize::from(HOME) {
             // No owner has to be asked.
@@ -334,7 +336,7 @@ impl Costs {
         }
     }
 
-    /// How long `work` takes on a CPU whose sibling is busy, or polls with pauses.
+    /// The duration of `work` on a CPU whose sibling is busy, or polls with pauses.
     #[inline]
     pub(crate) fn slowed(&self, work: u64, sibling_pauses: bool) -> u64 {
         let slowdown = if sibling_pauses {

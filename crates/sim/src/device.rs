@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::random::Random;
 
-/// A distribution of durations, given by quantiles and linear between them. Integers only: no host's mathematical library
-/// has a say.
+/// A distribution of durations, given by quantiles and linear between them. Integers only: no host's
+/// mathematical library has a say.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<(f64, f64)>", into = "Vec<(f64, f64)>")]
 pub struct Latency {

@@ -1,4 +1,4 @@
-//! Who sleeps on which futex, first come first woken.
+//! The sleepers of each futex, first come first woken.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};

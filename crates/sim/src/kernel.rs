@@ -1,24 +1,27 @@
 //! The state of a simulation, and the passing of time.
 //!
 //! # Order
-//! Each CPU has a clock of its own. A worker's code runs on the host without taking simulated time; an access, a charge, a
-//! system call advances the clock of its CPU. Before anything that another CPU could notice, [`Kernel::settle`] compares
-//! the clock with the calendar: if any CPU or timer is due earlier, the worker is suspended until it is the earliest of
-//! all. So what CPUs do to each other happens in the order of simulated time.
+//! Each CPU has a clock of its own. A worker's code runs on the host without taking simulated time; an
+//! access, a charge, a system call advances the clock of its CPU. Before anything that another CPU could
+//! notice, [`Kernel::settle`] compares the clock with the calendar: if any CPU or timer is due earlier, the
+//! worker is suspended until it is the earliest of all. So the effects of CPUs on each other happen in the
+//! order of simulated time.
 //!
-//! - K1: whatever reads or writes what several CPUs see runs at the earliest instant of all.
+//! - K1: code that reads or writes state shared by several CPUs runs at the earliest instant of all.
 //! - K2: a CPU's account grows by exactly what its clock advances by.
-//! - K3: a CPU with a worker has its leaf in the calendar; while that worker runs on the host the leaf is looked past.
+//! - K3: a CPU with a worker has its leaf in the calendar; while that worker runs on the host the leaf is
+//!   ignored.
 //!
-//! Memory is the subject of `coherence`, and who carries an access through of `carry`.
+//! Memory is the subject of `coherence`, and the steps of one access of `carry`.
 //!
 //! # Polls
-//! A worker that polls a line in its own cache changes nothing until somebody takes the line away, so it need not be
-//! stepped through: if its code *promises* how many polls it will make (`Machine::spin_hint_of`), the CPU is set aside as
-//! a watcher of the line until the promise ends or the line is taken. Then its polls before that instant are given the
-//! old value one after the other, each at its own time, without a look at the calendar. The result is that of stepping; a
-//! worker that breaks its promise is an error, not an approximation. One difference remains: a preemption cuts a pause short
-//! when polls are stepped through, and waits for the pause's end when they are skipped.
+//! A worker that polls a line in its own cache changes nothing until another core takes the line away, so it
+//! need not be stepped through. If its code *promises* how many polls it will make (`Machine::spin_hint_of`),
+//! the CPU is set aside as a watcher of the line until the promise ends or the line is taken. Then its polls
+//! before that instant get the old value one after the other, each at its own time, without the calendar. The
+//! result is that of stepping. A worker that breaks its promise is an error, not an approximation. One
+//! difference remains: a preemption cuts a pause short when polls are stepped through, and waits for the
+//! pause's end when they are skipped.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -35,7 +38,7 @@ use crate::trace::Trace;
 use crate::tree::{self, NEVER, Tree};
 
 /// No worker.
-pub(crate) const NOBODY: u32 = u32::MAX;
+pub(crate) const NO_WORKER: u32 = u32::MAX;
 
 /// One CPU, that is, one hardware thread.
 #[derive(Debug)]
@@ -52,7 +55,7 @@ pub(crate) struct Cpu {
     pub(crate) drained_at: u64,
     /// Since the last event: time that can be cut off when the worker is preempted, by [`CUTTABLE`].
     pub(crate) pending: [u64; 3],
-    /// What was loaded last, for [`Kernel::spin_of`].
+    /// The address of the last load, for [`Kernel::spin_of`].
     pub(crate) polled: usize,
     /// The line that was loaded last, by address: for telling a stream of loads.
     pub(crate) loaded_line: usize,
@@ -60,7 +63,7 @@ pub(crate) struct Cpu {
     pub(crate) polled_version: u32,
     /// Nothing but a pause has happened since.
     pub(crate) paused: bool,
-    /// What `polled` held then: what free polls see, whatever has been stored there since.
+    /// The value at `polled` then. Free polls return it, even if another value has been stored there since.
     pub(crate) polled_value: u64,
     /// Polls of `polled` before this instant see nothing new.
     pub(crate) polls_free_until: u64,
@@ -115,7 +118,7 @@ pub(crate) struct Worker {
     pub(crate) pending: Pending,
 }
 
-/// What a timer does.
+/// The action of a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
     /// Ends a worker's sleep, if it is still the same.
@@ -139,7 +142,7 @@ pub(crate) struct Kernel {
     pub(crate) timers: BinaryHeap<Reverse<(u64, u64, Timer)>>,
     timer_number: u64,
     pub(crate) cpus: Vec<Cpu>,
-    /// By CPU: when each far atomic that nobody waits for will have been answered, as they were issued.
+    /// By CPU: when each posted atomic will have been answered, in the order of issue.
     pub(crate) posted: Vec<VecDeque<u64>>,
     pub(crate) workers: Vec<Worker>,
     pub(crate) lines: Lines,
@@ -167,7 +170,7 @@ impl Kernel {
         let cpu = || Cpu {
             clock: 0,
             account: Account::default(),
-            running: NOBODY,
+            running: NO_WORKER,
             queue: Vec::new(),
             resched: false,
             slice_end: 0,
@@ -284,7 +287,7 @@ impl Kernel {
         self.cpus[cpu].drained_at = 0;
     }
 
-    /// A poll that sees nothing new (see "Polls"), and what it sees; `None` if this must be a real access.
+    /// The value of a poll that sees nothing new (see "Polls"); `None` if this must be a real access.
     #[inline(always)]
     pub(crate) fn free_poll(&mut self, address: usize) -> Option<u64> {
         let hit = self.costs.load_hit;
@@ -316,8 +319,9 @@ impl Kernel {
         self.failure.get_or_insert(Failure::BrokenPromise { worker });
     }
 
-    /// One pause; then, unless what was loaded last has changed, `polls` loads of it will follow with a pause after each.
-    /// Returns whether the worker is to be suspended until the promise ends or the line is taken away.
+    /// One pause, and the promise that, unless the word loaded last has changed, `polls` loads of it follow
+    /// with a pause after each. Returns whether the worker is to be suspended until the promise ends or the
+    /// line is taken away.
     pub(crate) fn spin_of(&mut self, polls: u32) -> bool {
         let pause = self.costs.pause;
         self.advance_cuttable(2, pause);
@@ -330,12 +334,13 @@ impl Kernel {
         let version = state.polled_version;
         let number = self.lines.find(state.polled, 0);
         let line = &mut self.lines.lines[number];
-        // Written since it was polled: the next poll is a real one, though the line may be back in this core's cache.
+        // Written since it was polled: the next poll is a real one, though the line may be back in this
+        // core's cache.
         if line.version != version {
             return false;
         }
-        // A store of another core that is under way takes the line without a further word when it ends; so the line may
-        // also be gone already.
+        // A store of another core that is under way takes the line without a further word when it ends; so
+        // the line may also be gone already.
         let mut polls = u64::from(polls);
         let core = self.costs.core_of[cpu_number];
         if line.owner != core && !line.sharers.has(usize::from(core)) {
@@ -359,7 +364,7 @@ impl Kernel {
         true
     }
 
-    /// The worker that was set aside by [`Self::spin_of`] goes on: counts its polls for its line.
+    /// The worker that was set aside by [`Self::spin_of`] continues: counts its polls for its line.
     pub(crate) fn resume_polls(&mut self) {
         let cpu_number = usize::from(self.current);
         if let Some(number) = self.cpus[cpu_number].watching.take() {
@@ -400,7 +405,8 @@ impl Kernel {
         }
     }
 
-    /// Polls of a CPU that was set aside are real from `at` on: those that come behind what `leaf` does at `at`.
+    /// Polls of a CPU that was set aside are real from `at` on: those that come after the event of `leaf` at
+    /// `at`.
     fn end_polls(&mut self, cpu: usize, at: u64, leaf: usize) {
         let period = self.costs.load_hit + self.costs.pause;
         let state = &mut self.cpus[cpu];
@@ -430,7 +436,7 @@ impl Kernel {
     #[inline]
     pub(crate) fn slowed(&self, cpu: usize, work: u64) -> u64 {
         match self.costs.sibling_of[cpu].map(|sibling| &self.cpus[usize::from(sibling)]) {
-            Some(sibling) if sibling.running != NOBODY => {
+            Some(sibling) if sibling.running != NO_WORKER => {
                 let pauses = sibling.paused || sibling.watching.is_some();
                 self.costs.slowed(work, pauses)
             }
@@ -441,6 +447,6 @@ impl Kernel {
     /// The other hardware thread of the core runs something.
     #[inline]
     pub(crate) fn sibling_is_busy(&self, cpu: usize) -> bool {
-        self.costs.sibling_of[cpu].is_some_and(|sibling| self.cpus[usize::from(sibling)].running != NOBODY)
+        self.costs.sibling_of[cpu].is_some_and(|sibling| self.cpus[usize::from(sibling)].running != NO_WORKER)
     }
 }

@@ -1,34 +1,36 @@
-//! A deterministic many-core machine: caches, sockets, hardware threads, an operating system's scheduler, futexes, devices.
+//! A deterministic many-core machine: caches, sockets, hardware threads, an operating system's scheduler,
+//! futexes, devices.
 //!
-//! Code that is generic over [`clearway_machine::Machine`] runs on it unchanged, as [`Simulated`]. Time is simulated: what
-//! takes time is the accesses to atomics, by where their cache lines are; the system calls; and the work that the program
-//! charges. The same program, machine and seed give the same run, on any host.
+//! Code that is generic over [`clearway_machine::Machine`] runs on it unchanged, as [`Simulated`]. Time is
+//! simulated. Three things take time: accesses to atomics, by where their cache lines are; system calls; and
+//! the work that the program charges. The same program, machine and seed give the same run, on any host.
 //!
 //! ```text
 //!   worker bodies (coroutines)      LwLock<Simulated>, Wal<Simulated, …>, …
 //!        │ loads, stores, read-modify-writes, futexes, sleeps, charges
-//!   simulated   what the trait's functions do; when a worker must wait for its turn
+//!   simulated   the trait's functions; when a worker must wait for its turn
 //!   kernel      clocks, the order of events, polls
-//!   coherence   what an access costs, and who has the line then  ── lines   who has which line
-//!   sched       run queues, slices, wake-ups                     ── futex   who sleeps on what
+//!   coherence   the cost of an access, and the line's next core  ── lines   the state of each line
+//!   sched       run queues, slices, wake-ups                     ── futex   the sleepers of each futex
 //!   tree        the calendar                                     ── costs   the machine's figures in picoseconds
-//!   simulation  spawning, the loop, errors      report, trace    what came out
+//!   simulation  spawning, the loop, errors                       ── report, trace   the results
 //! ```
 //!
 //! | file | its rules |
 //! | --- | --- |
 //! | `kernel` | K1 to K3, how polls are skipped exactly |
-//! | `coherence` | what an access costs, sequential consistency |
-//! | `sched` | who runs when |
+//! | `coherence` | the cost of an access, sequential consistency |
+//! | `sched` | which worker runs when |
 //! | `lines` | the states of a line |
-//! | `model` | what a machine's description says |
+//! | `model` | the contents of a machine's description |
 //! | `alloc` | why layouts do not depend on the host |
 //!
 //! # What it does not do
-//! Memory is sequentially consistent per access: what weak memory allows is for loom to find. The costs are those of the
-//! machine descriptions in `machines/`, each with its source or marked as estimated. What of published measurements comes out
-//! of the model, and what does not, `tests/sim_published.rs` prints in one table: take orderings and ratios from the model, with
-//! their sensitivity to the costs, and no absolute numbers.
+//! Memory is sequentially consistent per access; loom finds what weak memory allows. The costs are those of
+//! the machine descriptions in `machines/`, each with its source or marked as estimated.
+//! `tests/sim_published.rs` prints in one table which published measurements the model reproduces and which
+//! it does not. Take orderings and ratios from the model, with their sensitivity to the costs, and no
+//! absolute numbers.
 
 mod account;
 mod alloc;

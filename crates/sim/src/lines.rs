@@ -1,4 +1,4 @@
-//! The cache lines that the simulated program touches, and who has them.
+//! The cache lines that the simulated program touches, and which core has each.
 //!
 //! | state | `owner` | `sharers` |
 //! | --- | --- | --- |
@@ -7,9 +7,9 @@
 //! | modified | the core that has it | empty |
 //! | at home | [`HOME`]: the home's cache, after a far atomic | empty |
 //!
-//! A line is found by its address but *numbered* when it is first touched, and nothing depends on an address: not an
-//! order, not a cost, not what is printed. A line whose memory has been freed is forgotten, so that it does not matter
-//! either whether the allocator hands the same memory out again.
+//! A line is found by its address but *numbered* when it is first touched, and nothing depends on an address:
+//! not an order, not a cost, not what is printed. A line whose memory has been freed is forgotten, so that it
+//! does not matter either whether the allocator hands the same memory out again.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ pub(crate) const NO_CPU: u16 = u16::MAX;
 /// In the place of a core: the cache of the line's home.
 pub(crate) const HOME: u16 = u16::MAX - 1;
 
-/// What a name's lines have met.
+/// Events of the lines of one name.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LineCounters {
     pub(crate) accesses: u64,
@@ -35,7 +35,7 @@ pub(crate) struct LineCounters {
     pub(crate) spin_ps: u64,
 }
 
-/// When a transfer takes the line from whoever has it then.
+/// The instant at which a transfer takes the line from the core that has it then.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Departure {
     pub(crate) at: u64,
@@ -56,11 +56,12 @@ pub(crate) struct Line {
     pub(crate) fetcher: u16,
     /// The core that will have it modified when the last transfer has ended, or the home, or none.
     pub(crate) heir: u16,
-    /// The core that last began to load it from its owner: until that load arrives it is not among the sharers.
+    /// The core that last began to load it from its owner: until that load arrives it is not among the
+    /// sharers.
     pub(crate) reader: u16,
-    /// When the transfers under way take it from whoever has it then, in order; those in the past are dropped on the way.
+    /// The departures of the transfers in flight, in order. Those in the past are dropped on the way.
     pub(crate) departures: VecDeque<Departure>,
-    /// Read-modify-writes that are left to the owner if somebody has asked for the line.
+    /// Read-modify-writes left to the owner once another core has requested the line.
     pub(crate) owner_rmws: u64,
     /// The hardware thread that wrote last.
     pub(crate) writer: u16,
@@ -77,8 +78,8 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Whether `cpu`, on the owner's core, begins to use the line at `start` and loses it before `done`; a copy is enough for
-    /// who only reads.
+    /// Whether `cpu`, on the owner's core, begins to use the line at `start` and loses it before `done`. A
+    /// read needs only a copy.
     #[inline(always)]
     pub(crate) fn leaves_before(&mut self, cpu: usize, start: u64, done: u64, only_reads: bool) -> bool {
         !self.departures.is_empty() && self.next_leaves_before(cpu, start, done, only_reads)
@@ -180,7 +181,7 @@ pub(crate) struct Lines {
     ranges: Vec<(usize, usize, u32)>,
 }
 
-/// The name of what has none.
+/// The name of memory without a name.
 const UNNAMED: u32 = 0;
 
 impl Lines {
@@ -249,7 +250,7 @@ impl Lines {
         }
     }
 
-    /// Names one line unless it has a name: what a latch says of itself when it is contended.
+    /// Names one line unless it has a name: a latch does so when it is contended.
     pub(crate) fn label(&mut self, address: usize, name: &str) {
         if let Some(at) = self.index.find(address / LINE) {
             let line = self.index.entries[at].1 as usize;

@@ -1,8 +1,8 @@
 //! Descriptions of machines.
 //!
-//! A description is a TOML file: the topology, what moving a cache line costs by distance, what the operating system's
-//! services cost, and a source for each figure. The built-in ones are in `machines/`. Costs are nanoseconds unless a name
-//! says otherwise.
+//! A description is a TOML file: the topology, the cost of moving a cache line by distance, the costs of the
+//! operating system's services, and a source for each figure. The built-in ones are in `machines/`. Costs are
+//! nanoseconds unless a name says otherwise.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,23 +13,23 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineModel {
-    /// What it is called on the command line.
+    /// The name on the command line.
     pub name: String,
     /// One line for a list.
     pub description: String,
     /// Sockets, cores, hardware threads.
     pub topology: Topology,
-    /// What cache lines cost.
+    /// Costs of cache lines.
     pub coherence: Coherence,
-    /// What the operating system costs.
+    /// Costs of the operating system.
     #[serde(default)]
     pub os: OperatingSystem,
     /// Where each figure comes from: `coherence.socket = "…"`.
     pub sources: BTreeMap<String, String>,
 }
 
-/// Sockets, cores and hardware threads. CPUs are numbered as Linux numbers them: first the first hardware thread of every
-/// core, socket by socket, then the second ones.
+/// Sockets, cores and hardware threads. CPUs are numbered as Linux numbers them: first the first hardware
+/// thread of every core, socket by socket, then the second ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Topology {
@@ -52,8 +52,8 @@ const fn one() -> usize {
     1
 }
 
-/// What cache lines cost, in nanoseconds. The transfer costs are those of one whole operation on a line that another core
-/// has modified: half of a ping-pong round trip.
+/// Costs of cache lines, in nanoseconds. A transfer cost is that of one whole operation on a line that
+/// another core has modified: half of a ping-pong round trip.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Coherence {
@@ -80,27 +80,29 @@ pub struct Coherence {
     /// A load's part of the cost of a read-modify-write over the same distance.
     #[serde(default = "whole")]
     pub load_factor: f64,
-    /// The part of a transfer after which the line has left its former owner, who goes on using it until then.
+    /// The part of a transfer after which the line leaves its former owner, which uses it until then.
     pub departure: f64,
-    /// How many read-modify-writes an owner does, on average, before it lets a line go that another core has asked for, though
-    /// the line need not leave yet; 0: as many as end before. A number, not a time. See `coherence`.
+    /// How many read-modify-writes an owner does, on average, before it lets a line go that another core has
+    /// asked for, though the line need not leave yet; 0: as many as end before. A number, not a time. See
+    /// `coherence`.
     #[serde(default)]
     pub owner_rmws: f64,
-    /// A miss's part of its cost when the loads of a core run over neighbouring lines in ascending order: the prefetcher
-    /// and out-of-order execution overlap such misses. All other loads wait for each other.
+    /// A miss's part of its cost when the loads of a core run over neighbouring lines in ascending order: the
+    /// prefetcher and out-of-order execution overlap such misses. All other loads wait for each other.
     pub stream: f64,
     /// From memory of the own node.
     pub memory: f64,
     /// From memory of another node.
     pub memory_remote: f64,
-    /// What each sharer beyond the first adds when a line is taken from them.
+    /// The extra cost of each sharer beyond the first when a line is taken from them.
     pub invalidate_sharer: f64,
-    /// How long a far atomic occupies the line's home, which performs it in its own cache and leaves the line there (the
-    /// AtomicLoad, AtomicStore and AtomicSwap of Arm's CHI); 0: the machine has none. Far are read-modify-writes without
-    /// acquire order of a line that the core does not hold alone. See `coherence`.
+    /// How long a far atomic occupies the line's home, which performs it in its own cache and leaves the line
+    /// there (the AtomicLoad, AtomicStore and AtomicSwap of Arm's CHI); 0: the machine has none. Far are
+    /// read-modify-writes without acquire order of a line that the core does not hold alone. See `coherence`.
     #[serde(default)]
     pub far_atomic: f64,
-    /// Whether a transfer costs at least the way to the line's home node (a directory there, as on AMD's EPYC).
+    /// Whether a transfer costs at least the way to the line's home node (a directory there, as on AMD's
+    /// EPYC).
     #[serde(default)]
     pub through_home: bool,
 }
@@ -109,7 +111,7 @@ const fn whole() -> f64 {
     1.0
 }
 
-/// What the operating system costs. The defaults are those of Linux with the completely fair scheduler.
+/// Costs of the operating system. The defaults are those of Linux with the completely fair scheduler.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OperatingSystem {
@@ -117,7 +119,7 @@ pub struct OperatingSystem {
     pub syscall: f64,
     /// Looking up and locking a futex's bucket, beyond the system call, ns.
     pub futex: f64,
-    /// What waking one sleeper costs the waker, ns.
+    /// The cost to the waker of waking one sleeper, ns.
     pub wake: f64,
     /// From the wake-up until an idle CPU has left its idle state and begins to switch, ns.
     pub idle_exit: f64,
@@ -127,7 +129,7 @@ pub struct OperatingSystem {
     pub timer_slack: f64,
     /// Reading the clock, ns.
     pub clock: f64,
-    /// In how much time each runnable thread of a CPU shall run once, µs.
+    /// Scheduling period, µs: each runnable thread of a CPU runs once in it.
     pub sched_latency_us: f64,
     /// The shortest time slice, µs.
     pub slice_min_us: f64,
@@ -148,9 +150,11 @@ impl Default for OperatingSystem {
             // A vDSO-free no-op call on kernels with and without page-table isolation: 100 to 400 ns.
             syscall: 200.0,
             futex: 100.0,
-            // try_to_wake_up with an inter-processor interrupt: 1 to 2 µs seen by the waker on large machines.
+            // try_to_wake_up with an inter-processor interrupt: 1 to 2 µs seen by the waker on large
+            // machines.
             wake: 1_200.0,
-            // With the switch and the return from the call: a wake-up takes 5 µs, the lower end of what is published.
+            // With the switch and the return from the call: a wake-up takes 5 µs, the lower end of the
+            // published figures.
             idle_exit: 3_000.0,
             // lat_ctx and perf bench sched pipe: 1 to 2 µs between threads.
             switch: 1_500.0,
@@ -170,16 +174,16 @@ impl Default for OperatingSystem {
     }
 }
 
-/// What is wrong with a description.
+/// An error in a description.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
     /// No built-in machine and no file of that name.
     #[error("there is no machine \"{name}\"; there are: {}, this, or the path of a TOML file", .known.join(", "))]
     Unknown {
-        /// What was asked for.
+        /// The name asked for.
         name: String,
-        /// What there is.
+        /// The known names.
         known: Vec<&'static str>,
     },
     /// The file cannot be read.
@@ -195,7 +199,7 @@ pub enum ModelError {
     Syntax {
         /// The file or preset.
         path: String,
-        /// What is wrong, with line and column.
+        /// The error, with line and column.
         message: String,
     },
     /// A value cannot be.
@@ -206,7 +210,7 @@ pub enum ModelError {
         /// What is wrong.
         message: String,
     },
-    /// This host does not tell what it is.
+    /// This host's topology cannot be read.
     #[error("cannot read this host's topology from /sys: {0}")]
     Host(std::io::Error),
 }
@@ -228,7 +232,7 @@ pub const PRESETS: [(&str, &str); 10] = [
     ("laptop", include_str!("../machines/laptop.toml")),
 ];
 
-/// The most cores a machine can have: what a line's set of sharers holds.
+/// The most cores of a machine: the size of a line's set of sharers.
 pub(crate) const CORES_MAX: usize = 256;
 
 impl MachineModel {

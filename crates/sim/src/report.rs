@@ -1,4 +1,4 @@
-//! What a run has come to.
+//! The result of a run.
 
 use clearway_machine::WaitEvent;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::account::Account;
 use crate::kernel::Kernel;
 
-/// What a run has come to. Everything in it is the same at each run.
+/// The result of a run. The same at each run of the same seed.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// Simulated time.
@@ -25,7 +25,7 @@ pub struct Report {
     pub lines_touched: u64,
 }
 
-/// What happened to the lines of one name.
+/// Events of the lines of one name.
 #[derive(Debug, Clone, Serialize)]
 pub struct NamedLines {
     /// The name.

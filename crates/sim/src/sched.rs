@@ -1,20 +1,22 @@
 //! The operating system: run queues, time slices, wake-ups.
 //!
-//! The model is Linux's completely fair scheduler, reduced to what decides who runs when:
+//! The model is Linux's completely fair scheduler, reduced to the rules that decide which worker runs when:
 //!
 //! - each CPU has a queue and runs the thread with the least virtual runtime;
 //! - a slice is the scheduling latency divided among the CPU's threads, but not below the minimum;
-//! - a woken thread goes to the CPU it ran on if that is idle, else to an idle core of the same socket, else to an idle
-//!   hardware thread there, else it queues where it ran; its virtual runtime is set to at most half the scheduling latency
-//!   behind the queue's least, and it preempts the running thread if it lags by more than the wake-up granularity;
+//! - a woken thread goes to the CPU it ran on if that is idle, else to an idle core of the same socket, else
+//!   to an idle hardware thread there, else it queues where it ran; its virtual runtime is set to at most
+//!   half the scheduling latency behind the queue's least, and it preempts the running thread if it lags by
+//!   more than the wake-up granularity;
 //! - a CPU that runs out of threads takes one from the longest queue of its socket, else of any;
 //! - every few milliseconds CPUs that are idle already do the same.
 //!
-//! Left out: priorities, control groups, the kernel's own threads, interrupts, and the contention of the kernel's own
-//! locks. A preemption cuts charged work and polling at the very instant; an access in flight ends first.
+//! Left out: priorities, control groups, the kernel's own threads, interrupts, and the contention of the
+//! kernel's own locks. A preemption cuts charged work and polling at the very instant; an access in flight
+//! ends first.
 
 use crate::account::Activity;
-use crate::kernel::{CUTTABLE, Kernel, NOBODY, State, Timer};
+use crate::kernel::{CUTTABLE, Kernel, NO_WORKER, State, Timer};
 use crate::tree::{self, NEVER};
 
 impl Kernel {
@@ -38,11 +40,11 @@ impl Kernel {
     }
 
     fn load(&self, cpu: usize) -> usize {
-        self.cpus[cpu].queue.len() + usize::from(self.cpus[cpu].running != NOBODY)
+        self.cpus[cpu].queue.len() + usize::from(self.cpus[cpu].running != NO_WORKER)
     }
 
     fn is_idle(&self, cpu: usize) -> bool {
-        self.cpus[cpu].running == NOBODY
+        self.cpus[cpu].running == NO_WORKER
     }
 
     fn virtual_runtime_now(&self, worker: u32, at: u64) -> u64 {
@@ -58,7 +60,7 @@ impl Kernel {
         state
             .queue
             .iter()
-            .chain((state.running != NOBODY).then_some(&state.running))
+            .chain((state.running != NO_WORKER).then_some(&state.running))
             .map(|worker| self.virtual_runtime_now(*worker, self.now))
             .min()
             .unwrap_or(0)
@@ -72,12 +74,12 @@ impl Kernel {
         let least = self.least_virtual_runtime(cpu);
         let half = self.costs.sched_latency / 2;
         let state = &mut self.workers[worker as usize];
-        state.virtual_runtime = if self.cpus[cpu].running == NOBODY {
+        state.virtual_runtime = if self.cpus[cpu].running == NO_WORKER {
             // An idle CPU's queue has no time of its own; only the place in a later queue matters.
             state.virtual_runtime
         } else {
-            // Not ahead of the others by more than half a period because of the sleep; and not behind them because the
-            // queue it comes from is further on.
+            // Not ahead of the others by more than half a period because of the sleep; and not behind them
+            // because the queue it comes from is further on.
             state
                 .virtual_runtime
                 .clamp(least.saturating_sub(half), least + half)
@@ -111,7 +113,8 @@ impl Kernel {
     /// `worker` can run on `cpu` from `at` on.
     fn make_ready(&mut self, worker: u32, cpu: usize, at: u64) {
         if self.is_idle(cpu) {
-            // Whoever left the CPU last may have been ahead of the present instant, and leaves first.
+            // The worker that left the CPU last may have been ahead of this instant; the new one starts after
+            // it.
             let start = (at + self.costs.idle_exit).max(self.cpus[cpu].clock);
             self.dispatch(worker, cpu, start);
             return;
@@ -153,9 +156,9 @@ impl Kernel {
         }
     }
 
-    /// Runs `worker` on `cpu`, which has nobody, from `at` on.
+    /// Runs `worker` on `cpu`, which has no worker, from `at` on.
     pub(crate) fn dispatch(&mut self, worker: u32, cpu: usize, at: u64) {
-        debug_assert_eq!(self.cpus[cpu].running, NOBODY, "two workers on a CPU");
+        debug_assert_eq!(self.cpus[cpu].running, NO_WORKER, "two workers on a CPU");
         debug_assert!(
             at >= self.cpus[cpu].clock,
             "a worker starts before the CPU's clock"
@@ -186,10 +189,10 @@ impl Kernel {
         }
     }
 
-    /// The running worker leaves its CPU at the CPU's clock; somebody else gets it.
+    /// The running worker leaves its CPU at the CPU's clock; the next worker gets it.
     pub(crate) fn leave_cpu(&mut self, cpu: usize, state: State) {
         let clock = self.cpus[cpu].clock;
-        let worker = std::mem::replace(&mut self.cpus[cpu].running, NOBODY);
+        let worker = std::mem::replace(&mut self.cpus[cpu].running, NO_WORKER);
         let leaving = &mut self.workers[worker as usize];
         let ran = clock - leaving.dispatched_at;
         leaving.state = state;
@@ -217,7 +220,7 @@ impl Kernel {
                 let worker = self.cpus[from].queue[*at];
                 (self.workers[worker as usize].virtual_runtime, worker)
             })
-            .expect("a queue that was chosen has somebody");
+            .expect("a queue that was chosen has a worker");
         let worker = self.cpus[from].queue.remove(at);
         let start = self.cpus[cpu].clock.max(self.now);
         self.dispatch(worker, cpu, start);
@@ -239,7 +242,7 @@ impl Kernel {
             found.map(|(cpu, _)| cpu)
         };
         if !self.balance_armed {
-            // Nobody has queued since the last balancing found all queues empty.
+            // No worker has queued since the last balancing found all queues empty.
             return None;
         }
         longest(&mut std::iter::once(socket)).or_else(|| longest(&mut (0..self.costs.cpus_of_socket.len())))
@@ -247,7 +250,7 @@ impl Kernel {
 
     /// The CPU's worker shall make room at `at`, which is now.
     pub(crate) fn request_switch(&mut self, cpu: usize, at: u64) {
-        if self.cpus[cpu].resched || self.cpus[cpu].running == NOBODY {
+        if self.cpus[cpu].resched || self.cpus[cpu].running == NO_WORKER {
             return;
         }
         self.cpus[cpu].resched = true;
@@ -257,7 +260,7 @@ impl Kernel {
         if self.watches(cpu) {
             return self.stop_watching(cpu, at);
         }
-        // What lies after `at` and can be cut is owed for later.
+        // Work after `at` that can be cut is owed for later.
         let mut excess = self.cpus[cpu].clock.saturating_sub(at);
         let worker = self.cpus[cpu].running as usize;
         for (which, activity) in CUTTABLE.into_iter().enumerate() {
@@ -282,7 +285,7 @@ impl Kernel {
         self.now = self.now.max(self.cpus[cpu].clock);
         self.leave_cpu(cpu, State::Ready);
         if self.cpus[cpu].queue.is_empty() {
-            // Whoever was to run here has been taken by another CPU.
+            // Another CPU has taken the worker that was to run here.
             self.dispatch(worker, cpu, self.cpus[cpu].clock);
             return;
         }

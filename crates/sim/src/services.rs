@@ -1,11 +1,12 @@
-//! What a program on the simulated machine can ask of it beyond the `Machine` trait.
+//! The simulated machine's services beyond the `Machine` trait.
 
 use crate::account::Account;
 use crate::device::Latency;
 use crate::random::Random;
 use crate::simulated::{at, charge, client, inside, inside_worker, wait_for_device};
 
-/// The calling worker's clock in nanoseconds, at no cost: for what measures the program, not for the program.
+/// The calling worker's clock in nanoseconds, at no cost: for measuring the program, not for the program
+/// itself.
 pub fn clock_ns() -> u64 {
     inside_worker().map_or(0, |kernel| {
         // SAFETY: the kernel lives while it is entered, and only this thread uses it.
@@ -22,11 +23,11 @@ pub fn device(latency: &Latency) {
     }
 }
 
-/// The client at the other end of the calling worker's connection is told, works for `nanoseconds` on a CPU of the same
-/// machine, and answers.
+/// The client at the other end of the calling worker's connection is told, works for `nanoseconds` on a CPU
+/// of the same machine, and answers.
 ///
-/// A client and its worker never run at the same time, so both are one coroutine with two faces: each face has a CPU it
-/// ran on last, and each turn is a send, a sleep and a wake-up.
+/// A client and its worker never run at the same time, so both are one coroutine with two faces: each face
+/// has a CPU it ran on last, and each turn is a send, a sleep and a wake-up.
 pub fn client_round_trip(nanoseconds: u64) {
     if let Some(kernel) = inside_worker() {
         client(kernel, nanoseconds * 1_000);
@@ -66,8 +67,8 @@ pub fn account_so_far() -> Account {
         let kernel = unsafe { at(kernel) };
         for cpu in &kernel.cpus {
             all.merge(&cpu.account);
-            if cpu.running == crate::kernel::NOBODY {
-                // Its account says so only when somebody comes.
+            if cpu.running == crate::kernel::NO_WORKER {
+                // Its account is brought up to date only when a worker arrives.
                 all.add(crate::Activity::Idle, kernel.now.saturating_sub(cpu.clock));
             }
         }

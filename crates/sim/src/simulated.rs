@@ -1,7 +1,7 @@
 //! [`Simulated`]: the machine that runs inside a simulation.
 //!
-//! Its atomics are words of their real size and alignment. Inside a worker each access goes through the kernel; outside
-//! (while structures are set up, or after the run) it is plain memory that costs nothing.
+//! Its atomics are words of their real size and alignment. Inside a worker each access goes through the
+//! kernel; outside (while structures are set up, or after the run) it is plain memory that costs nothing.
 
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::Ordering;
@@ -27,13 +27,13 @@ thread_local! {
     static KERNEL: Cell<*mut Kernel> = const { Cell::new(std::ptr::null_mut()) };
 }
 
-/// Makes `kernel` the one that this thread is inside of; returns the one before.
+/// Makes `kernel` the kernel that this thread is inside; returns the one before.
 pub(crate) fn enter(kernel: *mut Kernel) -> *mut Kernel {
     alloc::set_inside(!kernel.is_null());
     KERNEL.replace(kernel)
 }
 
-/// Runs `look` with accesses that cost nothing and happen outside of simulated time.
+/// Runs `look` with accesses that cost nothing and happen outside simulated time.
 pub(crate) fn peek<R>(look: impl FnOnce() -> R) -> R {
     let kernel = KERNEL.replace(std::ptr::null_mut());
     let result = look();
@@ -44,15 +44,15 @@ pub(crate) fn peek<R>(look: impl FnOnce() -> R) -> R {
 /// The kernel behind the pointer.
 ///
 /// # Safety
-/// The pointer is one that was [`enter`]ed, on this thread; no other reference into the kernel is used again while this
-/// one is, and it is not kept across a switch of stacks.
+/// The pointer was [`enter`]ed on this thread. No other reference into the kernel is used again while the
+/// result is in use, and the result is not kept across a switch of stacks.
 #[inline(always)]
 pub(crate) unsafe fn at<'a>(kernel: *mut Kernel) -> &'a mut Kernel {
     // SAFETY: the caller's promise; the kernel stays in its box for as long as it is entered.
     unsafe { &mut *kernel }
 }
 
-/// The kernel, if a worker of it is what runs now.
+/// The kernel, if one of its workers runs now.
 #[inline(always)]
 pub(crate) fn inside_worker() -> Option<*mut Kernel> {
     let kernel = KERNEL.get();
@@ -68,8 +68,8 @@ pub(crate) fn inside() -> Option<*mut Kernel> {
 
 /// Suspends the calling worker until its CPU is the earliest of all.
 pub(crate) fn suspend(kernel: *mut Kernel) {
-    // SAFETY: a worker that runs is on a CPU, and its yielder lives on its own stack, which is the one in use. No reference
-    // into the kernel is alive across the switch.
+    // SAFETY: a worker that runs is on a CPU, and its yielder lives on its own stack, which is the one in
+    // use. No reference into the kernel is alive across the switch.
     unsafe {
         let worker = at(kernel).cpu().running as usize;
         let yielder = at(kernel).workers[worker].yielder;
@@ -77,7 +77,7 @@ pub(crate) fn suspend(kernel: *mut Kernel) {
     }
 }
 
-/// Waits until the worker may do what others can notice (K1).
+/// Waits until the worker may do something that others can notice (K1).
 #[inline(always)]
 pub(crate) fn settle(kernel: *mut Kernel) {
     // SAFETY: as in `suspend`; each reference ends before the next call.
@@ -115,8 +115,8 @@ fn settle_slowly(kernel: *mut Kernel) {
     }
 }
 
-/// Carries an access of the running worker through to the instant at which it takes effect; what it does to the word the
-/// caller does then, before anything else can happen.
+/// Advances an access of the running worker to the instant at which it takes effect. The caller then changes
+/// the word, before anything else can happen.
 #[inline(always)]
 fn access(address: usize, kind: Access) {
     if let Some(kernel) = inside_worker() {
@@ -130,7 +130,7 @@ fn access(address: usize, kind: Access) {
     }
 }
 
-/// A load of what `read` reads, after the access.
+/// A load, by `read` after the access.
 #[inline(always)]
 fn load_access(address: usize, read: impl FnOnce() -> u64) -> u64 {
     let Some(kernel) = inside_worker() else {
@@ -147,7 +147,7 @@ fn load_access(address: usize, read: impl FnOnce() -> u64) -> u64 {
     value
 }
 
-/// What the word holds after a read-modify-write: a failed one is followed by polls of it.
+/// Records the word's value after a read-modify-write: a failed one is followed by polls of it.
 #[inline(always)]
 fn note_modified(value: u64) {
     if let Some(kernel) = inside_worker() {
@@ -187,7 +187,8 @@ macro_rules! word {
                 std::ptr::from_ref(self).addr()
             }
 
-            /// Only one worker of a simulation runs at a time on the host, so reading and writing apart is one step.
+            /// Only one worker of a simulation runs at a time on the host, so reading and writing apart is
+            /// one step.
             #[inline(always)]
             fn modify(&self, kind: Access, change: impl FnOnce($value) -> $value) -> $value {
                 access(self.address(), kind);
@@ -198,7 +199,7 @@ macro_rules! word {
                 before
             }
 
-            /// Adds without order and without looking at what was there: the `stadd` of Arm, which keeps nobody waiting if
+            /// Adds without order and without a result: the `stadd` of Arm, which does not hold up its CPU if
             /// it is far. Elsewhere as a `fetch_add`.
             pub fn add(&self, value: $value) {
                 self.modify(Access::Post, |before| before.wrapping_add(value));
@@ -289,7 +290,7 @@ impl<T: 'static> AtomicPointer<T> for SimulatedPtr<T> {
         Self(PlainPtr::new(pointer))
     }
     fn load(&self, _order: Ordering) -> *mut T {
-        // A free poll cannot carry a pointer: whoever polls one is stepped through.
+        // A free poll cannot carry a pointer: a worker that polls one is stepped through.
         access(self.address(), Access::Load);
         forget_polled();
         self.0.load(Ordering::Relaxed)
@@ -323,8 +324,8 @@ impl<T: 'static> AtomicPointer<T> for SimulatedPtr<T> {
     }
 }
 
-/// A latch-guarded cell of [`Simulated`]. Reaching for its content reads or writes the content's first line: what else the
-/// holder touches is part of the work that the program charges.
+/// A latch-guarded cell of [`Simulated`]. An access reads or writes the content's first line. The program
+/// charges the rest of the holder's work.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct SimulatedData<T>(UnsafeCell<T>);
@@ -344,7 +345,7 @@ impl<T> DataCell<T> for SimulatedData<T> {
     }
 }
 
-/// What was accessed last is nothing that can be polled for free.
+/// The last access is none that can be polled for free.
 fn forget_polled() {
     if let Some(kernel) = inside_worker() {
         // SAFETY: as in `settle`.
@@ -380,7 +381,7 @@ fn system_call(kernel: *mut Kernel, picoseconds: u64) {
     settle(kernel);
 }
 
-/// Puts the running worker to sleep and somebody else on its CPU; returns when it has been woken and runs again.
+/// Puts the running worker to sleep and another on its CPU; returns when it has been woken and runs again.
 fn sleep_in(kernel: *mut Kernel, state: State, timeout: Option<u64>) {
     // SAFETY: as in `suspend`; the yielder is fetched before the worker leaves its CPU.
     unsafe {
@@ -404,7 +405,7 @@ fn sleep_in(kernel: *mut Kernel, state: State, timeout: Option<u64>) {
     }
 }
 
-/// Sleeps until `duration` picoseconds from now, without the timers' slack: what a device does.
+/// Sleeps until `duration` picoseconds from now, without the timers' slack, as a device does.
 pub(crate) fn wait_for_device(kernel: *mut Kernel, duration: u64) {
     // SAFETY: as in `settle`.
     unsafe {
@@ -414,7 +415,8 @@ pub(crate) fn wait_for_device(kernel: *mut Kernel, duration: u64) {
     }
 }
 
-/// The other end of the worker's connection works for `picoseconds` and answers: see [`crate::client_round_trip`].
+/// The other end of the worker's connection works for `picoseconds` and answers: see
+/// [`crate::client_round_trip`].
 pub(crate) fn client(kernel: *mut Kernel, picoseconds: u64) {
     // SAFETY: as in `settle`.
     unsafe {
@@ -436,7 +438,7 @@ pub(crate) fn client(kernel: *mut Kernel, picoseconds: u64) {
             worker.is_client = !worker.is_client;
             let yielder = worker.yielder;
             at(kernel).wake(number);
-            if at(kernel).cpus[cpu].running == crate::kernel::NOBODY {
+            if at(kernel).cpus[cpu].running == crate::kernel::NO_WORKER {
                 at(kernel).pick_next(cpu);
             }
             (*yielder).suspend(());
@@ -444,7 +446,7 @@ pub(crate) fn client(kernel: *mut Kernel, picoseconds: u64) {
     }
 }
 
-/// Sleeps on `address` while what `look` finds there is `expected`.
+/// Sleeps on `address` while `look`, which reads the word there, returns `expected`.
 fn wait(
     address: usize,
     look: impl FnOnce() -> u32,
@@ -458,8 +460,8 @@ fn wait(
     unsafe {
         system_call(kernel, at(kernel).costs.syscall + at(kernel).costs.futex);
         access(address, Access::Load);
-        // The bucket is locked: nobody wakes between this look and the sleep. The load advanced the clock, but no other
-        // CPU acts before the worker has left.
+        // The bucket is locked: no worker wakes between this look and the sleep. The load advanced the clock,
+        // but no other CPU acts before the worker has left.
         if look() != expected {
             return FutexOutcome::Changed;
         }

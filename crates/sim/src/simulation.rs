@@ -11,7 +11,7 @@ use corosensei::{Coroutine, CoroutineResult};
 use crate::Simulated;
 use crate::carry::Pending;
 use crate::costs::Costs;
-use crate::kernel::{Failure, Kernel, NOBODY, State, Worker};
+use crate::kernel::{Failure, Kernel, NO_WORKER, State, Worker};
 use crate::lines::NO_CPU;
 use crate::model::MachineModel;
 use crate::report::Report;
@@ -36,14 +36,14 @@ static TABLES: Mutex<Vec<&'static Workers<Simulated>>> = Mutex::new(Vec::new());
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimulationError {
-    /// Nobody can run any more, but not everybody is done.
+    /// No worker can run, but some have not ended.
     #[error(
         "nothing can happen any more at {at_ns} ns: a wake-up was lost or workers wait for each other\n{waiting}"
     )]
     Deadlock {
         /// When.
         at_ns: u64,
-        /// Who waits for what, a line each.
+        /// Each worker and what it waits for, a line each.
         waiting: String,
     },
     /// The step budget is spent.
@@ -53,7 +53,7 @@ pub enum SimulationError {
         steps: u64,
         /// When.
         at_ns: u64,
-        /// Who does what, a line each.
+        /// Each worker and its state, a line each.
         waiting: String,
     },
     /// Code announced polls by `spin_hint_of` and did something else.
@@ -95,7 +95,7 @@ pub struct Simulation {
     kernel: Box<Kernel>,
     bodies: Vec<Option<Body>>,
     unfinished: usize,
-    /// Whether a run has failed: what is on the workers' stacks is then given up.
+    /// Whether a run has failed: the contents of the workers' stacks are then leaked.
     failed: bool,
 }
 
@@ -108,7 +108,7 @@ impl std::fmt::Debug for Simulation {
     }
 }
 
-/// Restores what this thread was inside of.
+/// Restores the kernel that this thread was inside before.
 struct Entered(*mut Kernel);
 
 impl Drop for Entered {
@@ -118,7 +118,8 @@ impl Drop for Entered {
 }
 
 impl Simulation {
-    /// A machine with room for `workers_max` workers. The same description, seed and program give the same run.
+    /// A machine with room for `workers_max` workers. The same description, seed and program give the same
+    /// run.
     pub fn new(model: &MachineModel, workers_max: usize, seed: u64) -> Self {
         let costs = Costs::new(model);
         let capacity = workers_max.next_power_of_two();
@@ -144,7 +145,8 @@ impl Simulation {
         self.kernel.step_budget = steps;
     }
 
-    /// Runs `inside` so that structures of [`Simulated`] can be built, looked at and dropped; it takes no simulated time.
+    /// Runs `inside` so that structures of [`Simulated`] can be built, looked at and dropped; it takes no
+    /// simulated time.
     pub fn enter<R>(&mut self, inside: impl FnOnce() -> R) -> R {
         let _entered = Entered(enter(&raw mut *self.kernel));
         inside()
@@ -156,7 +158,7 @@ impl Simulation {
         self.kernel.lines.name(address, size_of_val(value), name);
     }
 
-    /// Records what happens from `from_ns` to `to_ns`.
+    /// Records the events from `from_ns` to `to_ns`.
     pub fn trace(&mut self, from_ns: u64, to_ns: u64) {
         let cpus = self.kernel.costs.cpus;
         self.kernel.trace = Some(Trace::new(from_ns * 1_000, to_ns * 1_000, cpus));
@@ -179,7 +181,8 @@ impl Simulation {
             .unwrap_or_else(|| DefaultStack::new(STACK_SIZE).expect("no memory for a worker's stack"));
         let kernel: *mut Kernel = &raw mut *self.kernel;
         let coroutine = Coroutine::with_stack(stack, move |yielder, ()| {
-            // SAFETY: the kernel outlives its workers' coroutines, and nobody else uses it while one of them runs.
+            // SAFETY: the kernel outlives its workers' coroutines, and no other code uses it while one of
+            // them runs.
             unsafe { at(kernel).workers[number as usize].yielder = yielder };
             body();
         });
@@ -215,15 +218,15 @@ impl Simulation {
 
     fn run_inside(&mut self) -> Result<Report, SimulationError> {
         let kernel: *mut Kernel = &raw mut *self.kernel;
-        // SAFETY: the box outlives this call. The kernel is used through this pointer alone while workers run, one at a
-        // time, and no reference into it is alive across `resume`.
+        // SAFETY: the box outlives this call. The kernel is used through this pointer alone while workers
+        // run, one at a time, and no reference into it is alive across `resume`.
         unsafe {
             while self.unfinished > 0 {
                 let first = at(kernel).tree.first();
                 if first == NEVER {
                     return Err(SimulationError::Deadlock {
                         at_ns: at(kernel).now / 1_000,
-                        waiting: at(kernel).who_waits(),
+                        waiting: at(kernel).unfinished_workers(),
                     });
                 }
                 let (instant, leaf) = tree::parts(first);
@@ -235,7 +238,7 @@ impl Simulation {
                     at(kernel).events += 1;
                 } else {
                     let worker = at(kernel).cpus[leaf].running;
-                    debug_assert_ne!(worker, NOBODY, "K3: a CPU without a worker is in the calendar");
+                    debug_assert_ne!(worker, NO_WORKER, "K3: a CPU without a worker is in the calendar");
                     at(kernel).current = leaf as u16;
                     if at(kernel).carry_on(worker) {
                         at(kernel).tree.look_past(leaf);
@@ -255,7 +258,7 @@ impl Simulation {
                     return Err(SimulationError::StepBudget {
                         steps: at(kernel).step_budget,
                         at_ns: at(kernel).now / 1_000,
-                        waiting: at(kernel).who_waits(),
+                        waiting: at(kernel).unfinished_workers(),
                     });
                 }
             }
@@ -267,7 +270,7 @@ impl Simulation {
     /// The worker's body has returned, at its CPU's clock.
     fn finish(&mut self, worker: u32) {
         let cpu = usize::from(self.kernel.current);
-        // What it left pending has been spent.
+        // Its pending access has been performed.
         self.kernel.now = self.kernel.now.max(self.kernel.cpus[cpu].clock);
         self.kernel.leave_cpu(cpu, State::Done);
         self.kernel.pick_next(cpu);
@@ -289,10 +292,9 @@ impl Drop for Simulation {
         let entered = Entered(enter(&raw mut *self.kernel));
         for body in self.bodies.iter_mut().flatten() {
             if body.started() && !body.done() {
-                // A worker in the middle of its work is given up, not unwound: its destructors would release latches and
-                // wait for others that will never run again.
-                // SAFETY: nothing on the stack is used again; what it owns is leaked. Others hold references into it at
-                // most from stacks that are given up here too.
+                // A worker that has not ended is dropped, not unwound: its destructors would release latches
+                // and wait for workers that will never run again. SAFETY: nothing on the stack is used again;
+                // what it owns is leaked. References into it are at most on stacks that are dropped here too.
                 unsafe { body.force_reset() };
             }
         }
@@ -300,7 +302,7 @@ impl Drop for Simulation {
         crate::alloc::drain_freed(|_, _| ());
         drop(entered);
         if !self.failed && self.unfinished == 0 {
-            // Everybody has released his slot. What is left is the estimate that new workers start from.
+            // Each worker has released its slot. Only the estimate that new workers start from is left.
             use clearway_machine::AtomicWord;
             let fresh: Workers<Simulated> = Workers::new(0);
             let order = std::sync::atomic::Ordering::Relaxed;
@@ -314,8 +316,8 @@ impl Drop for Simulation {
 }
 
 impl Kernel {
-    /// Who does what, for errors: those that are not done, in the order of their numbers.
-    fn who_waits(&self) -> String {
+    /// The workers that have not ended and their states, in the order of their numbers. For errors.
+    fn unfinished_workers(&self) -> String {
         let mut lines = String::new();
         let unfinished = self
             .workers
@@ -345,8 +347,7 @@ impl Kernel {
         lines
     }
 
-    /// Two independent counts of the CPUs' time must agree (K2): what each activity got, and how long each worker was on
-    /// a CPU.
+    /// Two independent counts of the CPUs' time must agree (K2): by activity, and by worker.
     fn check_accounts(&self) -> Result<(), String> {
         use crate::account::{Account, Activity};
         let mut all = Account::default();

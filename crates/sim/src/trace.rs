@@ -1,6 +1,7 @@
 //! Traces of a short window in Chrome's JSON format, which Perfetto reads.
 //!
-//! Two tracks a CPU: which worker it runs, and what it does. Spans of the program (see [`crate::span`]) nest in the first.
+//! Two tracks a CPU: the worker that it runs, and its activity. Spans of the program (see [`crate::span`])
+//! nest in the first.
 
 use std::io::{self, Write};
 
@@ -22,7 +23,7 @@ enum What {
     Span { worker: u32, name: &'static str },
 }
 
-/// What happened in a window of simulated time.
+/// The events in a window of simulated time.
 #[derive(Debug, Clone)]
 pub struct Trace {
     from: u64,

@@ -1,22 +1,22 @@
-//! The calendar: which CPU acts next.
+//! The calendar: the CPU that acts next.
 //!
-//! A tournament tree with one leaf a CPU and one for the timers. A leaf's key is its next instant with its own number in
-//! the low bits, so that keys are unique and ties are always decided alike. Changing a leaf costs a walk to the root, eight
-//! comparisons for 144 CPUs, and the earliest key is read off the root: cheaper than a heap, since a CPU has exactly one
-//! next instant and only ever replaces it. (Four children a node, half as many steps, are a sixth slower: the four that
-//! are read have just been written one by one.)
+//! A tournament tree with one leaf a CPU and one for the timers. A leaf's key is its next instant with its
+//! own number in the low bits, so that keys are unique and ties are always decided alike. Changing a leaf
+//! costs a walk to the root, eight comparisons for 144 CPUs, and the root holds the earliest key. That is
+//! cheaper than a heap, since a CPU has exactly one next instant and only replaces it. (Four children a node
+//! take half as many steps and are a sixth slower: the four that are read have just been written one by one.)
 //!
-//! While a CPU's worker runs on the host, its own leaf is to be looked past: taking it out and putting it back would be two
-//! walks. Instead the leaf stays as it was, and the earliest of all others, the *horizon*, is found once by a walk that
-//! changes nothing, and kept up to date by those who change a leaf meanwhile.
+//! While a CPU's worker runs on the host, its own leaf must be ignored. Taking it out and putting it back
+//! would be two walks. Instead the leaf stays as it was, and the earliest of all others, the *horizon*, is
+//! found once by a walk that changes nothing. Each later change of a leaf keeps it up to date.
 
 /// Bits of a key that hold the leaf's number.
 const LEAF_BITS: u32 = 10;
 /// The most leaves a tree can have.
 pub(crate) const LEAVES_MAX: usize = 1 << LEAF_BITS;
-/// Cutting an index down to the nodes there are spares the check of each step.
+/// Nodes of the array. Masking an index to it spares the bounds check of each step.
 const NODES: usize = 2 * LEAVES_MAX;
-/// The key of a leaf that has nothing to do.
+/// The key of a leaf without a next instant.
 pub(crate) const NEVER: u64 = u64::MAX;
 /// The latest instant a key can hold, in picoseconds: about five hours.
 pub(crate) const TIME_MAX: u64 = (u64::MAX >> LEAF_BITS) - 1;
@@ -24,7 +24,8 @@ pub(crate) const TIME_MAX: u64 = (u64::MAX >> LEAF_BITS) - 1;
 /// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct Tree {
-    /// 1 is the root, `2i` and `2i + 1` are the children of `i`, the leaves stand in the second half of those in use.
+    /// 1 is the root, `2i` and `2i + 1` are the children of `i`, the leaves stand in the second half of those
+    /// in use.
     nodes: Box<[u64; NODES]>,
     depth: u32,
     first_leaf: usize,
@@ -75,7 +76,8 @@ impl Tree {
         self.horizon = least;
     }
 
-    /// Nobody else is due before this key. It may lie too early, by the former key of a leaf that has been put off since.
+    /// No other leaf is due before this key. It may be too early, by the former key of a leaf that has been
+    /// put off since.
     #[inline(always)]
     pub(crate) fn horizon(&self) -> u64 {
         self.horizon

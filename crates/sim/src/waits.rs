@@ -23,7 +23,7 @@ impl Default for Waits {
 }
 
 impl Kernel {
-    /// What the worker publishes; looking costs no simulated time.
+    /// The worker's published event; the look costs no simulated time.
     pub(crate) fn event_of(&self, worker: u32) -> WaitEvent {
         let slot = self.workers[worker as usize].slot;
         peek(|| self.slots.slot(clearway_machine::WorkerId(slot)).wait_event())

@@ -25,7 +25,8 @@ fn seeds() -> Vec<u64> {
     }
 }
 
-/// Readers and writers that check that they exclude each other; a step budget stands for the patience of a human.
+/// Readers and writers that check that they exclude each other; a step budget stands for the patience of a
+/// human.
 fn exclusion(machine: &str, algorithm: LwLockVariant, workers: usize, write_percent: u64, seed: u64) {
     println!("SEED={seed} {machine} {algorithm:?} {workers} workers, {write_percent} % writes");
     let model = MachineModel::load(machine).unwrap();
@@ -44,7 +45,7 @@ fn exclusion(machine: &str, algorithm: LwLockVariant, workers: usize, write_perc
                 if random_below(100) < write_percent {
                     expected.set(expected.get() + 1);
                     latch.acquire(LatchMode::Exclusive);
-                    assert_eq!(inside.replace(-1), 0, "a writer meets somebody");
+                    assert_eq!(inside.replace(-1), 0, "a writer meets another worker");
                     let before = writes.get();
                     Simulated::charge(Work::Nanos(random_below(500)));
                     Simulated::now();

@@ -75,8 +75,8 @@ fn store_buffering(fenced: bool) -> (u32, u32) {
 
 #[test]
 fn litmus_memory_is_sequentially_consistent() {
-    // Store buffering: weaker machines let both workers read the old value. Here none may, fence or not: the page on the
-    // simulator says so, and leaves weak memory to loom.
+    // Store buffering: weaker machines let both workers read the old value. Here none may, fence or not: the
+    // page on the simulator says so, and leaves weak memory to loom.
     assert_eq!(store_buffering(true), (0, 60));
     assert_eq!(store_buffering(false), (0, 60));
 }
@@ -177,7 +177,8 @@ fn a_failed_compare_exchange_takes_the_line() {
 
 #[test]
 fn an_owner_goes_on_until_the_line_leaves() {
-    // Without work in between each worker makes a run of operations before the other's request has taken the line.
+    // Without work in between each worker makes a run of operations before the other's request has taken the
+    // line.
     let mut simulation = Simulation::new(&machine("haswell-ex-4s"), 2, seed());
     let shared = simulation.enter(|| word(0));
     for _ in 0..2 {
@@ -197,10 +198,10 @@ fn an_owner_goes_on_until_the_line_leaves() {
     );
 }
 
-/// Far atomics, one instruction after the other, far enough apart that none waits for another. On graviton-2 a transfer is 47,
-/// a message a third of it, and the home is busy for 9.4.
-/// Mutation: let acquire order be far as well (`modify_kind`) → fails: the third is 72 ns.
-/// Mutation: leave the line with the core (`heir` in `issue_far`) → fails: the sixth is 5 ns.
+/// Far atomics, one instruction after the other, far enough apart that none waits for another. On graviton-2
+/// a transfer is 47, a message a third of it, and the home is busy for 9.4. Mutation: let acquire order be
+/// far as well (`modify_kind`) → fails: the third is 72 ns. Mutation: leave the line with the core (`heir` in
+/// `issue_far`) → fails: the sixth is 5 ns.
 #[test]
 fn a_far_atomic_leaves_the_line_at_home() {
     let mut simulation = Simulation::new(&machine("graviton-2"), 2, seed());
@@ -312,9 +313,9 @@ fn far_and_near_atomics_meet() {
     }
 }
 
-/// A value that goes from core to core by plain loads and stores: each way the load fetches the line, and the store takes it from
-/// the other, who has just read it.
-/// Mutation: leave others their copies while a store is under way (drop `line.sharers = Default::default()` there) → fails: 15 ns.
+/// A value that goes from core to core by plain loads and stores: each way the load fetches the line, and the
+/// store takes it from the other, which has just read it. Mutation: leave others their copies while a store
+/// is under way (drop `line.sharers = Default::default()` there) → fails: 15 ns.
 #[test]
 fn a_store_reaches_no_copy() {
     const TRIPS: u64 = 200;
@@ -335,9 +336,10 @@ fn a_store_reaches_no_copy() {
     assert!((250.0..350.0).contains(&one_way), "{one_way} ns");
 }
 
-/// A store to a line that another core has costs its own core only the place in the store buffer. A fence waits until the line has
-/// arrived, and so does the next read-modify-write, though its own line is at hand.
-/// Mutation: keep no record of the store under way (drop `cpu.drained_at = ends` in `issue_write`) → fails: the fence waits 0 ns.
+/// A store to a line that another core has costs its own core only the place in the store buffer. A fence
+/// waits until the line has arrived, and so does the next read-modify-write, though its own line is at hand.
+/// Mutation: keep no record of the store under way (drop `cpu.drained_at = ends` in `issue_write`) → fails:
+/// the fence waits 0 ns.
 #[test]
 fn a_fence_and_an_addition_wait_for_the_store_buffer() {
     let model = machine("haswell-ex-4s");
@@ -377,8 +379,9 @@ fn a_fence_and_an_addition_wait_for_the_store_buffer() {
     );
 }
 
-/// A store begins while another core's load of the line is under way; the load arrives first and leaves copies behind. Once the
-/// line gets to the store it is the storing core's alone: `next` is the core that goes on, the result what that costs it in ns.
+/// A store begins while another core's load of the line is under way; the load arrives first and leaves
+/// copies behind. Once the line gets to the store it is the storing core's alone: `next` is the core that
+/// goes on, the result what that costs it in ns.
 fn after_a_store_behind_a_load(next: usize, act: fn(&SimulatedU32)) -> u64 {
     let mut simulation = Simulation::new(&machine("haswell-ex-4s"), 3, seed());
     let shared = simulation.enter(|| word(0));
@@ -410,9 +413,10 @@ fn after_a_store_behind_a_load(next: usize, act: fn(&SimulatedU32)) -> u64 {
     cost.get()
 }
 
-/// Mutation: leave the line as the load left it (drop the hand-over to `heir` in `access`) → fails: the look costs 1 ns.
-/// Mutation: hand over, but leave the copies (drop `line.sharers = Default::default()` there) → fails: so it does.
-/// Mutation: take the copies, but make the storing core no owner (drop `line.owner = line.heir` there) → fails: the addition waits.
+/// Mutation: leave the line as the load left it (drop the hand-over to `heir` in `access`) → fails: the look
+/// costs 1 ns. Mutation: hand over, but leave the copies (drop `line.sharers = Default::default()` there) →
+/// fails: so it does. Mutation: take the copies, but make the storing core no owner (drop `line.owner =
+/// line.heir` there) → fails: the addition waits.
 #[test]
 fn a_store_behind_a_load_takes_the_copies_that_the_load_leaves() {
     // Each is on a socket of its own, 150 ns apart.
@@ -454,10 +458,10 @@ fn hardware_threads_of_a_core_queue_for_a_line() {
     assert!((0.9 * smt..1.2 * smt).contains(&each), "{each} ns an addition");
 }
 
-/// One hardware thread of a core writes, the other looks, the first adds, the second adds: each of the last three waits for the
-/// line once, and not a second time.
-/// Mutation: let a core hit whichever of its threads wrote (drop `is_with` in `issue_load`) → fails: the first look costs as much
-/// as the second. The same for who writes (drop `is_only_with` in `issue_write`) → fails: so do the additions.
+/// One hardware thread of a core writes, the other looks, the first adds, the second adds: each of the last
+/// three waits for the line once, and not a second time. Mutation: let a core hit whichever of its threads
+/// wrote (drop `is_with` in `issue_load`) → fails: the first look costs as much as the second. The same for a
+/// writer (drop `is_only_with` in `issue_write`) → fails: so do the additions.
 #[test]
 fn hardware_threads_of_a_core_hand_a_line_over() {
     const TIMES: u64 = 100;
@@ -547,7 +551,8 @@ fn taking_a_line_costs_more_the_more_share_it() {
     assert!(many > few, "{many} against {few} ns");
 }
 
-/// Everything the machine does, mixed by random numbers, without far atomics and with; returns all that came out.
+/// Everything the machine does, mixed by random numbers, without far atomics and with; returns all that came
+/// out.
 fn mixture(seed: u64) -> String {
     let near = machine("e5-2630v4-2s");
     let mut far = near.clone();
@@ -786,7 +791,7 @@ fn a_livelock_is_an_error() {
             Simulated::spin_hint();
         }
     });
-    // A worker that nobody disturbs is never suspended, so another keeps the calendar busy.
+    // An undisturbed worker is never suspended, so another keeps the calendar busy.
     let mut other = Simulation::new(&machine("laptop"), 2, seed());
     other.set_step_budget(10_000);
     let flag = other.enter(|| word(0));
@@ -825,7 +830,7 @@ fn a_broken_promise_is_an_error() {
     );
 }
 
-/// Spinners under one who increments the word now and then; with or without promises.
+/// Workers that poll a word that another increments now and then; with or without promises.
 fn spinners(
     name: &str,
     increment: fn(&SimulatedU32),
@@ -875,8 +880,9 @@ fn skipping_polls_changes_nothing() {
         let before = word.load(Relaxed);
         word.store(before + 1, Relaxed);
     };
-    // Its read-modify-write waits for the store before it. Mutation: settle once more between such an access and what it does to
-    // the word (after `suspend` in `access`) → fails: spinners see the new version of the line with the old value in it.
+    // Its read-modify-write waits for the store before it. Mutation: settle once more between such an access
+    // and what it does to the word (after `suspend` in `access`) → fails: spinners see the new version of the
+    // line with the old value in it.
     let store_and_add: Write = |word| {
         let before = word.load(Relaxed);
         word.store(before, Relaxed);

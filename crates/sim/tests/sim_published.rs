@@ -1,35 +1,39 @@
 //! Published figures of single operations and of contended lines, against the simulation: the "micro" part of
-//! docs/simulator.md. `cargo test --release -p clearway-sim --test sim_published -- --nocapture` prints the table.
+//! docs/simulator.md. `cargo test --release -p clearway-sim --test sim_published -- --nocapture` prints the
+//! table.
 //!
 //! | part | what goes in | what it checks |
 //! | --- | --- | --- |
 //! | one operation | the price of one transfer by distance | that the model charges it to the right accesses |
 //! | one far atomic | how long it occupies the home, from one row | that this is what a line's throughput hangs on |
-//! | one contended line | nothing of what is compared | queueing, failed compare-and-swaps, who has the line for how long |
+//! | one contended line | nothing of what is compared | queueing, failed compare-and-swaps, how long each core has the line |
 //!
-//! The numbers that were chosen with this table in sight are `coherence.departure`, how long an owner has a line that others
-//! wait for, and `coherence.far_atomic` of graviton-2, which is the row among the inputs. A departure of 1/3, because a
-//! transfer is three messages, is every machine's (from 0.27 to 0.34 the same rows are held; at 0.25 Graviton's compare-and-swap
-//! loops change sides, all four) but that of the clients with one ring: there a request that waits is answered as soon as the
-//! locked instruction is over (0.01 to 0.05 give the same rows). That was chosen by Skylake's compare-and-swap loops; those of
-//! Ice Lake are the check. Rows beyond 25 % stay in the table and say what is known of them.
-//! Mutation: let a hit of the owner count that does not end before the line leaves (drop `leaves_before_done` in `coherence`)
-//! → fails: the rows of Skylake and Ice Lake are 44 to 72 % off. The same for loads (drop the look at departures in `issue_load`) → fails: the
-//! compare-and-swap loops of two threads are 26 and 37 % off.
+//! The numbers that were chosen with this table in sight are `coherence.departure`, how long an owner has a
+//! line that others wait for, and `coherence.far_atomic` of graviton-2, which is the row among the inputs. A
+//! departure of 1/3, because a transfer is three messages, is every machine's (from 0.27 to 0.34 the same
+//! rows are held; at 0.25 Graviton's compare-and-swap loops change sides, all four) but that of the clients
+//! with one ring: there a request that waits is answered as soon as the locked instruction is over (0.01 to
+//! 0.05 give the same rows). That was chosen by Skylake's compare-and-swap loops; those of Ice Lake are the
+//! check. Rows beyond 25 % stay in the table and say what is known of them. Mutation: let a hit of the owner
+//! count that does not end before the line leaves (drop `leaves_before_done` in `coherence`) → fails: the
+//! rows of Skylake and Ice Lake are 44 to 72 % off. The same for loads (drop the look at departures in
+//! `issue_load`) → fails: the compare-and-swap loops of two threads are 26 and 37 % off.
 //!
 //! # Sources
-//! - SOSP'13: David, Guerraoui, Trigonakis, "Everything you always wanted to know about synchronization", table 2.
+//! - SOSP'13: David, Guerraoui, Trigonakis, "Everything you always wanted to know about synchronization",
+//!   table 2.
 //! - matrix: the repository nviennot/core-to-core-latency, half of a CAS round trip, medians.
-//! - hierarchy: travisdowns/concurrency-hierarchy-bench, results/{skl,icl,g2-16}/combined.csv: threads on cores of their own,
-//!   each increments one counter for 10 ms; medians of 15 trials, divided by the threads. The add is relaxed and nobody looks
-//!   at its result; the compare-and-swap is sequentially consistent. Its fourth machine, g1-16, makes its atomics of
-//!   load-exclusive and store-exclusive, which are not modelled.
-//! - folly: the results at the end of folly/synchronization/test/SmallLocksBenchmark.cpp (2 × E5-2680 v4). All 56 hardware
-//!   threads run; thread `t` changes what it shares with the others of the same `t % groups`, and then works about 600 ns: one
-//!   word (`atomic_fetch_xor`, `atomic_cas`) or five on lines of their own, one after the other (`atomics_fetch_add`). The
-//!   figure is time per iteration divided by the threads of a group. x86 has no instruction for a `fetch_xor` whose result is
-//!   used: compilers make it a load and a loop of `lock cmpxchg`, the same as `atomic_cas` is. So the source has measured
-//!   one program twice, up to 2.1 times apart, and what is held is 25 % around what lies between its two figures.
+//! - hierarchy: travisdowns/concurrency-hierarchy-bench, results/{skl,icl,g2-16}/combined.csv: threads on
+//!   cores of their own, each increments one counter for 10 ms; medians of 15 trials, divided by the threads.
+//!   The add is relaxed and no code uses its result; the compare-and-swap is sequentially consistent. Its
+//!   fourth machine, g1-16, makes its atomics of load-exclusive and store-exclusive, which are not modelled.
+//! - folly: the results at the end of folly/synchronization/test/SmallLocksBenchmark.cpp (2 × E5-2680 v4).
+//!   All 56 hardware threads run; thread `t` changes what it shares with the others of the same `t % groups`,
+//!   and then works about 600 ns: one word (`atomic_fetch_xor`, `atomic_cas`) or five on lines of their own,
+//!   one after the other (`atomics_fetch_add`). The figure is time per iteration divided by the threads of a
+//!   group. x86 has no instruction for a `fetch_xor` whose result is used: compilers make it a load and a
+//!   loop of `lock cmpxchg`, the same as `atomic_cas` is. So the source has measured one program twice, up to
+//!   2.1 times apart, and what is held is 25 % around what lies between its two figures.
 
 use std::alloc::System;
 use std::cell::Cell;
@@ -56,8 +60,8 @@ enum Operation {
 }
 use Operation::{Cas, FetchAdd, Load, Store, Swap};
 
-/// Nanoseconds of one instruction by `reader` on a line that `owner` has just modified; both are places in the order in
-/// which workers are put on CPUs.
+/// Nanoseconds of one instruction by `reader` on a line that `owner` has just modified; both are places in
+/// the order in which workers are put on CPUs.
 fn one_operation(machine: &str, owner: usize, reader: usize, operation: Operation) -> f64 {
     const TURNS: u64 = 200;
     let model = MachineModel::load(machine).unwrap();
@@ -68,7 +72,7 @@ fn one_operation(machine: &str, owner: usize, reader: usize, operation: Operatio
     for worker in 0..workers {
         let (word, spent) = (Rc::clone(&word), Rc::clone(&spent));
         simulation.spawn(move || {
-            // Everybody stays, so that nobody moves to another CPU.
+            // All stay, so that none moves to another CPU.
             let start = clock_ns();
             let until = |at: u64| Simulated::charge(Work::Nanos((start + at).saturating_sub(clock_ns())));
             for turn in 0..TURNS {
@@ -131,7 +135,8 @@ fn counting(model: &MachineModel, threads: usize, operation: Operation) -> f64 {
     report.elapsed_ns as f64 / done.get() as f64
 }
 
-/// One machine of the hierarchy benchmark: its transfer by the matrix, its own one-thread figure of an atomic add.
+/// One machine of the hierarchy benchmark: its transfer by the matrix, its own one-thread figure of an atomic
+/// add.
 fn client(cores: usize, transfer: f64, rmw: f64) -> MachineModel {
     let mut model = MachineModel::load("laptop").unwrap();
     model.topology.sockets = 1;
@@ -236,8 +241,8 @@ fn published_figures() {
         held: 0,
     };
 
-    // Workers go to cores of alternating sockets first, then to second hardware threads: on two sockets of ten cores workers
-    // 0 and 2 share a socket, 0 and 1 do not, 0 and 20 share a core.
+    // Workers go to cores of alternating sockets first, then to second hardware threads: on two sockets of
+    // ten cores workers 0 and 2 share a socket, 0 and 1 do not, 0 and 20 share a core.
     println!("-- one operation, inputs: the model must charge what it was given");
     let e5 = |reader, operation| one_operation("e5-2630v4-2s", 0, reader, operation);
     table.row("E5 v4 (matrix): CAS, same core", 8.0, e5(20, Cas));
