@@ -1,6 +1,22 @@
 //! B+trees under shuttle: the shipped tree on the shipped pool, with keys so long that three or four fill a page. Random
 //! schedules of inserters that split pages of all levels, of readers, and of inserters of one unique key; on a disk that may be
 //! full for one page, so that a split is left half done for the next inserter.
+//!
+//! Found when it was first run: a root that two inserters wanted to grow was grown by the second to a level on which the first
+//! had put it already (`split.rs`, S3).
+//!
+//! Caught mutations (`mutations/btree.toml`):
+//! - `split.rs`: `grow_root` that does not look whether the page is the root still; a root's level that is not asked together
+//!   with its number; a root taken for the parent of a page of its level; the left half of a split let go before the right
+//!   one is written.
+//! - `insert.rs`: splits that are not completed; a unique check that reads the next leaf under a shared latch (ssux and
+//!   hybrid; an LwLock's update mode keeps readers out); the key's first leaf let go after the check; inserters of a key that
+//!   begin where their own entry goes.
+//! - `descend.rs`, `optimistic.rs`, `cursor.rs`: descents, inserters and backward cursors that do not move right; the left
+//!   leaf let go before the right one is latched.
+//!
+//! A descent for reading that does not move right finds everything all the same, because lookups and cursors go along the
+//! leaves. What the suite sees of it is a split of an inner page that is never completed.
 
 #![cfg(feature = "shuttle")]
 
@@ -190,17 +206,17 @@ fn inserters_and_a_reader(page_latch: PageLatchVariant) {
 
 #[test]
 fn shuttle_inserters_split_under_lwlocks() {
-    long_turns::check(|| inserters_and_a_reader(PageLatchVariant::LwLock), 1_000);
+    long_turns::check(|| inserters_and_a_reader(PageLatchVariant::LwLock), 3_000);
 }
 
 #[test]
 fn shuttle_inserters_split_under_futex_latches() {
-    long_turns::check(|| inserters_and_a_reader(PageLatchVariant::Ssux), 1_000);
+    long_turns::check(|| inserters_and_a_reader(PageLatchVariant::Ssux), 3_000);
 }
 
 #[test]
 fn shuttle_inserters_split_under_hybrid_latches() {
-    long_turns::check(|| inserters_and_a_reader(PageLatchVariant::Hybrid), 1_000);
+    long_turns::check(|| inserters_and_a_reader(PageLatchVariant::Hybrid), 3_000);
 }
 
 /// How the transaction that made a row stands.
@@ -314,15 +330,15 @@ fn one_key(page_latch: PageLatchVariant) {
 
 #[test]
 fn shuttle_one_key_gets_in_under_lwlocks() {
-    long_turns::check(|| one_key(PageLatchVariant::LwLock), 1_000);
+    long_turns::check(|| one_key(PageLatchVariant::LwLock), 1_500);
 }
 
 #[test]
 fn shuttle_one_key_gets_in_under_futex_latches() {
-    long_turns::check(|| one_key(PageLatchVariant::Ssux), 1_000);
+    long_turns::check(|| one_key(PageLatchVariant::Ssux), 1_500);
 }
 
 #[test]
 fn shuttle_one_key_gets_in_under_hybrid_latches() {
-    long_turns::check(|| one_key(PageLatchVariant::Hybrid), 1_000);
+    long_turns::check(|| one_key(PageLatchVariant::Hybrid), 1_500);
 }

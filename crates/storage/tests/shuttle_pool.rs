@@ -4,8 +4,9 @@
 //!
 //! Caught mutations (`mutations/buffer.toml`), each of `buffer/pool.rs` unless another file is named: no log flush before a
 //! page is written; a flush that does not regard the newest asynchronous commit; a copy that does not clear `REDIRTIED`; a
-//! change that does not set it (`frame.rs`); `unmap` that does not look whether the page is dirty again. A `try_seize` that
-//! takes a frame that is being written survives.
+//! change that does not set it (`frame.rs`); `unmap` that does not look whether the page is dirty again; a `try_seize` that
+//! takes a frame that is being written (`frame.rs`): the writer then finds a frame without a page, or writes to a file that is
+//! removed meanwhile, and the checkpoint fails.
 
 #![cfg(feature = "shuttle")]
 
@@ -165,8 +166,8 @@ fn shuttle_frames_are_shared_under_hybrid_latches() {
     );
 }
 
-/// A relation is dropped while a checkpoint writes its pages, and another user wants their frames: none of its pages is in
-/// memory afterwards, and all frames can be used.
+/// A relation is dropped while a checkpoint writes its pages, and another user wants their frames: afterwards none of its
+/// pages is in memory or on its way to the file, which is removed then, and all frames can be used.
 #[test]
 fn shuttle_a_relation_goes_while_it_is_written() {
     shuttle::check_random(
@@ -180,6 +181,7 @@ fn shuttle_a_relation_goes_while_it_is_written() {
                 thread::spawn(move || pool.pool.write_all().map(drop).unwrap())
             };
             pool.pool.discard(pool.device.page(0).rel);
+            pool.device.discarded();
             writer.join().unwrap();
             assert_eq!(
                 pool.pool.write_all().unwrap(),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use clearway_machine::{AtomicWord, Machine};
 use clearway_storage::{Lsn, PAGE_SIZE, PageDevice, PageId, RelId, Result, StorageError, page};
@@ -38,6 +38,8 @@ pub struct MemoryPages<M: Machine> {
     /// The newest asynchronous commit, and all of them.
     async_commit: AtomicU64,
     commits: Mutex<Vec<Lsn>>,
+    /// The relation is discarded: none of its pages may be written any more.
+    discarded: AtomicBool,
     /// A step of the machine in the middle of each access, so that others run meanwhile.
     step: M::U32,
 }
@@ -51,6 +53,7 @@ impl<M: Machine> MemoryPages<M> {
             flushed: AtomicU64::new(0),
             async_commit: AtomicU64::new(0),
             commits: Mutex::default(),
+            discarded: AtomicBool::new(false),
             step: M::U32::new(0),
         }
     }
@@ -67,6 +70,11 @@ impl<M: Machine> MemoryPages<M> {
         let mut commits = self.commits.lock().unwrap();
         commits.push(lsn);
         1 << (commits.len() - 1)
+    }
+
+    /// From here on the relation's file may be gone, and no page is written to it.
+    pub fn discarded(&self) {
+        self.discarded.store(true, Relaxed);
     }
 
     /// What the file has of a page.
@@ -108,6 +116,8 @@ impl<M: Machine> PageDevice for MemoryPages<M> {
     }
 
     fn write(&self, page: PageId, bytes: &mut [u8; PAGE_SIZE]) -> Result<()> {
+        assert_eq!(page, self.page(page.block), "a frame without a page is written");
+        self.check_exists(page)?;
         let (number, lsn) = number_on(bytes);
         let flushed = self.flushed.load(Relaxed);
         assert!(
@@ -122,6 +132,10 @@ impl<M: Machine> PageDevice for MemoryPages<M> {
             );
         }
         self.step.load(Relaxed);
+        assert!(
+            !self.discarded.load(Relaxed),
+            "a page of a relation that is gone is written"
+        );
         let mut written = self.written.lock().unwrap();
         let before = written.insert(page.block, (number, lsn));
         assert!(
