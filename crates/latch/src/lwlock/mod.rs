@@ -43,7 +43,8 @@
 //!
 //! # Rules
 //! - R1: while a worker sleeps on the list, `HAS_WAITERS` is set, or a worker that was taken off the list is
-//!   about to be posted.
+//!   about to be posted. List and flag change under `LOCKED`, and the worker that takes others off posts them
+//!   without anything fallible in between.
 //! - R2: `HAS_WAITERS` is set by an RMW of the word that holders release by an RMW. One of the two comes
 //!   first: either the sleeper's last look sees the release, or the releaser sees `HAS_WAITERS`. The looks
 //!   may be plain loads. A load never shows a word older than the loading worker's own RMW. If it shows a
@@ -67,6 +68,10 @@
 //!   a woken worker has not yet got the latch. Hence: a woken worker ignores the count, because it may be the
 //!   last of these; an exclusive grant clears `GRANTS`; `wake` clears it unless it wakes an exclusive; and
 //!   the worker that takes the last waiter off the list clears it.
+//! - R8: a worker consumes exactly one post for each time that it was taken off a list. Earlier posts belong
+//!   to its other waits; it counts them and posts them again (`clearway_machine::WaitQueue`).
+//! - R9: a worker taken off is unlinked, and the waker has read its link, before it is told "not waiting":
+//!   from then on it may be on another list (`clearway_machine::WaitQueue`).
 //!
 //! # Fairness
 //! `Barging` promises nothing. Readers that arrive without pause can keep an exclusive waiting for ever.
