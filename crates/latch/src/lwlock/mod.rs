@@ -142,8 +142,13 @@ impl LatchMode {
 }
 
 /// A reader-writer latch. See the module's documentation for the protocol.
+//
+// repr(C) because results of the simulated machine depend on which fields share a cache line with the latch's
+// neighbours.
 #[derive(Debug)]
+#[repr(C)]
 pub struct LwLock<M: Machine = Host> {
+    pub(crate) class: &'static LatchClass,
     pub(crate) state: M::U32,
     /// Changed only under `LOCKED`.
     queue: WaitQueue<M>,
@@ -153,7 +158,6 @@ pub struct LwLock<M: Machine = Host> {
     /// Where the class's acquisitions are counted. Fits into the padding.
     #[cfg(feature = "count-acquisitions")]
     place: u8,
-    pub(crate) class: &'static LatchClass,
 }
 
 #[cfg(target_pointer_width = "64")]
