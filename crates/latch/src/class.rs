@@ -235,7 +235,7 @@ impl LatchClass {
         SpinPolicy::from_word(self.spin_policy.load(Ordering::Relaxed))
     }
 
-    /// Changes the spin policy; waits that have begun go on under the old one.
+    /// Changes the spin policy; waits that have begun keep the old one.
     pub fn set_spin_policy(&self, policy: SpinPolicy) {
         self.spin_policy.store(policy.to_word(), Ordering::Relaxed);
     }

@@ -108,7 +108,7 @@ fn a_class_counts_its_waits() {
     let accounts = lock_api::Mutex::<SrwMutex<Accounts>, u64>::new(0);
     let sleeps = || Accounts::class().statistics().exclusive.sleeps;
     let mut waiters = 0;
-    // Whether the other one slept before it was let in, only its class can tell, and only afterwards.
+    // Only the class's counters show whether the other thread slept, and only afterwards.
     while sleeps() == 0 {
         std::thread::scope(|scope| {
             let guard = accounts.lock();

@@ -279,8 +279,8 @@ fn ssux_step<C: ClassOf, P: SsuxProtocol>(step: Step, shared: &Shared<Ssux<C, P>
 /// Seen to catch:
 /// - causality or an assertion: a reader that enters or leaves, a writer that opens, closes, tries to close
 ///   or drains, `Relaxed`; an exclusive that does not wait for readers; a reader that ignores `WRITER`; S to
-///   U without owning the word; U to S that lets the word go before it counts itself; X to S that lets go in
-///   between; a failed upgrade that leaves its mark (by a debug assertion);
+///   U without owning the word; U to S that releases the word before it counts itself; X to S that releases
+///   in between; a failed upgrade that leaves its mark (by a debug assertion);
 /// - deadlock: a reader that sleeps without registering, or unregisters without passing the wake on; a last
 ///   reader that makes no wake-up call; an upgrade without its mark.
 fn ssux<C: ClassOf, P: SsuxProtocol>(steps: &'static [Step], preemptions: usize) {

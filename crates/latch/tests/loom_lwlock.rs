@@ -220,7 +220,7 @@ fn variable_moves(options: LwLockOptions, preemptions: usize) {
 /// that wants the latch.
 ///
 /// Seen to catch: a queued waiter that does not look after queueing; with three preemptions, a single-CAS
-/// waiter that queues although EXCLUSIVE has gone meanwhile (deadlock); `release_clear_var` that writes
+/// waiter that queues although EXCLUSIVE was cleared meanwhile (deadlock); `release_clear_var` that writes
 /// `Relaxed` (causality).
 fn variable_released(options: LwLockOptions, workers: usize, preemptions: usize) {
     explore(preemptions, move || {

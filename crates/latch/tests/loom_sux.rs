@@ -73,7 +73,7 @@ fn exclusive_twice(shared: &Shared) -> u32 {
     written
 }
 
-/// Reads under an own update, and goes on reading when the update has gone.
+/// Reads under its own update, and continues reading after the update is released.
 fn shared_under_update(shared: &Shared) -> u32 {
     let update = shared.latch.update();
     let before = shared.read();

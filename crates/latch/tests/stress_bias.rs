@@ -170,7 +170,7 @@ fn writers_get_in_between_readers<L: ReaderWriterLatch>(latch: fn() -> L, writer
     });
 }
 
-/// The latch goes on working after a holder has panicked; sleepers are woken.
+/// The latch works after a holder has panicked; sleepers are woken.
 fn panic_releases_the_guard<L: ReaderWriterLatch>(latch: fn() -> L) {
     let torn = Torn::with_latch(latch(), [1; 2]);
     std::thread::scope(|scope| {

@@ -282,7 +282,7 @@ fn sleepers_are_all_woken<P: HolderProtocol, S: SsuxProtocol>() {
                     _ => drop(ssux.shared()),
                 });
             }
-            // Long enough that most of them sleep when the latches are let go.
+            // Long enough that most of them sleep when the latches are released.
             std::thread::sleep(Duration::from_millis(5));
             if round % 2 == 0 {
                 drop(held.1.update().shared());
@@ -339,7 +339,7 @@ fn stress_exclusive_gets_in_although_readers_never_pause() {
             let before = entered.load(Relaxed);
             let guard = LATCH.exclusive();
             drop(guard);
-            // Let some in again, so that every acquisition meets readers.
+            // Admit some again, so that every acquisition meets readers.
             while entered.load(Relaxed) < before + 2 {
                 std::thread::yield_now();
             }

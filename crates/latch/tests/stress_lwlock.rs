@@ -160,7 +160,7 @@ fn stress_sleepers_are_all_woken() {
                         _ => drop(torn.latch.acquire_or_wait()),
                     });
                 }
-                // Long enough that most of them sleep on the list when the latch is let go.
+                // Long enough that most of them sleep on the list when the latch is released.
                 std::thread::sleep(Duration::from_millis(5));
                 drop(guard);
             });

@@ -134,7 +134,8 @@ fn stress_recursion_never_tears() {
     assert_eq!(torn.read(), written);
 }
 
-/// Pages go out under an update that another thread ends, while their readers go on and their writers wait.
+/// Pages are written out under an update that another thread ends, while their readers proceed and their
+/// writers wait.
 #[test]
 fn stress_io_ends_in_another_thread() {
     let pages: Vec<Torn> = (0..4).map(|_| Torn::new()).collect();

@@ -6,19 +6,18 @@
 //! | machine | an atomic is | used for |
 //! | --- | --- | --- |
 //! | [`Native`] | `core::sync::atomic`, Linux futexes | production (the default everywhere) |
-//! | [`Bare`] | `core::sync::atomic`; the program says how one waits | kernels and programs without an operating system |
+//! | [`Bare`] | `core::sync::atomic`; the program supplies the waits | kernels and programs without an operating system |
 //! | `Loom` (feature `loom`) | loom's atomics | exhaustive checking of small cases under weak memory |
 //! | `Shuttle` (feature `shuttle`) | shuttle's scheduler | randomised checking of larger cases |
 //!
 //! This crate also holds what every waiting worker needs whatever it waits for: the [worker slots](Workers)
 //! with a [semaphore](Semaphore) each, the list of [wait events](WaitEvent), and the form of a
 //! [switch](Switch) between variants of a mechanism. It knows nothing of latches.
-
 //!
 //! # Without std
-//! With `default-features = false` the crate is `no_std` and allocates nothing. [`Native`] and what is made
-//! of the operating system are gone, and [`Host`] is [`Bare`]. The target must have atomics of 32 and 64
-//! bits. Loom and shuttle bring std with them.
+//! With `default-features = false` the crate is `no_std` and allocates nothing. [`Native`] and everything
+//! else that needs the operating system are missing, and [`Host`] is [`Bare`]. The target must have atomics
+//! of 32 and 64 bits. Loom and shuttle bring std with them.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 #![warn(clippy::std_instead_of_core)]

@@ -101,7 +101,7 @@ pub(crate) struct Worker {
     pub(crate) slot: u32,
     pub(crate) yielder: *const Yielder<(), ()>,
     pub(crate) cpu: u16,
-    /// Where its other face (see [`Kernel::client`]) ran last.
+    /// The CPU on which its other role (see [`crate::client_round_trip`]) ran last.
     pub(crate) other_cpu: u16,
     pub(crate) is_client: bool,
     pub(crate) virtual_runtime: u64,

@@ -23,11 +23,11 @@ pub fn device(latency: &Latency) {
     }
 }
 
-/// The client at the other end of the calling worker's connection is told, works for `nanoseconds` on a CPU
-/// of the same machine, and answers.
+/// A round trip to the client of the calling worker's connection: send, `nanoseconds` of work on a CPU of the
+/// same machine, answer.
 ///
-/// A client and its worker never run at the same time, so both are one coroutine with two faces: each face
-/// has a CPU it ran on last, and each turn is a send, a sleep and a wake-up.
+/// A client and its worker never run at the same time, so both are one coroutine with two roles. Each role
+/// has a CPU on which it ran last, and each change of role is a send, a sleep and a wake-up.
 pub fn client_round_trip(nanoseconds: u64) {
     if let Some(kernel) = inside_worker() {
         client(kernel, nanoseconds * 1_000);
@@ -43,7 +43,7 @@ pub fn charge_drawn(work: &Latency) {
     }
 }
 
-/// Charges work that is shorter than [`Work`](clearway_machine::Work) can say.
+/// Charges work in picoseconds, which [`Work`](clearway_machine::Work) cannot express.
 pub fn charge_picoseconds(picoseconds: u64) {
     if let Some(kernel) = inside_worker() {
         charge(kernel, 0, picoseconds);

@@ -415,17 +415,16 @@ pub(crate) fn wait_for_device(kernel: *mut Kernel, duration: u64) {
     }
 }
 
-/// The other end of the worker's connection works for `picoseconds` and answers: see
-/// [`crate::client_round_trip`].
+/// A round trip to the worker's client, which works for `picoseconds`: see [`crate::client_round_trip`].
 pub(crate) fn client(kernel: *mut Kernel, picoseconds: u64) {
     // SAFETY: as in `settle`.
     unsafe {
-        turn_face(kernel);
+        switch_role(kernel);
         charge(kernel, 1, picoseconds);
-        turn_face(kernel);
+        switch_role(kernel);
     }
 
-    unsafe fn turn_face(kernel: *mut Kernel) {
+    unsafe fn switch_role(kernel: *mut Kernel) {
         // SAFETY: as in `settle` and `sleep_in`.
         unsafe {
             system_call(kernel, at(kernel).costs.syscall + at(kernel).costs.wake);

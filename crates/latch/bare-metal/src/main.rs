@@ -149,8 +149,8 @@ fn lists(listed: &Listed) {
     }
 }
 
-/// Lets both workers do `work` until they have met at latches of each class. Returns how often each worker
-/// has made a step.
+/// Runs `work` in both workers until they have had a conflict at latches of each class. Returns how often
+/// each worker has made a step.
 fn contend<T: Sync>(shared: &T, work: fn(&T), classes: &[&LatchClass]) -> u64 {
     for round in 1..=ROUNDS_MAX {
         kernel::with_second_worker(shared, work);

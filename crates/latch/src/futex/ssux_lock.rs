@@ -99,7 +99,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
         SsuxShared::new(self)
     }
 
-    /// Acquires the latch in update mode: with readers, and as the only worker that may go on to exclusive
+    /// Acquires the latch in update mode: with readers, and as the only worker that may upgrade to exclusive
     /// mode. Waits as long as it takes.
     #[inline]
     #[track_caller]

@@ -95,7 +95,7 @@ pub trait SsuxState<M: Machine>: core::fmt::Debug + Send + Sync + 'static {
     /// Gives up what was held in exclusive mode. Release.
     fn release_exclusive(&self);
 
-    /// The owner goes on from update to exclusive mode.
+    /// The owner upgrades from update to exclusive mode.
     fn update_to_exclusive(&self) -> Readers;
     /// As `update_to_exclusive`, if there is no reader.
     fn try_update_to_exclusive(&self) -> bool;

@@ -61,7 +61,7 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
     }
 
     /// Turns an optimistic read into an update, if there was no exclusive section since `version` was taken
-    /// and the latch can be had without waiting.
+    /// and that needs no waiting.
     #[track_caller]
     pub fn try_update_at(&self, version: Version) -> Option<HybridUpdate<'_, C, M>> {
         self.try_acquire_bits(UPDATE, 0, Some(version), Wait::Update)
@@ -69,7 +69,7 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
     }
 
     /// Turns an optimistic read into an exclusive, if there was no exclusive section since `version` was
-    /// taken and the latch can be had without waiting.
+    /// taken and that needs no waiting.
     #[track_caller]
     pub fn try_exclusive_at(&self, version: Version) -> Option<HybridExclusive<'_, C, M>> {
         let acquired = self.try_acquire_bits(UPDATE | EXCLUSIVE, COUNT, Some(version), Wait::Exclusive);
