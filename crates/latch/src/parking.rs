@@ -23,15 +23,6 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use clearway_machine::{AtomicWord, Machine, Picked, WaitBucket, WaitEvent, WaitQueue};
 
-/// What to do with a waiter that an unpark comes across.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pick {
-    /// Wake it.
-    Take,
-    /// Leave it asleep.
-    Leave,
-}
-
 /// Locks a bucket. The lock is held for a few dozen instructions, so polling is right. When that takes too
 /// long the holder is not running, and the caller yields its CPU.
 fn lock<M: Machine>(bucket: &WaitBucket<M>) {
@@ -88,12 +79,12 @@ pub(crate) fn park<M: Machine>(
     true
 }
 
-/// Wakes those of the latch's waiters that `pick` takes, called from the front with each waiter's mode. Calls
-/// `none_left` under the bucket's lock if no worker that waits for this latch is left.
+/// Wakes those of the latch's waiters for which `pick` returns `true`, called from the front with each
+/// waiter's mode. Calls `none_left` under the bucket's lock if no worker that waits for this latch is left.
 #[cold]
 pub(crate) fn unpark<M: Machine>(
     address: *const (),
-    mut pick: impl FnMut(u32) -> Pick,
+    mut pick: impl FnMut(u32) -> bool,
     none_left: impl FnOnce(),
 ) {
     let bucket = M::workers().bucket(address.addr());
@@ -103,7 +94,7 @@ pub(crate) fn unpark<M: Machine>(
     for worker in bucket.queue.workers() {
         let waiter = M::workers().slot(worker);
         if waiter.address.load(Relaxed) == address.addr() as u64 {
-            if pick(waiter.mode.load(Relaxed)) == Pick::Take {
+            if pick(waiter.mode.load(Relaxed)) {
                 bucket.queue.pick(&mut picked, worker);
             } else {
                 left = true;

@@ -6,7 +6,7 @@ use clearway_machine::{AtomicWord, Machine};
 
 use super::{COUNT, EXCLUSIVE, HAS_WAITERS, HybridLatch, UPDATE, WAKING};
 use crate::class::{ClassOf, Wait};
-use crate::parking::{self, Pick};
+use crate::parking;
 use crate::waiting::Waiting;
 
 /// Modes of parked workers.
@@ -154,13 +154,10 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
         self.wake(|mode| mode == WANTS_SHARED);
     }
 
-    pub(super) fn wake(&self, mut take: impl FnMut(u32) -> bool) {
-        parking::unpark::<M>(
-            self.address(),
-            |mode| if take(mode) { Pick::Take } else { Pick::Leave },
-            || {
-                self.word.fetch_and(!HAS_WAITERS, Relaxed);
-            },
-        );
+    /// Wakes the parked workers whose mode `pick` accepts.
+    pub(super) fn wake(&self, pick: impl FnMut(u32) -> bool) {
+        parking::unpark::<M>(self.address(), pick, || {
+            self.word.fetch_and(!HAS_WAITERS, Relaxed);
+        });
     }
 }
