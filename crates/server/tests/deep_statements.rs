@@ -228,6 +228,8 @@ fn nesting_beyond_the_limit_is_54001() {
         around("copy (", "(", "select 1", ")", ") to stdout"),
         chain("select 1", "+1", 600_000),
         chain("select 1", " union select 1", 400_000),
+        chain("select 1 from a", " join b", 100_000),
+        chain("select 1 from a", " left join b", 300),
     ] {
         let found = outcome(&mut client, &sql);
         if found != "54001" {

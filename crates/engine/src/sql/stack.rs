@@ -77,7 +77,7 @@ pub(crate) fn too_deep() -> EngineError {
     ))
 }
 
-/// The most levels that the tree of these tokens can have; 54001 if that is too many. NOT and CASE nest without
+/// The most levels that the tree of these tokens can have; 54001 if that is too many. NOT, CASE and JOIN nest without
 /// brackets, and the parser does not tell its limit from an error in them, so their limit is looked after here.
 ///
 /// A level takes a token at least, and a comma separates what stands side by side: in `(1, 2 + 3), (4, 5)` the deepest
@@ -86,7 +86,7 @@ pub(crate) fn levels(tokens: &[TokenWithSpan]) -> Result<u32> {
     // Tokens of the current element, for each open bracket.
     let mut open: Vec<u32> = vec![0];
     let (mut sum, mut deepest, mut set_operations) = (0u32, 0u32, 0u32);
-    let (mut negations, mut cases) = (0usize, 0usize);
+    let (mut negations, mut cases, mut joins) = (0usize, 0usize, 0usize);
     for token in tokens {
         if matches!(token.token, Token::Whitespace(_)) {
             continue;
@@ -97,6 +97,9 @@ pub(crate) fn levels(tokens: &[TokenWithSpan]) -> Result<u32> {
                 negations = 0;
                 match other {
                     Keyword::CASE => cases += 1,
+                    // `a join b join c on … on …`: each JOIN nests in the one before until its ON comes.
+                    Keyword::JOIN => joins += 1,
+                    Keyword::ON | Keyword::USING => joins = joins.saturating_sub(1),
                     Keyword::END => cases = cases.saturating_sub(1),
                     Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::MINUS => {
                         set_operations += 1
@@ -105,7 +108,7 @@ pub(crate) fn levels(tokens: &[TokenWithSpan]) -> Result<u32> {
                 }
             }
         }
-        if negations > NESTING_MAX || cases > NESTING_MAX {
+        if negations > NESTING_MAX || cases > NESTING_MAX || joins > NESTING_MAX {
             return Err(too_deep());
         }
         match &token.token {
