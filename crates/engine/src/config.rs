@@ -83,6 +83,8 @@ pub struct Config {
     pub autovacuum_vacuum_scale_factor: f64,
     /// Memory for one sort or grouping before it goes on in temporary files; sessions may change it for themselves.
     pub work_mem: ByteSize,
+    /// Memory that all sessions together may use to parse and plan statements longer than 64 kB.
+    pub planning_memory: ByteSize,
     /// Prepared statements of a session that keep their plans; others are planned when they run.
     pub plan_cache_entries: u32,
     /// The longest message that a client may send: a statement's text, its parameters, a piece of COPY data.
@@ -110,6 +112,7 @@ impl Default for Config {
             autovacuum_vacuum_threshold: 50,
             autovacuum_vacuum_scale_factor: 0.2,
             work_mem: ByteSize::mib(4),
+            planning_memory: ByteSize::mib(4096),
             plan_cache_entries: 256,
             max_message_size: ByteSize::mib(16),
             mechanisms: Mechanisms::default(),
@@ -187,6 +190,12 @@ impl Config {
             return refuse(
                 "work_mem",
                 format!("is {}, but must be 64kB to 2147483647kB", self.work_mem),
+            );
+        }
+        if !(1 << 20..=1 << 40).contains(&self.planning_memory.bytes()) {
+            return refuse(
+                "planning_memory",
+                format!("is {}, but must be 1MB to 1TB", self.planning_memory),
             );
         }
         if self.shared_buffers.bytes() < 1 << 20 {

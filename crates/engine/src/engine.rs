@@ -19,6 +19,7 @@ use crate::convert::storage_error;
 use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
 use crate::maintenance::VacuumWorker;
+use crate::planning_memory::PlanningMemory;
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::spill::{self, SpillOptions};
@@ -36,6 +37,7 @@ pub struct Engine {
     pub(crate) storage: Arc<Storage>,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) config: Config,
+    pub(crate) planning_memory: Arc<PlanningMemory>,
     /// Where temporary files go.
     temporary: Arc<Path>,
     recovery: RecoveryReport,
@@ -119,6 +121,7 @@ impl Engine {
         let engine = Arc::new(Engine {
             storage,
             catalog,
+            planning_memory: PlanningMemory::new(config.planning_memory.bytes() as usize),
             temporary,
             recovery,
             sessions: Mutex::default(),

@@ -20,6 +20,7 @@ use crate::ddl;
 use crate::error::{EngineError, Result, SqlState};
 use crate::executor::scan;
 use crate::interrupt::Interrupts;
+use crate::planning_memory::{PlanningMemory, Reservation};
 use crate::sql::plan::{Column, CopyDirection, InsertSource, Plan, SelectPlan, Source, Statement};
 use crate::sql::{self, CatalogView, ParsedStatement, TableDef, TableKind, bind_checked};
 use crate::value::DataType;
@@ -72,6 +73,8 @@ pub(crate) struct CachedPlan {
     /// Whether `search_path` had the users' schema when it was made.
     public_on_path: bool,
     pub(crate) uses: Vec<TableUse>,
+    /// What it takes of the memory for long statements, for as long as it lives.
+    _memory: Option<Reservation>,
 }
 
 /// The catalog as a session's `search_path` shows it.
@@ -101,7 +104,7 @@ impl CatalogView for View<'_> {
 }
 
 impl CachedPlan {
-    fn new(plan: Plan, view: View<'_>) -> CachedPlan {
+    fn new(plan: Plan, view: View<'_>, memory: Option<Reservation>) -> CachedPlan {
         let state = view.state;
         let mut locks = ddl::locks(&plan.statement);
         table_locks(&plan.statement, &mut locks);
@@ -117,6 +120,7 @@ impl CachedPlan {
             version: state.version(),
             public_on_path: view.public_on_path,
             uses,
+            _memory: memory,
         }
     }
 }
@@ -178,15 +182,18 @@ impl Prepared {
         given_types: &[Option<DataType>],
         view: View<'_>,
         interrupts: &Interrupts,
+        mut memory: Option<Reservation>,
     ) -> Result<Prepared> {
         let plan = plan_for(parsed.as_ref(), given_types, view, interrupts)?;
+        drop(parsed);
+        memory.iter_mut().for_each(|memory| memory.planned(&text));
         let statement = &plan.statement;
         Ok(Prepared {
             text,
             param_types: plan.param_types.as_slice().into(),
             columns: plan.columns.as_deref().map(Box::from),
             fits_failed_transaction: statement.ends_transaction() || matches!(statement, Statement::Empty),
-            plan: Mutex::new(Some(Arc::new(CachedPlan::new(plan, view)))),
+            plan: Mutex::new(Some(Arc::new(CachedPlan::new(plan, view, memory)))),
             used: AtomicU64::new(0),
             charge: OnceLock::new(),
         })
@@ -225,6 +232,7 @@ impl Prepared {
         public_on_path: bool,
         state: impl FnOnce() -> Arc<CatalogState>,
         interrupts: &Interrupts,
+        memory: &Arc<PlanningMemory>,
     ) -> Result<(Arc<CachedPlan>, bool)> {
         let mut cached = self.plan.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(plan) = &*cached
@@ -238,6 +246,7 @@ impl Prepared {
             state: &state,
             public_on_path,
         };
+        let mut memory = memory.reserve(&self.text)?;
         // The tree is not kept: it takes several times what the plan does.
         let parsed = sql::parse(&self.text)?.pop();
         let types: Vec<Option<DataType>> = self.param_types.iter().copied().map(Some).collect();
@@ -260,7 +269,9 @@ impl Prepared {
             ));
         }
         let is_first = cached.is_none();
-        let plan = cached.insert(Arc::new(CachedPlan::new(plan, view)));
+        drop(parsed);
+        memory.iter_mut().for_each(|memory| memory.planned(&self.text));
+        let plan = cached.insert(Arc::new(CachedPlan::new(plan, view, memory)));
         Ok((Arc::clone(plan), is_first))
     }
 
@@ -465,7 +476,7 @@ mod tests {
             state: &state,
             public_on_path: true,
         };
-        Arc::new(Prepared::new(text, None, &[], view, &interrupts).unwrap())
+        Arc::new(Prepared::new(text, None, &[], view, &interrupts, None).unwrap())
     }
 
     #[test]
@@ -508,7 +519,13 @@ mod tests {
         let interrupts = Interrupts::new(slot, Arc::default());
         assert!(!held[1].has_plan());
         let (_, is_first) = held[1]
-            .plan(state.version(), true, || state, &interrupts)
+            .plan(
+                state.version(),
+                true,
+                || state,
+                &interrupts,
+                &PlanningMemory::new(0),
+            )
             .unwrap();
         assert!(is_first);
         memory.planned(&held[1]);

@@ -29,6 +29,7 @@ use crate::executor::{Execution, Scratch, modify};
 use crate::facts::{ChangedSetting, Facts};
 use crate::interrupt::{Interrupts, StatementWatch};
 use crate::output::{Notice, Output};
+use crate::planning_memory::Reservation;
 use crate::portal::{self, Portal, PortalRows};
 pub use crate::prepared::Prepared;
 use crate::prepared::{CachedPlan, StatementMemory, TextCache, View};
@@ -155,6 +156,11 @@ impl Session {
         }
         let whole: Arc<str> = sql.into();
         self.begin_statement(&whole);
+        // Held to the end: the syntax trees of all statements, and the plan of the one that runs.
+        let _memory = match self.engine.planning_memory.reserve(sql) {
+            Ok(memory) => memory,
+            Err(error) => return Err(self.fail(error)),
+        };
         let statements = match sql::parse(sql) {
             Ok(statements) => statements,
             Err(error) => return Err(self.fail(error)),
@@ -175,7 +181,7 @@ impl Session {
             if number > 0 {
                 self.begin_statement(&text);
             }
-            let prepared = Arc::new(self.bind(text, Some(parsed), &[])?);
+            let prepared = Arc::new(self.bind(text, Some(parsed), &[], None)?);
             if number + 1 < count {
                 self.run(&prepared, &[], request, out, false)?;
             } else {
@@ -220,6 +226,10 @@ impl Session {
         self.statements
             .check(sql.len())
             .map_err(|error| self.fail(error))?;
+        let memory = match self.engine.planning_memory.reserve(sql) {
+            Ok(memory) => memory,
+            Err(error) => return Err(self.fail(error)),
+        };
         let mut statements = match sql::parse(sql) {
             Ok(statements) => statements,
             Err(error) => return Err(self.fail(error)),
@@ -231,7 +241,7 @@ impl Session {
             )));
         }
         let statement = statements.pop();
-        let prepared = self.bind(text, statement, param_types).map(Arc::new)?;
+        let prepared = self.bind(text, statement, param_types, memory).map(Arc::new)?;
         match self.statements.add(&prepared) {
             Ok(()) => Ok(prepared),
             Err(error) => Err(self.fail(error)),
@@ -250,6 +260,7 @@ impl Session {
         text: Arc<str>,
         parsed: Option<ParsedStatement>,
         types: &[Option<DataType>],
+        memory: Option<Reservation>,
     ) -> Result<Prepared> {
         let ends = parsed.as_ref().is_none_or(ParsedStatement::ends_transaction);
         if self.txn.phase == Phase::Failed && !ends {
@@ -262,7 +273,7 @@ impl Session {
             state: &state,
             public_on_path: self.settings.public_on_path,
         };
-        Prepared::new(text, parsed, types, view, &self.interrupts).map_err(|error| self.fail(error))
+        Prepared::new(text, parsed, types, view, &self.interrupts, memory).map_err(|error| self.fail(error))
     }
 
     /// Runs a prepared statement; at most `max_rows` rows (0: all) go to `out` before it suspends.
@@ -571,6 +582,7 @@ impl Session {
             self.settings.public_on_path,
             || self.txn.catalog_state(),
             &self.interrupts,
+            &self.engine.planning_memory,
         )?;
         if is_first {
             self.statements.planned(prepared);

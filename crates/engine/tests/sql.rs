@@ -801,3 +801,56 @@ fn lists_have_a_limit() {
         "5000"
     );
 }
+
+/// A long INSERT is parsed in pieces; what it stores and where its mistakes are does not show that.
+#[test]
+fn long_inserts_are_as_short_ones() {
+    const ROWS: usize = 20_000;
+    let fixture = Fixture::new("create table t (a int default 7, b text)");
+    let mut s = fixture.session();
+    let rows = |between: &str| {
+        let row = |row| format!("({row}, 'é{row}, (')");
+        (0..ROWS).map(row).collect::<Vec<_>>().join(between)
+    };
+    for between in [", ", ",\n", " /* ) */ ,"] {
+        let sql = format!("insert into t (a, b) values {}", rows(between));
+        assert_eq!(run(&mut s, &sql), format!("INSERT 0 {ROWS}"));
+        let counted = "select count(*), count(distinct a), min(b), max(a) from t where b = 'é' || a || ', ('";
+        assert_eq!(
+            query(&mut s, counted),
+            format!("{ROWS}|{ROWS}|é0, (|{}", ROWS - 1)
+        );
+        run(&mut s, "truncate t");
+    }
+    let defaults = format!(
+        "insert into t values (1, 'x'){} returning a",
+        ", (default, null)".repeat(ROWS)
+    );
+    let returned = query(&mut s, &defaults);
+    assert!(returned.starts_with("1, 7, 7, ") && returned.ends_with(", 7"));
+    let between = ",\n";
+    let good = format!("insert into t values {}", rows(between));
+    // A mistake in a late row, behind all rows on a line of its own and on the last row's, and one that binding finds.
+    for (tail, sqlstate, marked) in [
+        (",\n (1, 'x', +)", "42601", ")"),
+        ("\nreturning missing", "42703", "missing"),
+        (" returning missing", "42703", "missing"),
+        (" retruning a", "42601", "retruning"),
+        (", (1, missing)", "42703", "missing"),
+        (", (1, 'x', 3)", "42601", "1, 'x', 3"),
+    ] {
+        let sql = format!("{good}{tail}");
+        let error = error(&mut s, &sql);
+        assert_eq!(error.sqlstate().as_str(), sqlstate, "{tail}: {error:?}");
+        let place = sql
+            .char_indices()
+            .nth(error.position().unwrap() as usize - 1)
+            .unwrap()
+            .0;
+        assert!(sql[place..].starts_with(marked), "{tail}: at {:?}", &sql[place..]);
+    }
+    // What comes before it is not done when the last statement is a mistake.
+    let several = format!("create table u (a int); {good}, (1, +)");
+    assert_eq!(run(&mut s, &several), "ERROR 42601");
+    assert_eq!(run(&mut s, "select * from u"), "ERROR 42P01");
+}

@@ -336,3 +336,32 @@ fn a_message_has_a_limit_and_a_text_is_not_kept() {
         .unwrap();
     assert!(kept <= 1_024, "{kept} bytes of the text are still shown");
 }
+
+/// What is reserved for a long statement is more than it takes: rows of an INSERT, and the text that takes most.
+#[test]
+fn a_long_statement_takes_less_than_is_reserved_for_it() {
+    let mut measured = Measured::alone();
+    let server = TestServer::start();
+    let mut client = server.client();
+    client.rows("create table t (a int)");
+    for (sql, reserved) in [
+        (
+            format!("insert into t values (1){}", ",(1)".repeat(200_000)),
+            800_000 * 160,
+        ),
+        ("select 1;".repeat(20_000), 20_000 * (9 * 800 + 12_000)),
+        (
+            format!("select 1 from t where a in (1{})", ",1".repeat(100_000)),
+            100_000 * (2 * 800 + 2_400),
+        ),
+        (
+            format!("select 1 order by 1{}", ",1".repeat(50_000)),
+            50_000 * (2 * 800 + 2_400),
+        ),
+    ] {
+        measured.start();
+        client.query(&sql);
+        let growth = measured.peak_growth();
+        assert!(growth < reserved, "{}: {growth} of {reserved}", &sql[..30]);
+    }
+}

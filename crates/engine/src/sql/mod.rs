@@ -14,6 +14,7 @@
 //! |---|---|
 //! | `parse`, `split`, `lex`, `utility` | text to syntax tree |
 //! | `unsupported` | what PostgreSQL has and this engine has not, told from what is no SQL |
+//! | `long_insert` | long lists of rows, parsed in pieces |
 //! | `stack` | how deep a statement may nest, and the room for it |
 //! | `catalog` | tables and indexes as statements see them |
 //! | `bind` | syntax tree to plan |
@@ -33,6 +34,7 @@ pub mod explain;
 pub mod expr;
 pub mod function;
 mod lex;
+mod long_insert;
 pub mod math;
 pub mod parse;
 pub mod pgbench_catalog;
@@ -47,4 +49,5 @@ pub use bind::{bind, bind_default};
 pub use catalog::{CatalogView, ColumnDef, ColumnDefault, IndexDef, TableDef, TableKind};
 pub use expr::{EvalContext, Expr, SessionFacts};
 pub use parse::{ParsedStatement, parse};
+pub(crate) use parse::{memory_of_plan, memory_to_plan};
 pub use plan::{Column, Plan, Statement};

@@ -26,38 +26,22 @@ pub fn split(sql: &str) -> Vec<Range<usize>> {
                 continue;
             }
             b'-' if bytes.get(at + 1) == Some(&b'-') => {
-                at += bytes[at..]
-                    .iter()
-                    .position(|byte| *byte == b'\n')
-                    .unwrap_or(bytes.len() - at);
+                at = past_element(bytes, at);
                 continue;
             }
             b'/' if bytes.get(at + 1) == Some(&b'*') => {
-                at = skip_block_comment(bytes, at);
+                at = past_element(bytes, at);
                 continue;
             }
             byte if byte.is_ascii_whitespace() => {
                 at += 1;
                 continue;
             }
-            b'\'' => {
-                let escapes = at > 0
-                    && matches!(bytes[at - 1], b'e' | b'E')
-                    && (at < 2 || !is_identifier(bytes[at - 2]));
-                at = skip_quoted(bytes, at, escapes);
-            }
-            b'"' => at = skip_quoted(bytes, at, false),
-            b'$' if at == 0 || !is_identifier(bytes[at - 1]) => at = skip_dollar_quoted(bytes, at),
-            b'(' | b'[' => {
-                depth += 1;
-                at += 1;
-            }
-            b')' | b']' => {
-                depth = depth.saturating_sub(1);
-                at += 1;
-            }
-            _ => at += 1,
+            b'(' | b'[' => depth += 1,
+            b')' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
         }
+        at = past_element(bytes, at);
         solid = true;
     }
     if solid {
@@ -66,7 +50,26 @@ pub fn split(sql: &str) -> Vec<Range<usize>> {
     statements
 }
 
-fn is_identifier(byte: u8) -> bool {
+/// Past the comment, string or quoted identifier that begins at `at`, or past one byte of anything else.
+pub(super) fn past_element(bytes: &[u8], at: usize) -> usize {
+    match bytes[at] {
+        b'-' if bytes.get(at + 1) == Some(&b'-') => {
+            let rest = &bytes[at..];
+            at + rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len())
+        }
+        b'/' if bytes.get(at + 1) == Some(&b'*') => skip_block_comment(bytes, at),
+        b'\'' => {
+            let escapes =
+                at > 0 && matches!(bytes[at - 1], b'e' | b'E') && (at < 2 || !is_identifier(bytes[at - 2]));
+            skip_quoted(bytes, at, escapes)
+        }
+        b'"' => skip_quoted(bytes, at, false),
+        b'$' if at == 0 || !is_identifier(bytes[at - 1]) => skip_dollar_quoted(bytes, at),
+        _ => at + 1,
+    }
+}
+
+pub(super) fn is_identifier(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
 }
 

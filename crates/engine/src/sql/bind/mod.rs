@@ -93,7 +93,7 @@ fn bind_here(
         check,
         ticks: 0,
         nesting: 0,
-        lines: Lines::default(),
+        place: Place::of(&statement.text, statement.offset),
     };
     let (bound, columns) = match &statement.tree {
         Tree::Utility(utility) => binder.utility(utility)?,
@@ -118,6 +118,7 @@ pub fn bind_default(sql: &str, data_type: DataType, typmod: i32) -> Result<Expr>
         text: sql.into(),
         offset: 0,
         tree: Tree::Utility(Box::new(super::utility::Utility::Checkpoint)),
+        more_rows: Vec::new(),
     };
     let catalog = super::catalog::EmptyCatalog;
     let mut binder = Binder {
@@ -127,7 +128,7 @@ pub fn bind_default(sql: &str, data_type: DataType, typmod: i32) -> Result<Expr>
         check: &|| Ok(()),
         ticks: 0,
         nesting: 0,
-        lines: Lines::default(),
+        place: Place::of(&statement.text, statement.offset),
     };
     let typed = with_stack_for(tree.levels(), || {
         binder.expression(&tree, &mut Scope::empty("DEFAULT expressions"))
@@ -239,7 +240,25 @@ struct Binder<'a> {
     ticks: u32,
     /// How many expressions are being bound, one inside the other.
     nesting: u32,
+    place: Place<'a>,
+}
+
+/// The text that is being bound, for positions: a statement's, or some rows of it.
+struct Place<'a> {
+    text: &'a str,
+    /// How many characters of the message come before it.
+    offset: u32,
     lines: Lines,
+}
+
+impl Place<'_> {
+    fn of(text: &str, offset: u32) -> Place<'_> {
+        Place {
+            text,
+            offset,
+            lines: Lines::default(),
+        }
+    }
 }
 
 type Bound = (Statement, Option<Vec<crate::sql::plan::Column>>);
@@ -308,8 +327,8 @@ impl Binder<'_> {
 
     /// The position in the message of a place in the syntax tree.
     fn position(&self, span: Span) -> Option<u32> {
-        let characters = self.lines.characters_before(&self.statement.text, span.start)?;
-        Some(self.statement.offset + characters + 1)
+        let characters = self.place.lines.characters_before(self.place.text, span.start)?;
+        Some(self.place.offset + characters + 1)
     }
 
     /// Counts a step; now and then looks whether to stop.

@@ -7,10 +7,12 @@ use sqlparser::ast::{self, Spanned};
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::bind::path::{conjuncts, need, plan_scan};
 use crate::sql::bind::select::refuse;
-use crate::sql::bind::{Binder, Scope, Typed, normal, require_heap, split_name};
+use crate::sql::bind::{Binder, Place, Scope, Typed, normal, require_heap, split_name};
 use crate::sql::catalog::{ColumnDefault, TableDef};
 use crate::sql::expr::Expr;
+use crate::sql::parse::parse_rows;
 use crate::sql::plan::{DeletePlan, InsertPlan, InsertSource, TableScan, UpdatePlan};
+use crate::sql::stack::with_stack_for;
 use crate::value::{DataType, Value};
 
 impl Binder<'_> {
@@ -49,13 +51,12 @@ impl Binder<'_> {
                         "WITH, ORDER BY or LIMIT around VALUES",
                     )?;
                     let explicit = !insert.columns.is_empty();
-                    let rows = values
-                        .rows
-                        .iter()
-                        .map(|row| self.insert_row(row, &table, &targets, explicit));
-                    InsertSource::Rows(rows.collect::<Result<_>>()?)
+                    let mut rows = self.insert_rows(values, &table, &targets, explicit)?;
+                    self.more_rows(&table, &targets, explicit, &mut rows)?;
+                    InsertSource::Rows(rows)
                 }
                 _ => {
+                    refuse(!self.statement.more_rows.is_empty(), "this form of INSERT")?;
                     let select = self.query(query, false)?;
                     self.check_count(select.visible, &targets, !insert.columns.is_empty(), None)?;
                     let mut columns = table_defaults(&table);
@@ -127,6 +128,42 @@ impl Binder<'_> {
             )
             .or_position(self.position(span))
         })
+    }
+
+    fn insert_rows(
+        &mut self,
+        values: &ast::Values,
+        table: &TableDef,
+        targets: &[u16],
+        explicit: bool,
+    ) -> Result<Vec<Vec<Expr>>> {
+        let rows = values.rows.iter();
+        rows.map(|row| self.insert_row(row, table, targets, explicit))
+            .collect()
+    }
+
+    /// The rows of a long INSERT that are not in its tree: some are parsed and bound, then the next.
+    fn more_rows(
+        &mut self,
+        table: &TableDef,
+        targets: &[u16],
+        explicit: bool,
+        rows: &mut Vec<Vec<Expr>>,
+    ) -> Result<()> {
+        let statement = self.statement;
+        for piece in &statement.more_rows {
+            (self.check)()?;
+            let text = &statement.text[piece.bytes.clone()];
+            let offset = statement.offset + piece.characters_before;
+            let values = parse_rows(text, offset)?;
+            let whole = std::mem::replace(&mut self.place, Place::of(text, offset));
+            let bound = with_stack_for(values.levels(), || {
+                self.insert_rows(&values, table, targets, explicit)
+            });
+            self.place = whole;
+            rows.extend(bound?);
+        }
+        Ok(())
     }
 
     fn insert_row(

@@ -273,7 +273,9 @@ impl Reader<'_> {
             .tokens
             .get(self.at)
             .map_or(self.text.len(), |token| token.start);
-        self.at = self.tokens.len();
+        // They are not needed any more, and a long text has many.
+        self.tokens = Vec::new();
+        self.at = 0;
         (self.text[start..].to_owned(), self.position_of(start) - 1)
     }
 
