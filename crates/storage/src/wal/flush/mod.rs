@@ -1,9 +1,9 @@
 //! `log_flush`: how inserted records become durable.
 //!
-//! Protects: the device, and the positions `written` and `durable` of [`LogOutput`](super::output::LogOutput).
+//! Protects: the device, and the positions `written` and `durable` of `LogOutput`.
 //!
 //! # Contract
-//! [`Flusher::flush`]`(upto)` returns when everything before `upto`, which is reserved, is durable.
+//! `Flusher::flush``(upto)` returns when everything before `upto`, which is reserved, is durable.
 //! - R3: bytes leave the ring (are overwritten) only below `written`, and one worker at a time writes.
 //! - R5: `durable` moves only after a sync of the device that began when everything before it was written.
 //! - A flusher waits for insertions only while it keeps no other worker from writing (R2 of [`insert`](super::insert)).
@@ -11,7 +11,7 @@
 //!
 //! | variant | who writes and syncs | the others |
 //! | --- | --- | --- |
-//! | [`single`] | the holder of the write latch, for all that are complete | sleep at the latch, then look again |
+//! | `single` | the holder of the write latch, for all that are complete | sleep at the latch, then look again |
 
 mod single;
 

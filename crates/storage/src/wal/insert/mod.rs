@@ -8,7 +8,7 @@
 //!
 //! # Contract
 //! - R1: space is reserved only inside an insertion, which ends when the bytes are in the ring. The flusher learns from
-//!   [`Insertion::wait_complete`] and [`Insertion::complete`] up to where all bytes are in the ring, and sees those bytes.
+//!   `Insertion::wait_complete` and `Insertion::complete` up to where all bytes are in the ring, and sees those bytes.
 //! - R2: an insertion that finds the ring full waits for a flush, and a flush waits for insertions. An insertion therefore
 //!   first advertises that everything before its own start is out of its hands, and `complete`, which is called while the
 //!   log is being written, waits for no insertion.
@@ -17,7 +17,7 @@
 //!
 //! | variant | an insertion | the flusher looks at |
 //! | --- | --- | --- |
-//! | [`latches`] | one of 8 latches | all 8 of them |
+//! | `latches` | one of 8 latches | all 8 of them |
 
 pub(super) mod latches;
 

@@ -5,12 +5,12 @@
 //! # Contract
 //! - Reservations are disjoint and without gaps: each begins where the one before it ends.
 //! - A reservation is made only inside an insertion (R1 of [`insert`](super::insert)), which publishes what was reserved.
-//!   [`Reservation::reserve`] is an acquire and a release, so that what one worker did before its reservation is visible to
+//!   `Reservation::reserve` is an acquire and a release, so that what one worker did before its reservation is visible to
 //!   the one that reserves behind it.
 //!
 //! | variant | a reservation |
 //! | --- | --- |
-//! | [`fetch-add`](fetch_add) | one atomic add |
+//! | `fetch-add` | one atomic add |
 
 mod fetch_add;
 
