@@ -41,6 +41,8 @@ mod native;
 mod scheduling;
 #[cfg(feature = "std")]
 mod stderr;
+#[cfg(feature = "std")]
+mod watchdog;
 
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 mod futex_table;
@@ -68,6 +70,8 @@ pub use native::Native;
 pub use scheduling::SchedulingPolicy;
 #[cfg(feature = "std")]
 pub use stderr::stderr_line;
+#[cfg(feature = "std")]
+pub use watchdog::Watchdog;
 
 #[cfg(feature = "loom")]
 pub use loom_machine::Loom;

@@ -53,16 +53,16 @@ fn a_statement_that_is_being_bound_is_active_and_can_be_ended() {
     let mut watcher = server.client();
     // Enough for seconds of work in a debug build, should nothing end it.
     let long = format!("select 1 where {}", vec!["1 + 1 = 2"; 110_000].join(" or "));
+    // A statement with an error at its end: binding it to the end would report that.
+    let wrong = format!("{long} or nonsense = 1");
     let state = format!("select state from pg_stat_activity where pid = {pid}");
 
     client.rows("set statement_timeout = '1ms'");
-    let error = client.query(&long);
+    let error = client.query(&wrong);
     assert_eq!(error[0].sqlstate(), "57014");
     assert!(error[0].field(b'M').unwrap().contains("statement timeout"));
     client.rows("set statement_timeout = 0");
 
-    // A statement with an error at its end: binding it to the end would report that.
-    let wrong = format!("{long} or nonsense = 1");
     client.send(&query(&wrong));
     wait_for("the session to be active", || watcher.value(&state) == "active");
     for activity in server.engine.activity() {

@@ -292,6 +292,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use clearway_latch::LwLockVariant;
+    use clearway_machine::Watchdog;
 
     use super::*;
 
@@ -317,6 +318,7 @@ mod tests {
 
     #[test]
     fn statuses_survive_eviction_and_flush() {
+        let _watchdog = Watchdog::over_test();
         let memory = Arc::new(Memory::default());
         let log = CommitLog::<Native, _>::new(Arc::clone(&memory), LwLockVariant::Queued);
         // The second xid evicts the first one's page from their common slot.
@@ -341,6 +343,75 @@ mod tests {
         assert_eq!(again.get(Xid::BOOTSTRAP).unwrap(), Status::Committed);
     }
 
+    /// Where a status lies is part of the format; and none lies where another does.
+    #[test]
+    fn each_status_has_two_bits_of_its_own() {
+        let _watchdog = Watchdog::over_test();
+        let memory = Arc::new(Memory::default());
+        let log = CommitLog::<Native, _>::new(Arc::clone(&memory), LwLockVariant::Queued);
+        let xids = || (3..3_000).chain(XIDS_PER_PAGE - 50..XIDS_PER_PAGE + 50);
+        let status = |xid: u64| Status::from_bits((xid % 3) as u8);
+        for xid in xids().filter(|xid| status(*xid) != Status::InProgress) {
+            log.set(Xid(xid), status(xid), 0).unwrap();
+        }
+        for xid in xids() {
+            assert_eq!(log.get(Xid(xid)).unwrap(), status(xid), "{xid}");
+        }
+        assert_eq!(log.get(Xid::INVALID).unwrap(), Status::Aborted);
+        log.flush_all().unwrap();
+        let written = memory.0.lock().unwrap();
+        let byte = |page: u32, byte: usize| written[&page].0[COMMIT_LOG_PAGE_HEADER + byte];
+        assert_eq!(
+            byte(0, 1),
+            0b01_00_10_01,
+            "4, 5, 6, 7: committed, aborted, running, committed"
+        );
+        assert_eq!(byte(0, 2), 0b10_01_00_10, "8 to 11");
+        let first = XIDS_PER_PAGE;
+        let wanted = (0..4).map(|at| ((first + at) % 3) as u8 * (1 << (2 * at))).sum();
+        assert_eq!(byte(1, 0), wanted, "the second page");
+        assert!(
+            written[&0].0[..COMMIT_LOG_PAGE_HEADER]
+                .iter()
+                .all(|byte| *byte == 0)
+        );
+    }
+
+    #[test]
+    fn an_image_adds_to_what_is_known() {
+        let _watchdog = Watchdog::over_test();
+        let memory = Arc::new(Memory::default());
+        let log = CommitLog::<Native, _>::new(Arc::clone(&memory), LwLockVariant::Queued);
+        log.set(Xid(4), Status::Committed, 0).unwrap();
+        log.set(Xid(5), Status::Aborted, 0).unwrap();
+        // Of an earlier and a later moment.
+        log.merge_page(0, &[0, 0b00_00_00_01]).unwrap();
+        log.merge_page(0, &[0, 0b01_00_10_01]).unwrap();
+        for (xid, status) in [
+            (4, Status::Committed),
+            (5, Status::Aborted),
+            (6, Status::InProgress),
+            (7, Status::Committed),
+        ] {
+            assert_eq!(log.get(Xid(xid)).unwrap(), status, "{xid}");
+        }
+        log.flush_all().unwrap();
+        assert_eq!(
+            memory.0.lock().unwrap()[&0].0[COMMIT_LOG_PAGE_HEADER + 1],
+            0b01_00_10_01
+        );
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "R4")]
+    fn an_aborted_transaction_does_not_commit() {
+        let _watchdog = Watchdog::over_test();
+        let log = CommitLog::<Native, _>::new(Arc::new(Memory::default()), LwLockVariant::Queued);
+        log.set(Xid(7), Status::Aborted, 0).unwrap();
+        let _ = log.set(Xid(7), Status::Committed, 0);
+    }
+
     /// A device whose writes can be made to fail, and which says what is set while a page is being written.
     struct Hooked<F: Fn(u32) -> io::Result<()> + Send + Sync>(Arc<Memory>, F);
 
@@ -356,6 +427,7 @@ mod tests {
 
     #[test]
     fn a_status_set_during_a_write_stays_dirty() {
+        let _watchdog = Watchdog::over_test();
         use std::sync::OnceLock;
         use std::sync::atomic::{AtomicU32, Ordering};
         type Log = CommitLog<Native, Box<dyn StatusDevice>>;
@@ -384,10 +456,18 @@ mod tests {
         );
         log.flush_all().unwrap();
         assert_eq!(writes.load(Ordering::Relaxed), 2, "clean now");
+        let device: Box<dyn StatusDevice> = Box::new(Arc::clone(&memory));
+        let again = Log::new(device, LwLockVariant::SingleCas);
+        assert_eq!(
+            again.get(Xid(8)).unwrap(),
+            Status::Committed,
+            "through the box as well"
+        );
     }
 
     #[test]
     fn a_failed_write_loses_nothing() {
+        let _watchdog = Watchdog::over_test();
         use std::sync::atomic::{AtomicBool, Ordering};
         let memory = Arc::new(Memory::default());
         let broken = Arc::new(AtomicBool::new(true));

@@ -2,6 +2,7 @@
 
 use super::*;
 use clearway_latch::LwLockVariant;
+use clearway_machine::Watchdog;
 
 fn manager_with(relation_locks: RelationLocksVariant) -> Arc<LockManager<Native>> {
     let array = Arc::new(ProcArray::new(8, LwLockVariant::SingleCas, Xid(100)));
@@ -29,6 +30,7 @@ const HISTORY: LockTag = LockTag::Relation(11);
 
 #[test]
 fn weak_modes_share_and_strong_ones_wait() {
+    let _watchdog = Watchdog::over_test();
     for locks in managers() {
         assert!(locks.try_acquire(ALICE, ACCOUNTS, LockMode::RowExclusive));
         assert!(locks.try_acquire(BOB, ACCOUNTS, LockMode::RowExclusive));
@@ -49,6 +51,7 @@ fn weak_modes_share_and_strong_ones_wait() {
 
 #[test]
 fn newcomers_do_not_pass_a_queued_strong_locker() {
+    let _watchdog = Watchdog::over_test();
     for locks in managers() {
         assert!(locks.try_acquire(ALICE, ACCOUNTS, LockMode::AccessShare));
         std::thread::scope(|scope| {
@@ -71,6 +74,7 @@ fn newcomers_do_not_pass_a_queued_strong_locker() {
 
 #[test]
 fn a_deadlock_has_exactly_one_victim() {
+    let _watchdog = Watchdog::over_test();
     for locks in managers() {
         assert!(locks.try_acquire(ALICE, ACCOUNTS, LockMode::Exclusive));
         assert!(locks.try_acquire(BOB, HISTORY, LockMode::Exclusive));
@@ -91,6 +95,7 @@ fn a_deadlock_has_exactly_one_victim() {
 
 #[test]
 fn a_lock_and_a_transaction_can_deadlock() {
+    let _watchdog = Watchdog::over_test();
     for locks in managers() {
         let a = locks.proc_array.assign_xid(ALICE);
         assert!(locks.try_acquire(BOB, HISTORY, LockMode::Exclusive));
@@ -115,6 +120,7 @@ fn a_lock_and_a_transaction_can_deadlock() {
 
 #[test]
 fn a_cancelled_waiter_leaves_no_trace() {
+    let _watchdog = Watchdog::over_test();
     for locks in managers() {
         assert!(locks.try_acquire(ALICE, ACCOUNTS, LockMode::Exclusive));
         let now = LockWait {
@@ -138,6 +144,7 @@ fn a_cancelled_waiter_leaves_no_trace() {
 
 #[test]
 fn many_sessions_count_under_one_lock() {
+    let _watchdog = Watchdog::over_test();
     for locks in managers() {
         let counter = std::cell::UnsafeCell::new(0u64);
         struct Shared<'a>(&'a std::cell::UnsafeCell<u64>);
@@ -165,6 +172,7 @@ fn many_sessions_count_under_one_lock() {
 
 #[test]
 fn an_upgrade_queues_before_those_who_wait_for_the_holder() {
+    let _watchdog = Watchdog::over_test();
     for locks in managers() {
         assert!(locks.try_acquire(ALICE, ACCOUNTS, LockMode::Share));
         assert!(locks.try_acquire(BOB, ACCOUNTS, LockMode::Share));
@@ -206,6 +214,7 @@ fn an_upgrade_queues_before_those_who_wait_for_the_holder() {
 
 #[test]
 fn modes_are_given_back_one_by_one() {
+    let _watchdog = Watchdog::over_test();
     for locks in managers() {
         for mode in [
             LockMode::AccessShare,
@@ -255,6 +264,7 @@ fn on_list_and_in_table(locks: &LockManager<Native>, proc: ProcId) -> (usize, us
 
 #[test]
 fn a_strong_locker_moves_weak_locks_into_the_table() {
+    let _watchdog = Watchdog::over_test();
     let locks = manager_with(RelationLocksVariant::FastPath);
     assert!(locks.try_acquire(ALICE, ACCOUNTS, LockMode::AccessShare));
     assert!(locks.try_acquire(ALICE, ACCOUNTS, LockMode::RowExclusive));
@@ -296,6 +306,7 @@ fn a_strong_locker_moves_weak_locks_into_the_table() {
 
 #[test]
 fn an_own_weak_lock_does_not_stand_in_the_way_of_a_strong_one() {
+    let _watchdog = Watchdog::over_test();
     for locks in managers() {
         assert!(locks.try_acquire(ALICE, ACCOUNTS, LockMode::AccessShare));
         assert!(locks.try_acquire(ALICE, ACCOUNTS, LockMode::AccessExclusive));
@@ -312,6 +323,7 @@ fn an_own_weak_lock_does_not_stand_in_the_way_of_a_strong_one() {
 /// F2: a vacuum that waits with a weak lock on its list, while a strong locker moves that lock.
 #[test]
 fn a_waiter_takes_its_weak_locks_into_the_table() {
+    let _watchdog = Watchdog::over_test();
     let locks = manager_with(RelationLocksVariant::FastPath);
     assert!(locks.try_acquire(BOB, ACCOUNTS, LockMode::ShareUpdateExclusive));
     assert!(locks.try_acquire(ALICE, ACCOUNTS, LockMode::AccessShare));
