@@ -3,6 +3,7 @@
 mod common;
 
 use clearway_engine::{Collected, Completion, Portal, Session, Value};
+use clearway_machine::Watchdog;
 use common::*;
 
 /// Executes a statement for at most `most` rows: the portal, if there may be more.
@@ -24,6 +25,7 @@ fn numbers(out: &Collected) -> Vec<i64> {
 
 #[test]
 fn a_portal_goes_on_under_the_snapshot_it_began_with() {
+    let _watchdog = Watchdog::over_test();
     let fixture = Fixture::new("create table t (id int primary key, v int)");
     let (mut alice, mut bob) = (fixture.session(), fixture.session());
     query(
@@ -41,7 +43,8 @@ fn a_portal_goes_on_under_the_snapshot_it_began_with() {
         assert_eq!(out.rows.len(), 10, "{portal_sql}");
         assert!(out.tags.is_empty(), "{:?}", out.tags);
         // What others commit and vacuum meanwhile, and what the transaction itself writes, is not seen.
-        query(&mut bob, "update t set v = v + 1 where id > 2000");
+        // Bob leaves the last thousand to Alice: what she deletes are the very versions that the portal is to send.
+        query(&mut bob, "update t set v = v + 1 where id between 2001 and 4000");
         query(&mut bob, "delete from t where id <= 2000");
         query(&mut bob, "vacuum t");
         if isolation == "read committed" {
@@ -66,6 +69,7 @@ fn a_portal_goes_on_under_the_snapshot_it_began_with() {
 
 #[test]
 fn a_portal_ends_with_its_transaction() {
+    let _watchdog = Watchdog::over_test();
     let fixture = Fixture::new("create table t (id int)");
     let mut s = fixture.session();
     let sql = "select g from generate_series(1, 100) g";
@@ -94,6 +98,7 @@ fn a_portal_ends_with_its_transaction() {
 
 #[test]
 fn a_statement_that_writes_has_written_all_before_its_first_row() {
+    let _watchdog = Watchdog::over_test();
     let fixture = Fixture::new("create table t (id int)");
     let mut s = fixture.session();
     query(&mut s, "begin; set local work_mem = '64kB'");
@@ -110,6 +115,7 @@ fn a_statement_that_writes_has_written_all_before_its_first_row() {
 
 #[test]
 fn portions_of_every_size_make_the_whole() {
+    let _watchdog = Watchdog::over_test();
     let fixture = Fixture::new("create table t (id int primary key, v int)");
     let mut s = fixture.session();
     query(
@@ -152,6 +158,7 @@ fn portions_of_every_size_make_the_whole() {
 
 #[test]
 fn a_suspended_portal_can_be_cancelled_and_times_out() {
+    let _watchdog = Watchdog::over_test();
     let fixture = Fixture::new("");
     let mut s = fixture.session();
     query(&mut s, "set statement_timeout = '50ms'");

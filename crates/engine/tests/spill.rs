@@ -5,6 +5,7 @@ mod common;
 use std::path::Path;
 
 use clearway_engine::{Collected, Session};
+use clearway_machine::Watchdog;
 use common::*;
 
 /// Rows with NULLs, ties and texts of many lengths, in no order.
@@ -43,6 +44,7 @@ const QUERIES: &[&str] = &[
 
 #[test]
 fn results_and_their_order_do_not_depend_on_work_mem() {
+    let _watchdog = Watchdog::over_test();
     let fixture = Fixture::new("");
     let mut s = fixture.session();
     fill(&mut s);
@@ -66,6 +68,7 @@ fn results_and_their_order_do_not_depend_on_work_mem() {
 
 #[test]
 fn temporary_files_go_at_the_end_on_an_error_and_at_the_start() {
+    let _watchdog = Watchdog::over_test();
     let fixture = Fixture::new("");
     let tmp = fixture.directory.path().join("tmp");
     let left = || std::fs::read_dir(&tmp).map_or(0, Iterator::count);
@@ -94,6 +97,7 @@ fn temporary_files_go_at_the_end_on_an_error_and_at_the_start() {
 
 #[test]
 fn an_index_is_built_within_maintenance_work_mem() {
+    let _watchdog = Watchdog::over_test();
     let fixture = Fixture::new("");
     let mut s = fixture.session();
     query(&mut s, "create table t (id int, b text)");
@@ -127,6 +131,7 @@ fn an_index_is_built_within_maintenance_work_mem() {
 
 #[test]
 fn a_spilling_statement_can_be_cancelled() {
+    let _watchdog = Watchdog::over_test();
     let fixture = Fixture::new("");
     let mut s = fixture.session();
     query(&mut s, "set work_mem = '64kB'; set statement_timeout = '100ms'");
@@ -143,6 +148,7 @@ fn a_spilling_statement_can_be_cancelled() {
 
 #[test]
 fn a_text_has_a_limit() {
+    let _watchdog = Watchdog::over_test();
     let fixture = Fixture::new("");
     let mut s = fixture.session();
     // 256 MiB and a little; nothing of it is made.

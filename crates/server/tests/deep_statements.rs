@@ -201,6 +201,9 @@ fn nesting_beyond_the_limit_is_54001() {
         around("select ", "case when ", "true", " then 1 end", ""),
         around("select ", "case 1 when 1 then ", "1", " end", ""),
         around("select ", "case ", "1", " when 1 then 1 end", ""),
+        // `case` may be a column as well, so the parser takes its limit for a reason to read it as one.
+        around("select case when ", "(", "true", ")", " then 1 end"),
+        around("select x + case x when ", "(", "1", ")", " then 1 end from t"),
         around("select 1 in (", "1 in (", "1", ")", ")"),
         around("select ", "1 + (", "1", ")", ""),
         around("select ", "true and (", "true", ")", ""),

@@ -206,28 +206,14 @@ fn parse_tokens<T>(
     let dialect = PostgreSqlDialect {};
     let levels = stack::levels(&tokens)?;
     with_stack_for(levels, || {
-        let run = |tokens, limit| {
-            let mut parser = Parser::new(&dialect)
-                .with_recursion_limit(limit)
-                .with_tokens_with_locations(tokens);
-            rule(&mut parser).map(|tree| (tree, parser.peek_token()))
-        };
-        // Where the grammar has alternatives, the parser takes its own limit for a reason to try the next one, and
-        // reports what that one missed. It was the limit if a larger one leads to something else.
-        let again = (levels as usize > NESTING_MAX).then(|| tokens.clone());
-        let error = match run(tokens, NESTING_MAX) {
-            Ok((tree, next)) if next.token == sqlparser::tokenizer::Token::EOF => {
-                return Ok(Deep::new(tree, levels));
-            }
-            Ok((_, next)) => {
-                return Err(left_over(next.span.start));
-            }
-            Err(error) => error,
-        };
-        let limited = again.is_some_and(|tokens| {
-            run(tokens, 3 * NESTING_MAX).err().map(|error| error.to_string()) != Some(error.to_string())
-        });
-        Err(if limited { stack::too_deep() } else { fault(error) })
+        let mut parser = Parser::new(&dialect)
+            .with_recursion_limit(NESTING_MAX)
+            .with_tokens_with_locations(tokens);
+        let tree = rule(&mut parser).map_err(fault)?;
+        match parser.peek_token() {
+            next if next.token == sqlparser::tokenizer::Token::EOF => Ok(Deep::new(tree, levels)),
+            next => Err(left_over(next.span.start)),
+        }
     })
 }
 

@@ -77,8 +77,11 @@ pub(crate) fn too_deep() -> EngineError {
     ))
 }
 
-/// The most levels that the tree of these tokens can have; 54001 if that is too many. NOT, CASE and JOIN nest without
-/// brackets, and the parser does not tell its limit from an error in them, so their limit is looked after here.
+/// The most levels that the tree of these tokens can have; 54001 if that is too many.
+///
+/// Where the grammar has alternatives, the parser takes its own limit for a reason to try the next one (`case` may be a
+/// column as well), and reports what that one missed. So the limit of what nests is looked after here: open brackets,
+/// CASE, JOIN without its ON, and operators before their operand.
 ///
 /// A level takes a token at least, and a comma separates what stands side by side: in `(1, 2 + 3), (4, 5)` the deepest
 /// element is `2 + 3` in one bracket. Only set operations chain across commas, so these are counted for the whole text.
@@ -86,29 +89,28 @@ pub(crate) fn levels(tokens: &[TokenWithSpan]) -> Result<u32> {
     // Tokens of the current element, for each open bracket.
     let mut open: Vec<u32> = vec![0];
     let (mut sum, mut deepest, mut set_operations) = (0u32, 0u32, 0u32);
-    let (mut negations, mut cases, mut joins) = (0usize, 0usize, 0usize);
+    let (mut prefixes, mut cases, mut joins) = (0usize, 0usize, 0usize);
     for token in tokens {
         if matches!(token.token, Token::Whitespace(_)) {
             continue;
         }
-        match keyword(&token.token) {
-            Keyword::NOT => negations += 1,
-            other => {
-                negations = 0;
-                match other {
-                    Keyword::CASE => cases += 1,
-                    // `a join b join c on … on …`: each JOIN nests in the one before until its ON comes.
-                    Keyword::JOIN => joins += 1,
-                    Keyword::ON | Keyword::USING => joins = joins.saturating_sub(1),
-                    Keyword::END => cases = cases.saturating_sub(1),
-                    Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::MINUS => {
-                        set_operations += 1
-                    }
-                    _ => {}
-                }
-            }
+        let word = keyword(&token.token);
+        if word == Keyword::NOT || matches!(token.token, Token::Minus | Token::Plus) {
+            prefixes += 1;
+        } else {
+            prefixes = 0;
         }
-        if negations > NESTING_MAX || cases > NESTING_MAX || joins > NESTING_MAX {
+        match word {
+            Keyword::CASE => cases += 1,
+            Keyword::END => cases = cases.saturating_sub(1),
+            // `a join b join c on … on …`: each JOIN nests in the one before until its ON comes.
+            Keyword::JOIN => joins += 1,
+            Keyword::ON | Keyword::USING => joins = joins.saturating_sub(1),
+            Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::MINUS => set_operations += 1,
+            _ => {}
+        }
+        let too_many = |nested: usize| nested > NESTING_MAX;
+        if too_many(prefixes) || too_many(cases) || too_many(joins) || too_many(open.len() - 1) {
             return Err(too_deep());
         }
         match &token.token {

@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use clearway_engine::{Config, Engine};
+use clearway_machine::Watchdog;
 use clearway_server::{Result, Server, ServerOptions, StopSignal};
 
 /// How long anything in a test may take.
@@ -24,6 +25,7 @@ pub struct TestServer {
     stop: StopSignal,
     thread: Option<JoinHandle<Result<()>>>,
     pub directory: tempfile::TempDir,
+    _watchdog: Watchdog,
 }
 
 impl TestServer {
@@ -63,6 +65,7 @@ impl TestServer {
             stop,
             thread: Some(thread),
             directory,
+            _watchdog: Watchdog::over_test(),
         }
     }
 
