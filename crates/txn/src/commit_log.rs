@@ -356,6 +356,8 @@ mod tests {
         }
         for xid in xids() {
             assert_eq!(log.get(Xid(xid)).unwrap(), status(xid), "{xid}");
+            let committed = crate::ended(&log, Xid(xid)).unwrap() == crate::Fate::Committed;
+            assert_eq!(committed, status(xid) == Status::Committed, "{xid}");
         }
         assert_eq!(log.get(Xid::INVALID).unwrap(), Status::Aborted);
         log.flush_all().unwrap();

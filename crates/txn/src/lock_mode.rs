@@ -134,6 +134,13 @@ mod tests {
         );
         assert!(!RowExclusive.conflicts_with(RowExclusive) && RowExclusive.conflicts_with(Share));
         assert!(!Share.conflicts_with(Share) && !Share.conflicts_with(RowShare));
+        // A strong locker has to look for what sessions hold in weak modes without the table's knowledge.
+        let weak = [AccessShare, RowShare, RowExclusive];
+        for mode in LockMode::ALL {
+            assert_eq!(mode.is_weak(), weak.contains(&mode), "{mode}");
+            let excludes_weak = weak.iter().any(|weak| mode.conflicts_with(*weak));
+            assert_eq!(mode.is_strong(), excludes_weak, "{mode}");
+        }
         // Two vacuums of one table exclude each other, and let writers be.
         assert!(ShareUpdateExclusive.conflicts_with(ShareUpdateExclusive));
         assert!(!ShareUpdateExclusive.conflicts_with(RowExclusive));

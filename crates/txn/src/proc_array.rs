@@ -391,6 +391,10 @@ mod tests {
         let mut snapshot = Snapshot::default();
         // Bob's snapshot has xmax = a, since nothing has completed after it.
         array.snapshot(bob, &mut snapshot);
+        assert!(
+            snapshot.running.is_empty(),
+            "what is not below xmax need not be listed"
+        );
         array.end(alice, Some(a));
         assert_eq!(array.horizon(), a);
         array.clear_xmin(bob);
@@ -416,6 +420,29 @@ mod tests {
             "vacuum would take what the first snapshot sees"
         );
         assert_eq!(array.xmin_of(bob), Some(first.xmin));
+    }
+
+    #[test]
+    fn a_snapshot_lists_the_running_in_their_order() {
+        let array = array();
+        let all: Vec<_> = (0..4).map(|_| array.attach().unwrap()).collect();
+        let xids = [2, 0, 1, 3].map(|slot: usize| array.assign_xid(all[slot]));
+        array.end(all[3], Some(xids[3]));
+        let mut snapshot = Snapshot::default();
+        array.snapshot(all[3], &mut snapshot);
+        assert_eq!(snapshot.running, xids[..3]);
+        assert!(xids[..3].iter().all(|xid| snapshot.is_running(*xid)));
+    }
+
+    #[test]
+    fn slots_in_use_are_listed() {
+        let array = array();
+        let all: Vec<_> = (0..3).map(|_| array.attach().unwrap()).collect();
+        assert!(array.slots().eq(all.iter().copied()));
+        array.detach(all[2]);
+        assert!(array.slots().eq(all[..2].iter().copied()));
+        array.detach(all[0]);
+        assert!(array.slots().any(|slot| slot == all[1]));
     }
 
     #[test]

@@ -31,3 +31,14 @@ impl fmt::Display for Xid {
         self.0.fmt(f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zero_names_no_transaction() {
+        assert!(!Xid::INVALID.is_valid() && Xid::BOOTSTRAP.is_valid());
+        assert_eq!(Xid(4711).to_string(), "4711");
+    }
+}

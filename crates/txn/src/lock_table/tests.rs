@@ -1,10 +1,19 @@
 //! The lock table by itself, in one process.
 
+use std::sync::atomic::AtomicBool;
+
 use super::*;
 use clearway_latch::LwLockVariant;
 use clearway_machine::Watchdog;
 
 fn manager_with(relation_locks: RelationLocksVariant) -> Arc<LockManager<Native>> {
+    manager_searching_after(Duration::from_millis(50), relation_locks)
+}
+
+fn manager_searching_after(
+    deadlock_timeout: Duration,
+    relation_locks: RelationLocksVariant,
+) -> Arc<LockManager<Native>> {
     let array = Arc::new(ProcArray::new(8, LwLockVariant::SingleCas, Xid(100)));
     for _ in 0..8 {
         array.attach().unwrap();
@@ -13,7 +22,7 @@ fn manager_with(relation_locks: RelationLocksVariant) -> Arc<LockManager<Native>
         array,
         LwLockVariant::SingleCas,
         relation_locks,
-        Duration::from_millis(50),
+        deadlock_timeout,
     ))
 }
 
@@ -25,6 +34,7 @@ fn managers() -> [Arc<LockManager<Native>>; 2] {
 const ALICE: ProcId = ProcId(0);
 const BOB: ProcId = ProcId(1);
 const CAROL: ProcId = ProcId(2);
+const DAVE: ProcId = ProcId(3);
 const ACCOUNTS: LockTag = LockTag::Relation(10);
 const HISTORY: LockTag = LockTag::Relation(11);
 
@@ -343,4 +353,182 @@ fn a_waiter_takes_its_weak_locks_into_the_table() {
     });
     locks.release_all(ALICE);
     assert!(locks.try_acquire(CAROL, ACCOUNTS, LockMode::AccessExclusive));
+}
+
+/// How the sessions queue for a lock, first to last.
+fn queue(locks: &LockManager<Native>, tag: LockTag) -> Vec<ProcId> {
+    let partition = locks.partition(tag).shared();
+    let entry = partition.entries.get(&tag);
+    entry.map_or_else(Vec::new, |entry| {
+        entry.queue.iter().map(|waiter| waiter.proc).collect()
+    })
+}
+
+fn until_queued(locks: &LockManager<Native>, tag: LockTag, procs: &[ProcId]) {
+    while queue(locks, tag) != procs {
+        std::thread::yield_now();
+    }
+}
+
+/// Every three modes: Alice's first, Bob's beside it, and what Alice wants then.
+#[test]
+fn a_lock_is_granted_when_no_other_session_holds_what_excludes_it() {
+    let _watchdog = Watchdog::over_test();
+    for locks in managers() {
+        for first in LockMode::ALL {
+            for beside in LockMode::ALL {
+                for wanted in LockMode::ALL {
+                    let case = format!("{first}, {beside}, {wanted}");
+                    assert!(locks.try_acquire(ALICE, ACCOUNTS, first), "{case}");
+                    let shared = locks.try_acquire(BOB, ACCOUNTS, beside);
+                    assert_eq!(shared, !first.conflicts_with(beside), "{case}");
+                    let granted = locks.try_acquire(ALICE, ACCOUNTS, wanted);
+                    assert_eq!(
+                        granted,
+                        !shared || !beside.conflicts_with(wanted) || wanted == first,
+                        "{case}"
+                    );
+                    assert!(locks.holds(ALICE, ACCOUNTS, first));
+                    assert_eq!(locks.holds(BOB, ACCOUNTS, beside), shared, "{case}");
+                    locks.release(ALICE, ACCOUNTS, first);
+                    assert_eq!(
+                        locks.holds(ALICE, ACCOUNTS, wanted),
+                        granted && wanted != first,
+                        "{case}"
+                    );
+                    locks.release_all(ALICE);
+                    locks.release_all(BOB);
+                    assert!(
+                        locks.try_acquire(CAROL, ACCOUNTS, LockMode::AccessExclusive),
+                        "{case}"
+                    );
+                    locks.release(CAROL, ACCOUNTS, LockMode::AccessExclusive);
+                }
+            }
+        }
+    }
+}
+
+/// R2: what another session gives back does not let a later waiter pass an earlier one.
+#[test]
+fn a_release_does_not_let_a_waiter_pass_an_earlier_one() {
+    let _watchdog = Watchdog::over_test();
+    for locks in managers() {
+        assert!(locks.try_acquire(ALICE, ACCOUNTS, LockMode::RowExclusive));
+        assert!(locks.try_acquire(DAVE, ACCOUNTS, LockMode::RowShare));
+        std::thread::scope(|scope| {
+            let wait = |proc, mode| locks.acquire(proc, ACCOUNTS, mode, LockWait::FOREVER).unwrap();
+            scope.spawn(move || wait(BOB, LockMode::AccessExclusive));
+            until_queued(&locks, ACCOUNTS, &[BOB]);
+            scope.spawn(move || wait(CAROL, LockMode::AccessShare));
+            until_queued(&locks, ACCOUNTS, &[BOB, CAROL]);
+            locks.release_all(DAVE);
+            assert_eq!(queue(&locks, ACCOUNTS), [BOB, CAROL]);
+            locks.release_all(ALICE);
+            until_queued(&locks, ACCOUNTS, &[CAROL]);
+            while !locks.holds(BOB, ACCOUNTS, LockMode::AccessExclusive) {
+                std::thread::yield_now();
+            }
+            locks.release_all(BOB);
+        });
+        assert!(locks.holds(CAROL, ACCOUNTS, LockMode::AccessShare));
+    }
+}
+
+/// A manager that looks for a deadlock when the test does.
+fn unhurried_managers() -> [Arc<LockManager<Native>>; 2] {
+    [RelationLocksVariant::Table, RelationLocksVariant::FastPath]
+        .map(|locks| manager_searching_after(Duration::MAX, locks))
+}
+
+#[test]
+fn a_holder_that_excludes_nobody_is_no_part_of_a_deadlock() {
+    let _watchdog = Watchdog::over_test();
+    for locks in unhurried_managers() {
+        assert!(locks.try_acquire(ALICE, ACCOUNTS, LockMode::AccessShare));
+        assert!(locks.try_acquire(CAROL, ACCOUNTS, LockMode::Exclusive));
+        assert!(locks.try_acquire(BOB, HISTORY, LockMode::Exclusive));
+        std::thread::scope(|scope| {
+            let locks = &locks;
+            scope.spawn(move || {
+                // Carol is in the way, and Alice is not.
+                let wait = LockWait::FOREVER;
+                locks
+                    .acquire(BOB, ACCOUNTS, LockMode::RowExclusive, wait)
+                    .unwrap();
+                locks.release_all(BOB);
+            });
+            until_queued(locks, ACCOUNTS, &[BOB]);
+            scope.spawn(move || {
+                let wait = LockWait::FOREVER;
+                locks.acquire(ALICE, HISTORY, LockMode::Exclusive, wait).unwrap();
+                locks.release_all(ALICE);
+            });
+            until_queued(locks, HISTORY, &[ALICE]);
+            for searcher in [ALICE, BOB, CAROL] {
+                assert_eq!(locks.find_deadlock(searcher), None);
+            }
+            locks.release_all(CAROL);
+        });
+    }
+}
+
+#[test]
+fn a_cycle_through_a_queue_is_found_and_told() {
+    let _watchdog = Watchdog::over_test();
+    for locks in unhurried_managers() {
+        assert!(locks.try_acquire(ALICE, ACCOUNTS, LockMode::AccessShare));
+        assert!(locks.try_acquire(CAROL, HISTORY, LockMode::Exclusive));
+        let given_up = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let (locks, given_up) = (&locks, &given_up);
+            scope.spawn(move || {
+                locks
+                    .acquire(BOB, ACCOUNTS, LockMode::AccessExclusive, LockWait::FOREVER)
+                    .unwrap();
+                locks.release_all(BOB);
+            });
+            until_queued(locks, ACCOUNTS, &[BOB]);
+            scope.spawn(move || {
+                // Bob stands before Carol in the queue, and waits for Alice.
+                locks
+                    .acquire(CAROL, ACCOUNTS, LockMode::RowShare, LockWait::FOREVER)
+                    .unwrap();
+                locks.release_all(CAROL);
+            });
+            until_queued(locks, ACCOUNTS, &[BOB, CAROL]);
+            let alice = scope.spawn(move || {
+                let wait = LockWait {
+                    timeout: None,
+                    cancel: &|| given_up.load(Relaxed),
+                };
+                let result = locks.acquire(ALICE, HISTORY, LockMode::Exclusive, wait);
+                locks.release_all(ALICE);
+                result
+            });
+            until_queued(locks, HISTORY, &[ALICE]);
+            let cycle = locks.find_deadlock(ALICE).unwrap();
+            assert_eq!(
+                cycle,
+                "session 0 waits for ExclusiveLock on relation 11, blocked by session 2; \
+                 session 2 waits for RowShareLock on relation 10, blocked by session 1; \
+                 session 1 waits for AccessExclusiveLock on relation 10, blocked by session 0"
+            );
+            assert!(queue(locks, HISTORY).is_empty(), "R1: the victim waits no more");
+            assert_eq!(locks.find_deadlock(BOB), None);
+            given_up.store(true, Relaxed);
+            locks.wake(ALICE);
+            assert_eq!(alice.join().unwrap(), Err(LockError::Cancelled));
+        });
+    }
+}
+
+#[test]
+fn a_session_that_locked_much_is_small_again() {
+    let locks = manager_with(RelationLocksVariant::Table);
+    for relation in 0..5_000 {
+        assert!(locks.try_acquire(ALICE, LockTag::Relation(relation), LockMode::AccessShare));
+    }
+    locks.release_all(ALICE);
+    assert!(locks.wait_of(ALICE).held.shared().capacity() < 1_000);
 }
