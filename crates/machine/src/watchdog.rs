@@ -1,7 +1,7 @@
 //! A time limit for tests that would otherwise wait for ever.
 
+use core::time::Duration;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
 
 /// What a test may take that ends in a few seconds on an idle machine.
 const TEST_LIMIT: Duration = Duration::from_secs(600);
