@@ -1,9 +1,9 @@
 //! The memory that all sessions together use to understand long statements.
 //!
-//! While a text is parsed and bound, its tokens, its syntax tree and its plan take many times its length, and the parser
-//! asks nobody before it allocates. One session's share ends with its longest message; with some dozen sessions that is
-//! more than a machine has. So a session reserves what its text may take before it is parsed ([`PlanningMemory::reserve`]),
-//! and is refused (53200) when all reservations together would exceed `planning_memory`.
+//! While a text is parsed and bound, its tokens, its syntax tree and its plan take many times its length, and the
+//! parser asks nobody before it allocates. One session's share ends with its longest message; with some dozen sessions
+//! that is more than a machine has. So a session reserves what its text may take before it is parsed
+//! ([`PlanningMemory::reserve`]), and is refused (53200) when all reservations together would exceed `planning_memory`.
 //!
 //! - Texts of 64 KiB or less reserve nothing: they touch nothing that sessions share.
 //! - A reservation is an upper bound from the text's length, by the worst kind of statement that was measured
@@ -64,7 +64,7 @@ impl PlanningMemory {
         let mb = |bytes: usize| bytes.div_ceil(1 << 20);
         EngineError::new(SqlState::OUT_OF_MEMORY, "out of memory for long statements")
             .with_detail(format!(
-                "A statement of {length} bytes may take {} MB while it is planned; {} MB of {} MB are reserved by others.",
+                "A statement of {length} bytes may take {} MB while it is planned; others have {} MB of {} MB.",
                 mb(bytes),
                 mb(reserved),
                 mb(self.limit)

@@ -749,8 +749,8 @@ fn notices_below_the_wanted_level_are_not_sent() {
     assert_eq!(notices(&mut session, "commit"), 0);
 }
 
-/// Each entry is compared with those before it, so their number is bounded, as in PostgreSQL. More than 32,767 aggregates
-/// were once counted in 16 bits.
+/// Each entry is compared with those before it, so their number is bounded, as in PostgreSQL. More than 32,767
+/// aggregates were once counted in 16 bits.
 #[test]
 fn lists_have_a_limit() {
     let fixture = Fixture::new("create table t (x int); insert into t values (1)");

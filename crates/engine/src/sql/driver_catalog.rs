@@ -1,8 +1,8 @@
 //! What drivers and mappers ask of the catalog when they connect.
 //!
-//! Most look for types that extensions or users have made, with joins that a planner for one table cannot run. There are
-//! no such types here, so the truth is an answer without rows. Others ask for all types, joined with what there is none
-//! of (ranges): a query of one table has the same answer. Each query is recognised by its text, blanks apart.
+//! Most look for types that extensions or users have made, with joins that a planner for one table cannot run. There
+//! are no such types here, so the truth is an answer without rows. Others ask for all types, joined with what there is
+//! none of (ranges): a query of one table has the same answer. Each query is recognised by its text, blanks apart.
 
 use crate::sql::plan::{CannedRows, Column, Plan, Statement};
 use crate::value::DataType;

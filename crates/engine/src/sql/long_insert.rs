@@ -1,17 +1,17 @@
 //! Long lists of rows, parsed in pieces.
 //!
-//! A syntax tree takes more than a hundred bytes for a byte of `insert into t values (1, 2), (3, 4), …`, and its tokens as
-//! much again: 16 MB of text would take some gigabytes, all at once, before the first row is bound. So a long INSERT is
-//! cut between its rows:
+//! A syntax tree takes more than a hundred bytes for a byte of `insert into t values (1, 2), (3, 4), …`, and its tokens
+//! as much again: 16 MB of text would take some gigabytes, all at once, before the first row is bound. So a long INSERT
+//! is cut between its rows:
 //!
 //! 1. [`cut`] walks over the text and notes where its rows are. Nothing is parsed for that.
 //! 2. The text without the rows after the first, the *frame*, is parsed as any statement is.
-//! 3. Binding parses some rows, binds them, drops their tree, and goes on with the next ([`Piece`]). Between two pieces it
-//!    looks whether to stop.
+//! 3. Binding parses some rows, binds them, drops their tree, and goes on with the next ([`Piece`]). Between two pieces
+//!    it looks whether to stop.
 //!
-//! A text that is not quite as expected is not cut. What is accepted, and the places of mistakes, do not depend on this;
-//! only a mistake in a later row is found later, after errors of binding in the rows before it. That is why the only
-//! statement of a message is cut and no other: those before it would have run.
+//! A text that is not quite as expected is not cut. What is accepted, and the places of mistakes, do not depend on
+//! this; only a mistake in a later row is found later, after errors of binding in the rows before it. That is why the
+//! only statement of a message is cut and no other: those before it would have run.
 
 use std::ops::Range;
 

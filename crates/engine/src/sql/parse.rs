@@ -31,7 +31,8 @@ const BYTES_PER_BYTE: usize = 800;
 /// of the two bytes of `1,` in a long ORDER BY.
 const BYTES_PER_COMMA: usize = 2_400;
 
-/// What a query takes beside, by the word it begins with. Measured were 1,730 for each of the nine bytes of `select 1;`.
+/// What a query takes beside, by the word it begins with. Measured were 1,730 for each of the nine bytes of `select
+/// 1;`.
 const BYTES_PER_SELECT: usize = 12_000;
 
 /// What a byte takes in a plan, and while rows are parsed and bound in pieces. Measured were 130 for rows of one digit.

@@ -1,9 +1,10 @@
 //! SQL that PostgreSQL has and this engine has not, told from what is no SQL at all.
 //!
-//! A client that gets 42601 looks for its own mistake. So what PostgreSQL would take is 0A000 with its name, in two ways:
+//! A client that gets 42601 looks for its own mistake. So what PostgreSQL would take is 0A000 with its name, in two
+//! ways:
 //!
-//! 1. [`statement`], before parsing: CREATE and ALTER name a kind of object, and the kinds that we have are few. The words
-//!    in front decide; what follows them is not looked at.
+//! 1. [`statement`], before parsing: CREATE and ALTER name a kind of object, and the kinds that we have are few. The
+//!    words in front decide; what follows them is not looked at.
 //! 2. [`construct`], after the parser has stopped: a clause of a statement that we have otherwise. It is known by its
 //!    words ([`CLAUSES`]), and the parser must have stopped at one of them or right behind. Without that, a text with a
 //!    real mistake would be refused for a clause that stands elsewhere in it.
@@ -75,8 +76,8 @@ const MODIFIERS: &[&str] = &[
     "procedural",
 ];
 
-/// A clause: the words its statement begins with, its own words, and its name if that is more than its words. `_` stands
-/// for any identifier.
+/// A clause: the words its statement begins with, its own words, and its name if that is more than its words. `_`
+/// stands for any identifier.
 struct Clause {
     head: &'static str,
     words: &'static str,
@@ -170,7 +171,8 @@ const SEARCHED_BYTES_MAX: usize = 64 << 10;
 /// A clause's words are shorter, blanks and comments aside.
 const CLAUSE_BYTES_MAX: usize = 256;
 
-/// 0A000 for a statement about a kind of object that we do not have, from its first words, and the byte where they begin.
+/// 0A000 for a statement about a kind of object that we do not have, from its first words, and the byte where they
+/// begin.
 pub(super) fn statement(text: &str) -> Option<(EngineError, usize)> {
     let tokens = lex(text, HEAD_WORDS_MAX);
     let verb = word(tokens.first()?);
