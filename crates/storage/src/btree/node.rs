@@ -17,7 +17,7 @@ use clearway_machine::Machine;
 use crate::buffer::PageExclusive;
 use crate::change::{AtomicChange, ChangeLog};
 use crate::heap::Tid;
-use crate::page::{self, LOWER, PAGE_HEADER, PAGE_SIZE, PageKind, get_u16, get_u32};
+use crate::page::{self, LOWER, PAGE_HEADER, PAGE_SIZE, PageKind, array_at, get_u16, get_u32};
 
 /// Bytes of the trailer.
 const SPECIAL: usize = 8;
@@ -149,25 +149,30 @@ pub(crate) const fn entry_size(key: usize) -> usize {
 pub(crate) struct Node<'p>(pub(crate) &'p [u8]);
 
 impl<'p> Node<'p> {
+    #[inline]
     fn slots(&self) -> usize {
         (page::lower(self.0).max(PAGE_HEADER) - PAGE_HEADER) / 2
     }
 
+    #[inline]
     fn has_high(&self) -> bool {
         get_u16(self.0, FLAGS) & HAS_HIGH != 0
     }
 
     /// Slots before the first entry.
+    #[inline]
     fn first(&self) -> usize {
         usize::from(self.has_high())
     }
 
     /// How many entries there are, without the high key.
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.slots() - self.first()
     }
 
     /// 0 for a leaf.
+    #[inline]
     pub(crate) fn level(&self) -> u16 {
         get_u16(self.0, LEVEL)
     }
@@ -177,6 +182,7 @@ impl<'p> Node<'p> {
         Some(get_u32(self.0, RIGHT)).filter(|&block| block != 0)
     }
 
+    #[inline]
     fn offset(&self, slot: usize) -> usize {
         usize::from(get_u16(self.0, PAGE_HEADER + slot * 2))
     }
@@ -224,9 +230,7 @@ impl<'p> Node<'p> {
         let at = self.offset(self.first() + index);
         let length = usize::from(get_u16(self.0, at));
         // Eight bytes can be read behind any key, however short: the trailer follows the last one.
-        let mut bytes = [0; 8];
-        bytes.copy_from_slice(&self.0[at + ENTRY..at + ENTRY + 8]);
-        cut(u64::from_be_bytes(bytes), length)
+        cut(u64::from_be_bytes(array_at(self.0, at + ENTRY)), length)
     }
 
     /// Entry `index` against `bound`, whose key's head is `head`.
