@@ -47,7 +47,7 @@ enum Cursor {
         tids: Vec<Tid>,
         at: usize,
     },
-    Index(IndexCursor),
+    Index(Box<IndexCursor>),
     Heap(HeapScan),
     Virtual(std::vec::IntoIter<Vec<Value>>),
 }
@@ -137,7 +137,9 @@ impl ScanRows {
                 if reverse {
                     ranges.reverse();
                 }
-                Cursor::Index(IndexCursor {
+                let mut batch = std::mem::take(&mut execution.scratch.tids);
+                batch.clear();
+                Cursor::Index(Box::new(IndexCursor {
                     tree: BTree::new(table.indexes[*index].rel),
                     ranges: ranges.into_iter(),
                     direction: if reverse {
@@ -146,22 +148,18 @@ impl ScanRows {
                         Direction::Forward
                     },
                     current: None,
-                    batch: std::mem::take(&mut execution.scratch.tids),
+                    batch,
                     at: 0,
-                })
+                }))
             }
         };
-        let mut scan = ScanRows {
+        Ok(ScanRows {
             heap,
             row,
             payload: Vec::new(),
             keep_payload: false,
             cursor,
-        };
-        if let Cursor::Index(cursor) = &mut scan.cursor {
-            cursor.batch.clear();
-        }
-        Ok(scan)
+        })
     }
 
     /// The current row: as wide as the table, the needed columns filled in.
