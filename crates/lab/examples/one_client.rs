@@ -1,0 +1,85 @@
+//! One client of the bench, in process, for tools that count what a transaction costs:
+//! `crates/lab/benches/count-instructions`.
+//!
+//! | arguments | does |
+//! | --- | --- |
+//! | `load DIRECTORY` | makes a database with pgbench's tables, scale 1, in which many rows have been updated |
+//! | `run DIRECTORY WORKLOAD COUNT` | warms up, then runs that many transactions in the function `measured` |
+
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+
+use clearway_engine::config::{ByteSize, Span};
+use clearway_engine::{Config, Engine, EngineError};
+use clearway_lab::workload::Workload;
+use clearway_lab::workload::pgbench::{self, Balances, Client};
+
+/// The same allocator as the binary's: what an allocation costs is part of what is counted.
+#[global_allocator]
+static ALLOCATOR: clearway_sim::LineAllocator<mimalloc::MiMalloc> =
+    clearway_sim::LineAllocator(mimalloc::MiMalloc);
+
+const SCALE: u32 = 1;
+
+/// Updates after loading: each page of the accounts has been full and was pruned.
+const UPDATES: u64 = 20_000;
+
+/// Transactions before the measured ones. All pages are in memory afterwards and have been changed since the checkpoint, so
+/// that hardly any is logged as a whole; buffers that grow have grown.
+const WARM_UP: u64 = 10_000;
+
+/// An engine in which nothing falls due by the clock, so that two runs do the same.
+fn open(directory: &Path, synchronous_commit: bool) -> Result<Arc<Engine>, EngineError> {
+    Engine::open(
+        directory,
+        Config {
+            shared_buffers: ByteSize::mib(128),
+            checkpoint_timeout: Span::from_secs(3_600),
+            autovacuum: false,
+            max_wal_size: ByteSize::mib(8_192),
+            synchronous_commit,
+            ..Config::default()
+        },
+    )
+}
+
+fn run(client: &mut Client, count: u64) -> Result<(), EngineError> {
+    for _ in 0..count {
+        client.transaction()?;
+    }
+    Ok(())
+}
+
+/// Its name is what tools look for: they count what happens in it and below.
+#[inline(never)]
+fn measured(client: &mut Client, count: u64) -> Result<(), EngineError> {
+    run(client, count)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        ["load", directory] => {
+            let engine = open(Path::new(directory), false)?;
+            pgbench::load(&engine, SCALE, &mut |_| ())?;
+            run(
+                &mut Client::new(&engine, Workload::SimpleUpdate, SCALE, 1)?,
+                UPDATES,
+            )?;
+            engine.shutdown()?;
+        }
+        ["run", directory, workload, count] => {
+            let engine = open(Path::new(directory), true)?;
+            Balances::read(&engine)?;
+            let mut client = Client::new(&engine, Workload::from_name(workload)?, SCALE, 2)?;
+            run(&mut client, WARM_UP)?;
+            measured(&mut client, count.parse()?)?;
+            drop(client);
+            engine.shutdown()?;
+        }
+        _ => return Err("load DIRECTORY, or run DIRECTORY WORKLOAD COUNT".into()),
+    }
+    Ok(())
+}
