@@ -73,6 +73,9 @@ fn storage_options(config: &Config) -> StorageOptions {
         log_reserve: config.mechanisms.log_reserve,
         log_insert: config.mechanisms.log_insert,
         log_flush: config.mechanisms.log_flush,
+        snapshot: config.mechanisms.snapshot,
+        proc_clear: config.mechanisms.proc_clear,
+        commit_log: config.mechanisms.commit_log,
         relation_locks: config.mechanisms.relation_locks,
         wal_writer_delay: config.wal_writer_delay.duration(),
     }

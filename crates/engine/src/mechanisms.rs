@@ -21,7 +21,8 @@ use clearway_machine::{Switch, SwitchDescription};
 use clearway_storage::wal::{LogFlushVariant, LogInsertVariant, LogReserveVariant};
 use clearway_storage::{BufferMapVariant, PageLatchVariant};
 use clearway_txn::{
-    CommitLogVariant, ProcArrayLatchVariant, ProcClearVariant, RelationLocksVariant, SnapshotVariant,
+    CommitLogOptions, CommitLogVariant, ProcArrayLatchVariant, ProcArrayOptions, ProcClearVariant,
+    RelationLocksVariant, SnapshotVariant,
 };
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap;
@@ -119,6 +120,24 @@ impl Mechanisms {
             algorithm: self.lwlock,
             shared_path: self.lwlock_shared,
             fairness: self.lwlock_fairness,
+        }
+    }
+
+    /// How the array of running transactions is built.
+    pub fn proc_array_options(&self) -> ProcArrayOptions {
+        ProcArrayOptions {
+            latch: self.proc_array_latch,
+            snapshot: self.snapshot,
+            clear: self.proc_clear,
+            lwlock: self.lwlock_options(),
+        }
+    }
+
+    /// How the commit log is built.
+    pub fn commit_log_options(&self) -> CommitLogOptions {
+        CommitLogOptions {
+            variant: self.commit_log,
+            lwlock: self.lwlock_options(),
         }
     }
 

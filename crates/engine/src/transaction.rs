@@ -279,7 +279,7 @@ impl Transaction {
     ) -> Result<()> {
         let kept = self.has_snapshot && self.isolation != IsolationLevel::ReadCommitted;
         self.take_snapshot();
-        while let Some(table) = uses.iter().find(|table| !self.sees_definition(table.changed_by)) {
+        while let Some(table) = self.unseen_definition(uses)? {
             if kept {
                 return Err(EngineError::new(
                     SqlState::SERIALIZATION_FAILURE,
@@ -295,10 +295,23 @@ impl Transaction {
         Ok(())
     }
 
-    /// Whether the snapshot sees what `xid` has done; what was defined before the start has no id.
+    /// The first table whose definition the snapshot lacks. What was defined before the start has no id; the maker of a
+    /// published definition has committed (step 3).
     #[inline]
-    fn sees_definition(&self, xid: Xid) -> bool {
-        !xid.is_valid() || self.is_own(xid) || !self.snapshot.is_running(xid)
+    fn unseen_definition<'a>(&self, uses: &'a [TableUse]) -> Result<Option<&'a TableUse>> {
+        for table in uses {
+            let xid = table.changed_by;
+            let is_settled = !xid.is_valid() || self.is_own(xid);
+            if !is_settled
+                && !self
+                    .storage
+                    .sees_committed(&self.snapshot, xid)
+                    .map_err(storage_error)?
+            {
+                return Ok(Some(table));
+            }
+        }
+        Ok(None)
     }
 
     /// A statement has ended: what it wrote becomes visible to the next.

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use clearway_latch::LwLockOptions;
 use clearway_txn::{
-    CommitLog, LockManager, ProcArray, ProcArrayLatchVariant, ProcId, RelationLocksVariant, Status, Xid,
+    CommitLog, CommitLogOptions, CommitLogVariant, LockManager, ProcArray, ProcArrayLatchVariant,
+    ProcArrayOptions, ProcClearVariant, ProcId, RelationLocksVariant, Snapshot, SnapshotVariant, Status, Xid,
 };
 
 use crate::btree::RootHints;
@@ -47,6 +48,12 @@ pub struct StorageOptions {
     pub log_insert: LogInsertVariant,
     /// How the log reaches the disk.
     pub log_flush: LogFlushVariant,
+    /// How a snapshot is taken.
+    pub snapshot: SnapshotVariant,
+    /// How a transaction leaves the array of running ones.
+    pub proc_clear: ProcClearVariant,
+    /// What guards the commit log.
+    pub commit_log: CommitLogVariant,
     /// Where relation locks live.
     pub relation_locks: RelationLocksVariant,
     /// Whether writes are made durable. Without it a power failure loses data; a kill -9 does not.
@@ -74,6 +81,9 @@ impl Default for StorageOptions {
             log_reserve: LogReserveVariant::default(),
             log_insert: LogInsertVariant::default(),
             log_flush: LogFlushVariant::default(),
+            snapshot: SnapshotVariant::default(),
+            proc_clear: ProcClearVariant::default(),
+            commit_log: CommitLogVariant::default(),
             relation_locks: RelationLocksVariant::default(),
             fsync: true,
             deadlock_timeout: Duration::from_secs(1),
@@ -227,11 +237,20 @@ impl Storage {
             },
         );
         let status_pages = StatusPages::new(Arc::clone(&files), Arc::clone(&wal));
-        let commit_log = CommitLog::new(status_pages.clone(), options.lwlock);
-        let proc_array = Arc::new(ProcArray::with_latch(
-            options.proc_array_latch,
+        let commit_log_options = CommitLogOptions {
+            variant: options.commit_log,
+            lwlock: options.lwlock,
+        };
+        let commit_log = CommitLog::new(status_pages.clone(), commit_log_options);
+        let proc_array_options = ProcArrayOptions {
+            latch: options.proc_array_latch,
+            snapshot: options.snapshot,
+            clear: options.proc_clear,
+            lwlock: options.lwlock,
+        };
+        let proc_array = Arc::new(ProcArray::new(
             options.sessions_max,
-            options.lwlock,
+            proc_array_options,
             scanned.next_xid,
         ));
         let locks = LockManager::new(
@@ -398,6 +417,14 @@ impl Storage {
     #[inline]
     pub fn status(&self, xid: Xid) -> Result<Status> {
         self.commit_log.get(xid).map_err(storage_error)
+    }
+
+    /// Whether `snapshot` sees what `xid` has done. The caller knows that `xid` has committed by now.
+    #[inline]
+    pub fn sees_committed(&self, snapshot: &Snapshot, xid: Xid) -> Result<bool> {
+        snapshot
+            .sees_committed(xid, &self.commit_log)
+            .map_err(storage_error)
     }
 
     /// Makes a checkpoint now and waits for its end.

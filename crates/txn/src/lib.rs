@@ -1,15 +1,15 @@
 //! Transactions without pages: who runs, what each snapshot sees, how transactions ended, and who waits for whom.
 //!
-//! | file | holds |
+//! | module | holds |
 //! | --- | --- |
 //! | `xid` | transaction ids |
-//! | `snapshot` | which transactions a statement regards as still running |
-//! | `proc_array` | the array of running transactions; handing out xids; the horizon |
-//! | `proc_array_latch` | the latch over it |
-//! | `commit_log` | two bits a transaction: in progress, committed, aborted, sub-committed |
+//! | `snapshot` | which transactions a statement regards as finished; a variant a file |
+//! | `proc_array` | the array of running transactions; handing out xids; the horizon; the latch over it |
+//! | `proc_clear` | how a transaction leaves that array; a variant a file |
+//! | `commit_log` | two bits a transaction: in progress, committed, aborted, sub-committed; a variant a file |
+//! | `transaction_state` | how a transaction stands |
 //! | `lock_mode` | the eight lock modes and their conflicts |
 //! | `lock_table` | relation and tuple locks, held to the end of a transaction |
-//! | `fate` | how a transaction stands |
 //! | `transaction_wait` | waiting for the end of another transaction |
 //! | `deadlock` | finding cycles among all of these waits |
 //!
@@ -17,23 +17,25 @@
 
 mod commit_log;
 mod deadlock;
-mod fate;
 mod lock_mode;
 mod lock_table;
+#[cfg(test)]
+mod no_pages;
 mod proc_array;
-mod proc_array_latch;
+mod proc_clear;
 mod snapshot;
+mod transaction_state;
 mod transaction_wait;
 mod xid;
 
 pub use commit_log::{
-    COMMIT_LOG_PAGE_HEADER, COMMIT_LOG_PAGE_SIZE, CommitLog, CommitLogVariant, Status, StatusDevice,
-    XIDS_PER_PAGE,
+    COMMIT_LOG_PAGE_HEADER, COMMIT_LOG_PAGE_SIZE, CommitLog, CommitLogOptions, CommitLogVariant, Status,
+    StatusDevice, XIDS_PER_PAGE,
 };
-pub use fate::{Fate, ended, fate};
 pub use lock_mode::LockMode;
 pub use lock_table::{LockError, LockManager, LockTag, LockWait, RelationLocksVariant};
-pub use proc_array::{ProcArray, ProcArrayFull, ProcClearVariant, ProcId, SnapshotVariant};
-pub use proc_array_latch::ProcArrayLatchVariant;
-pub use snapshot::Snapshot;
+pub use proc_array::{ProcArray, ProcArrayFull, ProcArrayLatchVariant, ProcArrayOptions, ProcId};
+pub use proc_clear::ProcClearVariant;
+pub use snapshot::{Snapshot, SnapshotVariant};
+pub use transaction_state::{TransactionState, final_state, transaction_state};
 pub use xid::Xid;

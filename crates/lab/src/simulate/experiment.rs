@@ -6,7 +6,8 @@ use clearway_engine::{MechanismError, Mechanisms};
 use clearway_latch::{LwLockFairnessVariant, LwLockSharedVariant, LwLockVariant};
 use clearway_machine::Switch;
 use clearway_sim::Latency;
-use clearway_txn::ProcArrayLatchVariant;
+use clearway_storage::wal::{LogFlushVariant, LogInsertVariant, LogReserveVariant};
+use clearway_txn::{CommitLogVariant, ProcArrayLatchVariant, ProcClearVariant, SnapshotVariant};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -129,11 +130,17 @@ pub enum SpinKind {
 }
 
 /// The switches that the simulated transactions and latches obey.
-pub const SIMULATED_SWITCHES: [&str; 4] = [
+pub const SIMULATED_SWITCHES: [&str; 10] = [
     LwLockVariant::NAME,
     LwLockSharedVariant::NAME,
     LwLockFairnessVariant::NAME,
     ProcArrayLatchVariant::NAME,
+    SnapshotVariant::NAME,
+    ProcClearVariant::NAME,
+    CommitLogVariant::NAME,
+    LogReserveVariant::NAME,
+    LogInsertVariant::NAME,
+    LogFlushVariant::NAME,
 ];
 
 /// The workload's numbers; which of them count depends on the workload.

@@ -151,16 +151,15 @@ impl Database {
         map(TELLERS, BRANCHES as u32 * 10);
         map(BRANCHES_TABLE, BRANCHES as u32);
         Self {
-            procs: ProcArray::with_latch(
-                variant.mechanisms.proc_array_latch,
+            procs: ProcArray::new(
                 clients as u32,
-                lwlock,
+                variant.mechanisms.proc_array_options(),
                 Xid(1 << 20),
             ),
             mapping,
             frames,
             log: Wal::new(disk, log, Lsn(1 << 24), Lsn(1 << 24)),
-            commit_log: CommitLog::new(NoPages, lwlock),
+            commit_log: CommitLog::new(NoPages, variant.mechanisms.commit_log_options()),
         }
     }
 

@@ -3,7 +3,7 @@
 //! A snapshot knows which transactions had finished; the commit log knows how. What was found there is noted in the tuple's
 //! hint bits, so that the next reader need not ask.
 
-use clearway_txn::{Fate, Xid};
+use clearway_txn::{TransactionState, Xid};
 
 use crate::buffer::{PageExclusive, PageShared};
 use crate::error::Result;
@@ -32,13 +32,13 @@ impl Hints for PageExclusive<'_> {
 }
 
 /// How `xid` stands now (R5).
-pub(crate) fn fate(storage: &Storage, xid: Xid) -> Result<Fate> {
-    clearway_txn::fate(&storage.proc_array, &storage.commit_log, xid).map_err(storage_error)
+fn state_now(storage: &Storage, xid: Xid) -> Result<TransactionState> {
+    clearway_txn::transaction_state(&storage.proc_array, &storage.commit_log, xid).map_err(storage_error)
 }
 
 /// How `xid`, which does not run any more, ended. What a crash interrupted counts as rolled back.
-pub(crate) fn ended(storage: &Storage, xid: Xid) -> Result<Fate> {
-    clearway_txn::ended(&storage.commit_log, xid).map_err(storage_error)
+fn final_state(storage: &Storage, xid: Xid) -> Result<TransactionState> {
+    clearway_txn::final_state(&storage.commit_log, xid).map_err(storage_error)
 }
 
 /// Whether the snapshot sees the version.
@@ -54,20 +54,18 @@ fn inserted(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_>) -> Resul
         return Ok(false);
     }
     if tuple.has(XMIN_COMMITTED) {
-        return Ok(!ctx.snapshot.is_running(xmin));
+        return sees_committed(ctx, xmin);
     }
     if ctx.xid == Some(xmin) {
         return Ok(tuple.cmin() < ctx.command);
     }
-    if ctx.snapshot.is_running(xmin) {
-        return Ok(false);
-    }
-    let committed = ended(ctx.storage, xmin)? == Fate::Committed;
-    page.set_hint(
-        tuple.offset + INFOMASK,
-        if committed { XMIN_COMMITTED } else { XMIN_ABORTED },
-    );
-    Ok(committed)
+    let hint = match snapshot_state(ctx, xmin)? {
+        TransactionState::Running => return Ok(false),
+        TransactionState::Committed => XMIN_COMMITTED,
+        TransactionState::Aborted => XMIN_ABORTED,
+    };
+    page.set_hint(tuple.offset + INFOMASK, hint);
+    Ok(hint == XMIN_COMMITTED)
 }
 
 #[inline]
@@ -79,18 +77,30 @@ fn deleted(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_>) -> Result
     if ctx.xid == Some(xmax) {
         return Ok(tuple.cmax() < ctx.command);
     }
-    if ctx.snapshot.is_running(xmax) {
-        return Ok(false);
-    }
     if tuple.has(XMAX_COMMITTED) {
-        return Ok(true);
+        return sees_committed(ctx, xmax);
     }
-    let committed = ended(ctx.storage, xmax)? == Fate::Committed;
-    page.set_hint(
-        tuple.offset + INFOMASK,
-        if committed { XMAX_COMMITTED } else { XMAX_ABORTED },
-    );
-    Ok(committed)
+    let hint = match snapshot_state(ctx, xmax)? {
+        TransactionState::Running => return Ok(false),
+        TransactionState::Committed => XMAX_COMMITTED,
+        TransactionState::Aborted => XMAX_ABORTED,
+    };
+    page.set_hint(tuple.offset + INFOMASK, hint);
+    Ok(hint == XMAX_COMMITTED)
+}
+
+/// How `xid` had ended when the snapshot was taken.
+#[inline]
+fn snapshot_state(ctx: &TxnContext<'_>, xid: Xid) -> Result<TransactionState> {
+    ctx.snapshot
+        .state(xid, &ctx.storage.commit_log)
+        .map_err(storage_error)
+}
+
+/// Whether `xid`, which has committed by now, had committed when the snapshot was taken.
+#[inline]
+fn sees_committed(ctx: &TxnContext<'_>, xid: Xid) -> Result<bool> {
+    ctx.storage.sees_committed(ctx.snapshot, xid)
 }
 
 /// How a version stands for someone who wants to change or lock it.
@@ -116,10 +126,10 @@ pub(crate) fn standing(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_
             return Ok(Standing::SelfModified);
         }
     } else if !tuple.has(XMIN_COMMITTED) {
-        match fate(ctx.storage, xmin)? {
-            Fate::Running => return Ok(Standing::Held(xmin)),
-            Fate::Aborted => return Ok(Standing::Deleted),
-            Fate::Committed => page.set_hint(tuple.offset + INFOMASK, XMIN_COMMITTED),
+        match state_now(ctx.storage, xmin)? {
+            TransactionState::Running => return Ok(Standing::Held(xmin)),
+            TransactionState::Aborted => return Ok(Standing::Deleted),
+            TransactionState::Committed => page.set_hint(tuple.offset + INFOMASK, XMIN_COMMITTED),
         }
     }
     let xmax = Xid(tuple.xmax());
@@ -134,19 +144,19 @@ pub(crate) fn standing(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_
             Standing::SelfModified
         });
     }
-    let fate = if tuple.has(XMAX_COMMITTED) {
-        Fate::Committed
+    let state = if tuple.has(XMAX_COMMITTED) {
+        TransactionState::Committed
     } else {
-        fate(ctx.storage, xmax)?
+        state_now(ctx.storage, xmax)?
     };
-    match fate {
-        Fate::Running => Ok(Standing::Held(xmax)),
-        Fate::Aborted => {
+    match state {
+        TransactionState::Running => Ok(Standing::Held(xmax)),
+        TransactionState::Aborted => {
             page.set_hint(tuple.offset + INFOMASK, XMAX_ABORTED);
             Ok(Standing::Free)
         }
-        Fate::Committed if lock_only => Ok(Standing::Free),
-        Fate::Committed => {
+        TransactionState::Committed if lock_only => Ok(Standing::Free),
+        TransactionState::Committed => {
             page.set_hint(tuple.offset + INFOMASK, XMAX_COMMITTED);
             Ok(tuple.next().map_or(Standing::Deleted, Standing::Replaced))
         }
@@ -168,10 +178,10 @@ pub enum Liveness {
 pub(crate) fn liveness(ctx: &TxnContext<'_>, tuple: &Tuple<'_>) -> Result<Liveness> {
     let xmin = Xid(tuple.xmin());
     if ctx.xid != Some(xmin) && !tuple.has(XMIN_COMMITTED) {
-        match fate(ctx.storage, xmin)? {
-            Fate::Running => return Ok(Liveness::DependsOn(xmin)),
-            Fate::Aborted => return Ok(Liveness::Dead),
-            Fate::Committed => {}
+        match state_now(ctx.storage, xmin)? {
+            TransactionState::Running => return Ok(Liveness::DependsOn(xmin)),
+            TransactionState::Aborted => return Ok(Liveness::Dead),
+            TransactionState::Committed => {}
         }
     }
     let xmax = Xid(tuple.xmax());
@@ -181,10 +191,10 @@ pub(crate) fn liveness(ctx: &TxnContext<'_>, tuple: &Tuple<'_>) -> Result<Livene
     if ctx.xid == Some(xmax) {
         return Ok(Liveness::Dead);
     }
-    Ok(match fate(ctx.storage, xmax)? {
-        Fate::Running => Liveness::DependsOn(xmax),
-        Fate::Committed => Liveness::Dead,
-        Fate::Aborted => Liveness::Alive,
+    Ok(match state_now(ctx.storage, xmax)? {
+        TransactionState::Running => Liveness::DependsOn(xmax),
+        TransactionState::Committed => Liveness::Dead,
+        TransactionState::Aborted => Liveness::Alive,
     })
 }
 
@@ -199,7 +209,7 @@ pub(crate) fn removable(storage: &Storage, tuple: &Tuple<'_>, horizon: Xid) -> R
         if xmin >= horizon {
             return Ok(false);
         }
-        if ended(storage, xmin)? == Fate::Aborted {
+        if final_state(storage, xmin)? == TransactionState::Aborted {
             return Ok(true);
         }
     }
@@ -207,7 +217,7 @@ pub(crate) fn removable(storage: &Storage, tuple: &Tuple<'_>, horizon: Xid) -> R
     if !xmax.is_valid() || tuple.has(LOCK_ONLY | XMAX_ABORTED) || xmax >= horizon {
         return Ok(false);
     }
-    Ok(tuple.has(XMAX_COMMITTED) || ended(storage, xmax)? == Fate::Committed)
+    Ok(tuple.has(XMAX_COMMITTED) || final_state(storage, xmax)? == TransactionState::Committed)
 }
 
 /// Whether the version is its row's newest committed one: what a new snapshot sees. Changes of transactions that still
@@ -216,14 +226,14 @@ pub(crate) fn is_live(storage: &Storage, tuple: &Tuple<'_>) -> Result<bool> {
     if tuple.has(XMIN_ABORTED) {
         return Ok(false);
     }
-    if !tuple.has(XMIN_COMMITTED) && fate(storage, Xid(tuple.xmin()))? != Fate::Committed {
+    if !tuple.has(XMIN_COMMITTED) && state_now(storage, Xid(tuple.xmin()))? != TransactionState::Committed {
         return Ok(false);
     }
     let xmax = Xid(tuple.xmax());
     if !xmax.is_valid() || tuple.has(LOCK_ONLY | XMAX_ABORTED) {
         return Ok(true);
     }
-    Ok(!tuple.has(XMAX_COMMITTED) && fate(storage, xmax)? != Fate::Committed)
+    Ok(!tuple.has(XMAX_COMMITTED) && state_now(storage, xmax)? != TransactionState::Committed)
 }
 
 /// The slot of the next version in a HOT chain.

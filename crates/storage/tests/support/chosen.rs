@@ -15,6 +15,12 @@ pub fn options() -> StorageOptions {
             || choose(&mut options.lwlock.fairness, name, variant)
             || choose(&mut options.page_latch, name, variant)
             || choose(&mut options.proc_array_latch, name, variant)
+            || choose(&mut options.snapshot, name, variant)
+            || choose(&mut options.proc_clear, name, variant)
+            || choose(&mut options.commit_log, name, variant)
+            || choose(&mut options.log_reserve, name, variant)
+            || choose(&mut options.log_insert, name, variant)
+            || choose(&mut options.log_flush, name, variant)
             || choose(&mut options.relation_locks, name, variant);
         assert!(known, "CLEARWAY_MECHANISMS: storage has no switch {name}");
     }

@@ -13,7 +13,7 @@ use crate::{CommitLog, ProcArray, Status, StatusDevice, Xid};
 
 /// How a transaction stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum TransactionState {
     /// It runs.
     Running,
     /// It has committed.
@@ -23,21 +23,24 @@ pub enum Fate {
 }
 
 /// How `xid` stands now: the array first, then the commit log.
-pub fn fate<M: Machine, D: StatusDevice>(
+pub fn transaction_state<M: Machine, D: StatusDevice>(
     array: &ProcArray<M>,
     log: &CommitLog<M, D>,
     xid: Xid,
-) -> io::Result<Fate> {
+) -> io::Result<TransactionState> {
     if array.is_running(xid) {
-        return Ok(Fate::Running);
+        return Ok(TransactionState::Running);
     }
-    ended(log, xid)
+    final_state(log, xid)
 }
 
 /// How `xid`, which does not run any more, has ended.
-pub fn ended<M: Machine, D: StatusDevice>(log: &CommitLog<M, D>, xid: Xid) -> io::Result<Fate> {
+pub fn final_state<M: Machine, D: StatusDevice>(
+    log: &CommitLog<M, D>,
+    xid: Xid,
+) -> io::Result<TransactionState> {
     Ok(match log.get(xid)? {
-        Status::Committed => Fate::Committed,
-        _ => Fate::Aborted,
+        Status::Committed => TransactionState::Committed,
+        _ => TransactionState::Aborted,
     })
 }

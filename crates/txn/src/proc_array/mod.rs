@@ -4,6 +4,20 @@
 //! transaction of each attached session (0 = none), eight to a cache line. A slot mirrors its own xid, and holds the oldest
 //! xid that its snapshots may need (`xmin`), on a cache line of its own, since its session writes there at each statement.
 //!
+//! # An example
+//! Bob runs a long report. Vacuum wants to know which row versions it may remove.
+//!
+//! | time | Bob | Alice, transaction 100 | vacuum |
+//! | --- | --- | --- | --- |
+//! | 1 | takes a snapshot: 100 is running; his slot's xmin becomes 100 | | |
+//! | 2 | | deletes a row, commits, leaves the array | |
+//! | 3 | | | the horizon is 100, Bob's xmin: the row stays |
+//! | 4 | reads the row, which his snapshot sees | | |
+//! | 5 | needs the snapshot no longer: his xmin becomes 0 | | |
+//! | 6 | | | the horizon is 101: the row goes |
+//!
+//! Without the xmin, vacuum would find nothing running at time 3, and the row would be gone at time 4.
+//!
 //! | word | written under | read under |
 //! | --- | --- | --- |
 //! | `xids[i]`: 0 → xid | XidGen | ProcArray shared |
@@ -17,32 +31,29 @@
 //! # Rules
 //! - R1: an xid is stored in `xids[]` under XidGen before the next xid can be handed out.
 //! - R2: an xid leaves `xids[]`, and `latest_completed` moves, under ProcArray exclusive; its status is in the commit log
-//!   before that. So whoever finds an xid *not* in the array finds its end in the commit log.
-//! - R3: a snapshot is taken under ProcArray shared, and installs its xmin before it lets go.
-//! - R4: entries move only under both latches: neither who hands out an xid nor who scans sees a half-moved entry.
+//!   before that. So an xid that is *not* found in the array has its end in the commit log.
+//! - R3: a snapshot that scans the array does so under ProcArray shared, and installs its xmin before it releases the latch.
+//! - R4: entries move only under both latches: neither handing out an xid nor a scan meets a half-moved entry.
 //!
-//! # Why a snapshot is consistent
-//! `xmax` is `latest_completed + 1`. Take any xid x below it that has not ended. Some y > x had ended, so y was handed out;
-//! by R1 x was stored before that, and y's end (R2) comes before our shared acquire: we see x in the array. And as no
-//! transaction ends while we scan (R2, R3), we see either all or nothing of each one. The simpler version, a scan without
-//! the latch, sees Alice still running and Bob, who committed after her and read what she wrote, as done.
+//! Why these make snapshots consistent, and why the horizon does not pass them, stands with the snapshots (`snapshot`). How a
+//! transaction leaves is a switch of its own (`proc_clear`), and so is the latch (`latch`).
 //!
-//! # Why the horizon cannot pass a snapshot
-//! The horizon is the least of `xids[]`, the xmins and `latest_completed + 1`, under ProcArray shared. Nothing ends
-//! meanwhile (R2). A snapshot taken before has its xmin in its slot (R3). One that is being taken beside us may not have it
-//! there yet, but the xids it sees running we see running too, and its xmax is ours. A later one sees what only grows.
-//!
-//! Costs: a snapshot is one shared acquire and a scan of 8 bytes a session, without allocation once its vector has grown;
-//! handing out an xid and ending it take one exclusive acquire each; 16 bytes and 128 bytes a session.
+//! Costs: handing out an xid and ending it take one exclusive acquire each; 16 bytes and 128 bytes a session.
 //!
 //! Origin: PostgreSQL's procarray.c; the dense arrays are those of its version 14.
 
+mod latch;
+
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use clearway_latch::{LatchClass, Latched, LwLock, LwLockOptions};
-use clearway_machine::{AtomicWord, Machine, Native, Padded, WaitEvent, switch};
+use clearway_latch::{LatchClass, Latched, LwLock, LwLockOptions, LwLockVariant};
+use clearway_machine::{AtomicWord, Machine, Native, Padded, Switch, WaitEvent};
 
-use crate::proc_array_latch::{ProcArrayLatch, ProcArrayLatchVariant};
+pub use latch::ProcArrayLatchVariant;
+use latch::{ProcArrayExclusive, ProcArrayLatch, ProcArrayShared};
+
+use crate::proc_clear::{Clearing, ProcClearVariant};
+use crate::snapshot::{SnapshotVariant, Snapshots};
 use crate::{Snapshot, Xid};
 
 static XID_GEN: LatchClass = LatchClass::new("XidGen", WaitEvent::XidGen, 300);
@@ -53,19 +64,49 @@ static PROC_ARRAY: LatchClass = LatchClass::new("ProcArray", WaitEvent::ProcArra
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProcId(pub u32);
 
-switch! {
-    /// How a snapshot is taken.
-    pub enum SnapshotVariant = "snapshot", best Scan, planned ["shared-cache", "reuse", "csn"] {
-        /// Scan the running transactions.
-        Scan = "scan",
+/// The variants that an array of running transactions is built with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ProcArrayOptions {
+    /// The switch `proc_array_latch`.
+    pub latch: ProcArrayLatchVariant,
+    /// The switch `snapshot`.
+    pub snapshot: SnapshotVariant,
+    /// The switch `proc_clear`.
+    pub clear: ProcClearVariant,
+    /// How its LwLocks are built.
+    pub lwlock: LwLockOptions,
+}
+
+impl ProcArrayOptions {
+    /// The default, and all that differ from it in one switch of the array: what test suites run over.
+    pub fn each_variant() -> impl Iterator<Item = Self> {
+        let default = Self::default();
+        let latches = ProcArrayLatchVariant::ALL
+            .iter()
+            .map(move |&latch| Self { latch, ..default });
+        let snapshots = SnapshotVariant::ALL
+            .iter()
+            .map(move |&snapshot| Self { snapshot, ..default });
+        let clears = ProcClearVariant::ALL
+            .iter()
+            .map(move |&clear| Self { clear, ..default });
+        let others = latches.chain(snapshots).chain(clears);
+        std::iter::once(default).chain(others.filter(move |options| *options != default))
     }
 }
 
-switch! {
-    /// How a transaction leaves the array of running ones.
-    pub enum ProcClearVariant = "proc_clear", best Single, planned ["group"] {
-        /// Each by itself, under the exclusive latch.
-        Single = "single",
+impl From<LwLockOptions> for ProcArrayOptions {
+    fn from(lwlock: LwLockOptions) -> Self {
+        Self {
+            lwlock,
+            ..Self::default()
+        }
+    }
+}
+
+impl From<LwLockVariant> for ProcArrayOptions {
+    fn from(lwlock: LwLockVariant) -> Self {
+        LwLockOptions::from(lwlock).into()
     }
 }
 
@@ -105,23 +146,15 @@ pub struct ProcArray<M: Machine = Native> {
     xid_gen: Padded<LwLock<M>>,
     next_xid: M::U64,
     latest_completed: Padded<M::U64>,
+    snapshots: Snapshots<M>,
+    clearing: Clearing<M>,
 }
 
 impl<M: Machine> ProcArray<M> {
-    /// An array for `capacity` sessions under a plain latch; `first_xid` is the next to be handed out, and all before it have
-    /// ended.
-    pub fn new(capacity: u32, lwlock: impl Into<LwLockOptions>, first_xid: Xid) -> Self {
-        Self::with_latch(ProcArrayLatchVariant::default(), capacity, lwlock, first_xid)
-    }
-
-    /// As [`new`](Self::new), under a latch of `kind`.
-    pub fn with_latch(
-        kind: ProcArrayLatchVariant,
-        capacity: u32,
-        lwlock: impl Into<LwLockOptions>,
-        first_xid: Xid,
-    ) -> Self {
-        let lwlock = lwlock.into();
+    /// An array for `capacity` sessions; `first_xid` is the next to be handed out, and all before it have ended.
+    pub fn new(capacity: u32, options: impl Into<ProcArrayOptions>, first_xid: Xid) -> Self {
+        let options = options.into();
+        let lwlock = options.lwlock;
         assert!(
             first_xid >= Xid::FIRST_NORMAL,
             "xids below {} are reserved",
@@ -139,10 +172,12 @@ impl<M: Machine> ProcArray<M> {
             attached_count: M::U32::new(0),
             attached: Latched::new(&PROC_SLOTS, lwlock, vec![false; capacity as usize]),
             slots_end: M::U32::new(0),
-            latch: ProcArrayLatch::new(kind, &PROC_ARRAY, lwlock),
+            latch: ProcArrayLatch::new(options.latch, &PROC_ARRAY, lwlock),
             xid_gen: Padded(LwLock::new(&XID_GEN, lwlock)),
             next_xid: M::U64::new(first_xid.0),
             latest_completed: Padded(M::U64::new(first_xid.0 - 1)),
+            snapshots: Snapshots::new(options.snapshot, capacity),
+            clearing: Clearing::new(options.clear, capacity),
         }
     }
 
@@ -213,6 +248,24 @@ impl<M: Machine> ProcArray<M> {
         self.attached_count.store(last as u32, Relaxed);
     }
 
+    /// Acquires ProcArray shared: nothing ends until the guard is dropped.
+    #[inline]
+    pub(crate) fn shared(&self) -> SharedArray<'_, M> {
+        SharedArray {
+            array: self,
+            _latch: self.latch.shared(),
+        }
+    }
+
+    /// Acquires ProcArray exclusively, for transactions to leave.
+    #[inline]
+    pub(crate) fn exclusive(&self) -> ExclusiveArray<'_, M> {
+        ExclusiveArray {
+            array: self,
+            _latch: self.latch.exclusive(),
+        }
+    }
+
     /// The dense entries in use; the caller holds ProcArray.
     fn dense(&self) -> &[M::U64] {
         &self.xids[..self.attached_count.load(Relaxed) as usize]
@@ -256,32 +309,9 @@ impl<M: Machine> ProcArray<M> {
 
     /// Takes a snapshot into `snapshot`, reusing its memory, and holds back the horizon for `proc` until
     /// [`clear_xmin`](Self::clear_xmin) or [`end`](Self::end). A slot keeps the oldest xmin it has installed.
+    #[inline]
     pub fn snapshot(&self, proc: ProcId, snapshot: &mut Snapshot) {
-        let running = &mut snapshot.running;
-        running.clear();
-        {
-            let _shared = self.latch.shared();
-            let xmax = self.latest_completed.load(Relaxed) + 1;
-            let mut xmin = xmax;
-            for entry in self.dense() {
-                let xid = entry.load(Relaxed);
-                // 0, wrapped, is above every xmax.
-                if xid.wrapping_sub(1) < xmax - 1 {
-                    xmin = xmin.min(xid);
-                    running.push(Xid(xid));
-                }
-            }
-            let held = &self.slot(proc).xmin;
-            if held.load(Relaxed) == 0 {
-                // R3.
-                held.store(xmin, Relaxed);
-            }
-            snapshot.xmin = Xid(xmin);
-            snapshot.xmax = Xid(xmax);
-        }
-        if running.len() > 1 {
-            running.sort_unstable();
-        }
+        self.snapshots.take(self, proc, snapshot);
     }
 
     /// `proc` needs no snapshot any more. No latch: moving the horizon forward late is harmless.
@@ -303,14 +333,7 @@ impl<M: Machine> ProcArray<M> {
             "slot {} ends a transaction it does not run",
             proc.0
         );
-        let _exclusive = self.latch.exclusive();
-        self.xids[slot.index.load(Relaxed) as usize].store(0, Relaxed);
-        // Release: pairs with the Acquire in `xid_of`.
-        slot.xid.store(0, Release);
-        slot.xmin.store(0, Release);
-        if self.latest_completed.load(Relaxed) < xid.0 {
-            self.latest_completed.store(xid.0, Relaxed);
-        }
+        self.clearing.clear(self, proc, xid);
     }
 
     /// The oldest xid that any snapshot, present or future, may regard as running. A row version deleted by a
@@ -354,124 +377,57 @@ impl<M: Machine> ProcArray<M> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use clearway_latch::LwLockVariant;
+/// The array under its shared latch.
+pub(crate) struct SharedArray<'a, M: Machine> {
+    array: &'a ProcArray<M>,
+    _latch: ProcArrayShared<'a, M>,
+}
 
-    use super::*;
-
-    fn array() -> ProcArray<Native> {
-        ProcArray::new(4, LwLockVariant::SingleCas, Xid(100))
+impl<M: Machine> SharedArray<'_, M> {
+    /// The newest transaction that has ended.
+    #[inline]
+    pub(crate) fn latest_completed(&self) -> u64 {
+        self.array.latest_completed.load(Relaxed)
     }
 
-    #[test]
-    fn a_snapshot_lists_who_runs() {
-        let array = array();
-        let (alice, bob) = (array.attach().unwrap(), array.attach().unwrap());
-        let (a, b) = (array.assign_xid(alice), array.assign_xid(bob));
-        array.end(bob, Some(b));
-        let mut snapshot = Snapshot::default();
-        array.snapshot(bob, &mut snapshot);
-        assert_eq!(
-            snapshot,
-            Snapshot {
-                xmin: a,
-                xmax: b.next(),
-                running: vec![a]
-            }
-        );
-        assert!(array.is_running(a) && !array.is_running(b) && !array.is_running(Xid(1000)));
+    /// The running transaction of each attached session, 0 if it has none.
+    #[inline]
+    pub(crate) fn entries(&self) -> impl Iterator<Item = u64> {
+        self.array.dense().iter().map(|entry| entry.load(Relaxed))
     }
 
-    #[test]
-    fn a_snapshot_holds_back_the_horizon() {
-        let array = array();
-        let (alice, bob) = (array.attach().unwrap(), array.attach().unwrap());
-        let a = array.assign_xid(alice);
-        let mut snapshot = Snapshot::default();
-        // Bob's snapshot has xmax = a, since nothing has completed after it.
-        array.snapshot(bob, &mut snapshot);
-        assert!(
-            snapshot.running.is_empty(),
-            "what is not below xmax need not be listed"
-        );
-        array.end(alice, Some(a));
-        assert_eq!(array.horizon(), a);
-        array.clear_xmin(bob);
-        assert_eq!(array.horizon(), a.next());
-    }
-
-    /// A session that holds an older snapshot, as a cursor does, takes a newer one: what the older one sees is kept.
-    ///
-    /// Caught mutation: `snapshot` that installs its xmin over an older one.
-    #[test]
-    fn a_second_snapshot_does_not_let_go_of_the_first() {
-        let array = array();
-        let (alice, bob) = (array.attach().unwrap(), array.attach().unwrap());
-        let a = array.assign_xid(alice);
-        let (mut first, mut second) = (Snapshot::default(), Snapshot::default());
-        array.snapshot(bob, &mut first);
-        array.end(alice, Some(a));
-        array.snapshot(bob, &mut second);
-        assert!(first.is_running(a) && !second.is_running(a));
-        assert_eq!(
-            array.horizon(),
-            first.xmin,
-            "vacuum would take what the first snapshot sees"
-        );
-        assert_eq!(array.xmin_of(bob), Some(first.xmin));
-    }
-
-    #[test]
-    fn a_snapshot_lists_the_running_in_their_order() {
-        let array = array();
-        let all: Vec<_> = (0..4).map(|_| array.attach().unwrap()).collect();
-        let xids = [2, 0, 1, 3].map(|slot: usize| array.assign_xid(all[slot]));
-        array.end(all[3], Some(xids[3]));
-        let mut snapshot = Snapshot::default();
-        array.snapshot(all[3], &mut snapshot);
-        assert_eq!(snapshot.running, xids[..3]);
-        assert!(xids[..3].iter().all(|xid| snapshot.is_running(*xid)));
-    }
-
-    #[test]
-    fn slots_in_use_are_listed() {
-        let array = array();
-        let all: Vec<_> = (0..3).map(|_| array.attach().unwrap()).collect();
-        assert!(array.slots().eq(all.iter().copied()));
-        array.detach(all[2]);
-        assert!(array.slots().eq(all[..2].iter().copied()));
-        array.detach(all[0]);
-        assert!(array.slots().any(|slot| slot == all[1]));
-    }
-
-    #[test]
-    fn slots_run_out_and_come_back() {
-        let array = array();
-        let all: Vec<_> = (0..4).map(|_| array.attach().unwrap()).collect();
-        assert_eq!(array.attach(), Err(ProcArrayFull { capacity: 4 }));
-        array.detach(all[1]);
-        assert_eq!(array.attach(), Ok(all[1]));
-    }
-
-    #[test]
-    fn a_hole_is_filled_and_the_moved_session_goes_on() {
-        let array = array();
-        let all: Vec<_> = (0..3).map(|_| array.attach().unwrap()).collect();
-        let before = array.assign_xid(all[2]);
-        array.detach(all[0]);
-        assert_eq!(array.dense().len(), 2);
-        assert_eq!(
-            (array.find_running(before), array.xid_of(all[2])),
-            (Some(all[2]), Some(before))
-        );
-        array.end(all[2], Some(before));
-        let after = array.assign_xid(all[2]);
-        let mut snapshot = Snapshot::default();
-        let newest = array.assign_xid(all[1]);
-        array.end(all[1], Some(newest));
-        array.snapshot(all[1], &mut snapshot);
-        assert_eq!(snapshot.running, vec![after]);
-        assert_eq!(array.attach(), Ok(all[0]), "the lowest free slot");
+    /// R3: installs the xmin of a snapshot, unless the session's slot holds that of an older one.
+    #[inline]
+    pub(crate) fn hold_back_horizon(&self, proc: ProcId, xmin: Xid) {
+        let held = &self.array.slot(proc).xmin;
+        if held.load(Relaxed) == 0 {
+            held.store(xmin.0, Relaxed);
+        }
     }
 }
+
+/// The array under its exclusive latch.
+pub(crate) struct ExclusiveArray<'a, M: Machine> {
+    array: &'a ProcArray<M>,
+    _latch: ProcArrayExclusive<'a, M>,
+}
+
+impl<M: Machine> ExclusiveArray<'_, M> {
+    /// Takes `xid` of `proc` out of the array (R2).
+    #[inline]
+    pub(crate) fn remove(&self, proc: ProcId, xid: Xid) {
+        let array = self.array;
+        let slot = array.slot(proc);
+        array.xids[slot.index.load(Relaxed) as usize].store(0, Relaxed);
+        // Release: pairs with the Acquire in `xid_of`.
+        slot.xid.store(0, Release);
+        slot.xmin.store(0, Release);
+        if array.latest_completed.load(Relaxed) < xid.0 {
+            array.latest_completed.store(xid.0, Relaxed);
+        }
+        array.snapshots.transaction_ended(xid);
+    }
+}
+
+#[cfg(test)]
+mod tests;

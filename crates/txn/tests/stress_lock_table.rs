@@ -1,144 +1,30 @@
-//! The transaction layer under real threads.
+//! Locks and transaction waits under real threads.
+
+mod support;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clearway_latch::LwLockVariant;
+use clearway_machine::Switch;
 use clearway_txn::{
-    COMMIT_LOG_PAGE_SIZE, CommitLog, LockError, LockManager, LockMode, LockTag, LockWait, ProcArray,
-    ProcArrayLatchVariant, ProcId, RelationLocksVariant, Snapshot, Status, StatusDevice, Xid,
+    LockError, LockManager, LockMode, LockTag, LockWait, ProcArray, ProcId, RelationLocksVariant, Xid,
 };
+use support::Random;
 
 const SESSIONS: u32 = 8;
 const RUN: Duration = Duration::from_secs(2);
-
-struct Nowhere;
-
-impl StatusDevice for Nowhere {
-    fn read_page(&self, _: u32, _: &mut [u8; COMMIT_LOG_PAGE_SIZE]) -> std::io::Result<bool> {
-        Ok(false)
-    }
-    fn write_page(&self, _: u32, _: &[u8; COMMIT_LOG_PAGE_SIZE], _: u64) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-/// A small generator, so that every run with one seed asks for the same.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-}
-
-/// Sessions begin, end, attach and detach while others take snapshots. What a snapshot regards as finished has its status
-/// in the commit log, stays finished in later ones, and nothing passes the horizon while a snapshot needs it.
-fn snapshots(algorithm: LwLockVariant, latch: ProcArrayLatchVariant) {
-    let array = Arc::new(ProcArray::<clearway_machine::Native>::with_latch(
-        latch,
-        SESSIONS + 1,
-        algorithm,
-        Xid::FIRST_NORMAL,
-    ));
-    let log = Arc::new(CommitLog::<clearway_machine::Native, _>::new(Nowhere, algorithm));
-    let stop = AtomicBool::new(false);
-    let taken = AtomicU64::new(0);
-    thread::scope(|scope| {
-        for number in 0..SESSIONS {
-            let (array, log, stop, taken) = (&array, &log, &stop, &taken);
-            scope.spawn(move || {
-                let mut random = Random(u64::from(number) + 1);
-                let mut proc = array.attach().unwrap();
-                let mut snapshot = Snapshot::default();
-                let mut oldest_seen = Xid::INVALID;
-                while !stop.load(Ordering::Relaxed) {
-                    let own = (random.below(2) == 0).then(|| array.assign_xid(proc));
-                    array.snapshot(proc, &mut snapshot);
-                    taken.fetch_add(1, Ordering::Relaxed);
-                    assert!(snapshot.xmin >= oldest_seen, "snapshots go back");
-                    oldest_seen = snapshot.xmin;
-                    assert!(array.horizon() <= snapshot.xmin, "the horizon passed a snapshot");
-                    assert!(snapshot.running.is_sorted_by(|a, b| a < b));
-                    for below in 1..=20u64 {
-                        let Some(xid) = snapshot.xmax.0.checked_sub(below).map(Xid) else {
-                            break;
-                        };
-                        if xid >= Xid::FIRST_NORMAL && !snapshot.is_running(xid) {
-                            assert_ne!(
-                                log.get(xid).unwrap(),
-                                Status::InProgress,
-                                "{xid} is finished in {snapshot:?}"
-                            );
-                        }
-                    }
-                    if let Some(xid) = own {
-                        let status = if random.below(8) == 0 {
-                            Status::Aborted
-                        } else {
-                            Status::Committed
-                        };
-                        log.set(xid, status, xid.0).unwrap();
-                    }
-                    array.end(proc, own);
-                    if random.below(64) == 0 {
-                        array.detach(proc);
-                        proc = array.attach().unwrap();
-                    }
-                }
-            });
-        }
-        scope.spawn(|| {
-            let mut before = Xid::INVALID;
-            let started = Instant::now();
-            while started.elapsed() < RUN {
-                let horizon = array.horizon();
-                assert!(horizon >= before, "the horizon went back");
-                before = horizon;
-                log.flush_all().unwrap();
-            }
-            stop.store(true, Ordering::Relaxed);
-        });
-    });
-    assert!(taken.load(Ordering::Relaxed) > 1_000);
-}
-
-#[test]
-fn snapshots_are_consistent_queued() {
-    snapshots(LwLockVariant::Queued, ProcArrayLatchVariant::Plain);
-}
-
-#[test]
-fn snapshots_are_consistent_single_cas() {
-    snapshots(LwLockVariant::SingleCas, ProcArrayLatchVariant::Plain);
-}
-
-#[test]
-fn snapshots_are_consistent_under_a_read_biased_latch() {
-    snapshots(LwLockVariant::SingleCas, ProcArrayLatchVariant::ReadBiased);
-}
-
-#[test]
-fn snapshots_are_consistent_under_an_adaptive_latch() {
-    snapshots(LwLockVariant::SingleCas, ProcArrayLatchVariant::Adaptive);
-}
 
 /// Sessions lock relations in random modes and orders, wait for each other's transactions, give up, and are cancelled. A
 /// counter per relation and mode shows that holders never conflict; at the end nothing is left.
 #[test]
 fn locks_never_conflict_and_every_wait_ends() {
-    lock_at_random(RelationLocksVariant::Table);
-}
-
-/// The same, with weak locks on the fast path.
-#[test]
-fn locks_on_the_fast_path_never_conflict_and_every_wait_ends() {
-    lock_at_random(RelationLocksVariant::FastPath);
+    for &relation_locks in RelationLocksVariant::ALL {
+        eprintln!("under {relation_locks:?}");
+        lock_at_random(relation_locks);
+    }
 }
 
 fn lock_at_random(relation_locks: RelationLocksVariant) {

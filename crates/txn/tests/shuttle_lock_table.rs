@@ -1,19 +1,19 @@
 //! The lock table and transaction waits under shuttle: four sessions, random schedules.
 //!
-//! Overlap of holders is seen by the data cell; a session left asleep, or a deadlock that nobody resolves, as shuttle's
+//! Overlap of holders is seen by the data cell; a session left asleep, or a deadlock that stays, as shuttle's
 //! deadlock. A failing schedule is printed and can be replayed with `shuttle::replay`. Sessions look for deadlocks after a
-//! few looks at the clock, once per wait, and nobody polls: that one look is enough is part of what is checked.
+//! few looks at the clock, once per wait, and none polls: that one look is enough is part of what is checked.
 //!
-//! `cargo test -p clearway-txn --features shuttle --test shuttle_txn --release`
+//! `cargo test -p clearway-txn --features shuttle --test shuttle_lock_table --release`
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use clearway_latch::LwLockVariant;
-use clearway_machine::{AtomicWord, DataCell, Machine, Shuttle};
+use clearway_machine::{AtomicWord, DataCell, Machine, Shuttle, Switch};
 use clearway_txn::{
-    LockError, LockManager, LockMode, LockTag, LockWait, ProcArray, ProcArrayLatchVariant, ProcId,
+    LockError, LockManager, LockMode, LockTag, LockWait, ProcArray, ProcArrayOptions, ProcId,
     RelationLocksVariant, Snapshot, Xid,
 };
 use shuttle::rand::{Rng, thread_rng};
@@ -36,17 +36,17 @@ unsafe impl Sync for Shared {}
 unsafe impl Send for Shared {}
 
 fn run(
-    algorithm: LwLockVariant,
-    latch: ProcArrayLatchVariant,
+    options: ProcArrayOptions,
     relation_locks: RelationLocksVariant,
     session: impl Fn(ProcId, &Shared) + Send + Sync + Copy + 'static,
 ) {
+    eprintln!("under {options:?}, {relation_locks:?}");
     shuttle::check_random(
         move || {
-            let array = Arc::new(ProcArray::with_latch(latch, SESSIONS, algorithm, Xid(100)));
+            let array = Arc::new(ProcArray::new(SESSIONS, options, Xid(100)));
             let locks = LockManager::new(
                 Arc::clone(&array),
-                algorithm,
+                options.lwlock,
                 relation_locks,
                 Duration::from_micros(3),
             );
@@ -110,76 +110,33 @@ fn lock_two(proc: ProcId, shared: &Shared) {
     shared.locks.release_all(proc);
 }
 
+/// Under every LwLock and with relation locks in each place.
+///
 /// Caught mutations: `find_deadlock` never called (shuttle's deadlock); `leave_queue` not granting to those behind a
-/// session that gave up; `LockEntry::admits` always true (a writer meets somebody inside).
+/// session that gave up; `LockEntry::admits` always true, and on the fast path the strong locker counting itself after it has
+/// looked at the lists (a writer meets somebody inside).
 #[test]
 fn shuttle_locks_exclude_and_deadlocks_end() {
-    run(
-        LwLockVariant::SingleCas,
-        ProcArrayLatchVariant::Plain,
-        RelationLocksVariant::Table,
-        lock_two,
-    );
+    for &relation_locks in RelationLocksVariant::ALL {
+        run(ProcArrayOptions::default(), relation_locks, lock_two);
+    }
+    for &lwlock in LwLockVariant::ALL
+        .iter()
+        .filter(|lwlock| **lwlock != LwLockVariant::default())
+    {
+        run(lwlock.into(), RelationLocksVariant::default(), lock_two);
+    }
 }
 
-/// The same under the queued latch.
-#[test]
-fn shuttle_locks_exclude_and_deadlocks_end_queued() {
-    run(
-        LwLockVariant::Queued,
-        ProcArrayLatchVariant::Plain,
-        RelationLocksVariant::Table,
-        lock_two,
-    );
-}
-
-/// The same with weak locks on the fast path.
+/// Two transactions a session, each waiting for some other that it finds running, all in cycles as they come, with every
+/// variant of the array. No session sleeps for ever, and a wait that succeeds means that the transaction has ended.
 ///
-/// Caught mutation: the strong locker counting himself after he has looked at the lists (a writer meets somebody inside).
-#[test]
-fn shuttle_locks_exclude_and_deadlocks_end_fast_path() {
-    run(
-        LwLockVariant::SingleCas,
-        ProcArrayLatchVariant::Plain,
-        RelationLocksVariant::FastPath,
-        lock_two,
-    );
-}
-
-/// Two transactions a session, each waiting for some other that it finds running, all in cycles as they come; nobody sleeps
-/// for ever, and a wait that succeeds means that the transaction has ended.
-///
-/// Caught mutations: `transaction_ended` posting nobody; no deadlock check in `wait_for_transaction`.
+/// Caught mutations: `transaction_ended` posting no waiter; no deadlock check in `wait_for_transaction`.
 #[test]
 fn shuttle_transaction_waits_end() {
-    run(
-        LwLockVariant::SingleCas,
-        ProcArrayLatchVariant::Plain,
-        RelationLocksVariant::Table,
-        wait_for_transactions,
-    );
-}
-
-/// The same with the array under the latches for many readers.
-#[test]
-fn shuttle_transaction_waits_end_read_biased() {
-    run(
-        LwLockVariant::SingleCas,
-        ProcArrayLatchVariant::ReadBiased,
-        RelationLocksVariant::Table,
-        wait_for_transactions,
-    );
-}
-
-/// As above.
-#[test]
-fn shuttle_transaction_waits_end_adaptive() {
-    run(
-        LwLockVariant::SingleCas,
-        ProcArrayLatchVariant::Adaptive,
-        RelationLocksVariant::Table,
-        wait_for_transactions,
-    );
+    for options in ProcArrayOptions::each_variant() {
+        run(options, RelationLocksVariant::Table, wait_for_transactions);
+    }
 }
 
 fn wait_for_transactions(proc: ProcId, shared: &Shared) {
@@ -200,28 +157,15 @@ fn wait_for_transactions(proc: ProcId, shared: &Shared) {
     }
 }
 
-/// Sessions that give up (cancelled at once) among sessions that wait: nobody behind them is forgotten.
+/// Sessions that give up (cancelled at once) among sessions that wait: those behind them go on, and with the fast path a session
+/// that gave up is not counted among the strong any more.
 ///
 /// Caught mutation: giving up without looking once more whether the lock was granted (it stays locked).
 #[test]
 fn shuttle_a_cancelled_waiter_lets_others_go_on() {
-    run(
-        LwLockVariant::SingleCas,
-        ProcArrayLatchVariant::Plain,
-        RelationLocksVariant::Table,
-        lock_or_give_up,
-    );
-}
-
-/// The same with weak locks on the fast path: who gives up is not counted among the strong any more.
-#[test]
-fn shuttle_a_cancelled_waiter_lets_others_go_on_fast_path() {
-    run(
-        LwLockVariant::SingleCas,
-        ProcArrayLatchVariant::Plain,
-        RelationLocksVariant::FastPath,
-        lock_or_give_up,
-    );
+    for &relation_locks in RelationLocksVariant::ALL {
+        run(ProcArrayOptions::default(), relation_locks, lock_or_give_up);
+    }
 }
 
 fn lock_or_give_up(proc: ProcId, shared: &Shared) {

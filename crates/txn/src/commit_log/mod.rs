@@ -1,0 +1,226 @@
+//! The commit log: how each transaction has ended, two bits a transaction. The switch `commit_log`.
+//!
+//! # An example
+//! Alice's transaction 100 inserts a row and commits. The row carries the xid and nothing else, since the transaction cannot
+//! visit all of its rows when it commits.
+//!
+//! | time | Alice | Bob | the checkpointer |
+//! | --- | --- | --- | --- |
+//! | 1 | her commit record is on disk | | |
+//! | 2 | sets 100 to *committed* here | | is writing the same page of the log: its copy says *in progress* |
+//! | 3 | leaves the array | | |
+//! | 4 | | meets the row: 100 does not run, and is *committed* here | |
+//! | 5 | | | has written the copy: the page counts as changed still, since 100 came after the copy |
+//!
+//! If the page counted as clean at time 5, a checkpoint would end without Alice's commit on disk, and after a crash recovery,
+//! which begins behind her record, would take 100 for aborted.
+//!
+//! # Pages
+//! 8 KiB each, of which the first 24 bytes are the device's; [`XIDS_PER_PAGE`] statuses follow, lowest bits first. A page is
+//! cached in the slot `page % CACHED_PAGES`. Consecutive pages have different slots, and most questions are about recent
+//! transactions, so choosing a victim by use would pay for nothing: the newest 4 million transactions are cached, and older
+//! ones have left hint bits on the rows they touched. Memory: 1 MiB.
+//!
+//! # Rules, for every variant
+//! - R1: a page is written only through [`StatusDevice::write_page`] with the newest log position of the commits on it,
+//!   so that no commit is on disk here before its record is on disk there.
+//! - R2: a page is read, written or replaced by one worker at a time: two writers of one page cannot overtake each other, and a
+//!   page read is the newest one written.
+//! - R3: a page is clean only if no status on it was set since the copy was made that was written.
+//! - R4: a status never changes once it is set, other than from SubCommitted.
+//! - R5: a worker that finds its page cached waits for no reading or writing of pages.
+//!
+//! A variant is a file with a [`StatusLog`].
+
+mod latch;
+mod page;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+
+use clearway_latch::{LwLockOptions, LwLockVariant};
+use clearway_machine::{Machine, Native, Switch, switch};
+
+use crate::Xid;
+
+pub use page::{COMMIT_LOG_PAGE_HEADER, COMMIT_LOG_PAGE_SIZE, XIDS_PER_PAGE};
+
+/// Pages cached: 4 million transactions.
+const CACHED_PAGES: usize = 128;
+
+/// What a variant does. It is asked about xids from [`Xid::FIRST_NORMAL`] on.
+pub(crate) trait StatusLog<M: Machine, D: StatusDevice> {
+    /// A log over `device`, with nothing cached.
+    fn new(device: D, lwlock: LwLockOptions) -> Self;
+
+    /// The device underneath.
+    fn device(&self) -> &D;
+
+    /// The status of `xid`.
+    fn get(&self, xid: Xid) -> io::Result<Status>;
+
+    /// Sets the status of `xid`; `lsn` is the end of the log record that says so, or 0.
+    fn set(&self, xid: Xid, status: Status, lsn: u64) -> io::Result<()>;
+
+    /// Adds the statuses in `content`, what follows the header of page `number`. By R4 adding is an OR, in any order.
+    fn merge_page(&self, number: u32, content: &[u8]) -> io::Result<()>;
+
+    /// Writes every page that has changed by now.
+    fn flush_all(&self) -> io::Result<()>;
+}
+
+/// Makes the switch and the dispatch over the variants from one line for each.
+macro_rules! variants {
+    (planned $planned:tt, $( $(#[doc = $text:literal])+ $variant:ident = $name:literal in $module:ident; )+) => {
+        switch! {
+            /// What guards the commit log.
+            pub enum CommitLogVariant = "commit_log", best Latch, planned $planned {
+                $( $(#[doc = $text])+ $variant = $name, )+
+            }
+        }
+
+        #[derive(Debug)]
+        enum Logs<M: Machine, D: StatusDevice> { $( $variant($module::Log<M, D>), )+ }
+
+        impl<M: Machine, D: StatusDevice> Logs<M, D> {
+            fn new(variant: CommitLogVariant, device: D, lwlock: LwLockOptions) -> Self {
+                match variant {
+                    $( CommitLogVariant::$variant => Self::$variant(StatusLog::new(device, lwlock)), )+
+                }
+            }
+        }
+
+        /// Calls a method of the variant's log.
+        macro_rules! dispatch {
+            ($log:expr, $inner:ident => $call:expr) => {
+                match $log { $( Logs::$variant($inner) => $call, )+ }
+            };
+        }
+    };
+}
+
+variants! {
+    planned ["group", "banks", "atomic"],
+    /// One latch over everything.
+    Latch = "latch" in latch;
+}
+
+/// The variants that a commit log is built with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CommitLogOptions {
+    /// The switch `commit_log`.
+    pub variant: CommitLogVariant,
+    /// How its LwLocks are built.
+    pub lwlock: LwLockOptions,
+}
+
+impl CommitLogOptions {
+    /// One for each variant: what test suites run over.
+    pub fn each_variant() -> impl Iterator<Item = Self> {
+        CommitLogVariant::ALL.iter().map(|&variant| Self {
+            variant,
+            ..Self::default()
+        })
+    }
+}
+
+impl From<LwLockOptions> for CommitLogOptions {
+    fn from(lwlock: LwLockOptions) -> Self {
+        Self {
+            lwlock,
+            ..Self::default()
+        }
+    }
+}
+
+impl From<LwLockVariant> for CommitLogOptions {
+    fn from(lwlock: LwLockVariant) -> Self {
+        LwLockOptions::from(lwlock).into()
+    }
+}
+
+/// How a transaction has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Status {
+    /// Not ended, or lost in a crash. The caller has made sure beforehand that it is not running.
+    InProgress = 0,
+    /// Committed.
+    Committed = 1,
+    /// Rolled back.
+    Aborted = 2,
+    /// A subtransaction whose parent decides.
+    SubCommitted = 3,
+}
+
+impl Status {
+    fn from_bits(bits: u8) -> Status {
+        match bits & 3 {
+            0 => Status::InProgress,
+            1 => Status::Committed,
+            2 => Status::Aborted,
+            _ => Status::SubCommitted,
+        }
+    }
+}
+
+/// Where commit-log pages live.
+pub trait StatusDevice: Send + Sync {
+    /// Reads page `number`; `false` if it has never been written (`page` is then all zero).
+    fn read_page(&self, number: u32, page: &mut [u8; COMMIT_LOG_PAGE_SIZE]) -> io::Result<bool>;
+    /// Writes page `number`, after making the log durable up to position `lsn`.
+    fn write_page(&self, number: u32, page: &[u8; COMMIT_LOG_PAGE_SIZE], lsn: u64) -> io::Result<()>;
+}
+
+impl<D: StatusDevice + ?Sized> StatusDevice for Box<D> {
+    fn read_page(&self, number: u32, page: &mut [u8; COMMIT_LOG_PAGE_SIZE]) -> io::Result<bool> {
+        (**self).read_page(number, page)
+    }
+    fn write_page(&self, number: u32, page: &[u8; COMMIT_LOG_PAGE_SIZE], lsn: u64) -> io::Result<()> {
+        (**self).write_page(number, page, lsn)
+    }
+}
+
+/// The commit log.
+#[derive(Debug)]
+pub struct CommitLog<M: Machine = Native, D: StatusDevice = Box<dyn StatusDevice>>(Logs<M, D>);
+
+impl<M: Machine, D: StatusDevice> CommitLog<M, D> {
+    /// A commit log over `device`, with nothing cached.
+    pub fn new(device: D, options: impl Into<CommitLogOptions>) -> Self {
+        let options = options.into();
+        Self(Logs::new(options.variant, device, options.lwlock))
+    }
+
+    /// The device underneath.
+    pub fn device(&self) -> &D {
+        dispatch!(&self.0, log => log.device())
+    }
+
+    /// How `xid` stands.
+    #[inline]
+    pub fn get(&self, xid: Xid) -> io::Result<Status> {
+        match xid {
+            Xid::INVALID => Ok(Status::Aborted),
+            Xid::BOOTSTRAP => Ok(Status::Committed),
+            _ => dispatch!(&self.0, log => log.get(xid)),
+        }
+    }
+
+    /// Records how `xid` ended; `lsn` is the end of the log record that says so (0 if there is none).
+    pub fn set(&self, xid: Xid, status: Status, lsn: u64) -> io::Result<()> {
+        assert!(xid >= Xid::FIRST_NORMAL, "the status of xid {xid} is fixed");
+        dispatch!(&self.0, log => log.set(xid, status, lsn))
+    }
+
+    /// Adds the statuses that an image of page `number` holds (recovery).
+    pub fn merge_page(&self, number: u32, content: &[u8]) -> io::Result<()> {
+        dispatch!(&self.0, log => log.merge_page(number, content))
+    }
+
+    /// Writes every page that has changed by now. Changes made meanwhile may or may not be in.
+    pub fn flush_all(&self) -> io::Result<()> {
+        dispatch!(&self.0, log => log.flush_all())
+    }
+}

@@ -1,0 +1,18 @@
+//! A device for unit tests that have no use for what is written.
+
+use std::io;
+
+use crate::{COMMIT_LOG_PAGE_SIZE, StatusDevice};
+
+/// Reads nothing and forgets what is written.
+#[derive(Debug)]
+pub(crate) struct NoPages;
+
+impl StatusDevice for NoPages {
+    fn read_page(&self, _: u32, _: &mut [u8; COMMIT_LOG_PAGE_SIZE]) -> io::Result<bool> {
+        Ok(false)
+    }
+    fn write_page(&self, _: u32, _: &[u8; COMMIT_LOG_PAGE_SIZE], _: u64) -> io::Result<()> {
+        Ok(())
+    }
+}

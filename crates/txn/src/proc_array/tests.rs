@@ -1,0 +1,167 @@
+use clearway_machine::Watchdog;
+
+use super::*;
+use crate::no_pages::NoPages;
+use crate::{CommitLog, Status, TransactionState};
+
+type Log = CommitLog<Native, NoPages>;
+
+/// Runs `case` under each variant of the array's switches.
+fn under_each_variant(case: impl Fn(&ProcArray<Native>, &Log)) {
+    let _watchdog = Watchdog::over_test();
+    for options in ProcArrayOptions::each_variant() {
+        eprintln!("under {options:?}");
+        let log = CommitLog::new(NoPages, options.lwlock);
+        case(&ProcArray::new(4, options, Xid(100)), &log);
+    }
+}
+
+fn snapshot(array: &ProcArray<Native>, proc: ProcId) -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    array.snapshot(proc, &mut snapshot);
+    snapshot
+}
+
+fn commit(array: &ProcArray<Native>, log: &Log, proc: ProcId, xid: Xid) {
+    log.set(xid, Status::Committed, 0).unwrap();
+    array.end(proc, Some(xid));
+}
+
+#[test]
+fn the_suites_run_under_every_variant() {
+    let all: Vec<_> = ProcArrayOptions::each_variant().collect();
+    for latch in ProcArrayLatchVariant::ALL {
+        assert!(all.iter().any(|options| options.latch == *latch));
+    }
+    for variant in SnapshotVariant::ALL {
+        assert!(all.iter().any(|options| options.snapshot == *variant));
+    }
+    for clear in ProcClearVariant::ALL {
+        assert!(all.iter().any(|options| options.clear == *clear));
+    }
+}
+
+#[test]
+fn a_snapshot_sees_what_had_committed() {
+    under_each_variant(|array, log| {
+        let (alice, bob) = (array.attach().unwrap(), array.attach().unwrap());
+        let (a, b) = (array.assign_xid(alice), array.assign_xid(bob));
+        commit(array, log, bob, b);
+        let taken = snapshot(array, bob);
+        assert!(array.is_running(a) && !array.is_running(b) && !array.is_running(Xid(1000)));
+        let c = array.assign_xid(bob);
+        // S1: it does not matter what happens later.
+        for _ in 0..2 {
+            assert!(
+                !taken.sees(a, log).unwrap() && taken.sees(b, log).unwrap() && !taken.sees(c, log).unwrap()
+            );
+            assert_eq!(taken.state(a, log).unwrap(), TransactionState::Running);
+            assert_eq!(taken.state(c, log).unwrap(), TransactionState::Running);
+            assert!(taken.sees_committed(b, log).unwrap() && !taken.sees_committed(a, log).unwrap());
+            if array.is_running(a) {
+                commit(array, log, alice, a);
+                commit(array, log, bob, c);
+            }
+        }
+        assert!(snapshot(array, bob).sees(a, log).unwrap());
+    });
+}
+
+#[test]
+fn a_snapshot_tells_aborted_from_running() {
+    under_each_variant(|array, log| {
+        let alice = array.attach().unwrap();
+        let a = array.assign_xid(alice);
+        log.set(a, Status::Aborted, 0).unwrap();
+        array.end(alice, Some(a));
+        let taken = snapshot(array, alice);
+        assert_eq!(taken.state(a, log).unwrap(), TransactionState::Aborted);
+        assert!(!taken.sees(a, log).unwrap());
+        assert_eq!(
+            Snapshot::default().state(a, log).unwrap(),
+            TransactionState::Running,
+            "a snapshot that was never taken"
+        );
+    });
+}
+
+#[test]
+fn a_snapshot_holds_back_the_horizon() {
+    under_each_variant(|array, log| {
+        let (alice, bob) = (array.attach().unwrap(), array.attach().unwrap());
+        let a = array.assign_xid(alice);
+        snapshot(array, bob);
+        commit(array, log, alice, a);
+        assert_eq!(array.horizon(), a);
+        array.clear_xmin(bob);
+        assert_eq!(array.horizon(), a.next());
+    });
+}
+
+/// A session that holds an older snapshot, as a cursor does, takes a newer one: what the older one sees is kept.
+///
+/// Caught mutation: a snapshot that installs its xmin over an older one.
+#[test]
+fn a_second_snapshot_does_not_let_go_of_the_first() {
+    under_each_variant(|array, log| {
+        let (alice, bob) = (array.attach().unwrap(), array.attach().unwrap());
+        let a = array.assign_xid(alice);
+        let first = snapshot(array, bob);
+        commit(array, log, alice, a);
+        let second = snapshot(array, bob);
+        assert!(!first.sees(a, log).unwrap() && second.sees(a, log).unwrap());
+        assert_eq!(
+            array.horizon(),
+            a,
+            "vacuum would take what the first snapshot sees"
+        );
+        assert_eq!(array.xmin_of(bob), Some(a));
+    });
+}
+
+#[test]
+fn slots_run_out_and_come_back() {
+    under_each_variant(|array, _| {
+        let all: Vec<_> = (0..4).map(|_| array.attach().unwrap()).collect();
+        assert_eq!(array.attach(), Err(ProcArrayFull { capacity: 4 }));
+        array.detach(all[1]);
+        assert_eq!(array.attach(), Ok(all[1]));
+    });
+}
+
+#[test]
+fn a_hole_is_filled_and_the_moved_session_goes_on() {
+    under_each_variant(|array, log| {
+        let all: Vec<_> = (0..3).map(|_| array.attach().unwrap()).collect();
+        let before = array.assign_xid(all[2]);
+        array.detach(all[0]);
+        assert_eq!(array.dense().len(), 2);
+        assert_eq!(
+            (array.find_running(before), array.xid_of(all[2])),
+            (Some(all[2]), Some(before))
+        );
+        commit(array, log, all[2], before);
+        let after = array.assign_xid(all[2]);
+        let newest = array.assign_xid(all[1]);
+        commit(array, log, all[1], newest);
+        let taken = snapshot(array, all[1]);
+        assert!(
+            !taken.sees_committed(after, log).unwrap(),
+            "the moved session's transaction runs"
+        );
+        assert!(taken.sees(before, log).unwrap() && taken.sees(newest, log).unwrap());
+        assert_eq!(array.attach(), Ok(all[0]), "the lowest free slot");
+    });
+}
+
+#[test]
+fn slots_in_use_are_listed() {
+    under_each_variant(|array, _| {
+        let all: Vec<_> = (0..3).map(|_| array.attach().unwrap()).collect();
+        assert!(array.slots().eq(all.iter().copied()));
+        array.detach(all[2]);
+        assert!(array.slots().eq(all[..2].iter().copied()));
+        array.detach(all[0]);
+        assert!(array.slots().any(|slot| slot == all[1]));
+    });
+}

@@ -1,0 +1,61 @@
+//! Leaving the array of running transactions, at the end of one that has an xid. The switch `proc_clear`.
+//!
+//! # Contract
+//! - When [`Clear::clear`] returns, the transaction has left: R2 of the array holds, and a snapshot taken from now on regards it
+//!   as finished.
+//! - It neither fails nor waits for anything but latches: the commit is in the log already.
+//!
+//! The step itself, [`ExclusiveArray::remove`](crate::proc_array::ExclusiveArray::remove), is the array's. A variant says who
+//! takes the latch for whom.
+
+mod single;
+
+use clearway_machine::{Machine, switch};
+
+use crate::{ProcArray, ProcId, Xid};
+
+/// What one variant keeps beside the array, and how it lets a transaction leave.
+pub(crate) trait Clear<M: Machine> {
+    /// For an array of `capacity` sessions.
+    fn new(capacity: u32) -> Self;
+
+    /// Takes `xid` of `proc` out of the array.
+    fn clear(&self, array: &ProcArray<M>, proc: ProcId, xid: Xid);
+}
+
+/// Makes the switch and the dispatch over the variants from one line for each.
+macro_rules! variants {
+    (planned $planned:tt, $( $(#[doc = $text:literal])+ $variant:ident = $name:literal in $module:ident; )+) => {
+        switch! {
+            /// How a transaction leaves the array of running ones.
+            pub enum ProcClearVariant = "proc_clear", best Single, planned $planned {
+                $( $(#[doc = $text])+ $variant = $name, )+
+            }
+        }
+
+        /// What the array keeps for its variant.
+        #[derive(Debug)]
+        pub(crate) enum Clearing<M: Machine> { $( $variant($module::Clearing<M>), )+ }
+
+        impl<M: Machine> Clearing<M> {
+            pub(crate) fn new(variant: ProcClearVariant, capacity: u32) -> Self {
+                match variant {
+                    $( ProcClearVariant::$variant => Self::$variant(Clear::new(capacity)), )+
+                }
+            }
+
+            #[inline]
+            pub(crate) fn clear(&self, array: &ProcArray<M>, proc: ProcId, xid: Xid) {
+                match self {
+                    $( Self::$variant(clearing) => clearing.clear(array, proc, xid), )+
+                }
+            }
+        }
+    };
+}
+
+variants! {
+    planned ["group"],
+    /// Each by itself, under the exclusive latch.
+    Single = "single" in single;
+}

@@ -1,0 +1,24 @@
+//! The baseline: each transaction takes the array's latch exclusively and leaves by itself.
+//!
+//! Cost: one exclusive acquire a transaction. When many end at once they queue, and each hand-over of the latch is a wake-up.
+
+use std::marker::PhantomData;
+
+use clearway_machine::Machine;
+
+use crate::{ProcArray, ProcId, Xid};
+
+/// Nothing is kept.
+#[derive(Debug)]
+pub(crate) struct Clearing<M>(PhantomData<M>);
+
+impl<M: Machine> super::Clear<M> for Clearing<M> {
+    fn new(_capacity: u32) -> Self {
+        Self(PhantomData)
+    }
+
+    #[inline]
+    fn clear(&self, array: &ProcArray<M>, proc: ProcId, xid: Xid) {
+        array.exclusive().remove(proc, xid);
+    }
+}

@@ -1,0 +1,163 @@
+//! Snapshots: which transactions a statement regards as finished. The switch `snapshot`.
+//!
+//! # An example
+//! Accounts 1 and 2 hold 50 each. Alice moves 10 from one to the other while Bob adds them up.
+//!
+//! | time | Alice, transaction 100 | Bob |
+//! | --- | --- | --- |
+//! | 1 | writes a version of account 1 that says 40 | |
+//! | 2 | | takes a snapshot: 100 is running |
+//! | 3 | | reads account 1: the version of 100 does not count, so 50 |
+//! | 4 | writes a version of account 2 that says 60 | |
+//! | 5 | commits | |
+//! | 6 | | reads account 2: 100 has committed by now, and still does not count, so 50 |
+//!
+//! A reader that asks at each row whether its writer has committed *by now* adds 50 and 60, a sum that never was. Bob asks
+//! what had committed *when the snapshot was taken*, and gets the same answer at times 3 and 6.
+//!
+//! # Contract
+//! - S1: an answer about a transaction stays the same for as long as the snapshot is in use.
+//! - S2: a snapshot that regards a transaction as finished regards every transaction as finished that ended before it. So it
+//!   never sees an effect without its cause.
+//! - S3: what a snapshot regards as running, the horizon does not pass, from when the snapshot is taken until its session calls
+//!   [`ProcArray::clear_xmin`] or [`ProcArray::end`].
+//! - S4: the answer about the session's own transaction means nothing. A caller looks for its own xid first.
+//!
+//! A variant is a file with a [`SnapshotSource`], which takes snapshots, and the [`SnapshotView`] that it fills. What a snapshot is made of
+//! stays inside: others ask [`Snapshot::sees`], or one of the questions beside it.
+
+mod scan;
+
+use std::io;
+
+use clearway_machine::{Machine, switch};
+
+use crate::{CommitLog, ProcArray, ProcId, StatusDevice, TransactionState, Xid};
+
+/// The answers of one variant's snapshots.
+pub(crate) trait SnapshotView: Default {
+    /// How `xid` had ended when the snapshot was taken. `Running` also means that it ended, or began, later.
+    fn state<M: Machine, D: StatusDevice>(
+        &self,
+        xid: Xid,
+        log: &CommitLog<M, D>,
+    ) -> io::Result<TransactionState>;
+
+    /// Whether `xid`, which has committed by now, had committed when the snapshot was taken.
+    fn sees_committed<M: Machine, D: StatusDevice>(
+        &self,
+        xid: Xid,
+        log: &CommitLog<M, D>,
+    ) -> io::Result<bool>;
+}
+
+/// What one variant keeps beside the array of running transactions, and how it takes a snapshot.
+pub(crate) trait SnapshotSource<M: Machine> {
+    /// Its snapshots.
+    type View: SnapshotView;
+
+    /// For an array of `capacity` sessions.
+    fn new(capacity: u32) -> Self;
+
+    /// Takes a snapshot for `proc` into `view`, whose memory it reuses, and installs its xmin (S3).
+    fn take(&self, array: &ProcArray<M>, proc: ProcId, view: &mut Self::View);
+
+    /// `xid` leaves the array. The caller holds ProcArray exclusively, and its status is in the commit log.
+    fn transaction_ended(&self, _xid: Xid) {}
+}
+
+/// Makes the switch and the dispatch over the variants from one line for each.
+macro_rules! variants {
+    (planned $planned:tt, $( $(#[doc = $text:literal])+ $variant:ident = $name:literal in $module:ident; )+) => {
+        switch! {
+            /// How a snapshot is taken.
+            pub enum SnapshotVariant = "snapshot", best Scan, planned $planned {
+                $( $(#[doc = $text])+ $variant = $name, )+
+            }
+        }
+
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        enum Views { $( $variant($module::View), )+ }
+
+        /// What the array keeps for its variant of snapshots.
+        #[derive(Debug)]
+        pub(crate) enum Snapshots<M: Machine> { $( $variant($module::Source<M>), )+ }
+
+        impl<M: Machine> Snapshots<M> {
+            pub(crate) fn new(variant: SnapshotVariant, capacity: u32) -> Self {
+                match variant {
+                    $( SnapshotVariant::$variant => Self::$variant(SnapshotSource::new(capacity)), )+
+                }
+            }
+
+            #[inline]
+            #[allow(irrefutable_let_patterns, reason = "there may be a single variant")]
+            pub(crate) fn take(&self, array: &ProcArray<M>, proc: ProcId, snapshot: &mut Snapshot) {
+                match self {
+                    $( Self::$variant(source) => {
+                        if let Views::$variant(view) = &mut snapshot.0 {
+                            return source.take(array, proc, view);
+                        }
+                        let mut view = $module::View::default();
+                        source.take(array, proc, &mut view);
+                        snapshot.0 = Views::$variant(view);
+                    } )+
+                }
+            }
+
+            #[inline]
+            pub(crate) fn transaction_ended(&self, xid: Xid) {
+                match self {
+                    $( Self::$variant(source) => source.transaction_ended(xid), )+
+                }
+            }
+        }
+
+        impl Snapshot {
+            /// How `xid` had ended when the snapshot was taken. `Running` also means that it ended, or began, later.
+            #[inline]
+            pub fn state<M: Machine, D: StatusDevice>(
+                &self,
+                xid: Xid,
+                log: &CommitLog<M, D>,
+            ) -> io::Result<TransactionState> {
+                match &self.0 { $( Views::$variant(view) => view.state(xid, log), )+ }
+            }
+
+            /// Whether `xid` had committed when the snapshot was taken. The caller knows that it has committed by now, from
+            /// a hint bit or because it met something that only a commit makes; that spares most variants the commit log.
+            #[inline]
+            pub fn sees_committed<M: Machine, D: StatusDevice>(
+                &self,
+                xid: Xid,
+                log: &CommitLog<M, D>,
+            ) -> io::Result<bool> {
+                match &self.0 { $( Views::$variant(view) => view.sees_committed(xid, log), )+ }
+            }
+        }
+    };
+}
+
+variants! {
+    planned ["shared-cache", "reuse", "csn"],
+    /// Scan the running transactions.
+    Scan = "scan" in scan;
+}
+
+/// The transactions that had finished at one moment. The default one, never taken, regards all as running.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot(Views);
+
+impl Default for Snapshot {
+    fn default() -> Self {
+        Self(Views::Scan(scan::View::default()))
+    }
+}
+
+impl Snapshot {
+    /// Whether the snapshot sees what `xid` has done: it had committed when the snapshot was taken.
+    #[inline]
+    pub fn sees<M: Machine, D: StatusDevice>(&self, xid: Xid, log: &CommitLog<M, D>) -> io::Result<bool> {
+        Ok(self.state(xid, log)? == TransactionState::Committed)
+    }
+}

@@ -1,0 +1,159 @@
+//! Snapshots and the horizon under loom: every schedule of two or three sessions within a bound of preemptions, under weak
+//! memory, with every variant of `snapshot`, `proc_clear` and `proc_array_latch`. Each test names a mutation it was seen to
+//! catch.
+//!
+//! `cargo test -p clearway-txn --features loom --test loom_snapshot --release`
+//!
+//! A session that only looks runs in the spawned thread, hence last by default: loom then tries each of its looks against each
+//! earlier write. The other way round it forgets a look when the writer looks too before it writes.
+
+mod support;
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use clearway_machine::{AtomicWord, Loom, Machine};
+use clearway_txn::{CommitLog, ProcArray, ProcArrayOptions, ProcId, TransactionState, Xid};
+use loom::sync::Arc;
+use loom::thread;
+use support::{ALICE, BOB, CAROL, FIRST, NoPages, array, commit, explore_each_array, snapshot};
+
+/// Alice's and Bob's statuses, standing in for the commit log: written before they leave the array (R2 of `proc_array`).
+struct Ending {
+    array: ProcArray<Loom>,
+    committed: [<Loom as Machine>::U32; 2],
+}
+
+impl Ending {
+    fn new(options: ProcArrayOptions) -> Self {
+        Self {
+            array: array(options, 3),
+            committed: std::array::from_fn(|_| <Loom as Machine>::U32::new(0)),
+        }
+    }
+
+    fn run_transaction(&self, proc: ProcId) {
+        let xid = self.array.assign_xid(proc);
+        // Relaxed: the array's latches must order it.
+        self.committed[(xid.0 - FIRST.0) as usize].store(1, Relaxed);
+        self.array.end(proc, Some(xid));
+    }
+}
+
+/// The log of a case in which transactions only commit: a snapshot is asked with `sees_committed`.
+fn log() -> CommitLog<Loom, NoPages> {
+    CommitLog::new(NoPages, clearway_latch::LwLockVariant::default())
+}
+
+/// Alice and Bob each begin, commit and end; Carol takes a snapshot meanwhile. Whatever Carol's snapshot regards as
+/// finished has its status set.
+///
+/// Caught mutations: `end` without the latch; a snapshot without the latch.
+#[test]
+fn loom_a_snapshot_never_sees_half_an_end() {
+    explore_each_array(2, |options| {
+        let shared = Arc::new(Ending::new(options));
+        let bob = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || shared.run_transaction(BOB))
+        };
+        let carol = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let seen = snapshot(&shared.array, CAROL);
+                let statuses = shared
+                    .committed
+                    .each_ref()
+                    .map(|status| status.load(Relaxed) == 1);
+                (seen, statuses)
+            })
+        };
+        shared.run_transaction(ALICE);
+        bob.join().unwrap();
+        let (seen, statuses) = carol.join().unwrap();
+        // What a snapshot answers does not depend on when it is asked (S1), so it is asked where loom has less to explore.
+        let log = log();
+        for (number, committed) in statuses.into_iter().enumerate() {
+            let xid = Xid(FIRST.0 + number as u64);
+            let finished = seen.sees_committed(xid, &log).unwrap();
+            assert!(committed || !finished, "{xid} is finished in {seen:?}");
+        }
+    });
+}
+
+/// Alice's transaction ends and then Bob's, who may have seen hers: a snapshot that has Bob's finished has Alice's finished.
+///
+/// Caught mutation: a snapshot without the latch (Alice still in the array, Bob gone from it, and `latest_completed` past
+/// both).
+#[test]
+fn loom_a_snapshot_keeps_the_order_of_ends() {
+    explore_each_array(3, |options| {
+        let array = Arc::new(array::<Loom>(options, 3));
+        let (a, b) = (array.assign_xid(ALICE), array.assign_xid(BOB));
+        let carol = {
+            let array = Arc::clone(&array);
+            thread::spawn(move || snapshot(&array, CAROL))
+        };
+        array.end(ALICE, Some(a));
+        array.end(BOB, Some(b));
+        let (seen, log) = (carol.join().unwrap(), log());
+        assert!(
+            seen.sees_committed(a, &log).unwrap() || !seen.sees_committed(b, &log).unwrap(),
+            "b finished, a not, in {seen:?}"
+        );
+    });
+}
+
+/// Alice commits, with the shipped commit log, while Bob takes a snapshot and asks it about her: he gets the same answer as
+/// after her end (S1), and never that she was rolled back.
+///
+/// Caught mutation: a session that leaves the array before its status is set (the order in `support::commit`).
+#[test]
+fn loom_an_answer_does_not_change() {
+    explore_each_array(2, |options| {
+        let shared = Arc::new((array::<Loom>(options, 2), CommitLog::new(NoPages, options.lwlock)));
+        let a = shared.0.assign_xid(ALICE);
+        let bob = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let seen = snapshot(&shared.0, BOB);
+                let answer = seen.state(a, &shared.1).unwrap();
+                (seen, answer)
+            })
+        };
+        commit(&shared.0, &shared.1, ALICE, a);
+        let (seen, answer) = bob.join().unwrap();
+        assert_ne!(answer, TransactionState::Aborted, "a committed transaction");
+        assert_eq!(
+            seen.state(a, &shared.1).unwrap(),
+            answer,
+            "the answer changed: {seen:?}"
+        );
+    });
+}
+
+/// Alice ends, Bob takes a snapshot, and vacuum asks for the horizon, all at once: the horizon does not pass the snapshot.
+///
+/// Caught mutations: the xmin installed after the latch is released; `horizon` without the latch.
+#[test]
+fn loom_the_horizon_never_passes_a_snapshot() {
+    explore_each_array(2, |options| {
+        let array = Arc::new(array::<Loom>(options, 2));
+        let a = array.assign_xid(ALICE);
+        let bob = {
+            let array = Arc::clone(&array);
+            thread::spawn(move || snapshot(&array, BOB))
+        };
+        let vacuum = {
+            let array = Arc::clone(&array);
+            thread::spawn(move || array.horizon())
+        };
+        array.end(ALICE, Some(a));
+        let (seen, horizon) = (bob.join().unwrap(), vacuum.join().unwrap());
+        if !seen.sees_committed(a, &log()).unwrap() {
+            assert!(horizon <= a, "horizon {horizon} passed {seen:?}");
+            assert!(array.horizon() <= a, "a later horizon passed {seen:?}");
+        }
+        array.clear_xmin(BOB);
+        assert_eq!(array.horizon(), a.next());
+    });
+}

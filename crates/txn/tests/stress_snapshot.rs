@@ -1,0 +1,133 @@
+//! Snapshots, the horizon and the commit log under real threads, with every variant of their switches.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clearway_latch::{LwLockOptions, LwLockVariant};
+use clearway_machine::{Native, Switch};
+use clearway_txn::{
+    CommitLog, CommitLogOptions, ProcArray, ProcArrayOptions, Snapshot, Status, TransactionState, Xid,
+};
+use support::{NoPages, Random};
+
+const SESSIONS: u32 = 8;
+const RUN: Duration = Duration::from_secs(1);
+
+/// Sessions begin, end, attach and detach while others take snapshots. What a snapshot regards as finished has its status
+/// in the commit log and stays finished in later ones, the sum of what it sees does not change while it is in use, and the horizon
+/// does not pass it.
+fn snapshots(options: ProcArrayOptions, log_options: CommitLogOptions) {
+    eprintln!("under {options:?}, {log_options:?}");
+    let array = ProcArray::<Native>::new(SESSIONS + 1, options, Xid::FIRST_NORMAL);
+    let array = Arc::new(array);
+    let log = Arc::new(CommitLog::<Native, _>::new(NoPages, log_options));
+    let stop = AtomicBool::new(false);
+    let taken = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for number in 0..SESSIONS {
+            let (array, log, stop, taken) = (&array, &log, &stop, &taken);
+            scope.spawn(move || {
+                let mut random = Random(u64::from(number) + 1);
+                let mut proc = array.attach().unwrap();
+                let mut snapshot = Snapshot::default();
+                let mut seen_before = Vec::new();
+                while !stop.load(Ordering::Relaxed) {
+                    let own = (random.below(2) == 0).then(|| array.assign_xid(proc));
+                    array.snapshot(proc, &mut snapshot);
+                    taken.fetch_add(1, Ordering::Relaxed);
+                    let horizon = array.horizon();
+                    let newest = array.next_xid();
+                    let recent = || (1..=40).filter_map(|below| newest.0.checked_sub(below).map(Xid));
+                    let others = || recent().filter(|xid| *xid >= Xid::FIRST_NORMAL && Some(*xid) != own);
+                    let answers = || {
+                        others()
+                            .map(|xid| (xid, snapshot.state(xid, log).unwrap()))
+                            .collect::<Vec<_>>()
+                    };
+                    let first = answers();
+                    for (xid, state) in &first {
+                        let running = *state == TransactionState::Running;
+                        assert!(
+                            !running || horizon <= *xid,
+                            "the horizon {horizon} passed {snapshot:?}"
+                        );
+                        let status = log.get(*xid).unwrap();
+                        assert!(
+                            running || status != Status::InProgress,
+                            "{xid} is finished in {snapshot:?}"
+                        );
+                        let committed = status == Status::Committed;
+                        assert!(running || committed == (*state == TransactionState::Committed));
+                        assert_eq!(snapshot.sees(*xid, log).unwrap(), !running && committed);
+                        if committed {
+                            assert_eq!(snapshot.sees_committed(*xid, log).unwrap(), !running);
+                        }
+                    }
+                    for xid in seen_before.drain(..) {
+                        assert!(
+                            snapshot.sees(xid, log).unwrap(),
+                            "an older snapshot saw {xid}: {snapshot:?}"
+                        );
+                    }
+                    thread::yield_now();
+                    assert_eq!(first, answers(), "answers changed: {snapshot:?}");
+                    let seen = first
+                        .iter()
+                        .filter(|(_, state)| *state == TransactionState::Committed);
+                    seen_before.extend(seen.map(|(xid, _)| *xid));
+                    if let Some(xid) = own {
+                        let status = if random.below(8) == 0 {
+                            Status::Aborted
+                        } else {
+                            Status::Committed
+                        };
+                        log.set(xid, status, xid.0).unwrap();
+                    }
+                    array.end(proc, own);
+                    if random.below(64) == 0 {
+                        array.detach(proc);
+                        proc = array.attach().unwrap();
+                    }
+                }
+            });
+        }
+        scope.spawn(|| {
+            let mut before = Xid::INVALID;
+            let started = Instant::now();
+            while started.elapsed() < RUN {
+                let horizon = array.horizon();
+                assert!(horizon >= before, "the horizon went back");
+                before = horizon;
+                log.flush_all().unwrap();
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+    });
+    assert!(taken.load(Ordering::Relaxed) > 100);
+}
+
+#[test]
+fn snapshots_are_consistent_with_every_variant() {
+    for options in ProcArrayOptions::each_variant() {
+        snapshots(options, CommitLogOptions::default());
+    }
+    let default = CommitLogOptions::default();
+    for log_options in CommitLogOptions::each_variant().filter(|options| *options != default) {
+        snapshots(ProcArrayOptions::default(), log_options);
+    }
+}
+
+#[test]
+fn snapshots_are_consistent_under_every_lwlock() {
+    for lwlock in LwLockVariant::ALL
+        .iter()
+        .filter(|lwlock| **lwlock != LwLockVariant::default())
+    {
+        let lwlock = LwLockOptions::from(*lwlock);
+        snapshots(lwlock.into(), lwlock.into());
+    }
+}
