@@ -48,7 +48,7 @@
 //! | `executor` | runs plans |
 //! | `ddl`, `index_build`, `copy`, `settings`, `maintenance`, `check` | what their names say |
 //! | `spill` | what does not fit into `work_mem`: sorting and holding rows in temporary files |
-//! | [`session`], [`portal`], [`output`], [`activity`] | the face to the server, the lab and embedding programs |
+//! | [`session`], `portal`, [`output`], [`activity`] | the face to the server, the lab and embedding programs |
 //!
 //! # Isolation
 //!

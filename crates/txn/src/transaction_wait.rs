@@ -1,9 +1,9 @@
 //! Waiting for the end of another transaction: how an updater waits for the row's previous updater.
 //!
-//! Nobody takes a lock on his own xid at the start, as classic lock managers do; only those who wait pay. The waiter
+//! No transaction takes a lock on its own xid at the start, as in classic lock managers; only waiters pay. The waiter
 //! writes the xid it waits for in `awaited_xids`, raises `awaited` in the runner's slot, and looks once more whether the
 //! transaction runs. The runner, when its transaction has left the ProcArray, looks at `awaited`, and if it is raised
-//! lowers it and posts everyone who waits for its xid.
+//! lowers it and posts every session that waits for its xid.
 //!
 //! # Why no wake-up is lost
 //! Two words, each written by one side and read by the other: the waiter writes its wait and reads the runner's xid; the
@@ -18,7 +18,7 @@
 //! A waiter for the slot's *next* transaction learns of that one only after the session has begun it, so after the
 //! lowering. A raise that comes late stays up until the next end, which costs that one a look at the waits.
 //!
-//! Cost to a transaction nobody waits for: a fence and one load of a line of its own.
+//! Cost to a transaction without waiters: a fence and one load of a line of its own.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
@@ -60,7 +60,7 @@ impl<M: Machine> LockManager<M> {
         result
     }
 
-    /// The transaction `xid` of `proc` has left the ProcArray: wakes whoever waits for that. Called by the session itself,
+    /// The transaction `xid` of `proc` has left the ProcArray: wakes the sessions that wait for that. Called by the session itself,
     /// before it begins another transaction.
     #[inline]
     pub fn transaction_ended(&self, proc: ProcId, xid: Xid) {

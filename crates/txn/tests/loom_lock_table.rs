@@ -105,11 +105,11 @@ fn loom_a_queued_lock_is_granted() {
     });
 }
 
-/// Alice takes a relation weakly on the fast path while Bob takes it strongly: never both at once, each sees what the other did
-/// under the lock, and whoever must wait is woken.
+/// Alice takes a relation weakly on the fast path while Bob takes it strongly: never both at once, each sees what the
+/// other did under the lock, and the one that must wait is woken.
 ///
-/// Caught mutations: the strong locker counting himself after he has looked at the lists; moving nothing; the count read or given
-/// back `Relaxed` (each a race on what the lock protects).
+/// Caught mutations: the strong locker counted after its look at the lists; moving nothing; the count read or given back
+/// `Relaxed` (each a race on what the lock protects).
 #[test]
 fn loom_a_strong_locker_meets_the_fast_path() {
     explore_each(3, Duration::MAX, |_, locks| {

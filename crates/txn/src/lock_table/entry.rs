@@ -7,7 +7,7 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use super::LockTag;
 use crate::{LockMode, ProcId};
 
-/// Relations whose entries a partition keeps while nobody locks them.
+/// Relations whose entries a partition keeps while no session locks them.
 const IDLE_ENTRIES_MAX: usize = 64;
 /// Entries without a tag that a partition keeps for their memory.
 const SPARE_ENTRIES_MAX: usize = 32;
@@ -41,7 +41,7 @@ pub(crate) struct LockEntry {
 }
 
 impl LockEntry {
-    /// Whether nobody else holds what excludes `mode`. One AND, unless modes do meet.
+    /// True if no other session holds a mode that excludes `mode`. One AND, unless modes do meet.
     #[inline]
     pub(super) fn admits(&self, proc: ProcId, mode: LockMode) -> bool {
         self.granted & mode.conflicts() == 0

@@ -2,34 +2,35 @@
 //!
 //! Every statement locks its tables in a weak mode, and weak modes (AccessShare, RowShare, RowExclusive) never exclude each
 //! other. In the shared table all of them meet at one latch and one entry for nothing. So a weak relation lock is written
-//! on the session's own list and nowhere else, as long as nobody wants that relation in a strong mode (Share and upwards).
-//! A strong locker announces himself first, then moves everybody's weak locks on the relation into the table, and then
-//! queues there like any other.
+//! on the session's own list and nowhere else, as long as no session wants that relation in a strong mode (Share and
+//! upwards). A strong locker announces itself first, then moves the weak locks of all sessions on the relation into the
+//! table, and then queues there like any other.
 //!
 //! # Rules
-//! - F1: whoever holds or queues for a strong mode of a relation is counted in `StrongLockers`, from before he moves the first
-//!   lock until after his own is gone from the table.
-//! - F2: a session's modes on one relation are all on the fast path or all in the table. A session that needs the table for one
-//!   takes the others along.
-//! - F3: a lock is put on the fast path, and moved off it, under the latch of the session's list; put there only while the count
-//!   is zero.
+//! - F1: a session that holds or queues for a strong mode of a relation is counted in `StrongLockers`, from before it
+//!   moves the first lock until after its own is gone from the table.
+//! - F2: a session's modes on one relation are all on the fast path or all in the table. A session that needs the table
+//!   for one takes the others along.
+//! - F3: a lock is put on the fast path, and moved off it, under the latch of the session's list; put there only while
+//!   the count is zero.
 //!
 //! # Why no conflict is missed
-//! Alice takes the lock weakly, Bob strongly. Both take the latch of Alice's list: she to read the count and write her lock,
-//! he, after he has counted himself, to look for it. If she is first, he finds her lock and moves it. If he is first, the
-//! latch brings her his count, and she goes to the table, where he is or will be. The simpler order, to look at the lists
-//! and then count oneself, lets her slip in between.
+//! Alice takes the lock weakly, Bob strongly. Both take the latch of Alice's list: Alice to read the count and write her
+//! lock, Bob, who is counted by then, to look for her lock. If Alice is first, Bob finds the lock and moves it. If Bob is
+//! first, the latch makes his count visible to Alice, and she goes to the table, where he is or will be. The simpler
+//! order, to look at the lists first and count second, lets Alice slip in between.
 //!
 //! ShareUpdateExclusive (VACUUM) excludes no weak mode, so it is neither weak nor strong: it goes to the table without
 //! disturbing anyone.
 //!
 //! # Costs
-//! A weak lock: the latch of the session's own list and one load of a count that nobody writes. A strong lock: the latch of every
-//! session's list. Two relations may share a count, which costs the weak lockers of the one a trip to the table while the other is
-//! locked strongly.
+//! A weak lock: the latch of the session's own list and one load of a count that is written only by strong lockers. A
+//! strong lock: the latch of every session's list. Two relations may share a count, which costs the weak lockers of the
+//! one a trip to the table while the other is locked strongly.
 //!
 //! # What it does not do
-//! There is no limit of slots and so no groups of them: the list is searched from its beginning, as it is without the fast path.
+//! There is no limit of slots and so no groups of them: the list is searched from its beginning, as it is without the
+//! fast path.
 //!
 //! Origin: PostgreSQL's fast-path locking (lmgr/README); the list in place of its 16 slots is ours.
 
@@ -108,7 +109,7 @@ impl<M: Machine> LockManager<M> {
     #[cold]
     fn move_weak_locks(&self, rel: u32) {
         let tag = LockTag::Relation(rel);
-        // Relaxed: the latches below bring it to whoever must see it.
+        // Relaxed: the latches below make it visible to each session that must see it.
         self.strong_lockers.of(rel).fetch_add(1, Relaxed);
         for (proc, wait) in self.waits.iter().enumerate() {
             let mut list = wait.held.exclusive();

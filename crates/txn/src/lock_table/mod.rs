@@ -1,18 +1,19 @@
 //! Relation and tuple locks, held to the end of a transaction (tuple locks: to the end of the row's change).
 //!
-//! A partitioned hash table, each partition under a latch. An entry holds who has the lock in which mode, and a queue.
+//! A partitioned hash table, each partition under a latch. An entry holds the sessions that have the lock, their modes, and
+//! a queue.
 //!
 //! # Rules
-//! - R1: a request is granted at once iff it conflicts with no *other* session's granted mode and with nobody who
-//!   queues already. So a stream of readers cannot starve a strong locker.
+//! - R1: a request is granted at once iff it conflicts with no *other* session's granted mode and with no request
+//!   that queues already. So a stream of readers cannot starve a strong locker.
 //! - R2: a release grants from the head of the queue: each waiter that conflicts with no other session's granted mode
-//!   and with nobody left waiting before it.
-//! - R3: a session is granted by whoever releases, under the partition's latch: the waiter that wakes *has* the lock.
-//!   One that gives up (cancelled, timed out, deadlock) removes itself under the same latch, or finds itself granted.
+//!   and with no request left waiting before it.
+//! - R3: the session that releases grants to the waiters, under the partition's latch: a waiter that wakes *has* the
+//!   lock. One that gives up (cancelled, timed out, deadlock) removes itself under the same latch, or finds itself granted.
 //! - R4: only the session itself adds to the list of what it holds and takes from it, and what the list says to be in the
 //!   table is there whenever the session is not inside one of these calls.
-//! - R5: a holder who asks for a stronger mode queues before the first who waits for what it holds already: behind it, each
-//!   would wait for the other.
+//! - R5: a holder that asks for a stronger mode queues before the first request that waits for what it holds already:
+//!   behind it, each would wait for the other.
 //!
 //! With `relation_locks = fast-path` weak relation locks do not come here at all unless a strong locker is about: see
 //! `fast_path`.
@@ -375,7 +376,7 @@ impl<M: Machine> LockManager<M> {
                 return Slept::GiveUp(LockError::Cancelled);
             }
             let waited = Duration::from_nanos(M::now().saturating_sub(started));
-            // A checker shall see a lost wake-up, so there nobody looks again unasked.
+            // A checker must see a lost wake-up, so under a checker no session looks again unasked.
             let mut nap = if M::EXPLORED { Duration::MAX } else { CANCEL_POLL };
             if let Some(timeout) = wait.timeout {
                 if waited >= timeout {

@@ -337,7 +337,7 @@ impl<M: Machine> ProcArray<M> {
     }
 
     /// The oldest xid that any snapshot, present or future, may regard as running. A row version deleted by a
-    /// transaction that committed below it is visible to nobody.
+    /// transaction that committed below it is visible to no session.
     pub fn horizon(&self) -> Xid {
         let mut horizon;
         {
@@ -357,8 +357,8 @@ impl<M: Machine> ProcArray<M> {
         Xid(horizon)
     }
 
-    /// The slot that runs `xid`, if it is still running. Whoever wants to know *how* it ended asks this first and the
-    /// commit log second; the other way round it may end in between.
+    /// The slot that runs `xid`, if it is still running. A caller that wants to know *how* it ended asks this first and the
+    /// commit log second; the other way round, the transaction may end in between.
     pub fn find_running(&self, xid: Xid) -> Option<ProcId> {
         if xid >= self.next_xid() {
             return None;
