@@ -1,4 +1,5 @@
-//! Who is connected and what each session waits for: the source of `pg_stat_activity` and of the bench's sampler.
+//! The connected sessions and what each waits for: the source of `pg_stat_activity` and of the bench's
+//! sampler.
 //!
 //! A session publishes its state in a slot that others may read at any time: small atomics for what changes with
 //! every statement, and a mutex of its own (never contended but by readers) for the texts. What a session *waits*
@@ -12,7 +13,7 @@ use clearway_machine::{Machine, Native, WaitClass, WorkerId};
 /// The most of a statement's text that is shown, in bytes: it is kept after the statement has ended.
 const SHOWN_QUERY_BYTES_MAX: usize = 1_024;
 
-/// Who opens a session.
+/// The client that opens a session.
 #[derive(Debug, Clone, Default)]
 pub struct SessionInfo {
     /// The role's name; shown, not checked: there is no authentication yet.

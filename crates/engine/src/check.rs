@@ -2,9 +2,9 @@
 //!
 //! 1. Every page of every relation is read from its file and checked (`storage::check`).
 //! 2. Heaps and trees are checked by their own rules, where step 1 found nothing.
-//! 3. Under one snapshot a table, its rows are compared with its indexes: every visible row has an entry with its key in
-//!    every index; every entry leads to a line pointer that an index may lead to, and bears the key of the row if one is
-//!    visible there; no two visible rows have the same key in a unique index.
+//! 3. Under one snapshot a table, its rows are compared with its indexes: every visible row has an entry with
+//!    its key in every index; every entry leads to a line pointer that an index may lead to, and bears the
+//!    key of the row if one is visible there; no two visible rows have the same key in a unique index.
 //!
 //! An entry that leads to a dead row is in order: vacuum removes it. The table is locked against changes and vacuums
 //! meanwhile, so it is compared as it stands.
@@ -81,8 +81,8 @@ enum Kind {
 }
 
 impl Engine {
-    /// Whether the database is sound: files, structures, and indexes against tables. Waits for transactions that have changed
-    /// tables.
+    /// Whether the database is sound: files, structures, and indexes against tables. Waits for transactions
+    /// that have changed tables.
     pub fn check(self: &Arc<Self>) -> Result<CheckReport> {
         self.check_with(&mut |_| {})
     }

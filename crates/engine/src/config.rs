@@ -11,9 +11,9 @@
 //! lwlock = "queued"
 //! ```
 //!
-//! Sizes are written with a unit (`kB`, `MB`, `GB`, powers of 1,024) and times too (`us`, `ms`, `s`, `min`, `h`); a bare
-//! number is refused, since readers disagree what it counts. A name that does not exist is an error that shows the line
-//! and the nearest name that does. docs/settings.md lists them all.
+//! Sizes are written with a unit (`kB`, `MB`, `GB`, powers of 1,024) and times too (`us`, `ms`, `s`, `min`,
+//! `h`); a bare number is refused, since readers disagree what it counts. A name that does not exist is an
+//! error that shows the line and the nearest name that does. docs/settings.md lists them all.
 
 use std::fmt;
 use std::path::Path;

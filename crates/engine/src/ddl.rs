@@ -1,8 +1,8 @@
 //! Changing definitions.
 //!
-//! Every statement here holds the catalog lock (rule 1 of [`crate::catalog`]) and the table's own lock in the mode
-//! that [`locks`] tells, changes rows of the catalog heap and the transaction's overlay, and leaves files to be unlinked
-//! to the transaction's end.
+//! Every statement here holds the catalog lock (rule 1 of [`crate::catalog`]) and the table's own lock in the
+//! mode that [`locks`] tells, changes rows of the catalog heap and the transaction's overlay, and leaves
+//! files to be unlinked to the transaction's end.
 
 use std::sync::Arc;
 
@@ -170,7 +170,8 @@ impl Ddl<'_, '_, '_> {
             create.columns.clone(),
         );
         table.fillfactor = create.fillfactor;
-        // Nobody waits for this: it keeps others away between the commit's publishing and its end.
+        // This lock never waits: the relation is new. It keeps other sessions away between the commit's
+        // publishing and its end.
         let (interrupts, timeout) = (self.execution.interrupts, self.execution.lock_timeout);
         self.execution
             .txn

@@ -82,8 +82,8 @@ fn storage_options(config: &Config) -> StorageOptions {
 }
 
 impl Engine {
-    /// Opens `directory`, after recovery if it was not closed cleanly. A new database is made if the directory is missing
-    /// or empty; one that holds anything else than a database is refused.
+    /// Opens `directory`, after recovery if it was not closed cleanly. A new database is made if the
+    /// directory is missing or empty; one that holds anything else than a database is refused.
     pub fn open(directory: impl AsRef<Path>, config: Config) -> Result<Arc<Engine>, EngineError> {
         config.check()?;
         let opened = Storage::open(directory.as_ref(), storage_options(&config)).map_err(storage_error)?;
@@ -91,7 +91,8 @@ impl Engine {
         Engine::start(opened, temporary, config)
     }
 
-    /// As [`open`](Self::open), on another disk than the operating system's. Temporary files are the operating system's.
+    /// As [`open`](Self::open), on another disk than the operating system's. Temporary files are the
+    /// operating system's.
     pub fn open_on(
         disk: Arc<dyn Disk>,
         directory: impl AsRef<Path>,
@@ -158,8 +159,8 @@ impl Engine {
         &self.config
     }
 
-    /// Opens a session; 53300 when `max_connections` are open, 57P01 when the engine is shutting down, 3D000 for another
-    /// database than the configured one.
+    /// Opens a session; 53300 when `max_connections` are open, 57P01 when the engine is shutting down, 3D000
+    /// for another database than the configured one.
     pub fn session(self: &Arc<Self>, mut info: SessionInfo) -> Result<Session, EngineError> {
         if self.stopping.load(Ordering::Acquire) {
             return Err(EngineError::new(

@@ -1,11 +1,11 @@
 //! Building an index over the rows that are there.
 //!
-//! The table is locked against writers, so no row version is in anybody's hands but our own. The heap is read once under
-//! a fresh snapshot (also in a REPEATABLE READ transaction, whose old snapshot would miss rows), the rows' keys are
-//! sorted within `maintenance_work_mem` (the rest in temporary files), and the tree is loaded from left to right.
-//! Duplicates are neighbours then. Entries point at the roots of the version chains, with the key of the version that
-//! is live now: older versions may have had other values, which is why older snapshots are turned away (rule 4 of
-//! [`crate::catalog`]).
+//! The table is locked against writers, so no other transaction changes a row version. The heap is
+//! read once under a fresh snapshot (also in a REPEATABLE READ transaction, whose old snapshot would miss
+//! rows), the rows' keys are sorted within `maintenance_work_mem` (the rest in temporary files), and the tree
+//! is loaded from left to right. Duplicates are neighbours then. Entries point at the roots of the version
+//! chains, with the key of the version that is live now: older versions may have had other values, which is
+//! why older snapshots are turned away (rule 4 of [`crate::catalog`]).
 
 use std::sync::Arc;
 

@@ -44,7 +44,7 @@
 //! | [`sql`] | parsing, binding, planning |
 //! | [`config`], [`mechanisms`] | what can be set, and which variant of each mechanism runs |
 //! | `catalog` | definitions as rows of a heap, visible as any row is, so that DDL is transactional |
-//! | `transaction` | begin, commit, abort; snapshots; who waits for whom |
+//! | `transaction` | begin, commit, abort; snapshots; waits for other transactions |
 //! | `executor` | runs plans |
 //! | `ddl`, `index_build`, `copy`, `settings`, `maintenance`, `check` | what their names say |
 //! | `spill` | what does not fit into `work_mem`: sorting and holding rows in temporary files |

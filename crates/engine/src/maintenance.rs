@@ -8,9 +8,9 @@
 //! `autovacuum_vacuum_threshold` plus `autovacuum_vacuum_scale_factor` of the live ones. It holds the table lock that
 //! excludes other vacuums and changes of definition, but no reader and no writer.
 //!
-//! A vacuum runs under a session slot of its own. The slot and its locks go back when the vacuum ends in whatever way, a
-//! panic included: a lock left behind would keep DDL and all later vacuums away from the table until the next start.
-//! The background worker reports the panic and goes on with the next table.
+//! A vacuum runs under a session slot of its own. The slot and its locks go back however the vacuum ends, a
+//! panic included: a lock left behind would keep DDL and all later vacuums away from the table until the next
+//! start. The background worker reports the panic and goes on with the next table.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;

@@ -9,10 +9,10 @@
 //! lwlock = "single-cas"
 //! ```
 //!
-//! The enum of each switch, with its names and texts, stands beside the mechanism in the crate that implements it
-//! ([`clearway_machine::Switch`]); here is the list of the switches. A variant that is planned but not built is refused with
-//! the list of those that are. Presets: `classic` is every baseline, what databases ship; `clearway`, the default, is the best
-//! of ours.
+//! The enum of each switch, with its names and texts, stands beside the mechanism in the crate that
+//! implements it ([`clearway_machine::Switch`]); here is the list of the switches. A variant that is planned
+//! but not built is refused with the list of those that are. Presets: `classic` is every baseline, what
+//! databases ship; `clearway`, the default, is our best.
 
 use std::fmt;
 
@@ -141,8 +141,8 @@ impl Mechanisms {
         }
     }
 
-    /// Sets of assignments for test suites that have run under the default preset: each variant that the preset does not
-    /// choose is in exactly one set, and a set has at most one variant of a switch.
+    /// Sets of assignments for test suites that have run under the default preset: each variant that the
+    /// preset does not choose is in exactly one set, and a set has at most one variant of a switch.
     pub fn covering_sets() -> Vec<Vec<(&'static str, &'static str)>> {
         let others: Vec<Vec<_>> = Mechanisms::SWITCHES
             .iter()
@@ -157,8 +157,8 @@ impl Mechanisms {
             .collect();
         let count = others.iter().map(Vec::len).max().unwrap_or(0);
         let mut sets = vec![Vec::new(); count];
-        // The first switch begins with the first set, the next with the second: one that has few variants is then also
-        // tested as it is by default beside those of others.
+        // The first switch begins with the first set, the next with the second. So a switch with few variants
+        // is also tested with its default beside other switches' variants.
         for (switch, variants) in others
             .into_iter()
             .filter(|variants| !variants.is_empty())

@@ -114,7 +114,7 @@ pub struct Collected {
     pub notices: Vec<Notice>,
     /// What COPY TO STDOUT sent.
     pub copied: Vec<u8>,
-    /// What COPY FROM STDIN shall read; taken by the first statement that reads.
+    /// The input of COPY FROM STDIN; taken by the first statement that reads.
     pub copy_input: Vec<u8>,
 }
 

@@ -1,9 +1,10 @@
 //! The memory that all sessions together use to understand long statements.
 //!
-//! While a text is parsed and bound, its tokens, its syntax tree and its plan take many times its length, and the
-//! parser asks nobody before it allocates. One session's share ends with its longest message; with some dozen sessions
-//! that is more than a machine has. So a session reserves what its text may take before it is parsed
-//! (`PlanningMemory::reserve`), and is refused (53200) when all reservations together would exceed `planning_memory`.
+//! While a text is parsed and bound, its tokens, its syntax tree and its plan take many times its length, and
+//! the parser allocates without asking. One session's share ends with its longest message; with some dozen
+//! sessions that is more than a machine has. So a session reserves what its text may take before it is parsed
+//! (`PlanningMemory::reserve`), and is refused (53200) when all reservations together would exceed
+//! `planning_memory`.
 //!
 //! - Texts of 64 KiB or less reserve nothing: they touch nothing that sessions share.
 //! - A reservation is an upper bound from the text's length, by the worst kind of statement that was measured

@@ -1,9 +1,9 @@
 //! Portals: statements that have sent some of their rows and go on when asked.
 //!
-//! A portal keeps what its statement needs to go on: the plan, the parameters, the snapshot and the command number under
-//! which it began, and the rows that have not been sent. A SELECT is pulled, so its rows are made when they are asked
-//! for. A statement that writes has run to its end before the first row is sent, as in PostgreSQL; its other rows
-//! lie in memory and then in a temporary file.
+//! A portal keeps what its statement needs to go on: the plan, the parameters, the snapshot and the command
+//! number under which it began, and the rows that have not been sent. A SELECT is pulled, so its rows are
+//! made when they are asked for. A statement that writes has run to its end before the first row is sent, as
+//! in PostgreSQL; its other rows lie in memory and then in a temporary file.
 //!
 //! # Rules
 //!

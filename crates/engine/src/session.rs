@@ -89,7 +89,7 @@ pub struct Session {
     pub(crate) changed: RefCell<Vec<ChangedSetting>>,
 }
 
-/// Who asks: decides whether row descriptions are sent and how many rows may come.
+/// What the caller asks for: whether row descriptions are sent, and how many rows may come.
 #[derive(Debug, Clone, Copy)]
 struct Request {
     describe: bool,
@@ -760,7 +760,8 @@ impl Session {
         .map(|_| ())
     }
 
-    /// What `now` means in a value that a client sends: when the open transaction began, or this moment if none is open.
+    /// What `now` means in a value that a client sends: when the open transaction began, or this moment if
+    /// none is open.
     pub fn transaction_timestamp(&self) -> i64 {
         if self.txn.is_open() {
             self.txn.start_us()

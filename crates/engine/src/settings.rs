@@ -1,8 +1,8 @@
 //! What SET, SHOW and RESET act on.
 //!
-//! Clients set a dozen PostgreSQL parameters as a matter of course. Those that mean something here are parsed into
-//! fields; those that merely must be accepted keep their text. A name that is neither is 42704, as in PostgreSQL,
-//! except that names with a dot (`myapp.user`) are anybody's.
+//! Clients set a dozen PostgreSQL parameters as a matter of course. Those that mean something here are parsed
+//! into fields; those that merely must be accepted keep their text. A name that is neither is 42704, as in
+//! PostgreSQL, except that a client may set any name with a dot (`myapp.user`).
 //!
 //! SET inside a transaction is undone when it rolls back, SET LOCAL when it ends; [`Settings::end_transaction`] does
 //! both from one list of what was replaced.

@@ -18,10 +18,12 @@
 //! 1. The commit record enters the log.
 //! 2. It is flushed, unless `synchronous_commit` is off and the transaction removes no file. From here on the commit
 //!    survives a crash.
-//! 3. The commit log says *committed*. Nobody looks yet: the id still counts as running in every snapshot.
-//! 4. New definitions, if the transaction made any, become the catalog everybody sees.
+//! 3. The commit log says *committed*. No session reads that yet: the id still counts as running in every
+//!    snapshot.
+//! 4. New definitions, if the transaction made any, become the catalog that all sessions see.
 //! 5. The id leaves the array of running transactions: the moment at which new snapshots see the changes.
-//! 6. Those who wait for the transaction are woken, locks are released, files of dropped tables are unlinked.
+//! 6. Sessions that wait for the transaction are woken, locks are released, files of dropped tables are
+//!    unlinked.
 //!
 //! Swapping 3 and 5 would let a snapshot that sees the id as finished read *in progress* from the commit log and take
 //! the changes for aborted. Swapping 4 and 6 would let a session that waited for a table's lock plan with the old
@@ -137,9 +139,9 @@ struct RowCount {
 }
 
 impl RowCount {
-    /// The running transaction has ended. Each INSERT counts one live row, each UPDATE one dead version, each DELETE one
-    /// of both, taken from the live ones. Rolled back, no row comes or goes, and what dies is what INSERT and UPDATE
-    /// have stored: the sum.
+    /// The running transaction has ended. Each INSERT counts one live row, each UPDATE one dead version, each
+    /// DELETE one of both, taken from the live ones. Rolled back, no row comes or goes, and what dies is what
+    /// INSERT and UPDATE have stored: the sum.
     fn settle(&mut self, committed: bool) {
         let (live, dead) = (
             std::mem::take(&mut self.now_live),
@@ -542,8 +544,8 @@ impl Transaction {
         }
     }
 
-    /// Hands the counts over. They are about right, so a session saves them up and spares everybody a shared cache
-    /// line per row.
+    /// Hands the counts over. They need not be exact, so a session saves them up: that spares all sessions a
+    /// shared cache line per row.
     fn hand_over_counts(&mut self) {
         let state = self.catalog.state();
         for count in self.counts.drain(..) {
@@ -555,8 +557,8 @@ impl Transaction {
         self.counted = 0;
     }
 
-    /// Commits and leaves no transaction. An error means that it was rolled back, except when the log has failed, in
-    /// which case nobody can tell and the engine has stopped.
+    /// Commits and leaves no transaction. An error means that it was rolled back, except when the log has
+    /// failed: then the outcome is unknown and the engine has stopped.
     pub(crate) fn commit(&mut self, synchronous: bool) -> Result<()> {
         if let Some(xid) = self.xid {
             if self.is_closed() {
@@ -615,8 +617,9 @@ impl Transaction {
         }
     }
 
-    /// Those who wait for the transaction's id or for its locks go on with the definitions as they find them. So its own
-    /// must be published, or dropped, before they are woken. What comes between the two is too short for a test to meet it.
+    /// Sessions that wait for the transaction's id or for its locks go on with the definitions as they find
+    /// them. So the transaction's own must be published, or dropped, before they are woken. The window
+    /// between the two is too short for a test to hit.
     fn assert_published(&self) {
         debug_assert!(
             self.overlay.is_none(),
@@ -624,7 +627,7 @@ impl Transaction {
         );
     }
 
-    /// The id ends, and those who wait for it are woken.
+    /// The id ends, and the sessions that wait for it are woken.
     fn leave(&mut self, xid: Xid) {
         self.assert_published();
         self.storage.proc_array.end(self.proc, Some(xid));

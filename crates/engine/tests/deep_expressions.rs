@@ -1,8 +1,8 @@
 //! Deep expressions on a small stack.
 //!
-//! A session's thread has room for most of what the grammar allows, so a statement that works there does not show that an
-//! expression takes more stack when it needs some. Here the thread has little more than one segment's reserve (R1 of
-//! `sql/stack.rs`), and one that overflows ends the process, and so this test.
+//! A session's thread has room for most of what the grammar allows, so a statement that works there does not
+//! show that an expression takes more stack when it needs some. Here the thread has little more than one
+//! segment's reserve (R1 of `sql/stack.rs`), and one that overflows ends the process, and so this test.
 
 mod common;
 

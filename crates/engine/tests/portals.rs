@@ -42,8 +42,9 @@ fn a_portal_goes_on_under_the_snapshot_it_began_with() {
         let portal = execute(&mut alice, portal_sql, 10, &mut out).expect("more rows");
         assert_eq!(out.rows.len(), 10, "{portal_sql}");
         assert!(out.tags.is_empty(), "{:?}", out.tags);
-        // What others commit and vacuum meanwhile, and what the transaction itself writes, is not seen.
-        // Bob leaves the last thousand to Alice: what she deletes are the very versions that the portal is to send.
+        // What other sessions commit and vacuum meanwhile, and what the transaction itself writes, is not
+        // seen. Bob leaves the last thousand rows to Alice: the rows that Alice deletes are the very versions
+        // that the portal is to send.
         query(&mut bob, "update t set v = v + 1 where id between 2001 and 4000");
         query(&mut bob, "delete from t where id <= 2000");
         query(&mut bob, "vacuum t");

@@ -1,10 +1,11 @@
 //! Power cuts under SQL: tables, indexes and rows are as a session was told, or as its open transaction makes them.
 //!
-//! Each session has tables of its own: it inserts, updates and deletes rows in transactions, makes, truncates and drops
-//! tables, adds indexes, and commits with and without waiting for the disk. Checkpoints run all the time, and the pool is
-//! small. The disk is that of `crates/storage/tests/power_cuts.rs`, which says what an image of a cut holds. Every image is
-//! recovered, compared with the ledger (a state that the session has asked for, and none before the last one that it was
-//! told to be durable) and checked as `clearway check` does.
+//! Each session has tables of its own: it inserts, updates and deletes rows in transactions, makes, truncates
+//! and drops tables, adds indexes, and commits with and without waiting for the disk. Checkpoints run all the
+//! time, and the pool is small. The disk is that of `crates/storage/tests/power_cuts.rs`, which says what an
+//! image of a cut holds. Every image is recovered, compared with the ledger (a state that the session has
+//! asked for, and none before the last one that it was told to be durable) and checked as `clearway check`
+//! does.
 //!
 //! `SEED=7 IMAGES=1000 cargo test --release -p clearway-engine --test power_cuts` is the long form.
 
@@ -285,8 +286,8 @@ fn nothing_acknowledged_is_lost() {
     }
 }
 
-/// The test above can fail: on a disk that ignores the syncs of the log, of data files or of their names, some image does.
-/// Which one depends on how the threads ran: there is a new story until one fails.
+/// The test above can fail: on a disk that ignores the syncs of the log, of data files or of their names,
+/// some image fails. Which one depends on how the threads ran, so the test plays new stories until one fails.
 #[test]
 fn without_a_sync_an_image_fails() {
     const STORIES: u64 = 50;

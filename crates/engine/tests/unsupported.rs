@@ -1,4 +1,5 @@
-//! What PostgreSQL has and this engine has not is refused as that, 0A000 with a name and a place; what is no SQL is 42601.
+//! A feature that PostgreSQL has and this engine lacks is refused as such: 0A000 with a name and a place.
+//! Text that is no SQL is 42601.
 
 mod common;
 

@@ -25,8 +25,8 @@ const SCALE: u32 = 1;
 /// Updates after loading: each page of the accounts has been full and was pruned.
 const UPDATES: u64 = 20_000;
 
-/// Transactions before the measured ones. All pages are in memory afterwards and have been changed since the checkpoint, so
-/// that hardly any is logged as a whole; buffers that grow have grown.
+/// Transactions before the measured ones. All pages are in memory afterwards and have been changed since the
+/// checkpoint, so that hardly any is logged as a whole; buffers that grow have grown.
 const WARM_UP: u64 = 10_000;
 
 /// An engine in which nothing falls due by the clock, so that two runs do the same.

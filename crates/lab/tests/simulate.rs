@@ -33,8 +33,8 @@ fn small(name: &str, threads: usize) -> SimulationResult {
     .unwrap()
 }
 
-/// Mutation: draw the clients' random numbers from the host's clock (or put a `HashMap` with the host's random hasher under the
-/// buffer mapping) → the bytes differ.
+/// Mutation: draw the clients' random numbers from the host's clock (or put a `HashMap` with the host's
+/// random hasher under the buffer mapping) → the bytes differ.
 #[test]
 fn the_same_bytes_each_time() {
     for (name, _) in EXPERIMENTS {
@@ -66,10 +66,10 @@ fn every_client_gets_something_done() {
     }
 }
 
-/// An adaptive latch that is never biased, because nobody reads, is a plain one.
+/// An adaptive latch that is never biased, because there are no readers, is a plain one.
 ///
-/// Mutation: let an exclusive that had to wait load the word again to see whether it is biased, as it once did → 5 to 8 % less on 4
-/// sockets.
+/// Mutation: let an exclusive that had to wait load the word again to see whether it is biased, as it once
+/// did → 5 to 8 % less on 4 sockets.
 #[test]
 fn writers_alone_pay_nothing_for_bias() {
     let mut experiment = Experiment::load("latch-mix").unwrap();

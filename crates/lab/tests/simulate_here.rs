@@ -1,11 +1,12 @@
-//! This host against its simulation: a few cells of `clearway simulate here`, with slack for a host that others use meanwhile.
+//! This host against its simulation: a few cells of `clearway simulate here`, with slack for a host that
+//! others use meanwhile.
 //!
-//! What is held: the median ratio of the cells of one thread within 50 %, of two threads within a factor of two; of three tries one
-//! has to. A try in which the host did not stand still for long enough to give three samples of most cells says nothing; three
-//! such tries pass with a message. No absolute time is held.
+//! What must hold: the median ratio of the cells of one thread within 50 %, of two threads within a factor of
+//! two; one try of three is enough. A try in which the host did not stand still for long enough to give three
+//! samples of most cells says nothing; three such tries pass with a message. No absolute time is held.
 //!
-//! Mutation: the costs of a locked instruction divided by three (as `it_can_fail` does, and asserts) → the writers of the
-//! read-biased latch, which take 16 words, come out more than 1.5 times too fast.
+//! Mutation: the costs of a locked instruction divided by three (as `it_can_fail` does, and asserts) → the
+//! writers of the read-biased latch, which take 16 words, come out more than 1.5 times too fast.
 
 use std::time::Duration;
 
@@ -118,7 +119,7 @@ fn it_can_fail() {
     eprintln!("this host never stood still: nothing was compared");
 }
 
-/// Without calibrating: nobody waits for seconds to hear of a wrong name.
+/// Without calibrating: an error about a wrong name must not take seconds.
 #[test]
 fn mistakes_are_answered_with_what_there_is() {
     let wrong = |change: fn(&mut HereOptions)| {

@@ -33,11 +33,11 @@ use crate::wire::frontend::{self, Message};
 use crate::wire::startup::{self, Startup};
 use crate::writer::WriteBuffer;
 
-/// How long a client may take to say who it is.
+/// How long a client may take to send its start-up message.
 const STARTUP_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Connections beyond the limit that may still say what they want: a cancel request needs no session, and a client
-/// that is turned away shall learn why.
+/// Connections beyond the limit that may still send their first message: a cancel request needs no session,
+/// and a client that is turned away must learn why.
 const EXTRA_CONNECTIONS: usize = 64;
 
 /// What all connections of a server share.
@@ -327,8 +327,8 @@ impl Connection {
         }
     }
 
-    /// Before a read that may wait for the client's next command: limits how long, if the session has a limit. The error
-    /// for a client that is silent for longer.
+    /// Before a read that may wait for the client's next command: limits how long, if the session has a
+    /// limit. The error for a client that is silent for longer.
     ///
     /// The limit ends with the read: COPY reads too, and a client may take its time over that.
     fn limit_silence(&self, channel: &Channel) -> Option<EngineError> {

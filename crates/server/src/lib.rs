@@ -7,7 +7,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let engine = Engine::open("data", Config::default())?;
 //! let server = Server::bind(engine, ServerOptions::default())?;
-//! let stop = StopSignal::new()?; // give a clone to whoever handles SIGTERM
+//! let stop = StopSignal::new()?; // give a clone to the handler of SIGTERM
 //! server.run(&stop)?; // returns after a clean shutdown with a checkpoint
 //! # Ok(())
 //! # }
@@ -27,7 +27,7 @@
 //! | --- | --- |
 //! | `listener` | addresses, the loopback rule, socket files and their lock files |
 //! | `server` | accepting, the watcher, shutting down |
-//! | `registry` | who is connected; finding clients that have vanished |
+//! | `registry` | the connected clients; finding those that have vanished |
 //! | `connection` | start-up and the message loop of one client |
 //! | `extended` | statements and portals of the extended protocol |
 //! | `responder` | the engine's output as protocol messages, COPY included |

@@ -2,11 +2,11 @@
 //!
 //! # Socket files
 //!
-//! A Unix-domain socket is a file that stays behind when its server dies, and binding to a name that exists fails. So
-//! beside `.s.PGSQL.<port>` lies `.s.PGSQL.<port>.lock`, as PostgreSQL has it, with the process number in its first
-//! line; the server holds an exclusive `flock` on it. Whoever gets that lock knows that no server of ours uses the
-//! socket. A PostgreSQL server takes no `flock`, so before a socket file is removed as stale, it is also tried whether
-//! anyone answers on it.
+//! A Unix-domain socket is a file that stays behind when its server dies, and binding to a name that exists
+//! fails. So beside `.s.PGSQL.<port>` lies `.s.PGSQL.<port>.lock`, as PostgreSQL has it, with the process
+//! number in its first line; the server holds an exclusive `flock` on it. A server that gets that lock knows
+//! that no other Clearway server uses the socket. A PostgreSQL server takes no `flock`, so before a socket
+//! file is removed as stale, the server also tries to connect to it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -179,7 +179,7 @@ impl UnixSocket {
         let listener = UnixListener::bind(&path).map_err(context)?;
         rustix::net::listen(&listener, BACKLOG).map_err(|error| context(error.into()))?;
         listener.set_nonblocking(true).map_err(context)?;
-        // Who may enter the directory may connect, as with PostgreSQL.
+        // A user who may enter the directory may connect, as with PostgreSQL.
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).map_err(context)?;
         info!("listening on {}", path.display());
         Ok(UnixSocket {
@@ -191,7 +191,7 @@ impl UnixSocket {
     }
 }
 
-/// Opens and locks the lock file, and writes into it who we are.
+/// Opens and locks the lock file, and writes this process's number and port into it.
 fn take_lock(lock_path: &Path, socket_path: &Path, port: u16) -> Result<File> {
     let context = |error: io::Error| ServerError::io(format!("the lock file {}", lock_path.display()), error);
     let mut file = loop {
@@ -230,7 +230,7 @@ fn take_lock(lock_path: &Path, socket_path: &Path, port: u16) -> Result<File> {
 
 impl Drop for UnixSocket {
     fn drop(&mut self) {
-        // The socket first: until the lock file is gone nobody else makes a socket of this name.
+        // The socket first: while the lock file exists, no other server makes a socket of this name.
         let _ = std::fs::remove_file(&self.path);
         let _ = std::fs::remove_file(&self.lock_path);
     }

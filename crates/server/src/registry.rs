@@ -1,9 +1,10 @@
-//! Who is connected, and finding the clients that have vanished.
+//! The connected clients, and finding those that have vanished.
 //!
-//! A session's thread learns that its client is gone when it reads or writes. While a statement waits for a lock it
-//! does neither, and a lock that a vanished client's transaction holds may be what everyone waits for. So one watcher
-//! thread looks at all connections every [`WATCH_EVERY`]: those that have been at work since its last look are asked
-//! (one `poll` for all of them) whether their client has hung up, and if so their statement is cancelled.
+//! A session's thread learns that its client is gone when it reads or writes. While a statement waits for a
+//! lock it does neither, and all other sessions may wait for a lock that a vanished client's transaction
+//! holds. So one watcher thread looks at all connections every [`WATCH_EVERY`]: for those that have been at
+//! work since its last look, one `poll` for all of them tells whether their client has hung up, and if so
+//! their statement is cancelled.
 //!
 //! Each connection counts its changes between waiting and working ([`Presence`]): even means waiting for the client.
 //! An odd count that has not moved since the last look is work that has lasted that long. So the hot path pays two
@@ -73,7 +74,7 @@ impl Presence {
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     state: Mutex<State>,
-    /// Signalled when a connection ends, and when the watcher shall end.
+    /// Signalled when a connection ends, and when the watcher must end.
     changed: Condvar,
     stopping: AtomicBool,
 }
@@ -225,8 +226,8 @@ fn cancel_vanished(suspects: &[Arc<Presence>]) {
     for (presence, polled) in suspects.iter().zip(&polled) {
         if polled.revents().intersects(hung_up) {
             debug!("a client has vanished: cancelling its statement");
-            // Again at every look until the thread has noticed: a cancel that falls between two statements of one
-            // batch is lost, and harms nobody when it comes twice.
+            // Again at every look until the thread has noticed: a cancel that falls between two statements of
+            // one batch is lost, and a second cancel does no harm.
             presence.cancel();
         }
     }

@@ -30,8 +30,8 @@ impl<'a> Responder<'a> {
         }
     }
 
-    /// Writes out at the bound, while the statement can still be cancelled: every message that it may send any number of
-    /// times goes through this.
+    /// Writes out at the bound, while the statement can still be cancelled: every message that it may send
+    /// any number of times goes through this.
     #[inline]
     fn flush_if_full(&mut self) -> Result<(), EngineError> {
         self.channel.flush_statement_if_full()

@@ -132,8 +132,8 @@ impl Server {
     }
 }
 
-/// Hands every accepted connection to `serve` until `stop` is given. The calling thread, and those that it starts, are scheduled
-/// as `scheduling` says.
+/// Hands every accepted connection to `serve` until `stop` is given. The calling thread, and those that it
+/// starts, are scheduled as `scheduling` says.
 pub(crate) fn accept_loop(
     listeners: &Listeners,
     scheduling: SchedulingPolicy,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-/// A flag that wakes whoever polls for it. Clones are the same signal.
+/// A flag that wakes the threads that poll for it. Clones are the same signal.
 #[derive(Debug, Clone)]
 pub struct StopSignal(Arc<Inner>);
 
@@ -18,7 +18,7 @@ struct Inner {
 }
 
 impl StopSignal {
-    /// A signal nobody has given yet.
+    /// A signal that has not been given yet.
     pub fn new() -> io::Result<StopSignal> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(StopSignal(Arc::new(Inner {
@@ -31,7 +31,7 @@ impl StopSignal {
     pub fn stop(&self) {
         // Release: pairs with the Acquire in `is_stopped`.
         self.0.stopped.store(true, Ordering::Release);
-        // The counter cannot be full after so few writes, and is never read: the descriptor stays readable for good.
+        // The counter cannot be full after so few writes, and is never read: the descriptor stays readable.
         let _ = rustix::io::write(&self.0.event, &1u64.to_ne_bytes());
     }
 

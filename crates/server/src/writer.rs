@@ -115,7 +115,7 @@ impl WriteBuffer {
     }
 }
 
-/// 08006: for the server's own log; there is nobody left to send it to.
+/// 08006: for the server's own log; the client that would receive it is gone.
 #[cold]
 pub(crate) fn connection_lost() -> EngineError {
     EngineError::new(SqlState::from_code("08006"), "connection to client lost")

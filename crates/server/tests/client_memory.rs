@@ -239,8 +239,8 @@ fn a_result_that_is_not_read_can_be_cancelled_and_times_out() {
             cancel.send(&[&16u32.to_be_bytes()[..], &80_877_102u32.to_be_bytes(), key].concat());
             assert!(cancel.until_closed().is_empty());
         }
-        // The statement ends although nothing is read, and its transaction with it. A statement that only reads shows no
-        // beginning of a transaction, so its state tells.
+        // The statement ends although nothing is read, and its transaction with it. A statement that only
+        // reads shows no beginning of a transaction, so its state tells.
         wait_for("the statement to end", || {
             let activity = server.engine.activity();
             activity.iter().all(|s| s.state == SessionState::Idle)

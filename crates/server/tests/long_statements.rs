@@ -1,9 +1,9 @@
 //! Statements whose text is long: the work grows with the length and no faster, and can be ended while the statement is
 //! still being understood.
 //!
-//! An INSERT of 40,000 rows used to take 14 seconds, nearly all of it spent counting characters for positions in errors
-//! that were never reported, and nothing could end it: neither a cancel request nor `statement_timeout` nor the client's
-//! end, and `pg_stat_activity` showed the session as idle.
+//! An INSERT of 40,000 rows used to take 14 seconds, nearly all of it spent counting characters for positions
+//! in errors that were never reported, and nothing could end it: neither a cancel request nor
+//! `statement_timeout` nor the client's end, and `pg_stat_activity` showed the session as idle.
 
 mod support;
 

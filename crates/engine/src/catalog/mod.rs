@@ -8,16 +8,16 @@
 //!
 //! # How they are found
 //!
-//! Nobody reads relation 1 after the start. All definitions are in memory, in an immutable [`CatalogState`] that
-//! statements share by reference count. A transaction that changes definitions works on a copy of its own (its
-//! *overlay*) beside the rows it writes, and at its commit the copy becomes everybody's. Every state has a version of
-//! its own, never used twice, and a plan remembers the version it was made with: one comparison tells whether it
-//! still holds.
+//! The engine reads relation 1 only at its start. After that all definitions are in memory, in an immutable
+//! [`CatalogState`] that statements share by reference count. A transaction that changes definitions works on
+//! a copy of its own (its *overlay*) beside the rows it writes. At its commit the copy becomes the state that
+//! all sessions share. Every state has a version of its own, never used twice, and a plan remembers the
+//! version it was made with: one comparison tells whether it still holds.
 //!
 //! # Rules
 //!
-//! 1. Whoever changes definitions holds the *catalog lock* (a relation lock on relation 1) to the end of the
-//!    transaction. So there is one overlay at a time, and publishing it loses nobody's change.
+//! 1. A transaction that changes definitions holds the *catalog lock* (a relation lock on relation 1) to its
+//!    end. So there is one overlay at a time, and publishing it loses no other transaction's change.
 //! 2. A statement that uses a table locks it first and then compares versions again, and plans anew if they moved:
 //!    between planning and locking, the table may have been dropped. A commit publishes before it releases its locks.
 //! 3. A dropped table's files go when the transaction has committed, a created table's when it rolls back. A crash in
@@ -166,7 +166,7 @@ impl CatalogView for CatalogState {
     }
 }
 
-/// The catalog everybody shares.
+/// The catalog that all sessions share.
 #[derive(Debug)]
 pub(crate) struct Catalog {
     /// The published state's version, for a look without a lock.
@@ -197,7 +197,8 @@ impl Catalog {
     /// The published state's version.
     #[inline]
     pub(crate) fn version(&self) -> u64 {
-        // Acquire: pairs with the Release in `publish`; whoever sees the version finds that state or a later one.
+        // Acquire: pairs with the Release in `publish`; a session that sees the version finds that state or a
+        // later one.
         self.version.load(Ordering::Acquire)
     }
 
@@ -208,7 +209,7 @@ impl Catalog {
         copy
     }
 
-    /// Makes a state everybody's.
+    /// Publishes a state: all sessions use it from now on.
     pub(crate) fn publish(&self, state: Arc<CatalogState>) {
         let version = state.version;
         *self

@@ -10,12 +10,13 @@
 //!
 //! # Two sessions, one row
 //!
-//! A row version that somebody else has updated, deleted or locked is met by UPDATE, DELETE and FOR UPDATE alike. What
-//! happens then is one protocol, in [`Execution::wait_for_row`] and its callers:
+//! UPDATE, DELETE and FOR UPDATE all may meet a row version that another transaction has updated, deleted or
+//! locked. What happens then is one protocol, in [`Execution::wait_for_row`] and its callers:
 //!
-//! 1. The heap says who is in the way (an id that still runs).
-//! 2. The session takes the row's *tuple lock*: of all who wait for the row, its holder is the first in line. Without it,
-//!    everyone would be woken at once and whoever runs first would win: the oldest might wait for ever.
+//! 1. The heap names the transaction in the way (an id that still runs).
+//! 2. The session takes the row's *tuple lock*: its holder is the first in line of all sessions that wait for
+//!    the row. Without it, all waiters would be woken at once and the first to run would win: the oldest
+//!    might wait for ever.
 //! 3. It waits for that transaction's end, and asks the heap again.
 //! 4. Rolled back: the row is as it was seen; go on. Committed: REPEATABLE READ gives up with 40001, since the row it
 //!    should change is not the one its snapshot shows. READ COMMITTED follows the row ([`scan::newest`]): past each
@@ -158,11 +159,12 @@ impl Execution<'_> {
     }
 }
 
-/// The places at the head of a row's queues, while they are held: one for each version that had somebody in the way.
+/// The tuple locks that a session holds while it works on a row: one for each version at which another
+/// transaction was in the way.
 ///
-/// All are kept until the row is done with. Who gave up the place at an older version before that could be overtaken by
-/// whoever stands behind it there and finds a newer one free. Places are taken from older to newer versions, so nobody waits in a
-/// circle because of them.
+/// All are kept until the row is done with. If a session gave up the lock on an older version earlier, the
+/// next session in line there could find a newer version free and overtake it. Locks are taken from older to
+/// newer versions, so they cause no circular wait.
 #[derive(Debug, Default)]
 pub(crate) struct Queued(Vec<LockTag>);
 

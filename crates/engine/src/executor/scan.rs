@@ -1,8 +1,8 @@
 //! The rows of a table that satisfy WHERE.
 //!
-//! A scan is pulled: [`Scan::next`] leaves the next row in [`Scan::row`] and says where its visible version lies. No
-//! latch and no pin is held between two calls, so whoever pulls may write to the same table; what the statement itself
-//! writes is invisible to it, by command number.
+//! A scan is pulled: [`Scan::next`] leaves the next row in [`Scan::row`] and says where its visible version
+//! lies. No latch and no pin is held between two calls, so the caller may write to the same table; what the
+//! statement itself writes is invisible to it, by command number.
 //!
 //! Index entries lead to the root of a chain of versions, from which the heap finds the one that the snapshot sees;
 //! all versions of a chain have the same indexed values, so the key need not be compared again.

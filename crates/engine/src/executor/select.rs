@@ -4,11 +4,11 @@
 //! source ─▶ [group] ─▶ project ─▶ [distinct] ─▶ [sort] ─▶ [lock] ─▶ offset, limit ─▶ row
 //! ```
 //!
-//! A SELECT is pulled: [`Select::next`] makes one row. Between two calls it holds no latch, no pin and no borrow of its
-//! plan, so a portal can keep it for as long as its transaction lasts. What needs no sorting and no grouping streams:
-//! one row is in memory. Grouping, DISTINCT and sorting keep `work_mem` bytes each and put the rest into temporary files
-//! (`spill`); the rows and their order are the same however much that is. With a limit, sorting keeps no more than
-//! twice the rows that can come out.
+//! A SELECT is pulled: [`Select::next`] makes one row. Between two calls it holds no latch, no pin and no
+//! borrow of its plan, so a portal can keep it for as long as its transaction lasts. What needs no sorting
+//! and no grouping streams: one row is in memory. Grouping, DISTINCT and sorting keep `work_mem` bytes each
+//! and put the rest into temporary files (`spill`); the rows and their order are the same however much that
+//! is. With a limit, sorting keeps no more than twice the rows that can come out.
 //!
 //! FOR UPDATE locks after sorting and before the limit, so that `ORDER BY … LIMIT 1 FOR UPDATE SKIP LOCKED` locks what
 //! it returns. A row that changed while its lock was waited for is looked at again (READ COMMITTED) and projected

@@ -29,8 +29,9 @@
 //! - S2: when only the first `keep` records are wanted, what is behind them is dropped whenever it is as much again.
 //! - S3: a record that is larger than the bound is taken all the same, alone: a row has to be in memory anyway.
 //!
-//! Why not a library: the crates that sort externally bound the number of records rather than bytes, or sort values
-//! that own memory which is not counted; and none lets the caller stop between two steps of a merge, which cancelling needs.
+//! Why not a library: the crates that sort externally bound the number of records rather than bytes, or sort
+//! values that own memory which is not counted; and none lets the caller stop between two steps of a merge,
+//! which cancelling needs.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

@@ -1,8 +1,8 @@
 //! What binding and execution know of a table: its shape, its indexes, and where its rows lie.
 //!
-//! The catalog itself (who creates these, and how they survive a restart) is elsewhere; this side only asks through
-//! [`CatalogView`]. A definition never changes: a DDL statement makes a new one, and plans made with the old one are
-//! made anew.
+//! The catalog itself (how definitions are created and survive a restart) is elsewhere; this side only asks
+//! through [`CatalogView`]. A definition never changes: a DDL statement makes a new one, and plans made with
+//! the old one are made anew.
 
 use std::sync::Arc;
 

@@ -23,7 +23,7 @@ struct Question {
     columns: &'static [(&'static str, DataType)],
 }
 
-/// The questions, by who asks.
+/// The questions, by the driver that asks.
 static QUESTIONS: &[Question] = &[
     // postgres.js: which types are arrays of which.
     Question {

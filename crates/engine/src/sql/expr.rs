@@ -278,7 +278,8 @@ pub enum Expr {
     },
     /// The value of the step before, in a step of [`Expr::Steps`].
     Previous,
-    /// Expressions one after the other, each of which may look at the value of the one before; the last gives the value.
+    /// Expressions one after the other, each of which may look at the value of the one before; the last gives
+    /// the value.
     Steps(Steps),
 }
 

@@ -1,7 +1,7 @@
 //! Functions of numbers: over `numeric` exact or correctly rounded, over `double precision` as the machine has them.
 //!
-//! Which of the two a call means is PostgreSQL's choice: a numeric argument makes it numeric unless another is a double;
-//! integers and literals without a type become doubles.
+//! Which of the two a call means is PostgreSQL's choice: a numeric argument makes it numeric unless another
+//! is a double; integers and literals without a type become doubles.
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::function::{Function, Signature};

@@ -184,7 +184,7 @@ fn parse_sql(text: &str, offset: u32) -> Result<Deep<ast::Statement>> {
     )
 }
 
-/// Parses all of a text by one rule of the grammar, on a stack that is large enough for what comes of it.
+/// Parses all of a text by one rule of the grammar, on a stack that is large enough for the resulting tree.
 fn parse_whole<T>(
     text: &str,
     fault: impl Fn(ParserError) -> EngineError,

@@ -289,7 +289,7 @@ pub enum IsolationLevel {
     ReadCommitted,
     /// Each statement sees what was committed when the transaction's first one began.
     RepeatableRead,
-    /// Asked for; whoever runs it says what it gives instead.
+    /// Parsed, but refused when it runs (0A000).
     Serializable,
 }
 

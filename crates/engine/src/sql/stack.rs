@@ -7,17 +7,21 @@
 //!    limit stops it, and the tree is as deep as the chain is long: each operator holds the one on its left in a box.
 //!    Comparing, printing and dropping such a tree recurses once for each operator.
 //!
-//! The obvious remedy, a limit for both, would refuse generated conditions of some thousand terms that work elsewhere. So:
+//! The obvious remedy, a limit for both, would refuse generated conditions of some thousand terms that work
+//! elsewhere. So:
 //!
 //! - A syntax tree is built, bound and dropped on a stack segment as large as its depth may need ([`Deep`],
-//!   [`with_stack_for`]). The segment is mapped for the purpose and unmapped at its end; only touched pages cost memory.
-//! - The depth is estimated from the tokens before parsing ([`levels`]): a tree has no more levels than the longest run of
-//!   tokens without a comma, added up over the open brackets. More than [`LEVELS_MAX`] is 54001.
+//!   [`with_stack_for`]). The segment is mapped for the purpose and unmapped at its end; only touched pages
+//!   cost memory.
+//! - The depth is estimated from the tokens before parsing ([`levels`]): a tree has no more levels than the
+//!   longest run of tokens without a comma, added up over the open brackets. More than [`LEVELS_MAX`] is
+//!   54001.
 //! - Binding walks a chain in a loop and makes a flat expression of it ([`Steps`](super::expr::Steps)), so that plans,
 //!   which are evaluated, copied and dropped everywhere, are never deep.
 //!
-//! Invariant R1: between two checkpoints ([`checkpoint`]) of an expression lie at most [`NESTING_PER_CHECKPOINT`] levels
-//! of nesting with at most [`CHAIN_PER_STEP`] operators each, and these fit into [`RED_ZONE`].
+//! Invariant R1: between two checkpoints ([`checkpoint`]) of an expression lie at most
+//! [`NESTING_PER_CHECKPOINT`] levels of nesting with at most [`CHAIN_PER_STEP`] operators each, and these fit
+//! into [`RED_ZONE`].
 
 use std::ops::Deref;
 

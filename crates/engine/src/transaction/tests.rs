@@ -22,9 +22,9 @@ fn rows(session: &mut Session, sql: &str) -> Vec<Vec<Value>> {
     out.rows
 }
 
-/// Alice changes an indexed value and makes the index in one transaction, which stops when its definitions are
-/// published and its id still runs. Bob's statement plans with the index, which leads from 2 to the row; a snapshot
-/// taken then would show him the row as it was, with 1.
+/// Alice changes an indexed value and makes the index in one transaction, which stops when its definitions
+/// are published and its id still runs. Bob's statement plans with the index, which leads from 2 to the row;
+/// a snapshot taken then would show Bob the row as it was, with 1.
 ///
 /// Caught with it: `take_snapshot_for` that compares only the snapshots it has kept.
 fn read_by_an_index_whose_commit_is_under_way(begin: &str) {

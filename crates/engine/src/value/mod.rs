@@ -1,9 +1,9 @@
 //! Values and their types.
 //!
-//! A [`Value`] is one SQL value, NULL included, 24 bytes, carrying only what its bits mean; what SQL type it *has* is
-//! known statically by the expression or column it belongs to ([`DataType`]). So `varchar`, `char(n)`, `text` and
-//! `name` all share [`Value::Text`]: a `char(n)` value is stored with its blanks, and whoever compares or encodes it
-//! is told the type and leaves them out.
+//! A [`Value`] is one SQL value, NULL included, 24 bytes, carrying only what its bits mean; what SQL type it
+//! *has* is known statically by the expression or column it belongs to ([`DataType`]). So `varchar`,
+//! `char(n)`, `text` and `name` all share [`Value::Text`]: a `char(n)` value is stored with its blanks, and
+//! code that compares or encodes it is told the type and leaves them out.
 //!
 //! | module | job |
 //! |---|---|

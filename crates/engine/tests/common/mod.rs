@@ -1,6 +1,6 @@
 //! Stories of several sessions, and small helpers.
 //!
-//! A story is text. Each line says who does what and what comes of it:
+//! A story is text. Each line names a session, its statement and the result:
 //!
 //! ```text
 //! alice: update accounts set balance = 0 where id = 1 => UPDATE 1
@@ -9,9 +9,9 @@
 //! bob                                                 => UPDATE 1
 //! ```
 //!
-//! Rows are shown as `a|b` and joined by `, `; errors as `ERROR` and their SQLSTATE; nothing is shown for no rows. Every
-//! session has a thread of its own, so a statement that waits keeps only its own session busy. Lines that begin with
-//! `#` are remarks.
+//! Rows are shown as `a|b` and joined by `, `; errors as `ERROR` and their SQLSTATE; nothing is shown for no
+//! rows. Every session has a thread of its own, so a statement that waits keeps only its own session busy.
+//! Lines that begin with `#` are remarks.
 
 #![allow(dead_code)]
 

@@ -1,16 +1,18 @@
 //! `bench latches`: our latches beside the locks a Rust program would use otherwise.
 //!
-//! A *point* is a number of threads, the length of the critical section, a share of readers, and a latch. Its threads do
-//! nothing but take the latch, touch two words of shared data, work for the length of the section and let go, until told to
-//! stop. A *cell* is the median over the rounds. Within a round the latches of one point are measured side by side, in an
-//! order that turns from round to round (see [`schedule`]).
+//! A *point* is a number of threads, the length of the critical section, a share of readers, and a latch.
+//! Until told to stop, each of its threads takes the latch, touches two words of shared data, works for the
+//! length of the section and lets go. A *cell* is the median over the rounds. Within a round the latches of
+//! one point are measured side by side, in an order that turns from round to round (see [`schedule`]).
 //!
 //! # Rules
 //! 1. What a reader sees is checked: a writer changes two words, and a reader that finds them different ends the bench.
 //! 2. One acquisition in 32 is timed; to time all would measure the clock.
-//! 3. The section is arithmetic, not pauses, so that a hardware thread's sibling feels it; its length is calibrated once.
-//! 4. Throughput is counted over the time that really passed, from the first thread's start to the last one's end. On few CPUs most threads wait for a CPU at any moment, and
-//!    so does now and then the one that holds the latch: that is part of what is measured.
+//! 3. The section is arithmetic, not pauses, so that a hardware thread's sibling feels it; its length is
+//!    calibrated once.
+//! 4. Throughput is counted over the time that really passed, from the first thread's start to the last one's
+//!    end. On few CPUs most threads wait for a CPU at any moment. Now and then the holder of the latch is one
+//!    of them: that is part of what is measured.
 
 mod plot;
 pub(crate) mod point;
@@ -155,8 +157,8 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Nanoseconds of all threads together for one acquisition of the latch of this name; without a name, for one turn of the
-    /// loop without a latch.
+    /// Nanoseconds of all threads together for one acquisition of the latch of this name; without a name, for
+    /// one turn of the loop without a latch.
     pub(crate) fn measure(&self, latch: Option<&str>) -> Result<f64> {
         let point = point::Point {
             threads: self.threads,

@@ -85,7 +85,8 @@ pub(super) fn measure<L: Guarded>(point: &Point, latch: &L) -> Result<Measured, 
                 let (stop, start) = (&*stop, &start);
                 scope.spawn(move || {
                     if let Some(cpus) = point.cpus {
-                        // If it is refused the thread runs where it is put; who asks for CPUs checks them himself.
+                        // If this is refused, the thread runs where the kernel puts it; a caller that asks
+                        // for CPUs checks them itself.
                         let _ = Native::stay_on(cpus[number % 2]);
                     }
                     start.wait();
@@ -96,7 +97,7 @@ pub(super) fn measure<L: Guarded>(point: &Point, latch: &L) -> Result<Measured, 
         start.wait();
         std::thread::sleep(point.duration);
         stop.store(true, Ordering::Relaxed);
-        // Those who are still inside or waiting finish what they began: it counts, and so does the time.
+        // Threads that are still inside or waiting finish their acquisition: it counts, and so does its time.
         workers
             .into_iter()
             .map(|worker| {
@@ -143,8 +144,8 @@ struct Draws {
 }
 
 impl Draws {
-    /// Not inlined: its registers, in the same loop as the latch's, would make some latches slower by what was put on the
-    /// stack for want of one.
+    /// Not inlined: in one loop with the latch, its registers would make some latches slower by what had to
+    /// be put on the stack.
     #[inline(never)]
     fn next_reads(&mut self) -> bool {
         u64::from(self.random.next_u32()) < self.reads_below

@@ -9,8 +9,9 @@ pub(crate) struct Section {
     steps: u64,
 }
 
-/// Each step needs the last one's result, so that the CPU cannot overlap them. One copy of the loop for all subjects and for the
-/// calibration: inlined, it came out with steps of different lengths (12 % at one latch).
+/// Each step needs the last one's result, so that the CPU cannot overlap them. One copy of the loop for all
+/// subjects and for the calibration: inlined, it came out with steps of different lengths (12 % at one
+/// latch).
 #[inline(never)]
 fn work(steps: u64) -> u64 {
     let mut value = black_box(1_u64);

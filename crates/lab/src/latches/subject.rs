@@ -137,8 +137,8 @@ impl<const OPTIMISTIC: bool> Guarded for Hybrid<OPTIMISTIC> {
     }
 }
 
-/// No latch, and new data in each turn: what the bench's loop costs by itself. Data that are kept would add a store that the
-/// next turn's load waits for, which beside a latch passes in the shadow of the locked instructions.
+/// No latch, and new data in each turn: the cost of the bench's loop by itself. Kept data would add a store
+/// that the next turn's load waits for. Beside a latch that wait is hidden by the locked instructions.
 #[derive(Debug)]
 struct Nothing;
 
@@ -194,8 +194,8 @@ impl Subject {
     }
 }
 
-/// ShardedLock's own words, a boxed slice of shards and one word of poison; and its shards on the heap, 8 of a std lock each
-/// on cache lines of their own.
+/// ShardedLock's own words, a boxed slice of shards and one word of poison; and its shards on the heap, 8 of
+/// a std lock each on cache lines of their own.
 const SHARDED: usize = size_of::<ShardedLock<()>>() + 8 * 128;
 
 /// A latch with the size of what it is without data, made anew for each point.
@@ -206,7 +206,8 @@ macro_rules! subject {
             kind: Kind::$kind,
             bytes: $bytes,
             measure: |point| {
-                // From the start of a line, wherever the stack is: which of its words share a line is then always the same.
+                // From the start of a line, wherever the stack is: which of its words share a line is then
+                // always the same.
                 let latch: Padded<$type> = Padded($new);
                 point::measure(point, &latch.0)
             },

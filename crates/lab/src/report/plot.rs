@@ -118,7 +118,7 @@ fn finish(svg: String, width: u32, height: u32, title: &str) -> String {
 
 /// Curves over places along an axis that have names, such as numbers of clients.
 pub(crate) struct Curves<'a> {
-    /// For those who cannot see it.
+    /// Text for readers who cannot see the plot.
     pub(crate) title: &'a str,
     pub(crate) x_desc: &'a str,
     pub(crate) x_labels: &'a [String],

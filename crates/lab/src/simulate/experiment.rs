@@ -339,7 +339,7 @@ impl Experiment {
                     && (twin.latch, twin.spin) == (changed.latch, changed.spin)
             });
             match twin {
-                // Of two that have become the same, the one whose name says what it is.
+                // Of two variants that have become the same, keep the one whose name says what it is.
                 Some(twin) if was_so && !twin.1 => *twin = (changed, true),
                 Some(_) => {}
                 None => kept.push((changed, was_so)),

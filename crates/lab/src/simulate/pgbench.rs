@@ -9,13 +9,13 @@
 //! | `Wal` | insertion latches, reservation, flush |
 //! | `CommitLog` | a transaction's status |
 //!
-//! Charged: everything else, `work_us` a transaction, in parts that follow the statements: protocol, planning, executor,
-//! B+tree binary searches, tuple work, memory. The parts' proportions are fixed here; only their sum is calibrated.
-//! Left out: relation locks (the fast path touches the session's own lines alone), extending relations, checkpoints,
-//! vacuum, the visibility map.
+//! Charged: everything else, `work_us` a transaction, in parts that follow the statements: protocol,
+//! planning, executor, B+tree binary searches, tuple work, memory. The parts' proportions are fixed here;
+//! only their sum is calibrated. Left out: relation locks (the fast path touches the session's own lines
+//! alone), extending relations, checkpoints, vacuum, the visibility map.
 //!
-//! The tables are folded: instead of a page for each of the real ones there are [`HEAP_PAGES`] and [`LEAF_PAGES`], enough
-//! that two of a few hundred clients rarely meet on one, as at the real scale.
+//! The tables are folded: instead of a page for each of the real ones there are [`HEAP_PAGES`] and
+//! [`LEAF_PAGES`], enough that two of a few hundred clients rarely meet on one, as at the real scale.
 
 use std::io;
 use std::rc::Rc;

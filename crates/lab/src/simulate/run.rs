@@ -32,7 +32,7 @@ pub struct SimulateOptions {
     pub threads: usize,
 }
 
-/// What an experiment has come to. The same options give the same bytes.
+/// Result of an experiment. The same options give the same bytes.
 #[derive(Debug, Clone, Serialize)]
 pub struct SimulationResult {
     /// The experiment as it was run.

@@ -132,7 +132,7 @@ pub fn overview(results: &[SimulationResult]) -> String {
             );
             let fastest = points.iter().max_by(|one, other| one.tps.total_cmp(&other.tps));
             let slowest = points.iter().map(|point| point.tps).fold(f64::INFINITY, f64::min);
-            // Of differences below a hundredth nobody is the winner.
+            // A difference below a hundredth has no winner.
             let ahead = fastest.filter(|point| point.tps > slowest * 1.01);
             row.push(ahead.map_or_else(|| "–".to_owned(), |point| point.variant.clone()));
             rows.push(row);

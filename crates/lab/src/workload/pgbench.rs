@@ -1,7 +1,8 @@
 //! pgbench's tables and transactions, in process.
 //!
-//! The tables, their contents and the statements are those of PostgreSQL's `pgbench`, so that the numbers can be held
-//! beside anybody's; only the way differs: statements are prepared once on a [`Session`] and run without a socket.
+//! The tables, their contents and the statements are those of PostgreSQL's `pgbench`, so that the numbers
+//! compare with other measurements of it. Only the way differs: statements are prepared once on a [`Session`]
+//! and run without a socket.
 //!
 //! # What must hold afterwards
 //!

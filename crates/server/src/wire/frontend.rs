@@ -45,7 +45,7 @@ pub enum Message<'a> {
     CopyFail(&'a str),
     /// A function call: known, not supported.
     FunctionCall,
-    /// A password nobody asked for.
+    /// A password that the server did not ask for.
     Password,
     /// Farewell.
     Terminate,
@@ -83,7 +83,7 @@ pub struct Bind<'a> {
     pub formats: Formats<'a>,
     count: u16,
     values: &'a [u8],
-    /// How the result's columns shall be written.
+    /// The formats of the result's columns.
     pub result_formats: Formats<'a>,
 }
 

@@ -4,8 +4,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// A measurement. No other test of this binary runs meanwhile: each takes its turn, also those that do not measure, since
-/// what they use would be counted.
+/// A measurement. No other test of this binary runs meanwhile: each takes its turn, also those that do not
+/// measure, since what they use would be counted.
 pub struct Measured {
     _alone: MutexGuard<'static, ()>,
     before: u64,

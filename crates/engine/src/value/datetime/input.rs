@@ -31,7 +31,8 @@ use super::{MICROS_PER_DAY, MICROS_PER_SECOND, UNIX_TO_OURS_DAYS, days_from_civi
 pub(super) enum Parsed {
     Infinity,
     MinusInfinity,
-    /// A day, the time from its start (a day or a little more at `24:00` and `23:59:60`), and how far east of Greenwich it was read off the clock
+    /// A day, the time from its start (a day or a little more at `24:00` and `23:59:60`), and how far east of
+    /// Greenwich it was read off the clock
     Civil {
         days: i64,
         micros: i64,

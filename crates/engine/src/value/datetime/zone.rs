@@ -1,7 +1,7 @@
 //! Time zones in the text of a timestamp: numeric offsets, and the abbreviations that PostgreSQL knows by default.
 //!
-//! The session's zone is UTC and cannot be changed, so names of places (`Europe/Berlin`), which need a database of rules,
-//! are not known here.
+//! The session's zone is UTC and cannot be changed, so names of places (`Europe/Berlin`), which need a
+//! database of rules, are not known here.
 
 /// Seconds east of Greenwich of an abbreviation in lower case.
 pub(super) fn abbreviation(name: &str) -> Option<i64> {

@@ -391,8 +391,8 @@ impl Decimal {
 
     /// The natural logarithm of a positive number.
     ///
-    /// Near one it is that of 1 + d with d given: 1 − 10^-16000 itself has 16,000 digits, all of which the logarithm of x
-    /// would have to be computed with, while d has one.
+    /// Near one it is that of 1 + d with d given: 1 − 10^-16000 itself has 16,000 digits, all of which the
+    /// logarithm of x would have to be computed with, while d has one.
     fn ln(&self, context: &Context<HalfEven>) -> dashu_float::FpResult<FBig<HalfEven, 10>> {
         let unit = shift(&IBig::ONE, u32::from(self.scale));
         let above_one = &self.mantissa - &unit;

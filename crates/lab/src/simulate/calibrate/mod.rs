@@ -1,11 +1,12 @@
 //! Measuring this host's costs: what a few atomic instructions, pauses and system calls take here.
 //!
 //! # Placements
-//! The CPUs of a virtual machine need not stay where they are: between one millisecond and the next its host may run two of
-//! them as hardware threads of one core, on two cores that share a cache, or far from each other, and what a cache line costs
-//! then differs tenfold. So a [`probe()`] measures how far two CPUs are apart at this moment, and many probes show which
-//! distances there are. On a machine of one's own, different pairs of CPUs show them. Each distance is a [`Placement`] with
-//! a machine of its own; the description that is printed is that of the most frequent.
+//! The CPUs of a virtual machine need not stay where they are. Between one millisecond and the next its host
+//! may run two of them as hardware threads of one core, on two cores that share a cache, or far from each
+//! other; the cost of a cache line then differs tenfold. So a [`probe()`] measures how far two CPUs are apart
+//! at this moment, and many probes show which distances there are. On a physical machine, different pairs of
+//! CPUs show them. Each distance is a [`Placement`] with a machine of its own; the description that is
+//! printed is that of the most frequent one.
 
 mod placement;
 mod probe;
@@ -47,8 +48,9 @@ pub struct Calibration {
 
 const PROBES: usize = 300;
 
-/// Nanoseconds. A line takes no longer between any two CPUs: where it seems to, the host of a virtual machine runs both CPUs
-/// on one of its own by turns, and what else is measured then is of no use either.
+/// Nanoseconds. No transfer of a line between two CPUs takes longer. Where one seems to, the host of a
+/// virtual machine runs both CPUs in turn on one of its own, and the other measurements of that moment are
+/// useless too.
 const FARTHEST: f64 = 1_000.0;
 
 /// Measures this host. Takes two or three seconds; other load makes the figures worthless.

@@ -18,7 +18,8 @@ pub struct Placement {
     pub contended_ns: f64,
     /// The same with a little arithmetic between two increments, and with more.
     pub spaced_ns: [f64; 2],
-    /// The part of a transfer after which a line has left its owner: the one with which a simulation comes nearest to `spaced_ns`.
+    /// The part of a transfer after which a line has left its owner: the part with which a simulation comes
+    /// nearest to `spaced_ns`.
     pub departure: f64,
     /// The most read-modify-writes of an owner whose line was asked for: the number with which a simulation comes to
     /// `contended_ns`, 0 for no limit.
@@ -46,8 +47,9 @@ impl Placement {
 /// A placement must have this part of all probes: others are moments in which the host did something else.
 const SHARE_MIN: f64 = 0.06;
 
-/// The distances among the probes, each of which has its [`spaced_increments`](super::turns::spaced_increments) beside it: again and again the one around which
-/// most of the rest lie.
+/// The distances among the probes, each given with its
+/// [`spaced_increments`](super::turns::spaced_increments). Picks the distance around which most of the
+/// remaining probes lie, again and again.
 pub(super) fn placements(probes: &[(Probe, [f64; 2])]) -> Vec<Placement> {
     let mut left = probes.to_vec();
     let mut found = Vec::new();

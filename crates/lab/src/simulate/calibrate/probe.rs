@@ -55,7 +55,8 @@ pub(in crate::simulate) fn probe(cpus: [usize; 2]) -> Probe {
     let phase = Padded(AtomicU32::new(0));
     let meet = |number: u32| {
         phase.fetch_add(1, Ordering::AcqRel);
-        // One step more has been taken by who polled for the other in the fourth meeting.
+        // Before the fourth meeting the first thread takes one step more, which ends the second one's
+        // polling.
         let all = 2 * number + u32::from(number == 4);
         while phase.load(Ordering::Acquire) < all {
             spin_loop();
@@ -72,7 +73,7 @@ pub(in crate::simulate) fn probe(cpus: [usize; 2]) -> Probe {
     };
     let increment = || increments(&word, INCREMENTS, Section::NONE);
     let stay = |cpu| {
-        // Refused, the probe shows threads on CPUs that nobody chose, which is what there is then.
+        // If this is refused, the probe shows threads on the CPUs that the kernel chose.
         let _ = Native::stay_on(cpu);
     };
     let mut found = std::thread::scope(|scope| {

@@ -8,8 +8,8 @@ use clearway_machine::{AtomicWord, Machine, Native, Padded};
 
 use crate::stats::median;
 
-/// Median nanoseconds of one call of `step`, over rounds with rests between them: a host that others use is slow for some
-/// milliseconds at a time.
+/// Median nanoseconds of one call of `step`, over rounds with rests between them: a host that others use is
+/// slow for some milliseconds at a time.
 pub(super) fn time_of(steps: u32, mut step: impl FnMut()) -> f64 {
     const ROUNDS: u32 = 25;
     let steps = steps / ROUNDS;
@@ -29,15 +29,17 @@ pub(super) fn time_of(steps: u32, mut step: impl FnMut()) -> f64 {
     median(&rounds)
 }
 
-/// One burst of wake-ups: what each cost the waker, and how long after the call began the woken one was back, nanoseconds.
+/// One burst of wake-ups. For each, in nanoseconds: what it cost the waker, and how long after the call began
+/// the woken thread ran again.
 ///
-/// Short, and right after both CPUs were busy: threads that do nothing but sleep and wake each other for tens of milliseconds
-/// are taken by the host of a virtual machine to need one CPU between them, and then a call lasts until the woken one sleeps
-/// again (up to 58 microseconds instead of 10).
+/// The burst is short and begins right after both CPUs were busy. If threads only sleep and wake each other
+/// for tens of milliseconds, the host of a virtual machine gives them one CPU, and a call then lasts until
+/// the woken thread sleeps again (up to 58 microseconds instead of 10).
 pub(super) fn wake_ups(cpus: [usize; 2]) -> Vec<(f64, f64)> {
     const TURNS: u32 = 12;
-    /// Between falling asleep and being woken: who waits for a latch sleeps no longer. After 1 microsecond the CPU is
-    /// often not idle yet, after 300 it takes half as long again to come back as after 4.
+    /// Time between falling asleep and being woken; a worker that waits for a latch sleeps no longer. After 1
+    /// microsecond the CPU is often not idle yet; after 300 it takes half as long again to come back as after
+    /// 4.
     const ASLEEP: Duration = Duration::from_micros(4);
     let word = Padded(<Native as Machine>::U32::new(0));
     let began = Instant::now();

@@ -14,12 +14,12 @@ use super::placement::Placement;
 use super::probe::increments;
 use crate::latches::section::Section;
 
-/// Between two increments of a thread, to see how long a line stays: such that two of a turn fit in where CPUs share a cache, and
-/// where they do not.
+/// Times between two increments of a thread, to see how long a line stays with its owner. With the first, two
+/// increments fit into one turn where the CPUs share a cache; with the second, where they do not.
 pub(super) const SPACINGS: [Duration; 2] = [Duration::from_nanos(14), Duration::from_nanos(45)];
 
-/// What an increment by each of two threads takes with `between` after it, which shows how long an owner goes on using a line that was asked for: if it were gone at once each
-/// increment would wait for it.
+/// Cost of an increment by each of two threads with `between` after it. It shows how long an owner goes on
+/// using a line that was asked for: if the line left at once, each increment would wait for it.
 pub(super) fn spaced_increments(cpus: [usize; 2], between: Section) -> f64 {
     const INCREMENTS: u32 = 6_000;
     let word = Padded(AtomicU64::new(0));
@@ -46,9 +46,9 @@ pub(super) fn spaced_increments(cpus: [usize; 2], between: Section) -> f64 {
 }
 
 impl Calibration {
-    /// How long a line stays with its owner cannot be measured by itself; how many increments with a little between them it is
-    /// good for can. Of the parts from a fiftieth to the whole, the first with which the simulated increments are nearest to the
-    /// measured ones.
+    /// How long a line stays with its owner, as a part of a transfer. It cannot be measured by itself; the
+    /// cost of increments with some arithmetic between them can. Of the parts from a fiftieth to the whole,
+    /// this is the first with which the simulated increments are nearest to the measured ones.
     pub(super) fn departure(&self, placement: &Placement, spacings_ns: [f64; 2]) -> f64 {
         let parts = (1..=50).map(|part| f64::from(part) / 50.0);
         nearest(parts, |departure| {
@@ -63,8 +63,9 @@ impl Calibration {
         })
     }
 
-    /// Increments without anything between them are fewer on some CPUs than would end before the line leaves: nearby, two
-    /// instead of five. Of all numbers, the first with which they come out as measured.
+    /// The most increments that an owner makes after its line was asked for. Without arithmetic between them,
+    /// some CPUs make fewer than would end before the line leaves: nearby, two instead of five. Of all
+    /// limits, this is the first with which the simulated cost is nearest to the measured one.
     pub(super) fn owner_rmws(&self, placement: &Placement) -> f64 {
         let fifths = (5..30).map(|fifths| f64::from(fifths) / 5.0);
         let limits = std::iter::once(0.0).chain(fifths).chain((6..=40).map(f64::from));

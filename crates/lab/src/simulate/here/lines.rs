@@ -1,5 +1,5 @@
-//! What two threads do to one line: the same few instructions natively and simulated, so that a deviation of a latch can be told from
-//! one of the line under it.
+//! Costs of two threads on one line: the same few instructions natively and simulated. They tell a deviation
+//! of a latch from a deviation of the line under it.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -93,7 +93,7 @@ fn native(deed: Deed, cpus: [usize; 2]) -> f64 {
                 }
                 let began = Instant::now();
                 let mut turn = 0;
-                // Who polls does it until the other is done.
+                // The polling thread goes on until the other one is done.
                 while if me == 1 && matches!(deed, Deed::Poll) {
                     phase.load(Ordering::Relaxed) < 3
                 } else {

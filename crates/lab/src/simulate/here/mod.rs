@@ -1,18 +1,21 @@
 //! `simulate here`: the latches of `bench latches` on this host, and the same on a simulation of it, side by side.
 //!
-//! A *cell* is a latch, a share of readers, a section's length and one or two threads; with two, also how far the CPUs are
-//! apart (a [`Placement`]), for that decides more than all the rest.
+//! A *cell* is a latch, a share of readers, a section's length and one or two threads. With two threads it is
+//! also how far the CPUs are apart (a [`Placement`]), which decides more than all the rest.
 //!
 //! # Rules
-//! 1. Nothing is fitted to a cell, nor to a latch. What goes in: costs that [`calibrate`](super::calibrate) measures with a few
-//!    instructions; and the loop of the bench, measured without any latch by one thread, for each share and section.
-//! 2. The simulated loop does what the native one does: it draws, reads the clock in one turn of 32, reads or writes two words behind the
-//!    latch with the section between. What the native loop without a latch takes longer than the simulated one is charged as
-//!    work between the acquisitions; what a section adds is charged inside.
-//! 3. A native sample counts only if the host was the same before and after it: a probe finds the CPUs equally far apart and
-//!    equally fast. Samples are short, so that most are kept.
+//! 1. Nothing is fitted to a cell, nor to a latch. The inputs are costs that [`calibrate`](super::calibrate)
+//!    measures with a few instructions, and the loop of the bench, measured without any latch by one thread,
+//!    for each share and section.
+//! 2. The simulated loop does what the native one does: it draws, reads the clock in one turn of 32, and
+//!    reads or writes two words behind the latch with the section between. If the native loop without a latch
+//!    takes longer than the simulated one, the difference is charged as work between the acquisitions; what a
+//!    section adds is charged inside.
+//! 3. A native sample counts only if the host was the same before and after it: a probe finds the CPUs
+//!    equally far apart and equally fast. Samples are short, so that most are kept.
 //! 4. Samples of all cells are taken in turn; a cell shows medians.
-//! 5. Two threads on hardware threads of one core slow each other as two loops without a latch do, for each share and section.
+//! 5. Two threads on hardware threads of one core slow each other as two loops without a latch do, for each
+//!    share and section.
 
 mod lines;
 mod native;
@@ -253,7 +256,8 @@ pub struct Summary {
 }
 
 impl HereOptions {
-    /// Whether there is what is asked for. [`run_here`] looks itself; who calibrates first looks before that.
+    /// Whether what the options ask for exists. [`run_here`] checks too; a caller that calibrates first
+    /// checks before that.
     pub fn check(&self) -> Result<()> {
         let refuse = |what, value: String, must| Err(LabError::BadNumber { what, value, must });
         if self.threads.is_empty() || self.threads.iter().any(|count| !(1..=2).contains(count)) {
