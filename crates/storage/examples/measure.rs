@@ -1,4 +1,4 @@
-//! What the hot paths of storage cost on this machine.
+//! Measures the cost of the hot paths of storage on this machine.
 //!
 //! `cargo run --release -p clearway-storage --example measure -- [data directory]`
 //!
@@ -14,7 +14,7 @@ use clearway_storage::heap::{Tid, TxnContext};
 use clearway_storage::{PageId, PageKind, Storage, StorageOptions};
 use clearway_txn::{ProcId, Snapshot, Xid};
 
-/// Nanoseconds a call, the least of five rounds.
+/// Nanoseconds for a call, the least of five rounds.
 fn nanoseconds(calls: u32, mut call: impl FnMut(u32)) -> f64 {
     let rounds = (0..5).map(|_| {
         let started = Instant::now();

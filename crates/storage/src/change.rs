@@ -1,8 +1,8 @@
-//! Atomic changes: what is done to pages, and the one log record that says so.
+//! Atomic changes: changes of one or several pages, with one log record for each change.
 //!
-//! A change collects writes to pages that the caller has latched exclusively. Each write happens in memory at once and is
-//! noted; `finish` inserts *one* record for all pages, so that recovery does all of it or nothing. Records speak of bytes,
-//! not of rows or keys: recovery needs no code of the access methods.
+//! A change collects writes to pages that the caller has latched exclusively. Each write happens in memory at
+//! once and is noted; `finish` inserts *one* record for all pages, so that recovery applies all of it or
+//! nothing. Records describe bytes, not rows or keys, so recovery needs no code of the access methods.
 //!
 //! ```text
 //! payload: for each page:  rel u32 | block u32 | form u8 | (form's data)
@@ -11,13 +11,14 @@
 //!   form 1, image:   length of the part before the hole u16, start of the part after it u16, both parts
 //!   form 2, fresh:   kind u16, trailer size u16, then as form 0: deltas on an empty page
 //! ```
-//! An image is also logged where it is shorter than the deltas, so no page takes more than 8 KiB and a few bytes of a record.
+//! An image is also logged where it is shorter than the deltas, so no page takes more than 8 KiB and a few
+//! bytes of a record.
 //!
 //! # Rules
-//! - R1: the first change of a page after the redo position logs the whole page (torn pages are healed by it); whether it is
-//!   the first is decided from the page's LSN and checked again under the insertion latch.
-//! - R2: between the first write and the end of `finish` nothing can fail, except the log's device, which ends the process.
-//!   Space for the record was made sure of by `begin_change`.
+//! - R1: the first change of a page after the redo position logs the whole page, which heals a torn page. The
+//!   page's LSN tells whether a change is the first one; this is checked again under the insertion latch.
+//! - R2: between the first write and the end of `finish` nothing can fail, except the log's device, which
+//!   ends the process. `begin_change` has made sure of space for the record.
 //! - R3: a page's guard is not dropped in between; dropping it aborts the process.
 //!
 //! Origin: PostgreSQL's generic WAL records, made the only kind.
@@ -86,7 +87,7 @@ struct ChangedPage<M: Machine> {
     count: u16,
 }
 
-/// A change of one or several pages that recovery does as a whole or not at all.
+/// A change of one or several pages that recovery applies as a whole or not at all.
 #[must_use = "a change is in the log only after finish"]
 pub struct AtomicChange<'s, M: Machine = Native, L: ChangeLog = Wal> {
     log: &'s L,
@@ -163,7 +164,8 @@ impl<'s, M: Machine, L: ChangeLog> AtomicChange<'s, M, L> {
         entry.count += 1;
     }
 
-    /// Makes the page an empty one of `kind`, with a trailer of `special_size` bytes. What was on it is gone.
+    /// Makes the page an empty one of `kind`, with a trailer of `special_size` bytes. Its old content is
+    /// discarded.
     pub fn init_page(&mut self, page: &mut PageExclusive<'_, M>, kind: PageKind, special_size: usize) {
         page::init(page.bytes_mut(), kind, special_size);
         let entry = self.entry(page);
@@ -242,7 +244,7 @@ fn hole(bytes: &[u8]) -> (usize, usize) {
     if slotted && (page::PAGE_HEADER..=upper).contains(&lower) && upper <= PAGE_SIZE {
         (lower, upper)
     } else {
-        // Not a layout with a hole.
+        // This layout has no hole.
         (PAGE_SIZE, PAGE_SIZE)
     }
 }
@@ -340,12 +342,12 @@ pub(crate) fn next_part<'a>(rest: &mut &'a [u8]) -> Option<(PageId, PagePart<'a>
 }
 
 impl PagePart<'_> {
-    /// Whether this makes the page anew, whatever is there.
+    /// True if this replaces the whole page.
     pub(crate) fn replaces(&self) -> bool {
         !matches!(self, PagePart::Deltas(..))
     }
 
-    /// Does to `bytes` what was done to the page.
+    /// Applies this part of the change to `bytes`.
     pub(crate) fn apply(&self, bytes: &mut [u8]) {
         match *self {
             PagePart::Deltas(deltas, count) => apply_deltas(deltas, count, bytes),

@@ -1,12 +1,12 @@
-//! Whether what is on disk is sound: files, and the structures in them.
+//! The check of what is on disk: the files, and the structures in them.
 //!
-//! Each structure's own rules are checked beside it (`heap::check`, `btree::check`). This module holds what they have in
-//! common: findings, and the pass over a relation's file that comes first. A relation whose file is damaged is not looked at
-//! further: what is missing would be found again as broken links.
+//! Each structure has a module that checks its own rules (`heap::check`, `btree::check`). This module holds
+//! what these checks share: the findings, and the pass over a relation's file that comes first. If the file
+//! is damaged, the structure in it is not checked: each missing page would be found again as a broken link.
 //!
-//! The file is read past the buffer pool, which may hold good copies of damaged pages. So that it holds every page, its
-//! length is taken before a checkpoint (`lengths`, R1). A page may be written at the moment that it is read; one that is wrong
-//! is therefore read again.
+//! The file is read past the buffer pool, which may hold good copies of damaged pages. The relation's length
+//! is taken before a checkpoint, so that the file holds every page below it (`lengths`, R1). A page may be
+//! written while the check reads it, so a page that is wrong is read again.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,14 +20,14 @@ use crate::error::{Result, StorageError};
 use crate::page::{self, PAGE_SIZE, PageId, PageKind, RelId};
 use crate::storage::Storage;
 
-/// More findings in one relation are counted, not listed.
+/// The most findings listed for one relation; more are only counted.
 const FINDINGS_MAX: usize = 100;
-/// How often a page that is wrong is read.
+/// Number of times that a wrong page is read.
 const ATTEMPTS: u32 = 3;
 /// How many pages are read between two calls of the progress callback.
 const PROGRESS_PAGES: u32 = 256;
 
-/// Something wrong in a relation.
+/// One fault in a relation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The relation.
@@ -55,7 +55,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What a check of one relation found.
+/// Result of the check of one relation.
 #[derive(Debug)]
 pub struct Findings {
     rel: RelId,
@@ -65,7 +65,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// An empty list for what is found in `rel`, whose file is `file`.
+    /// An empty list of findings for `rel`, whose file is `file`.
     pub fn new(rel: RelId, file: PathBuf) -> Self {
         Self {
             rel,
@@ -75,7 +75,7 @@ impl Findings {
         }
     }
 
-    /// Notes something wrong with a page, or with the file.
+    /// Adds a finding about a page, or about the file.
     pub(crate) fn add(&mut self, block: Option<u32>, problem: impl Into<String>) {
         self.count += 1;
         if self.list.len() < FINDINGS_MAX {
@@ -88,22 +88,22 @@ impl Findings {
         }
     }
 
-    /// Notes something wrong with page `block`.
+    /// Adds a finding about page `block`.
     pub(crate) fn page(&mut self, block: u32, problem: impl Into<String>) {
         self.add(Some(block), problem);
     }
 
-    /// Whether nothing was found.
+    /// True if the check found nothing.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// How many there are, those not listed included.
+    /// Number of findings, including those not listed.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The first of them.
+    /// The first findings.
     pub fn list(&self) -> &[Finding] {
         &self.list
     }
@@ -120,7 +120,7 @@ impl Storage {
         Ok(lengths)
     }
 
-    /// An empty list for what is found in `rel`.
+    /// An empty list of findings for `rel`.
     pub fn findings(&self, rel: RelId) -> Findings {
         Findings::new(rel, self.files.path(rel))
     }
@@ -165,8 +165,8 @@ impl Storage {
         }
     }
 
-    /// Checks that the commit log's pages are such pages, and say nothing of transactions that have not begun. Their file has
-    /// been checked.
+    /// Checks that the commit log's pages are of that kind, and hold no status of a transaction that has not
+    /// begun. The caller has checked their file.
     pub fn check_commit_log(&self, blocks: u32, findings: &mut Findings) -> Result<()> {
         let mut bytes = vec![0; PAGE_SIZE];
         for block in 0..blocks {
@@ -195,7 +195,8 @@ impl Storage {
         Ok(())
     }
 
-    /// Checks each page of a heap: its line pointers, versions and HOT chains. Its file has been checked.
+    /// Checks each page of a heap: its line pointers, versions and HOT chains. The caller has checked its
+    /// file.
     pub fn check_heap<E: From<StorageError>>(
         &self,
         rel: RelId,
@@ -213,7 +214,7 @@ impl Storage {
         Ok(())
     }
 
-    /// The names in the directory of data files that are not those of relations.
+    /// The names in the directory of data files that belong to no relation.
     pub fn foreign_names(&self) -> Result<Vec<String>> {
         self.files.foreign_names()
     }

@@ -7,11 +7,11 @@
 //! 5. Write the control file: recovery now begins at the redo position.
 //! 6. Recycle the log before it.
 //!
-//! - R1: a commit whose record lies before the redo position is in a commit-log page on disk when the control file says so
-//!   (`commit_counters`).
-//! - R2: a change whose record lies before the redo position is in a page that is dirty at step 3 or already written: a page
-//!   is dirty from before its change is logged until a copy made after the change is in its file, and a page that is latched
-//!   exclusively at step 3 is waited for.
+//! - R1: a commit whose record lies before the redo position is in a commit-log page on disk when the control
+//!   file says so (`commit_counters`).
+//! - R2: a change whose record lies before the redo position is in a page that is dirty at step 3 or already
+//!   written. A page is dirty from before its change is logged until a copy made after the change is in its
+//!   file, and step 3 waits for a page that is latched exclusively.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
@@ -30,17 +30,17 @@ use crate::storage::Storage;
 use crate::wal::LogDevice;
 use crate::wal::record::{self, RecordKind};
 
-/// How often the checkpointer looks how far the log has grown.
+/// Interval at which the checkpointer looks how far the log has grown.
 const SIZE_POLL: Duration = Duration::from_millis(100);
 
-/// How long after a failed checkpoint the next one is tried.
+/// Time between a failed checkpoint and the next attempt.
 const RETRY_DELAY: Duration = Duration::from_secs(5);
 
-/// The log writer writes the log out when so many bytes have gathered.
+/// The log writer writes the log out when more than this many bytes are not yet durable.
 const UNWRITTEN_MAX: u64 = 1 << 20;
 
-/// After so long without a flush the log gets a record that says so: until then nothing behind the last flush proves that
-/// it was durable (see the recovery module).
+/// After this long without a flush, the log writer adds a record to the log. Until then no record behind the
+/// last flush proves that it was durable (see the recovery module).
 const IDLE_DELAY: Duration = Duration::from_secs(1);
 
 /// The background threads' shared state.
@@ -98,7 +98,8 @@ fn checkpoint_loop(storage: Weak<Storage>, checkpointer: Arc<Checkpointer>) {
         let Some(storage) = storage.upgrade() else { return };
         let grown = storage.wal.reserved().0 - storage.wal.redo().0;
         let due = last.elapsed() >= storage.options.checkpoint_timeout;
-        // What the last checkpoint logged lies behind its redo position: an idle engine does not checkpoint for ever.
+        // The last checkpoint's own records lie behind its redo position. They do not count, so an idle
+        // engine does not checkpoint for ever.
         let idle = 4_096 + checkpointer.lengths_bytes.load(Ordering::Relaxed);
         if grown >= storage.options.wal_bytes_max || due && grown > idle {
             last = Instant::now();
@@ -132,11 +133,13 @@ fn log_writer_loop(storage: Weak<Storage>, checkpointer: Arc<Checkpointer>) {
         let mut upto = Lsn(storage.async_commit.load(Ordering::Acquire));
         let reserved = storage.wal.reserved();
         if reserved.0 - storage.wal.flushed().0 > UNWRITTEN_MAX {
-            // A large transaction: written behind its back, so that it does not find the log's buffer full.
+            // A large transaction: the log writer writes its records out early, so that it does not find the
+            // log's buffer full.
             upto = reserved;
         }
         storage.wal.flush(upto);
-        // Ahead of time, so that sessions seldom make segments. A full disk is reported to whoever wants to change something.
+        // The log writer makes segments ahead of time, so that sessions seldom have to. On a full disk, the
+        // next session that changes something gets the error.
         let _ = storage.wal.make_room_ahead();
     }
 }

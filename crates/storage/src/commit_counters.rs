@@ -1,24 +1,27 @@
 //! Commits under way, counted so that a checkpoint can wait for them.
 //!
-//! A commit is two steps: its record goes into the log, and its status into the commit log. A checkpoint begins by moving
-//! the redo position behind all records so far, and ends by saying that recovery need not look before it. If the status of
-//! one of these commits were not in the commit log by then, it would be in neither place.
+//! A commit is two steps: its record goes into the log, and its status into the commit log. A checkpoint
+//! begins by moving the redo position behind all records so far, and ends by saying that recovery need not
+//! look before it. If the status of one of these commits were not in the commit log by then, it would be in
+//! neither place.
 //!
 //! # Steps
 //! - A session makes its counter odd, logs, enters the status, makes the counter even.
-//! - A checkpoint moves the redo position, reads what was handed out so far, and waits for each counter that it finds odd
-//!   to change.
+//! - A checkpoint moves the redo position, reads what was handed out so far, and waits for each counter that
+//!   it finds odd to change.
 //!
 //! # Why the simpler ways are wrong
-//! A counter that becomes odd after the record is logged may be looked at in between. The same goes for a checkpoint that
-//! looks at the counters before it moves the redo position: a session that it found idle logs its record before that
-//! position. Numbers that are read before the redo position moves do not cover one that is handed out, and logged, in
+//! If a session made its counter odd only after it had logged the record, the checkpoint could look at the
+//! counter in between. If the checkpoint looked at the counters before it moved the redo position, a session
+//! that it found idle could still log its record before that position. If the checkpoint read the numbers
+//! before it moved the redo position, they would not cover a number that is handed out, and logged, in
 //! between: recovery does not see its record and would hand it out again.
 //!
 //! # Orderings
-//! The record is inserted under an insertion latch, and the redo position moves under all of them. So if the record lies
-//! before the redo position, its latch was let go before the checkpoint took it, and what the session did before, which is
-//! to make its counter odd, is visible to the checkpoint. Release and Acquire on the counter make the status visible.
+//! The record is inserted under an insertion latch, and the redo position moves under all of them. So if the
+//! record lies before the redo position, its latch was released before the checkpoint took it. The session
+//! made its counter odd before that, so this is visible to the checkpoint. Release and Acquire on the counter
+//! make the status visible.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::time::Duration;
@@ -28,15 +31,15 @@ use clearway_txn::ProcId;
 
 use crate::page::Lsn;
 
-/// How long a checkpoint sleeps between two looks at a counter.
+/// Time that a checkpoint sleeps between two looks at a counter.
 const LOOK_AGAIN: Duration = Duration::from_micros(100);
 
-/// A counter a session: odd between the logging of a commit and its entry in the commit log.
+/// One counter for each session: odd between the logging of a commit and its entry in the commit log.
 #[derive(Debug)]
 pub struct CommitCounters<M: Machine = Native>(Box<[Padded<M::U64>]>);
 
 impl<M: Machine> CommitCounters<M> {
-    /// Counters for so many sessions.
+    /// Counters for this many sessions.
     pub fn new(sessions: u32) -> Self {
         Self((0..sessions).map(|_| Padded(M::U64::new(0))).collect())
     }
@@ -53,8 +56,9 @@ impl<M: Machine> CommitCounters<M> {
         lsn
     }
 
-    /// Begins a checkpoint: `move_redo` moves the redo position, `handed_out` reads which numbers were handed out. When this
-    /// returns, each commit whose record lies before the redo position has its status in the commit log.
+    /// Begins a checkpoint: `move_redo` moves the redo position, `handed_out` reads which numbers were handed
+    /// out. When this returns, each commit whose record lies before the redo position has its status in the
+    /// commit log.
     pub fn begin_checkpoint<N>(
         &self,
         move_redo: impl FnOnce() -> Lsn,

@@ -6,16 +6,19 @@
 //!     8192 ┼─────────────────────────────────────────────────────────┤
 //!          │ copy of odd generations, 512 bytes                       │
 //!          └─────────────────────────────────────────────────────────┘
-//!   a copy: magic, version, generation, redo, next xid, next relation, state, end of the log (8 bytes each), …, CRC-32C
+//!   a copy: magic, version, generation, redo, next xid, next relation, state,
+//!           end of the log (8 bytes each), …, CRC-32C
 //! ```
 //!
-//! The two copies are written in turn, and the valid one of the higher generation counts. They lie 8 KiB apart, so that no
-//! sector or memory page holds both: a write that damages all of its own sector leaves the other copy.
+//! The two copies are written in turn, and the valid one of the higher generation counts. They lie 8 KiB
+//! apart, so that no sector or memory page holds both: a write that damages all of its own sector leaves the
+//! other copy.
 //!
-//! - R1: a directory without a valid copy is never taken for an empty database. The file gets its name when its first copy
-//!   is on disk, and before the directory holds anything else; so whatever made `base` or `wal` made this file before.
-//! - R2: magic, version and checksum lie in the same place in every version of the format, so that a directory of another
-//!   version is reported as one.
+//! - R1: a directory without a valid copy is never taken for an empty database. The file gets its name when
+//!   its first copy is on disk, and before the directory holds anything else; so the process that made `base`
+//!   or `wal` had made this file before.
+//! - R2: magic, version and checksum lie in the same place in every version of the format, so that a
+//!   directory of another version is reported as one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,14 +39,14 @@ const MAGIC: u64 = u64::from_le_bytes(*b"CLEARWAY");
 /// The version of everything in a data directory: control file, log and pages.
 pub(crate) const VERSION: u64 = 2;
 
-/// What state a data directory was left in.
+/// The state in which a data directory was left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// Open, or not closed in order.
     Running,
     /// Shut down in order: the log ends at `redo` and one checkpoint record.
     Clean,
-    /// Being made: nothing in it was ever used.
+    /// Being made: no session has ever used it.
     Initialising,
 }
 
@@ -55,7 +58,7 @@ impl State {
     }
 }
 
-/// What the control file says.
+/// The content of the control file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Control {
     /// Recovery reads the log from here.
@@ -77,7 +80,7 @@ pub(crate) struct ControlFile {
     generation: u64,
 }
 
-/// What stands where a copy is expected.
+/// What was found where a copy is expected.
 enum Copy {
     Valid { generation: u64, control: Control },
     OtherVersion(u64),
@@ -203,8 +206,8 @@ impl ControlFile {
             }
         };
         if fsync {
-            // The process that wrote this copy may have been killed before it synced it. The next copy overwrites the other
-            // one, which until then is the only one on disk.
+            // The process that wrote this copy may have been killed before it synced it. The next copy
+            // overwrites the other one, which until then is the only one on disk.
             file.sync_all(SyncPurpose::ControlFileFound)
                 .map_err(|error| fail("sync", error))?;
         }
@@ -223,7 +226,8 @@ impl ControlFile {
         let generation = self.generation + 1;
         let offset = COPIES[(generation % 2) as usize];
         let written = self.file.write_at(&control.encode(generation), offset);
-        // After an error this copy may be torn. The generation stays, so the next attempt overwrites it and not the other.
+        // After an error this copy may be torn. The generation stays, so the next attempt overwrites it and
+        // not the other.
         written.map_err(|error| StorageError::io("write", &self.path, error))?;
         if self.fsync
             && let Err(error) = self.file.sync_all(SyncPurpose::ControlFile)
@@ -263,7 +267,7 @@ mod tests {
         Ok(control.redo.0)
     }
 
-    /// Whatever happens to the 4 KiB around one copy, the other one counts.
+    /// If the 4 KiB around one copy are damaged in any way, the other copy counts.
     #[test]
     fn a_damaged_copy_leaves_the_other() {
         let dir = tempfile::tempdir().unwrap();
@@ -316,7 +320,7 @@ mod tests {
         }
     }
 
-    /// Fails while it is told to.
+    /// Writes fail while the flag is set.
     #[derive(Debug, Default)]
     struct Failing(AtomicBool);
 

@@ -1,16 +1,18 @@
 //! What a directory holds before it is opened, and the first steps of a new database.
 //!
-//! A directory is taken for a new database only if it is missing or empty, and for an existing one only if its control file
-//! is valid. Everything else is refused before anything is written: a directory of somebody else's, one whose control file
-//! is lost, one that lacks a part.
+//! A directory is taken for a new database only if it is missing or empty, and for an existing one only if
+//! its control file is valid. Everything else is refused before anything is written: another program's
+//! directory, a directory without its control file, a directory that lacks a part.
 //!
-//! A new database is made in steps, so that a crash between any two leaves what is recognised:
+//! A new database is made in steps, so that the next start recognises what a crash between any two of them
+//! has left:
 //!
 //! 1. The control file, in the state "initialising", written beside its name and then renamed.
 //! 2. `wal` and `base`, with the files of the system relations.
 //! 3. The first checkpoint, which is durable before the control file says "running".
 //!
-//! A directory found in the state "initialising" was never used: what 2 has made is removed, and 2 begins again.
+//! A directory found in the state "initialising" was never used: the next start removes what step 2 has made,
+//! and begins step 2 again.
 
 use std::ffi::OsString;
 use std::io;
@@ -30,7 +32,7 @@ pub(crate) const RELATIONS: &str = "base";
 const SYSTEM_RELATIONS: &[RelId] = &[RelId::COMMIT_LOG, RelId::CATALOG];
 /// A control file that has not got its name yet.
 const UNFINISHED_CONTROL: &str = "control.new";
-/// What file systems put into the root directory of a disk.
+/// A name that file systems put into the root directory of a disk.
 const OF_THE_FILE_SYSTEM: &str = "lost+found";
 
 /// What to do with a directory that holds no database.
@@ -38,7 +40,7 @@ const OF_THE_FILE_SYSTEM: &str = "lost+found";
 pub(crate) enum IfMissing {
     /// Make one there, if the directory is missing or empty.
     Initialise,
-    /// That is an error.
+    /// Return an error.
     Refuse,
 }
 
@@ -73,7 +75,7 @@ pub(crate) fn enter(
         .lock(dir)
         .map_err(|error| StorageError::io("lock", dir, error))?;
     let held = held.ok_or_else(|| StorageError::DirectoryInUse { dir: dir.to_owned() })?;
-    // Only now: who held the lock before may have made a database.
+    // Look only now: the process that held the lock before may have made a database.
     let names = disk
         .list(dir)
         .map_err(|error| StorageError::io("list", dir, error))?;
@@ -152,7 +154,7 @@ pub(crate) fn check_parts(disk: &dyn Disk, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes what an initialisation that was cut off has made.
+/// Removes what an interrupted initialisation has made.
 pub(crate) fn remove_unfinished(disk: &dyn Disk, dir: &Path) -> Result<()> {
     for part in [LOG, RELATIONS] {
         let path = dir.join(part);

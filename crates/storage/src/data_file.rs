@@ -1,7 +1,7 @@
 //! The data files: one file a relation under `base/`, a page at `block * 8192`.
 //!
-//! A file grows in steps of several pages, allocated by the file system so that a full disk is an error here and not
-//! later. How many of them are in use is known from elsewhere (`lengths`); what lies past those is never read.
+//! A file grows in steps of several pages, allocated by the file system so that a full disk is an error here
+//! and not later. `lengths` keeps how many of them are in use; the pages past those are never read.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -16,7 +16,7 @@ use crate::error::{Result, StorageError};
 use crate::lengths::Lengths;
 use crate::page::{self, PAGE_SIZE, PageDamage, PageId, RelId};
 
-/// At most so many pages are allocated in one step.
+/// The most pages allocated in one step.
 const GROW_MAX: u32 = 128;
 
 /// One relation's file.
@@ -46,7 +46,7 @@ pub(crate) struct DataFiles {
     directory_changed: AtomicBool,
 }
 
-/// The relations that exist. Each is in one of the two.
+/// The relations that exist. Each is in one of the two maps.
 #[derive(Debug, Default)]
 struct Relations {
     open: HashMap<RelId, Arc<DataFile>>,
@@ -141,13 +141,14 @@ impl DataFiles {
             path: self.path(rel),
             blocks: AtomicU32::new(blocks),
             growing: Mutex::new(allocated),
-            // What a process wrote after its last checkpoint and before it was killed, replay writes again: the first record
-            // of each of these pages holds the whole page, and is applied whatever the file has.
+            // Replay writes again what a process wrote between its last checkpoint and a kill: the first
+            // record of each of these pages holds the whole page, and is applied whatever the file holds.
             unsynced: AtomicBool::new(false),
         })
     }
 
-    /// An empty file for `rel`, a number not used before; what a crash may have left under that name goes.
+    /// An empty file for `rel`, a number not used before; a file that a crash may have left under that name
+    /// is emptied.
     pub(crate) fn create(&self, rel: RelId) -> Result<()> {
         let path = self.path(rel);
         let file = self
@@ -253,7 +254,7 @@ impl DataFiles {
         Ok(rels)
     }
 
-    /// The names of what is not a relation's file.
+    /// The names of files that belong to no relation.
     pub(crate) fn foreign_names(&self) -> Result<Vec<String>> {
         let names = self
             .disk
@@ -285,7 +286,8 @@ impl DataFiles {
                 }
             }
         }
-        // The directory is open since the start, so only the sync itself can fail, and then no duty is left over.
+        // The directory has been open since the start, so only the sync itself can fail. That ends the
+        // process, so it does not matter that `directory_changed` is already cleared.
         if self.directory_changed.swap(false, Ordering::AcqRel)
             && self.fsync
             && let Err(error) = self.names.sync(SyncPurpose::DataFileNames)
@@ -302,7 +304,8 @@ impl DataFile {
         self.blocks.load(Ordering::Acquire)
     }
 
-    /// Adds one page: `enter` makes it readable, then the length counts it. Neither it nor its file has the page's content yet.
+    /// Adds one page: `enter` makes it readable, then the length counts it. The file does not have the page's
+    /// content yet.
     pub(crate) fn extend(&self, enter: impl FnOnce(PageId)) -> Result<()> {
         let mut allocated = self.growing.lock().unwrap_or_else(|e| e.into_inner());
         let block = self.blocks.load(Ordering::Relaxed);
@@ -327,7 +330,7 @@ impl DataFile {
         Ok(())
     }
 
-    /// Has the file system allocate page `block` and some behind it, if it has not.
+    /// Makes the file system allocate page `block` and some behind it, unless they are allocated already.
     fn make_room(&self, allocated: &mut u32, block: u32) -> Result<()> {
         if block < *allocated {
             return Ok(());
@@ -394,8 +397,8 @@ mod tests {
     use super::*;
     use crate::disk::NativeDisk;
 
-    /// `lengths`, step 1. Otherwise a checkpoint between the two would log a length that includes a page which it does not
-    /// write.
+    /// `lengths`, step 1. Otherwise a checkpoint between the two would log a length that includes a page
+    /// which it does not write.
     #[test]
     fn a_page_is_entered_before_the_length_counts_it() {
         let dir = tempfile::tempdir().unwrap();

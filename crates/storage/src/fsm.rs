@@ -1,9 +1,9 @@
 //! Free space: where the next row goes.
 //!
-//! Each session keeps a target page a relation, so that concurrent inserters do not meet on one page. A session whose target
-//! is full looks for a page that vacuum or pruning has found to have room, and else adds a page. The map is in memory only:
-//! after a start it is empty, and vacuum fills it again; until then rows go to new pages. It is a hint: whoever inserts looks
-//! at the page itself.
+//! Each session keeps one target page for each relation, so that concurrent inserters do not meet on one
+//! page. A session whose target is full looks for a page that vacuum or pruning has found to have room, and
+//! else adds a page. The map is in memory only: after a start it is empty, and vacuum fills it again; until
+//! then rows go to new pages. It is a hint: an inserter looks at the page itself.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, RwLock};
@@ -12,7 +12,7 @@ use clearway_txn::ProcId;
 
 use crate::page::RelId;
 
-/// Bytes a unit of the map.
+/// Bytes in one unit of the map.
 const UNIT: usize = 32;
 /// Sessions share targets by number modulo this.
 const TARGETS: usize = 64;
@@ -67,7 +67,7 @@ impl RelSpace {
         match found {
             Some(page) => {
                 self.cursor = page;
-                // Taken: two sessions should not get the same page.
+                // Taken off the map: two sessions should not get the same page.
                 self.free[page] = 0;
                 Some(page as u32)
             }
@@ -112,12 +112,12 @@ impl FreeSpaceMaps {
         })
     }
 
-    /// The session will insert into `block`.
+    /// Makes `block` the target of the session.
     pub(crate) fn use_page(&self, rel: RelId, proc: ProcId, block: u32) {
         self.with(rel, |space| space.targets[proc.0 as usize % TARGETS] = block);
     }
 
-    /// The session's target had no room for the next row, and has `free` bytes left.
+    /// Notes that the session's target has no room for the next row, and has `free` bytes left.
     pub(crate) fn is_full(&self, rel: RelId, proc: ProcId, block: u32, free: usize) {
         self.with(rel, |space| {
             let mine = &mut space.targets[proc.0 as usize % TARGETS];
@@ -129,12 +129,12 @@ impl FreeSpaceMaps {
         });
     }
 
-    /// `block` has `free` bytes of room.
+    /// Notes that `block` has `free` bytes of room.
     pub(crate) fn record(&self, rel: RelId, block: u32, free: usize) {
         self.with(rel, |space| space.set(block, free));
     }
 
-    /// The relation is gone.
+    /// Forgets the map of a relation that was dropped.
     pub(crate) fn forget(&self, rel: RelId) {
         self.rels.write().unwrap_or_else(|e| e.into_inner()).remove(&rel);
     }

@@ -5,14 +5,15 @@
 //! | lsn    | checksum | kind  | flags | lower | upper | special | reserved | content …
 //! ```
 //!
-//! `lsn` is the log position after the last change; the log is durable up to there before the page is written. `checksum`
-//! is the CRC-32C of the page with this field zero, combined with the page's relation and number, so that a page in another's
-//! place is an error. It is set when the page is written and checked when it is read. A page of zeros is never valid
-//! (`lengths`, R2). Free space lies between `lower` and `upper`; full-page images leave it out.
+//! `lsn` is the log position after the last change; the log is durable up to there before the page is
+//! written. `checksum` is the CRC-32C of the page with this field zero, combined with the page's relation and
+//! number, so that a page in another's place is an error. It is set when the page is written and checked when
+//! it is read. A page of zeros is never valid (`lengths`, R2). Free space lies between `lower` and `upper`;
+//! full-page images leave it out.
 
 use std::fmt;
 
-/// Bytes a page.
+/// Bytes in a page.
 pub const PAGE_SIZE: usize = 8192;
 /// Bytes of the header.
 pub const PAGE_HEADER: usize = 24;
@@ -92,8 +93,8 @@ impl PageKind {
     pub const SEQUENCE: PageKind = PageKind(5);
 }
 
-/// The `N` bytes at `at`. As an array, which is loaded: `copy_from_slice` into one may become a call of `memcpy`, and a search
-/// in an index page reads some thirty numbers.
+/// The `N` bytes at `at`, loaded as an array. With `copy_from_slice` the compiler may call `memcpy`, and a
+/// search in an index page reads about thirty numbers.
 #[inline]
 pub(crate) fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     *bytes[at..]
@@ -190,7 +191,8 @@ fn relation_sum(rel: RelId) -> u32 {
     rel.0.wrapping_mul(0x9E37_79B1)
 }
 
-/// Two pages of one relation never have the same sum for the same content, nor have two relations for pages of one number.
+/// For the same content, two pages of one relation never have the same checksum. Nor have two relations the
+/// same checksum for pages with the same number.
 fn checksum(page: PageId, bytes: &[u8]) -> u32 {
     content_sum(bytes) ^ relation_sum(page.rel) ^ page.block
 }
@@ -201,7 +203,7 @@ pub(crate) fn seal(page: PageId, bytes: &mut [u8]) {
     bytes[CHECKSUM..CHECKSUM + 4].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// What is wrong with a page just read.
+/// The fault of a page just read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PageDamage {
     /// Nothing but zeros.
@@ -228,8 +230,8 @@ pub(crate) fn verify(page: PageId, bytes: &[u8]) -> Result<(), PageDamage> {
     }
 }
 
-/// The number of the page of `rel` that the checksum would be right for. Every content has one; it means something only if
-/// the relation has such a page.
+/// The number of the page of `rel` that the checksum would be right for. Every content has one; it means
+/// something only if the relation has such a page.
 pub(crate) fn block_of(rel: RelId, bytes: &[u8]) -> u32 {
     get_u32(bytes, CHECKSUM) ^ content_sum(bytes) ^ relation_sum(rel)
 }

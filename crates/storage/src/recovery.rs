@@ -1,20 +1,23 @@
 //! Recovery: replaying the log from the last checkpoint's redo position.
 //!
-//! The log is read twice: once to find its end, which is the end of the last whole record, and what was handed out (xids,
-//! relation numbers); once to apply it. A change is applied to a page whose LSN is older; a page image, or a page made anew,
-//! replaces whatever is there, torn or not (and the first record of a page after the redo position is one of those). A
-//! transaction without a commit record counts as aborted: it is not running, and the commit log says nothing.
+//! The log is read twice. The first pass finds its end, which is the end of the last whole record, and what
+//! was handed out (xids, relation numbers). The second pass applies it. A change is applied to a page whose
+//! LSN is older; a page image, or a page made anew, replaces whatever is there, torn or not (and the first
+//! record of a page after the redo position is one of those). A transaction without a commit record counts as
+//! aborted: it is not running, and the commit log has no status for it.
 //!
-//! Before a page is changed by it, the log that was found is made durable: the process that wrote it may have been killed
-//! between write and sync. Otherwise a power cut during replay could leave pages that are newer than the log.
+//! Recovery makes the log that it has found durable before it changes a page: the process that wrote the log
+//! may have been killed between write and sync. Otherwise a power cut during replay could leave pages that
+//! are newer than the log.
 //!
 //! # Where the log ends, and where it is damaged
-//! Both look the same: no whole record at the place where one should begin. After a power cut that is so where the last
-//! write was under way; what was written and not yet made durable survives in any part, so there may even be whole records
-//! behind the hole. But each record says up to where the log was durable when the record was inserted. A record behind the
-//! hole which says that the log was durable beyond the hole's beginning proves that a whole record stood there: that log is
-//! damaged, and to go on would take back what was acknowledged. Then the start fails, and names file and offset; nothing is
-//! changed. The search goes on behind the hole for as far as a few segments ([`DAMAGE_SEARCH`]), also past missing ones.
+//! Both look the same: no whole record at the place where one should begin. After a power cut this is so
+//! where the last write was under way. Any part of what was written and not yet made durable may survive, so
+//! there may even be whole records behind the hole. But each record says up to where the log was durable when
+//! the record was inserted. A record behind the hole which says that the log was durable beyond the hole's
+//! beginning proves that a whole record stood there: the log is damaged, and to go on would take back what
+//! was acknowledged. Then the start fails with file and offset, and changes nothing. Recovery searches a few
+//! segments behind the hole ([`DAMAGE_SEARCH`]), also past missing ones.
 //!
 //! | what is damaged | what proves it |
 //! | --- | --- |
@@ -22,14 +25,16 @@
 //! | log before some later flush | a record inserted after that flush |
 //! | log of the last flush of a session's burst of work | the record that the log writer adds when the log has been idle |
 //! | the last flush before a power cut, or all that proves it as well | nothing: it is taken for the log's end |
-//! | log on which a page in its file depends | the page's LSN, if replay or anyone else reads it before the log has grown past it |
+//! | log on which a page in its file depends | the page's LSN, if replay or another reader reads it before the log has grown past it |
 //!
-//! The first two lines hold for one damaged place of any length below the search's. Not proven, and therefore read as the
-//! end: that everything from some position on has been replaced by zeros.
+//! The first two lines hold for one damaged place of any length below the search's. One kind of damage cannot
+//! be proven and is therefore read as the log's end: everything from some position on has been replaced by
+//! zeros.
 //!
-//! Behind the end the log is overwritten with zeros for as far as bytes may have been written but not made durable:
-//! otherwise a whole record from before the crash could follow a new one of the right length. (After a shutdown in order
-//! everything written is durable, and what a recycled segment holds names other positions.)
+//! Recovery overwrites the log behind its end with zeros, for as far as bytes may have been written but not
+//! made durable. Otherwise a whole record from before the crash could follow a new one of the right length.
+//! (After a shutdown in order everything written is durable, and what a recycled segment holds names other
+//! positions.)
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -48,7 +53,7 @@ use crate::wal::reader::{self, LogReader};
 use crate::wal::record::{Record, RecordKind};
 use crate::wal::{LogDevice, SEGMENT_SIZE, SegmentFiles};
 
-/// What recovery found and did.
+/// Result of a recovery.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct RecoveryReport {
@@ -66,7 +71,7 @@ pub struct RecoveryReport {
     pub elapsed: Duration,
 }
 
-/// What a first look at the log has shown.
+/// Result of the first pass over the log.
 #[derive(Debug)]
 pub(crate) struct ScannedLog {
     pub(crate) redo: Lsn,
@@ -78,9 +83,9 @@ pub(crate) struct ScannedLog {
     clean: bool,
 }
 
-/// So far behind a hole a record is looked for that proves the hole to be damage. All that was in memory when the hole's log
-/// became durable fits in two rings of 8 MiB, so behind one damaged record the next two segments have the proof; the rest
-/// is for lost segments.
+/// Distance behind a hole within which recovery looks for a record that proves the hole to be damage. All
+/// that was in memory when the hole's log became durable fits in two rings of 8 MiB, so for one damaged
+/// record the next two segments have the proof. The rest of the distance is for lost segments.
 const DAMAGE_SEARCH: u64 = 4 * SEGMENT_SIZE;
 
 /// The first record's place; 0 is the LSN of pages that were never changed.
@@ -106,7 +111,7 @@ pub(crate) fn scan_log(
     let mut reader = LogReader::new(device, control.redo);
     let fail = |error| StorageError::io("read the log in", wal_dir, error);
     while let Some((record, end)) = reader.next_record().map_err(fail)? {
-        // What lies behind belongs to a checkpoint that did not finish.
+        // Lengths behind the control file's log end belong to a checkpoint that did not finish.
         if end <= control.log_end {
             match record.kind {
                 RecordKind::Lengths => {
@@ -129,7 +134,8 @@ pub(crate) fn scan_log(
         offset: scanned.end.0 % SEGMENT_SIZE,
         problem,
     };
-    // Whoever wrote after the last checkpoint of a shutdown made it one like any other.
+    // If the log goes on behind the checkpoint of a shutdown, a later run wrote there and was not shut down
+    // in order.
     scanned.clean &= scanned.end == control.log_end;
     if scanned.end < control.log_end {
         return Err(damage(format!(
@@ -265,7 +271,7 @@ fn apply_part(storage: &Storage, page: PageId, part: &change::PagePart<'_>, end:
         storage.pool.extend(page.rel)?;
     }
     let pinned = if part.replaces() {
-        // Torn or lost: what is on disk does not matter.
+        // The page on disk may be torn or lost: it is not read.
         storage.pool.pin_replaced(page)?
     } else {
         storage.pool.pin(page)?
@@ -280,7 +286,7 @@ fn apply_part(storage: &Storage, page: PageId, part: &change::PagePart<'_>, end:
     Ok(())
 }
 
-/// Overwrites what may stand behind the end of the log.
+/// Overwrites with zeros what may stand behind the end of the log.
 fn clear_tail(storage: &Storage, end: Lsn) -> std::io::Result<()> {
     let device = storage.wal.device();
     device.allocate(end.0 + SEGMENT_SIZE)?;

@@ -1,8 +1,8 @@
 //! The commit log's pages on disk: relation 0.
 //!
-//! A page is written in place, so a crash can tear it. Before each write its image goes into the log, and recovery merges
-//! that image: statuses only ever go from "in progress" to something, so merging is an OR, and the order of images and of
-//! commit records does not matter.
+//! A page is written in place, so a crash can tear it. Before each write its image goes into the log, and
+//! recovery merges that image: a status only ever changes from "in progress" to another one, so merging is an
+//! OR, and the order of images and of commit records does not matter.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -58,13 +58,13 @@ pub struct StorageOptions {
     pub relation_locks: RelationLocksVariant,
     /// Whether writes are made durable. Without it a power failure loses data; a kill -9 does not.
     pub fsync: bool,
-    /// A wait longer than this looks for a deadlock.
+    /// A worker that has waited longer than this looks for a deadlock.
     pub deadlock_timeout: Duration,
     /// A log flush sleeps this long first, so that more commits join it.
     pub commit_delay: Duration,
     /// A checkpoint starts this long after the last one.
     pub checkpoint_timeout: Duration,
-    /// A checkpoint starts when the log has grown by so many bytes since the last one.
+    /// A checkpoint starts when the log has grown by this many bytes since the last one.
     pub wal_bytes_max: u64,
     /// Commits that do not wait for the disk are made durable this often.
     pub wal_writer_delay: Duration,
@@ -99,9 +99,9 @@ impl Default for StorageOptions {
 pub struct Storage {
     /// The log.
     pub wal: Arc<Wal>,
-    /// Who runs.
+    /// The running transactions.
     pub proc_array: Arc<ProcArray>,
-    /// How transactions ended.
+    /// The commit log: how transactions ended.
     pub commit_log: CommitLog<clearway_machine::Native, StatusPages>,
     /// Relation locks, tuple locks, waits for transactions.
     pub locks: LockManager,
@@ -133,7 +133,8 @@ impl std::fmt::Debug for Storage {
     }
 }
 
-/// The control file of the database in `dir`, which is made if there is none, and what it says.
+/// Opens the control file of the database in `dir`, or makes it if there is none. Returns the file and its
+/// content.
 fn open_control(
     disk: &dyn Disk,
     dir: &Path,
@@ -155,8 +156,8 @@ fn open_control(
     Ok((file, control))
 }
 
-/// Makes the names in the data directory durable, and its own. At each start: the process that made them may have been
-/// killed before it did that.
+/// Makes the names in the data directory durable, and the directory's own name. Each start does this, because
+/// the process that made the names may have been killed before it could.
 fn sync_names(disk: &dyn Disk, dir: &Path) -> Result<()> {
     let names = disk
         .open_directory(dir)
@@ -172,8 +173,8 @@ impl Storage {
         Self::open_on(Arc::new(NativeDisk), dir, options)
     }
 
-    /// Opens the database in `dir` as it is on disk, and changes nothing there: recovery, and whatever is written
-    /// afterwards, happens in memory. A directory without a database is an error.
+    /// Opens the database in `dir` as it is on disk, and changes nothing there: recovery, and all writes
+    /// after it, happen in memory. A directory without a database is an error.
     pub fn open_read_only(dir: &Path, options: StorageOptions) -> Result<(Arc<Storage>, RecoveryReport)> {
         Self::open_or_make(Arc::new(ReadOnlyDisk::default()), dir, options, IfMissing::Refuse)
     }
@@ -282,7 +283,8 @@ impl Storage {
         };
         let report = recovery::replay(&storage, &status_pages, &scanned)?;
         storage.allocate_log()?;
-        // Whatever was replayed need not be replayed again; a new directory is made from here on.
+        // After this checkpoint, what was replayed need not be replayed again, and a new directory counts as
+        // made.
         storage.run_checkpoint(false)?;
         let storage = Arc::new(storage);
         let threads = Checkpointer::spawn(&storage)?;
@@ -314,8 +316,8 @@ impl Storage {
         self.pool.pin(page)
     }
 
-    /// Adds an empty page, of the kind `NEW`, to `rel` and keeps it in memory. After a crash the relation may or may not have
-    /// it, until it is changed.
+    /// Adds an empty page, of the kind `NEW`, to `rel` and keeps it in memory. After a crash the relation may
+    /// or may not have it, until it is changed.
     pub fn extend(&self, rel: RelId) -> Result<PinnedPage<'_>> {
         self.pool.extend(rel)
     }
@@ -325,7 +327,8 @@ impl Storage {
         Ok(self.files.file(rel)?.blocks())
     }
 
-    /// Hands out a relation number and makes its file, empty. Until something durable names it, it is the caller's to drop.
+    /// Hands out a relation number and makes its empty file. Until something durable names the relation, the
+    /// caller is responsible for dropping it.
     pub fn create_rel(&self) -> Result<RelId> {
         self.allocate_log()?;
         let rel = RelId(self.next_rel.fetch_add(1, Ordering::Relaxed));
@@ -335,7 +338,8 @@ impl Storage {
         Ok(rel)
     }
 
-    /// Removes a relation that nobody uses any more: its pages in memory and its file. Doing it twice is harmless.
+    /// Removes a relation that is no longer in use: its pages in memory and its file. To remove it twice is
+    /// harmless.
     pub fn drop_rel(&self, rel: RelId) -> Result<()> {
         self.fsm.forget(rel);
         self.pool.discard(rel);
@@ -352,8 +356,8 @@ impl Storage {
         self.files.list()
     }
 
-    /// Makes sure that there is room in the log for the changes of one operation. It may have to make a segment, which is
-    /// 16 MiB to write and to sync, so an operation calls this before it latches a page.
+    /// Makes sure that there is room in the log for the changes of one operation. It may have to make a
+    /// segment, which is 16 MiB to write and to sync, so an operation calls this before it latches a page.
     pub fn make_log_room(&self) -> Result<()> {
         self.allocate_log()
     }
@@ -367,7 +371,8 @@ impl Storage {
         Ok(AtomicChange::new(&*self.wal, xid))
     }
 
-    /// Begins a change of pages, none of which is latched yet. A full disk is an error here, before anything is changed.
+    /// Begins a change of pages, none of which is latched yet. A full disk is an error here, before anything
+    /// is changed.
     pub fn begin_change(&self, xid: Xid) -> Result<AtomicChange<'_>> {
         self.allocate_log()?;
         Ok(AtomicChange::new(&*self.wal, xid))
@@ -379,8 +384,9 @@ impl Storage {
         Ok(self.proc_array.assign_xid(proc))
     }
 
-    /// Commits: logs it, makes the log durable (if `synchronous`), enters it in the commit log. The transaction is still in
-    /// the ProcArray afterwards. An error means that nothing was logged: the transaction can still be aborted.
+    /// Commits: logs it, makes the log durable (if `synchronous`), enters it in the commit log. The
+    /// transaction is still in the ProcArray afterwards. An error means that nothing was logged: the
+    /// transaction can still be aborted.
     pub fn commit(&self, proc: ProcId, xid: Xid, synchronous: bool) -> Result<Lsn> {
         self.allocate_log()?;
         // The page is in memory before the record is in the log, so that nothing can fail after that.
@@ -401,11 +407,12 @@ impl Storage {
         Ok(lsn)
     }
 
-    /// Rolls back: enters it in the commit log, and in the log, though without it recovery would say the same.
+    /// Rolls back: enters that in the commit log and logs it. Without the record, recovery would count the
+    /// transaction as rolled back all the same.
     pub fn abort(&self, _proc: ProcId, xid: Xid) -> Result<()> {
         let lsn = match self.allocate_log() {
             Ok(()) => self.wal.insert_any(RecordKind::Abort, xid, &[]).0,
-            // A full disk must not keep anybody from rolling back.
+            // A full disk must not prevent a rollback.
             Err(_) => 0,
         };
         self.commit_log
@@ -413,7 +420,7 @@ impl Storage {
             .map_err(storage_error)
     }
 
-    /// How `xid` stands in the commit log; whoever asks has made sure that it is not running.
+    /// The status of `xid` in the commit log. The caller has made sure that it is not running.
     #[inline]
     pub fn status(&self, xid: Xid) -> Result<Status> {
         self.commit_log.get(xid).map_err(storage_error)
@@ -442,8 +449,8 @@ impl Storage {
         self.run_checkpoint(true)
     }
 
-    /// Stops the background threads. Dropping the last reference then closes the directory at once, and as a crash would
-    /// leave it, unless [`shutdown`](Self::shutdown) was called.
+    /// Stops the background threads. Dropping the last reference then closes the directory at once, and as a
+    /// crash would leave it, unless [`shutdown`](Self::shutdown) was called.
     pub fn stop_threads(&self) {
         self.checkpointer.stop();
         for thread in self.threads.lock().unwrap_or_else(|e| e.into_inner()).drain(..) {
@@ -457,7 +464,7 @@ impl Storage {
 
 impl Drop for Storage {
     fn drop(&mut self) {
-        // Without a shutdown this is a crash in small: the next start recovers.
+        // Without a shutdown this is like a crash: the next start recovers.
         self.stop_threads();
     }
 }

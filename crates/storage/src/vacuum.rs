@@ -4,9 +4,9 @@
 //! 2. Remove the index entries that lead to them.
 //! 3. Make them Unused.
 //!
-//! The order is what keeps R3 of the heap: between 1 and 3 an index scan that still holds such an entry finds a Dead line
-//! pointer; after 3 it cannot hold one that its snapshot would follow to a row it sees, because a row put there later was
-//! inserted after the snapshot.
+//! This order keeps R3 of the heap. Between 1 and 3 an index scan that still holds such an entry finds a Dead
+//! line pointer. After 3 the scan's snapshot sees no row there, because a row put there later was inserted
+//! after the snapshot.
 
 use std::collections::HashSet;
 
@@ -22,10 +22,10 @@ use crate::heap::visibility::is_live;
 use crate::page::{PageId, RelId};
 use crate::storage::Storage;
 
-/// Dead rows noted before the indexes are gone through.
+/// Number of dead rows that vacuum notes before it goes through the indexes.
 const BATCH: usize = 1 << 20;
 
-/// What a vacuum found and did.
+/// Result of a vacuum.
 #[derive(Debug, Default, Clone, Copy)]
 #[non_exhaustive]
 pub struct VacuumStats {
@@ -40,8 +40,8 @@ pub struct VacuumStats {
     pub removed_rows: u64,
 }
 
-/// Vacuums the heap `rel` with its indexes, as far as `horizon` allows. `cancel` ends it early, at a page's end; the caller
-/// holds a lock that keeps other vacuums and changes of definition away.
+/// Vacuums the heap `rel` with its indexes, as far as `horizon` allows. `cancel` ends it early, at a page's
+/// end; the caller holds a lock that keeps other vacuums and changes of definition away.
 pub fn vacuum(
     storage: &Storage,
     rel: RelId,

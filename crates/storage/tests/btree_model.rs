@@ -178,8 +178,9 @@ fn a_bulk_load_reads_back_and_takes_insertions() {
 
 /// Threads insert disjoint keys while others read: nothing inserted before a read began is missing from it.
 ///
-/// Caught mutations: a backward cursor that does not go right on its way down; neither readers nor inserters moving right.
-/// One of the two alone survives here, because the other makes up for it; `btree/tests.rs` catches each.
+/// Caught mutations: a backward cursor that does not go right on its way down; neither readers nor inserters
+/// moving right. One of the two alone survives here, because the other makes up for it; `btree/tests.rs`
+/// catches each.
 #[test]
 fn readers_never_miss_what_was_there() {
     let dir = tempfile::tempdir().unwrap();

@@ -40,7 +40,7 @@ fn content(dir: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     found
 }
 
-/// Opening `dir` fails, in every way and as often as one tries, and changes nothing.
+/// Opening `dir` fails in every way and at every attempt, and changes nothing.
 #[track_caller]
 fn assert_refused(dir: &Path, reason: &str) {
     let before = content(dir);
@@ -79,7 +79,7 @@ fn with_a_row(dir: &Path) -> RelId {
     rel
 }
 
-/// How many rows a snapshot of now sees.
+/// Number of rows that a new snapshot sees.
 fn rows(storage: &Storage, rel: RelId) -> usize {
     let proc = storage.proc_array.attach().unwrap();
     let mut snapshot = Snapshot::default();
@@ -121,8 +121,8 @@ fn a_directory_of_somebody_else_is_refused() {
     assert_refused(postgres.path(), "PostgreSQL");
 }
 
-/// Somebody deletes the control file, or a crash of the file system empties it. The first start was to refuse, and the
-/// second took the directory for an empty database and its tables for leftovers.
+/// A user deletes the control file, or a crash of the file system empties it. Each start refuses the
+/// directory: no start takes it for an empty database and its tables for leftovers.
 #[test]
 fn a_database_without_its_control_file_is_refused_for_good() {
     let dir = tempfile::tempdir().unwrap();
@@ -208,7 +208,7 @@ fn reading_only_recovers_in_memory() {
     assert_eq!(rows(&storage, rel), 1);
 }
 
-/// There is nothing in the directory that can be removed to let a second server in.
+/// No file of the directory can be removed to let a second server in.
 #[test]
 fn the_lock_cannot_be_removed() {
     let dir = tempfile::tempdir().unwrap();
@@ -226,7 +226,7 @@ fn the_lock_cannot_be_removed() {
     drop(storage);
 }
 
-/// Lets so many operations through.
+/// Lets this many operations through.
 #[derive(Debug)]
 struct StopsAfter(AtomicU32);
 

@@ -1,5 +1,5 @@
-//! A log device that fails ends the process, loudly and at once: what the disk has kept of the log cannot be known, so no
-//! commit may be acknowledged after it, and a sync is never tried again.
+//! A log device that fails ends the process, loudly and at once: what the disk has kept of the log cannot be
+//! known, so no commit may be acknowledged after it, and a sync is never tried again.
 //!
 //! The process that is to end is this test binary, started again with a variable that names the failure.
 

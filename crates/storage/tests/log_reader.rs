@@ -1,5 +1,5 @@
-//! The log's tail may be torn, flipped or old: reading ends at the last whole record, and never panics. Whether the log was
-//! damaged there is told from what is behind.
+//! The log's tail may be torn, flipped or old: reading ends at the last whole record, and never panics. The
+//! records behind that place tell whether the log was damaged there.
 
 mod support;
 
@@ -140,7 +140,8 @@ proptest! {
         prop_assert_eq!(find_damage(&device, Lsn(end), 1 << 20).unwrap(), None);
     }
 
-    /// One bit of the log is flipped. That is proven if some record behind was inserted when the record was durable.
+    /// One bit of the log is flipped. The damage is proven if a later record was inserted when the damaged
+    /// record was durable.
     #[test]
     fn damage_is_proven_by_a_record_inserted_after_a_flush(
         payloads in payloads(),

@@ -1,4 +1,5 @@
-//! A log segment is 16 MiB to write and to sync. It is never made by a session that others wait for at a page.
+//! A log segment is 16 MiB to write and to sync. A session never makes one while it holds a page latch, for
+//! which others may be waiting.
 
 #[path = "support/chosen.rs"]
 mod chosen;
@@ -29,8 +30,8 @@ impl Faults for Makers {
     }
 }
 
-/// Alice inserts into a tree until the log needs new segments; the background writer is at rest. Bob may be waiting for any
-/// of her pages.
+/// Alice inserts into a tree until the log needs new segments; the background writer is at rest. Bob may be
+/// waiting for any of her pages.
 #[test]
 fn segments_are_made_before_pages_are_latched() {
     let dir = tempfile::tempdir().unwrap();

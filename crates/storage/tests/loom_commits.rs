@@ -1,7 +1,8 @@
 //! Commits against the start of a checkpoint, under loom: the shipped counters over the shipped log.
 //!
-//! Caught mutations (`mutations/checkpoint.toml`), each of `commit_counters.rs`: a checkpoint that does not wait; a session
-//! whose counter becomes odd after the record is logged, or not at all; numbers read before the redo position moves.
+//! Caught mutations (`mutations/checkpoint.toml`), each of `commit_counters.rs`: a checkpoint that does not
+//! wait; a session whose counter becomes odd after the record is logged, or not at all; numbers read before
+//! the redo position moves.
 
 #![cfg(feature = "loom")]
 

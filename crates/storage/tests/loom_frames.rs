@@ -1,8 +1,9 @@
-//! The buffer pool under loom: the shipped frames, mapping and pool, on loom's atomics and latches, over a device in memory
-//! that holds the pool to the log rule. Each case is so small that loom sees all its schedules within a bound of preemptions.
+//! The buffer pool under loom: the shipped frames, mapping and pool, on loom's atomics and latches, over a
+//! device in memory that holds the pool to the log rule. Each case is so small that loom sees all its
+//! schedules within a bound of preemptions.
 //!
-//! Caught mutations (`mutations/buffer.toml`), each of a shipped file: `Frame::unpin` with `Relaxed` (`frame.rs`); `unmap`
-//! that does not look at the pins again (`pool.rs`).
+//! Caught mutations (`mutations/buffer.toml`), each of a shipped file: `Frame::unpin` with `Relaxed`
+//! (`frame.rs`); `unmap` that does not look at the pins again (`pool.rs`).
 
 #![cfg(feature = "loom")]
 
@@ -48,7 +49,7 @@ fn explore(preemptions: usize, case: impl Fn(Arc<Pool>) + Send + Sync + 'static)
     });
 }
 
-/// What is on a page, if a frame can be had for it.
+/// The content of a page, if there is a frame for it.
 fn look(pool: &Pool, block: u32) -> Option<u64> {
     let pinned = pool.pin(pool.1.page(block)).ok()?;
     assert_eq!(pinned.page_id(), pool.1.page(block), "the frame has another page");
@@ -65,7 +66,7 @@ fn change(pool: &Pool, block: u32, number: u64) -> bool {
     true
 }
 
-/// One frame, and two readers who want different pages in it.
+/// One frame, and two readers that want different pages in it.
 #[test]
 fn loom_a_pinned_page_stays() {
     explore(2, |pool| {

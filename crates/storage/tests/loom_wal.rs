@@ -1,14 +1,16 @@
 //! The log's insert and flush protocol under loom: every schedule of small cases, with weak memory.
 //!
-//! What is checked: positions are disjoint and without gaps; a flush that returns has made its records durable *and
-//! complete* (the bytes written decode as whole records), so waiting for insertions never ends before a copy does; nobody
-//! sleeps for ever. The ring's cells are loom's, so reading a cell before its copy is ordered before us fails the test too.
+//! What is checked: positions are disjoint and without gaps; a flush that returns has made its records
+//! durable *and complete* (the bytes written decode as whole records), so waiting for insertions never ends
+//! before a copy does; no worker sleeps for ever. The ring's cells are loom's, so reading a cell before its
+//! copy is ordered before us fails the test too.
 //!
 //! Mutations tried, each caught:
-//! - the insertion latch let go *before* the copy: `flushed_records_are_whole` sees a ring cell read and written at once.
+//! - the insertion latch let go *before* the copy: `flushed_records_are_whole` sees a ring cell read and
+//!   written at once.
 //! - `wait_insertions` returning `reserved` without waiting: the same.
-//! - `move_redo` without advertising the end of time: `a_checkpoint_and_a_full_ring_do_not_block_each_other` deadlocks (it
-//!   did: that was a fault of the first version).
+//! - `move_redo` without advertising the end of time: `a_checkpoint_and_a_full_ring_do_not_block_each_other`
+//!   deadlocks (it did: that was a fault of the first version).
 //! - an inserter that finds the ring full not advertising where it inserts: the same test deadlocks, on its own latch.
 //! - the redo position not checked again under the insertion latch: `no_record_built_for_an_old_redo_follows_it` fails.
 //! - `insertions_finished` without its fence, or taking a held latch that advertises nothing for a free one, and space
@@ -98,7 +100,8 @@ fn a_checkpoint_and_a_full_ring_do_not_block_each_other(options: LogOptions) {
     // The ring holds one record: the second insertion must write the first one out.
     let (log, device) = log(options, 32, 2);
     log.insert_any(RecordKind::Commit, Xid(10), &[]);
-    // The other worker's insertion latch is the second, so the checkpointer may have the first and wait for his.
+    // The other worker's insertion latch is the second, so the checkpointer may hold the first and wait for
+    // the second.
     let other = {
         let log = Arc::clone(&log);
         loom::thread::spawn(move || log.insert_any(RecordKind::Commit, Xid(11), &[]))

@@ -1,5 +1,5 @@
-//! Pages that the disk lost, or has put in another's place: each is an error that names file and offset, and never a smaller
-//! relation. And what a crash may leave at the end of a file is none.
+//! Pages that the disk lost, or has put in another's place: each is an error that names file and offset, and
+//! never a smaller relation. What a crash may leave at the end of a file is not an error.
 
 #[path = "support/chosen.rs"]
 mod chosen;
@@ -101,8 +101,8 @@ fn write_page(file: &Path, block: u64, page: &[u8]) {
     file.write_all_at(page, block * PAGE).unwrap();
 }
 
-/// Asserts that exactly the pages `lost` of `rel` are errors, that each names file and offset, and that the error of the first
-/// says `problem`.
+/// Asserts that exactly the pages `lost` of `rel` are errors, that each names file and offset, and that the
+/// error of the first says `problem`.
 #[track_caller]
 fn assert_lost(dir: &Path, rel: RelId, lost: &[u32], problem: &str) {
     let storage = open(dir);
@@ -242,7 +242,8 @@ fn swapped_pages_are_errors() {
     assert_lost(dir.path(), rel, &[1, 7], &problem);
 }
 
-/// A page below the length is in the log as a whole before it changes, so what the disk lost comes back with the replay.
+/// A page below the length is in the log as a whole before it changes, so what the disk lost comes back with
+/// the replay.
 #[test]
 fn a_lost_page_that_the_log_has_is_healed() {
     let (dir, rel, _) = two_relations();
@@ -255,8 +256,8 @@ fn a_lost_page_that_the_log_has_is_healed() {
     assert_eq!(get(&storage, rel, 3).unwrap(), Some(5));
 }
 
-/// Pages that were added and not changed: after a crash the relation is as long as the log says, and those that lie between
-/// are readable and new.
+/// Pages that were added and not changed: after a crash the relation is as long as the log says, and those
+/// that lie between are readable and new.
 #[test]
 fn pages_added_before_a_crash_are_new_or_not_there() {
     let (dir, rel, _) = two_relations();
@@ -365,12 +366,12 @@ fn copy_files(from: &Path, to: &Path) {
     }
 }
 
-/// Sessions add pages while checkpoints go on. In what a crash would leave at any moment, every page below the length can be
-/// read. Half of the pages are not changed, so that the log cannot make up for them, and the pool holds all, so that only
-/// checkpoints write them.
+/// Sessions add pages while checkpoints go on. In what a crash would leave at any moment, every page below
+/// the length can be read. Half of the pages are not changed, so that the log cannot make up for them, and
+/// the pool holds all, so that only checkpoints write them.
 ///
-/// Caught mutations: `BufferPool::extend` that leaves the page clean; a checkpoint that reads the lengths after it has written
-/// the pages.
+/// Caught mutations: `BufferPool::extend` that leaves the page clean; a checkpoint that reads the lengths
+/// after it has written the pages.
 #[test]
 fn every_page_below_a_length_is_written() {
     let dir = tempfile::tempdir().unwrap();
@@ -412,7 +413,8 @@ fn every_page_below_a_length_is_written() {
     });
 }
 
-/// A checkpoint that dies before its control file is written has logged lengths that count for nothing.
+/// The lengths that a checkpoint has logged do not count if the process dies before the control file is
+/// written.
 ///
 /// Caught mutation: `scan_log` that takes the lengths in the whole log.
 #[test]
@@ -442,8 +444,8 @@ enum Step {
     Append(usize),
     Put(usize, usize),
     Checkpoint,
-    /// Ends without a shutdown; what lies past the pages of the last checkpoint becomes zeros (0), is cut off (1), becomes
-    /// garbage (2), or stays.
+    /// Ends without a shutdown; what lies past the pages of the last checkpoint becomes zeros (0), is cut off
+    /// (1), becomes garbage (2), or stays.
     Crash(u8),
     Close,
 }
@@ -506,7 +508,7 @@ impl Model {
     }
 }
 
-/// What the machine's end may leave past the pages that the last checkpoint made durable.
+/// What a crash of the machine may leave past the pages that the last checkpoint made durable.
 fn spoil(dir: &Path, model: &Model, how: u8) {
     for rel in model.rels.keys() {
         let file = OpenOptions::new().write(true).open(path(dir, *rel)).unwrap();

@@ -1,10 +1,11 @@
 //! Power cuts: what was acknowledged is there after any of them.
 //!
-//! Sessions change pages in one atomic change or several, add pages, make and drop relations and commit, some of them
-//! without waiting for the disk, while checkpoints run and a pool of 64 frames evicts. The disk (`recording_disk`) freezes
-//! its state before operations chosen at random; images of each state, with a random part of what was not synced, are
-//! opened and compared with the ledger. Each state is also continued as after a kill, with the power cut again inside
-//! recovery. The disk checks the log rule at every write of a page.
+//! Sessions change pages in one atomic change or several, add pages, make and drop relations and commit, some
+//! of them without waiting for the disk, while checkpoints run and a pool of 64 frames evicts. The disk
+//! (`recording_disk`) freezes its state before operations chosen at random; images of each state, with a
+//! random part of what was not synced, are opened and compared with the ledger. Each state is also continued
+//! as after a kill, with the power cut again inside recovery. The disk checks the log rule at every write of
+//! a page.
 //!
 //! `SEED=7 IMAGES=2000 cargo test --release -p clearway-storage --test power_cuts` is the long form.
 //!
@@ -28,14 +29,15 @@
 //! | `DataDirectory` | after a kill between making `base` and syncing its name, a commit and a checkpoint: no `base` |
 //! | `ParentDirectory` | after the first commit: no data directory |
 //!
-//! `LogSegment` is not needed for what is in the log (the flush syncs the whole file), but for the promise that writing to
-//! the log never needs space.
+//! `LogSegment` is not needed for what is in the log (the flush syncs the whole file), but for the promise
+//! that writing to the log never needs space.
 //!
 //! # Mutations tried
-//! `nothing_acknowledged_is_lost` fails: `PagesOnDisk::write` or the commit log's write without the flush of the log before
-//! it (rule 13's assertion), a checkpoint without `DataFiles::sync_all`. `each_sync_is_needed` fails as shipped when
-//! `ensure_directory` does not sync the name of the directory in which it makes one. Each record claiming that the log is
-//! durable up to itself: `log_reader.rs` fails, and the story of `LogCleared` here.
+//! `nothing_acknowledged_is_lost` fails: `PagesOnDisk::write` or the commit log's write without the flush of
+//! the log before it (rule 13's assertion), a checkpoint without `DataFiles::sync_all`. `each_sync_is_needed`
+//! fails as shipped when `ensure_directory` does not sync the name of the directory in which it makes one.
+//! Each record claiming that the log is durable up to itself: `log_reader.rs` fails, and the story of
+//! `LogCleared` here.
 
 #[path = "support/chosen.rs"]
 mod chosen;
@@ -86,7 +88,7 @@ fn crash(storage: Arc<Storage>) {
     drop(storage);
 }
 
-/// Opens an image and compares it with what was promised.
+/// Opens an image and compares it with the promises of the ledger.
 fn check(image: &RecordingDisk, sessions: &[Session]) -> Result<(), String> {
     for (name, length) in image.files(&Path::new(DIRECTORY).join("wal")) {
         if !name.ends_with(".new") && length != SEGMENT_SIZE {
@@ -203,7 +205,7 @@ fn replayed(frozen: &Frozen, promised: &[Session]) -> Vec<Frozen> {
     disk.take_frozen().into_values().collect()
 }
 
-/// Logs so many bytes of nothing, and waits for the disk.
+/// Logs this many meaningless bytes, and waits for the disk.
 fn fill(storage: &Storage, bytes: u64) {
     const PAYLOAD: u64 = 1 << 19;
     for _ in 0..bytes.div_ceil(PAYLOAD) {
@@ -215,16 +217,17 @@ fn fill(storage: &Storage, bytes: u64) {
     }
 }
 
-/// Logs nothing until the log is in segment `number`.
+/// Logs meaningless bytes until the log is in segment `number`.
 fn fill_to_segment(storage: &Storage, number: u64) {
     while storage.wal.reserved().0 / SEGMENT_SIZE < number {
         fill(storage, 1);
     }
 }
 
-/// A checkpoint at the beginning of this segment makes future ones of those before it. The log has two segments ahead of it
-/// then, so the first recycled one is at most the third, and there are enough for the one below with two ahead of it: before
-/// the log is in that one no new segment is made, which would sync the names too.
+/// A checkpoint at the beginning of this segment makes future ones of those before it. The log has two
+/// segments ahead of it then, so the first recycled one is at most the third, and there are enough for the
+/// one below with two ahead of it: before the log is in that one no new segment is made, which would sync the
+/// names too.
 const PAST: u64 = 8;
 /// A recycled segment.
 const RECYCLED: u64 = 12;
@@ -306,8 +309,8 @@ fn story(purpose: SyncPurpose, ignored: bool) -> Result<(), String> {
     result
 }
 
-/// A kill between the write and the sync of the log, which holds changes of more pages than the next pool has frames; then
-/// the power goes when recovery has replayed them and has evicted some.
+/// A kill between the write and the sync of the log, which holds changes of more pages than the next pool has
+/// frames; then the power goes when recovery has replayed them and has evicted some.
 fn cut_during_replay(
     disk: &RecordingDisk,
     ledger: &Ledger,
@@ -413,8 +416,9 @@ fn torn_after_a_kill(
     })
 }
 
-/// A write of the log that covers the end of a segment and the beginning of the next reaches the disk in its second part.
-/// Recovery ends the log before it, and the new log comes to its end where the old record in the second part begins.
+/// A write of the log that covers the end of a segment and the beginning of the next reaches the disk in its
+/// second part. Recovery ends the log before it, and the new log ends where the old record in the second part
+/// begins.
 fn old_record_behind_the_end(ignored: bool) -> Result<(), String> {
     // What recovery itself logs, so that the new log ends at the segment's.
     let logged_by_opening = {

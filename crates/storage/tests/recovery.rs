@@ -1,6 +1,7 @@
 //! Crashes, damaged files and full disks.
 //!
-//! A crash is a `Storage` that is dropped without a shutdown: dirty pages are lost, what the kernel was given is not.
+//! A crash is a `Storage` that is dropped without a shutdown: dirty pages are lost, what was written to the
+//! kernel is not.
 
 #[path = "support/chosen.rs"]
 mod chosen;
@@ -162,9 +163,10 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Alice commits thirty transactions, each adding 1 to two pages. The machine dies, and from some byte on the log is
-    /// zeros: what is left is what she had committed before that byte. Or one bit is flipped: what was committed after it
-    /// proves that the log did not end there, and the start fails, unless it is the last commit that was hit.
+    /// Alice commits thirty transactions, each adding 1 to two pages. The machine dies, and from some byte on
+    /// the log is zeros: recovery keeps what she had committed before that byte. Or one bit is flipped: a
+    /// commit after it proves that the log did not end there, and the start fails, unless the bit belongs to
+    /// the last commit.
     #[test]
     fn a_damaged_tail_leaves_what_was_committed_before_it(
         position in any::<prop::sample::Index>(),
@@ -224,7 +226,7 @@ proptest! {
         let total: u64 = (0..4).map(|block| read(&storage, rel, block).unwrap()).sum();
         // The transaction that was hit may have left one of its changes, or both; it counts as aborted.
         prop_assert!((survivors as u64 * 2..=survivors as u64 * 2 + 2).contains(&total), "{total}");
-        // And life goes on, over the damaged place.
+        // The database goes on, and writes over the damaged place.
         let proc = storage.proc_array.attach().unwrap();
         let (xid, _) = add_and_commit(&storage, proc, rel, &[0]);
         crash(storage);
@@ -273,7 +275,7 @@ fn a_corrupt_page_is_an_error_that_names_file_and_offset() {
         panic!("{error}")
     };
     assert_eq!(*named, file);
-    // The error is each asker's own, and the neighbours are still there.
+    // Each caller that asks for the page gets the error, and the neighbouring pages can be read.
     assert!(read(&storage, rel, 1).is_err());
     assert_eq!(read(&storage, rel, 2).unwrap(), 0);
     assert!(matches!(

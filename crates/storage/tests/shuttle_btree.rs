@@ -1,22 +1,23 @@
-//! B+trees under shuttle: the shipped tree on the shipped pool, with keys so long that three or four fill a page. Random
-//! schedules of inserters that split pages of all levels, of readers, and of inserters of one unique key; on a disk that may be
-//! full for one page, so that a split is left half done for the next inserter.
+//! B+trees under shuttle: the shipped tree on the shipped pool, with keys so long that three or four fill a
+//! page. Random schedules of inserters that split pages of all levels, of readers, and of inserters of one
+//! unique key; on a disk that may be full for one page, so that a split is left half done for the next
+//! inserter.
 //!
-//! Found when it was first run: a root that two inserters wanted to grow was grown by the second to a level on which the first
-//! had put it already (`split.rs`, S3).
+//! Found when it was first run: a root that two inserters wanted to grow was grown by the second to a level
+//! on which the first had put it already (`split.rs`, S3).
 //!
 //! Caught mutations (`mutations/btree.toml`):
-//! - `split.rs`: `grow_root` that does not look whether the page is the root still; a root's level that is not asked together
-//!   with its number; a root taken for the parent of a page of its level; the left half of a split let go before the right
-//!   one is written.
-//! - `insert.rs`: splits that are not completed; a unique check that reads the next leaf under a shared latch (ssux and
-//!   hybrid; an LwLock's update mode keeps readers out); the key's first leaf let go after the check; inserters of a key that
-//!   begin where their own entry goes.
-//! - `descend.rs`, `optimistic.rs`, `cursor.rs`: descents, inserters and backward cursors that do not move right; the left
-//!   leaf let go before the right one is latched.
+//! - `split.rs`: `grow_root` that does not look whether the page is the root still; a root's level that is
+//!   not asked together with its number; a root taken for the parent of a page of its level; the left half of
+//!   a split let go before the right one is written.
+//! - `insert.rs`: splits that are not completed; a unique check that reads the next leaf under a shared latch
+//!   (ssux and hybrid; an LwLock's update mode keeps readers out); the key's first leaf let go after the
+//!   check; inserters of a key that begin where their own entry goes.
+//! - `descend.rs`, `optimistic.rs`, `cursor.rs`: descents, inserters and backward cursors that do not move
+//!   right; the left leaf let go before the right one is latched.
 //!
-//! A descent for reading that does not move right finds everything all the same, because lookups and cursors go along the
-//! leaves. What the suite sees of it is a split of an inner page that is never completed.
+//! A descent for reading that does not move right finds everything all the same, because lookups and cursors
+//! go along the leaves. What the suite sees of it is a split of an inner page that is never completed.
 
 #![cfg(feature = "shuttle")]
 
@@ -38,7 +39,7 @@ use shuttle::sync::Arc;
 use shuttle::thread;
 use tree_in_memory::{InMemory, REL};
 
-/// So long that three, four or six entries fill a page.
+/// Lengths of keys: three, four or six entries fill a page.
 const KEY_LENGTHS: [usize; 3] = [2_600, 1_900, 1_200];
 const INSERTERS: usize = 3;
 const INSERTIONS: usize = 3;
@@ -98,7 +99,8 @@ impl Tree {
         self.inserted.lock().unwrap().insert(number);
     }
 
-    /// Reads everything: what was inserted before is there, once and in order, and nothing that no inserter knows of.
+    /// Reads everything: what was inserted before is there, once and in order, and nothing that no inserter
+    /// has begun to insert.
     fn scan(&self, direction: Direction) {
         let before = self.inserted.lock().unwrap().clone();
         let mut cursor = self.tree.range(&[], None, direction);
@@ -136,7 +138,7 @@ impl Tree {
         }
     }
 
-    /// After all have ended.
+    /// The checks after all workers have ended.
     fn check(&self) {
         let shape = self.storage.check(self.tree);
         assert_eq!(shape.new, 0, "a page that was added for nothing");
@@ -154,7 +156,7 @@ impl Tree {
         if !was_full {
             return;
         }
-        // An inserter that comes by on each page makes up for what was not done.
+        // An inserter that visits each page completes the splits that were not completed.
         let begun = self.begun.lock().unwrap().clone();
         for number in begun {
             let mut behind = number.to_be_bytes().to_vec();
@@ -171,8 +173,8 @@ impl Tree {
     }
 }
 
-/// Inserters of different keys, and a reader. The tree has from one page to three levels before; in every other execution the
-/// disk is full for one of the first pages that are wanted.
+/// Inserters of different keys, and a reader. The tree has from one page to three levels before; in every
+/// other execution the disk is full for one of the first pages that are wanted.
 fn inserters_and_a_reader(page_latch: PageLatchVariant) {
     let tree = Tree::new(page_latch);
     let there = number(1, 9) as u32;
@@ -219,7 +221,7 @@ fn shuttle_inserters_split_under_hybrid_latches() {
     long_turns::check(|| inserters_and_a_reader(PageLatchVariant::Hybrid), 3_000);
 }
 
-/// How the transaction that made a row stands.
+/// The state of the transaction that made a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Row {
     Running(Xid),
@@ -284,7 +286,8 @@ impl UniqueKey {
     }
 }
 
-/// Inserters of one key, of which dead rows fill more than one leaf: one at a time gets in, and once one has committed, none.
+/// Inserters of one key, of which dead rows fill more than one leaf: one at a time inserts its row, and once
+/// one has committed, no other does.
 fn one_key(page_latch: PageLatchVariant) {
     const DEAD: u32 = 8;
     let key = UniqueKey {
@@ -303,7 +306,7 @@ fn one_key(page_latch: PageLatchVariant) {
     }
     assert!(key.tree.storage.check(key.tree.tree).pages > 1, "two leaves");
     let key = Arc::new(key);
-    // At most one is rolled back, so the others have somebody who gets in.
+    // At most one inserter rolls back, so one of the others inserts the key.
     let rolled_back = number(0, 2 * INSERTERS);
     let inserters: Vec<_> = (0..INSERTERS)
         .map(|inserter| {

@@ -1,12 +1,13 @@
-//! The buffer pool under shuttle: the shipped pool with fewer frames than its users want, over a device in memory that holds
-//! it to the log rule. Random schedules of readers, of writers who count pages up, of a checkpointer and of one who drops a
-//! relation.
+//! The buffer pool under shuttle: the shipped pool with fewer frames than its users want, over a device in
+//! memory that holds it to the log rule. Random schedules of readers, of writers that count pages up, of a
+//! checkpointer and of a worker that drops a relation.
 //!
-//! Caught mutations (`mutations/buffer.toml`), each of `buffer/pool.rs` unless another file is named: no log flush before a
-//! page is written; a flush that does not regard the newest asynchronous commit; a copy that does not clear `REDIRTIED`; a
-//! change that does not set it (`frame.rs`); `unmap` that does not look whether the page is dirty again; a `try_seize` that
-//! takes a frame that is being written (`frame.rs`): the writer then finds a frame without a page, or writes to a file that is
-//! removed meanwhile, and the checkpoint fails.
+//! Caught mutations (`mutations/buffer.toml`), each of `buffer/pool.rs` unless another file is named: no log
+//! flush before a page is written; a flush that does not regard the newest asynchronous commit; a copy that
+//! does not clear `REDIRTIED`; a change that does not set it (`frame.rs`); `unmap` that does not look whether
+//! the page is dirty again; a `try_seize` that takes a frame that is being written (`frame.rs`): the writer
+//! then finds a frame without a page, or writes to a file that is removed meanwhile, and the checkpoint
+//! fails.
 
 #![cfg(feature = "shuttle")]
 
@@ -31,7 +32,7 @@ type Device = std::sync::Arc<MemoryPages<Shuttle>>;
 struct Pool {
     pool: BufferPool<Shuttle, Device>,
     device: Device,
-    /// How often each page was counted up.
+    /// Number of times that each page was counted up.
     counted: [AtomicU64; PAGES as usize],
 }
 
@@ -86,7 +87,7 @@ impl Pool {
         number
     }
 
-    /// After all have ended: a checkpoint writes what is dirty, once.
+    /// After all workers have ended: a checkpoint writes what is dirty, once.
     fn check_files(&self) {
         self.pool.write_all().unwrap();
         for block in 0..PAGES {
@@ -166,8 +167,9 @@ fn shuttle_frames_are_shared_under_hybrid_latches() {
     );
 }
 
-/// A relation is dropped while a checkpoint writes its pages, and another user wants their frames: afterwards none of its
-/// pages is in memory or on its way to the file, which is removed then, and all frames can be used.
+/// A relation is dropped while a checkpoint writes its pages, and another user wants their frames: afterwards
+/// none of its pages is in memory or on its way to the file, which is removed then, and all frames can be
+/// used.
 #[test]
 fn shuttle_a_relation_goes_while_it_is_written() {
     shuttle::check_random(

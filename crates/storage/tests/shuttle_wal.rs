@@ -1,5 +1,6 @@
-//! The log's insert and flush protocol under shuttle: random schedules of more workers and records than loom can take, in
-//! a ring so small that inserters keep writing each other's records out, with checkpoints in between.
+//! The log's insert and flush protocol under shuttle: random schedules of more workers and records than loom
+//! can take, in a ring so small that inserters keep writing each other's records out, with checkpoints in
+//! between.
 //!
 //! Caught mutation: `LogOutput::sync` that publishes `durable` before the device is synced (`wal/output.rs`).
 

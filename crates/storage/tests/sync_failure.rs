@@ -1,6 +1,6 @@
-//! A sync that fails ends the process, loudly and at once: what the disk has kept is not known, and a second sync that
-//! succeeds would prove nothing. That holds for directories as for files: a checkpoint whose directory could not be synced
-//! must not be followed by one that believes the names to be there.
+//! A sync that fails ends the process, loudly and at once: what the disk has kept is not known, and a second
+//! sync that succeeds would prove nothing. That holds for directories as for files: a checkpoint whose
+//! directory could not be synced must not be followed by one that relies on the names.
 //!
 //! The process that is to end is this test binary, started again with a variable that names the sync.
 
@@ -59,7 +59,7 @@ fn work() {
             .wal
             .insert_any(RecordKind::Idle, Xid::INVALID, &[0; 1 << 19]);
     }
-    // The first one meets the failure, whatever it makes of it; the second is not to be believed.
+    // The first one meets the failure; a success of the second would prove nothing.
     let _ = storage.checkpoint();
     let _ = storage.checkpoint();
     println!("went on");

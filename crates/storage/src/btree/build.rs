@@ -9,11 +9,12 @@ use crate::error::{Result, StorageError};
 use crate::heap::Tid;
 use crate::page::{PageId, RelId};
 
-/// How full pages are made.
+/// How far pages are filled.
 const FILL: usize = CAPACITY * 9 / 10;
 
 impl BTree {
-    /// Fills an empty tree, made by [`create`](Self::create), with `entries` in ascending order. Nobody else uses the tree.
+    /// Fills an empty tree, made by [`create`](Self::create), with `entries` in ascending order. No other
+    /// worker uses the tree.
     pub fn bulk_load<K: AsRef<[u8]>>(
         storage: &impl TreeStorage,
         rel: RelId,

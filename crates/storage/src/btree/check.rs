@@ -1,15 +1,15 @@
-//! Whether a tree keeps the rules of the module.
+//! The check that a tree keeps the rules of the module.
 //!
 //! Level by level from the root, the pages are followed by their right links, and beside them the entries of the level
 //! above:
 //! 1. Each page is a node of the right level, with slots and entries in their areas.
-//! 2. Its entries ascend, are at or above its lower bound (the high key of its left neighbour) and below its high key. It has a
-//!    high key if and only if it has a right neighbour.
-//! 3. The level above names the pages in the same order, each with its lower bound. A page may be missing there: a split
-//!    that is not completed (R2). An entry there that leads elsewhere is an error.
+//! 2. Its entries ascend, are at or above its lower bound (the high key of its left neighbour) and below its
+//!    high key. It has a high key if and only if it has a right neighbour.
+//! 3. The level above names the pages in the same order, each with its lower bound. A page may be missing
+//!    there: a split that is not completed (R2). An entry there that leads elsewhere is an error.
 //! 4. No page is met twice. A page that is never met is new.
 //!
-//! Memory: two pages and a bit for each page. Nothing else changes the tree meanwhile.
+//! Memory: two pages, and a bit for each page of the tree. No other worker changes the tree meanwhile.
 
 use std::cmp::Ordering;
 
@@ -20,14 +20,14 @@ use crate::error::StorageError;
 use crate::heap::Tid;
 use crate::page::{self, PageKind};
 
-/// What a check of a tree has seen.
+/// Result of the check of a tree.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct TreeShape {
     /// Levels, the leaves included.
     pub levels: u32,
     /// Pages of the tree.
     pub pages: u32,
-    /// Pages that the level above does not name: of splits that were interrupted.
+    /// Pages that the level above does not name: the right halves of interrupted splits.
     pub unnamed: u32,
     /// Pages that were added and never used.
     pub new: u32,
@@ -54,7 +54,7 @@ struct Checker<'c, 'p, S, E> {
     storage: &'c S,
     findings: &'c mut Findings,
     progress: Progress<'p, E>,
-    /// By page number: met.
+    /// By page number: whether the check has met the page.
     met: Vec<bool>,
     shape: TreeShape,
 }
@@ -136,8 +136,8 @@ impl<S: TreeStorage, E: From<StorageError>> Checker<'_, '_, S, E> {
         }
     }
 
-    /// Follows one level from its leftmost page on, beside the level above from its leftmost page on. Whether its end was
-    /// reached.
+    /// Follows one level from its leftmost page on, beside the level above from its leftmost page on. Returns
+    /// whether it has reached the end.
     fn level(&mut self, first: u32, level: u16, above: Option<u32>) -> Outcome<bool, E> {
         let mut named = Named::new(above);
         let (mut block, mut low) = (first, OwnedBound::None);

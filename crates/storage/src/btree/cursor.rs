@@ -1,7 +1,8 @@
 //! Reading ranges, forwards and backwards.
 //!
-//! A cursor holds no latch between calls: each call descends to where the last one stopped, copies entries of one or more
-//! leaves, and remembers the last one. Whatever splits in between, entries keep their order, so nothing is skipped or repeated.
+//! A cursor holds no latch between calls: each call descends to where the last one stopped, copies entries of
+//! one or more leaves, and remembers the last one. Whatever splits in between, entries keep their order, so
+//! nothing is skipped or repeated.
 
 use crate::btree::node::{Bound, Node};
 use crate::btree::{BTree, TreeStorage};
@@ -163,7 +164,7 @@ impl TreeCursor {
         }
     }
 
-    /// Whether everything right of the node is past the range.
+    /// True if everything right of the node is past the range.
     fn ends_before(&self, node: Node<'_>) -> bool {
         match (node.high(), &self.upper) {
             (Some(high), Some(upper)) => high.key >= upper.as_slice(),
@@ -171,7 +172,7 @@ impl TreeCursor {
         }
     }
 
-    /// Notes that the range is exhausted, if the page shows it: spares a call that would find nothing.
+    /// Notes that the range is exhausted, if the page shows it. This saves a call that would find nothing.
     fn look_ahead(&mut self, node: Node<'_>, next: usize) {
         let Some(upper) = &self.upper else { return };
         self.done = if next < node.len() {

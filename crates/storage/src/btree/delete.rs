@@ -1,7 +1,7 @@
-//! Removing the entries of rows that vacuum takes away.
+//! Removing the entries of rows that vacuum removes.
 //!
-//! The leaves are gone through from left to right. A split moves entries to the right only, so none is missed. Pages left empty
-//! stay in the tree (R3) and are filled again by keys of their range.
+//! Vacuum goes through the leaves from left to right. A split moves entries to the right only, so none is
+//! missed. Pages left empty stay in the tree (R3) and are filled again by keys of their range.
 
 use std::collections::HashSet;
 

@@ -10,7 +10,7 @@ use crate::page::{self, PAGE_HEADER, PageId, PageKind, get_u32};
 /// Where the root's number stands on page 0.
 pub(crate) const META_ROOT: usize = PAGE_HEADER;
 
-/// The way of a descent to a page.
+/// The path of a descent to a page.
 #[derive(Debug, Default)]
 pub(crate) struct Descent {
     /// The numbers of the pages passed above it, the root first.
@@ -98,8 +98,8 @@ impl BTree {
         Ok(page)
     }
 
-    /// As [`move_right`](Self::move_right), for writing. The left latch is let go after the right one is taken, so that a
-    /// unique check (R4) is not overtaken.
+    /// As [`move_right`](Self::move_right), for writing. The left latch is let go after the right one is
+    /// taken, so that a unique check (R4) is not overtaken.
     pub(crate) fn move_right_update<'s, S: TreeStorage>(
         &self,
         storage: &'s S,
@@ -115,8 +115,8 @@ impl BTree {
         Ok(page)
     }
 
-    /// The number of the page at `level` that covers `bound`, or lies left of the one that does. `None`: the root is below
-    /// that level.
+    /// The number of the page at `level` that covers `bound`, or lies left of the one that does. `None`: the
+    /// root is below that level.
     pub(crate) fn descend<S: TreeStorage>(
         &self,
         storage: &S,
@@ -135,7 +135,7 @@ impl BTree {
             return Ok(Some(pinned.page_id().block));
         }
         above.clear();
-        // What was the root may be below an inner level that is asked for.
+        // A page that was once the root may be below the level that the caller asks for.
         let mut page = match level {
             0 => self.start(storage)?,
             _ => self.read(storage, self.root(storage)?)?,
@@ -187,8 +187,8 @@ impl BTree {
         }
     }
 
-    /// From an inner page to its child that covers `bound`. The child is one level down, or the tree is damaged; so every
-    /// descent ends.
+    /// From an inner page to its child that covers `bound`. The child is one level down, or the tree is
+    /// damaged; so every descent ends.
     #[inline]
     fn child<'s, S: TreeStorage>(
         &self,

@@ -9,10 +9,10 @@ use crate::buffer::PageUpdate;
 use crate::error::{Result, StorageError};
 use crate::heap::{Heap, Liveness, Tid, TxnContext};
 
-/// What came of an insertion.
+/// Result of an insertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InsertOutcome {
-    /// Done.
+    /// The entry is in the tree.
     Inserted,
     /// Another row has the key.
     Duplicate {
@@ -36,8 +36,8 @@ impl BTree {
         self.insert_entry(ctx.storage, key, tid, liveness)
     }
 
-    /// As [`insert`](Self::insert), for rows that are anywhere: with `liveness`, which says how the row at a place stands, the
-    /// entry is inserted only if no row with the key lives.
+    /// As [`insert`](Self::insert), for rows that are anywhere. With `liveness`, which tells whether the row
+    /// at a place is alive, the entry is inserted only if no row with the key is alive.
     pub fn insert_entry<S: TreeStorage>(
         &self,
         storage: &S,
@@ -87,9 +87,10 @@ impl BTree {
 
     /// Looks at all entries with `key`, from `first` to the right. `Inserted` stands for "none alive".
     ///
-    /// R4: `first` stays latched, so that no inserter of the key comes from the left. One that passed there before holds the
-    /// page that it inserts into, or one on the way to it, in update mode; to look at these pages in update mode too waits
-    /// until its entry can be seen. A shared latch would not wait: an update holder lets readers in.
+    /// R4: `first` stays latched, so that no inserter of the key comes from the left. One that passed there
+    /// before holds the page that it inserts into, or one on the way to it, in update mode; this look latches
+    /// these pages in update mode too, and so waits until that entry can be seen. A shared latch would not
+    /// wait: an update holder lets readers in.
     fn find_duplicate<S: TreeStorage>(
         &self,
         storage: &S,
@@ -112,7 +113,7 @@ impl BTree {
     }
 }
 
-/// What a look at one page for equal entries has shown.
+/// Result of looking for equal entries on one page.
 enum Looked {
     Found(InsertOutcome),
     /// Nothing; go on at this page, if any.

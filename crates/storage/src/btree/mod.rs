@@ -1,21 +1,24 @@
 //! B+trees: from keys to the rows that have them.
 //!
-//! Keys are byte strings that compare as unsigned bytes; entries are ordered by (key, tid), so that no two are equal. A page
-//! of every level has a link to its right neighbour and, unless it is the rightmost, a *high key*: all its entries are below it
-//! (Lehman and Yao, 1981). So a descent holds one latch at a time: if the page split between reading its parent and latching
-//! it, what is looked for is at or above the high key, and the descent moves right.
+//! Keys are byte strings that compare as unsigned bytes; entries are ordered by (key, tid), so that no two
+//! are equal. A page of every level has a link to its right neighbour and, unless it is the rightmost, a
+//! *high key*: all its entries are below it (Lehman and Yao, 1981). So a descent holds one latch at a time:
+//! if the page split between reading its parent and latching it, the key that the descent looks for is at or
+//! above the high key, and the descent moves right.
 //!
 //! # Rules
 //! - R1: one latch at a time going down; going right, the left one first. Never up or left.
-//! - R2: a split is one atomic change of the two halves; the separator goes into the parent in a change of its own. Between the
-//!   two, and after a crash between them, the right half is reached by the link.
-//! - R3: pages are never given back, so a page number once read leads to where one can move right from.
-//! - R4: inserters of equal unique keys meet at one latch in update mode: that of the first leaf that may hold the key. It is
-//!   kept until that of the leaf for the entry is held, and the leaves right of it are looked at in update mode too: an
-//!   inserter that has left the first leaf holds one of them until its entry is in. Readers come in while inserters look for
-//!   duplicates, and while a split is prepared.
-//! - R5: an inserter whose descent was led right by a link makes sure that the level above names that right neighbour. So a
-//!   split that was interrupted costs later descents a step until the next inserter comes by.
+//! - R2: a split is one atomic change of the two halves; the separator goes into the parent in a change of
+//!   its own. Between the two, and after a crash between them, the right half is reached by the link.
+//! - R3: pages are never given back, so a page number that was once read leads to a page from which a descent
+//!   can move right.
+//! - R4: inserters of equal unique keys meet at one latch in update mode: that of the first leaf that may
+//!   hold the key. An inserter keeps it until it holds the latch of the leaf for its entry. It looks at the
+//!   leaves right of the first one in update mode too: an inserter that has left the first leaf holds one of
+//!   them until its entry is in. Readers are let in while inserters look for duplicates, and while a split is
+//!   prepared.
+//! - R5: an inserter whose descent was led right by a link makes sure that the level above names that right
+//!   neighbour. So a split that was interrupted costs later descents a step until the next inserter comes by.
 //!
 //! | file | holds |
 //! | --- | --- |

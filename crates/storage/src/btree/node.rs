@@ -6,8 +6,8 @@
 //! entry: key length u16 | tid block u32 | tid slot u16 | child u32 | key
 //! ```
 //!
-//! With the flag HAS_HIGH, slot 0 is the high key. On an inner page the first entry (after the high key) has an empty key and
-//! stands for everything below the second.
+//! With the flag HAS_HIGH, slot 0 is the high key. On an inner page the first entry (after the high key) has
+//! an empty key and stands for everything below the second.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -35,8 +35,8 @@ const INTERPOLATED_MIN: usize = 48;
 /// Entries on either side of the guess that are searched first.
 const NEIGHBOURS: usize = 6;
 
-/// The first eight bytes of a key as a number, zeros for what is not there. Keys with different heads are in the order of
-/// their heads.
+/// The first eight bytes of a key as a number, zeros for what is not there. Keys with different heads are in
+/// the order of their heads.
 #[inline]
 pub(super) fn head_of(key: &[u8]) -> u64 {
     let mut bytes = [0; 8];
@@ -57,9 +57,9 @@ pub(super) fn cut(head: u64, length: usize) -> u64 {
 
 /// The first index in `range` that is not `below`, given the head that is looked for and those that are there.
 ///
-/// A page that is not in the cache costs a miss or two for each step of a binary search, one after the other. So a
-/// full page is first narrowed to a few neighbours, by where the key would stand if keys were spread evenly. It costs
-/// two comparisons where they are not. Ends whatever the closures say.
+/// A page that is not in the cache costs a miss or two for each step of a binary search, one after the other.
+/// So a full page is first narrowed to a few neighbours, by where the key would stand if keys were spread
+/// evenly. It costs two comparisons where they are not. It ends, whatever the closures return.
 #[inline]
 pub(super) fn partition(
     range: Range<usize>,
@@ -101,7 +101,7 @@ pub(super) fn partition(
     low
 }
 
-/// What entries are ordered by.
+/// The key and the tid, by which entries are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Bound<'a> {
     pub(crate) key: &'a [u8],
@@ -200,7 +200,7 @@ impl<'p> Node<'p> {
         }
     }
 
-    /// What all entries are below; `None`: there is no right neighbour.
+    /// The high key, which all entries are below; `None`: there is no right neighbour.
     pub(crate) fn high(&self) -> Option<Bound<'p>> {
         self.has_high().then(|| self.bound_at(0))
     }
@@ -276,7 +276,7 @@ impl<'p> Node<'p> {
     }
 }
 
-/// What makes `page` impossible to read as a node; `None`: nothing.
+/// The reason why `page` cannot be read as a node; `None` if it can.
 pub(crate) fn layout_problem(bytes: &[u8; PAGE_SIZE]) -> Option<String> {
     if page::kind(bytes) != PageKind::BTREE_NODE {
         return Some(format!("a page of kind {} in a B+tree", page::kind(bytes).0));

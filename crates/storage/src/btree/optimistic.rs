@@ -1,18 +1,19 @@
 //! Going down without latches, where the page latch has versions (`page_latch = hybrid`).
 //!
-//! An inner page is read by everybody and written when a page below it splits. With a latch, each descent writes the latch
-//! word of the root and of every page on its way, and those lines travel between the CPUs; without, they are only read.
+//! Every descent reads inner pages, and an inner page is written only when a page below it splits. With a
+//! latch, each descent writes the latch word of the root and of every page on its way, and those lines travel
+//! between the CPUs; without, they are only read.
 //!
-//! Lock coupling by versions would also look at the parent's version again after taking the child's. That is not needed
-//! here, for the same reason that latches are not coupled (see the module's rules): a child's number, once it was in a parent,
-//! leads to the page or to the left of it for ever (R2, R3). So a step is good if the page it was read from did not change
-//! while it was read.
+//! Lock coupling by versions would also look at the parent's version again after taking the child's. That is
+//! not needed here, for the same reason that latches are not coupled (see the module's rules): a child's
+//! number, once it was in a parent, leads to the page or to the left of it for ever (R2, R3). So a step is
+//! good if the page it was read from did not change while it was read.
 //!
-//! Anything odd, be it a writer in the way or a page that makes no sense, sends the descent back to the latched form, which
-//! knows how to wait and how to complain.
+//! Anything odd, be it a writer in the way or a page that makes no sense, sends the descent back to the
+//! latched form, which knows how to wait and how to complain.
 //!
-//! Origin: optimistic lock coupling, Leis, Haubenschild and Neumann, 2019; on B-link trees before that, Lehman and Yao, 1981,
-//! who read pages without locks because a page was copied from the disk in one piece.
+//! Origin: optimistic lock coupling, Leis, Haubenschild and Neumann, 2019; on B-link trees before that,
+//! Lehman and Yao, 1981, who read pages without locks because a page was copied from the disk in one piece.
 
 use std::cmp::Ordering;
 
@@ -26,7 +27,7 @@ use crate::page::{KIND, LOWER, PAGE_HEADER, PAGE_SIZE, PageKind};
 /// More steps than any descent takes; a longer one goes in circles.
 const STEPS_MAX: usize = 1_000;
 
-/// Where to go from a page.
+/// The next step from a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// The page has split: to its right neighbour.
@@ -38,8 +39,9 @@ pub(super) enum Step {
 }
 
 impl BTree {
-    /// The page at `level` that covers `bound`, or one left of it, pinned; `took` is called with each page on the way and the
-    /// step from there. `None`: to be done under latches, whatever was taken.
+    /// The page at `level` that covers `bound`, or one left of it, pinned; `took` is called with each page on
+    /// the way and the step from there. `None`: the descent has to be done under latches, whatever steps were
+    /// taken.
     #[inline]
     pub(super) fn descend_optimistically<'s, S: TreeStorage>(
         &self,
@@ -83,8 +85,8 @@ impl BTree {
     }
 }
 
-/// Where to go from a page that nobody has latched for us. `None` if what is there cannot be a page of a tree, which may well
-/// be because it is being changed.
+/// The next step from a page that this worker has not latched. `None` if its content cannot be a page of a
+/// tree, which may be because another worker is changing it.
 #[inline]
 fn step(page: RacyPage<'_>, bound: Bound<'_>, level: u16) -> Option<Step> {
     if page.u16_at(KIND)? != PageKind::BTREE_NODE.0 {
@@ -105,7 +107,7 @@ fn step(page: RacyPage<'_>, bound: Bound<'_>, level: u16) -> Option<Step> {
         Ordering::Greater => {}
     }
     let len = slots.checked_sub(first).filter(|&len| len > 0)?;
-    // What is not on the page counts as anything at all: a step from it is not valid anyway.
+    // A value that is not on the page may count as any value: a step from such a page is not valid anyway.
     let index = node::partition(
         1..len,
         head,

@@ -1,11 +1,12 @@
 //! Where a descent begins, without asking the tree's first page.
 //!
-//! The first page names the root. To read it costs as much as one more level: a pin and a latch on a page that everybody
-//! reads. So the number is remembered in memory.
+//! The first page names the root. To read it costs as much as one more level: a pin and a latch on a page
+//! that every descent reads. So the number is remembered in memory.
 //!
-//! A remembered root may have split since. That is harmless: it is then the leftmost page of its level, and everything on that
-//! level is reached from it by moving right (R3: pages are never given back, and a relation's number is never used again).
-//! It is only slower; and a root has no right neighbour, so whoever finds one there forgets the number.
+//! A remembered root may have split since. That is harmless: it is then the leftmost page of its level, and
+//! everything on that level is reached from it by moving right (R3: pages are never given back, and a
+//! relation's number is never used again). It is only slower; and a root has no right neighbour, so a descent
+//! that finds one there forgets the number.
 
 use std::sync::atomic::Ordering;
 

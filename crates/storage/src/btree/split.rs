@@ -1,31 +1,34 @@
-//! Splitting pages, and making known to the level above what has split.
+//! Splitting pages, and entering the new pages in the level above.
 //!
-//! A split is two changes, and either may be the last one: the halves first, then the separator in the parent (module rule
-//! R2). Until the second, the right half is reached by its left neighbour's link alone. What stands between the two may be a
-//! crash, an error (a full disk), or another inserter that is faster.
+//! A split is two changes, and either may be the last one: the halves first, then the separator in the parent
+//! (module rule R2). Until the second, the right half is reached by its left neighbour's link alone. A crash,
+//! an error (a full disk) or a faster inserter may come between the two.
 //!
 //! # Steps
 //! 1. Divide the page: one change of both halves.
-//! 2. Find the page one level up that covers the separator. If the root is on the level of the halves, put a new root above
-//!    it first, whichever page of the level was split: the new root then names its leftmost page, and all others are reached
-//!    from there.
+//! 2. Find the page one level up that covers the separator. If the root is on the level of the halves, put a
+//!    new root above it first, whichever page of the level was split: the new root then names its leftmost
+//!    page, and all others are reached from there.
 //! 3. Insert the separator there, unless it is there already; if that splits the page, go on with 1.
 //!
-//! Steps 2 and 3 do not depend on who did step 1, nor when. So an inserter whose descent had to cross a right link does
-//! them for the page that it left (R5), whether its splitter is merely on its way or will never come.
+//! Steps 2 and 3 do not depend on which inserter did step 1, nor on when. So an inserter whose descent had to
+//! cross a right link does them for the page that it left (R5), whether the inserter that split it will still
+//! do them or never will.
 //!
 //! # Why the simpler ways are wrong
-//! To take the root for the parent, when no page was passed on the way down, puts the separator into a page of the same
-//! level as the halves, if the root split was not completed. To complete a root split only for the page that the first
-//! page of the tree names leaves it incomplete for ever, once that was missed.
+//! If an inserter passed no page on the way down and took the root for the parent, it would put the separator
+//! into a page of the same level as the halves, when the root split was not completed. If root splits were
+//! completed only for the page that the first page of the tree names, a root split that was missed once would
+//! stay incomplete for ever.
 //!
 //! # Invariants
-//! - S1: a page's lower bound never changes, and no two pages of a level have the same. So the parent's entry that covers
-//!   a separator leads to the separator's child if and only if the separator is there.
+//! - S1: a page's lower bound never changes, and no two pages of a level have the same. So the parent's entry
+//!   that covers a separator leads to the separator's child if and only if the separator is there.
 //! - S2: a separator goes into a page one level above its child; the level is read from the page under its latch.
-//! - S3: a page's level never changes, and a new root is one level above the page that it is put on, which is still the root
-//!   when the tree's first page is latched. Which page is the root, and on which level, is asked together: between a descent
-//!   that found the root too low and that question, another inserter may have grown it.
+//! - S3: a page's level never changes, and a new root is one level above the page that it is put on, which is
+//!   still the root when the tree's first page is latched. An inserter asks for the root and for its level
+//!   together: between a descent that found the root too low and that question, another inserter may have
+//!   grown it.
 
 use clearway_txn::Xid;
 
@@ -180,7 +183,7 @@ impl BTree {
             right_entries[0].key = Box::default();
             right_entries[0].tid = Tid::default();
         }
-        // Readers were welcome until here.
+        // Readers were let in until here.
         let mut page = page.upgrade();
         node::fill(
             &mut change,
@@ -232,12 +235,13 @@ impl BTree {
     }
 }
 
-/// How many entries stay on the left page. Both halves fit with their high keys: the left one's is the first entry of the
-/// right half, the right one's takes `high` bytes.
+/// How many entries stay on the left page. Both halves fit with their high keys: the left one's is the first
+/// entry of the right half, the right one's takes `high` bytes.
 ///
-/// There is always such a place. Let M be the longest entry. Where as many entries stay as fit with their high key, they
-/// take more than CAPACITY - 2 M bytes. All together take at most CAPACITY - high + M, since all but one were on the page
-/// with its high key. So what goes right takes less than 3 M with its high key, and that fits.
+/// There is always such a place. Let M be the longest entry. Where as many entries stay as fit with their
+/// high key, they take more than CAPACITY - 2 M bytes. All together take at most CAPACITY - high + M, since
+/// all but one were on the page with its high key. So what goes right takes less than 3 M with its high key,
+/// and that fits.
 fn split_point(entries: &[Entry], ascending: bool, high: usize) -> usize {
     let total: usize = entries.iter().map(Entry::size).sum();
     let wanted = if ascending { total * 9 / 10 } else { total / 2 };
@@ -273,8 +277,8 @@ mod tests {
 
         /// Any page that is full, and any entry that does not fit there: both halves have room for what they get.
         ///
-        /// Caught mutation: a split point that looks at the entries only and not at the high keys (keys of 1,900 bytes in
-        /// ascending order then ended the process).
+        /// Caught mutation: a split point that looks at the entries only and not at the high keys (keys of
+        /// 1,900 bytes in ascending order then ended the process).
         #[test]
         fn both_halves_fit(
             keys in prop::collection::vec(prop_oneof![0..=KEY_MAX, 0..60usize, Just(1_900)], 1..400),

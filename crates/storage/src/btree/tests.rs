@@ -1,4 +1,4 @@
-//! What can be seen only between two steps of the algorithm.
+//! Tests of states that exist only between two steps of the algorithm.
 
 mod check;
 mod incomplete_splits;
@@ -23,7 +23,7 @@ fn tid(number: u32) -> Tid {
     }
 }
 
-/// Long, so that few of them make a deep tree.
+/// A long key, so that few keys make a deep tree.
 fn key(number: u32) -> Vec<u8> {
     let mut key = number.to_be_bytes().to_vec();
     key.resize(100, 0);
@@ -70,12 +70,13 @@ fn found(tree: BTree, storage: &Storage, number: u32, direction: Direction) -> V
     tids
 }
 
-/// R2: a page has split and its parent does not know of it yet (another inserter is about to tell it, or a crash came between):
-/// the right half is reached by the link, by readers both ways, by lookups and by inserters. So it goes for a leaf and
-/// for the page above it.
+/// R2: a page has split and its parent does not know of it yet (another inserter is about to tell it, or a
+/// crash came between): the right half is reached by the link, by readers both ways, by lookups and by
+/// inserters. This holds for a leaf and for the page above it.
 ///
-/// Caught mutations: a `move_right` that does not move; a `move_right_update` that does not; a backward cursor that does
-/// not go right on its way down. Each of the first two makes up for the other in most of what follows here.
+/// Caught mutations: a `move_right` that does not move; a `move_right_update` that does not; a backward
+/// cursor that does not go right on its way down. Each of the first two makes up for the other in most of
+/// what follows here.
 #[test]
 fn a_split_the_parent_does_not_know_of_hides_nothing() {
     PAGE_LATCHES.into_iter().for_each(a_split_alone);
@@ -110,8 +111,8 @@ fn a_split_alone(page_latch: PageLatchVariant) {
             .unwrap();
         let page = tree.update(&storage, block).unwrap();
         let held = Node(page.bytes()).entries();
-        // An entry that is in the page already would be there twice: take one that is new, and for an inner page one that
-        // leads where the middle's own child leads.
+        // An entry that is in the page already would be there twice: take one that is new, and for an inner
+        // page one that leads where the middle's own child leads.
         let child = match level {
             0 => 0,
             _ => Node(page.bytes()).child(Node(page.bytes()).covering(bound)),
@@ -124,7 +125,7 @@ fn a_split_alone(page_latch: PageLatchVariant) {
         let separator = tree.split(&storage, page, entry).unwrap();
         assert_ne!(separator.child, block);
 
-        // Whoever came down before the split arrives at the left half.
+        // A descent that began before the split arrives at the left half.
         let last_bound = held[held.len() - 1].bound();
         let page = tree.read(&storage, block).unwrap();
         let page = tree.move_right(&storage, page, last_bound, |_| {}).unwrap();
@@ -164,7 +165,8 @@ fn a_split_alone(page_latch: PageLatchVariant) {
     }
 }
 
-/// The root that a descent remembers has split since, many times: everything is still found, and the new root is remembered.
+/// The root that a descent remembers has split since, many times: everything is still found, and the new root
+/// is remembered.
 ///
 /// Caught mutation: `start` not looking for a right neighbour.
 #[test]

@@ -1,5 +1,5 @@
-//! What a tree stands on, as a trait: so that checkers run the tree itself, on pages and a log in memory
-//! (`tests/shuttle_btree.rs`).
+//! The pages and the log that a tree uses, as a trait: so that checkers run the tree itself, on pages and a
+//! log in memory (`tests/shuttle_btree.rs`).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A frame: one page's place in memory, with the word that says how it stands.
+//! A frame: one page's place in memory, with the word that holds its state.
 //!
 //! | bits | name | meaning |
 //! | --- | --- | --- |
@@ -32,10 +32,10 @@ pub(crate) const DIRTY: u32 = 1 << 24;
 pub(crate) const VALID: u32 = 1 << 25;
 pub(crate) const CHANGING: u32 = 1 << 26;
 pub(crate) const REDIRTIED: u32 = 1 << 27;
-/// What a change sets.
+/// The bits that a change sets.
 pub(crate) const CHANGED: u32 = DIRTY | REDIRTIED;
 
-/// What the tag holds when the frame holds no page.
+/// Tag of a frame that holds no page.
 pub(crate) const NO_PAGE: u64 = u64::MAX;
 
 /// The bytes of a page, aligned for direct I/O and for atomic access to words.
@@ -50,12 +50,12 @@ pub(crate) struct Frame<M: Machine = Native> {
     pub(crate) content: PageLatch<M>,
     pub(crate) io: LwLock<M>,
     bytes: *const PageBytes,
-    /// Stands for the bytes where a checker looks at every access; natively it is nothing.
+    /// Represents the bytes where a checker looks at every access; natively it is empty.
     watched: M::Data<()>,
 }
 
-// SAFETY: the bytes are reached only through page guards, which hold the content latch, or by whoever holds the I/O latch
-// of a frame that is not valid yet.
+// SAFETY: the bytes are reached only through page guards, which hold the content latch, or by the holder of
+// the I/O latch of a frame that is not valid yet.
 unsafe impl<M: Machine> Sync for Frame<M> {}
 // SAFETY: as above; a frame belongs to no thread.
 unsafe impl<M: Machine> Send for Frame<M> {}
@@ -76,7 +76,8 @@ impl<M: Machine> Frame<M> {
         PageId::from_u64(self.tag.load(Ordering::Relaxed))
     }
 
-    /// The bytes, without telling a checker: for those who may find them half changed, and say so by other means.
+    /// The bytes, without telling a checker: for callers that may find them half changed and detect that by
+    /// other means.
     pub(crate) fn bytes(&self) -> *mut [u8; PAGE_SIZE] {
         // SAFETY: the pool's memory lives as long as its frames; `UnsafeCell::get` makes no reference to the content.
         unsafe { (*self.bytes).0.get() }
@@ -96,8 +97,8 @@ impl<M: Machine> Frame<M> {
         self.bytes()
     }
 
-    /// Adds a pin and raises the usage; the caller holds the latch of the partition that maps to this frame. Returns the
-    /// state with the pin.
+    /// Adds a pin and raises the usage; the caller holds the latch of the partition that maps to this frame.
+    /// Returns the state with the pin.
     #[inline]
     pub(crate) fn pin(&self) -> u32 {
         let mut state = self.state.load(Ordering::Relaxed);
@@ -125,7 +126,8 @@ impl<M: Machine> Frame<M> {
         debug_assert!(before & PIN_MASK > 0, "a frame is unpinned once too often");
     }
 
-    /// One look of the clock hand: takes a pin if nobody has one and the usage has run out; else lowers the usage.
+    /// One look of the clock hand: takes a pin if the frame has none and its usage is 0; else lowers the
+    /// usage.
     pub(crate) fn try_claim(&self) -> bool {
         let state = self.state.load(Ordering::Relaxed);
         if state & PIN_MASK != 0 {
@@ -143,7 +145,7 @@ impl<M: Machine> Frame<M> {
         swapped && new & PIN_MASK != 0
     }
 
-    /// Takes the only pin and makes the page clean; `false` if anybody else has it pinned.
+    /// Takes the only pin and makes the page clean; `false` if another worker has the frame pinned.
     pub(crate) fn try_seize(&self) -> bool {
         let state = self.state.load(Ordering::Relaxed);
         let new = (state & !CHANGED) + PIN;
@@ -182,5 +184,5 @@ impl<M: Machine> Frame<M> {
     }
 }
 
-// A line for what is looked at on each pin, and one for the I/O latch; the watch takes nothing.
+// One cache line for the fields that each pin uses, and one for the I/O latch; `watched` takes no space.
 const _: () = assert!(size_of::<Frame>() == 128);

@@ -1,7 +1,7 @@
 //! Which frame holds a page: a hash table in 128 partitions, each under a latch (the baseline).
 //!
-//! R1: an entry is added and removed only under its partition's exclusive latch, and a frame is pinned under the shared one;
-//! so a frame found here cannot be given to another page before the finder's pin counts.
+//! R1: an entry is added and removed only under its partition's exclusive latch, and a frame is pinned under
+//! the shared one; so a frame found here cannot be given to another page before the finder's pin counts.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -15,7 +15,7 @@ static BUFFER_MAPPING: LatchClass = LatchClass::new("BufferMapping", WaitEvent::
 
 const PARTITIONS: usize = 128;
 
-/// Fibonacci hashing of one u64: keys are our own page numbers, so nobody can choose colliding ones.
+/// Fibonacci hashing of one u64: keys are our own page numbers, so a client cannot choose colliding ones.
 #[derive(Debug, Default)]
 pub struct PageHasher(u64);
 
@@ -73,7 +73,7 @@ impl<M: Machine> BufferMapping<M> {
         self.partitions[number].shared()
     }
 
-    /// Partition `number`, to change. Whoever needs two takes the lower number first.
+    /// Partition `number`, to change. A worker that needs two takes the lower number first.
     pub fn exclusive(&self, number: usize) -> LatchedExclusive<'_, MappingPartition, M> {
         self.partitions[number].exclusive()
     }

@@ -1,5 +1,5 @@
-//! What is beneath the buffer pool: the files that pages are read from and written to, and the log that must be durable
-//! before.
+//! The device beneath the buffer pool: the files that pages are read from and written to, and the log that
+//! must be durable before a page is written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,12 +9,14 @@ use crate::error::{Result, StorageError};
 use crate::page::{self, Lsn, PAGE_SIZE, PageId, RelId};
 use crate::wal::Wal;
 
-/// The pages' files and the log, as the buffer pool needs them. A trait, so that checkers can put memory in their place.
+/// The pages' files and the log, as the buffer pool needs them. It is a trait so that checkers can use memory
+/// instead.
 pub trait PageDevice: Send + Sync {
     /// Fails unless the relation has the page.
     fn check_exists(&self, page: PageId) -> Result<()>;
 
-    /// Adds a page to a relation: `enter` makes it one that can be found, and then the relation's length counts it.
+    /// Adds a page to a relation: `enter` makes the page one that can be found, and then the relation's
+    /// length counts it.
     fn extend(&self, rel: RelId, enter: &mut dyn FnMut(PageId)) -> Result<()>;
 
     /// Reads a page.
@@ -23,10 +25,11 @@ pub trait PageDevice: Send + Sync {
     /// Writes a page; it may put a checksum on it.
     fn write(&self, page: PageId, bytes: &mut [u8; PAGE_SIZE]) -> Result<()>;
 
-    /// The position after the newest commit that did not wait for the disk: hint bits on any page may tell of it.
+    /// The position after the newest commit that did not wait for the disk: hint bits on any page may show
+    /// that commit.
     fn newest_async_commit(&self) -> Lsn;
 
-    /// Makes the log durable up to there.
+    /// Makes the log durable up to `upto`.
     fn flush_log(&self, upto: Lsn);
 }
 

@@ -10,7 +10,7 @@ use crate::buffer::frame::{CHANGED, CHANGING, Frame, PIN_MASK};
 use crate::buffer::racy::RacyPage;
 use crate::page::{self, Lsn, PAGE_SIZE, PageId};
 
-/// How often a page is read without a latch before it is latched.
+/// Number of attempts to read a page without a latch before it is latched.
 const OPTIMISTIC_ATTEMPTS: u32 = 3;
 
 /// A page kept in memory.
@@ -27,7 +27,7 @@ pub struct PageShared<'a, M: Machine = Native> {
     not_send: PhantomData<*const ()>,
 }
 
-/// A page to read, and perhaps to change: others may read it meanwhile, but nobody can change it.
+/// A page to read, and perhaps to change: other workers may read it meanwhile, but none can change it.
 pub struct PageUpdate<'a, M: Machine = Native> {
     frame: &'a Frame<M>,
     not_send: PhantomData<*const ()>,
@@ -88,7 +88,7 @@ impl<'a, M: Machine> PinnedPage<'a, M> {
         })
     }
 
-    /// Latches the page to change it, if nobody else has it latched or pinned.
+    /// Latches the page to change it, if no other worker has it latched or pinned.
     pub fn try_cleanup(&self) -> Option<PageExclusive<'_, M>> {
         let guard = self.try_exclusive()?;
         (self.frame.state.load(Ordering::Acquire) & PIN_MASK == 1).then_some(guard)
@@ -132,8 +132,8 @@ impl<'a, M: Machine> PinnedPage<'a, M> {
         }
     }
 
-    /// What `read` makes of the page without a latch; `None` if somebody wrote meanwhile, each of a few times, or if the
-    /// page's latch cannot tell.
+    /// Result of `read` on the page without a latch. `None` if another worker wrote meanwhile in each of a
+    /// few attempts, or if the page's latch cannot tell.
     #[inline]
     pub(crate) fn read_optimistically<R>(&self, read: impl Fn(RacyPage<'_>) -> Option<R>) -> Option<R> {
         for _ in 0..OPTIMISTIC_ATTEMPTS {
@@ -174,8 +174,8 @@ fn set_hint<M: Machine>(frame: &Frame<M>, offset: usize, bits: u16) {
         offset.is_multiple_of(2) && offset < PAGE_SIZE,
         "a hint at offset {offset}"
     );
-    // SAFETY: the offset is on the page and aligned; other holders of the shared latch reach this word only through this
-    // function or by reading it, for which any mix of old and new bits is right.
+    // SAFETY: the offset is on the page and aligned; other holders of the shared latch reach this word only
+    // through this function or by reading it, for which any mix of old and new bits is right.
     let word = unsafe { AtomicU16::from_ptr(frame.bytes().cast::<u8>().add(offset).cast()) };
     word.fetch_or(bits.to_le(), Ordering::Relaxed);
 }
@@ -212,7 +212,7 @@ impl<'a, M: Machine> PageUpdate<'a, M> {
         unsafe { &*self.frame.bytes_to_read() }
     }
 
-    /// To change it, after those who read it now have left.
+    /// Waits until the present readers have left; the page can then be changed.
     pub fn upgrade(self) -> PageExclusive<'a, M> {
         let frame = ManuallyDrop::new(self).frame;
         frame.content.upgrade();
@@ -248,13 +248,13 @@ impl<M: Machine> PageExclusive<'_, M> {
         unsafe { &mut *self.frame.bytes_to_write() }
     }
 
-    /// The page differs from what is on disk (recovery; changes are marked by their record).
+    /// Marks the page as different from what is on disk. For recovery; a change marks its pages itself.
     pub(crate) fn mark_dirty(&self) {
         self.frame.set(CHANGED);
     }
 
-    /// Changes the page with `write` and logs that with `log`, in the order in which an [`AtomicChange`](crate::AtomicChange)
-    /// does: for checkers, which have no storage.
+    /// Changes the page with `write` and logs that with `log`, in the order in which an
+    /// [`AtomicChange`](crate::AtomicChange) does: for checkers, which have no storage.
     #[doc(hidden)]
     pub fn change_and_log(&mut self, write: impl FnOnce(&mut [u8; PAGE_SIZE]), log: impl FnOnce() -> Lsn) {
         write(self.bytes_mut());
@@ -273,8 +273,9 @@ impl<M: Machine> PageExclusive<'_, M> {
 pub(crate) struct ChangingFrame<M: Machine = Native>(*const Frame<M>);
 
 impl<M: Machine> ChangingFrame<M> {
-    /// Marks the page as changing: from here on its guard must not be dropped before [`end`](Self::end). It is dirty before
-    /// the change is in the log, so that a checkpoint whose redo position lies behind the record finds it (rule 7).
+    /// Marks the page as changing: from here on its guard must not be dropped before [`end`](Self::end). It
+    /// is dirty before the change is in the log, so that a checkpoint whose redo position lies behind the
+    /// record finds it (rule 7).
     pub(crate) fn begin(guard: &PageExclusive<'_, M>) -> Self {
         guard.frame.set(CHANGING | CHANGED);
         Self(guard.frame)
@@ -359,11 +360,11 @@ mod tests {
     use crate::page::PAGE_HEADER;
     use crate::storage::{Storage, StorageOptions};
 
-    /// Two words of a page that a writer keeps equal, far apart so that it takes a while.
+    /// Two words of a page that a writer keeps equal. They are far apart, so that to read both takes a while.
     const WORDS: [usize; 2] = [PAGE_HEADER, PAGE_SIZE - 8];
 
-    /// An optimistic reader never comes back with the page as it was in the middle of a change, and a latch without versions sends
-    /// it to the latched form.
+    /// An optimistic reader never returns the page as it was in the middle of a change, and a latch without
+    /// versions sends it to the latched form.
     ///
     /// Caught mutation: `read_optimistically` that does not validate (two words that differ).
     #[test]

@@ -1,14 +1,15 @@
 //! The latch on a page's content: the switch `page_latch`.
 //!
-//! All variants have the modes shared, update and exclusive. An update holder is alone among writers but lets readers in,
-//! until it upgrades because it has found that it must write. The LwLock has no such mode and takes the page exclusively at
-//! once. Only the hybrid latch can tell an optimistic reader whether what it read was whole.
+//! All variants have the modes shared, update and exclusive. An update holder is alone among writers but lets
+//! readers in, until it upgrades because it has found that it must write. The LwLock has no such mode and
+//! takes the page exclusively at once. Only the hybrid latch can tell an optimistic reader whether it has
+//! read a consistent page.
 
 use clearway_latch::{ClassOf, HybridLatch, LatchClass, LatchMode, LwLock, LwLockOptions, SsuxLock, Version};
 use clearway_machine::{Machine, Native, WaitEvent, switch};
 
-/// Taken before the latches of the array of running transactions and of the commit log: whoever holds a page asks them
-/// about its rows.
+/// Taken before the latches of the array of running transactions and of the commit log: a worker that holds a
+/// page asks both about its rows.
 static BUFFER_CONTENT: LatchClass = LatchClass::new("BufferContent", WaitEvent::BufferContent, 250);
 
 /// The class of page latches, for those that do not carry a reference to it.
@@ -138,7 +139,7 @@ impl<M: Machine> PageLatch<M> {
         }
     }
 
-    /// The version to begin an optimistic read with, if the latch has versions and nobody writes.
+    /// The version to begin an optimistic read with, if the latch has versions and no worker is writing.
     #[inline]
     pub(crate) fn optimistic(&self) -> Option<Version> {
         match self {
@@ -147,7 +148,7 @@ impl<M: Machine> PageLatch<M> {
         }
     }
 
-    /// Whether nobody has written since.
+    /// True if no worker has written since.
     #[inline]
     pub(crate) fn validate(&self, version: Version) -> bool {
         match self {

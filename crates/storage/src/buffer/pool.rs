@@ -18,7 +18,7 @@ struct PageMemory {
     layout: Layout,
 }
 
-// SAFETY: a plain allocation; who may touch which part is the frames' business.
+// SAFETY: a plain allocation; the frames decide which worker may touch which part.
 unsafe impl Sync for PageMemory {}
 // SAFETY: as above.
 unsafe impl Send for PageMemory {}
@@ -134,8 +134,8 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         self.read_in(page, false)
     }
 
-    /// Adds an empty page to `rel` and pins it. The page can be found, and is dirty, before the relation's length counts it
-    /// (`lengths`, step 1).
+    /// Adds an empty page to `rel` and pins it. The page can be found, and is dirty, before the relation's
+    /// length counts it (`lengths`, step 1).
     pub fn extend(&self, rel: RelId) -> Result<PinnedPage<'_, M>> {
         let (number, frame) = self.claim_frame()?;
         let io = frame.io.exclusive();
@@ -216,9 +216,10 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         Ok(PinnedPage::from_pin(frame))
     }
 
-    /// Finds a frame to use: pinned by us alone, clean, not valid, and in no partition.
+    /// Finds a frame to use: pinned by this worker alone, clean, not valid, and in no partition.
     fn claim_frame(&self) -> Result<(u32, &Frame<M>)> {
-        // Usage is at most 5, so six rounds without a claim mean that everything is pinned (or was, each time).
+        // Usage is at most 5, so six rounds without a claim mean that each frame is pinned (or was, each time
+        // the hand passed it).
         for _ in 0..self.frames.len() * 8 {
             let number = (self.hand.fetch_add(1, Ordering::Relaxed) % self.frames.len() as u64) as usize;
             let frame = &self.frames[number];
@@ -245,14 +246,15 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         })
     }
 
-    /// Takes a frame that we alone have pinned out of the table; `false` if somebody wants it again.
+    /// Takes a frame that only this worker has pinned out of the table; `false` if another worker wants it
+    /// again.
     fn unmap(&self, frame: &Frame<M>) -> bool {
         let tag = frame.tag.load(Ordering::Relaxed);
         if tag == NO_PAGE {
             return frame.state.load(Ordering::Acquire) & PIN_MASK == 1;
         }
         let page = PageId::from_u64(tag);
-        // Under the exclusive latch nobody can add a pin.
+        // Under the exclusive latch no worker can add a pin.
         let mut entries = self.mapping.exclusive(self.mapping.partition_of(page));
         let state = frame.state.load(Ordering::Acquire);
         if state & PIN_MASK != 1 || state & DIRTY != 0 {
@@ -273,7 +275,8 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
             if let Some(_io) = frame.io.try_exclusive() {
                 return self.write_latched(frame);
             }
-            // Another writes the page. Not to keep those who change it waiting for the disk, let go meanwhile.
+            // Another worker writes the page. Release the content latch meanwhile, so that a worker that
+            // wants to change the page does not wait for the disk.
             frame.content.release_shared();
             drop(frame.io.shared());
         }
@@ -334,7 +337,7 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         dirty.sort_unstable();
         let mut written = 0;
         for (tag, number) in dirty {
-            // Not there any more: whoever took the frame has written the page.
+            // If the page is no longer there, the worker that took the frame has written it.
             if let Some(_pin) = self.pin_frame(number, tag) {
                 self.write_out(&self.frames[number as usize])?;
                 written += 1;
@@ -343,7 +346,7 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         Ok(written)
     }
 
-    /// Forgets the pages of a relation that nobody uses any more.
+    /// Forgets the pages of a relation that is no longer in use.
     pub fn discard(&self, rel: RelId) {
         for (number, frame) in self.frames.iter().enumerate() {
             loop {
@@ -353,7 +356,8 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
                     break;
                 }
                 let mut entries = self.mapping.exclusive(self.mapping.partition_of(page));
-                // Pinned: by somebody who writes it, for nobody else knows the relation any more.
+                // A pinned frame is pinned by a worker that writes the page: the relation is no longer used
+                // in any other way.
                 if entries.get(&tag) == Some(&(number as u32)) && frame.try_seize() {
                     entries.remove(&tag);
                     frame.tag.store(NO_PAGE, Ordering::Relaxed);

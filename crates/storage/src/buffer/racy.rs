@@ -1,18 +1,20 @@
-//! A page as an optimistic reader sees it: without a latch, while somebody may write.
+//! A page as an optimistic reader sees it: without a latch, while another worker may write.
 //!
-//! Each value is copied out with one volatile read, so that the compiler neither reads twice nor assumes that two reads agree.
-//! A value may be from before a change or after it, or for unaligned ones from both. Nothing here trusts it: an offset is checked against
-//! the page, and the reader uses what it concluded only if the latch's version has not moved.
+//! Each value is copied out with one volatile read, so that the compiler neither reads twice nor assumes that
+//! two reads agree. A value may be from before a change or after it, or for unaligned ones from both. Nothing
+//! here trusts it: an offset is checked against the page, and the reader uses what it concluded only if the
+//! latch's version has not moved.
 //!
-//! By the letter of the memory model a read that races with a plain write is undefined, whatever becomes of the value; Rust
-//! has no sanctioned form of this other than making every byte an atomic, which the writers' copies would pay for. This is
-//! the form that crossbeam's `AtomicCell` uses for the same purpose. It is confined to this file.
+//! By the letter of the memory model a read that races with a plain write is undefined, whatever becomes of
+//! the value; Rust has no sanctioned form of this other than making every byte an atomic, which would make
+//! the writers' copies slower. This is the form that crossbeam's `AtomicCell` uses for the same purpose. It
+//! is confined to this file.
 
 use std::marker::PhantomData;
 
 use crate::page::PAGE_SIZE;
 
-/// The bytes of a pinned page that nobody has latched for the reader.
+/// The bytes of a pinned page that the reader has not latched.
 #[derive(Clone, Copy)]
 pub(crate) struct RacyPage<'a> {
     bytes: *const u8,
@@ -32,8 +34,8 @@ macro_rules! read {
             if offset > PAGE_SIZE - SIZE {
                 return None;
             }
-            // SAFETY: the offset is on the page, which stays where it is while it is pinned; every value of the bytes is a
-            // value of the type. For the race see the top of this file.
+            // SAFETY: the offset is on the page, which stays where it is while it is pinned; every value of
+            // the bytes is a value of the type. For the race see the top of this file.
             let number = unsafe { self.bytes.add(offset).cast::<Unaligned<$int>>().read_volatile() };
             Some(<$int>::$decode(number.0))
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::disk::{Disk, DiskDirectory, DiskFile, LockHeld, OpenMode, SyncPurpose};
 
-/// What is about to be asked of a disk.
+/// An operation on a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Operation {
@@ -47,7 +47,7 @@ struct Faulty<T: ?Sized> {
 }
 
 impl FaultyDisk {
-    /// What `disk` does, except where `faults` has an error.
+    /// A disk that does what `disk` does, except where `faults` has an error.
     pub fn new(disk: Arc<dyn Disk>, faults: Arc<dyn Faults>) -> Self {
         Self { disk, faults }
     }

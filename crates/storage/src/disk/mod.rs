@@ -1,8 +1,8 @@
 //! The file system under the log, the data files and the control file.
 //!
-//! Everything that a data directory holds is read and written through [`Disk`], so that a test can put another disk under
-//! the shipped code: one that is full or fails ([`FaultyDisk`]), or one that records what was written and what was made
-//! durable, and shows what a power cut leaves of it.
+//! Everything that a data directory holds is read and written through [`Disk`], so that a test can put
+//! another disk under the shipped code: one that is full or fails ([`FaultyDisk`]), or one that records what
+//! was written and what was made durable, and shows what a power cut leaves of it.
 //!
 //! | file | holds |
 //! | --- | --- |
@@ -11,13 +11,13 @@
 //! | `faulty` | errors on demand, for tests |
 //!
 //! # What a disk promises
-//! - D1: what was written to a file survives a power cut once a sync of that file that began after the write has returned.
-//!   Of what was written and not synced any part may survive: earlier writes without later ones, later ones without
-//!   earlier ones, some sectors of a write without the others.
-//! - D2: a name that was made, changed or removed in a directory stays so once a sync of that directory has returned. Of
-//!   the changes that were not synced, the first few survive.
-//! - D3: after a sync has failed, what it was to make durable may be lost, whatever a later sync says. A sync that fails
-//!   therefore ends the process (`sync_failed`).
+//! - D1: what was written to a file survives a power cut once a sync of that file that began after the write
+//!   has returned. Of what was written and not synced any part may survive: earlier writes without later
+//!   ones, later ones without earlier ones, some sectors of a write without the others.
+//! - D2: a name that was made, changed or removed in a directory stays so once a sync of that directory has
+//!   returned. Of the changes that were not synced, the first few survive.
+//! - D3: after a sync has failed, what it was to make durable may be lost, even if a later sync succeeds. A
+//!   sync that fails therefore ends the process (`sync_failed`).
 
 mod faulty;
 mod native;
@@ -34,13 +34,13 @@ pub use faulty::{Faults, FaultyDisk, Operation};
 pub use native::NativeDisk;
 pub use read_only::ReadOnlyDisk;
 
-/// What for something is made durable. Each place that syncs has its own, so that a test can leave out one at a time.
+/// The purpose of a sync. Each place that syncs has its own, so that a test can leave out one at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum SyncPurpose {
     /// The log, up to a position: a commit is acknowledged after it, a page written after it.
     LogFlush,
-    /// What recovery found of the log, before a page is changed by it.
+    /// The log that recovery has found, before recovery changes a page.
     LogFound,
     /// The zeros behind the end of the log, before anything is logged after recovery.
     LogCleared,
@@ -92,7 +92,7 @@ pub enum OpenMode {
     Existing,
     /// It is made, empty, if it is not there.
     Create,
-    /// As `Create`, and what it held is gone.
+    /// As `Create`, and its old content is discarded.
     Truncate,
 }
 
@@ -126,7 +126,7 @@ pub trait DiskFile: Send + Sync + Debug {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
     /// Takes disk space for so many bytes from `offset` on, and makes the file at least as long as that.
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()>;
-    /// Makes the file so long.
+    /// Sets the file's length.
     fn set_length(&self, length: u64) -> io::Result<()>;
     /// Its length in bytes.
     fn length(&self) -> io::Result<u64>;
@@ -155,9 +155,10 @@ pub trait DiskDirectory: Send + Sync + Debug {
     fn sync(&self, purpose: SyncPurpose) -> io::Result<()>;
 }
 
-/// Makes `path` a directory if it is not one. With `fsync`, a directory that is made is durable before the next is made in
-/// it, so a kill leaves at most the last one without that. It is the parent of the first one that is made by the process
-/// after that, or the data directory itself, whose name is synced at each start; so the parent's name is synced here as well.
+/// Makes `path` a directory if it is not one. With `fsync`, a directory that is made is durable before the
+/// next is made in it, so a kill leaves at most the last one not durable. For the next process, that one is
+/// the parent of the first directory that it makes, or the data directory itself, whose name each start
+/// syncs. So the parent's name is synced here as well.
 pub(crate) fn ensure_directory(disk: &dyn Disk, path: &Path, fsync: bool) -> io::Result<()> {
     let made = match disk.create_directory(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
@@ -190,7 +191,8 @@ fn sync_name(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     disk.open_directory(parent)?.sync(SyncPurpose::ParentDirectory)
 }
 
-/// Makes the name of a directory durable that was there. One in a directory that may not be read was not made by us.
+/// Makes the name of a directory durable that was there. If the parent directory may not be read, this
+/// program has not made the name.
 pub(crate) fn sync_name_found(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     match sync_name(disk, path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::disk::{Disk, DiskDirectory, DiskFile, LockHeld, OpenMode, SyncPurpose};
 
-/// Zeros are written in pieces of so many bytes.
+/// Zeros are written in pieces of this many bytes.
 const ZEROS: usize = 1 << 20;
 
 /// The operating system's file system.
@@ -88,7 +88,7 @@ impl DiskFile for NativeFile {
 
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
         match rustix::fs::fallocate(&self.0, FallocateFlags::empty(), offset, length) {
-            // This file system cannot: zeros take the space as well.
+            // This file system cannot allocate space: written zeros take the space as well.
             Err(Errno::OPNOTSUPP) => {
                 let zeros = vec![0; ZEROS.min(length as usize)];
                 let mut done = 0;

@@ -1,8 +1,8 @@
-//! The operating system's files, with every change kept in memory: a directory can be recovered and read, and nothing in
-//! it changes.
+//! The operating system's files, with every change kept in memory: a directory can be recovered and read, and
+//! nothing in it changes.
 //!
-//! `clearway check` opens a data directory on this disk. After a crash it replays the log as the server would, onto pages
-//! that are gone when it ends. Memory is taken for what is written, 8 KiB a block: what recovery changes.
+//! `clearway check` opens a data directory on this disk. After a crash it replays the log as the server
+//! would, onto pages that are gone when it ends. Each block that recovery writes takes 8 KiB of memory.
 //!
 //! - Files are opened for reading only, so a directory on a file system that is mounted read-only will do.
 //! - A name that was made, changed or removed is so in `names`; all other names are those of the file system.
@@ -26,7 +26,7 @@ pub struct ReadOnlyDisk {
     names: Mutex<HashMap<PathBuf, Name>>,
 }
 
-/// What has become of a name.
+/// The present state of a name.
 #[derive(Debug, Clone)]
 enum Name {
     File(Arc<CopiedFile>),
@@ -41,7 +41,7 @@ struct CopiedFile {
     state: Mutex<Copied>,
 }
 
-/// What was changed of a file.
+/// The changes of a file.
 #[derive(Debug)]
 struct Copied {
     length: u64,

@@ -1,9 +1,10 @@
-//! Whether a heap page keeps the rules of the module.
+//! The check that a heap page keeps the rules of the module.
 //!
 //! 1. The page's areas do not overlap: line pointers, free space, tuples; nor do two tuples.
 //! 2. A Redirect leads to a heap-only tuple. Every tuple's xids have been handed out.
-//! 3. A HOT chain goes on for as long as its versions say so, if the updater committed: what it wrote can go only with, or
-//!    after, what it replaced (R4). A chain does not meet itself or another.
+//! 3. If a version of a HOT chain names a successor and the updater committed, the chain has that successor:
+//!    a new version is removed only with, or after, the version it replaced (R4). A chain does not meet
+//!    itself or another.
 //! 4. A heap-only tuple whose inserter committed is on a chain. Otherwise neither a scan nor an index finds it.
 
 use clearway_txn::{Status, Xid};
@@ -28,7 +29,7 @@ pub(crate) fn check_page(storage: &Storage, block: u32, bytes: &[u8], findings: 
         }
     }
     if let Some(problem) = layout_problem(bytes) {
-        // What the line pointers lead to cannot be looked at.
+        // The tuples cannot be checked, because the line pointers are damaged.
         findings.page(block, problem);
         return Ok(());
     }
@@ -193,7 +194,8 @@ mod tests {
     use crate::page::{LOWER, RelId};
     use crate::storage::StorageOptions;
 
-    /// A page with rows at line pointers 1 to 4, of which 2 was updated to 5 and that to 6, each by a transaction that committed.
+    /// A page with rows at line pointers 1 to 4, of which 2 was updated to 5 and that to 6, each by a
+    /// transaction that committed.
     fn page_of_rows(storage: &Storage) -> RelId {
         let rel = storage.create_rel().unwrap();
         let heap = Heap::new(rel.0);

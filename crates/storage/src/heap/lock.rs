@@ -1,7 +1,7 @@
 //! Locking rows without changing them (SELECT … FOR UPDATE).
 //!
-//! The locker's xid goes into `xmax` with LOCK_ONLY. Only one transaction can be there, so a shared row lock is taken as an
-//! exclusive one: stronger than asked for, never weaker.
+//! The locker's xid goes into `xmax` with LOCK_ONLY. Only one transaction can be there, so a shared row lock
+//! is taken as an exclusive one: stronger than asked for, never weaker.
 
 use clearway_txn::Xid;
 
@@ -12,10 +12,10 @@ use crate::heap::visibility::{Standing, standing};
 use crate::heap::{Heap, Tid, TxnContext};
 use crate::page::PageId;
 
-/// What came of locking a row.
+/// Result of locking a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockOutcome {
-    /// Done: nobody else changes the row before this transaction ends.
+    /// Locked: no other transaction changes the row before this one ends.
     Locked,
     /// This transaction has changed the row already.
     SelfModified,

@@ -1,8 +1,9 @@
 //! Rows: a multi-version heap.
 //!
-//! An update writes a new version of the row and marks the old one; a delete marks it. Which version a reader sees is a
-//! matter of its snapshot. A chain of versions on one page whose indexed columns are equal is a HOT chain (heap-only tuples):
-//! the indexes lead to its first line pointer, the *root*, and know nothing of the others.
+//! An update writes a new version of the row and marks the old one; a delete marks it. A reader's snapshot
+//! decides which version it sees. A chain of versions on one page whose indexed columns are equal is a HOT
+//! chain (heap-only tuples): index entries lead to its first line pointer, the *root*, and never to the
+//! others.
 //!
 //! ```text
 //! index ──► slot 3 (root) ──redirect──► slot 7 ──next──► slot 9
@@ -10,12 +11,12 @@
 //!
 //! # Rules
 //! - R1: an index entry leads to a root: a line pointer that is Normal and not heap-only, a Redirect, or Dead.
-//! - R2: `next` is followed within a HOT chain only if the next version's xmin is this one's xmax; otherwise the slot has been
-//!   used again.
+//! - R2: `next` is followed within a HOT chain only if the next version's xmin is this one's xmax; otherwise
+//!   the slot has been used again.
 //! - R3: a root becomes Unused, and with that a place for another row, only after no index leads to it (vacuum).
-//! - R4: a version is removed only when no snapshot, present or future, can see it: its deleter committed below the horizon,
-//!   or its inserter rolled back.
-//! - R5: whether a transaction *runs* is asked before how it ended.
+//! - R4: a version is removed only when no snapshot, present or future, can see it: its deleter committed
+//!   below the horizon, or its inserter rolled back.
+//! - R5: a worker asks whether a transaction *runs* before it asks how the transaction ended.
 //! - R6: two heap pages are latched in the order of their numbers.
 //!
 //! | file | holds |
@@ -55,18 +56,19 @@ pub struct Tid {
     pub slot: u16,
 }
 
-/// On whose behalf rows are read and changed.
+/// The session and the transaction that read and change rows.
 #[derive(Debug, Clone, Copy)]
 pub struct TxnContext<'a> {
     /// The data directory.
     pub storage: &'a Storage,
     /// The session.
     pub proc: ProcId,
-    /// The transaction's xid, once it has one; whoever changes rows has.
+    /// The transaction's xid, once it has one; a transaction that changes rows has one.
     pub xid: Option<Xid>,
-    /// The number of the running command: what earlier ones did is seen, what this one does is not.
+    /// The number of the running command. It sees the changes of the transaction's earlier commands, and not
+    /// its own.
     pub command: u32,
-    /// What counts as finished.
+    /// The snapshot: which transactions count as finished.
     pub snapshot: &'a Snapshot,
 }
 

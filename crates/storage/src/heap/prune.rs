@@ -1,8 +1,9 @@
 //! Removing dead versions from one page.
 //!
-//! For each HOT chain the dead versions at its front go: the root becomes a Redirect to the first that stays, or Dead if none
-//! stays. Heap-only versions that go become Unused; roots do not (R3). Then the tuples move together. What was done is one log
-//! record of moves and line pointers.
+//! Pruning removes the dead versions at the front of each HOT chain. The root becomes a Redirect to the first
+//! version that stays, or Dead if none stays. The line pointers of removed heap-only versions become Unused;
+//! roots do not (R3). Then the remaining tuples move together. One log record holds the moves and the line
+//! pointers.
 
 use clearway_txn::Xid;
 
@@ -16,7 +17,7 @@ use crate::heap::visibility::removable;
 use crate::page::{self, LOWER, PAGE_SIZE};
 use crate::storage::Storage;
 
-/// What pruning found on a page.
+/// Result of pruning a page.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Pruned {
     /// Versions removed.

@@ -8,7 +8,7 @@ use crate::heap::visibility::{self, Liveness, Standing, liveness, next_in_chain,
 use crate::heap::{Heap, Tid, TxnContext};
 use crate::page::{self, PageId};
 
-/// How one version of a row stands for a transaction that wants to change or lock it.
+/// The state of one version of a row for a transaction that wants to change or lock it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VersionOutcome<R> {
     /// It is the newest version, and no other transaction has changed or locked it.
@@ -26,7 +26,7 @@ pub enum VersionOutcome<R> {
     },
 }
 
-/// The slot at which the HOT chain of `root` begins to have versions; `None` if the root leads nowhere.
+/// The slot of the first version in the HOT chain of `root`; `None` if the root leads nowhere.
 pub(crate) fn chain_start(bytes: &[u8], root: u16) -> Option<u16> {
     match line(bytes, root) {
         Line::Redirect(slot) => Some(slot),
@@ -87,8 +87,8 @@ impl Heap {
         Ok(None)
     }
 
-    /// How the version at exactly `tid` stands for a transaction that wants to change or lock it, whatever its
-    /// snapshot; `read` gets the bytes of one that is free. Nothing is changed.
+    /// The state of the version at exactly `tid` for a transaction that wants to change or lock it, whatever
+    /// its snapshot. `read` gets the bytes of a version that is free. Nothing is changed.
     pub fn version<R>(
         &self,
         ctx: &TxnContext<'_>,
@@ -114,7 +114,7 @@ impl Heap {
         })
     }
 
-    /// How the row that index entries lead to by `root` stands for a unique check.
+    /// The state, for a unique check, of the row that index entries lead to by `root`.
     pub(crate) fn liveness(&self, ctx: &TxnContext<'_>, root: Tid) -> Result<Liveness> {
         let page = ctx
             .storage

@@ -14,7 +14,7 @@ use crate::heap::visibility::{Standing, standing};
 use crate::heap::{Heap, Tid, TxnContext};
 use crate::page::{self, PageId, PageKind};
 
-/// What came of an update.
+/// Result of an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UpdateOutcome {
     /// Done.
@@ -37,7 +37,7 @@ pub enum UpdateOutcome {
     },
 }
 
-/// What came of a deletion.
+/// Result of a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeleteOutcome {
     /// Done.
@@ -126,7 +126,8 @@ impl Heap {
                 Standing::Replaced(latest) => return Ok(UpdateOutcome::Changed { latest }),
             }
             if !fits(page.bytes(), row.len()) {
-                // Pruning is a change of its own, and the page stays latched, so the standing stays.
+                // Pruning is a change of its own, and the page stays latched, so the version's standing does
+                // not change.
                 let horizon = ctx.storage.proc_array.horizon();
                 prune::prune(ctx.storage, &mut page, horizon)?;
             }

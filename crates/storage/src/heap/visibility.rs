@@ -1,7 +1,7 @@
-//! Which version a reader sees, and how a version stands for someone who wants to change it.
+//! Which version a reader sees, and the state of a version for a transaction that wants to change it.
 //!
-//! A snapshot knows which transactions had finished; the commit log knows how. What was found there is noted in the tuple's
-//! hint bits, so that the next reader need not ask.
+//! The snapshot tells which transactions had finished, and the commit log tells how they ended. A reader
+//! notes the commit log's answer in the tuple's hint bits, so that the next reader need not ask.
 
 use clearway_txn::{TransactionState, Xid};
 
@@ -31,7 +31,7 @@ impl Hints for PageExclusive<'_> {
     }
 }
 
-/// How `xid` stands now (R5).
+/// The state of `xid` now (R5).
 fn state_now(storage: &Storage, xid: Xid) -> Result<TransactionState> {
     clearway_txn::transaction_state(&storage.proc_array, &storage.commit_log, xid).map_err(storage_error)
 }
@@ -103,14 +103,14 @@ fn sees_committed(ctx: &TxnContext<'_>, xid: Xid) -> Result<bool> {
     ctx.storage.sees_committed(ctx.snapshot, xid)
 }
 
-/// How a version stands for someone who wants to change or lock it.
+/// The state of a version for a transaction that wants to change or lock it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// It can be had.
+    /// The version can be changed or locked.
     Free,
-    /// A transaction that runs has changed or locked it.
+    /// A running transaction has changed or locked it.
     Held(Xid),
-    /// This command, or the transaction itself in an earlier one, has changed it; or it made it just now.
+    /// This transaction has changed it, in this command or an earlier one; or this command has made it.
     SelfModified,
     /// Deleted, and committed; or its inserter rolled back.
     Deleted,
@@ -118,7 +118,7 @@ pub(crate) enum Standing {
     Replaced(Tid),
 }
 
-/// How `tuple` stands for the transaction of `ctx`, as of now and whatever the snapshot.
+/// The state of `tuple` for the transaction of `ctx`, as of now and whatever the snapshot.
 pub(crate) fn standing(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_>) -> Result<Standing> {
     let xmin = Xid(tuple.xmin());
     if ctx.xid == Some(xmin) {
@@ -168,13 +168,13 @@ pub(crate) fn standing(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_
 pub enum Liveness {
     /// No version of it will ever be seen again.
     Dead,
-    /// It is there.
+    /// A version of it is alive.
     Alive,
     /// That depends on how this transaction ends.
     DependsOn(Xid),
 }
 
-/// How the version stands for a unique check by the transaction of `ctx`.
+/// The state of the version for a unique check by the transaction of `ctx`.
 pub(crate) fn liveness(ctx: &TxnContext<'_>, tuple: &Tuple<'_>) -> Result<Liveness> {
     let xmin = Xid(tuple.xmin());
     if ctx.xid != Some(xmin) && !tuple.has(XMIN_COMMITTED) {

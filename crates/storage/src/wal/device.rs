@@ -1,8 +1,8 @@
-//! What the log is written to.
+//! The device that the log is written to.
 //!
-//! In production: segment files of 16 MiB, named by their number. A segment is filled with zeros before it is used, so that
-//! writing to it never needs space and syncing it never needs metadata; segments that recovery no longer needs are renamed
-//! to be future ones.
+//! In production: segment files of 16 MiB, named by their number. A segment is filled with zeros before it is
+//! used, so that writing to it never needs space and syncing it never needs metadata; segments that recovery
+//! no longer needs are renamed to be future ones.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,10 +13,10 @@ use clearway_machine::{Native, WaitEvent, WaitScope};
 
 use crate::disk::{self, Disk, DiskDirectory, DiskFile, OpenMode, SyncPurpose};
 
-/// Bytes a segment.
+/// Bytes in a segment.
 pub const SEGMENT_SIZE: u64 = 16 << 20;
-/// At least and at most so many future segments are kept when old ones are recycled; in between as many as there were
-/// between the last two checkpoints, since the next one will need about the same.
+/// The least and the most future segments kept when old ones are recycled. In between, as many are kept as
+/// there were between the last two checkpoints, since the next one will need about the same number.
 const SPARE_MIN: u64 = 4;
 const SPARE_MAX: u64 = 64;
 
@@ -41,7 +41,7 @@ pub struct SegmentFiles {
     dir: PathBuf,
     names: Arc<dyn DiskDirectory>,
     fsync: bool,
-    /// Held while segments are made and recycled, which takes long; `segments` is not.
+    /// Held while segments are made and recycled, which takes long; `segments` is not held meanwhile.
     making: Mutex<()>,
     segments: Mutex<BTreeMap<u64, Arc<dyn DiskFile>>>,
 }
@@ -139,7 +139,8 @@ impl SegmentFiles {
         Ok(())
     }
 
-    /// Calls `part(segment, offset in it, range of the whole)` for each segment that `[position, position + length)` touches.
+    /// Calls `part(segment, offset in it, range of the whole)` for each segment that `[position, position +
+    /// length)` touches.
     fn each_part(
         &self,
         position: u64,
@@ -255,8 +256,8 @@ impl LogDevice for SegmentFiles {
         let recycled = past
             .into_iter()
             .try_for_each(|(number, file)| recycle(number, file));
-        // Also if not all could be renamed. Nothing is written to a segment before its new name is durable: after a power
-        // cut the log would be looked for under that name.
+        // Also if not all could be renamed. Nothing is written to a segment before its new name is durable:
+        // after a power cut the log would be looked for under that name.
         self.sync_names(SyncPurpose::RecycledNames);
         self.lock().extend(renamed);
         recycled

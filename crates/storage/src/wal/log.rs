@@ -30,9 +30,10 @@ pub struct LogOptions {
     pub insert: LogInsertVariant,
     /// How records become durable.
     pub flush: LogFlushVariant,
-    /// How long a flusher waits for others to join it; zero is not at all.
+    /// Time that a flusher waits for others to join it; zero: it does not wait.
     pub commit_delay: Duration,
-    /// Bytes of the ring: a power of two, at most a segment, since recovery clears so much behind the log's end.
+    /// Bytes of the ring: a power of two, at most a segment, since recovery clears that much behind the log's
+    /// end.
     pub ring_size: usize,
     /// Insertion latches.
     pub insert_latches: usize,
@@ -105,15 +106,17 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
         &self.output.device
     }
 
-    /// Makes room on the disk for what is being changed now: a segment ahead of all that sessions in the middle of a change
-    /// may still insert. Called before anything is changed, so that a full disk is an error and not half a change.
+    /// Makes room on the disk for the changes under way: a segment ahead of all that sessions in the middle
+    /// of a change may still insert. A caller calls this before it changes anything, so that a full disk is
+    /// an error and not half a change.
     pub fn make_room(&self) -> std::io::Result<()> {
         self.output
             .make_room_on_disk(self.reservation.end() + SEGMENT_SIZE)
     }
 
-    /// As [`make_room`](Self::make_room), for a session that holds page latches and has called that before it took them.
-    /// Half a segment is enough for it, so that it makes a segment only if others have logged 8 MiB in between.
+    /// As [`make_room`](Self::make_room), for a session that holds page latches and has called `make_room`
+    /// before it took them. Half a segment is enough, so the session makes a segment only if others have
+    /// logged 8 MiB in between.
     pub fn make_room_latched(&self) -> std::io::Result<()> {
         if self
             .output
@@ -124,8 +127,8 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
         self.make_room()
     }
 
-    /// As [`make_room`](Self::make_room), but a segment further, for a background worker: sessions then find that there is
-    /// nothing to do.
+    /// As [`make_room`](Self::make_room), but a segment further, for a background worker: sessions then find
+    /// that there is nothing to do.
     pub fn make_room_ahead(&self) -> std::io::Result<()> {
         self.output
             .make_room_on_disk(self.reservation.end() + 2 * SEGMENT_SIZE)
@@ -141,7 +144,7 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
         Lsn(self.output.durable())
     }
 
-    /// Syncs of the device since the log was opened: what group commit is measured by.
+    /// Syncs of the device since the log was opened; group commit is measured by them.
     pub fn syncs(&self) -> u64 {
         self.output.syncs()
     }
@@ -244,8 +247,8 @@ impl<M: Machine, D: LogDevice> InsertedRecord for BuiltRecord<'_, M, D> {
             self.payload.len(),
             self.payload_crc,
         );
-        // SAFETY: the insertion has reserved these bytes and publishes them after this call (R1), and `lacks_room` was false
-        // or `wait_for_room` has returned (R3).
+        // SAFETY: the insertion has reserved these bytes and publishes them after this call (R1), and
+        // `lacks_room` was false or `wait_for_room` has returned (R3).
         unsafe {
             output.ring.copy_in(start, &header);
             output.ring.copy_in(start + record::HEADER as u64, self.payload);

@@ -49,8 +49,8 @@ impl<M: Machine, D: LogDevice> LogOutput<M, D> {
         self.syncs.load(Relaxed)
     }
 
-    /// True if the ring has no room yet for a record that ends at `end`. Acquire: pairs with the Release in `write`, so that
-    /// the bytes to be overwritten have been read.
+    /// True if the ring has no room yet for a record that ends at `end`. Acquire: pairs with the Release in
+    /// `write`, so that the bytes to be overwritten have been read.
     #[inline]
     pub(super) fn lacks_room(&self, end: u64) -> bool {
         end > self.written.load(Acquire) + self.ring.size() as u64

@@ -81,20 +81,20 @@ impl<'a, D: LogDevice> LogReader<'a, D> {
     }
 }
 
-/// Proof that what stands before `durable` was whole once.
+/// Proof that the log before `durable` was once whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DamageProof {
     /// The record that proves it.
     pub record: Lsn,
-    /// Up to here the log was durable when that record was inserted.
+    /// The log was durable up to here when that record was inserted.
     pub durable: Lsn,
 }
 
-/// Looks behind `end`, where no whole record begins, for a record that was inserted when the log was durable beyond `end`;
-/// no further than `distance`.
+/// Looks behind `end`, where no whole record begins, for a record that was inserted when the log was durable
+/// beyond `end`; no further than `distance`.
 ///
-/// A record is known by its own position and its CRC, so neither what an earlier life of a segment left behind nor a record
-/// inside another one's payload is taken for one.
+/// A record is known by its own position and its CRC, so neither what an earlier life of a segment left
+/// behind nor a record inside another one's payload is taken for one.
 pub fn find_damage<D: LogDevice>(device: &D, end: Lsn, distance: u64) -> io::Result<Option<DamageProof>> {
     const BLOCK: usize = 4096;
     let zeros = [0; BLOCK];
@@ -103,7 +103,7 @@ pub fn find_damage<D: LogDevice>(device: &D, end: Lsn, distance: u64) -> io::Res
     let limit = end.0 + distance;
     while at < limit {
         let read = device.read(at, &mut bytes)?;
-        // Fewer bytes: a segment is missing. The search goes on with the next one.
+        // If there are fewer bytes, a segment is missing. The search goes on with the next one.
         let next = if read < bytes.len() {
             (at + read as u64) / SEGMENT_SIZE * SEGMENT_SIZE + SEGMENT_SIZE
         } else {

@@ -5,11 +5,11 @@
 //! | len | crc | position | kind | zero | pending | xid | payload … | zeros to a multiple of 8
 //! ```
 //!
-//! `len` counts from the record's start to the end of its payload. `crc` is the CRC-32C of the payload followed by the
-//! header with `crc` left out. `position` is the record's own place in the log, so that what an earlier life of a recycled
-//! segment left behind is never taken for a record. `pending` is the distance, in units of 8 bytes, from the position up to
-//! which the log was durable when the record was inserted to the record's own: recovery tells a damaged log from an
-//! unfinished one by it.
+//! `len` counts from the record's start to the end of its payload. `crc` is the CRC-32C of the payload
+//! followed by the header with `crc` left out. `position` is the record's own place in the log, so that what
+//! an earlier life of a recycled segment left behind is never taken for a record. `pending` is the distance,
+//! in units of 8 bytes, from the position up to which the log was durable when the record was inserted to the
+//! record's own: recovery tells a damaged log from an unfinished one by it.
 
 use clearway_txn::Xid;
 
@@ -20,7 +20,7 @@ pub const HEADER: usize = 32;
 /// No record is longer; a length above it is a torn tail.
 pub const RECORD_MAX: usize = 1 << 20;
 
-/// What a record says.
+/// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub enum RecordKind {
@@ -56,22 +56,22 @@ impl RecordKind {
 /// A record read back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// What it says.
+    /// Its kind.
     pub kind: RecordKind,
-    /// Who said it; [`Xid::INVALID`] if no transaction.
+    /// The transaction that logged it; [`Xid::INVALID`] if none.
     pub xid: Xid,
     /// The log was durable up to here when the record was inserted.
     pub durable: Lsn,
-    /// The rest, by kind.
+    /// The payload; `kind` tells its form.
     pub payload: &'a [u8],
 }
 
-/// What stands in the log at a place.
+/// Result of reading a record at a position of the log.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Decoded<'a> {
-    /// A whole record that takes so many bytes.
+    /// A whole record, and the number of bytes it takes.
     Record(Record<'a>, usize),
-    /// The bytes given end before the record does; so many are needed.
+    /// The given bytes end before the record does; this many are needed.
     NeedMore(usize),
     /// No whole record.
     End,
@@ -93,7 +93,8 @@ pub fn header(
     payload_crc: u32,
 ) -> [u8; HEADER] {
     debug_assert!(durable <= position && (position - durable).is_multiple_of(8));
-    // As long as a u32 can say, and that is far more than the log's ring can hold; more pending proves less.
+    // The largest u32 stands for any larger distance. That is far more than the log's ring can hold, and a
+    // larger distance would only prove less.
     let pending = u32::try_from((position - durable) / 8).unwrap_or(u32::MAX);
     let mut header = [0; HEADER];
     header[0..4].copy_from_slice(&((HEADER + payload) as u32).to_le_bytes());

@@ -1,7 +1,7 @@
 //! The ring buffer that log bytes stand in from their insertion until they have been written to the device.
 //!
-//! The ring knows positions of the log and no order: [`insert`](super::insert) says when bytes may be copied in (R1), and
-//! [`flush`](super::flush) when they may be overwritten (R3).
+//! The ring knows positions of the log and no order: [`insert`](super::insert) says when bytes may be copied
+//! in (R1), and [`flush`](super::flush) when they may be overwritten (R3).
 
 use clearway_machine::{DataCell, Machine, Work};
 
@@ -13,8 +13,9 @@ pub(super) struct Ring<M: Machine> {
     words: Box<[M::Data<[u8; WORD]>]>,
 }
 
-// SAFETY: a word is written by the one worker that reserved its position (R1), and read by the one worker that writes the
-// log out, after the insertion protocol has shown the word complete; that protocol orders the two.
+// SAFETY: a word is written by the one worker that reserved its position (R1), and read by the one worker
+// that writes the log out, after the insertion protocol has shown the word complete; that protocol orders the
+// two.
 unsafe impl<M: Machine> Sync for Ring<M> {}
 // SAFETY: nothing in the ring belongs to a thread.
 unsafe impl<M: Machine> Send for Ring<M> {}
@@ -50,10 +51,12 @@ impl<M: Machine> Ring<M> {
     /// Copies `bytes` to `position`, a multiple of 8, and zeros up to the next one.
     ///
     /// # Safety
-    /// The caller alone owns the log's bytes from `position` to the end of the copy, rounded up to 8: it has reserved them
-    /// and has not published them (R1), and the bytes one ring size before them have been written out (R3).
+    /// The caller alone owns the log's bytes from `position` to the end of the copy, rounded up to 8: it has
+    /// reserved them and has not published them (R1), and the bytes one ring size before them have been
+    /// written out (R3).
     pub(super) unsafe fn copy_in(&self, position: u64, bytes: &[u8]) {
-        // What a simulation does not see for itself: a store a word, and a line of the ring fetched every eight of them.
+        // Costs that a simulation does not see for itself: one store for each word, and one line of the ring
+        // fetched for every eight words.
         M::charge(Work::Nanos(bytes.len() as u64 / 2));
         if Self::CONTIGUOUS {
             let start = position as usize & (self.size() - 1);

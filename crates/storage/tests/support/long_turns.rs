@@ -1,15 +1,16 @@
 //! A scheduler of shuttle that lets a thread run on for a while.
 //!
-//! Shuttle's own random scheduler draws a thread at each step, so that while one takes five steps the others take about five
-//! each. A whole insertion, which takes hundreds, never fits between two steps of another that way. Its scheduler by
-//! priorities, which could do that, sends a thread to the back at each yield, and each access to a page is one.
+//! Shuttle's own random scheduler draws a thread at each step, so that while one takes five steps the others
+//! take about five each. A whole insertion, which takes hundreds, never fits between two steps of another
+//! that way. Its scheduler by priorities, which could do that, sends a thread to the back at each yield, and
+//! each access to a page is one.
 //!
 //! Here a thread keeps its turn, with the same chance at each step. How long turns are is drawn for each execution.
 
 use shuttle::scheduler::{RandomScheduler, Schedule, Scheduler, Task, TaskId};
 use shuttle::{Config, Runner};
 
-/// Steps a turn, about.
+/// Steps in a turn, about.
 const TURNS: [u64; 4] = [2, 10, 50, 250];
 
 struct LongTurns {

@@ -11,7 +11,8 @@ pub struct Contents {
     pub bytes: Vec<u8>,
     pub synced: u64,
     pub syncs: u64,
-    /// What a sync does before it counts: lets others run, where a checker could not know that it takes time.
+    /// What a sync does before it counts: lets other threads run, where a checker could not know that the
+    /// sync takes time.
     pub before_sync: Option<fn()>,
 }
 

@@ -13,7 +13,7 @@ pub const NUMBERS: [usize; 2] = [64, PAGE_SIZE - 8];
 /// Where the tests keep hints: a bit for each asynchronous commit.
 pub const HINTS: usize = 128;
 
-/// What a page says, and which log position.
+/// The number on a page, and its log position.
 pub fn number_on(bytes: &[u8; PAGE_SIZE]) -> (u64, Lsn) {
     let [first, second] = NUMBERS.map(|at| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()));
     assert_eq!(first, second, "half of a change");

@@ -1,7 +1,9 @@
-//! What sessions did to pages and what was promised to them, to be compared with what a recovered storage holds.
+//! A ledger of the changes that sessions made and of what was promised to them, to be compared with what a
+//! recovered storage holds.
 //!
-//! A session's operations are logged in its own order, so after a crash its pages and commits are those of a prefix of its
-//! operations. The prefix is at least as long as what was acknowledged (`floor`), and holds no operation that had not begun.
+//! A session's operations are logged in its own order, so after a crash its pages and commits are those of a
+//! prefix of its operations. The prefix is at least as long as what was acknowledged (`floor`), and holds no
+//! operation that had not begun.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -28,11 +30,11 @@ pub enum Operation {
 
 #[derive(Debug, Clone, Default)]
 pub struct Session {
-    /// All that have begun.
+    /// All operations that have begun.
     operations: Vec<Operation>,
-    /// So many of them have been logged.
+    /// Number of operations that have been logged.
     logged: usize,
-    /// So many of them have been made durable for sure.
+    /// Number of operations that are known to be durable.
     floor: usize,
 }
 
@@ -171,7 +173,7 @@ impl<'a> Worker<'a> {
         self.ledger.logged(self.session);
     }
 
-    /// Does so many random things.
+    /// Does this many random operations.
     pub fn work(&mut self, random: &mut Random, steps: usize) {
         let mut rels = vec![self.create_rel(), self.create_rel()];
         for _ in 0..steps {

@@ -1,8 +1,9 @@
 //! A disk in memory that records what was written and what was made durable, and shows what a power cut leaves of it.
 //!
-//! Every file and directory is kept twice: as the programs see it, and as it is on the platter. Between the two stands the
-//! list of changes that no sync has covered yet. A cut freezes all of it before some operation; from one frozen state any
-//! number of images are made. An image holds what was durable, and of the rest a random part:
+//! Every file and directory is kept twice: as the programs see it, and as it is on the platter. Between the
+//! two stands the list of changes that no sync has covered yet. A cut freezes all of it before some
+//! operation; from one frozen state any number of images are made. An image holds what was durable, and of
+//! the rest a random part:
 //! - of a file's unsynced writes any subset, each in any subset of its sectors of 512 bytes;
 //! - of a directory's unsynced changes of names the first few.
 //!
@@ -290,7 +291,7 @@ impl Frozen {
         RecordingDisk::of(image)
     }
 
-    /// An image that keeps what chance says; often of one kind of file all and of another nothing.
+    /// An image that keeps a random part; often all of one kind of file and nothing of another.
     pub fn random_image(&self, random: &mut Random) -> RecordingDisk {
         let mode = random.below(8);
         self.image(random, |path| {

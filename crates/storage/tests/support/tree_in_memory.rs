@@ -1,4 +1,5 @@
-//! What a tree stands on, in memory: the shipped pool with room for all pages, and a log of which only positions are kept.
+//! The pages and the log of a tree, in memory: the shipped pool with room for all pages, and a log of which
+//! only positions are kept.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -69,7 +70,7 @@ impl PageDevice for GrowingFile {
     fn flush_log(&self, _upto: Lsn) {}
 }
 
-/// A log of which only positions are kept. The one of production is explored by suites of its own.
+/// A log of which only positions are kept. Other suites explore the log of production.
 #[derive(Debug, Default)]
 pub struct Positions(AtomicU64);
 
@@ -121,7 +122,7 @@ impl InMemory {
         }
     }
 
-    /// After so many more pages the disk is full, for one of them.
+    /// The disk is full for one page, after this many more.
     pub fn fill_disk_after(&self, pages: u32) {
         self.file.room.store(pages.into(), Relaxed);
     }

@@ -1,4 +1,4 @@
-//! A tree that breaks one rule is found out, and one that keeps them is not.
+//! The check finds each broken rule of a tree, and nothing in a tree that keeps all rules.
 
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ fn three_levels(storage: &Arc<Storage>) -> (RelId, Places) {
 
 type Damage = fn(&Storage, RelId, &Places);
 
-/// What is done to the tree, and what the check says to it.
+/// For each damage: its name, what it does to the tree, and the finding of the check.
 const DAMAGES: [(&str, Damage, &str); 13] = [
     (
         "two entries of a leaf in the wrong order",
@@ -224,7 +224,7 @@ fn each_broken_rule_is_found() {
     storage.stop_threads();
 }
 
-/// What a split that was interrupted leaves, and a page that was added for nothing, are in order.
+/// The check accepts what an interrupted split leaves, and a page that was added and never used.
 #[test]
 fn what_errors_leave_behind_is_in_order() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
-//! Splits of which only the first half has happened, for each reason that there is: another inserter is faster, the machine
-//! stopped between the two log records, the disk was full.
+//! Splits of which only the first half has happened, for each possible reason: another inserter is faster,
+//! the machine stopped between the two log records, the disk was full.
 //!
-//! Caught mutations: `descend` that arrives at a root below the level asked for, and `parent_of` that takes it (all but the
-//! last case); `insert` that does not complete what it crossed (the last three); `parent_of` that inserts what is there
-//! already (the first two).
+//! Caught mutations: `descend` that arrives at a root below the level asked for, and `parent_of` that takes
+//! it (all but the last case); `insert` that does not complete what it crossed (the last three); `parent_of`
+//! that inserts what is there already (the first two).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,7 +26,7 @@ use crate::storage::{Storage, StorageOptions};
 use crate::wal::SEGMENT_SIZE;
 use crate::wal::reader::LogReader;
 
-/// So long that three or four entries fill a page, and a few dozen make a deep tree.
+/// A key so long that three or four entries fill a page, and a few dozen make a deep tree.
 fn key(number: u32) -> Vec<u8> {
     let mut key = number.to_be_bytes().to_vec();
     key.resize(1_900, 7);
@@ -138,8 +138,8 @@ fn check_levels(tree: BTree, storage: &Storage) {
     }
 }
 
-/// The first half of a split of the page at `level` that covers `number`, an odd one: what an inserter of that number has
-/// done when it stops before the second half. The separator is returned.
+/// The first half of a split of the page at `level` that covers `number`, an odd one: what an inserter of
+/// that number has done when it stops before the second half. The separator is returned.
 fn split_at(tree: BTree, storage: &Storage, number: u32, level: u16) -> Entry {
     let key = key(number);
     let bound = Bound {
@@ -164,8 +164,9 @@ fn split_at(tree: BTree, storage: &Storage, number: u32, level: u16) -> Entry {
     tree.split(storage, page, entry).unwrap()
 }
 
-/// Two inserters split one after the other the pages of the root's level; the second is so fast that it comes to the level
-/// above while the first, which split the root, has not made that level yet. It must not take the root for its parent.
+/// Two inserters split one after the other the pages of the root's level; the second is so fast that it looks
+/// for the level above before the first, which split the root, has made that level. It must not take the root
+/// for its parent.
 #[test]
 fn the_second_splitter_overtakes_the_one_that_split_the_root() {
     for page_latch in PAGE_LATCHES {
@@ -214,7 +215,7 @@ fn the_second_splitter_overtakes_one_that_split_an_inner_root() {
     }
 }
 
-/// Allows so many allocations for data files, then the disk is full.
+/// Allows this many allocations for data files, then the disk is full.
 #[derive(Debug)]
 struct FullDisk(AtomicI64);
 
@@ -231,8 +232,8 @@ impl Faults for FullDisk {
     }
 }
 
-/// The disk is full when the page for the new root is wanted, and later it is not. The insertion that failed has split the
-/// root already.
+/// The disk is full when an insertion needs the page for the new root, and has room again later. The
+/// insertion that failed has split the root already.
 #[test]
 fn the_disk_is_full_when_the_root_is_to_grow() {
     for page_latch in PAGE_LATCHES {
@@ -309,8 +310,8 @@ fn copy_dir(from: &Path, to: &Path) {
     }
 }
 
-/// The machine stops between the log records of one insertion, for the insertions that grow the root: after recovery
-/// everything is found, insertions go on, and when they have come by, the levels above know every page.
+/// The machine stops between the log records of one insertion, for the insertions that grow the root: after
+/// recovery everything is found, and insertions go on; after them the levels above name every page.
 #[test]
 fn the_machine_stops_between_the_records_of_a_root_split() {
     let dir = tempfile::tempdir().unwrap();
@@ -360,7 +361,8 @@ fn the_machine_stops_between_the_records_of_a_root_split() {
     }
 }
 
-/// A leaf in the middle was split and its parent never told. The next insertion that has to go by the link tells it.
+/// A leaf in the middle was split, and its parent does not name the right half. The next insertion that
+/// follows the link enters it.
 #[test]
 fn the_next_inserter_completes_a_split() {
     for page_latch in PAGE_LATCHES {

@@ -15,7 +15,7 @@ use crate::heap::{Heap, Liveness, Tid, TxnContext};
 use crate::page::RelId;
 use crate::storage::Storage;
 
-/// So long that three or four of its entries fill a leaf.
+/// A key so long that three or four of its entries fill a leaf.
 const KEY: [u8; 1_900] = [7; 1_900];
 /// Rows that were rolled back, with the key.
 const DEAD: usize = 12;
@@ -54,8 +54,8 @@ fn table(storage: &Storage) -> Table {
     Table { tree, heap, rel }
 }
 
-/// The leaf for `tid`, as an inserter holds it that has done its unique check and is about to put its entry in. (It came
-/// through the key's first leaf, and has let that go.)
+/// The leaf for `tid`, as an inserter holds it that has done its unique check and is about to put its entry
+/// in. (It came through the key's first leaf, and has let that go.)
 fn about_to_insert<'s>(table: &Table, storage: &'s Storage, tid: Tid) -> PageUpdate<'s> {
     let bound = Bound { key: &KEY, tid };
     let leaf = table
@@ -69,13 +69,14 @@ fn about_to_insert<'s>(table: &Table, storage: &'s Storage, tid: Tid) -> PageUpd
         .unwrap()
 }
 
-/// What an inserter of a row with the key answers that comes when another has passed the key's first leaf and holds a later
-/// one: it has to wait there for the other's entry, and sees it.
+/// The result of a second inserter of the key that comes when the first one has passed the key's first leaf
+/// and holds a later one: the second has to wait there for the first one's entry, and sees it.
 ///
-/// The second one's own place may be before the other's leaf, in it, or behind it.
+/// The second one's own place may be before the first one's leaf, in it, or behind it.
 ///
-/// Caught mutations: `find_duplicate` with `read` for `update` (under `ssux` and `hybrid`, not under `lwlock`, whose update
-/// mode keeps readers out); `equal_entries` that does not go on to the right neighbour.
+/// Caught mutations: `find_duplicate` with `read` for `update` (under `ssux` and `hybrid`, not under
+/// `lwlock`, whose update mode keeps readers out); `equal_entries` that does not go on to the right
+/// neighbour.
 #[test]
 fn an_inserter_waits_for_one_that_is_ahead_of_it() {
     for page_latch in PAGE_LATCHES {
@@ -138,7 +139,8 @@ fn inserter_waits(page_latch: PageLatchVariant, second: Tid) {
     storage.stop_threads();
 }
 
-/// Many inserters of the same few keys at once, with dead entries over several leaves: of each key one gets in.
+/// Many inserters of the same few keys at once, with dead entries over several leaves: exactly one row of
+/// each key is inserted.
 #[test]
 fn one_of_many_gets_in() {
     for page_latch in PAGE_LATCHES {

@@ -8,15 +8,17 @@
 //! 5. Copy the record; release the latch.
 //!
 //! # How the rules are kept
-//! - R1: the latch is held from before the reservation until the bytes are in the ring. So when each latch has been seen
-//!   free, or advertising a position ≥ p, all bytes before min(p, what was reserved when the look began) are in the ring.
-//! - R2: a holder of an insertion latch waits for a flush only after advertising; `complete` waits for no latch. So the two
-//!   never wait for each other.
-//! - R4: `move_redo` holds *all* latches. It inserts nothing and advertises the end of all time in each as soon as it has
-//!   it: the inserter that keeps it from the next latch may be waiting, in a flush, for those that it has already.
+//! - R1: the latch is held from before the reservation until the bytes are in the ring. So when each latch
+//!   has been seen free, or advertising a position ≥ p, all bytes before min(p, what was reserved when the
+//!   look began) are in the ring.
+//! - R2: a holder of an insertion latch waits for a flush only after advertising; `complete` waits for no
+//!   latch. So the two never wait for each other.
+//! - R4: `move_redo` holds *all* latches. It inserts nothing, and advertises the end of all time in each
+//!   latch as soon as it holds it. The reason: the inserter that holds the next latch may be waiting, in a
+//!   flush, for the latches that `move_redo` holds already.
 //!
-//! Cost: two locked instructions an insertion without contention (the latch, the reservation), and a walk over the latches
-//! a flush.
+//! Cost: two locked instructions for each insertion without contention (the latch, the reservation), and a
+//! walk over the latches for each flush.
 //!
 //! Origin: PostgreSQL's xlog.c (Heikki Linnakangas, 2013).
 
@@ -127,7 +129,8 @@ impl<M: Machine> Latches<M> {
                 }
             }
         }
-        // Pairs with the Release that let go each latch seen free: its holder's bytes are visible.
+        // Pairs with the Release with which each latch seen free was released: its holder's bytes are
+        // visible.
         M::fence(Acquire);
         Some(complete)
     }

@@ -1,17 +1,18 @@
 //! `log_insert`: how a record gets into the ring, and how the flusher learns that it is whole.
 //!
 //! # Example
-//! Alice and Bob insert at the same time, Alice at 1000, Bob behind her at 1100. Bob is done first and flushes up to 1200.
-//! The ring holds Bob's record and, before it, whatever stood there a ring ago. If the flusher wrote that out, Bob's commit
-//! would be acknowledged behind a hole: recovery stops at the hole, and Bob's commit is lost. So the flusher waits until
-//! everything before 1200 is whole, and has a way to see it.
+//! Alice and Bob insert at the same time, Alice at 1000, Bob behind her at 1100. Bob is done first and
+//! flushes up to 1200. The ring holds Bob's record and, before it, the bytes that stood there one ring size
+//! earlier. If the flusher wrote that out, Bob's commit would be acknowledged behind a hole: recovery stops
+//! at the hole, and Bob's commit is lost. So the flusher waits until everything before 1200 is whole, and has
+//! a way to see it.
 //!
 //! # Contract
 //! - R1: space is reserved only inside an insertion, which ends when the bytes are in the ring. The flusher learns from
 //!   `Insertion::wait_complete` and `Insertion::complete` up to where all bytes are in the ring, and sees those bytes.
-//! - R2: an insertion that finds the ring full waits for a flush, and a flush waits for insertions. An insertion therefore
-//!   first advertises that everything before its own start is out of its hands, and `complete`, which is called while the
-//!   log is being written, waits for no insertion.
+//! - R2: an insertion that finds the ring full waits for a flush, and a flush waits for insertions. An
+//!   insertion therefore first advertises that it inserts nothing before its own start, and `complete`, which
+//!   is called while the log is being written, waits for no insertion.
 //! - R4: the redo position moves only at an instant at which nothing is being inserted. So a record is inserted either
 //!   before the redo position moves, and lies before it, or after, and is built for the new one.
 //!
@@ -36,7 +37,7 @@ switch! {
     }
 }
 
-/// What an insertion does with the ring once it has its place.
+/// The part of an insertion that uses the ring, once the insertion has its place.
 pub(super) trait InsertedRecord {
     /// Bytes to reserve.
     fn size(&self) -> u64;

@@ -1,7 +1,8 @@
-//! One atomic add a reservation.
+//! One atomic add for each reservation.
 //!
-//! Origin: PostgreSQL's `ReserveXLogInsertLocation` keeps this position under a spin lock, because it keeps the start of the
-//! record before it as well. Our records do not name the one before them, so one word is enough.
+//! Origin: PostgreSQL's `ReserveXLogInsertLocation` keeps this position under a spin lock, because it keeps
+//! the start of the record before it as well. Our records do not name the one before them, so one word is
+//! enough.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 

@@ -4,9 +4,9 @@
 //!
 //! # Contract
 //! - Reservations are disjoint and without gaps: each begins where the one before it ends.
-//! - A reservation is made only inside an insertion (R1 of [`insert`](super::insert)), which publishes what was reserved.
-//!   `Reservation::reserve` is an acquire and a release, so that what one worker did before its reservation is visible to
-//!   the one that reserves behind it.
+//! - A reservation is made only inside an insertion (R1 of [`insert`](super::insert)), which publishes what
+//!   was reserved. `Reservation::reserve` is an acquire and a release, so that what one worker did before its
+//!   reservation is visible to the one that reserves behind it.
 //!
 //! | variant | a reservation |
 //! | --- | --- |
