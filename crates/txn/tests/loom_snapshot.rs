@@ -79,6 +79,35 @@ fn loom_a_snapshot_never_sees_half_an_end() {
     });
 }
 
+/// Alice begins, then Bob, who also ends, while Carol takes a snapshot: Alice is not finished for Carol, although Carol may
+/// have begun before either of them. Carol runs first by default, so that two preemptions are enough.
+///
+/// Caught mutation: the entries read under one hold of the latch and `latest_completed` under another.
+#[test]
+fn loom_a_snapshot_lists_who_began_meanwhile() {
+    explore_each_array(2, |options| {
+        let array = Arc::new(array::<Loom>(options, 3));
+        let alice = {
+            let array = Arc::clone(&array);
+            thread::spawn(move || array.assign_xid(ALICE))
+        };
+        let bob = {
+            let array = Arc::clone(&array);
+            thread::spawn(move || {
+                let xid = array.assign_xid(BOB);
+                array.end(BOB, Some(xid));
+            })
+        };
+        let seen = snapshot(&array, CAROL);
+        let running = alice.join().unwrap();
+        bob.join().unwrap();
+        assert!(
+            !seen.sees_committed(running, &log()).unwrap(),
+            "{running} still runs, and is finished in {seen:?}"
+        );
+    });
+}
+
 /// Alice's transaction ends and then Bob's, who may have seen hers: a snapshot that has Bob's finished has Alice's finished.
 ///
 /// Caught mutation: a snapshot without the latch (Alice still in the array, Bob gone from it, and `latest_completed` past
