@@ -105,6 +105,26 @@ fn aggregates_and_groups() {
 }
 
 #[test]
+fn values_of_double_precision() {
+    let fixture = shop();
+    let mut s = fixture.session();
+    assert_eq!(
+        query(
+            &mut s,
+            "select sum(g::double precision / 4), avg(g::double precision) from generate_series(1, 3) g"
+        ),
+        "1.5|2"
+    );
+    assert_eq!(
+        query(
+            &mut s,
+            "select sqrt(2.25::double precision), power(1.5::double precision, 2)"
+        ),
+        "1.5|2.25"
+    );
+}
+
+#[test]
 fn insert_update_delete_with_returning() {
     let fixture = shop();
     let mut s = fixture.session();

@@ -5,8 +5,8 @@
 //!   as finished.
 //! - It neither fails nor waits for anything but latches: the commit is in the log already.
 //!
-//! The step itself, [`ExclusiveArray::remove`](crate::proc_array::ExclusiveArray::remove), is the array's. A variant says who
-//! takes the latch for whom.
+//! The step itself, [`ExclusiveArray::remove`](crate::proc_array::ExclusiveArray::remove), is the array's. A variant decides which
+//! session takes the latch, and for which sessions.
 
 mod single;
 

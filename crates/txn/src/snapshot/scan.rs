@@ -8,8 +8,8 @@
 //! rule R1 of the array x was stored before that, and y's end comes before our shared acquire (R2). So we find x in the array.
 //! No transaction ends while we scan (R2), so for each one we see its whole end or nothing of it.
 //!
-//! The simpler version scans without the latch. It can pass Alice's entry while she runs, then Bob's after he has ended, who
-//! committed after her and had read what she wrote: it sees Bob's work and not Alice's, on which it is built.
+//! The simpler version scans without the latch. Say Bob read what Alice wrote, and committed after her. The scan passes
+//! Alice's entry while she still runs, and Bob's entry after his end. The snapshot then sees Bob's work without Alice's.
 //!
 //! # Why the horizon does not pass it (S3)
 //! The horizon is the least of `xids[]`, the xmins and `latest_completed + 1`, read under ProcArray shared. Nothing ends

@@ -24,19 +24,10 @@ pub(super) const RESULT_SCALE_MAX: i64 = 1_000;
 impl Numeric {
     /// The sum.
     pub fn add(&self, other: &Numeric) -> Result<Numeric> {
-        if let (
-            Repr::Small {
-                mantissa: l,
-                scale: l_scale,
-            },
-            Repr::Small {
-                mantissa: r,
-                scale: r_scale,
-            },
-        ) = (&self.0, &other.0)
-            && let Some((l, r)) = align_small(*l, *l_scale, *r, *r_scale)
+        if let Some(((l, l_scale), (r, r_scale))) = self.both_small(other)
+            && let Some((l, r)) = align_small(l, l_scale, r, r_scale)
         {
-            return Ok(Numeric::new(l + r, *l_scale.max(r_scale)));
+            return Ok(Numeric::new(l + r, l_scale.max(r_scale)));
         }
         match (self.operand(), other.operand()) {
             (Operand::Finite(l), Operand::Finite(r)) => {
@@ -56,19 +47,10 @@ impl Numeric {
 
     /// The product.
     pub fn multiply(&self, other: &Numeric) -> Result<Numeric> {
-        if let (
-            Repr::Small {
-                mantissa: l,
-                scale: l_scale,
-            },
-            Repr::Small {
-                mantissa: r,
-                scale: r_scale,
-            },
-        ) = (&self.0, &other.0)
+        if let Some(((l, l_scale), (r, r_scale))) = self.both_small(other)
             && l_scale + r_scale <= SCALE_MAX
         {
-            return Ok(Numeric::new(i128::from(*l) * i128::from(*r), l_scale + r_scale));
+            return Ok(Numeric::new(i128::from(l) * i128::from(r), l_scale + r_scale));
         }
         match (self.operand(), other.operand()) {
             (Operand::Finite(l), Operand::Finite(r)) => {
@@ -103,20 +85,11 @@ impl Numeric {
 
     /// The remainder of the division to a whole quotient; its sign is the dividend's.
     pub fn remainder(&self, other: &Numeric) -> Result<Numeric> {
-        if let (
-            Repr::Small {
-                mantissa: l,
-                scale: l_scale,
-            },
-            Repr::Small {
-                mantissa: r,
-                scale: r_scale,
-            },
-        ) = (&self.0, &other.0)
-            && let Some((l, r)) = align_small(*l, *l_scale, *r, *r_scale)
+        if let Some(((l, l_scale), (r, r_scale))) = self.both_small(other)
+            && let Some((l, r)) = align_small(l, l_scale, r, r_scale)
             && r != 0
         {
-            return Ok(Numeric::new(l % r, *l_scale.max(r_scale)));
+            return Ok(Numeric::new(l % r, l_scale.max(r_scale)));
         }
         match (self.operand(), other.operand()) {
             (Operand::NaN, _) | (_, Operand::NaN) => Ok(Numeric::NAN),
@@ -146,17 +119,8 @@ impl Numeric {
 
     /// The quotient of two numbers, the divisor not zero, at a scale.
     pub(super) fn quotient(&self, other: &Numeric, scale: u16, rounding: Rounding) -> Result<Numeric> {
-        if let (
-            Repr::Small {
-                mantissa: l,
-                scale: l_scale,
-            },
-            Repr::Small {
-                mantissa: r,
-                scale: r_scale,
-            },
-        ) = (&self.0, &other.0)
-            && let Some(quotient) = small_quotient((*l, *l_scale), (*r, *r_scale), scale, rounding)
+        if let Some(((l, l_scale), (r, r_scale))) = self.both_small(other)
+            && let Some(quotient) = small_quotient((l, l_scale), (r, r_scale), scale, rounding)
         {
             return Ok(quotient);
         }

@@ -196,23 +196,31 @@ impl Numeric {
         }
     }
 
+    /// Mantissa and scale of both values, if both are small.
+    #[inline]
+    fn both_small(&self, other: &Numeric) -> Option<((i64, u16), (i64, u16))> {
+        match (&self.0, &other.0) {
+            (
+                &Repr::Small {
+                    mantissa: l,
+                    scale: l_scale,
+                },
+                &Repr::Small {
+                    mantissa: r,
+                    scale: r_scale,
+                },
+            ) => Some(((l, l_scale), (r, r_scale))),
+            _ => None,
+        }
+    }
+
     /// SQL's order: the scale does not matter, NaN equals NaN and is above all else.
     pub fn compare(&self, other: &Numeric) -> Ordering {
-        if let (
-            Repr::Small {
-                mantissa: l,
-                scale: l_scale,
-            },
-            Repr::Small {
-                mantissa: r,
-                scale: r_scale,
-            },
-        ) = (&self.0, &other.0)
-        {
+        if let Some(((l, l_scale), (r, r_scale))) = self.both_small(other) {
             if l_scale == r_scale {
-                return l.cmp(r);
+                return l.cmp(&r);
             }
-            if let Some((l, r)) = align_small(*l, *l_scale, *r, *r_scale) {
+            if let Some((l, r)) = align_small(l, l_scale, r, r_scale) {
                 return l.cmp(&r);
             }
         }
