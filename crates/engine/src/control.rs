@@ -51,10 +51,7 @@ impl Session {
                     .map(|(name, value)| vec![Value::text(name), Value::text(value), Value::text("")]);
                 send_rows(describe, columns, rows, out)?;
             }
-            Statement::Vacuum { tables, full, .. } => {
-                if *full {
-                    return Err(EngineError::not_supported("VACUUM FULL"));
-                }
+            Statement::Vacuum { tables, .. } => {
                 let oids: Vec<u32> = tables.iter().map(|table| table.oid).collect();
                 let engine = Arc::clone(&self.engine);
                 engine.vacuum_tables(&oids, &self.interrupts)?;
@@ -99,7 +96,6 @@ impl Session {
     }
 
     fn begin_block(&mut self, modes: &TransactionModes, out: &mut dyn Output) -> Result<()> {
-        check_isolation(modes)?;
         match self.txn.phase {
             Phase::None => self.begin(Phase::Block),
             Phase::Implicit => self.txn.phase = Phase::Block,
@@ -117,7 +113,6 @@ impl Session {
     }
 
     fn apply_modes(&mut self, modes: &TransactionModes) -> Result<()> {
-        check_isolation(modes)?;
         if let Some(isolation) = modes.isolation
             && isolation != self.txn.isolation
         {
@@ -234,15 +229,18 @@ impl Session {
         match (name, value) {
             ("transaction_isolation", Some(value)) if in_transaction => {
                 let isolation = match value.to_ascii_lowercase().as_str() {
-                    "read committed" | "read uncommitted" => IsolationLevel::ReadCommitted,
-                    "repeatable read" => IsolationLevel::RepeatableRead,
-                    other => return Err(EngineError::not_supported(format!("isolation level \"{other}\""))),
+                    "read committed" | "read uncommitted" => Some(IsolationLevel::ReadCommitted),
+                    "repeatable read" => Some(IsolationLevel::RepeatableRead),
+                    // Refused below, as any wrong value is.
+                    _ => None,
                 };
-                let modes = TransactionModes {
-                    isolation: Some(isolation),
-                    ..TransactionModes::default()
-                };
-                return self.apply_modes(&modes);
+                if isolation.is_some() {
+                    let modes = TransactionModes {
+                        isolation,
+                        ..TransactionModes::default()
+                    };
+                    return self.apply_modes(&modes);
+                }
             }
             ("transaction_read_only", Some(value)) if in_transaction => {
                 let read_only = matches!(value.to_ascii_lowercase().as_str(), "on" | "true" | "yes" | "1");
@@ -329,15 +327,6 @@ impl Session {
         }
         self.run_named(&prepared, &params, describe, out)
     }
-}
-
-/// SERIALIZABLE is refused: what we would give instead allows write skew.
-fn check_isolation(modes: &TransactionModes) -> Result<()> {
-    if modes.isolation == Some(IsolationLevel::Serializable) {
-        return Err(EngineError::not_supported("isolation level SERIALIZABLE")
-            .with_hint("REPEATABLE READ is snapshot isolation."));
-    }
-    Ok(())
 }
 
 fn name_of(commit: bool) -> &'static str {

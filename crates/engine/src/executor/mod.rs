@@ -151,7 +151,7 @@ impl Execution<'_> {
     pub(crate) fn check_concurrent(&self, what: &str) -> Result<()> {
         match self.txn.isolation {
             IsolationLevel::ReadCommitted => Ok(()),
-            IsolationLevel::RepeatableRead | IsolationLevel::Serializable => Err(EngineError::new(
+            IsolationLevel::RepeatableRead => Err(EngineError::new(
                 SqlState::SERIALIZATION_FAILURE,
                 format!("could not serialize access due to concurrent {what}"),
             )),

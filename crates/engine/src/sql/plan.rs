@@ -166,8 +166,6 @@ pub enum Statement {
         tables: Vec<Arc<TableDef>>,
         /// Also ANALYZE.
         analyze: bool,
-        /// FULL
-        full: bool,
     },
     /// ANALYZE
     Analyze {
@@ -289,8 +287,6 @@ pub enum IsolationLevel {
     ReadCommitted,
     /// Each statement sees what was committed when the transaction's first one began.
     RepeatableRead,
-    /// Parsed, but refused when it runs (0A000).
-    Serializable,
 }
 
 impl IsolationLevel {
@@ -299,7 +295,6 @@ impl IsolationLevel {
         match self {
             IsolationLevel::ReadCommitted => "read committed",
             IsolationLevel::RepeatableRead => "repeatable read",
-            IsolationLevel::Serializable => "serializable",
         }
     }
 }

@@ -357,10 +357,15 @@ explain (format json) select 1
 explain create table u as select 1
 explain declare c cursor for select 1
 vacuum full t
+vacuum (full, verbose) t
 vacuum (parallel 2) t
 analyze t (x)
 checkpoint
 begin isolation level serializable
+start transaction isolation level serializable
+set transaction isolation level serializable
+set session characteristics as transaction isolation level serializable
+set default_transaction_isolation to serializable
 start transaction read write, not deferrable
 abort
 end

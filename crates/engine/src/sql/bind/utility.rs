@@ -47,14 +47,9 @@ impl Binder<'_> {
             },
             Utility::Reset(name) => Statement::Reset(name.clone()),
             Utility::Checkpoint => Statement::Checkpoint,
-            Utility::Vacuum {
-                tables,
-                analyze,
-                full,
-            } => Statement::Vacuum {
+            Utility::Vacuum { tables, analyze } => Statement::Vacuum {
                 tables: self.heaps(tables)?,
                 analyze: *analyze,
-                full: *full,
             },
             Utility::Analyze { tables } => Statement::Analyze {
                 tables: self.heaps(tables)?,

@@ -49,7 +49,6 @@ pub(crate) enum Utility {
     Vacuum {
         tables: Vec<Name>,
         analyze: bool,
-        full: bool,
     },
     Analyze {
         tables: Vec<Name>,
@@ -515,7 +514,7 @@ impl Reader<'_> {
                 } else if self.eat("repeatable read") {
                     IsolationLevel::RepeatableRead
                 } else if self.eat("serializable") {
-                    IsolationLevel::Serializable
+                    return Err(serializable());
                 } else {
                     return Err(self.syntax_error());
                 });
@@ -601,6 +600,10 @@ impl Reader<'_> {
         if name == "timezone" && self.eat("interval") {
             return self.zone_by_interval(local);
         }
+        let is_isolation = matches!(
+            name.as_str(),
+            "transaction_isolation" | "default_transaction_isolation"
+        );
         let mut values = Vec::new();
         loop {
             let negative = self.eat_symbol('-');
@@ -616,6 +619,13 @@ impl Reader<'_> {
                     return Err(self.syntax_error());
                 }
             });
+            if is_isolation
+                && values
+                    .last()
+                    .is_some_and(|value| value.eq_ignore_ascii_case("serializable"))
+            {
+                return Err(serializable());
+            }
             if !self.eat_symbol(',') {
                 break;
             }
@@ -642,10 +652,11 @@ impl Reader<'_> {
     }
 
     fn vacuum(&mut self) -> Result<Utility> {
-        let (mut analyze, mut full) = (false, false);
+        let full = || EngineError::not_supported("VACUUM FULL");
+        let mut analyze = false;
         if self.eat_symbol('(') {
             loop {
-                let (option, _) = self.identifier()?;
+                let (option, position) = self.identifier()?;
                 let on = match self.peek() {
                     Some(Kind::Word(word)) => {
                         let on = matches!(word.as_str(), "true" | "on" | "auto");
@@ -661,8 +672,9 @@ impl Reader<'_> {
                 };
                 match option.as_str() {
                     "analyze" | "analyse" => analyze = on,
-                    "full" => full = on,
-                    "verbose"
+                    "full" if on => return Err(full().with_position(position)),
+                    "full"
+                    | "verbose"
                     | "freeze"
                     | "disable_page_skipping"
                     | "skip_locked"
@@ -683,7 +695,9 @@ impl Reader<'_> {
             }
             self.expect_symbol(')')?;
         } else {
-            full = self.eat("full");
+            if self.eat("full") {
+                return Err(full());
+            }
             let _ = self.eat("freeze");
             let _ = self.eat("verbose");
             analyze = self.eat("analyze") || self.eat("analyse");
@@ -691,7 +705,6 @@ impl Reader<'_> {
         Ok(Utility::Vacuum {
             tables: self.optional_tables()?,
             analyze,
-            full,
         })
     }
 
@@ -796,6 +809,12 @@ impl Reader<'_> {
         let (text, offset) = self.rest();
         Ok(Utility::Explain(Box::new(parse_one(&text, offset)?)))
     }
+}
+
+/// SERIALIZABLE is refused: what we would give instead allows write skew.
+pub(crate) fn serializable() -> EngineError {
+    EngineError::not_supported("isolation level SERIALIZABLE")
+        .with_hint("REPEATABLE READ is snapshot isolation.")
 }
 
 /// Checks a fillfactor as written.
