@@ -438,8 +438,19 @@ impl Session {
         self.slot.set_state(state, clock::now_us());
     }
 
+    /// An error that the session has not met itself, such as a parameter that cannot be read, ends its transaction as
+    /// any other does.
+    pub fn fail_transaction(&mut self) {
+        self.end_failed();
+    }
+
     /// After an error: rolls back an implicit transaction, fails an explicit one. Gives the error back.
     fn fail(&mut self, error: EngineError) -> EngineError {
+        self.end_failed();
+        error
+    }
+
+    fn end_failed(&mut self) {
         self.begun = false;
         match self.txn.phase {
             Phase::None | Phase::Failed => {}
@@ -450,7 +461,6 @@ impl Session {
             }
         }
         self.went_idle();
-        error
     }
 
     pub(crate) fn rollback(&mut self) {

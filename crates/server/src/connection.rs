@@ -479,6 +479,9 @@ impl Connection {
         if error.sqlstate() == SqlState::ADMIN_SHUTDOWN {
             return Err(error.clone());
         }
+        // The session has seen to it if the error is its own; a message that cannot be read, or a name or parameter
+        // that the protocol looks for in vain, is not.
+        self.session.fail_transaction();
         if channel.ended.is_none() {
             codec::error(&mut channel.out.bytes, "ERROR", error);
             if extended {

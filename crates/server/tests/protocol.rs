@@ -343,6 +343,47 @@ fn after_an_error_all_is_skipped_up_to_sync() {
     );
 }
 
+/// Errors that the server finds before the session does: each ends the transaction, the implicit one of a pipeline as
+/// well as a block.
+#[test]
+fn every_error_of_the_extended_protocol_ends_its_transaction() {
+    let server = TestServer::start();
+    let mut client = server.client();
+    client.rows("create table t (a int)");
+    client.send(&[parse("s", "select $1::int"), sync()].concat());
+    client.until_ready();
+    let mistakes = [
+        ("no statement", bind("", "nothing", &[])),
+        ("a parameter", bind("", "s", &[Some("one")])),
+        ("no parameter", bind("", "s", &[])),
+        ("a name in use", parse("s", "select 1")),
+        ("nothing to describe", describe(b'S', "nothing")),
+        ("no portal", execute("nothing", 0)),
+        ("a message that is too short", message(b'B', b"\0s\0\0\x02")),
+    ];
+    for (what, mistake) in mistakes {
+        let insert = [
+            parse("", "insert into t values (1)"),
+            bind("", "", &[]),
+            execute("", 0),
+        ]
+        .concat();
+        client.send(&[insert, mistake.clone(), sync()].concat());
+        let replies = client.until_ready();
+        assert_eq!(kinds(&replies), "12CEZ", "{what}");
+        assert_eq!(
+            client.value("select count(*) from t"),
+            "0",
+            "{what}, in a pipeline"
+        );
+        client.query("begin; insert into t values (1)");
+        client.send(&[mistake, sync()].concat());
+        assert_eq!(status(&client.until_ready()), 'E', "{what}, in a block");
+        assert_eq!(client.query("commit")[0].tag(), "ROLLBACK", "{what}");
+        assert_eq!(client.value("select count(*) from t"), "0", "{what}, in a block");
+    }
+}
+
 #[test]
 fn errors_of_the_extended_protocol_have_their_codes() {
     let server = TestServer::start();
