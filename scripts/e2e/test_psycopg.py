@@ -103,6 +103,14 @@ class Psycopg(WithServer):
                     connection.execute("insert into counts values (12, 0)")
             self.assertEqual(connection.execute("select 1").fetchone(), (1,))
 
+    def test_statements_leave_the_drivers_cache(self):
+        with self.connect(autocommit=True) as connection:
+            connection.prepare_threshold, connection.prepared_max = 0, 2
+            for again in range(2):
+                for number in range(6):
+                    answer = connection.execute(f"select {number} + %s::int", (1,)).fetchone()
+                    self.assertEqual(answer, (number + 1,), again)
+
     def test_a_deadlock_has_one_victim(self):
         with self.connect(autocommit=True) as connection:
             connection.execute("create table locks (id int primary key, n int)")

@@ -63,12 +63,7 @@ impl Session {
                 engine.checkpoint()?;
             }
             Statement::Prepare { name, types, sql } => {
-                if self.named.contains_key(name) {
-                    return Err(EngineError::new(
-                        SqlState::DUPLICATE_PREPARED_STATEMENT,
-                        format!("prepared statement \"{name}\" already exists"),
-                    ));
-                }
+                self.check_name_is_free(name)?;
                 let prepared = self.prepare_text(sql.as_str().into(), types)?;
                 self.named.insert(name.clone(), prepared);
             }
@@ -77,9 +72,7 @@ impl Session {
                 return Ok(true);
             }
             Statement::Deallocate(Some(name)) => {
-                if self.named.remove(name).is_none() {
-                    return Err(no_statement(name));
-                }
+                self.remove_named(name)?;
             }
             Statement::Deallocate(None) => self.named.clear(),
             Statement::DiscardAll => {
@@ -298,9 +291,7 @@ impl Session {
         describe: bool,
         out: &mut dyn Output,
     ) -> Result<()> {
-        let Some(prepared) = self.named.get(name).cloned() else {
-            return Err(no_statement(name));
-        };
+        let prepared = self.statement_to_execute(name)?;
         let types = prepared.param_types();
         if arguments.len() != types.len() {
             return Err(EngineError::new(
@@ -331,13 +322,6 @@ impl Session {
 
 fn name_of(commit: bool) -> &'static str {
     if commit { "COMMIT" } else { "ROLLBACK" }
-}
-
-fn no_statement(name: &str) -> EngineError {
-    EngineError::new(
-        SqlState::INVALID_SQL_STATEMENT_NAME,
-        format!("prepared statement \"{name}\" does not exist"),
-    )
 }
 
 fn send_rows(

@@ -48,7 +48,7 @@
 //! | `executor` | runs plans |
 //! | `ddl`, `index_build`, `copy`, `settings`, `maintenance`, `check` | what their names say |
 //! | `spill` | what does not fit into `work_mem`: sorting and holding rows in temporary files |
-//! | [`session`], `portal`, [`output`], [`activity`] | the face to the server, the lab and embedding programs |
+//! | [`session`], `named_statements`, `portal`, [`output`], [`activity`] | the face to the server, the lab and embedding programs |
 //!
 //! # Isolation
 //!
@@ -80,6 +80,7 @@ mod index_build;
 mod interrupt;
 mod maintenance;
 pub mod mechanisms;
+mod named_statements;
 pub mod output;
 pub mod planning_memory;
 mod portal;

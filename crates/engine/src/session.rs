@@ -593,7 +593,7 @@ impl Session {
         }
     }
 
-    fn current_plan(&mut self, prepared: &Arc<Prepared>) -> Result<Arc<CachedPlan>> {
+    pub(crate) fn current_plan(&mut self, prepared: &Arc<Prepared>) -> Result<Arc<CachedPlan>> {
         let (plan, is_first) = prepared.plan(
             self.txn.catalog_version(),
             self.settings.public_on_path,

@@ -396,11 +396,13 @@ impl Connection {
                 self.answer(channel, outcome, codec::parse_complete)?;
             }
             Message::Bind(bind) => {
-                let outcome = self.extended.bind(&bind, self.session.transaction_timestamp());
+                let outcome = self.extended.bind(&self.session, &bind);
                 self.answer(channel, outcome, codec::bind_complete)?;
             }
             Message::Describe(target) => {
-                let outcome = self.extended.describe(target, &mut channel.out.bytes);
+                let outcome = self
+                    .extended
+                    .describe(&self.session, target, &mut channel.out.bytes);
                 self.answer(channel, outcome, |_| {})?;
             }
             Message::Execute { portal, max_rows } => {
@@ -416,7 +418,7 @@ impl Connection {
                 }
             }
             Message::Close(target) => {
-                self.extended.close(target);
+                self.extended.close(&mut self.session, target);
                 codec::close_complete(&mut channel.out.bytes);
             }
             Message::Flush => channel.flush(),

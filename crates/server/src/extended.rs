@@ -1,4 +1,4 @@
-//! Statements and portals of the extended protocol.
+//! Statements and portals of the extended protocol. Named statements are the session's: SQL knows them too.
 //!
 //! The unnamed portal, by which nearly everything runs, keeps its parameter and format vectors from one Bind to the
 //! next: binding a point statement allocates nothing but what its values need.
@@ -31,7 +31,6 @@ const PORTAL_BYTES_MAX: usize = 64 << 20;
 /// One client's statements and portals.
 #[derive(Debug, Default)]
 pub(crate) struct Extended {
-    statements: HashMap<String, Arc<Prepared>>,
     unnamed_statement: Option<Arc<Prepared>>,
     portals: HashMap<String, Portal>,
     unnamed_portal: Portal,
@@ -70,41 +69,30 @@ impl Extended {
     pub(crate) fn parse(&mut self, session: &mut Session, parse: &Parse<'_>) -> Result<(), EngineError> {
         if parse.name.is_empty() {
             self.unnamed_statement = None;
-        } else if self.statements.contains_key(parse.name) {
-            return Err(EngineError::new(
-                SqlState::DUPLICATE_PREPARED_STATEMENT,
-                format!("prepared statement \"{}\" already exists", parse.name),
-            ));
         }
         let types = parse.types().map(parameter_type).collect::<Result<Vec<_>, _>>()?;
-        let prepared = session.prepare(parse.sql, &types)?;
         if parse.name.is_empty() {
-            self.unnamed_statement = Some(prepared);
+            self.unnamed_statement = Some(session.prepare(parse.sql, &types)?);
+            Ok(())
         } else {
-            self.statements.insert(parse.name.to_owned(), prepared);
+            session.prepare_named(parse.name, parse.sql, &types)
         }
-        Ok(())
     }
 
-    fn statement(&self, name: &str) -> Result<&Arc<Prepared>, EngineError> {
-        let found = if name.is_empty() {
-            self.unnamed_statement.as_ref()
-        } else {
-            self.statements.get(name)
-        };
-        found.ok_or_else(|| {
-            let message = if name.is_empty() {
-                "unnamed prepared statement does not exist".to_owned()
-            } else {
-                format!("prepared statement \"{name}\" does not exist")
-            };
-            EngineError::new(SqlState::INVALID_SQL_STATEMENT_NAME, message)
-        })
+    fn statement<'a>(&'a self, session: &'a Session, name: &str) -> Result<&'a Arc<Prepared>, EngineError> {
+        match &self.unnamed_statement {
+            _ if !name.is_empty() => session.named_statement(name),
+            Some(statement) => Ok(statement),
+            None => Err(EngineError::new(
+                SqlState::INVALID_SQL_STATEMENT_NAME,
+                "unnamed prepared statement does not exist",
+            )),
+        }
     }
 
-    /// Bind. `now` is what `now` in a parameter's text means.
-    pub(crate) fn bind(&mut self, bind: &Bind<'_>, now: i64) -> Result<(), EngineError> {
-        let statement = Arc::clone(self.statement(bind.statement)?);
+    /// Bind.
+    pub(crate) fn bind(&mut self, session: &Session, bind: &Bind<'_>) -> Result<(), EngineError> {
+        let statement = Arc::clone(self.statement(session, bind.statement)?);
         let mut portal = if bind.portal.is_empty() {
             self.unnamed_portal.statement = None;
             std::mem::take(&mut self.unnamed_portal)
@@ -117,6 +105,7 @@ impl Extended {
             Portal::default()
         };
         portal.progress = Progress::Fresh;
+        let now = session.transaction_timestamp();
         decode_parameters(bind, statement.param_types(), now, &mut portal.params)?;
         portal.bytes = portal.params.iter().map(value_bytes).sum();
         if !bind.portal.is_empty() {
@@ -154,10 +143,15 @@ impl Extended {
     }
 
     /// Describe.
-    pub(crate) fn describe(&self, target: Target<'_>, out: &mut BytesMut) -> Result<(), EngineError> {
+    pub(crate) fn describe(
+        &self,
+        session: &Session,
+        target: Target<'_>,
+        out: &mut BytesMut,
+    ) -> Result<(), EngineError> {
         let (statement, formats) = match target {
             Target::Statement(name) => {
-                let statement = self.statement(name)?;
+                let statement = self.statement(session, name)?;
                 codec::parameter_description(
                     out,
                     statement.param_types().iter().map(|data_type| data_type.oid()),
@@ -238,10 +232,10 @@ impl Extended {
     }
 
     /// Close; nothing happens when there is nothing of that name.
-    pub(crate) fn close(&mut self, target: Target<'_>) {
+    pub(crate) fn close(&mut self, session: &mut Session, target: Target<'_>) {
         match target {
             Target::Statement("") => self.unnamed_statement = None,
-            Target::Statement(name) => drop(self.statements.remove(name)),
+            Target::Statement(name) => drop(session.remove_named(name).ok()),
             Target::Portal("") => self.unnamed_portal.statement = None,
             Target::Portal(name) => drop(self.portals.remove(name)),
         }
@@ -271,6 +265,7 @@ fn parameter_type(oid: u32) -> Result<Option<DataType>, EngineError> {
     }
 }
 
+/// Reads the parameters of a Bind. `now` is what `now` in a parameter's text means.
 fn decode_parameters(
     bind: &Bind<'_>,
     types: &[DataType],

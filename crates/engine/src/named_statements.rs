@@ -1,0 +1,75 @@
+//! Prepared statements by name.
+//!
+//! PREPARE and the protocol's Parse share one set of names, as in PostgreSQL: drivers free with DEALLOCATE what they
+//! made with Parse, and a pool that says DEALLOCATE ALL or DISCARD ALL expects that no statement is left. The unnamed
+//! statement is not in the set: it belongs to the protocol alone.
+
+use std::sync::Arc;
+
+use crate::error::{EngineError, Result, SqlState};
+use crate::prepared::Prepared;
+use crate::session::Session;
+use crate::sql::plan::Statement;
+use crate::value::DataType;
+
+impl Session {
+    /// Parses and binds a statement and keeps it under a name; 42P05 if there is one of that name.
+    pub fn prepare_named(
+        &mut self,
+        name: &str,
+        sql: &str,
+        param_types: &[Option<DataType>],
+    ) -> Result<(), EngineError> {
+        self.check_name_is_free(name)?;
+        let prepared = self.prepare(sql, param_types)?;
+        self.named.insert(name.to_owned(), prepared);
+        Ok(())
+    }
+
+    /// The statement of that name; 26000 if there is none.
+    pub fn named_statement(&self, name: &str) -> Result<&Arc<Prepared>, EngineError> {
+        self.named.get(name).ok_or_else(|| no_statement(name))
+    }
+
+    /// Removes the statement of that name; 26000 if there is none.
+    pub fn remove_named(&mut self, name: &str) -> Result<(), EngineError> {
+        self.named
+            .remove(name)
+            .map(drop)
+            .ok_or_else(|| no_statement(name))
+    }
+
+    pub(crate) fn check_name_is_free(&self, name: &str) -> Result<()> {
+        match self.named.contains_key(name) {
+            false => Ok(()),
+            true => Err(EngineError::new(
+                SqlState::DUPLICATE_PREPARED_STATEMENT,
+                format!("prepared statement \"{name}\" already exists"),
+            )),
+        }
+    }
+
+    /// The statement that EXECUTE runs. Parse takes texts that PREPARE refuses; EXECUTE refuses those, because a
+    /// statement that executes itself would never end.
+    pub(crate) fn statement_to_execute(&mut self, name: &str) -> Result<Arc<Prepared>> {
+        let prepared = Arc::clone(self.named_statement(name)?);
+        match &self.current_plan(&prepared)?.plan.statement {
+            Statement::Select(_)
+            | Statement::Canned(_)
+            | Statement::Insert(_)
+            | Statement::Update(_)
+            | Statement::Delete(_) => Ok(prepared),
+            other => Err(EngineError::not_supported(format!(
+                "EXECUTE of a statement {} that was prepared by Parse",
+                other.tag()
+            ))),
+        }
+    }
+}
+
+fn no_statement(name: &str) -> EngineError {
+    EngineError::new(
+        SqlState::INVALID_SQL_STATEMENT_NAME,
+        format!("prepared statement \"{name}\" does not exist"),
+    )
+}
