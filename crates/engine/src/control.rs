@@ -4,88 +4,82 @@ use std::sync::Arc;
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::output::{Notice, Output};
-use crate::session::Session;
+use crate::session::{Request, Session};
 use crate::sql::Expr;
-use crate::sql::plan::{IsolationLevel, Statement, TransactionModes};
+use crate::sql::plan::{Column, ControlStatement, IsolationLevel, TransactionModes};
 use crate::transaction::Phase;
 use crate::value::cast::{CastContext, cast};
 use crate::value::{DataType, Value};
 
 impl Session {
-    /// Runs `statement` if it is one of these, its tag included; whether it was. `describe`: row descriptions are sent.
+    /// Runs a statement to its tag. `columns`: those of its rows, if it has rows and descriptions of them are sent.
     pub(crate) fn run_control(
         &mut self,
-        statement: &Statement,
-        describe: bool,
-        columns: Option<&[crate::sql::plan::Column]>,
+        statement: &ControlStatement,
+        columns: Option<&[Column]>,
+        request: Request,
         out: &mut dyn Output,
-    ) -> Result<bool> {
-        let tag = statement.tag();
+    ) -> Result<()> {
         match statement {
-            Statement::Empty => {
-                out.empty()?;
-                return Ok(true);
-            }
-            Statement::Begin(modes) => self.begin_block(modes, out)?,
-            Statement::Commit { chain } => {
+            ControlStatement::Empty => return out.empty(),
+            ControlStatement::Begin(modes) => self.begin_block(modes, out)?,
+            ControlStatement::Commit { chain } => {
                 let answer = self.end_block(true, *chain, out)?;
-                out.complete(answer)?;
-                return Ok(true);
+                return out.complete(answer);
             }
-            Statement::Rollback { chain } => {
+            ControlStatement::Rollback { chain } => {
                 self.end_block(false, *chain, out)?;
             }
-            Statement::SetTransaction { modes, session } => self.set_transaction(modes, *session, out)?,
-            Statement::Set { name, value, local } => self.set(name, value.as_deref(), *local, out)?,
-            Statement::Reset(Some(name)) => self.set(name, None, false, out)?,
-            Statement::Reset(None) => self.settings.reset_all(self.txn.phase != Phase::None),
-            Statement::Show(name) => {
-                let value = self.show(name)?;
-                send_rows(describe, columns, [vec![Value::text(value)]], out)?;
+            ControlStatement::SetTransaction { modes, session } => {
+                self.set_transaction(modes, *session, out)?
             }
-            Statement::ShowAll => {
+            ControlStatement::Set { name, value, local } => self.set(name, value.as_deref(), *local, out)?,
+            ControlStatement::Reset(Some(name)) => self.set(name, None, false, out)?,
+            ControlStatement::Reset(None) => self.settings.reset_all(self.txn.phase != Phase::None),
+            ControlStatement::Show(name) => {
+                let value = self.show(name)?;
+                send_rows(columns, [vec![Value::text(value)]], out)?;
+            }
+            ControlStatement::ShowAll => {
                 let rows = self
                     .settings
                     .all()
                     .into_iter()
                     .map(|(name, value)| vec![Value::text(name), Value::text(value), Value::text("")]);
-                send_rows(describe, columns, rows, out)?;
+                send_rows(columns, rows, out)?;
             }
-            Statement::Vacuum { tables, .. } => {
+            ControlStatement::Vacuum { tables, .. } => {
                 let oids: Vec<u32> = tables.iter().map(|table| table.oid).collect();
                 let engine = Arc::clone(&self.engine);
                 engine.vacuum_tables(&oids, &self.interrupts)?;
             }
             // Row counts are kept all the time, and the planner asks for nothing else.
-            Statement::Analyze { .. } => {}
-            Statement::Checkpoint => {
+            ControlStatement::Analyze { .. } => {}
+            ControlStatement::Checkpoint => {
                 let engine = Arc::clone(&self.engine);
                 engine.checkpoint()?;
             }
-            Statement::Prepare { name, types, sql } => {
+            ControlStatement::Prepare { name, types, sql } => {
                 self.check_name_is_free(name)?;
                 let prepared = self.prepare_text(sql.as_str().into(), types)?;
                 self.named.insert(name.clone(), prepared);
             }
-            Statement::Execute { name, arguments } => {
-                self.execute_named(name, arguments, describe, out)?;
-                return Ok(true);
+            ControlStatement::Execute { name, arguments } => {
+                return self.execute_named(name, arguments, request, out);
             }
-            Statement::Deallocate(Some(name)) => {
+            ControlStatement::Deallocate(Some(name)) => {
                 self.remove_named(name)?;
             }
-            Statement::Deallocate(None) => self.named.clear(),
-            Statement::DiscardAll => {
+            ControlStatement::Deallocate(None) => self.named.clear(),
+            ControlStatement::DiscardAll => {
                 self.named.clear();
                 self.forget_texts();
                 self.settings.reset_all(false);
                 self.report("application_name", out)?;
             }
-            Statement::NoOperation(_) => {}
-            _ => return Ok(false),
+            ControlStatement::NoOperation(_) => {}
         }
-        out.complete(tag)?;
-        Ok(true)
+        out.complete(statement.tag())
     }
 
     fn begin_block(&mut self, modes: &TransactionModes, out: &mut dyn Output) -> Result<()> {
@@ -288,7 +282,7 @@ impl Session {
         &mut self,
         name: &str,
         arguments: &[(Expr, DataType)],
-        describe: bool,
+        request: Request,
         out: &mut dyn Output,
     ) -> Result<()> {
         let prepared = self.statement_to_execute(name)?;
@@ -316,7 +310,7 @@ impl Session {
                 self.transaction_timestamp(),
             )?);
         }
-        self.run_named(&prepared, &params, describe, out)
+        self.run_named(&prepared, &params, request, out)
     }
 }
 
@@ -325,12 +319,11 @@ fn name_of(commit: bool) -> &'static str {
 }
 
 fn send_rows(
-    describe: bool,
-    columns: Option<&[crate::sql::plan::Column]>,
+    columns: Option<&[Column]>,
     rows: impl IntoIterator<Item = Vec<Value>>,
     out: &mut dyn Output,
 ) -> Result<()> {
-    if describe && let Some(columns) = columns {
+    if let Some(columns) = columns {
         out.row_description(columns)?;
     }
     for row in rows {

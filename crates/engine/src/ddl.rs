@@ -19,7 +19,7 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::executor::Execution;
 use crate::index_build;
 use crate::output::Notice;
-use crate::sql::plan::{CreateIndex, CreateTable, IndexSpec, Statement};
+use crate::sql::plan::{CreateIndex, CreateTable, DefinitionStatement, IndexSpec};
 use crate::sql::{ColumnDefault, IndexDef, TableDef, TableKind};
 
 /// What a DDL statement has to say.
@@ -29,7 +29,7 @@ pub(crate) struct Outcome {
 }
 
 /// The relation locks a statement takes before it runs: table numbers and modes.
-pub(crate) fn locks(statement: &Statement) -> Vec<(u32, LockMode)> {
+pub(crate) fn locks(statement: &DefinitionStatement) -> Vec<(u32, LockMode)> {
     let catalog = (CATALOG_REL, LockMode::ShareRowExclusive);
     let with = |tables: &mut dyn Iterator<Item = u32>, mode: LockMode| {
         let mut oids: Vec<u32> = tables.collect();
@@ -39,29 +39,30 @@ pub(crate) fn locks(statement: &Statement) -> Vec<(u32, LockMode)> {
         all
     };
     match statement {
-        Statement::CreateTable(_) => vec![catalog],
-        Statement::DropTable { tables, .. } => with(
+        DefinitionStatement::CreateTable(_) => vec![catalog],
+        DefinitionStatement::DropTable { tables, .. } => with(
             &mut tables.iter().filter_map(|(_, def)| Some(def.as_ref()?.oid)),
             LockMode::AccessExclusive,
         ),
-        Statement::DropIndex { indexes, .. } => with(
+        DefinitionStatement::DropIndex { indexes, .. } => with(
             &mut indexes.iter().filter_map(|(_, def)| Some(def.as_ref()?.oid)),
             LockMode::AccessExclusive,
         ),
-        Statement::Truncate { tables, .. } => {
+        DefinitionStatement::Truncate { tables, .. } => {
             with(&mut tables.iter().map(|def| def.oid), LockMode::AccessExclusive)
         }
-        Statement::CreateIndex(create) => with(&mut std::iter::once(create.table.oid), LockMode::Share),
-        Statement::AddConstraint(create) => {
+        DefinitionStatement::CreateIndex(create) => {
+            with(&mut std::iter::once(create.table.oid), LockMode::Share)
+        }
+        DefinitionStatement::AddConstraint(create) => {
             with(&mut std::iter::once(create.table.oid), LockMode::AccessExclusive)
         }
-        Statement::DropConstraint { table, .. } => {
+        DefinitionStatement::DropConstraint { table, .. } => {
             with(&mut std::iter::once(table.oid), LockMode::AccessExclusive)
         }
-        Statement::SetFillfactor { table, .. } => {
+        DefinitionStatement::SetFillfactor { table, .. } => {
             with(&mut std::iter::once(table.oid), LockMode::ShareUpdateExclusive)
         }
-        _ => Vec::new(),
     }
 }
 
@@ -69,7 +70,7 @@ pub(crate) fn locks(statement: &Statement) -> Vec<(u32, LockMode)> {
 pub(crate) fn run(
     execution: &mut Execution<'_>,
     catalog: &Catalog,
-    statement: &Statement,
+    statement: &DefinitionStatement,
 ) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let mut ddl = Ddl {
@@ -78,13 +79,13 @@ pub(crate) fn run(
         outcome: &mut outcome,
     };
     match statement {
-        Statement::CreateTable(create) => ddl.create_table(create)?,
-        Statement::DropTable { tables, if_exists } => {
+        DefinitionStatement::CreateTable(create) => ddl.create_table(create)?,
+        DefinitionStatement::DropTable { tables, if_exists } => {
             for (name, def) in tables {
                 ddl.drop_table(name, def.as_deref(), *if_exists)?;
             }
         }
-        Statement::Truncate {
+        DefinitionStatement::Truncate {
             tables,
             restart_identity,
         } => {
@@ -92,26 +93,22 @@ pub(crate) fn run(
                 ddl.truncate(table, *restart_identity)?;
             }
         }
-        Statement::CreateIndex(create) | Statement::AddConstraint(create) => ddl.create_index(create)?,
-        Statement::DropIndex {
+        DefinitionStatement::CreateIndex(create) | DefinitionStatement::AddConstraint(create) => {
+            ddl.create_index(create)?
+        }
+        DefinitionStatement::DropIndex {
             indexes, if_exists, ..
         } => {
             for (name, def) in indexes {
                 ddl.drop_index(name, def.as_deref(), *if_exists)?;
             }
         }
-        Statement::DropConstraint {
+        DefinitionStatement::DropConstraint {
             table,
             name,
             if_exists,
         } => ddl.drop_constraint(table, name, *if_exists)?,
-        Statement::SetFillfactor { table, fillfactor } => ddl.set_fillfactor(table, *fillfactor)?,
-        other => {
-            return Err(EngineError::internal(format!(
-                "{} changes no definition",
-                other.tag()
-            )));
-        }
+        DefinitionStatement::SetFillfactor { table, fillfactor } => ddl.set_fillfactor(table, *fillfactor)?,
     }
     Ok(outcome)
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::error::{EngineError, Result, SqlState};
 use crate::prepared::Prepared;
 use crate::session::Session;
-use crate::sql::plan::Statement;
+use crate::sql::plan::{RowsStatement, Statement};
 use crate::value::DataType;
 
 impl Session {
@@ -54,11 +54,13 @@ impl Session {
     pub(crate) fn statement_to_execute(&mut self, name: &str) -> Result<Arc<Prepared>> {
         let prepared = Arc::clone(self.named_statement(name)?);
         match &self.current_plan(&prepared)?.plan.statement {
-            Statement::Select(_)
-            | Statement::Canned(_)
-            | Statement::Insert(_)
-            | Statement::Update(_)
-            | Statement::Delete(_) => Ok(prepared),
+            Statement::Rows(
+                RowsStatement::Select(_)
+                | RowsStatement::Canned(_)
+                | RowsStatement::Insert(_)
+                | RowsStatement::Update(_)
+                | RowsStatement::Delete(_),
+            ) => Ok(prepared),
             other => Err(EngineError::not_supported(format!(
                 "EXECUTE of a statement {} that was prepared by Parse",
                 other.tag()

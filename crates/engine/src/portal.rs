@@ -25,7 +25,7 @@ use crate::output::Output;
 use crate::prepared::CachedPlan;
 use crate::spill::Sorted;
 use crate::spill::record::read_row;
-use crate::sql::plan::{SelectPlan, Statement};
+use crate::sql::plan::SelectPlan;
 use crate::transaction::PortalSnapshot;
 use crate::value::Value;
 
@@ -43,7 +43,10 @@ pub struct Portal {
 #[derive(Debug)]
 pub(crate) enum PortalRows {
     /// Made when they are asked for.
-    Select(Box<Select>),
+    Select {
+        plan: Arc<SelectPlan>,
+        select: Box<Select>,
+    },
     /// Of a statement that has run to its end.
     Held { rows: Sorted, row: Vec<Value> },
 }
@@ -61,7 +64,6 @@ impl PortalRows {
     pub(crate) fn send(
         &mut self,
         execution: &mut Execution<'_>,
-        statement: &Statement,
         max_rows: u32,
         out: &mut dyn Output,
     ) -> Result<(u64, bool)> {
@@ -73,8 +75,7 @@ impl PortalRows {
         let mut sent = 0;
         while sent < most {
             match self {
-                PortalRows::Select(select) => {
-                    let plan = select_plan(statement)?;
+                PortalRows::Select { plan, select } => {
                     if !select.next(execution, plan)? {
                         return Ok((sent, false));
                     }
@@ -96,19 +97,9 @@ impl PortalRows {
 
     /// No more rows are wanted: gives the buffers back.
     pub(crate) fn close(self, execution: &mut Execution<'_>) {
-        if let PortalRows::Select(select) = self {
+        if let PortalRows::Select { select, .. } = self {
             select.close(execution);
         }
-    }
-}
-
-fn select_plan(statement: &Statement) -> Result<&SelectPlan> {
-    match statement {
-        Statement::Select(plan) => Ok(plan),
-        other => Err(EngineError::internal(format!(
-            "a portal of {} is pulled",
-            other.tag()
-        ))),
     }
 }
 

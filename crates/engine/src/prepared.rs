@@ -16,14 +16,13 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use clearway_txn::{LockMode, Xid};
 
 use crate::catalog::{CatalogState, TableEntry};
-use crate::ddl;
 use crate::error::{EngineError, Result, SqlState};
-use crate::executor::scan;
 use crate::interrupt::Interrupts;
 use crate::planning_memory::{PlanningMemory, Reservation};
-use crate::sql::plan::{Column, CopyDirection, InsertSource, Plan, SelectPlan, Source, Statement};
-use crate::sql::{self, CatalogView, ParsedStatement, TableDef, TableKind, bind_checked};
+use crate::sql::plan::{Column, ControlStatement, Plan, Statement};
+use crate::sql::{self, CatalogView, ParsedStatement, TableDef, bind_checked};
 use crate::value::DataType;
+use crate::{ddl, executor};
 
 /// How many texts of the simple protocol keep their plans.
 const CACHED_TEXTS_MAX: usize = 64;
@@ -106,8 +105,11 @@ impl CatalogView for View<'_> {
 impl CachedPlan {
     fn new(plan: Plan, view: View<'_>, memory: Option<Reservation>) -> CachedPlan {
         let state = view.state;
-        let mut locks = ddl::locks(&plan.statement);
-        table_locks(&plan.statement, &mut locks);
+        let locks = match &plan.statement {
+            Statement::Control(_) => Vec::new(),
+            Statement::Definition(statement) => ddl::locks(statement),
+            Statement::Rows(statement) => executor::locks(statement),
+        };
         let uses = locks
             .into_iter()
             .map(|(oid, mode)| {
@@ -122,40 +124,6 @@ impl CachedPlan {
             uses,
             _memory: memory,
         }
-    }
-}
-
-/// The locks of statements that read and write rows.
-fn table_locks(statement: &Statement, locks: &mut Vec<(u32, LockMode)>) {
-    let mut add = |table: &TableDef, mode: LockMode| {
-        if table.kind != TableKind::Virtual {
-            locks.push((table.oid, mode));
-        }
-    };
-    let select = |plan: &SelectPlan, add: &mut dyn FnMut(&TableDef, LockMode)| {
-        if let Source::Table(scan) = &plan.source {
-            add(&scan.table, scan::relation_mode(plan.lock));
-        }
-    };
-    match statement {
-        Statement::Select(plan) => select(plan, &mut add),
-        Statement::Insert(plan) => {
-            if let InsertSource::Select { select: query, .. } = &plan.source {
-                select(query, &mut add);
-            }
-            add(&plan.table, LockMode::RowExclusive);
-        }
-        Statement::Update(plan) => add(&plan.scan.table, LockMode::RowExclusive),
-        Statement::Delete(plan) => add(&plan.scan.table, LockMode::RowExclusive),
-        Statement::Copy(plan) => {
-            if let Some(query) = &plan.query {
-                select(query, &mut add);
-            }
-            if let (Some(table), CopyDirection::FromStdin) = (&plan.table, plan.direction) {
-                add(table, LockMode::RowExclusive);
-            }
-        }
-        _ => {}
     }
 }
 
@@ -192,7 +160,7 @@ impl Prepared {
             text,
             param_types: plan.param_types.as_slice().into(),
             columns: plan.columns.as_deref().map(Box::from),
-            fits_failed_transaction: statement.ends_transaction() || matches!(statement, Statement::Empty),
+            fits_failed_transaction: statement.fits_failed_transaction(),
             plan: Mutex::new(Some(Arc::new(CachedPlan::new(plan, view, memory)))),
             used: AtomicU64::new(0),
             charge: OnceLock::new(),
@@ -404,7 +372,7 @@ fn plan_for(
     match parsed {
         Some(parsed) => bind_checked(parsed, &view, types, &|| interrupts.check()),
         None => Ok(Plan {
-            statement: Statement::Empty,
+            statement: ControlStatement::Empty.into(),
             param_types: Vec::new(),
             columns: None,
         }),

@@ -37,7 +37,7 @@ use crate::settings::Settings;
 use crate::spill::record::write_row;
 use crate::spill::{Sorter, SpillOptions};
 use crate::sql::expr::EvalContext;
-use crate::sql::plan::{CopyDirection, Statement};
+use crate::sql::plan::{CopyDirection, DefinitionStatement, RowsStatement, Statement};
 use crate::sql::{self, ParsedStatement};
 use crate::transaction::{Phase, Transaction};
 use crate::value::{DataType, Value};
@@ -91,7 +91,7 @@ pub struct Session {
 
 /// What the caller asks for: whether row descriptions are sent, and how many rows may come.
 #[derive(Debug, Clone, Copy)]
-struct Request {
+pub(crate) struct Request {
     describe: bool,
     max_rows: u32,
 }
@@ -327,13 +327,8 @@ impl Session {
     ) -> Result<Completion> {
         self.interrupts.check()?;
         self.txn.exchange_snapshot(&mut portal.snapshot);
-        let Portal {
-            cached, params, rows, ..
-        } = &mut *portal;
-        let statement = &cached.plan.statement;
-        let sent = self.with_execution(params, |execution, _| {
-            rows.send(execution, statement, max_rows, out)
-        });
+        let Portal { params, rows, .. } = &mut *portal;
+        let sent = self.with_execution(params, |execution, _| rows.send(execution, max_rows, out));
         // On an error as well: what is left of the portal is dropped with its own snapshot.
         self.txn.exchange_snapshot(&mut portal.snapshot);
         let (sent, more) = sent?;
@@ -363,7 +358,7 @@ impl Session {
     fn set_tag(&mut self, statement: &Statement, rows: Option<u64>) {
         self.tag.clear();
         self.tag.push_str(statement.tag());
-        match rows.filter(|_| !matches!(statement, Statement::Explain(_))) {
+        match rows.filter(|_| !matches!(statement, Statement::Rows(RowsStatement::Explain(_)))) {
             None => {}
             // The usual counts. Formatting is for any number, and costs some 300 instructions more.
             Some(digit @ 0..=9) => {
@@ -537,25 +532,28 @@ impl Session {
                 ),
             ));
         }
-        let cached = self.current_plan(prepared)?;
+        let mut cached = self.current_plan(prepared)?;
         self.interrupts.check()?;
         self.check_outside_transaction(&cached.plan.statement)?;
-        if self.run_control(
-            &cached.plan.statement,
-            request.describe,
-            cached.plan.columns.as_deref(),
-            out,
-        )? {
-            if last && self.txn.phase == Phase::Implicit {
-                self.commit(out)?;
+        if !matches!(cached.plan.statement, Statement::Control(_)) {
+            if self.txn.phase == Phase::None {
+                self.begin(Phase::Implicit);
             }
-            return Ok(Completion::Complete);
+            cached = self.lock_tables(prepared, cached)?;
         }
-        if self.txn.phase == Phase::None {
-            self.begin(Phase::Implicit);
-        }
-        let cached = self.lock_tables(prepared, cached)?;
-        let rows = match self.run_plan(&cached, params, request, out)? {
+        let ran = match &cached.plan.statement {
+            Statement::Control(statement) => {
+                let columns = cached.plan.columns.as_deref().filter(|_| request.describe);
+                self.run_control(statement, columns, request, out)?;
+                if last && self.txn.phase == Phase::Implicit {
+                    self.commit(out)?;
+                }
+                return Ok(Completion::Complete);
+            }
+            Statement::Definition(statement) => self.run_definition(&cached, statement, out)?,
+            Statement::Rows(statement) => self.run_rows(&cached, statement, params, request, out)?,
+        };
+        let rows = match ran {
             Ran::Complete(rows) => rows,
             Ran::Suspended(rows) => {
                 let portal = Portal {
@@ -632,23 +630,50 @@ impl Session {
         Ok(cached)
     }
 
-    /// Runs a statement that works on rows or definitions.
-    fn run_plan(
+    /// 25006 for a statement that writes, in a read-only transaction.
+    fn check_writable(&self, tag: &str) -> Result<()> {
+        if !self.txn.read_only {
+            return Ok(());
+        }
+        Err(EngineError::new(
+            SqlState::READ_ONLY_SQL_TRANSACTION,
+            format!(
+                "cannot execute {} in a read-only transaction",
+                tag.trim_end_matches(" 0")
+            ),
+        ))
+    }
+
+    /// Runs a statement that changes definitions.
+    fn run_definition(
         &mut self,
         cached: &CachedPlan,
+        statement: &DefinitionStatement,
+        out: &mut dyn Output,
+    ) -> Result<Ran> {
+        self.check_writable(statement.tag())?;
+        self.txn
+            .take_snapshot_for(&cached.uses, &self.interrupts, self.settings.lock_timeout)?;
+        let outcome = self.with_execution(&[], |execution, engine| {
+            ddl::run(execution, &engine.catalog, statement)
+        })?;
+        for notice in &outcome.notices {
+            self.notice(notice, out)?;
+        }
+        Ok(Ran::Complete(None))
+    }
+
+    /// Runs a statement that reads or writes rows.
+    fn run_rows(
+        &mut self,
+        cached: &CachedPlan,
+        statement: &RowsStatement,
         params: &[Value],
         request: Request,
         out: &mut dyn Output,
     ) -> Result<Ran> {
-        let statement = &cached.plan.statement;
-        if self.txn.read_only && statement.writes() {
-            return Err(EngineError::new(
-                SqlState::READ_ONLY_SQL_TRANSACTION,
-                format!(
-                    "cannot execute {} in a read-only transaction",
-                    statement.tag().trim_end_matches(" 0")
-                ),
-            ));
+        if statement.writes() {
+            self.check_writable(statement.tag())?;
         }
         self.txn
             .take_snapshot_for(&cached.uses, &self.interrupts, self.settings.lock_timeout)?;
@@ -657,53 +682,50 @@ impl Session {
         {
             out.row_description(columns)?;
         }
-        let least_notice = self.settings.least_notice;
-        self.with_execution(params, |execution, engine| match statement {
-            Statement::Select(plan) => {
+        // A statement without columns sends no rows, so a limit on them does not concern it.
+        let max_rows = match cached.plan.columns {
+            Some(_) => request.max_rows,
+            None => 0,
+        };
+        self.with_execution(params, |execution, _| match statement {
+            RowsStatement::Select(plan) => {
                 let rows = Select::open(execution, plan)?;
-                if request.max_rows > 0 {
-                    let rows = PortalRows::Select(Box::new(rows));
-                    return send_first(execution, statement, rows, request.max_rows, out);
+                if max_rows > 0 {
+                    let rows = PortalRows::Select {
+                        plan: Arc::clone(plan),
+                        select: Box::new(rows),
+                    };
+                    return send_first(execution, rows, max_rows, out);
                 }
                 let count = select::send(execution, plan, rows, &mut |_, row| out.row(row))?;
                 Ok(Ran::Complete(Some(count)))
             }
-            Statement::Copy(plan) => match plan.direction {
+            RowsStatement::Copy(plan) => match plan.direction {
                 CopyDirection::FromStdin => copy::copy_in(execution, plan, out),
                 CopyDirection::ToStdout => copy::copy_out(execution, plan, out),
             }
             .map(|count| Ran::Complete(Some(count))),
-            Statement::Insert(_)
-            | Statement::Update(_)
-            | Statement::Delete(_)
-            | Statement::Canned(_)
-            | Statement::Explain(_) => {
-                if request.max_rows == 0 || cached.plan.columns.is_none() {
-                    let count = run_to_end(execution, statement, &mut |_, row| out.row(row))?;
-                    return Ok(Ran::Complete(Some(count)));
+            RowsStatement::Insert(plan) => run_to_end(execution, max_rows, out, &|execution, sink| {
+                modify::insert(execution, plan, sink)
+            }),
+            RowsStatement::Update(plan) => run_to_end(execution, max_rows, out, &|execution, sink| {
+                modify::update(execution, plan, sink)
+            }),
+            RowsStatement::Delete(plan) => run_to_end(execution, max_rows, out, &|execution, sink| {
+                modify::delete(execution, plan, sink)
+            }),
+            RowsStatement::Canned(canned) => run_to_end(execution, max_rows, out, &|execution, sink| {
+                for row in &canned.rows {
+                    sink(execution, row)?;
                 }
-                // Equal keys keep the order in which they came: the sorter is a queue that spills.
-                let mut held = Sorter::new(execution.spill);
-                let mut bytes = Vec::new();
-                run_to_end(execution, statement, &mut |execution, row| {
-                    bytes.clear();
-                    write_row(row, &mut bytes);
-                    held.push(&[], &bytes, execution.interrupts)
-                })?;
-                let rows = PortalRows::held(held.finish(execution.interrupts)?);
-                send_first(execution, statement, rows, request.max_rows, out)
-            }
-            _ => {
-                let outcome = ddl::run(execution, &engine.catalog, statement)?;
-                for notice in outcome
-                    .notices
-                    .iter()
-                    .filter(|notice| notice.reaches(least_notice))
-                {
-                    out.notice(notice)?;
+                Ok(canned.rows.len() as u64)
+            }),
+            RowsStatement::Explain(lines) => run_to_end(execution, max_rows, out, &|execution, sink| {
+                for line in lines {
+                    sink(execution, &[Value::text(line.as_str())])?;
                 }
-                Ok(Ran::Complete(None))
-            }
+                Ok(lines.len() as u64)
+            }),
         })
     }
 
@@ -754,20 +776,14 @@ impl Session {
         &mut self,
         prepared: &Arc<Prepared>,
         params: &[Value],
-        describe: bool,
+        request: Request,
         out: &mut dyn Output,
     ) -> Result<()> {
-        self.run_inner(
-            prepared,
-            params,
-            Request {
-                describe,
-                max_rows: 0,
-            },
-            out,
-            false,
-        )
-        .map(|_| ())
+        let request = Request {
+            max_rows: 0,
+            ..request
+        };
+        self.run_inner(prepared, params, request, out, false).map(|_| ())
     }
 
     /// What `now` means in a value that a client sends: when the open transaction began, or this moment if
@@ -818,12 +834,11 @@ enum Ran {
 /// Sends the first rows of a portal.
 fn send_first(
     execution: &mut Execution<'_>,
-    statement: &Statement,
     mut rows: PortalRows,
     max_rows: u32,
     out: &mut dyn Output,
 ) -> Result<Ran> {
-    let (sent, more) = rows.send(execution, statement, max_rows, out)?;
+    let (sent, more) = rows.send(execution, max_rows, out)?;
     if more {
         return Ok(Ran::Suspended(rows));
     }
@@ -831,26 +846,31 @@ fn send_first(
     Ok(Ran::Complete(Some(sent)))
 }
 
-/// Runs a statement that does its work whether its rows are wanted or not; its count.
-fn run_to_end(execution: &mut Execution<'_>, statement: &Statement, sink: &mut Sink<'_>) -> Result<u64> {
-    match statement {
-        Statement::Insert(plan) => modify::insert(execution, plan, sink),
-        Statement::Update(plan) => modify::update(execution, plan, sink),
-        Statement::Delete(plan) => modify::delete(execution, plan, sink),
-        Statement::Canned(canned) => {
-            for row in &canned.rows {
-                sink(execution, row)?;
-            }
-            Ok(canned.rows.len() as u64)
-        }
-        Statement::Explain(lines) => {
-            for line in lines {
-                sink(execution, &[Value::text(line.as_str())])?;
-            }
-            Ok(lines.len() as u64)
-        }
-        other => Err(EngineError::internal(format!("{} has no rows", other.tag()))),
+/// What gives a statement's rows to a sink; their number, or that of the rows changed.
+type Work<'w> = &'w dyn Fn(&mut Execution<'_>, &mut Sink<'_>) -> Result<u64>;
+
+/// Runs a statement that does its work whether its rows are wanted or not. With a limit the rows are held, and the first
+/// of them sent.
+fn run_to_end(
+    execution: &mut Execution<'_>,
+    max_rows: u32,
+    out: &mut dyn Output,
+    work: Work<'_>,
+) -> Result<Ran> {
+    if max_rows == 0 {
+        let count = work(execution, &mut |_, row| out.row(row))?;
+        return Ok(Ran::Complete(Some(count)));
     }
+    // Equal keys keep the order in which they came: the sorter is a queue that spills.
+    let mut held = Sorter::new(execution.spill);
+    let mut bytes = Vec::new();
+    work(execution, &mut |execution, row| {
+        bytes.clear();
+        write_row(row, &mut bytes);
+        held.push(&[], &bytes, execution.interrupts)
+    })?;
+    let rows = PortalRows::held(held.finish(execution.interrupts)?);
+    send_first(execution, rows, max_rows, out)
 }
 
 /// 25P02.

@@ -47,13 +47,55 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
 use crate::spill::SpillOptions;
 use crate::sql::expr::EvalContext;
-use crate::sql::plan::{IsolationLevel, LockWaitPolicy};
+use crate::sql::plan::{
+    CopyDirection, InsertSource, IsolationLevel, LockWaitPolicy, RowsStatement, SelectPlan, Source,
+};
 use crate::sql::{TableDef, TableKind};
 use crate::transaction::Transaction;
 use crate::value::Value;
 
 /// How many rows go by between two looks at the interrupts.
 const TICKS_PER_CHECK: u32 = 256;
+
+/// The relation locks that a statement takes before it runs: table numbers and modes.
+pub(crate) fn locks(statement: &RowsStatement) -> Vec<(u32, LockMode)> {
+    let mut locks = Vec::new();
+    let mut add = |table: &TableDef, mode: LockMode| {
+        if table.kind != TableKind::Virtual {
+            locks.push((table.oid, mode));
+        }
+    };
+    let reads = |plan: &SelectPlan, add: &mut dyn FnMut(&TableDef, LockMode)| {
+        if let Source::Table(scan) = &plan.source {
+            let mode = match plan.lock {
+                Some(_) => LockMode::RowShare,
+                None => LockMode::AccessShare,
+            };
+            add(&scan.table, mode);
+        }
+    };
+    match statement {
+        RowsStatement::Select(plan) => reads(plan, &mut add),
+        RowsStatement::Insert(plan) => {
+            if let InsertSource::Select { select: query, .. } = &plan.source {
+                reads(query, &mut add);
+            }
+            add(&plan.table, LockMode::RowExclusive);
+        }
+        RowsStatement::Update(plan) => add(&plan.scan.table, LockMode::RowExclusive),
+        RowsStatement::Delete(plan) => add(&plan.scan.table, LockMode::RowExclusive),
+        RowsStatement::Copy(plan) => {
+            if let Some(query) = &plan.query {
+                reads(query, &mut add);
+            }
+            if let (Some(table), CopyDirection::FromStdin) = (&plan.table, plan.direction) {
+                add(table, LockMode::RowExclusive);
+            }
+        }
+        RowsStatement::Canned(_) | RowsStatement::Explain(_) => {}
+    }
+    locks
+}
 
 /// Gives a virtual table's rows.
 pub(crate) type VirtualRows<'a> = &'a dyn Fn(&str) -> Vec<Vec<Value>>;

@@ -9,7 +9,6 @@
 
 use clearway_storage::btree::{BTree, Direction, TreeCursor};
 use clearway_storage::heap::{Heap, HeapScan, LockOutcome, Tid, VersionOutcome};
-use clearway_txn::LockMode;
 
 use crate::convert::storage_error;
 use crate::error::Result;
@@ -385,14 +384,5 @@ pub(crate) fn newest(
             Some(recheck) if !recheck.passes(&row, &execution.eval)? => Ok(None),
             _ => Ok(Some(Newest { tid, row, payload })),
         };
-    }
-}
-
-/// The mode in which a statement locks the table it reads.
-pub(crate) fn relation_mode(lock: Option<RowLock>) -> LockMode {
-    if lock.is_some() {
-        LockMode::RowShare
-    } else {
-        LockMode::AccessShare
     }
 }

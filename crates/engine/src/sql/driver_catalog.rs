@@ -4,7 +4,7 @@
 //! are no such types here, so the truth is an answer without rows. Others ask for all types, joined with what there is
 //! none of (ranges): a query of one table has the same answer. Each query is recognised by its text, blanks apart.
 
-use crate::sql::plan::{CannedRows, Column, Plan, Statement};
+use crate::sql::plan::{CannedRows, Column, Plan, RowsStatement};
 use crate::value::DataType;
 
 /// How a query is answered.
@@ -111,7 +111,7 @@ pub(crate) fn recognise(sql: &str) -> Option<Answer> {
         .iter()
         .map(|(name, data_type)| Column::computed(*name, *data_type));
     Some(Answer::Plan(Plan {
-        statement: Statement::Canned(CannedRows { rows: Vec::new() }),
+        statement: RowsStatement::Canned(CannedRows { rows: Vec::new() }).into(),
         param_types: parameters.to_vec(),
         columns: Some(columns.collect()),
     }))

@@ -11,16 +11,20 @@ use crate::sql::access::AccessPath;
 use crate::sql::catalog::TableDef;
 use crate::sql::expr::Expr;
 use crate::sql::function::Function;
-use crate::sql::plan::{InsertSource, SelectPlan, Source, Statement, TableScan};
+use crate::sql::plan::{InsertSource, RowsStatement, SelectPlan, Source, Statement, TableScan};
 use crate::value::text::to_text;
 use crate::value::{DataType, Value};
 
 /// The lines of a statement's plan.
 pub fn explain(statement: &Statement) -> Result<Vec<String>> {
+    let not_explained = || Err(EngineError::not_supported(format!("EXPLAIN {}", statement.tag())));
+    let Statement::Rows(statement) = statement else {
+        return not_explained();
+    };
     let mut lines = Lines::default();
     match statement {
-        Statement::Select(select) => lines.select(select),
-        Statement::Insert(insert) => {
+        RowsStatement::Select(select) => lines.select(select),
+        RowsStatement::Insert(insert) => {
             lines.node(format!("Insert on {}", insert.table.name));
             match &insert.source {
                 InsertSource::Rows(rows) if rows.len() == 1 => lines.child(|lines| lines.node("Result")),
@@ -28,16 +32,16 @@ pub fn explain(statement: &Statement) -> Result<Vec<String>> {
                 InsertSource::Select { select, .. } => lines.child(|lines| lines.select(select)),
             }
         }
-        Statement::Update(update) => {
+        RowsStatement::Update(update) => {
             lines.node(format!("Update on {}", update.scan.table.name));
             lines.child(|lines| lines.scan(&update.scan));
         }
-        Statement::Delete(delete) => {
+        RowsStatement::Delete(delete) => {
             lines.node(format!("Delete on {}", delete.scan.table.name));
             lines.child(|lines| lines.scan(&delete.scan));
         }
-        Statement::Canned(_) => lines.node("Result"),
-        other => return Err(EngineError::not_supported(format!("EXPLAIN {}", other.tag()))),
+        RowsStatement::Canned(_) => lines.node("Result"),
+        RowsStatement::Copy(_) | RowsStatement::Explain(_) => return not_explained(),
     }
     Ok(lines.lines)
 }

@@ -6,7 +6,7 @@
 //! position 1, no partition strategy, no partitions) if the table exists, none if it does not.
 
 use crate::sql::catalog::CatalogView;
-use crate::sql::plan::{CannedRows, Column, Plan, Statement};
+use crate::sql::plan::{CannedRows, Column, Plan, RowsStatement};
 use crate::value::{DataType, Value};
 
 /// The answer, if this is that query.
@@ -24,7 +24,7 @@ pub fn recognise(sql: &str, catalog: &dyn CatalogView) -> Option<Plan> {
         None => Vec::new(),
     };
     Some(Plan {
-        statement: Statement::Canned(CannedRows { rows }),
+        statement: RowsStatement::Canned(CannedRows { rows }).into(),
         param_types: Vec::new(),
         columns: Some(vec![
             Column::computed("n", DataType::Int4),

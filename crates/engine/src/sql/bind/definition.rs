@@ -7,7 +7,7 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::sql::bind::select::refuse;
 use crate::sql::bind::{Binder, Scope, normal, plain_name};
 use crate::sql::catalog::{ColumnDef, ColumnDefault};
-use crate::sql::plan::{CreateIndex, CreateTable, IndexSpec, Statement};
+use crate::sql::plan::{CreateIndex, CreateTable, DefinitionStatement, IndexSpec};
 use crate::sql::utility::check_fillfactor;
 use crate::value::DataType;
 use crate::value::datatype::numeric_typmod;
@@ -18,7 +18,7 @@ const INDEX_COLUMNS_MAX: usize = 32;
 const TABLE_COLUMNS_MAX: usize = 1_600;
 
 impl Binder<'_> {
-    pub(super) fn create_table(&mut self, create: &ast::CreateTable) -> Result<Statement> {
+    pub(super) fn create_table(&mut self, create: &ast::CreateTable) -> Result<DefinitionStatement> {
         refuse(create.temporary, "CREATE TEMPORARY TABLE")?;
         refuse(create.unlogged, "CREATE UNLOGGED TABLE")?;
         refuse(create.query.is_some(), "CREATE TABLE AS")?;
@@ -90,7 +90,7 @@ impl Binder<'_> {
                 .for_each(|number| columns[usize::from(*number)].not_null = true);
         }
         let fillfactor = fillfactor(&create.table_options)?;
-        Ok(Statement::CreateTable(Box::new(CreateTable {
+        Ok(DefinitionStatement::CreateTable(Box::new(CreateTable {
             name,
             if_not_exists: create.if_not_exists,
             columns,
@@ -180,7 +180,7 @@ impl Binder<'_> {
         Ok((column, keys))
     }
 
-    pub(super) fn create_index(&mut self, create: &ast::CreateIndex) -> Result<Statement> {
+    pub(super) fn create_index(&mut self, create: &ast::CreateIndex) -> Result<DefinitionStatement> {
         refuse(
             create.predicate.is_some(),
             "a partial index (CREATE INDEX … WHERE)",
@@ -205,7 +205,7 @@ impl Binder<'_> {
             Some(name) => plain_name(name)?,
             None => self.free_name(&format!("{}_{}_idx", table.name, names.join("_"))),
         };
-        Ok(Statement::CreateIndex(Box::new(CreateIndex {
+        Ok(DefinitionStatement::CreateIndex(Box::new(CreateIndex {
             table,
             index: IndexSpec {
                 name,
@@ -219,7 +219,7 @@ impl Binder<'_> {
         })))
     }
 
-    pub(super) fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<Statement> {
+    pub(super) fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<DefinitionStatement> {
         refuse(
             alter.location.is_some() || alter.on_cluster.is_some(),
             "this form of ALTER TABLE",
@@ -233,7 +233,7 @@ impl Binder<'_> {
             drop_behavior: _, // Nothing refers to a constraint here, so CASCADE and RESTRICT mean the same.
         } = operation
         {
-            return Ok(Statement::DropConstraint {
+            return Ok(DefinitionStatement::DropConstraint {
                 table: self.heap_table(&alter.name)?,
                 name: normal(name),
                 if_exists: *if_exists,
@@ -270,7 +270,7 @@ impl Binder<'_> {
             Some(name) => name,
             None => self.free_name(&default_name(&table.name, &names, primary)),
         };
-        Ok(Statement::AddConstraint(Box::new(CreateIndex {
+        Ok(DefinitionStatement::AddConstraint(Box::new(CreateIndex {
             table,
             index: IndexSpec {
                 name,

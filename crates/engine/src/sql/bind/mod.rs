@@ -26,7 +26,7 @@ use crate::sql::catalog::{CatalogView, TableDef, TableKind};
 use crate::sql::driver_catalog::Answer;
 use crate::sql::expr::{EvalContext, Expr, NoSession};
 use crate::sql::parse::{Lines, ParsedStatement, Tree, parse_expression, parse_one};
-use crate::sql::plan::{Plan, Statement};
+use crate::sql::plan::{Plan, RowsStatement, Statement};
 use crate::sql::stack::with_stack_for;
 use crate::value::DataType;
 
@@ -269,26 +269,26 @@ impl Binder<'_> {
             ast::Statement::Query(query) => {
                 let select = self.query(query, true)?;
                 let columns = select.columns.clone();
-                Ok((Statement::Select(Box::new(select)), Some(columns)))
+                Ok((RowsStatement::Select(Arc::new(select)).into(), Some(columns)))
             }
             ast::Statement::Insert(insert) => {
                 let plan = self.insert(insert)?;
                 let columns = plan.returning.as_ref().map(|returning| returning.columns.clone());
-                Ok((Statement::Insert(Box::new(plan)), columns))
+                Ok((RowsStatement::Insert(Box::new(plan)).into(), columns))
             }
             ast::Statement::Update(update) => {
                 let plan = self.update(update)?;
                 let columns = plan.returning.as_ref().map(|returning| returning.columns.clone());
-                Ok((Statement::Update(Box::new(plan)), columns))
+                Ok((RowsStatement::Update(Box::new(plan)).into(), columns))
             }
             ast::Statement::Delete(delete) => {
                 let plan = self.delete(delete)?;
                 let columns = plan.returning.as_ref().map(|returning| returning.columns.clone());
-                Ok((Statement::Delete(Box::new(plan)), columns))
+                Ok((RowsStatement::Delete(Box::new(plan)).into(), columns))
             }
-            ast::Statement::CreateTable(create) => Ok((self.create_table(create)?, None)),
-            ast::Statement::CreateIndex(create) => Ok((self.create_index(create)?, None)),
-            ast::Statement::AlterTable(alter) => Ok((self.alter_table(alter)?, None)),
+            ast::Statement::CreateTable(create) => Ok((self.create_table(create)?.into(), None)),
+            ast::Statement::CreateIndex(create) => Ok((self.create_index(create)?.into(), None)),
+            ast::Statement::AlterTable(alter) => Ok((self.alter_table(alter)?.into(), None)),
             other => Err(EngineError::not_supported(first_words(&other.to_string()))),
         }
     }

@@ -8,7 +8,7 @@ use crate::sql::catalog::{ColumnDef, ColumnDefault, IndexDef};
 use crate::sql::explain::explain;
 use crate::sql::expr::CompareOp;
 use crate::sql::parse;
-use crate::sql::plan::{InsertSource, SelectPlan, Source};
+use crate::sql::plan::{DefinitionStatement, InsertSource, RowsStatement, SelectPlan, Source};
 use crate::value::Value;
 use crate::value::text::to_text;
 
@@ -66,7 +66,7 @@ fn make_tables() -> Tables {
             })
         };
         match plan.statement {
-            Statement::CreateTable(create) => {
+            Statement::Definition(DefinitionStatement::CreateTable(create)) => {
                 let oid = 100 + tables.0.len() as u32;
                 let mut table = TableDef::new(oid, create.name, TableKind::Heap { rel: oid }, create.columns);
                 for spec in &create.indexes {
@@ -75,7 +75,9 @@ fn make_tables() -> Tables {
                 }
                 tables.0.push(Arc::new(table));
             }
-            Statement::CreateIndex(create) | Statement::AddConstraint(create) => {
+            Statement::Definition(
+                DefinitionStatement::CreateIndex(create) | DefinitionStatement::AddConstraint(create),
+            ) => {
                 let at = tables
                     .0
                     .iter()
@@ -127,7 +129,7 @@ fn code(sql: &str) -> SqlState {
 
 fn select(plan: Plan) -> SelectPlan {
     match plan.statement {
-        Statement::Select(select) => *select,
+        Statement::Rows(RowsStatement::Select(select)) => Arc::unwrap_or_clone(select),
         other => panic!("{other:?}"),
     }
 }
@@ -182,7 +184,9 @@ fn pgbench_transactions() {
     );
     let update = plan("UPDATE pgbench_accounts SET abalance = abalance + $1 WHERE aid = $2");
     assert_eq!(update.param_types, [DataType::Int4, DataType::Int4]);
-    assert!(matches!(&update.statement, Statement::Update(update) if !update.changes_indexed_columns));
+    assert!(
+        matches!(&update.statement, Statement::Rows(RowsStatement::Update(update)) if !update.changes_indexed_columns)
+    );
     assert_eq!(
         explained("UPDATE pgbench_branches SET bbalance = bbalance + 1 WHERE bid = 1"),
         "Update on pgbench_branches\n  ->  Seq Scan on pgbench_branches\n        Filter: (bid = 1)"
@@ -191,7 +195,7 @@ fn pgbench_transactions() {
         "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES ($1, $2, $3, $4, CURRENT_TIMESTAMP)",
     );
     assert_eq!(insert.param_types, [DataType::Int4; 4]);
-    let Statement::Insert(insert) = insert.statement else {
+    let Statement::Rows(RowsStatement::Insert(insert)) = insert.statement else {
         panic!()
     };
     let InsertSource::Rows(rows) = &insert.source else {
@@ -245,9 +249,13 @@ fn pgbench_initialisation() {
 #[test]
 fn pgbench_partitions() {
     let sql = "select o.n, p.partstrat, pg_catalog.count(i.inhparent) from pg_catalog.pg_class as c join pg_catalog.pg_namespace as n on (n.oid = c.relnamespace) cross join lateral (select pg_catalog.array_position(pg_catalog.current_schemas(true), n.nspname)) as o(n) left join pg_catalog.pg_partitioned_table as p on (p.partrelid = c.oid) left join pg_catalog.pg_inherits as i on (c.oid = i.inhparent) where c.relname = 'pgbench_accounts' and o.n is not null group by 1, 2 order by 1 asc limit 1";
-    assert!(matches!(plan(sql).statement, Statement::Canned(canned) if canned.rows.len() == 1));
+    assert!(
+        matches!(plan(sql).statement, Statement::Rows(RowsStatement::Canned(canned)) if canned.rows.len() == 1)
+    );
     let elsewhere = bind(&parse(sql).unwrap()[0], &crate::sql::catalog::EmptyCatalog, &[]).unwrap();
-    assert!(matches!(elsewhere.statement, Statement::Canned(canned) if canned.rows.is_empty()));
+    assert!(
+        matches!(elsewhere.statement, Statement::Rows(RowsStatement::Canned(canned)) if canned.rows.is_empty())
+    );
 }
 
 #[test]
@@ -265,7 +273,9 @@ fn sysbench_statements() {
         "Sort\n  Sort Key: c\n  ->  HashAggregate\n        Group Key: c\n        ->  Index Scan using sbtest1_pkey on sbtest1\n              Index Cond: ((id >= 1) AND (id <= 100))"
     );
     let update = plan("UPDATE sbtest1 SET k=k+1 WHERE id=$1");
-    assert!(matches!(&update.statement, Statement::Update(update) if update.changes_indexed_columns));
+    assert!(
+        matches!(&update.statement, Statement::Rows(RowsStatement::Update(update)) if update.changes_indexed_columns)
+    );
     // sysbench declares "char" for its strings.
     let update = plan_with(
         "UPDATE sbtest1 SET c=$1 WHERE id=$2",
@@ -280,7 +290,7 @@ fn sysbench_statements() {
     )
     .unwrap();
     let insert = plan("INSERT INTO sbtest1(k, c, pad) VALUES(1, 'a', 'b'),(2, 'c', 'd')");
-    let Statement::Insert(insert) = insert.statement else {
+    let Statement::Rows(RowsStatement::Insert(insert)) = insert.statement else {
         panic!()
     };
     let InsertSource::Rows(rows) = &insert.source else {
@@ -789,14 +799,16 @@ fn aggregates() {
 fn returning_and_defaults() {
     let insert = plan("insert into kinds(s, l) values (1, 2) returning *");
     assert_eq!(insert.columns.as_ref().map(Vec::len), Some(10));
-    let Statement::Insert(insert) = plan("insert into sbtest1 default values").statement else {
+    let Statement::Rows(RowsStatement::Insert(insert)) = plan("insert into sbtest1 default values").statement
+    else {
         panic!()
     };
     let InsertSource::Rows(rows) = &insert.source else {
         panic!()
     };
     assert_eq!(rows[0][1], Expr::Constant(Value::Int4(0)));
-    let Statement::Insert(insert) = plan("insert into sbtest1 values (default, 5, default, 'x')").statement
+    let Statement::Rows(RowsStatement::Insert(insert)) =
+        plan("insert into sbtest1 values (default, 5, default, 'x')").statement
     else {
         panic!()
     };
@@ -805,12 +817,16 @@ fn returning_and_defaults() {
     };
     assert!(matches!(rows[0][0], Expr::Cast { .. }));
     assert_eq!(rows[0][1], Expr::Constant(Value::Int4(5)));
-    let Statement::Delete(delete) = plan("delete from sbtest1 where id = 1 returning c").statement else {
+    let Statement::Rows(RowsStatement::Delete(delete)) =
+        plan("delete from sbtest1 where id = 1 returning c").statement
+    else {
         panic!()
     };
     assert!(delete.scan.needed.contains(2));
     // What does not fit is an error of the row, not of the statement's text.
-    let Statement::Insert(insert) = plan("insert into kinds(v) values ('01234567890')").statement else {
+    let Statement::Rows(RowsStatement::Insert(insert)) =
+        plan("insert into kinds(v) values ('01234567890')").statement
+    else {
         panic!()
     };
     let InsertSource::Rows(rows) = &insert.source else {

@@ -8,7 +8,10 @@ use crate::sql::bind::write::table_default;
 use crate::sql::bind::{Binder, Bound, Scope, bind_checked, require_heap};
 use crate::sql::catalog::{TableDef, TableKind};
 use crate::sql::expr::Expr;
-use crate::sql::plan::{Column, CopyDirection, CopyPlan, SelectPlan, Source, Statement, TableScan};
+use crate::sql::plan::{
+    Column, ControlStatement, CopyDirection, CopyPlan, DefinitionStatement, RowsStatement, SelectPlan,
+    Source, Statement, TableScan,
+};
 use crate::sql::stack::with_stack_for;
 use crate::sql::utility::{Copy, CopySource, Name, Utility};
 use crate::sql::{access::AccessPath, explain};
@@ -22,102 +25,54 @@ impl Binder<'_> {
                 self.params = plan.param_types.iter().copied().map(Some).collect();
                 let lines = explain::explain(&plan.statement)?;
                 let columns = vec![Column::computed("QUERY PLAN", DataType::Text)];
-                return Ok((Statement::Explain(lines), Some(columns)));
+                return Ok((RowsStatement::Explain(lines).into(), Some(columns)));
             }
+            Utility::Copy(copy) => RowsStatement::Copy(Box::new(self.copy(copy)?)).into(),
             Utility::Show(name) => {
                 let columns = vec![Column::computed(name.clone(), DataType::Text)];
-                return Ok((Statement::Show(name.clone()), Some(columns)));
+                return Ok((ControlStatement::Show(name.clone()).into(), Some(columns)));
             }
             Utility::ShowAll => {
                 let columns =
                     ["name", "setting", "description"].map(|name| Column::computed(name, DataType::Text));
-                return Ok((Statement::ShowAll, Some(columns.to_vec())));
+                return Ok((ControlStatement::ShowAll.into(), Some(columns.to_vec())));
             }
-            Utility::Begin(modes) => Statement::Begin(*modes),
-            Utility::Commit { chain } => Statement::Commit { chain: *chain },
-            Utility::Rollback { chain } => Statement::Rollback { chain: *chain },
-            Utility::SetTransaction { modes, session } => Statement::SetTransaction {
+            Utility::Begin(modes) => ControlStatement::Begin(*modes).into(),
+            Utility::Commit { chain } => ControlStatement::Commit { chain: *chain }.into(),
+            Utility::Rollback { chain } => ControlStatement::Rollback { chain: *chain }.into(),
+            Utility::SetTransaction { modes, session } => ControlStatement::SetTransaction {
                 modes: *modes,
                 session: *session,
-            },
-            Utility::Set { name, value, local } => Statement::Set {
+            }
+            .into(),
+            Utility::Set { name, value, local } => ControlStatement::Set {
                 name: name.clone(),
                 value: value.clone(),
                 local: *local,
-            },
-            Utility::Reset(name) => Statement::Reset(name.clone()),
-            Utility::Checkpoint => Statement::Checkpoint,
-            Utility::Vacuum { tables, analyze } => Statement::Vacuum {
+            }
+            .into(),
+            Utility::Reset(name) => ControlStatement::Reset(name.clone()).into(),
+            Utility::Checkpoint => ControlStatement::Checkpoint.into(),
+            Utility::Vacuum { tables, analyze } => ControlStatement::Vacuum {
                 tables: self.heaps(tables)?,
                 analyze: *analyze,
-            },
-            Utility::Analyze { tables } => Statement::Analyze {
-                tables: self.heaps(tables)?,
-            },
-            Utility::Truncate {
-                tables,
-                restart_identity,
-            } => Statement::Truncate {
-                tables: self.heaps(tables)?,
-                restart_identity: *restart_identity,
-            },
-            Utility::DropTable { tables, if_exists } => {
-                let mut found = Vec::with_capacity(tables.len());
-                for name in tables {
-                    let table = self.catalog.lookup_table(name.schema.as_deref(), &name.name);
-                    match &table {
-                        Some(table) => require_heap(table)?,
-                        None if !if_exists => {
-                            return Err(EngineError::new(
-                                SqlState::UNDEFINED_TABLE,
-                                format!("table \"{}\" does not exist", name.name),
-                            ));
-                        }
-                        None => {}
-                    }
-                    found.push((name.name.clone(), table));
-                }
-                Statement::DropTable {
-                    tables: found,
-                    if_exists: *if_exists,
-                }
             }
-            Utility::DropIndex {
-                indexes,
-                if_exists,
-                concurrently,
-            } => {
-                let mut found = Vec::with_capacity(indexes.len());
-                for name in indexes {
-                    let table = self.catalog.lookup_index(&name.name);
-                    if table.is_none() && !if_exists {
-                        return Err(EngineError::new(
-                            SqlState::UNDEFINED_OBJECT,
-                            format!("index \"{}\" does not exist", name.name),
-                        ));
-                    }
-                    found.push((name.name.clone(), table));
-                }
-                Statement::DropIndex {
-                    indexes: found,
-                    if_exists: *if_exists,
-                    concurrently: *concurrently,
-                }
+            .into(),
+            Utility::Analyze { tables } => ControlStatement::Analyze {
+                tables: self.heaps(tables)?,
             }
-            Utility::SetFillfactor { table, fillfactor } => Statement::SetFillfactor {
-                table: self.heap(table)?,
-                fillfactor: *fillfactor,
-            },
+            .into(),
             Utility::Prepare { name, types, sql } => {
                 let types = types
                     .iter()
                     .map(|text| Ok(Some(self.type_named(text)?).filter(|known| *known != DataType::Unknown)))
                     .collect::<Result<_>>()?;
-                Statement::Prepare {
+                ControlStatement::Prepare {
                     name: name.clone(),
                     types,
                     sql: sql.clone(),
                 }
+                .into()
             }
             Utility::Execute { name, arguments } => {
                 let mut bound = Vec::new();
@@ -130,34 +85,102 @@ impl Binder<'_> {
                         })
                     })?;
                 }
-                Statement::Execute {
+                ControlStatement::Execute {
                     name: name.clone(),
                     arguments: bound,
                 }
+                .into()
             }
-            Utility::Deallocate(name) => Statement::Deallocate(name.clone()),
-            Utility::DiscardAll => Statement::DiscardAll,
-            Utility::Copy(copy) => Statement::Copy(Box::new(self.copy(copy)?)),
+            Utility::Deallocate(name) => ControlStatement::Deallocate(name.clone()).into(),
+            Utility::DiscardAll => ControlStatement::DiscardAll.into(),
             Utility::SetConstraints(names) => {
                 if let Some(name) = names.first() {
-                    let shown = &name.name;
-                    // Every constraint has an index, and none can be deferred.
-                    return Err(match self.catalog.lookup_index(shown) {
-                        Some(_) => EngineError::new(
-                            SqlState::WRONG_OBJECT_TYPE,
-                            format!("constraint \"{shown}\" is not deferrable"),
-                        ),
-                        None => EngineError::new(
-                            SqlState::UNDEFINED_OBJECT,
-                            format!("constraint \"{shown}\" does not exist"),
-                        ),
-                    });
+                    return Err(self.not_deferrable(&name.name));
                 }
-                Statement::NoOperation("SET CONSTRAINTS")
+                ControlStatement::NoOperation("SET CONSTRAINTS").into()
             }
-            Utility::NoOperation(tag) => Statement::NoOperation(tag),
+            Utility::NoOperation(tag) => ControlStatement::NoOperation(tag).into(),
+            Utility::Truncate {
+                tables,
+                restart_identity,
+            } => DefinitionStatement::Truncate {
+                tables: self.heaps(tables)?,
+                restart_identity: *restart_identity,
+            }
+            .into(),
+            Utility::DropTable { tables, if_exists } => self.drop_table(tables, *if_exists)?.into(),
+            Utility::DropIndex {
+                indexes,
+                if_exists,
+                concurrently,
+            } => self.drop_index(indexes, *if_exists, *concurrently)?.into(),
+            Utility::SetFillfactor { table, fillfactor } => DefinitionStatement::SetFillfactor {
+                table: self.heap(table)?,
+                fillfactor: *fillfactor,
+            }
+            .into(),
         };
         Ok((statement, None))
+    }
+
+    fn drop_table(&self, tables: &[Name], if_exists: bool) -> Result<DefinitionStatement> {
+        let mut found = Vec::with_capacity(tables.len());
+        for name in tables {
+            let table = self.catalog.lookup_table(name.schema.as_deref(), &name.name);
+            match &table {
+                Some(table) => require_heap(table)?,
+                None if !if_exists => {
+                    return Err(EngineError::new(
+                        SqlState::UNDEFINED_TABLE,
+                        format!("table \"{}\" does not exist", name.name),
+                    ));
+                }
+                None => {}
+            }
+            found.push((name.name.clone(), table));
+        }
+        Ok(DefinitionStatement::DropTable {
+            tables: found,
+            if_exists,
+        })
+    }
+
+    fn drop_index(
+        &self,
+        indexes: &[Name],
+        if_exists: bool,
+        concurrently: bool,
+    ) -> Result<DefinitionStatement> {
+        let mut found = Vec::with_capacity(indexes.len());
+        for name in indexes {
+            let table = self.catalog.lookup_index(&name.name);
+            if table.is_none() && !if_exists {
+                return Err(EngineError::new(
+                    SqlState::UNDEFINED_OBJECT,
+                    format!("index \"{}\" does not exist", name.name),
+                ));
+            }
+            found.push((name.name.clone(), table));
+        }
+        Ok(DefinitionStatement::DropIndex {
+            indexes: found,
+            if_exists,
+            concurrently,
+        })
+    }
+
+    /// The error of SET CONSTRAINTS with a name. Every constraint has an index, and none can be deferred.
+    fn not_deferrable(&self, name: &str) -> EngineError {
+        match self.catalog.lookup_index(name) {
+            Some(_) => EngineError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("constraint \"{name}\" is not deferrable"),
+            ),
+            None => EngineError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!("constraint \"{name}\" does not exist"),
+            ),
+        }
     }
 
     fn any_table(&self, name: &Name) -> Result<Arc<TableDef>> {
@@ -197,7 +220,7 @@ impl Binder<'_> {
                     ));
                 }
                 let plan = bind_checked(query, self.catalog, &[], self.check)?;
-                let Statement::Select(select) = plan.statement else {
+                let Statement::Rows(RowsStatement::Select(select)) = plan.statement else {
                     return Err(EngineError::not_supported("COPY of anything but a SELECT"));
                 };
                 return Ok(CopyPlan {
@@ -244,7 +267,7 @@ impl Binder<'_> {
         let defaults = (0..table.columns.len() as u16)
             .map(|column| (!columns.contains(&column)).then(|| table_default(&table, column)))
             .collect();
-        let query = (!copy.from).then(|| Box::new(whole_table(table.clone(), &columns)));
+        let query = (!copy.from).then(|| Arc::new(whole_table(table.clone(), &columns)));
         Ok(CopyPlan {
             direction,
             table: Some(table),

@@ -1,0 +1,140 @@
+//! Statements about the transaction, the session and maintenance: no row goes through a plan.
+
+use std::sync::Arc;
+
+use crate::sql::catalog::TableDef;
+use crate::sql::expr::Expr;
+use crate::value::DataType;
+
+/// A statement about the transaction, the session, or maintenance. It takes no relation lock before it runs and begins
+/// no transaction.
+#[derive(Debug, Clone)]
+pub enum ControlStatement {
+    /// Nothing but blanks and comments.
+    Empty,
+    /// BEGIN, START TRANSACTION
+    Begin(TransactionModes),
+    /// COMMIT, END; with AND CHAIN when true
+    Commit {
+        /// Whether a new transaction starts at once.
+        chain: bool,
+    },
+    /// ROLLBACK, ABORT
+    Rollback {
+        /// Whether a new transaction starts at once.
+        chain: bool,
+    },
+    /// SET TRANSACTION, or SET SESSION CHARACTERISTICS AS TRANSACTION
+    SetTransaction {
+        /// What to set.
+        modes: TransactionModes,
+        /// For the session's later transactions rather than this one.
+        session: bool,
+    },
+    /// SET name = value
+    Set {
+        /// The setting, lower case.
+        name: String,
+        /// Its value; `None` = DEFAULT.
+        value: Option<String>,
+        /// For this transaction only.
+        local: bool,
+    },
+    /// RESET name; `None` = ALL
+    Reset(Option<String>),
+    /// SHOW name
+    Show(String),
+    /// SHOW ALL
+    ShowAll,
+    /// VACUUM, with or without ANALYZE
+    Vacuum {
+        /// The tables; none = all.
+        tables: Vec<Arc<TableDef>>,
+        /// Also ANALYZE.
+        analyze: bool,
+    },
+    /// ANALYZE
+    Analyze {
+        /// The tables; none = all.
+        tables: Vec<Arc<TableDef>>,
+    },
+    /// CHECKPOINT
+    Checkpoint,
+    /// PREPARE name (types) AS statement
+    Prepare {
+        /// Its name.
+        name: String,
+        /// The declared parameter types.
+        types: Vec<Option<DataType>>,
+        /// The statement's text.
+        sql: String,
+    },
+    /// EXECUTE name (arguments)
+    Execute {
+        /// Its name.
+        name: String,
+        /// The arguments, of whatever type they have.
+        arguments: Vec<(Expr, DataType)>,
+    },
+    /// DEALLOCATE name; `None` = ALL
+    Deallocate(Option<String>),
+    /// DISCARD ALL
+    DiscardAll,
+    /// Accepted and without effect here: the tag to answer with, e.g. `SET CONSTRAINTS`
+    NoOperation(&'static str),
+}
+
+impl ControlStatement {
+    /// The command tag.
+    pub fn tag(&self) -> &'static str {
+        match self {
+            ControlStatement::Empty => "",
+            ControlStatement::Begin(modes) if modes.start_keyword => "START TRANSACTION",
+            ControlStatement::Begin(_) => "BEGIN",
+            ControlStatement::Commit { .. } => "COMMIT",
+            ControlStatement::Rollback { .. } => "ROLLBACK",
+            ControlStatement::SetTransaction { .. } | ControlStatement::Set { .. } => "SET",
+            ControlStatement::Reset(_) => "RESET",
+            ControlStatement::Show(_) | ControlStatement::ShowAll => "SHOW",
+            ControlStatement::Vacuum { .. } => "VACUUM",
+            ControlStatement::Analyze { .. } => "ANALYZE",
+            ControlStatement::Checkpoint => "CHECKPOINT",
+            ControlStatement::Prepare { .. } => "PREPARE",
+            ControlStatement::Execute { .. } => "EXECUTE",
+            ControlStatement::Deallocate(None) => "DEALLOCATE ALL",
+            ControlStatement::Deallocate(Some(_)) => "DEALLOCATE",
+            ControlStatement::DiscardAll => "DISCARD ALL",
+            ControlStatement::NoOperation(tag) => tag,
+        }
+    }
+}
+
+/// Isolation of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IsolationLevel {
+    /// Each statement sees what was committed when it began. READ UNCOMMITTED means the same.
+    ReadCommitted,
+    /// Each statement sees what was committed when the transaction's first one began.
+    RepeatableRead,
+}
+
+impl IsolationLevel {
+    /// As SHOW tells it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            IsolationLevel::ReadCommitted => "read committed",
+            IsolationLevel::RepeatableRead => "repeatable read",
+        }
+    }
+}
+
+/// What BEGIN and SET TRANSACTION may say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TransactionModes {
+    /// The isolation level, if given.
+    pub isolation: Option<IsolationLevel>,
+    /// READ ONLY (true) or READ WRITE (false), if given.
+    pub read_only: Option<bool>,
+    /// Written START TRANSACTION, which answers with a tag of its own.
+    pub start_keyword: bool,
+}
