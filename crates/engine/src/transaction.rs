@@ -57,8 +57,8 @@ use crate::catalog::{Catalog, CatalogState};
 use crate::convert::{lock_error, storage_error};
 use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
-use crate::prepared::TableUse;
 use crate::session::TransactionStatus;
+use crate::session::prepared::TableUse;
 use crate::sql::plan::IsolationLevel;
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The engine as a whole: opening and closing a data directory, sessions, cancelling.
 
+mod vacuum;
+
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
@@ -18,12 +20,12 @@ use crate::config::Config;
 use crate::convert::storage_error;
 use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
-use crate::maintenance::VacuumWorker;
 use crate::planning_memory::PlanningMemory;
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::spill::{self, SpillOptions};
 use crate::transaction::Transaction;
+use vacuum::VacuumWorker;
 
 /// How long a shutdown waits for sessions to notice.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);

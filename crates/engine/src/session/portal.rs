@@ -22,7 +22,7 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::executor::Execution;
 use crate::executor::select::Select;
 use crate::output::Output;
-use crate::prepared::CachedPlan;
+use crate::session::prepared::CachedPlan;
 use crate::spill::Sorted;
 use crate::spill::record::read_row;
 use crate::sql::plan::SelectPlan;

@@ -15,6 +15,12 @@
 //!
 //! A dropped session rolls its transaction back and frees its locks.
 
+mod control;
+mod facts;
+mod named_statements;
+mod portal;
+pub(crate) mod prepared;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -26,13 +32,9 @@ use crate::engine::Engine;
 use crate::error::{EngineError, Result, SqlState};
 use crate::executor::select::{self, Select, Sink};
 use crate::executor::{Execution, Scratch, modify};
-use crate::facts::{ChangedSetting, Facts};
 use crate::interrupt::{Interrupts, StatementWatch};
 use crate::output::{Notice, Output};
 use crate::planning_memory::Reservation;
-use crate::portal::{self, Portal, PortalRows};
-pub use crate::prepared::Prepared;
-use crate::prepared::{CachedPlan, StatementMemory, TextCache, View};
 use crate::settings::Settings;
 use crate::spill::record::write_row;
 use crate::spill::{Sorter, SpillOptions};
@@ -41,7 +43,12 @@ use crate::sql::plan::{CopyDirection, DefinitionStatement, RowsStatement, Statem
 use crate::sql::{self, ParsedStatement};
 use crate::transaction::{Phase, Transaction};
 use crate::value::{DataType, Value};
-use crate::{catalog, clock, copy, ddl};
+use crate::{catalog, clock, copy, definition};
+use facts::{ChangedSetting, Facts};
+pub use portal::Portal;
+use portal::PortalRows;
+pub use prepared::Prepared;
+use prepared::{CachedPlan, StatementMemory, TextCache, View};
 
 /// What ReadyForQuery reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -655,7 +662,7 @@ impl Session {
         self.txn
             .take_snapshot_for(&cached.uses, &self.interrupts, self.settings.lock_timeout)?;
         let outcome = self.with_execution(&[], |execution, engine| {
-            ddl::run(execution, &engine.catalog, statement)
+            definition::run(execution, &engine.catalog, statement)
         })?;
         for notice in &outcome.notices {
             self.notice(notice, out)?;

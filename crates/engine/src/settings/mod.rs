@@ -687,7 +687,7 @@ mod tests {
     /// docs/settings.md lists every setting with its default and its values, and no others.
     #[test]
     fn the_page_of_settings_agrees_with_the_code() {
-        let page = include_str!("../../../docs/settings.md");
+        let page = include_str!("../../../../docs/settings.md");
         let section = page.split("## SQL settings").nth(1).expect("the section");
         let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| `")).collect();
         for definition in DEFINITIONS {

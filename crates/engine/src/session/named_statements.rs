@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use crate::error::{EngineError, Result, SqlState};
-use crate::prepared::Prepared;
 use crate::session::Session;
+use crate::session::prepared::Prepared;
 use crate::sql::plan::{RowsStatement, Statement};
 use crate::value::DataType;
 

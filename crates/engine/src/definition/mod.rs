@@ -4,6 +4,8 @@
 //! mode that [`locks`] tells, changes rows of the catalog heap and the transaction's overlay, and leaves
 //! files to be unlinked to the transaction's end.
 
+mod index_build;
+
 use std::sync::Arc;
 
 use clearway_storage::RelId;
@@ -17,7 +19,6 @@ use crate::catalog::{CATALOG_REL, Catalog, CatalogState, FIRST_OID, TableEntry};
 use crate::convert::storage_error;
 use crate::error::{EngineError, Result, SqlState};
 use crate::executor::Execution;
-use crate::index_build;
 use crate::output::Notice;
 use crate::sql::plan::{CreateIndex, CreateTable, DefinitionStatement, IndexSpec};
 use crate::sql::{ColumnDefault, IndexDef, TableDef, TableKind};

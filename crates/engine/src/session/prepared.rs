@@ -22,7 +22,7 @@ use crate::planning_memory::{PlanningMemory, Reservation};
 use crate::sql::plan::{Column, ControlStatement, Plan, Statement};
 use crate::sql::{self, CatalogView, ParsedStatement, TableDef, bind_checked};
 use crate::value::DataType;
-use crate::{ddl, executor};
+use crate::{definition, executor};
 
 /// How many texts of the simple protocol keep their plans.
 const CACHED_TEXTS_MAX: usize = 64;
@@ -107,7 +107,7 @@ impl CachedPlan {
         let state = view.state;
         let locks = match &plan.statement {
             Statement::Control(_) => Vec::new(),
-            Statement::Definition(statement) => ddl::locks(statement),
+            Statement::Definition(statement) => definition::locks(statement),
             Statement::Rows(statement) => executor::locks(statement),
         };
         let uses = locks
