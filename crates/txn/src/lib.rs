@@ -6,6 +6,7 @@
 //! | `snapshot` | which transactions a statement regards as finished; a variant a file |
 //! | `proc_array` | the array of running transactions; handing out xids; the horizon; the latch over it |
 //! | `proc_clear` | how a transaction leaves that array; a variant a file |
+//! | `group` | workers of which one takes the same step for all |
 //! | `commit_log` | two bits a transaction: in progress, committed, aborted, sub-committed; a variant a file |
 //! | `transaction_state` | how a transaction stands |
 //! | `lock_mode` | the eight lock modes and their conflicts |
@@ -17,6 +18,7 @@
 
 mod commit_log;
 mod deadlock;
+mod group;
 mod lock_mode;
 mod lock_table;
 #[cfg(test)]

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use clearway_latch::{LwLockOptions, LwLockVariant};
 use clearway_machine::{Native, Switch};
 use clearway_txn::{
-    CommitLog, CommitLogOptions, ProcArray, ProcArrayOptions, Snapshot, Status, TransactionState, Xid,
+    CommitLog, CommitLogOptions, ProcArray, ProcArrayLatchVariant, ProcArrayOptions, ProcClearVariant,
+    Snapshot, Status, TransactionState, Xid,
 };
 use support::{NoPages, Random};
 
@@ -114,6 +115,16 @@ fn snapshots(options: ProcArrayOptions, log_options: CommitLogOptions) {
 fn snapshots_are_consistent_with_every_variant() {
     for options in ProcArrayOptions::each_variant() {
         snapshots(options, CommitLogOptions::default());
+    }
+    for &latch in ProcArrayLatchVariant::ALL {
+        let options = ProcArrayOptions {
+            latch,
+            clear: ProcClearVariant::Group,
+            ..ProcArrayOptions::default()
+        };
+        if latch != ProcArrayLatchVariant::default() {
+            snapshots(options, CommitLogOptions::default());
+        }
     }
     let default = CommitLogOptions::default();
     for log_options in CommitLogOptions::each_variant().filter(|options| *options != default) {

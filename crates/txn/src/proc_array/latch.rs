@@ -81,6 +81,16 @@ impl<M: Machine> ProcArrayLatch<M> {
             Self::Adaptive(latch) => ProcArrayExclusive::Adaptive(latch.exclusive()),
         }
     }
+
+    #[inline]
+    #[track_caller]
+    pub(crate) fn try_exclusive(&self) -> Option<ProcArrayExclusive<'_, M>> {
+        Some(match self {
+            Self::Plain(latch) => ProcArrayExclusive::Plain(latch.try_exclusive()?),
+            Self::ReadBiased(latch) => ProcArrayExclusive::ReadBiased(latch.try_exclusive()?),
+            Self::Adaptive(latch) => ProcArrayExclusive::Adaptive(latch.try_exclusive()?),
+        })
+    }
 }
 
 /// Holds the latch in shared mode; nothing is read from the variant, which is there to be dropped.

@@ -266,6 +266,15 @@ impl<M: Machine> ProcArray<M> {
         }
     }
 
+    /// As [`exclusive`](Self::exclusive), if that needs no waiting.
+    #[inline]
+    pub(crate) fn try_exclusive(&self) -> Option<ExclusiveArray<'_, M>> {
+        Some(ExclusiveArray {
+            array: self,
+            _latch: self.latch.try_exclusive()?,
+        })
+    }
+
     /// The dense entries in use; the caller holds ProcArray.
     fn dense(&self) -> &[M::U64] {
         &self.xids[..self.attached_count.load(Relaxed) as usize]
@@ -413,6 +422,12 @@ pub(crate) struct ExclusiveArray<'a, M: Machine> {
 }
 
 impl<M: Machine> ExclusiveArray<'_, M> {
+    /// The transaction that `proc` runs.
+    #[inline]
+    pub(crate) fn running(&self, proc: ProcId) -> Xid {
+        Xid(self.array.slot(proc).xid.load(Relaxed))
+    }
+
     /// Takes `xid` of `proc` out of the array (R2).
     #[inline]
     pub(crate) fn remove(&self, proc: ProcId, xid: Xid) {

@@ -7,7 +7,13 @@
 //!
 //! The step itself, [`ExclusiveArray::remove`](crate::proc_array::ExclusiveArray::remove), is the array's. A variant decides which
 //! session takes the latch, and for which sessions.
+//!
+//! | variant | who takes the latch | exclusive acquires of n ends at once | wake-ups under the latch |
+//! | --- | --- | --- | --- |
+//! | `single` | each session | n | none, but each release may wake the next waiter |
+//! | `group` | the first session, for all that joined until it has the latch | 1 | none |
 
+mod group;
 mod single;
 
 use clearway_machine::{Machine, switch};
@@ -55,7 +61,9 @@ macro_rules! variants {
 }
 
 variants! {
-    planned ["group"],
+    planned [],
     /// Each by itself, under the exclusive latch.
     Single = "single" in single;
+    /// Those that end at once in a group, all by the first of them.
+    Group = "group" in group;
 }
