@@ -13,6 +13,35 @@ fn shop() -> Fixture {
     )
 }
 
+/// Texts that sqlparser reads otherwise than PostgreSQL; the answers are PostgreSQL's.
+#[test]
+fn texts_mean_what_they_mean_in_postgresql() {
+    let fixture = shop();
+    let mut s = fixture.session();
+    assert_eq!(
+        query(&mut s, "select -2 ^ 2, 2 ^ -3 ^ 2, - -2 ^ 2"),
+        "4|0.015625|4"
+    );
+    assert_eq!(query(&mut s, "select @ -5 + 3, |/ 7 + 9, @ -5 || 'x'"), "2|4|5x");
+    assert_eq!(
+        query(&mut s, "select 1 isnull, null isnull or false, 1 isnull = false"),
+        "f|t|t"
+    );
+    assert_eq!(query(&mut s, "select 'a'\n'b' -- and\n 'c'"), "abc");
+    assert_eq!(
+        query(&mut s, "select concat(true, null, 'ab'::char(4), 'x', false)"),
+        "tab  xf"
+    );
+    for mistake in [
+        "select 'a' 'b'",
+        "select 1 as 'b'",
+        "select 1 'b'",
+        "select id from items 'i'",
+    ] {
+        assert_eq!(run(&mut s, mistake), "ERROR 42601", "{mistake}");
+    }
+}
+
 #[test]
 fn where_order_limit_and_arithmetic() {
     let fixture = shop();

@@ -188,9 +188,9 @@ impl Function {
                 found.clone()
             }
             Function::Concat => {
-                check_length(arguments.iter().filter_map(Value::as_str).map(str::len).sum())?;
-                let all: String = arguments.iter().filter_map(Value::as_str).collect();
-                Value::from(&*all)
+                let texts = || arguments.iter().filter_map(output_text);
+                check_length(texts().map(str::len).sum())?;
+                Value::from(&*texts().collect::<String>())
             }
             _ if arguments.iter().any(Value::is_null) => Value::Null,
             Function::Abs => match &arguments[0] {
@@ -314,7 +314,7 @@ pub fn resolve(name: &str, arguments: &[DataType]) -> Option<Signature> {
         "pg_sleep" => fixed(Function::Sleep, &[Float8], Text),
         "concat" if !arguments.is_empty() => Some(Signature {
             function: Function::Concat,
-            arguments: vec![Text; arguments.len()],
+            arguments: arguments.iter().map(|argument| output_type(*argument)).collect(),
             result: Text,
         }),
         "nullif" if arguments.len() == 2 => {
@@ -379,6 +379,24 @@ pub(crate) fn check_length(bytes: usize) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// The type that `concat` takes a value in: it writes values as a result is written, and two types have another text
+/// there than `::text` gives.
+fn output_type(argument: DataType) -> DataType {
+    match argument {
+        DataType::Bool | DataType::Char => argument,
+        _ => DataType::Text,
+    }
+}
+
+/// What `concat` writes for a value; `None` for NULL.
+fn output_text(value: &Value) -> Option<&str> {
+    match value {
+        Value::Bool(true) => Some("t"),
+        Value::Bool(false) => Some("f"),
+        other => other.as_str(),
+    }
 }
 
 fn text(value: &Value) -> Result<&str> {

@@ -29,6 +29,7 @@ pub mod access;
 pub mod aggregate;
 pub mod bind;
 pub mod catalog;
+mod dialect;
 mod driver_catalog;
 pub mod explain;
 pub mod expr;

@@ -8,11 +8,11 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use sqlparser::ast;
-use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Location, TokenWithSpan, Tokenizer};
+use sqlparser::tokenizer::{Location, TokenWithSpan};
 
 use crate::error::{EngineError, Result, SqlState};
+use crate::sql::dialect::{self, Grammar};
 use crate::sql::lex::first_token;
 use crate::sql::long_insert::{Cut, Piece, cut};
 use crate::sql::split::split;
@@ -82,13 +82,8 @@ pub fn parse(sql: &str) -> Result<Vec<ParsedStatement>> {
 
 /// Parses a long INSERT whose rows have been found: what is around them, and the first of them.
 fn parse_cut(text: &str, offset: u32, cut: Cut) -> Result<ParsedStatement> {
-    let dialect = PostgreSqlDialect {};
     let fault = |error| syntax_error(error, text, offset);
-    let tokens_of = |text| {
-        Tokenizer::new(&dialect, text)
-            .tokenize_with_location()
-            .map_err(|error| fault(error.into()))
-    };
+    let tokens_of = |text| dialect::tokens(text).map_err(|error| fault(error.into()));
     let mut tokens = tokens_of(&text[..cut.first_row_end])?;
     let (before, tail) = text.split_at(cut.rows_end);
     let lines = before.matches('\n').count() as u64;
@@ -191,10 +186,7 @@ fn parse_whole<T>(
     rule: impl Fn(&mut Parser<'_>) -> Result<T, ParserError>,
     left_over: impl FnOnce(Location) -> EngineError,
 ) -> Result<Deep<T>> {
-    let dialect = PostgreSqlDialect {};
-    let tokens = Tokenizer::new(&dialect, text)
-        .tokenize_with_location()
-        .map_err(|error| fault(error.into()))?;
+    let tokens = dialect::tokens(text).map_err(|error| fault(error.into()))?;
     parse_tokens(tokens, fault, rule, left_over)
 }
 
@@ -204,10 +196,9 @@ fn parse_tokens<T>(
     rule: impl Fn(&mut Parser<'_>) -> Result<T, ParserError>,
     left_over: impl FnOnce(Location) -> EngineError,
 ) -> Result<Deep<T>> {
-    let dialect = PostgreSqlDialect {};
     let levels = stack::levels(&tokens)?;
     with_stack_for(levels, || {
-        let mut parser = Parser::new(&dialect)
+        let mut parser = Parser::new(&Grammar)
             .with_recursion_limit(NESTING_MAX)
             .with_tokens_with_locations(tokens);
         let tree = rule(&mut parser).map_err(fault)?;

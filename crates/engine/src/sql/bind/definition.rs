@@ -5,7 +5,7 @@ use sqlparser::ast::{self, Spanned};
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::bind::select::refuse;
-use crate::sql::bind::{Binder, Scope, normal, plain_name};
+use crate::sql::bind::{Binder, Scope, identifier, normal, plain_name};
 use crate::sql::catalog::{ColumnDef, ColumnDefault};
 use crate::sql::plan::{CreateIndex, CreateTable, DefinitionStatement, IndexSpec};
 use crate::sql::utility::check_fillfactor;
@@ -102,7 +102,7 @@ impl Binder<'_> {
     /// A column, and whether it is a key by itself: primary or unique, and the constraint's name.
     #[expect(clippy::type_complexity, reason = "used once, right here")]
     fn column_def(&mut self, tree: &ast::ColumnDef) -> Result<(ColumnDef, Vec<(bool, Option<String>)>)> {
-        let name = normal(&tree.name);
+        let name = identifier(&tree.name)?;
         let serial = serial_type(&tree.data_type);
         let (data_type, typmod) = match serial {
             Some(data_type) => (data_type, -1),

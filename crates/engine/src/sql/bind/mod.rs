@@ -384,11 +384,11 @@ fn split_name(name: &ast::ObjectName) -> Result<(Option<String>, String, Span)> 
     match (idents.next(), idents.next(), idents.next()) {
         (Some(name), None, _) => {
             let name = name?;
-            Ok((None, normal(name), name.span))
+            Ok((None, identifier(name)?, name.span))
         }
         (Some(schema), Some(name), None) => {
             let schema = schema?;
-            Ok((Some(normal(schema)), normal(name?), schema.span))
+            Ok((Some(identifier(schema)?), identifier(name?)?, schema.span))
         }
         _ => Err(EngineError::not_supported(format!(
             "the name {name} (a database in front of a schema)"
@@ -405,6 +405,17 @@ fn plain_name(name: &ast::ObjectName) -> Result<String> {
             SqlState::INVALID_SCHEMA_NAME,
             format!("schema \"{other}\" does not exist"),
         )),
+    }
+}
+
+/// An identifier as the catalog spells it; 42601 for a string, which sqlparser takes for one.
+fn identifier(ident: &ast::Ident) -> Result<String> {
+    match ident.quote_style {
+        Some('\'') => Err(EngineError::new(
+            SqlState::SYNTAX_ERROR,
+            format!("syntax error at or near \"{ident}\""),
+        )),
+        _ => Ok(normal(ident)),
     }
 }
 

@@ -5,7 +5,7 @@ use sqlparser::ast;
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::bind::path::{all, conjuncts, extreme, need, ordered_by_index, plan_scan};
 use crate::sql::bind::{
-    AGGREGATE_BASE, Aggregates, Binder, Scope, ScopeColumn, Typed, normal, plain_name, split_name,
+    AGGREGATE_BASE, Aggregates, Binder, Scope, ScopeColumn, Typed, identifier, normal, plain_name, split_name,
 };
 use crate::sql::catalog::{TableDef, TableKind};
 use crate::sql::expr::Expr;
@@ -234,8 +234,8 @@ impl Binder<'_> {
                 ..
             } => {
                 let table = self.table(name)?;
-                let mut scope =
-                    Scope::of_table(&table, alias.as_ref().map(|alias| normal(&alias.name)), "WHERE");
+                let known_as = alias.as_ref().map(|alias| identifier(&alias.name));
+                let mut scope = Scope::of_table(&table, known_as.transpose()?, "WHERE");
                 for (column, renamed) in scope
                     .columns
                     .iter_mut()
@@ -380,7 +380,7 @@ impl Binder<'_> {
             check_entries(outputs.len())?;
             let (tree, alias) = match item {
                 ast::SelectItem::UnnamedExpr(tree) => (tree, None),
-                ast::SelectItem::ExprWithAlias { expr, alias } => (expr, Some(normal(alias))),
+                ast::SelectItem::ExprWithAlias { expr, alias } => (expr, Some(identifier(alias)?)),
                 ast::SelectItem::Wildcard(options) => {
                     refuse(*options != plain_wildcard(options), "a wildcard with options")?;
                     if scope.alias.is_none() {

@@ -7,7 +7,7 @@ use sqlparser::ast::{self, Spanned};
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::bind::path::{conjuncts, need, plan_scan};
 use crate::sql::bind::select::refuse;
-use crate::sql::bind::{Binder, Place, Scope, Typed, normal, require_heap, split_name};
+use crate::sql::bind::{Binder, Place, Scope, Typed, identifier, require_heap, split_name};
 use crate::sql::catalog::{ColumnDefault, TableDef};
 use crate::sql::expr::Expr;
 use crate::sql::parse::parse_rows;
@@ -83,7 +83,8 @@ impl Binder<'_> {
                 }
             },
         };
-        let alias = insert.table_alias.as_ref().map(|alias| normal(&alias.alias));
+        let alias = insert.table_alias.as_ref().map(|alias| identifier(&alias.alias));
+        let alias = alias.transpose()?;
         let returning = self.returning(insert.returning.as_ref(), &table, alias)?;
         Ok(InsertPlan {
             table,
@@ -327,7 +328,8 @@ impl Binder<'_> {
             } => {
                 let table = self.table(name)?;
                 require_heap(&table)?;
-                Ok((table, alias.as_ref().map(|alias| normal(&alias.name))))
+                let alias = alias.as_ref().map(|alias| identifier(&alias.name));
+                Ok((table, alias.transpose()?))
             }
             other => Err(EngineError::not_supported(format!("changing {other}"))),
         }

@@ -1,0 +1,249 @@
+//! PostgreSQL's grammar where sqlparser's dialect of that name differs from it.
+//!
+//! Each difference gave another answer, not an error:
+//!
+//! | text | in PostgreSQL | in sqlparser |
+//! | --- | --- | --- |
+//! | `-2 ^ 2` | `(-2) ^ 2`: a sign binds more tightly than any operator of two operands | `-(2 ^ 2)` |
+//! | `@ -5 + 3` | `@ (-5 + 3)`: other operators before their operand bind less tightly than `+` | `(@ -5) + 3` |
+//! | `select x isnull` | `x is null` | `x`, in a column called `isnull` |
+//! | `select 'a'`, and `'b'` on the next line | `'ab'` | `'a'`, in a column called `b` |
+//!
+//! The first two are rules of precedence ([`Dialect`]); the others are mended in the list of tokens ([`tokens`]).
+
+use std::any::TypeId;
+
+use sqlparser::ast::{Expr, UnaryOperator};
+use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, TokenizerError, Whitespace};
+
+/// sqlparser's dialect with PostgreSQL's precedence of operators before their operand.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Grammar;
+
+const BASE: PostgreSqlDialect = PostgreSqlDialect {};
+
+/// Methods that answer as sqlparser's dialect does. They are all that it answers otherwise than by default.
+macro_rules! as_base {
+    ($($method:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+        $(fn $method(&self, $($argument: $type),*) -> $result {
+            BASE.$method($($argument),*)
+        })*
+    };
+}
+
+impl Dialect for Grammar {
+    fn dialect(&self) -> TypeId {
+        BASE.dialect()
+    }
+
+    fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        let (op, stronger_than) = match parser.peek_token_ref().token {
+            Token::Minus => (UnaryOperator::Minus, Precedence::AtTz),
+            Token::Plus => (UnaryOperator::Plus, Precedence::AtTz),
+            Token::AtSign => (UnaryOperator::PGAbs, Precedence::PgOther),
+            Token::PGSquareRoot => (UnaryOperator::PGSquareRoot, Precedence::PgOther),
+            Token::PGCubeRoot => (UnaryOperator::PGCubeRoot, Precedence::PgOther),
+            Token::Tilde => (UnaryOperator::BitwiseNot, Precedence::PgOther),
+            _ => return None,
+        };
+        parser.advance_token();
+        let operand = parser.parse_subexpr(self.prec_value(stronger_than));
+        Some(operand.map(|operand| Expr::UnaryOp {
+            op,
+            expr: Box::new(operand),
+        }))
+    }
+
+    as_base! {
+        identifier_quote_style(identifier: &str) -> Option<char>;
+        is_delimited_identifier_start(ch: char) -> bool;
+        is_identifier_start(ch: char) -> bool;
+        is_identifier_part(ch: char) -> bool;
+        is_reserved_for_identifier(kw: Keyword) -> bool;
+        is_table_alias(kw: &Keyword, parser: &mut Parser<'_>) -> bool;
+        is_custom_operator_part(ch: char) -> bool;
+        get_next_precedence(parser: &Parser<'_>) -> Option<Result<u8, ParserError>>;
+        prec_value(prec: Precedence) -> u8;
+        supports_unicode_string_literal() -> bool;
+        supports_filter_during_aggregation() -> bool;
+        supports_group_by_expr() -> bool;
+        supports_alter_user_as_alter_role() -> bool;
+        allow_extract_custom() -> bool;
+        allow_extract_single_quotes() -> bool;
+        supports_create_index_with_clause() -> bool;
+        supports_explain_with_utility_options() -> bool;
+        supports_listen_notify() -> bool;
+        supports_exclude_constraint() -> bool;
+        supports_factorial_operator() -> bool;
+        supports_bitwise_shift_operators() -> bool;
+        supports_comment_on() -> bool;
+        supports_load_extension() -> bool;
+        supports_named_fn_args_with_colon_operator() -> bool;
+        supports_named_fn_args_with_expr_name() -> bool;
+        supports_empty_projections() -> bool;
+        supports_nested_comments() -> bool;
+        supports_string_escape_constant() -> bool;
+        supports_numeric_literal_underscores() -> bool;
+        supports_array_typedef_with_brackets() -> bool;
+        supports_geometric_types() -> bool;
+        supports_order_by_using_operator() -> bool;
+        supports_set_names() -> bool;
+        supports_alter_column_type_using() -> bool;
+        supports_left_associative_joins_without_parens() -> bool;
+        supports_notnull_operator() -> bool;
+        supports_interval_options() -> bool;
+        supports_insert_table_alias() -> bool;
+        supports_create_table_like_parenthesized() -> bool;
+        supports_select_wildcard_with_alias() -> bool;
+        supports_comma_separated_trim() -> bool;
+        supports_xml_expressions() -> bool;
+        supports_aliased_function_args() -> bool;
+        supports_comment_optimizer_hint() -> bool;
+    }
+}
+
+/// The tokens of a text: strings that go on in the next line are one, and ISNULL is IS NULL.
+pub(super) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
+    let mut tokens = Tokenizer::new(&Grammar, text).tokenize_with_location()?;
+    join_strings(&mut tokens);
+    Ok(with_is_null(tokens))
+}
+
+/// Appends each string to the one before it, if only blanks and comments to the end of a line stand between them, and a
+/// line ends there. What was appended leaves a blank.
+fn join_strings(tokens: &mut [TokenWithSpan]) {
+    // The string that may go on, and whether a line has ended since.
+    let mut open: Option<(usize, bool)> = None;
+    for number in 0..tokens.len() {
+        let (before, rest) = tokens.split_at_mut(number);
+        let token = &mut rest[0].token;
+        open = match (&*token, open) {
+            (
+                Token::Whitespace(Whitespace::Newline | Whitespace::SingleLineComment { .. }),
+                Some((first, _)),
+            ) => Some((first, true)),
+            (Token::Whitespace(Whitespace::Space | Whitespace::Tab), open) => open,
+            (Token::SingleQuotedString(more), Some((first, true))) => match &mut before[first].token {
+                // The escapes of an appended string would be those of the first: one that has any stays by itself,
+                // which is a syntax error.
+                Token::EscapedStringLiteral(_) if more.contains('\\') => None,
+                Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text) => {
+                    text.push_str(more);
+                    *token = Token::Whitespace(Whitespace::Space);
+                    Some((first, false))
+                }
+                _ => None,
+            },
+            (Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_), _) => Some((number, false)),
+            _ => None,
+        };
+    }
+}
+
+fn with_is_null(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let operators: Vec<usize> = (0..tokens.len())
+        .filter(|number| is_isnull(&tokens, *number))
+        .collect();
+    if operators.is_empty() {
+        return tokens;
+    }
+    let mut operators = operators.into_iter().peekable();
+    let mut all = Vec::with_capacity(tokens.len() + operators.len());
+    for (number, token) in tokens.into_iter().enumerate() {
+        if operators.next_if_eq(&number).is_none() {
+            all.push(token);
+            continue;
+        }
+        all.extend(["IS", "NULL"].map(|keyword| TokenWithSpan {
+            token: Token::make_keyword(keyword),
+            span: token.span,
+        }));
+    }
+    all
+}
+
+/// Whether a token is the operator ISNULL: not a name after AS or a point, and not a function.
+fn is_isnull(tokens: &[TokenWithSpan], number: usize) -> bool {
+    let Token::Word(word) = &tokens[number].token else {
+        return false;
+    };
+    if word.quote_style.is_some() || !word.value.eq_ignore_ascii_case("isnull") {
+        return false;
+    }
+    let significant = |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
+    let before = tokens[..number].iter().rev().find(significant);
+    let after = tokens[number + 1..].iter().find(significant);
+    let is_name = match before.map(|token| &token.token) {
+        Some(Token::Word(word)) => word.keyword == Keyword::AS,
+        Some(Token::Period) => true,
+        _ => false,
+    };
+    !is_name && after.is_none_or(|token| token.token != Token::LParen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The text of an expression with brackets around each operator's operands.
+    fn shape(expr: &Expr) -> String {
+        match expr {
+            Expr::UnaryOp { op, expr } => format!("({op}{})", shape(expr)),
+            Expr::BinaryOp { left, op, right } => format!("({} {op} {})", shape(left), shape(right)),
+            other => other.to_string(),
+        }
+    }
+
+    fn parsed(text: &str) -> String {
+        let mut parser = Parser::new(&Grammar).with_tokens_with_locations(tokens(text).unwrap());
+        shape(&parser.parse_expr().unwrap())
+    }
+
+    #[test]
+    fn signs_bind_more_tightly_than_operators_between_operands() {
+        assert_eq!(parsed("-2 ^ 2"), "((-2) ^ 2)");
+        assert_eq!(parsed("2 ^ -3 ^ 2"), "((2 ^ (-3)) ^ 2)");
+        assert_eq!(parsed("- -a * b"), "((-(-a)) * b)");
+        assert_eq!(parsed("-a::int"), "(-a::INT)");
+        assert_eq!(parsed("-a - -b"), "((-a) - (-b))");
+    }
+
+    #[test]
+    fn other_operators_before_their_operand_bind_less_tightly_than_sums() {
+        assert_eq!(parsed("@ -5 + 3"), "(@((-5) + 3))");
+        assert_eq!(parsed("|/ a * b + c"), "(|/((a * b) + c))");
+        assert_eq!(parsed("@ a || b"), "((@a) || b)");
+        assert_eq!(parsed("@ a < b"), "((@a) < b)");
+    }
+
+    #[test]
+    fn isnull_is_an_operator_unless_it_is_a_name() {
+        assert_eq!(parsed("a isnull and b"), "(a IS NULL AND b)");
+        assert_eq!(parsed("t.isnull + isnull(a)"), "(t.isnull + isnull(a))");
+        let tokens = tokens("select 1 as isnull, 2 \"isnull\"").unwrap();
+        assert!(
+            tokens
+                .iter()
+                .all(|token| token.token != Token::make_keyword("NULL"))
+        );
+    }
+
+    #[test]
+    fn strings_go_on_in_the_next_line_only() {
+        assert_eq!(parsed("'a' \n\t 'b'"), "'ab'");
+        assert_eq!(parsed("'a' -- so\n'b'\n'c'"), "'abc'");
+        assert_eq!(parsed("E'a\\n'\n'b'"), "E'a\\nb'");
+        for text in ["'a' 'b'", "'a' /* \n */ 'b'", "E'a'\n'\\n'", "'a'\n+ 'b'"] {
+            let is_string =
+                |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_) | Token::Plus);
+            assert_eq!(
+                tokens(text).unwrap().iter().filter(is_string).count(),
+                2,
+                "{text}"
+            );
+        }
+    }
+}
