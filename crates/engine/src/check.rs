@@ -18,14 +18,13 @@ use clearway_storage::{Findings, RelId};
 use clearway_txn::LockMode;
 
 use crate::activity::SessionInfo;
-use crate::catalog::{CATALOG_REL, TableEntry};
+use crate::catalog::{CATALOG_REL, TableEntry, TableUse};
 use crate::convert::storage_error;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
 use crate::executor::unique::{describe, describe_key};
 use crate::interrupt::Interrupts;
 use crate::session::Session;
-use crate::session::prepared::TableUse;
 use crate::sql::IndexDef;
 use crate::transaction::Phase;
 use crate::value::key::encode_key_of_row;

@@ -76,6 +76,7 @@ pub mod error;
 mod executor;
 mod interrupt;
 pub mod mechanisms;
+mod nearest;
 pub mod output;
 pub mod planning_memory;
 pub mod session;

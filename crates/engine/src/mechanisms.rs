@@ -190,7 +190,7 @@ pub struct MechanismError(String);
 impl MechanismError {
     fn name(name: &str) -> MechanismError {
         let names: Vec<&str> = Mechanisms::SWITCHES.iter().map(|switch| switch.name).collect();
-        let near = match crate::config::nearest(name, names.iter().copied()) {
+        let near = match crate::nearest::nearest(name, names.iter().copied()) {
             Some(near) => format!(" (did you mean {near}?)"),
             None => String::new(),
         };

@@ -44,6 +44,8 @@
 //! Savepoints are not there yet (0A000). They need ids of their own below this one's, which is why everything asks
 //! [`Transaction::is_own`] rather than comparing with one id.
 
+mod status;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -53,13 +55,12 @@ use clearway_storage::{RelId, Storage};
 use clearway_txn::{LockMode, LockTag, LockWait, ProcId, Snapshot, Xid};
 
 use crate::activity::ActivitySlot;
-use crate::catalog::{Catalog, CatalogState};
+use crate::catalog::{Catalog, CatalogState, TableUse};
 use crate::convert::{lock_error, storage_error};
 use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
-use crate::session::TransactionStatus;
-use crate::session::prepared::TableUse;
 use crate::sql::plan::IsolationLevel;
+pub use status::TransactionStatus;
 
 #[cfg(test)]
 mod tests;

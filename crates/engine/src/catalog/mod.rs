@@ -29,6 +29,7 @@
 
 pub(crate) mod sequence;
 pub(crate) mod stored;
+mod table_use;
 pub(crate) mod virtual_tables;
 
 use std::collections::HashMap;
@@ -41,6 +42,7 @@ use clearway_txn::Xid;
 use crate::catalog::sequence::Sequence;
 use crate::sql::catalog::CatalogView;
 use crate::sql::{TableDef, TableKind};
+pub(crate) use table_use::TableUse;
 
 /// The relation that holds the definitions.
 pub(crate) const CATALOG_REL: u32 = 1;

@@ -1,4 +1,6 @@
-//! The engine as a whole: opening and closing a data directory, sessions, cancelling.
+//! The engine as a whole: opening and closing a data directory, the list of open sessions, cancelling, vacuum.
+//!
+//! A session stands above the engine, which knows no more of it than its place among the open ones ([`Engine::admit`]).
 
 mod vacuum;
 
@@ -19,11 +21,8 @@ use crate::catalog::{CATALOG_REL, Catalog, TableEntry, stored};
 use crate::config::Config;
 use crate::convert::storage_error;
 use crate::error::{EngineError, Result, SqlState};
-use crate::interrupt::Interrupts;
 use crate::planning_memory::PlanningMemory;
-use crate::session::Session;
-use crate::settings::Settings;
-use crate::spill::{self, SpillOptions};
+use crate::spill;
 use crate::transaction::Transaction;
 use vacuum::VacuumWorker;
 
@@ -41,7 +40,7 @@ pub struct Engine {
     pub(crate) config: Config,
     pub(crate) planning_memory: Arc<PlanningMemory>,
     /// Where temporary files go.
-    temporary: Arc<Path>,
+    pub(crate) temporary: Arc<Path>,
     recovery: RecoveryReport,
     sessions: Mutex<HashMap<u32, OpenSession>>,
     next_process_id: AtomicU32,
@@ -161,40 +160,12 @@ impl Engine {
         &self.config
     }
 
-    /// Opens a session; 53300 when `max_connections` are open, 57P01 when the engine is shutting down, 3D000
-    /// for another database than the configured one.
-    pub fn session(self: &Arc<Self>, mut info: SessionInfo) -> Result<Session, EngineError> {
-        if self.stopping.load(Ordering::Acquire) {
-            return Err(EngineError::new(
-                SqlState::CANNOT_CONNECT_NOW,
-                "the database system is shutting down",
-            ));
-        }
-        if info.database.is_empty() {
-            info.database.clone_from(&self.config.database);
-        } else if info.database != self.config.database {
-            return Err(EngineError::new(
-                SqlState::INVALID_CATALOG_NAME,
-                format!("database \"{}\" does not exist", info.database),
-            )
-            .with_hint(format!(
-                "This server has one database, \"{}\". A client that names none asks for one that is called like its user.",
-                self.config.database
-            )));
-        }
-        let mut settings = Settings::new();
-        if !self.config.synchronous_commit {
-            settings.set_default("synchronous_commit", "off")?;
-        }
-        settings.set_default("max_connections", &self.config.max_connections.to_string())?;
-        settings.set_default("deadlock_timeout", &self.config.deadlock_timeout.to_string())?;
-        settings.set_default("work_mem", &format!("{}kB", self.config.work_mem.bytes() >> 10))?;
-        if !info.user.is_empty() {
-            settings.set_default("session_authorization", &info.user)?;
-        }
-        for (name, value) in &info.settings {
-            settings.set_default(name, value)?;
-        }
+    /// Gives a session its place among the open ones; 53300 when `max_connections` are open.
+    pub(crate) fn admit(
+        &self,
+        info: &SessionInfo,
+        application_name: &str,
+    ) -> Result<(Arc<ActivitySlot>, Transaction)> {
         let mut sessions = self.sessions();
         if sessions.len() >= self.config.max_connections as usize {
             return Err(EngineError::new(
@@ -209,8 +180,8 @@ impl Engine {
             }
         };
         let secret = self.secrets.hash_one((process_id, crate::clock::now_us())) as u32;
-        let slot = Arc::new(ActivitySlot::new(process_id, secret, &info));
-        slot.set_application_name(settings.value("application_name").unwrap_or_default());
+        let slot = Arc::new(ActivitySlot::new(process_id, secret, info));
+        slot.set_application_name(application_name);
         let proc = self.attach()?;
         sessions.insert(
             process_id,
@@ -220,19 +191,8 @@ impl Engine {
             },
         );
         drop(sessions);
-        let interrupts = Interrupts::new(Arc::clone(&slot), Arc::clone(&self.stopping));
         let txn = self.transaction(&slot, proc);
-        // A path of the session's own: sorts count its owners, and sessions share no counter.
-        let spill = SpillOptions::new(Arc::from(&*self.temporary), settings.work_mem);
-        Ok(Session::new(
-            Arc::clone(self),
-            slot,
-            txn,
-            interrupts,
-            settings,
-            spill,
-            info,
-        ))
+        Ok((slot, txn))
     }
 
     /// Takes a place in the array of running transactions.

@@ -18,6 +18,7 @@
 mod control;
 mod facts;
 mod named_statements;
+mod open;
 mod portal;
 pub(crate) mod prepared;
 
@@ -41,6 +42,7 @@ use crate::spill::{Sorter, SpillOptions};
 use crate::sql::expr::EvalContext;
 use crate::sql::plan::{CopyDirection, DefinitionStatement, RowsStatement, Statement};
 use crate::sql::{self, ParsedStatement};
+pub use crate::transaction::TransactionStatus;
 use crate::transaction::{Phase, Transaction};
 use crate::value::{DataType, Value};
 use crate::{catalog, clock, copy, definition};
@@ -49,17 +51,6 @@ pub use portal::Portal;
 use portal::PortalRows;
 pub use prepared::Prepared;
 use prepared::{CachedPlan, StatementMemory, TextCache, View};
-
-/// What ReadyForQuery reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TransactionStatus {
-    /// Not in a transaction block.
-    Idle,
-    /// In one.
-    InTransaction,
-    /// In one that has failed: only its end is accepted.
-    Failed,
-}
 
 /// How far an execution got.
 #[derive(Debug)]
@@ -567,7 +558,7 @@ impl Session {
                     text: Arc::clone(&prepared.text),
                     cached,
                     params: params.to_vec(),
-                    rows,
+                    rows: *rows,
                     snapshot: self.txn.portal_snapshot(),
                 };
                 self.txn.end_statement();
@@ -834,8 +825,8 @@ impl Session {
 enum Ran {
     /// To its end; the count for its tag, if its tag has one.
     Complete(Option<u64>),
-    /// To its row limit.
-    Suspended(PortalRows),
+    /// To its row limit. Boxed: what a point SELECT has no use for is not to be moved with its count.
+    Suspended(Box<PortalRows>),
 }
 
 /// Sends the first rows of a portal.
@@ -847,7 +838,7 @@ fn send_first(
 ) -> Result<Ran> {
     let (sent, more) = rows.send(execution, max_rows, out)?;
     if more {
-        return Ok(Ran::Suspended(rows));
+        return Ok(Ran::Suspended(Box::new(rows)));
     }
     rows.close(execution);
     Ok(Ran::Complete(Some(sent)))

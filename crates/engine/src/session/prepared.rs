@@ -13,9 +13,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-use clearway_txn::{LockMode, Xid};
-
-use crate::catalog::{CatalogState, TableEntry};
+use crate::catalog::{CatalogState, TableUse};
 use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
 use crate::planning_memory::{PlanningMemory, Reservation};
@@ -41,28 +39,6 @@ const SEEN_TEXTS: usize = 256;
 
 /// A text longer than this is not kept.
 const CACHED_TEXT_BYTES_MAX: usize = 4_096;
-
-/// A table that a statement locks before it runs.
-#[derive(Debug, Clone)]
-pub(crate) struct TableUse {
-    pub(crate) oid: u32,
-    pub(crate) mode: LockMode,
-    /// The transaction that changed its definition last.
-    pub(crate) changed_by: Xid,
-    pub(crate) name: String,
-}
-
-impl TableUse {
-    /// `entry`: its definition; the catalog itself has none.
-    pub(crate) fn new(oid: u32, mode: LockMode, entry: Option<&TableEntry>) -> TableUse {
-        TableUse {
-            oid,
-            mode,
-            changed_by: entry.map_or(Xid::INVALID, |entry| entry.changed_by),
-            name: entry.map_or_else(String::new, |entry| entry.def.name.clone()),
-        }
-    }
-}
 
 /// A plan and what it depends on.
 #[derive(Debug)]

@@ -10,6 +10,7 @@
 use std::time::Duration;
 
 use crate::error::{EngineError, Result, SqlState};
+use crate::sql::catalog::path_has_public;
 use crate::sql::plan::IsolationLevel;
 
 /// How a setting's text is checked.
@@ -602,14 +603,6 @@ fn parse_milliseconds(text: &str) -> Option<i64> {
     };
     // The conversion saturates, far beyond the range.
     Some((number * factor).round_ties_even() as i64)
-}
-
-/// Whether `search_path` names the schema that all users' tables are in.
-pub(crate) fn path_has_public(path: &str) -> bool {
-    path.split(',').any(|name| match name.trim() {
-        quoted if quoted.starts_with('"') => quoted.trim_matches('"') == "public",
-        name => name.eq_ignore_ascii_case("public"),
-    })
 }
 
 /// Whether an offset such as `+00:00` or `-0:00:00` is none.

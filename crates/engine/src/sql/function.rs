@@ -1,6 +1,7 @@
 //! The scalar functions we have.
 
 use crate::error::{EngineError, Result, SqlState};
+use crate::sql::catalog::path_has_public;
 use crate::sql::expr::EvalContext;
 use crate::sql::math::{self, MathFunction};
 use crate::value::{DataType, Value};
@@ -126,7 +127,7 @@ impl Function {
             Function::LocalTimestamp => Value::Timestamp(session.transaction_timestamp()),
             Function::CurrentDatabase => Value::from(session.database()),
             Function::CurrentSchema => match session.setting("search_path") {
-                Some(path) if crate::settings::path_has_public(&path) => Value::from("public"),
+                Some(path) if path_has_public(&path) => Value::from("public"),
                 _ => Value::Null,
             },
             Function::CurrentUser => Value::from(session.user()),

@@ -1,0 +1,69 @@
+//! A session begins: its settings, its place among the open ones.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::activity::SessionInfo;
+use crate::engine::Engine;
+use crate::error::{EngineError, Result, SqlState};
+use crate::interrupt::Interrupts;
+use crate::session::Session;
+use crate::settings::Settings;
+use crate::spill::SpillOptions;
+
+impl Engine {
+    /// Opens a session; 53300 when `max_connections` are open, 57P01 when the engine is shutting down, 3D000
+    /// for another database than the configured one.
+    pub fn session(self: &Arc<Self>, mut info: SessionInfo) -> Result<Session, EngineError> {
+        if self.stopping.load(Ordering::Acquire) {
+            return Err(EngineError::new(
+                SqlState::CANNOT_CONNECT_NOW,
+                "the database system is shutting down",
+            ));
+        }
+        if info.database.is_empty() {
+            info.database.clone_from(&self.config.database);
+        } else if info.database != self.config.database {
+            return Err(EngineError::new(
+                SqlState::INVALID_CATALOG_NAME,
+                format!("database \"{}\" does not exist", info.database),
+            )
+            .with_hint(format!(
+                "This server has one database, \"{}\". A client that names none asks for one that is called like its user.",
+                self.config.database
+            )));
+        }
+        let settings = self.settings_of(&info)?;
+        let (slot, txn) = self.admit(&info, settings.value("application_name").unwrap_or_default())?;
+        let interrupts = Interrupts::new(Arc::clone(&slot), Arc::clone(&self.stopping));
+        // A path of the session's own: sorts count its owners, and sessions share no counter.
+        let spill = SpillOptions::new(Arc::from(&*self.temporary), settings.work_mem);
+        Ok(Session::new(
+            Arc::clone(self),
+            slot,
+            txn,
+            interrupts,
+            settings,
+            spill,
+            info,
+        ))
+    }
+
+    /// The settings that a session starts with: the configuration's, then those the client asks for.
+    fn settings_of(&self, info: &SessionInfo) -> Result<Settings> {
+        let mut settings = Settings::new();
+        if !self.config.synchronous_commit {
+            settings.set_default("synchronous_commit", "off")?;
+        }
+        settings.set_default("max_connections", &self.config.max_connections.to_string())?;
+        settings.set_default("deadlock_timeout", &self.config.deadlock_timeout.to_string())?;
+        settings.set_default("work_mem", &format!("{}kB", self.config.work_mem.bytes() >> 10))?;
+        if !info.user.is_empty() {
+            settings.set_default("session_authorization", &info.user)?;
+        }
+        for (name, value) in &info.settings {
+            settings.set_default(name, value)?;
+        }
+        Ok(settings)
+    }
+}
