@@ -12,6 +12,21 @@ use crate::error::Result;
 use crate::options;
 use crate::output;
 
+const EXAMPLES: &str = "Examples:\n  \
+    clearway bench latches --out result                     also writes result/latches.json and result/latches.html\n  \
+    clearway bench latches --threads 2 --section 0 --read-share 0,50,100\n  \
+    clearway bench latches --threads 2,64 --spin none      our latches sleep at once\n  \
+    clearway bench latches --latch lwlock-queued,lwlock-single-cas --threads 64 --duration 1s";
+
+/// The latches, for the help.
+fn latches() -> String {
+    let mut text = "Latches:".to_owned();
+    for (name, about) in LatchBenchOptions::list() {
+        text += &format!("\n  {name:22} {about}");
+    }
+    text
+}
+
 /// Measure our latches beside parking_lot, std and crossbeam's ShardedLock
 ///
 /// Threads take a latch, touch two words, work for the length of the critical section and let go, for every number of
@@ -19,11 +34,7 @@ use crate::output;
 /// every round. Prints sizes, throughput with its ratio to parking_lot's lock of the same kind, and the 99th percentile of a
 /// writer's wait. A latch that lets a reader see half of a write ends the bench with an error.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    clearway bench latches --out result                     also writes result/latches.json and result/latches.html\n  \
-    clearway bench latches --threads 2 --section 0 --read-share 0,50,100\n  \
-    clearway bench latches --threads 2,64 --spin none      our latches sleep at once\n  \
-    clearway bench latches --latch lwlock-queued,lwlock-single-cas --threads 64 --duration 1s")]
+#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", latches()))]
 pub(crate) struct Arguments {
     /// Numbers of threads
     #[arg(

@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::Args;
 use clearway_lab::LabError;
 use clearway_lab::simulate::{
-    Calibration, EXPERIMENTS, Experiment, HereOptions, SimulateOptions, SimulationResult, calibrate,
-    here_text, html, overview, run_experiment, run_here, text,
+    Calibration, EXPERIMENTS, Experiment, HereOptions, LatchFamily, SimulateOptions, SimulationResult,
+    calibrate, here_text, html, overview, run_experiment, run_here, text,
 };
 use clearway_sim::{MachineModel, PRESETS};
 
@@ -64,7 +64,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "With `here`")]
 struct HereArguments {
-    /// Which latches; all that are both measured and simulated unless named
+    /// Which latches, by their names in `clearway bench latches --help`; all that are both measured and simulated unless named
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     latch: Vec<String>,
     /// Lengths of the critical section [default: 0,50ns,1us]
@@ -251,6 +251,12 @@ fn list() -> Result<()> {
         "  {:20} this host measured and simulated, latch by latch",
         "here"
     ))?;
+    output::line(format_args!(
+        "\nLatches, for `latch = \"NAME\"` in the file of a latch-mix:"
+    ))?;
+    for latch in LatchFamily::all() {
+        output::line(format_args!("  {:20} {}", latch.name(), latch.text()))?;
+    }
     output::line(format_args!("\nMachines:"))?;
     for (name, _) in PRESETS {
         let model = MachineModel::load(name).map_err(LabError::from)?;

@@ -75,7 +75,7 @@ pub enum LabError {
     #[error("{latch} does not exclude: {what}")]
     Torn {
         /// The latch's name.
-        latch: &'static str,
+        latch: String,
         /// What was seen.
         what: String,
     },

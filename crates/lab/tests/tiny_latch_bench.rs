@@ -23,8 +23,9 @@ fn options() -> LatchBenchOptions {
 #[test]
 fn every_latch_is_measured_at_every_point() {
     let result = run_latch_bench(&options()).unwrap();
-    let (mutexes, latches): (Vec<_>, Vec<_>) = LatchBenchOptions::names()
+    let (mutexes, latches): (Vec<_>, Vec<_>) = LatchBenchOptions::list()
         .into_iter()
+        .map(|(name, _)| name)
         .partition(|name| name.contains("srw") || name.contains("mutex"));
     assert_eq!(mutexes.len(), 5);
     // Mutexes without readers only.

@@ -14,11 +14,13 @@
 //!    end. On few CPUs most threads wait for a CPU at any moment. Now and then the holder of the latch is one
 //!    of them: that is part of what is measured.
 
+pub(crate) mod catalogue;
+mod native;
 mod plot;
 pub(crate) mod point;
 mod result;
 pub(crate) mod section;
-mod subject;
+pub(crate) mod simulated;
 pub mod table;
 
 use std::time::Duration;
@@ -32,10 +34,9 @@ use crate::error::{LabError, Result};
 use crate::result::Provenance;
 use crate::schedule;
 use crate::stats;
+use catalogue::{BenchLatch, classes};
 use result::ModeWait;
 use section::Section;
-pub(crate) use subject::classes;
-use subject::{SUBJECTS, Subject};
 
 /// What to measure.
 #[derive(Debug, Clone)]
@@ -63,9 +64,12 @@ pub struct LatchBenchOptions {
 }
 
 impl LatchBenchOptions {
-    /// The names of the latches that can be measured.
-    pub fn names() -> Vec<&'static str> {
-        SUBJECTS.iter().map(|subject| subject.name).collect()
+    /// Name and text of each latch that can be measured.
+    pub fn list() -> Vec<(String, String)> {
+        BenchLatch::all()
+            .into_iter()
+            .map(|latch| (latch.name, latch.text))
+            .collect()
     }
 
     fn check(&self) -> Result<()> {
@@ -102,40 +106,40 @@ impl LatchBenchOptions {
     }
 
     /// What is asked for and has a point: a mutex is measured without readers only.
-    fn subjects(&self) -> Result<Vec<&'static Subject>> {
-        let admitted = |subject: &&Subject| self.read_shares.iter().any(|share| subject.admits(*share));
+    fn chosen(&self) -> Result<Vec<BenchLatch>> {
+        let admitted = |latch: &BenchLatch| self.read_shares.iter().any(|share| latch.admits(*share));
+        let mut all = BenchLatch::all();
         if self.latches.is_empty() {
-            return Ok(SUBJECTS.iter().filter(admitted).collect());
+            all.retain(admitted);
+            return Ok(all);
         }
         let find = |name: &String| {
-            SUBJECTS
-                .iter()
-                .find(|subject| subject.name == name)
-                .ok_or_else(|| LabError::UnknownName {
-                    what: "latch",
-                    name: name.clone(),
-                    available: LatchBenchOptions::names().join(", "),
-                })
+            let found = all.iter().find(|latch| latch.name == *name);
+            found.cloned().ok_or_else(|| LabError::UnknownName {
+                what: "latch",
+                name: name.clone(),
+                available: catalogue::names(&all),
+            })
         };
-        let subjects: Vec<&Subject> = self.latches.iter().map(find).collect::<Result<_>>()?;
-        if let Some(mutex) = subjects.iter().find(|subject| !admitted(subject)) {
+        let chosen: Vec<BenchLatch> = self.latches.iter().map(find).collect::<Result<_>>()?;
+        if let Some(mutex) = chosen.iter().find(|latch| !admitted(latch)) {
             return Err(LabError::BadNumber {
                 what: "--read-share",
                 value: format!("{:?} for {}", self.read_shares, mutex.name),
                 must: "0 for a mutex, which has no readers",
             });
         }
-        Ok(subjects)
+        Ok(chosen)
     }
 
     /// How long it will take, about; an error if what is asked for cannot be measured.
     pub fn estimated_time(&self) -> Result<Duration> {
-        let points = self.subjects()?.iter().fold(0, |points, subject| {
+        let points = self.chosen()?.iter().fold(0, |points, latch| {
             points
                 + self
                     .read_shares
                     .iter()
-                    .filter(|share| subject.admits(**share))
+                    .filter(|share| latch.admits(**share))
                     .count()
         });
         let cells = self.threads.len() * self.sections.len() * points;
@@ -157,9 +161,9 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Nanoseconds of all threads together for one acquisition of the latch of this name; without a name, for
-    /// one turn of the loop without a latch.
-    pub(crate) fn measure(&self, latch: Option<&str>) -> Result<f64> {
+    /// Nanoseconds of all threads together for one acquisition of this latch; without one, for a turn of the loop
+    /// without a latch.
+    pub(crate) fn measure(&self, latch: Option<&BenchLatch>) -> Result<f64> {
         let point = point::Point {
             threads: self.threads,
             section: self.section,
@@ -169,14 +173,11 @@ impl Sample {
             cpus: Some(self.cpus),
         };
         let measured = match latch {
-            None => subject::measure_nothing(&point),
-            Some(name) => {
-                let subject = SUBJECTS.iter().find(|subject| subject.name == name);
-                (subject.expect("a latch of the bench").measure)(&point)
-            }
+            None => point::measure_without_latch(&point),
+            Some(latch) => latch.measure(&point),
         };
         let measured = measured.map_err(|torn| LabError::Torn {
-            latch: "the latch that is measured",
+            latch: latch.map_or_else(String::new, |latch| latch.name.clone()),
             what: torn.to_string(),
         })?;
         Ok(1e9 / measured.rate())
@@ -186,7 +187,7 @@ impl Sample {
 /// Measures every point, in the order of the schedule.
 pub fn run_latch_bench(options: &LatchBenchOptions) -> Result<LatchBenchResult> {
     options.check()?;
-    let subjects = options.subjects()?;
+    let chosen = options.chosen()?;
     for class in classes() {
         class.set_spin_policy(options.spin);
     }
@@ -198,7 +199,7 @@ pub fn run_latch_bench(options: &LatchBenchOptions) -> Result<LatchBenchResult> 
             .map(|section| section.as_nanos() as u64)
             .collect(),
         read_shares: options.read_shares.clone(),
-        latches: subjects.iter().map(|subject| subject.name.to_owned()).collect(),
+        latches: chosen.iter().map(|latch| latch.name.clone()).collect(),
         spin: format!("{:?}", options.spin),
         duration_s: options.duration.as_secs_f64(),
         rounds: options.rounds,
@@ -214,21 +215,21 @@ pub fn run_latch_bench(options: &LatchBenchOptions) -> Result<LatchBenchResult> 
     let kinds: Vec<(usize, usize)> = (0..sections.len())
         .flat_map(|section| (0..options.read_shares.len()).map(move |share| (section, share)))
         .collect();
-    let steps = schedule::interleaved(options.rounds, kinds.len(), options.threads.len(), subjects.len());
+    let steps = schedule::interleaved(options.rounds, kinds.len(), options.threads.len(), chosen.len());
     let bar = progress_bar(
         options.progress,
         steps.len() as u64,
         "{pos}/{len} points, {eta} left",
     );
-    let mut measured: Vec<Vec<point::Measured>> = (0..kinds.len() * options.threads.len() * subjects.len())
+    let mut measured: Vec<Vec<point::Measured>> = (0..kinds.len() * options.threads.len() * chosen.len())
         .map(|_| Vec::new())
         .collect();
-    let place = |kind: usize, threads: usize, subject: usize| {
-        (kind * options.threads.len() + threads) * subjects.len() + subject
+    let place = |kind: usize, threads: usize, latch: usize| {
+        (kind * options.threads.len() + threads) * chosen.len() + latch
     };
     for step in steps {
         let (section, share) = kinds[step.workload];
-        if !subjects[step.variant].admits(options.read_shares[share]) {
+        if !chosen[step.variant].admits(options.read_shares[share]) {
             bar.inc(1);
             continue;
         }
@@ -244,10 +245,10 @@ pub fn run_latch_bench(options: &LatchBenchOptions) -> Result<LatchBenchResult> 
                 ^ step.clients as u64,
             cpus: None,
         };
-        let subject = subjects[step.variant];
-        bar.set_message(format!("{} × {}", subject.name, point.threads));
-        let found = (subject.measure)(&point).map_err(|torn| LabError::Torn {
-            latch: subject.name,
+        let latch = &chosen[step.variant];
+        bar.set_message(format!("{} × {}", latch.name, point.threads));
+        let found = latch.measure(&point).map_err(|torn| LabError::Torn {
+            latch: latch.name.clone(),
             what: torn.to_string(),
         })?;
         measured[place(step.workload, step.clients, step.variant)].push(found);
@@ -258,15 +259,15 @@ pub fn run_latch_bench(options: &LatchBenchOptions) -> Result<LatchBenchResult> 
     let mut cells = Vec::new();
     for (kind, &(section, share)) in kinds.iter().enumerate() {
         for (number, &threads) in options.threads.iter().enumerate() {
-            for (place_of, subject) in subjects.iter().enumerate() {
-                let rounds = &measured[place(kind, number, place_of)];
+            for (number_of_latch, latch) in chosen.iter().enumerate() {
+                let rounds = &measured[place(kind, number, number_of_latch)];
                 if rounds.is_empty() {
                     continue;
                 }
                 let rates: Vec<f64> = rounds.iter().map(point::Measured::rate).collect();
                 cells.push(LatchCell {
-                    latch: subject.name.to_owned(),
-                    bytes: subject.bytes,
+                    latch: latch.name.clone(),
+                    bytes: latch.bytes(),
                     threads,
                     section_ns: parameters.sections_ns[section],
                     read_share: options.read_shares[share],

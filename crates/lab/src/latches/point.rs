@@ -9,8 +9,8 @@ use hdrhistogram::Histogram;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
+use super::native::{NoLatch, Pair, PairUnderLatch};
 use super::section::Section;
-use super::subject::{Guarded, Pair};
 
 /// One acquisition in so many is timed.
 pub(crate) const TIMED_EVERY: u64 = 32;
@@ -75,7 +75,7 @@ fn waits() -> Histogram<u64> {
 }
 
 /// Runs the point on `latch`, which is new.
-pub(super) fn measure<L: Guarded>(point: &Point, latch: &L) -> Result<Measured, Torn> {
+pub(super) fn measure<L: PairUnderLatch>(point: &Point, latch: &L) -> Result<Measured, Torn> {
     // On lines of its own: it is read in every turn, and must not lie beside the latch by chance.
     let stop = Padded(AtomicBool::new(false));
     let start = Barrier::new(point.threads + 1);
@@ -136,6 +136,11 @@ pub(super) fn measure<L: Guarded>(point: &Point, latch: &L) -> Result<Measured, 
     Ok(all)
 }
 
+/// Runs the point without a latch: the loop by itself.
+pub(super) fn measure_without_latch(point: &Point) -> Result<Measured, Torn> {
+    measure(point, &NoLatch)
+}
+
 /// Which of the operations are reads.
 struct Draws {
     random: SmallRng,
@@ -152,7 +157,7 @@ impl Draws {
     }
 }
 
-fn run(point: &Point, latch: &impl Guarded, seed: u64, stop: &AtomicBool) -> Tally {
+fn run(point: &Point, latch: &impl PairUnderLatch, seed: u64, stop: &AtomicBool) -> Tally {
     let mut draws = Draws {
         random: SmallRng::seed_from_u64(seed),
         reads_below: (point.read_share * 4_294_967_296.0) as u64,
@@ -193,7 +198,7 @@ fn run(point: &Point, latch: &impl Guarded, seed: u64, stop: &AtomicBool) -> Tal
 /// Apart from the untimed, which is what is measured: the clock's registers must not be in its loop.
 #[cold]
 #[inline(never)]
-fn timed_read(section: Section, latch: &impl Guarded, tally: &mut Tally) {
+fn timed_read(section: Section, latch: &impl PairUnderLatch, tally: &mut Tally) {
     let asked = Instant::now();
     let (waited, seen) = latch.read(|pair| (asked.elapsed(), look(pair, section)));
     judge(seen, tally);
@@ -202,7 +207,7 @@ fn timed_read(section: Section, latch: &impl Guarded, tally: &mut Tally) {
 
 #[cold]
 #[inline(never)]
-fn timed_write(section: Section, latch: &impl Guarded, tally: &mut Tally) {
+fn timed_write(section: Section, latch: &impl PairUnderLatch, tally: &mut Tally) {
     let asked = Instant::now();
     let waited = latch.write(|pair| {
         let waited = asked.elapsed();
@@ -262,7 +267,7 @@ mod tests {
     /// Each works on a copy of its own.
     struct Forgetful;
 
-    impl Guarded for Forgetful {
+    impl PairUnderLatch for Forgetful {
         fn read<R>(&self, look: impl Fn(&Pair) -> R) -> R {
             look(&Pair::default())
         }
@@ -274,7 +279,7 @@ mod tests {
     /// Shows readers a write half done.
     struct Torn;
 
-    impl Guarded for Torn {
+    impl PairUnderLatch for Torn {
         fn read<R>(&self, look: impl Fn(&Pair) -> R) -> R {
             look(&Pair([2, 1]))
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::subject::Subject;
+use super::catalogue::BenchLatch;
 use crate::error::Result;
 use crate::result::{Provenance, json, write_files};
 use crate::stats;
@@ -118,11 +118,12 @@ impl LatchBenchResult {
 
     /// Fills in every cell's ratio to the reference.
     pub(super) fn compare(&mut self) {
+        let latches = BenchLatch::all();
         let ratios: Vec<Option<f64>> = self
             .cells
             .iter()
             .map(|cell| {
-                let reference = Subject::reference_of(&cell.latch);
+                let reference = latches.iter().find(|latch| latch.name == cell.latch)?.reference();
                 let base = self.cell(cell.section_ns, cell.read_share, cell.threads, reference)?;
                 stats::paired_ratio(&base.operations_rounds, &cell.operations_rounds)
             })

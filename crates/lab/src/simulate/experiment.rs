@@ -12,6 +12,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::error::{LabError, Result};
+use crate::latches::catalogue::LatchFamily;
+use crate::latches::simulated::SpinKind;
 
 /// Name and text of each built-in experiment.
 pub const EXPERIMENTS: [(&str, &str); 5] = [
@@ -82,51 +84,13 @@ pub struct Variant {
     pub name: String,
     /// Which latch a latch-mix has.
     #[serde(default)]
-    pub latch: LatchKind,
+    pub latch: LatchFamily,
     /// What its waiters do before they sleep.
     #[serde(default)]
     pub spin: SpinKind,
     /// The engine's switches.
     #[serde(default, deserialize_with = "obeyed")]
     pub mechanisms: Mechanisms,
-}
-
-/// Which latch a latch-mix has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LatchKind {
-    /// An LwLock, by the mechanisms.
-    #[default]
-    Lwlock,
-    /// A ReadBiasedLatch of 16 slots, by the mechanisms.
-    ReadBiased,
-    /// An AdaptiveLatch of 16 slots, by the mechanisms.
-    Adaptive,
-    /// An SsuxLock whose state is one word.
-    Ssux,
-    /// An SsuxLock of two words, as InnoDB's.
-    SsuxTwoWords,
-    /// A HybridLatch, acquired shared or exclusive.
-    Hybrid,
-    /// A HybridLatch whose readers acquire nothing unless a writer comes between.
-    HybridOptimistic,
-    /// An SrwMutex whose word is changed by compare-and-swap; readers take it as writers do, here and below.
-    SrwCasLoop,
-    /// An SrwMutex whose word is changed by instructions that cannot fail.
-    SrwFetchAddBts,
-    /// The same, waking one waiter at a time.
-    SrwSingleWake,
-}
-
-/// What waiters of a latch-mix's latch do before they sleep.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SpinKind {
-    /// Poll as long as each worker has learned to be worth it.
-    #[default]
-    Adaptive,
-    /// Nothing.
-    None,
 }
 
 /// The switches that the simulated transactions and latches obey.

@@ -19,10 +19,11 @@ mod report;
 mod run;
 mod table;
 
+pub use crate::latches::catalogue::LatchFamily;
+pub use crate::latches::simulated::SpinKind;
 pub use calibrate::{Calibration, Placement, calibrate};
 pub use experiment::{
-    Devices, EXPERIMENTS, Experiment, LatchKind, Parameters, Published, SIMULATED_SWITCHES, Variant,
-    WorkloadKind,
+    Devices, EXPERIMENTS, Experiment, Parameters, Published, SIMULATED_SWITCHES, Variant, WorkloadKind,
 };
 pub use here::{HereCell, HereLine, HereLoop, HereOptions, HereResult, Summary, here_text, run_here};
 pub use point::{Point, Share};

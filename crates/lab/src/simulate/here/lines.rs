@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use clearway_machine::{AtomicWord, Machine, Native, Padded};
 use clearway_sim::{MachineModel, Simulated, Simulation};
 
-use super::native::{cpus, stand};
+use super::native::{cpus, probe_pair};
 use super::{HereLine, HereOptions, SAMPLES_MIN};
 use crate::error::{LabError, Result};
 use crate::simulate::calibrate::Calibration;
@@ -161,13 +161,13 @@ pub(super) fn compare(calibration: &Calibration, options: &HereOptions) -> Resul
     {
         turn += 1;
         let pair = cpus(calibration, turn);
-        let before = stand(calibration, pair);
+        let before = probe_pair(calibration, pair);
         let Some(placement) = before.placement else {
             continue;
         };
         for (place, (deed, _)) in DEEDS.iter().enumerate() {
             let nanoseconds = native(*deed, pair);
-            let after = stand(calibration, pair);
+            let after = probe_pair(calibration, pair);
             if after.placement != Some(placement) {
                 break;
             }

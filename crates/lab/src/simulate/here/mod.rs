@@ -27,11 +27,10 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::calibrate::{Calibration, Placement};
-use super::experiment::LatchKind;
 use crate::error::{LabError, Result};
+use crate::latches::catalogue::{self, BenchLatch};
 use crate::result::{Provenance, json, write_files};
 use crate::stats;
-use clearway_latch::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant};
 
 pub use table::here_text;
 
@@ -86,7 +85,7 @@ const TOLERANCE: f64 = 0.3;
 /// What a cell is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) struct Kind {
-    /// An index into [`SUBJECTS`]; none: the loop without a latch.
+    /// An index into [`BenchLatch::all_simulated`]; none: the loop without a latch.
     pub(super) latch: Option<usize>,
     pub(super) threads: usize,
     pub(super) section: usize,
@@ -94,69 +93,6 @@ pub(super) struct Kind {
     /// An index into the calibration's placements, for two threads.
     pub(super) placement: Option<usize>,
 }
-
-/// A latch that both sides know.
-pub(super) struct Subject {
-    pub(super) name: &'static str,
-    pub(super) kind: LatchKind,
-    pub(super) options: LwLockOptions,
-    mutex: bool,
-}
-
-const PLAIN: LwLockOptions = LwLockOptions {
-    algorithm: LwLockVariant::SingleCas,
-    shared_path: LwLockSharedVariant::Cas,
-    fairness: LwLockFairnessVariant::Barging,
-};
-
-const fn subject(name: &'static str, kind: LatchKind, options: LwLockOptions) -> Subject {
-    let mutex = matches!(
-        kind,
-        LatchKind::SrwCasLoop | LatchKind::SrwFetchAddBts | LatchKind::SrwSingleWake
-    );
-    Subject {
-        name,
-        kind,
-        options,
-        mutex,
-    }
-}
-
-pub(super) const SUBJECTS: [Subject; 12] = [
-    subject(
-        "lwlock-queued",
-        LatchKind::Lwlock,
-        LwLockOptions {
-            algorithm: LwLockVariant::Queued,
-            ..PLAIN
-        },
-    ),
-    subject("lwlock-single-cas", LatchKind::Lwlock, PLAIN),
-    subject(
-        "lwlock-fetch-add",
-        LatchKind::Lwlock,
-        LwLockOptions {
-            shared_path: LwLockSharedVariant::FetchAdd,
-            ..PLAIN
-        },
-    ),
-    subject(
-        "lwlock-after-n-shared",
-        LatchKind::Lwlock,
-        LwLockOptions {
-            fairness: LwLockFairnessVariant::AFTER_SHARED,
-            ..PLAIN
-        },
-    ),
-    subject("read-biased", LatchKind::ReadBiased, PLAIN),
-    subject("adaptive", LatchKind::Adaptive, PLAIN),
-    subject("ssux", LatchKind::Ssux, PLAIN),
-    subject("hybrid", LatchKind::Hybrid, PLAIN),
-    subject("hybrid-optimistic", LatchKind::HybridOptimistic, PLAIN),
-    subject("srw-cas-loop", LatchKind::SrwCasLoop, PLAIN),
-    subject("srw-fetch-add-bts", LatchKind::SrwFetchAddBts, PLAIN),
-    subject("srw-single-wake", LatchKind::SrwSingleWake, PLAIN),
-];
 
 /// The comparison.
 #[derive(Debug, Clone, Serialize)]
@@ -217,7 +153,7 @@ pub struct HereLine {
 #[derive(Debug, Clone, Serialize)]
 pub struct HereCell {
     /// The latch's name.
-    pub latch: &'static str,
+    pub latch: String,
     /// Threads.
     pub threads: usize,
     /// How far apart, for two: an index into the placements.
@@ -280,12 +216,13 @@ impl HereOptions {
         if self.samples < SAMPLES_MIN {
             return refuse("--samples", self.samples.to_string(), "at least 3");
         }
+        let all = BenchLatch::all_simulated();
         for name in &self.latches {
-            if !SUBJECTS.iter().any(|subject| subject.name == name) {
+            if !all.iter().any(|latch| latch.name == *name) {
                 return Err(LabError::UnknownName {
                     what: "latch that is both measured and simulated",
                     name: name.clone(),
-                    available: SUBJECTS.map(|subject| subject.name).join(", "),
+                    available: catalogue::names(&all),
                 });
             }
         }
@@ -293,13 +230,13 @@ impl HereOptions {
     }
 
     /// All cells, and the loops without a latch that they need.
-    fn kinds(&self, calibration: &Calibration) -> Vec<Kind> {
+    fn kinds(&self, calibration: &Calibration, latches: &[BenchLatch]) -> Vec<Kind> {
         let mut kinds = Vec::new();
         for section in 0..self.sections.len() {
             for (share, read_share) in self.read_shares.iter().enumerate() {
-                let chosen = SUBJECTS.iter().enumerate().filter(|(_, subject)| {
-                    (self.latches.is_empty() || self.latches.iter().any(|name| name == subject.name))
-                        && !(subject.mutex && *read_share > 0.0)
+                let chosen = latches.iter().enumerate().filter(|(_, latch)| {
+                    (self.latches.is_empty() || self.latches.contains(&latch.name))
+                        && latch.admits(*read_share)
                 });
                 let latches = std::iter::once(None).chain(chosen.map(|(number, _)| Some(number)));
                 for latch in latches {
@@ -339,8 +276,9 @@ pub fn run_here(options: &HereOptions, calibration: &Calibration) -> Result<Here
         options.sections.insert(0, Duration::ZERO);
     }
     let options = &options;
-    let kinds = options.kinds(calibration);
-    let taken = native::sample(options, calibration, &kinds)?;
+    let latches = BenchLatch::all_simulated();
+    let kinds = options.kinds(calibration, &latches);
+    let taken = native::sample(options, calibration, &kinds, &latches)?;
     let sections_ns = |section: usize| options.sections[section].as_nanos() as u64;
     let native_of = |kind: &Kind| {
         let place = kinds.iter().position(|known| known == kind)?;
@@ -394,7 +332,9 @@ pub fn run_here(options: &HereOptions, calibration: &Calibration) -> Result<Here
     let mut cells = Vec::new();
     let mut missing = 0;
     for kind in &kinds {
-        let Some(latch) = kind.latch else { continue };
+        let Some(latch) = kind.latch.map(|number| &latches[number]) else {
+            continue;
+        };
         let (Some((native_ns, samples)), Some(cost)) =
             (native_of(kind), costs.get(&(kind.section, kind.share)))
         else {
@@ -402,10 +342,9 @@ pub fn run_here(options: &HereOptions, calibration: &Calibration) -> Result<Here
             continue;
         };
         let read_share = options.read_shares[kind.share];
-        let simulated_ns =
-            simulated::acquisition(calibration, kind, &SUBJECTS[latch], read_share, *cost, options)?;
+        let simulated_ns = simulated::acquisition(calibration, kind, latch, read_share, *cost, options)?;
         cells.push(HereCell {
-            latch: SUBJECTS[latch].name,
+            latch: latch.name.clone(),
             threads: kind.threads,
             placement: kind.placement,
             section_ns: sections_ns(kind.section),

@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use clearway_latch::SpinPolicy;
 
-use super::{HereOptions, Kind, SUBJECTS};
+use super::{HereOptions, Kind};
 use crate::bench::progress_bar;
 use crate::error::Result;
 use crate::latches::Sample;
+use crate::latches::catalogue::{BenchLatch, classes};
 use crate::latches::section::Section;
 use crate::simulate::calibrate::{Calibration, Probe, pair, probe, within};
 
@@ -29,27 +30,27 @@ pub(super) struct Taken {
     pub(super) all: usize,
 }
 
-/// How the host stands: which CPUs were probed, and their placement.
+/// What a probe of two CPUs found.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Standing {
+pub(super) struct ProbedPair {
     pub(super) cpus: [usize; 2],
     pub(super) placement: Option<usize>,
     /// As fast as during the calibration.
     pub(super) usual: bool,
 }
 
-/// Looks how these CPUs stand now.
-pub(super) fn stand(calibration: &Calibration, cpus: [usize; 2]) -> Standing {
+/// Probes how far apart these CPUs are now, and how fast.
+pub(super) fn probe_pair(calibration: &Calibration, cpus: [usize; 2]) -> ProbedPair {
     if cpus[0] == cpus[1] {
         // A host of one CPU.
-        return Standing {
+        return ProbedPair {
             cpus,
             placement: None,
             usual: true,
         };
     }
     let found: Probe = probe(cpus);
-    Standing {
+    ProbedPair {
         cpus,
         placement: calibration
             .placements
@@ -68,8 +69,13 @@ pub(super) fn cpus(calibration: &Calibration, turn: usize) -> [usize; 2] {
 }
 
 /// Takes samples until there are as many as wanted of each kind, or the time is over.
-pub(super) fn sample(options: &HereOptions, calibration: &Calibration, kinds: &[Kind]) -> Result<Taken> {
-    for class in crate::latches::classes() {
+pub(super) fn sample(
+    options: &HereOptions,
+    calibration: &Calibration,
+    kinds: &[Kind],
+    latches: &[BenchLatch],
+) -> Result<Taken> {
+    for class in classes() {
         class.set_spin_policy(SpinPolicy::Adaptive);
     }
     let sections: Vec<Section> = options
@@ -86,7 +92,7 @@ pub(super) fn sample(options: &HereOptions, calibration: &Calibration, kinds: &[
     let bar = progress_bar(options.progress, wanted as u64, "{pos}/{len} samples, {elapsed}");
     let began = Instant::now();
     let mut turn = 0;
-    let mut before = stand(calibration, cpus(calibration, 0));
+    let mut before = probe_pair(calibration, cpus(calibration, 0));
     while began.elapsed() < options.time_max {
         turn += 1;
         let rounds = |place: usize| taken.samples[place].len() / weight(&kinds[place]);
@@ -108,7 +114,7 @@ pub(super) fn sample(options: &HereOptions, calibration: &Calibration, kinds: &[
             }
             // Perhaps the CPUs stand otherwise in a moment, or another pair does.
             std::thread::sleep(Duration::from_millis(1));
-            before = stand(calibration, cpus(calibration, turn));
+            before = probe_pair(calibration, cpus(calibration, turn));
             continue;
         };
         let sample = Sample {
@@ -119,8 +125,8 @@ pub(super) fn sample(options: &HereOptions, calibration: &Calibration, kinds: &[
             seed: options.seed ^ (turn as u64) << 8,
             cpus: before.cpus,
         };
-        let nanoseconds = sample.measure(kind.latch.map(|latch| SUBJECTS[latch].name))?;
-        let after = stand(calibration, before.cpus);
+        let nanoseconds = sample.measure(kind.latch.map(|number| &latches[number]))?;
+        let after = probe_pair(calibration, before.cpus);
         let still = kind.placement.is_none() || after.placement == before.placement;
         taken.all += 1;
         if still && after.usual {
@@ -130,7 +136,7 @@ pub(super) fn sample(options: &HereOptions, calibration: &Calibration, kinds: &[
             taken.thrown_away += 1;
         }
         before = if calibration.cpus.len() > 2 {
-            stand(calibration, cpus(calibration, turn))
+            probe_pair(calibration, cpus(calibration, turn))
         } else {
             after
         };

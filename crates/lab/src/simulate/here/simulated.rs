@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use clearway_machine::{AtomicWord, Machine};
 use clearway_sim::{MachineModel, Simulated, Simulation, charge_picoseconds, clock_ns, random_below};
 
-use super::{HereOptions, Kind, Subject};
+use super::{HereOptions, Kind};
 use crate::error::{LabError, Result};
+use crate::latches::catalogue::BenchLatch;
 use crate::latches::point::TIMED_EVERY;
+use crate::latches::simulated::{LatchWithWords, words_without_latch};
 use crate::simulate::calibrate::Calibration;
-use crate::simulate::experiment::SpinKind;
-use crate::simulate::latch_mix::{Guarding, latch_of, nothing};
 
 /// What the loop costs beside its accesses and the latch.
 #[derive(Debug, Clone, Copy, Default)]
@@ -26,7 +26,7 @@ pub(super) struct LoopCost {
 pub(super) fn bare_loop(machine: &MachineModel, read_share: f64, options: &HereOptions) -> Result<f64> {
     run(
         machine,
-        &|| nothing(),
+        &words_without_latch,
         1,
         read_share,
         LoopCost::default(),
@@ -38,7 +38,7 @@ pub(super) fn bare_loop(machine: &MachineModel, read_share: f64, options: &HereO
 pub(super) fn acquisition(
     calibration: &Calibration,
     kind: &Kind,
-    subject: &Subject,
+    latch: &BenchLatch,
     read_share: f64,
     cost: LoopCost,
     options: &HereOptions,
@@ -50,13 +50,19 @@ pub(super) fn acquisition(
     if let Some(speed) = cost.sibling_speed {
         machine.os.smt_speed = speed;
     }
-    let make = || latch_of(subject.kind, subject.options, SpinKind::Adaptive);
-    run(&machine, &make, kind.threads, read_share, cost, options)
+    run(
+        &machine,
+        &|| latch.simulated(),
+        kind.threads,
+        read_share,
+        cost,
+        options,
+    )
 }
 
 fn run(
     machine: &MachineModel,
-    make: &dyn Fn() -> Rc<dyn Guarding>,
+    make: &dyn Fn() -> Rc<dyn LatchWithWords>,
     threads: usize,
     read_share: f64,
     cost: LoopCost,

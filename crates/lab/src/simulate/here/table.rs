@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{HereCell, HereResult, SUBJECTS, agrees};
+use super::{HereCell, HereResult, agrees};
+use crate::latches::catalogue::BenchLatch;
 use crate::latches::table::{rate, section};
 use crate::table::lines;
 
@@ -135,12 +136,13 @@ fn cells(result: &HereResult) -> String {
             .to_vec(),
     ];
     rows[0].extend(shares.iter().map(|share| format!("{share} %")));
+    let latches = BenchLatch::all_simulated();
     for (section_ns, threads, placement) in keys {
-        for subject in &SUBJECTS {
+        for latch in &latches {
             let of = |share: &f64| {
                 result.cells.iter().find(|cell| {
                     (cell.section_ns, cell.threads, cell.placement) == (section_ns, threads, placement)
-                        && cell.latch == subject.name
+                        && cell.latch == latch.name
                         && cell.read_share == *share
                 })
             };
@@ -151,7 +153,7 @@ fn cells(result: &HereResult) -> String {
                 section(section_ns),
                 threads.to_string(),
                 letter(placement),
-                subject.name.to_owned(),
+                latch.name.clone(),
             ];
             row.extend(
                 shares
