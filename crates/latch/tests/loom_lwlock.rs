@@ -343,8 +343,8 @@ fn reader_passes_woken_reader(options: LwLockOptions, preemptions: usize) {
     });
 }
 
-/// `AfterShared(1)`: the second newcomer is already turned away.
-const LIMITED: LwLockFairnessVariant = LwLockFairnessVariant::AfterShared(std::num::NonZeroU8::MIN);
+/// Its limit under a checker is 1: the second newcomer is already turned away.
+const LIMITED: LwLockFairnessVariant = LwLockFairnessVariant::AfterShared;
 
 macro_rules! under {
     ($(#[$about:meta])* $module:ident: $algorithm:ident, $shared_path:ident, $fairness:expr =>

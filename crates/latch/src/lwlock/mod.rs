@@ -6,7 +6,8 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `mod` | the rules, the latch, the uncontended paths, release |
-//! | `options` | the switches `lwlock`, `lwlock_shared` and `lwlock_fairness` with their variants |
+//! | `options` | the switches `lwlock` and `lwlock_shared` with their variants |
+//! | `fairness` | the switch `lwlock_fairness` with its variants |
 //! | `state` | the bits of the word, and the predicates over it |
 //! | `slow_path` | the contract of a variant of `lwlock`, and the dispatch |
 //! | `queued` | variants `queued` (the baseline) and `queued-scan` |
@@ -62,7 +63,7 @@
 //! - R6: undoing a shared unit is a release and runs the same wake check. A reader that adds its unit to a
 //!   word with `EXCLUSIVE` subtracts it again. An exclusive holder that released in between saw a shared
 //!   holder and woke no worker.
-//! - R7: under `AfterShared`, a newcomer that wants the latch shared is also refused while the count `GRANTS`
+//! - R7: under a limit (`fairness`), a newcomer that wants the latch shared is also refused while the count `GRANTS`
 //!   is full. It may then queue although the latch is free, so some release or wake-up must still be to come.
 //!   That holds while the latch is held, while a release that left waiters is on its way to `wake`, and while
 //!   a woken worker has not yet got the latch. Hence: a woken worker ignores the count, because it may be the
@@ -76,7 +77,7 @@
 //! # Fairness
 //! `Barging` promises nothing. Readers that arrive without pause can keep an exclusive waiting for ever.
 //!
-//! `AfterShared(n)`: while workers wait, n more readers may pass them; further readers queue. When the last
+//! `AfterShared`: while workers wait, n more readers may pass them; further readers queue. When the last
 //! holder releases, the head of the list is woken. If the head is an exclusive, no reader gets the latch
 //! before it. If the head is a reader, all readers on the list are woken, the count starts again at 0, and
 //! the exclusives that were passed over are now at the head. So at most 2 n readers get the latch between an
@@ -92,6 +93,7 @@
 //! lists"). Yura Sokolov proposed the single-CAS form on pgsql-hackers in 2017. A shared acquire by fetch_add
 //! was proposed there more than once; R6 is what those versions lacked.
 
+mod fairness;
 mod fetch_add;
 pub(crate) mod guard;
 pub(crate) mod options;
@@ -109,8 +111,8 @@ use clearway_machine::{AtomicWord, Host, Machine, WaitMode, WaitQueue};
 use self::guard::{LwLockExclusive, LwLockShared};
 use self::options::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant};
 use self::state::{
-    EXCLUSIVE, GRANTS, HAS_WAITERS, SHARED_MASK, SHARED_UNIT, UNLIMITED, grantable, last_shared_must_wake,
-    must_wake, word_after_grant,
+    EXCLUSIVE, GRANTS, HAS_WAITERS, SHARED_MASK, SHARED_UNIT, grantable, last_shared_must_wake, must_wake,
+    word_after_grant,
 };
 use crate::class::{LatchClass, Wait};
 use crate::delay::Delay;
@@ -246,14 +248,6 @@ impl<M: Machine> LwLock<M> {
             crate::acquisitions::count(self.place, mode.wait());
         }
         let _ = mode;
-    }
-
-    /// The limit of shared grants that applies to a newcomer. A woken worker has none (R7).
-    fn newcomer_limit(&self) -> u32 {
-        match self.fairness {
-            LwLockFairnessVariant::Barging => UNLIMITED,
-            LwLockFairnessVariant::AfterShared(grants) => u32::from(grants.get()),
-        }
     }
 
     /// A newcomer's attempt to get the latch, recorded nowhere.

@@ -1,8 +1,8 @@
 //! The switches of an LwLock and their variants. All combinations go through the same tests.
 
-use core::num::NonZeroU8;
+use clearway_machine::{Switch, switch};
 
-use clearway_machine::{Switch, VariantText, switch};
+pub use super::fairness::LwLockFairnessVariant;
 
 switch! {
     /// The latch under everything: how a refused worker waits.
@@ -24,47 +24,6 @@ switch! {
         Cas = "cas",
         /// One addition, undone if an exclusive came first.
         FetchAdd = "fetch-add",
-    }
-}
-
-/// Whether readers may pass workers that wait for an LwLock. The switch `lwlock_fairness`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum LwLockFairnessVariant {
-    /// Always.
-    #[default]
-    Barging,
-    /// This many; then newcomers queue.
-    AfterShared(NonZeroU8),
-}
-
-impl LwLockFairnessVariant {
-    /// `AfterShared` with the count that the switch uses.
-    pub const AFTER_SHARED: Self = Self::AfterShared(NonZeroU8::new(64).unwrap());
-}
-
-/// By hand, because a variant has a number that only tests choose.
-impl Switch for LwLockFairnessVariant {
-    const NAME: &'static str = "lwlock_fairness";
-    const ABOUT: &'static str = "Whether readers may pass workers that wait for an LwLock.";
-    const ALL: &'static [Self] = &[Self::Barging, Self::AFTER_SHARED];
-    const TEXTS: &'static [VariantText] = &[
-        VariantText {
-            name: "barging",
-            text: "Always.",
-        },
-        VariantText {
-            name: "after-n-shared",
-            text: "64 of them; then newcomers queue.",
-        },
-    ];
-    const PLANNED: &'static [&'static str] = &[];
-    const BEST: Self = Self::Barging;
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Barging => Self::TEXTS[0].name,
-            Self::AfterShared(_) => Self::TEXTS[1].name,
-        }
     }
 }
 
