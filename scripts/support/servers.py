@@ -27,7 +27,7 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
 def free_port():
-    """A TCP port that nobody listens on."""
+    """A TCP port on which no server listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

@@ -30,9 +30,9 @@ fn latches() -> String {
 /// Measure our latches beside parking_lot, std and crossbeam's ShardedLock
 ///
 /// Threads take a latch, touch two words, work for the length of the critical section and let go, for every number of
-/// threads × section × share of readers; mutexes without readers only. The latches of one point are measured side by side in
-/// every round. Prints sizes, throughput with its ratio to parking_lot's lock of the same kind, and the 99th percentile of a
-/// writer's wait. A latch that lets a reader see half of a write ends the bench with an error.
+/// threads × section × share of readers; mutexes without readers only. The latches of one point are measured side by
+/// side in every round. Prints sizes, throughput with its ratio to parking_lot's lock of the same kind, and the 99th
+/// percentile of a writer's wait. A latch that lets a reader see half of a write ends the bench with an error.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", latches()))]
 pub(crate) struct Arguments {

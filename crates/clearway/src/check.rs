@@ -11,9 +11,9 @@ use crate::output;
 
 /// Check every page, the structure of tables and indexes, and that each index agrees with its table
 ///
-/// Reads every table and every index entry, as they are after recovery if the database was not closed cleanly. Nothing in
-/// the directory is changed: recovery happens in memory, and takes as much of it as pages were changed since the last
-/// checkpoint. Exit code 0: all is well; 1: something is wrong, and is listed; 2: the check could not be made.
+/// Reads every table and every index entry, as they are after recovery if the database was not closed cleanly. Nothing
+/// in the directory is changed: recovery happens in memory, and takes as much of it as pages were changed since the
+/// last checkpoint. Exit code 0: all is well; 1: something is wrong, and is listed; 2: the check could not be made.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Data directory; no server may be running on it

@@ -14,9 +14,10 @@ use crate::signals::stop_on_signals;
 
 /// Serve a data directory to PostgreSQL clients
 ///
-/// The directory is created if it is not there, and recovered if it was not closed cleanly. SIGTERM or SIGINT shuts down
-/// with a checkpoint. A data directory is one database, called "postgres" unless the configuration says otherwise. There
-/// are no passwords yet, and any user name is accepted: only loopback addresses and Unix-domain sockets are listened on.
+/// The directory is created if it is not there, and recovered if it was not closed cleanly. SIGTERM or SIGINT shuts
+/// down with a checkpoint. A data directory is one database, called "postgres" unless the configuration says otherwise.
+/// There are no passwords yet, and any user name is accepted: only loopback addresses and Unix-domain sockets are
+/// listened on.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     clearway serve --data /var/tmp/clearway\n  \

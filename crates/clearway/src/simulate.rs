@@ -15,10 +15,11 @@ use crate::error::{CommandError, Result};
 use crate::options;
 use crate::output;
 
-/// Run an experiment on a simulated machine: real latches, log and bookkeeping on a model of caches, sockets and scheduler
+/// Run an experiment on a simulated machine: real latches, log and bookkeeping on a model of caches, sockets and
+/// scheduler
 ///
-/// The same command gives the same numbers, on any host. What the model holds and leaves out, and how far it agrees with
-/// published measurements, is in docs/simulator.md: believe orderings and ratios, not absolute throughput.
+/// The same command gives the same numbers, on any host. What the model holds and leaves out, and how far it agrees
+/// with published measurements, is in docs/simulator.md: believe orderings and ratios, not absolute throughput.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     clearway simulate list\n  \
@@ -28,8 +29,8 @@ use crate::output;
     clearway simulate here                             the latches of `bench latches`, on this host and simulated, side by side\n  \
     clearway simulate here --latch lwlock-single-cas --section 0,1us --set coherence.rmw_hit=1")]
 pub(crate) struct Arguments {
-    /// The experiment: a name that `clearway simulate list` shows, a TOML file, or `here`: calibrate, then hold 1 and 2 threads of
-    /// `clearway bench latches` against their simulation
+    /// The experiment: a name that `clearway simulate list` shows, a TOML file, or `here`: calibrate, then hold 1 and 2
+    /// threads of `clearway bench latches` against their simulation
     #[arg(required_unless_present = "calibrate")]
     experiment: Option<String>,
     /// The machine, instead of the experiment's: a name, `this`, or a TOML file
@@ -38,8 +39,8 @@ pub(crate) struct Arguments {
     /// Numbers of clients, instead of the experiment's; threads for `here`
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     clients: Vec<usize>,
-    /// Change one of the experiment's numbers, e.g. --set work_us=300; or compare one variant only: lwlock=queued. With `here`, a
-    /// calibrated cost: coherence.rmw_hit=5
+    /// Change one of the experiment's numbers, e.g. --set work_us=300; or compare one variant only: lwlock=queued. With
+    /// `here`, a calibrated cost: coherence.rmw_hit=5
     #[arg(long = "set", value_name = "NAME=VALUE")]
     settings: Vec<String>,
     /// What the simulation's random numbers start from
@@ -64,7 +65,8 @@ pub(crate) struct Arguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "With `here`")]
 struct HereArguments {
-    /// Which latches, by their names in `clearway bench latches --help`; all that are both measured and simulated unless named
+    /// Which latches, by their names in `clearway bench latches --help`; all that are both measured and simulated
+    /// unless named
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     latch: Vec<String>,
     /// Lengths of the critical section [default: 0,50ns,1us]

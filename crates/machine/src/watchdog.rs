@@ -8,9 +8,10 @@ const TEST_LIMIT: Duration = Duration::from_secs(600);
 
 /// Ends the process unless it is dropped in time.
 ///
-/// A fault in what is tested (a wake-up that is lost, a loop whose end never comes) leaves its test hanging, and the run of
-/// all tests with it, without a word about which one. A thread that hangs cannot be made to panic, so the process ends,
-/// after a line that names the test. The limit says nothing about speed: it is far beyond what a slow machine needs.
+/// A fault in what is tested (a wake-up that is lost, a loop whose end never comes) leaves its test hanging, and the
+/// run of all tests with it, without a word about which one. A thread that hangs cannot be made to panic, so the
+/// process ends, after a line that names the test. The limit says nothing about speed: it is far beyond what a slow
+/// machine needs.
 #[derive(Debug)]
 #[must_use = "the watch ends when this is dropped"]
 pub struct Watchdog(Arc<(Mutex<bool>, Condvar)>);

@@ -109,11 +109,15 @@ fn every_truncation_of_a_batch() {
         send_and_leave(&mut client, &batch[..end]);
     }
     let mut client = server.client();
-    assert_eq!(client.value("select count(*) from t"), "0", "nobody committed");
+    assert_eq!(
+        client.value("select count(*) from t"),
+        "0",
+        "no transaction committed"
+    );
     assert_eq!(
         client.query("drop table t")[0].tag(),
         "DROP TABLE",
-        "nobody holds a lock"
+        "no lock is held"
     );
 }
 

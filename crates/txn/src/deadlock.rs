@@ -1,18 +1,19 @@
 //! Deadlock detection.
 //!
-//! A session that has waited for `deadlock_timeout` takes all partition latches, in order, and follows who waits for whom:
-//! a session queued for a lock waits for every other session that holds it in a conflicting mode, and for those queued
-//! before it in a conflicting mode; a session that waits for a transaction waits for the session that runs it. A path back
-//! to the searcher is a deadlock, and the searcher is the victim.
+//! A session that has waited for `deadlock_timeout` takes all partition latches, in order, and follows which session
+//! waits for which: a session queued for a lock waits for every other session that holds it in a conflicting mode, and
+//! for those queued before it in a conflicting mode; a session that waits for a transaction waits for the session that
+//! runs it. A path back to the searcher is a deadlock, and the searcher is the victim.
 //!
 //! # Rules
-//! - R1: the victim's wait is struck out before the latches are let go, so of several searchers in one cycle only the first
-//!   finds it, and one victim suffices.
-//! - R2: a cycle found is real. Waits for locks cannot change under the latches. A wait for a transaction ends only when the
-//!   session that runs it goes on, and in a cycle none does; one seen out of date belongs to a session that runs, from which
-//!   no path goes on.
-//! - R3: no cycle is missed for ever. Each session of it searches once, after its wait began. The last of them to take the
-//!   latches sees the waits of all others, which began before those searched, and so before they let the latches go.
+//! - R1: the victim's wait is struck out before the latches are let go, so of several searchers in one cycle only the
+//!   first finds it, and one victim suffices.
+//! - R2: a cycle found is real. Waits for locks cannot change under the latches. A wait for a transaction ends only
+//!   when the session that runs it goes on, and in a cycle none does; one seen out of date belongs to a session that
+//!   runs, from which no path goes on.
+//! - R3: no cycle is missed for ever. Each session of it searches once, after its wait began. The last of them to take
+//!   the latches sees the waits of all others, which began before those searched, and so before they let the latches
+//!   go.
 //!
 //! The cost, all latches for one pass over the queues, falls on sessions that have slept for a second.
 
@@ -49,7 +50,7 @@ impl<M: Machine> LockManager<M> {
         }
         let cycle = graph.describe(&path);
         // R1.
-        self.awaited_xids[searcher.0 as usize].store(0, Relaxed);
+        self.waited_for_xids[searcher.0 as usize].store(0, Relaxed);
         if let Some(&(Wanted::Lock(tag, _), partition)) = graph.wanted.get(&searcher)
             && let Some(entry) = graph.partitions[partition].entries.get_mut(&tag)
         {
@@ -73,8 +74,8 @@ impl<M: Machine> LockManager<M> {
             }
         }
         for waiter in self.proc_array.slots() {
-            if let Some(xid) = self.awaited_transaction(waiter) {
-                let runner = ProcId(self.wait_of(waiter).awaited_proc.load(Relaxed));
+            if let Some(xid) = self.transaction_waited_for(waiter) {
+                let runner = ProcId(self.wait_of(waiter).waited_for_proc.load(Relaxed));
                 if self.proc_array.xid_of(runner) == Some(xid) {
                     wanted.insert(waiter, (Wanted::Transaction(xid, runner), 0));
                 }
@@ -85,7 +86,7 @@ impl<M: Machine> LockManager<M> {
 }
 
 impl<M: Machine> WaitGraph<'_, M> {
-    /// Whom `waiter` waits for.
+    /// The sessions that `waiter` waits for.
     fn blockers(&self, waiter: ProcId) -> Vec<ProcId> {
         match self.wanted.get(&waiter) {
             None => Vec::new(),

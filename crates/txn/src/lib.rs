@@ -1,4 +1,4 @@
-//! Transactions without pages: who runs, what each snapshot sees, how transactions ended, and who waits for whom.
+//! Transactions without pages: which of them run, what each snapshot sees, how they ended, and which waits for which.
 //!
 //! | module | holds |
 //! | --- | --- |

@@ -24,8 +24,8 @@ pub enum LockMode {
     AccessExclusive = 7,
 }
 
-/// Bit `b` of entry `a`: modes `a` and `b` exclude each other. The weak three conflict with what changes the table under
-/// them; ShareUpdateExclusive upwards conflict with themselves, except Share.
+/// Bit `b` of entry `a`: modes `a` and `b` exclude each other. The weak three conflict with what changes the table
+/// under them; ShareUpdateExclusive upwards conflict with themselves, except Share.
 const CONFLICTS: [u8; 8] = [
     0b1000_0000,
     0b1100_0000,

@@ -1,9 +1,9 @@
 //! How a transaction stands.
 //!
 //! A transaction that commits writes its status into the commit log and leaves the array of running transactions after
-//! that. Whether it runs must therefore be asked first. Asked the other way round, a status read before the commit and an
-//! array read after it make a committed transaction look like one that was interrupted by a crash: not running, and without
-//! a status.
+//! that. Whether it runs must therefore be asked first. Asked the other way round, a status read before the commit and
+//! an array read after it make a committed transaction look like one that was interrupted by a crash: not running, and
+//! without a status.
 
 use std::io;
 

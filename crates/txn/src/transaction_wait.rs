@@ -1,22 +1,24 @@
 //! Waiting for the end of another transaction: how an updater waits for the row's previous updater.
 //!
 //! No transaction takes a lock on its own xid at the start, as in classic lock managers; only waiters pay. The waiter
-//! writes the xid it waits for in `awaited_xids`, raises `awaited` in the runner's slot, and looks once more whether the
-//! transaction runs. The runner, when its transaction has left the ProcArray, looks at `awaited`, and if it is raised
-//! lowers it and posts every session that waits for its xid.
+//! writes the xid it waits for in `waited_for_xids`, raises `transaction_has_waiter` in the runner's slot, and looks
+//! once more whether the transaction runs. The runner, when its transaction has left the ProcArray, looks at
+//! `transaction_has_waiter`, and if it is raised lowers it and posts every session that waits for its xid.
 //!
 //! # Why no wake-up is lost
-//! Two words, each written by one side and read by the other: the waiter writes its wait and reads the runner's xid; the
-//! runner clears its xid and reads `awaited`. On both sides a SeqCst fence stands between, and the two fences have an order:
-//! - the waiter's comes first: the runner reads `awaited` = 1 and then the waiter's xid, and posts;
+//! Two words, each written by one side and read by the other: the waiter writes its wait and reads the runner's xid;
+//! the runner clears its xid and reads `transaction_has_waiter`. On both sides a SeqCst fence stands between, and the
+//! two fences have an order:
+//! - the waiter's comes first: the runner reads `transaction_has_waiter` = 1 and then the waiter's xid, and posts;
 //! - the runner's comes first: the waiter reads that the transaction has left, and does not sleep.
 //!
 //! Without them both may read old values (each store still in its own CPU's buffer), and the waiter sleeps on.
 //!
-//! The runner lowers `awaited` only after its fence. A waiter whose raise that undoes wrote it before; either its fence came
-//! first, and the runner's look at `awaited_xids`, which follows, finds it, or its fence comes later, and it sees the end.
-//! A waiter for the slot's *next* transaction learns of that one only after the session has begun it, so after the
-//! lowering. A raise that comes late stays up until the next end, which costs that one a look at the waits.
+//! The runner lowers `transaction_has_waiter` only after its fence. A waiter whose raise that undoes wrote it before;
+//! either its fence came first, and the runner's look at `waited_for_xids`, which follows, finds it, or its fence comes
+//! later, and it sees the end. A waiter for the slot's *next* transaction learns of that one only after the session has
+//! begun it, so after the lowering. A raise that comes late stays up until the next end, which costs that one a look at
+//! the waits.
 //!
 //! Cost to a transaction without waiters: a fence and one load of a line of its own.
 
@@ -35,10 +37,10 @@ impl<M: Machine> LockManager<M> {
         };
         debug_assert_ne!(runner, proc, "a session waits for its own transaction");
         let _event = WaitScope::<M>::enter(WaitEvent::LockTransaction);
-        let awaited_xid = &self.awaited_xids[proc.0 as usize];
-        self.wait_of(proc).awaited_proc.store(runner.0, Relaxed);
-        awaited_xid.store(xid.0, Relaxed);
-        self.wait_of(runner).awaited.store(1, Relaxed);
+        let waited_for_xid = &self.waited_for_xids[proc.0 as usize];
+        self.wait_of(proc).waited_for_proc.store(runner.0, Relaxed);
+        waited_for_xid.store(xid.0, Relaxed);
+        self.wait_of(runner).transaction_has_waiter.store(1, Relaxed);
         // StoreLoad: pairs with the fence in `transaction_ended`.
         M::fence(SeqCst);
         let started = M::now();
@@ -56,19 +58,19 @@ impl<M: Machine> LockManager<M> {
                 }
             }
         };
-        awaited_xid.store(0, Relaxed);
+        waited_for_xid.store(0, Relaxed);
         result
     }
 
-    /// The transaction `xid` of `proc` has left the ProcArray: wakes the sessions that wait for that. Called by the session itself,
-    /// before it begins another transaction.
+    /// The transaction `xid` of `proc` has left the ProcArray: wakes the sessions that wait for that. Called by the
+    /// session itself, before it begins another transaction.
     #[inline]
     pub fn transaction_ended(&self, proc: ProcId, xid: Xid) {
         // StoreLoad: pairs with the fence in `wait_for_transaction`.
         M::fence(SeqCst);
-        let awaited = &self.wait_of(proc).awaited;
-        if awaited.load(Relaxed) != 0 {
-            awaited.store(0, Relaxed);
+        let has_waiter = &self.wait_of(proc).transaction_has_waiter;
+        if has_waiter.load(Relaxed) != 0 {
+            has_waiter.store(0, Relaxed);
             self.post_waiters(xid);
         }
     }
@@ -76,7 +78,7 @@ impl<M: Machine> LockManager<M> {
     #[cold]
     fn post_waiters(&self, xid: Xid) {
         for waiter in self.proc_array.slots() {
-            if self.awaited_transaction(waiter) == Some(xid) {
+            if self.transaction_waited_for(waiter) == Some(xid) {
                 self.wait_of(waiter).semaphore.post();
             }
         }

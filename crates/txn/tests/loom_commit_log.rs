@@ -46,8 +46,8 @@ fn explore_each(preemptions: usize, case: impl Fn(CommitLog<Loom, OnePage>) + Cl
     }
 }
 
-/// Alice commits while the checkpointer writes the page; then a second flush. Her commit is on the device at the end, and
-/// readable at any time.
+/// Alice commits while the checkpointer writes the page; then a second flush. Her commit is on the device at the end,
+/// and readable at any time.
 ///
 /// Caught mutation: a write that marks the page clean without regard to changes made meanwhile (R3).
 #[test]
@@ -68,8 +68,8 @@ fn loom_a_commit_during_a_flush_is_not_lost() {
     });
 }
 
-/// Alice commits, as a session does: the status, then out of the array. Bob, who meets a row of hers meanwhile, takes her for
-/// running or for committed, never for rolled back.
+/// Alice commits, as a session does: the status, then out of the array. Bob, who meets a row of hers meanwhile, takes
+/// her for running or for committed, never for rolled back.
 ///
 /// Caught mutation: `transaction_state` that asks the commit log first.
 #[test]

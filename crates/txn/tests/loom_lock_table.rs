@@ -1,5 +1,5 @@
-//! Locks and transaction waits under loom: every schedule of two sessions within a bound of preemptions, under weak memory. A
-//! session left asleep is reported by loom as a deadlock. Each test names a mutation it was seen to catch.
+//! Locks and transaction waits under loom: every schedule of two sessions within a bound of preemptions, under weak
+//! memory. A session left asleep is reported by loom as a deadlock. Each test names a mutation it was seen to catch.
 //!
 //! `cargo test -p clearway-txn --features loom --test loom_lock_table --release`
 
@@ -108,8 +108,8 @@ fn loom_a_queued_lock_is_granted() {
 /// Alice takes a relation weakly on the fast path while Bob takes it strongly: never both at once, each sees what the
 /// other did under the lock, and the one that must wait is woken.
 ///
-/// Caught mutations: the strong locker counted after its look at the lists; moving nothing; the count read or given back
-/// `Relaxed` (each a race on what the lock protects).
+/// Caught mutations: the strong locker counted after its look at the lists; moving nothing; the count read or given
+/// back `Relaxed` (each a race on what the lock protects).
 #[test]
 fn loom_a_strong_locker_meets_the_fast_path() {
     explore_each(3, Duration::MAX, |_, locks| {

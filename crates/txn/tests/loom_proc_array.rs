@@ -1,5 +1,5 @@
-//! The array of running transactions under loom, with every variant of its switches. What a snapshot finds in it is tested in
-//! `loom_snapshot`.
+//! The array of running transactions under loom, with every variant of its switches. What a snapshot finds in it is
+//! tested in `loom_snapshot`.
 //!
 //! `cargo test -p clearway-txn --features loom --test loom_proc_array --release`
 
@@ -9,8 +9,8 @@ use loom::sync::Arc;
 use loom::thread;
 use support::{ALICE, CAROL, array, explore_each_array};
 
-/// Carol begins while Alice, whose entry comes before hers, detaches: Carol's entry moves, and her xid is neither lost nor left
-/// behind.
+/// Carol begins while Alice, whose entry comes before hers, detaches: Carol's entry moves, and her xid is neither lost
+/// nor left behind.
 ///
 /// Caught mutation: `detach` without XidGen (the xid is stored where the entry was).
 #[test]

@@ -1,10 +1,10 @@
-//! Snapshots and the horizon under loom: every schedule of two or three sessions within a bound of preemptions, under weak
-//! memory, with every variant of `snapshot`, `proc_clear` and `proc_array_latch`.
+//! Snapshots and the horizon under loom: every schedule of two or three sessions within a bound of preemptions, under
+//! weak memory, with every variant of `snapshot`, `proc_clear` and `proc_array_latch`.
 //!
 //! `cargo test -p clearway-txn --features loom --test loom_snapshot --release`
 //!
-//! A session that only looks runs in the spawned thread, hence last by default: loom then tries each of its looks against each
-//! earlier write. The other way round it forgets a look when the writer looks too before it writes.
+//! A session that only looks runs in the spawned thread, hence last by default: loom then tries each of its looks
+//! against each earlier write. The other way round it forgets a look when the writer looks too before it writes.
 
 mod support;
 
@@ -16,7 +16,8 @@ use loom::sync::Arc;
 use loom::thread;
 use support::{ALICE, BOB, CAROL, FIRST, NoPages, array, commit, explore_each_array, snapshot};
 
-/// Alice's and Bob's statuses, standing in for the commit log: written before they leave the array (R2 of `proc_array`).
+/// Alice's and Bob's statuses, standing in for the commit log: written before they leave the array (R2 of
+/// `proc_array`).
 struct Ending {
     array: ProcArray<Loom>,
     committed: [<Loom as Machine>::U32; 2],
@@ -69,7 +70,8 @@ fn loom_a_snapshot_never_sees_half_an_end() {
         shared.run_transaction(ALICE);
         bob.join().unwrap();
         let (seen, statuses) = carol.join().unwrap();
-        // What a snapshot answers does not depend on when it is asked (S1), so it is asked where loom has less to explore.
+        // What a snapshot answers does not depend on when it is asked (S1), so it is asked where loom has less to
+        // explore.
         let log = log();
         for (number, committed) in statuses.into_iter().enumerate() {
             let xid = Xid(FIRST.0 + number as u64);
@@ -79,8 +81,8 @@ fn loom_a_snapshot_never_sees_half_an_end() {
     });
 }
 
-/// Alice begins, then Bob, who also ends, while Carol takes a snapshot: Alice is not finished for Carol, although Carol may
-/// have begun before either of them. Carol runs first by default, so that two preemptions are enough.
+/// Alice begins, then Bob, who also ends, while Carol takes a snapshot: Alice is not finished for Carol, although Carol
+/// may have begun before either of them. Carol runs first by default, so that two preemptions are enough.
 ///
 /// Caught mutation: the entries read under one hold of the latch and `latest_completed` under another.
 #[test]
@@ -108,10 +110,11 @@ fn loom_a_snapshot_lists_who_began_meanwhile() {
     });
 }
 
-/// Alice's transaction ends and then Bob's, who may have seen hers: a snapshot that has Bob's finished has Alice's finished.
+/// Alice's transaction ends and then Bob's, who may have seen hers: a snapshot that has Bob's finished has Alice's
+/// finished.
 ///
-/// Caught mutation: a snapshot without the latch (Alice still in the array, Bob gone from it, and `latest_completed` past
-/// both).
+/// Caught mutation: a snapshot without the latch (Alice still in the array, Bob gone from it, and `latest_completed`
+/// past both).
 #[test]
 fn loom_a_snapshot_keeps_the_order_of_ends() {
     explore_each_array(3, |options| {
@@ -131,8 +134,8 @@ fn loom_a_snapshot_keeps_the_order_of_ends() {
     });
 }
 
-/// Alice commits, with the shipped commit log, while Bob takes a snapshot and asks it about her: he gets the same answer as
-/// after her end (S1), and never that she was rolled back. The order of status and departure is the caller's
+/// Alice commits, with the shipped commit log, while Bob takes a snapshot and asks it about her: he gets the same
+/// answer as after her end (S1), and never that she was rolled back. The order of status and departure is the caller's
 /// (`support::commit`), so this test does not check it.
 #[test]
 fn loom_an_answer_does_not_change() {
@@ -158,7 +161,8 @@ fn loom_an_answer_does_not_change() {
     });
 }
 
-/// Alice ends, Bob takes a snapshot, and vacuum asks for the horizon, all at once: the horizon does not pass the snapshot.
+/// Alice ends, Bob takes a snapshot, and vacuum asks for the horizon, all at once: the horizon does not pass the
+/// snapshot.
 ///
 /// Caught mutations: the xmin installed after the latch is released; `horizon` without the latch.
 #[test]

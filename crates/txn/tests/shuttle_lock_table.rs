@@ -1,8 +1,8 @@
 //! The lock table and transaction waits under shuttle: four sessions, random schedules.
 //!
-//! Overlap of holders is seen by the data cell; a session left asleep, or a deadlock that stays, as shuttle's
-//! deadlock. A failing schedule is printed and can be replayed with `shuttle::replay`. Sessions look for deadlocks after a
-//! few looks at the clock, once per wait, and none polls: that one look is enough is part of what is checked.
+//! Overlap of holders is seen by the data cell; a session left asleep, or a deadlock that stays, as shuttle's deadlock.
+//! A failing schedule is printed and can be replayed with `shuttle::replay`. Sessions look for deadlocks after a few
+//! looks at the clock, once per wait, and none polls: that one look is enough is part of what is checked.
 //!
 //! `cargo test -p clearway-txn --features shuttle --test shuttle_lock_table --release`
 
@@ -101,7 +101,7 @@ fn lock_two(proc: ProcId, shared: &Shared) {
         }
         let table = &shared.tables[relation as usize];
         match mode {
-            // SAFETY: AccessExclusive keeps everybody else out; the cell fails the test otherwise.
+            // SAFETY: AccessExclusive keeps all other sessions out; the cell fails the test otherwise.
             LockMode::AccessExclusive => table.with_mut(|count| unsafe { *count += 1 }),
             // SAFETY: a weaker mode keeps AccessExclusive out.
             _ => table.with(|count| assert!(unsafe { *count } <= u64::from(SESSIONS))),
@@ -113,8 +113,8 @@ fn lock_two(proc: ProcId, shared: &Shared) {
 /// Under every LwLock and with relation locks in each place.
 ///
 /// Caught mutations: `find_deadlock` never called (shuttle's deadlock); `leave_queue` not granting to those behind a
-/// session that gave up; `LockEntry::admits` always true, and on the fast path the strong locker counting itself after it has
-/// looked at the lists (a writer meets somebody inside).
+/// session that gave up; `LockEntry::admits` always true, and on the fast path the strong locker counting itself after
+/// it has looked at the lists (a writer meets another session inside).
 #[test]
 fn shuttle_locks_exclude_and_deadlocks_end() {
     for &relation_locks in RelationLocksVariant::ALL {
@@ -128,8 +128,9 @@ fn shuttle_locks_exclude_and_deadlocks_end() {
     }
 }
 
-/// Two transactions a session, each waiting for some other that it finds running, all in cycles as they come, with every
-/// variant of the array. No session sleeps for ever, and a wait that succeeds means that the transaction has ended.
+/// Two transactions a session, each waiting for some other that it finds running, all in cycles as they come, with
+/// every variant of the array. No session sleeps for ever, and a wait that succeeds means that the transaction has
+/// ended.
 ///
 /// Caught mutations: `transaction_ended` posting no waiter; no deadlock check in `wait_for_transaction`.
 #[test]
@@ -157,8 +158,8 @@ fn wait_for_transactions(proc: ProcId, shared: &Shared) {
     }
 }
 
-/// Sessions that give up (cancelled at once) among sessions that wait: those behind them go on, and with the fast path a session
-/// that gave up is not counted among the strong any more.
+/// Sessions that give up (cancelled at once) among sessions that wait: those behind them go on, and with the fast path
+/// a session that gave up is not counted among the strong any more.
 ///
 /// Caught mutation: giving up without looking once more whether the lock was granted (it stays locked).
 #[test]

@@ -17,8 +17,8 @@ use support::Random;
 const SESSIONS: u32 = 8;
 const RUN: Duration = Duration::from_secs(2);
 
-/// Sessions lock relations in random modes and orders, wait for each other's transactions, give up, and are cancelled. A
-/// counter per relation and mode shows that holders never conflict; at the end nothing is left.
+/// Sessions lock relations in random modes and orders, wait for each other's transactions, give up, and are cancelled.
+/// A counter per relation and mode shows that holders never conflict; at the end nothing is left.
 #[test]
 fn locks_never_conflict_and_every_wait_ends() {
     for &relation_locks in RelationLocksVariant::ALL {
@@ -139,7 +139,7 @@ fn a_chain_of_transaction_waits_runs_through_quickly() {
                 end(number);
             });
         }
-        while locks.awaited_transaction(procs[31]).is_none() {
+        while locks.transaction_waited_for(procs[31]).is_none() {
             thread::yield_now();
         }
         let started = Instant::now();

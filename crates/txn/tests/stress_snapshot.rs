@@ -18,9 +18,9 @@ use support::{NoPages, Random};
 const SESSIONS: u32 = 8;
 const RUN: Duration = Duration::from_secs(1);
 
-/// Sessions begin, end, attach and detach while others take snapshots. What a snapshot regards as finished has its status
-/// in the commit log and stays finished in later ones, the sum of what it sees does not change while it is in use, and the horizon
-/// does not pass it.
+/// Sessions begin, end, attach and detach while others take snapshots. What a snapshot regards as finished has its
+/// status in the commit log and stays finished in later ones, the sum of what it sees does not change while it is in
+/// use, and the horizon does not pass it.
 fn snapshots(options: ProcArrayOptions, log_options: CommitLogOptions) {
     eprintln!("under {options:?}, {log_options:?}");
     let array = ProcArray::<Native>::new(SESSIONS + 1, options, Xid::FIRST_NORMAL);

@@ -365,7 +365,7 @@ pub(crate) fn newest(
     loop {
         let outcome = heap.version(&execution.txn.context(), tid, |bytes| bytes.to_vec());
         let payload = match outcome.map_err(storage_error)? {
-            VersionOutcome::Free(payload) => payload,
+            VersionOutcome::NoConflict(payload) => payload,
             VersionOutcome::Wait(xid) => {
                 if !execution.wait_for_row(table, tid, xid, policy, queued)? {
                     return Ok(None);

@@ -1,8 +1,8 @@
 //! The catalogue of latches: what `bench latches` measures, what a latch-mix and `simulate here` simulate, and what
 //! the command line's help prints.
 //!
-//! A *family* is a latch's algorithm; an experiment file names it (`latch = "hybrid"`). A *bench latch* is a family with
-//! options. Only the LwLock has options: one bench latch for each variant of each of its switches, made from the
+//! A *family* is a latch's algorithm; an experiment file names it (`latch = "hybrid"`). A *bench latch* is a family
+//! with options. Only the LwLock has options: one bench latch for each variant of each of its switches, made from the
 //! switches' own lists. So a new family is an entry of `latches!` below, and a new variant of an LwLock's switch is
 //! here already.
 
@@ -32,6 +32,9 @@ enum Modes {
     Mutex,
 }
 
+/// Makes an idle latch with two words behind it, inside of a simulation.
+type MakeSimulated = fn(LwLockOptions, SpinKind) -> Rc<dyn LatchWithWords>;
+
 /// An algorithm of the catalogue.
 struct Entry {
     name: &'static str,
@@ -41,7 +44,7 @@ struct Entry {
     bytes: usize,
     measure: fn(LwLockOptions, &Point) -> Result<Measured, Torn>,
     /// None: a lock of another library, which runs natively only.
-    simulated: Option<fn(LwLockOptions, SpinKind) -> Rc<dyn LatchWithWords>>,
+    simulated: Option<MakeSimulated>,
 }
 
 /// The class of our native latches that want one.
@@ -326,8 +329,8 @@ pub(crate) fn names(latches: &[BenchLatch]) -> String {
     names.join(", ")
 }
 
-/// Switch, variant and options for every variant of every switch of an LwLock, with the default variants of the other switches. The default of the
-/// whole latch is listed once, under the name of its algorithm.
+/// Switch, variant and options for every variant of every switch of an LwLock, with the default variants of the other
+/// switches. The default of the whole latch is listed once, under the name of its algorithm.
 fn variants_of_lwlock() -> Vec<(&'static str, &'static str, LwLockOptions)> {
     fn each<S: Switch>(
         with: impl Fn(S) -> LwLockOptions,

@@ -8,7 +8,7 @@ use clearway_txn::Xid;
 use crate::error::Result;
 use crate::heap::layout::{LOCK_ONLY, Tuple};
 use crate::heap::update::mark;
-use crate::heap::visibility::{Standing, standing};
+use crate::heap::visibility::{WriterConflict, writer_conflict};
 use crate::heap::{Heap, Tid, TxnContext};
 use crate::page::PageId;
 
@@ -45,13 +45,13 @@ impl Heap {
             return Ok(LockOutcome::Deleted);
         };
         let locked_already = tuple.has(LOCK_ONLY) && ctx.xid == Some(Xid(tuple.xmax()));
-        match standing(ctx, &page, &tuple)? {
-            Standing::Free if locked_already => return Ok(LockOutcome::Locked),
-            Standing::Free => {}
-            Standing::Held(xid) => return Ok(LockOutcome::Wait(xid)),
-            Standing::SelfModified => return Ok(LockOutcome::SelfModified),
-            Standing::Deleted => return Ok(LockOutcome::Deleted),
-            Standing::Replaced(latest) => return Ok(LockOutcome::Changed { latest }),
+        match writer_conflict(ctx, &page, &tuple)? {
+            WriterConflict::None if locked_already => return Ok(LockOutcome::Locked),
+            WriterConflict::None => {}
+            WriterConflict::Running(xid) => return Ok(LockOutcome::Wait(xid)),
+            WriterConflict::SelfModified => return Ok(LockOutcome::SelfModified),
+            WriterConflict::Deleted => return Ok(LockOutcome::Deleted),
+            WriterConflict::Replaced(latest) => return Ok(LockOutcome::Changed { latest }),
         }
         mark(ctx, &mut change, &mut page, tid.slot, None, LOCK_ONLY);
         change.finish()?;

@@ -4,7 +4,7 @@ use clearway_txn::Xid;
 
 use crate::error::Result;
 use crate::heap::layout::{HEAP_ONLY, Line, Tuple, line, slot_count};
-use crate::heap::visibility::{self, Liveness, Standing, liveness, next_in_chain, standing};
+use crate::heap::visibility::{self, Liveness, WriterConflict, liveness, next_in_chain, writer_conflict};
 use crate::heap::{Heap, Tid, TxnContext};
 use crate::page::{self, PageId};
 
@@ -12,7 +12,7 @@ use crate::page::{self, PageId};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VersionOutcome<R> {
     /// It is the newest version, and no other transaction has changed or locked it.
-    Free(R),
+    NoConflict(R),
     /// This transaction has changed the row already.
     SelfModified,
     /// Wait for the end of this transaction, and try again.
@@ -105,12 +105,12 @@ impl Heap {
         let Some(tuple) = Tuple::at(page.bytes(), tid.slot) else {
             return Ok(VersionOutcome::Deleted);
         };
-        Ok(match standing(ctx, &page, &tuple)? {
-            Standing::Free => VersionOutcome::Free(read(tuple.row())),
-            Standing::Held(xid) => VersionOutcome::Wait(xid),
-            Standing::SelfModified => VersionOutcome::SelfModified,
-            Standing::Deleted => VersionOutcome::Deleted,
-            Standing::Replaced(latest) => VersionOutcome::Changed { latest },
+        Ok(match writer_conflict(ctx, &page, &tuple)? {
+            WriterConflict::None => VersionOutcome::NoConflict(read(tuple.row())),
+            WriterConflict::Running(xid) => VersionOutcome::Wait(xid),
+            WriterConflict::SelfModified => VersionOutcome::SelfModified,
+            WriterConflict::Deleted => VersionOutcome::Deleted,
+            WriterConflict::Replaced(latest) => VersionOutcome::Changed { latest },
         })
     }
 

@@ -10,7 +10,7 @@ use crate::heap::layout::{
     CMAX, HEAP_ONLY, HOT_UPDATED, INFOMASK, NEXT, Tuple, XMAX, XMAX_BITS, encode_tuple, free_space,
 };
 use crate::heap::prune;
-use crate::heap::visibility::{Standing, standing};
+use crate::heap::visibility::{WriterConflict, writer_conflict};
 use crate::heap::{Heap, Tid, TxnContext};
 use crate::page::{self, PageId, PageKind};
 
@@ -65,7 +65,7 @@ pub(crate) fn mark(
     xmax_bits: u16,
 ) {
     let Some(tuple) = Tuple::at(page.bytes(), slot) else {
-        unreachable!("the tuple's standing was looked at under this latch");
+        unreachable!("the tuple was found without a conflicting writer under this latch");
     };
     let (offset, infomask) = (tuple.offset, tuple.infomask() & !XMAX_BITS | xmax_bits);
     let xid = ctx.writing_xid();
@@ -80,10 +80,10 @@ pub(crate) fn mark(
     change.write(page, offset + XMAX, &header);
 }
 
-fn standing_at(ctx: &TxnContext<'_>, page: &PageExclusive<'_>, slot: u16) -> Result<Standing> {
+fn writer_conflict_at(ctx: &TxnContext<'_>, page: &PageExclusive<'_>, slot: u16) -> Result<WriterConflict> {
     match Tuple::at(page.bytes(), slot) {
-        Some(tuple) => standing(ctx, page, &tuple),
-        None => Ok(Standing::Deleted),
+        Some(tuple) => writer_conflict(ctx, page, &tuple),
+        None => Ok(WriterConflict::Deleted),
     }
 }
 
@@ -118,15 +118,15 @@ impl Heap {
                     }
                 }
             };
-            match standing_at(ctx, &page, tid.slot)? {
-                Standing::Free => {}
-                Standing::Held(xid) => return Ok(UpdateOutcome::Wait(xid)),
-                Standing::SelfModified => return Ok(UpdateOutcome::SelfModified),
-                Standing::Deleted => return Ok(UpdateOutcome::Deleted),
-                Standing::Replaced(latest) => return Ok(UpdateOutcome::Changed { latest }),
+            match writer_conflict_at(ctx, &page, tid.slot)? {
+                WriterConflict::None => {}
+                WriterConflict::Running(xid) => return Ok(UpdateOutcome::Wait(xid)),
+                WriterConflict::SelfModified => return Ok(UpdateOutcome::SelfModified),
+                WriterConflict::Deleted => return Ok(UpdateOutcome::Deleted),
+                WriterConflict::Replaced(latest) => return Ok(UpdateOutcome::Changed { latest }),
             }
             if !fits(page.bytes(), row.len()) {
-                // Pruning is a change of its own, and the page stays latched, so the version's standing does
+                // Pruning is a change of its own, and the page stays latched, so what conflicts with the caller does
                 // not change.
                 let horizon = ctx.storage.proc_array.horizon();
                 prune::prune(ctx.storage, &mut page, horizon)?;
@@ -197,12 +197,12 @@ impl Heap {
                 block: tid.block,
             })?
             .into_exclusive();
-        match standing_at(ctx, &page, tid.slot)? {
-            Standing::Free => {}
-            Standing::Held(xid) => return Ok(DeleteOutcome::Wait(xid)),
-            Standing::SelfModified => return Ok(DeleteOutcome::SelfModified),
-            Standing::Deleted => return Ok(DeleteOutcome::Gone),
-            Standing::Replaced(latest) => return Ok(DeleteOutcome::Changed { latest }),
+        match writer_conflict_at(ctx, &page, tid.slot)? {
+            WriterConflict::None => {}
+            WriterConflict::Running(xid) => return Ok(DeleteOutcome::Wait(xid)),
+            WriterConflict::SelfModified => return Ok(DeleteOutcome::SelfModified),
+            WriterConflict::Deleted => return Ok(DeleteOutcome::Gone),
+            WriterConflict::Replaced(latest) => return Ok(DeleteOutcome::Changed { latest }),
         }
         mark(ctx, &mut change, &mut page, tid.slot, None, 0);
         change.finish()?;

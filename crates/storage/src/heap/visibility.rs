@@ -103,13 +103,13 @@ fn sees_committed(ctx: &TxnContext<'_>, xid: Xid) -> Result<bool> {
     ctx.storage.sees_committed(ctx.snapshot, xid)
 }
 
-/// The state of a version for a transaction that wants to change or lock it.
+/// What stands against a transaction that wants to change or lock a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// The version can be changed or locked.
-    Free,
-    /// A running transaction has changed or locked it.
-    Held(Xid),
+pub(crate) enum WriterConflict {
+    /// No conflicting writer.
+    None,
+    /// A running transaction has changed or locked the version.
+    Running(Xid),
     /// This transaction has changed it, in this command or an earlier one; or this command has made it.
     SelfModified,
     /// Deleted, and committed; or its inserter rolled back.
@@ -118,30 +118,34 @@ pub(crate) enum Standing {
     Replaced(Tid),
 }
 
-/// The state of `tuple` for the transaction of `ctx`, as of now and whatever the snapshot.
-pub(crate) fn standing(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_>) -> Result<Standing> {
+/// What stands against the transaction of `ctx` changing or locking `tuple`, as of now and whatever the snapshot.
+pub(crate) fn writer_conflict(
+    ctx: &TxnContext<'_>,
+    page: &impl Hints,
+    tuple: &Tuple<'_>,
+) -> Result<WriterConflict> {
     let xmin = Xid(tuple.xmin());
     if ctx.xid == Some(xmin) {
         if tuple.cmin() >= ctx.command {
-            return Ok(Standing::SelfModified);
+            return Ok(WriterConflict::SelfModified);
         }
     } else if !tuple.has(XMIN_COMMITTED) {
         match state_now(ctx.storage, xmin)? {
-            TransactionState::Running => return Ok(Standing::Held(xmin)),
-            TransactionState::Aborted => return Ok(Standing::Deleted),
+            TransactionState::Running => return Ok(WriterConflict::Running(xmin)),
+            TransactionState::Aborted => return Ok(WriterConflict::Deleted),
             TransactionState::Committed => page.set_hint(tuple.offset + INFOMASK, XMIN_COMMITTED),
         }
     }
     let xmax = Xid(tuple.xmax());
     if !xmax.is_valid() || tuple.has(XMAX_ABORTED) {
-        return Ok(Standing::Free);
+        return Ok(WriterConflict::None);
     }
     let lock_only = tuple.has(LOCK_ONLY);
     if ctx.xid == Some(xmax) {
         return Ok(if lock_only {
-            Standing::Free
+            WriterConflict::None
         } else {
-            Standing::SelfModified
+            WriterConflict::SelfModified
         });
     }
     let state = if tuple.has(XMAX_COMMITTED) {
@@ -150,15 +154,17 @@ pub(crate) fn standing(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_
         state_now(ctx.storage, xmax)?
     };
     match state {
-        TransactionState::Running => Ok(Standing::Held(xmax)),
+        TransactionState::Running => Ok(WriterConflict::Running(xmax)),
         TransactionState::Aborted => {
             page.set_hint(tuple.offset + INFOMASK, XMAX_ABORTED);
-            Ok(Standing::Free)
+            Ok(WriterConflict::None)
         }
-        TransactionState::Committed if lock_only => Ok(Standing::Free),
+        TransactionState::Committed if lock_only => Ok(WriterConflict::None),
         TransactionState::Committed => {
             page.set_hint(tuple.offset + INFOMASK, XMAX_COMMITTED);
-            Ok(tuple.next().map_or(Standing::Deleted, Standing::Replaced))
+            Ok(tuple
+                .next()
+                .map_or(WriterConflict::Deleted, WriterConflict::Replaced))
         }
     }
 }

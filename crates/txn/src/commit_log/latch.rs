@@ -1,10 +1,10 @@
 //! The baseline: one latch over all cached pages.
 //!
-//! CommitLog is that latch: shared to read a status, exclusive to set one, held for a few instructions. CommitLogIo serializes
-//! reading and writing pages (R2) and is held across that, without CommitLog (R5).
+//! CommitLog is that latch: shared to read a status, exclusive to set one, held for a few instructions. CommitLogIo
+//! serializes reading and writing pages (R2) and is held across that, without CommitLog (R5).
 //!
-//! Costs: a shared or exclusive acquire of one latch for every status, read or set. Each reader writes the latch's cache line
-//! twice, and a commit keeps all readers out.
+//! Costs: a shared or exclusive acquire of one latch for every status, read or set. Each reader writes the latch's
+//! cache line twice, and a commit keeps all readers out.
 
 use std::io;
 
@@ -120,8 +120,8 @@ impl<M: Machine, D: StatusDevice> Log<M, D> {
         }
     }
 
-    /// Writes the page in `slot` if it has changed. The caller holds CommitLogIo, so the slot keeps its page (R2); after an
-    /// error the page is as dirty as before.
+    /// Writes the page in `slot` if it has changed. The caller holds CommitLogIo, so the slot keeps its page (R2);
+    /// after an error the page is as dirty as before.
     fn write_back(&self, slot: usize, buffer: &mut PageBytes) -> io::Result<()> {
         let (number, changes, lsn) = {
             let slots = self.slots.shared();

@@ -1,8 +1,8 @@
 //! The commit log: how each transaction has ended, two bits a transaction. The switch `commit_log`.
 //!
 //! # An example
-//! Alice's transaction 100 inserts a row and commits. The row carries the xid and nothing else, since the transaction cannot
-//! visit all of its rows when it commits.
+//! Alice's transaction 100 inserts a row and commits. The row carries the xid and nothing else, since the transaction
+//! cannot visit all of its rows when it commits.
 //!
 //! | time | Alice | Bob | the checkpointer |
 //! | --- | --- | --- | --- |
@@ -12,20 +12,20 @@
 //! | 4 | | meets the row: 100 does not run, and is *committed* here | |
 //! | 5 | | | has written the copy: the page counts as changed still, since 100 came after the copy |
 //!
-//! If the page counted as clean at time 5, a checkpoint would end without Alice's commit on disk, and after a crash recovery,
-//! which begins behind her record, would take 100 for aborted.
+//! If the page counted as clean at time 5, a checkpoint would end without Alice's commit on disk, and after a crash
+//! recovery, which begins behind her record, would take 100 for aborted.
 //!
 //! # Pages
-//! 8 KiB each, of which the first 24 bytes are the device's; [`XIDS_PER_PAGE`] statuses follow, lowest bits first. A page is
-//! cached in the slot `page % CACHED_PAGES`. Consecutive pages have different slots, and most questions are about recent
-//! transactions, so choosing a victim by use would pay for nothing: the newest 4 million transactions are cached, and older
-//! ones have left hint bits on the rows they touched. Memory: 1 MiB.
+//! 8 KiB each, of which the first 24 bytes are the device's; [`XIDS_PER_PAGE`] statuses follow, lowest bits first. A
+//! page is cached in the slot `page % CACHED_PAGES`. Consecutive pages have different slots, and most questions are
+//! about recent transactions, so choosing a victim by use would pay for nothing: the newest 4 million transactions are
+//! cached, and older ones have left hint bits on the rows they touched. Memory: 1 MiB.
 //!
 //! # Rules, for every variant
 //! - R1: a page is written only through [`StatusDevice::write_page`] with the newest log position of the commits on it,
 //!   so that no commit is on disk here before its record is on disk there.
-//! - R2: a page is read, written or replaced by one worker at a time: two writers of one page cannot overtake each other, and a
-//!   page read is the newest one written.
+//! - R2: a page is read, written or replaced by one worker at a time: two writers of one page cannot overtake each
+//!   other, and a page read is the newest one written.
 //! - R3: a page is clean only if no status on it was set since the copy was made that was written.
 //! - R4: a status never changes once it is set, other than from SubCommitted.
 //! - R5: a worker that finds its page cached waits for no reading or writing of pages.

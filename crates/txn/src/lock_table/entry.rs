@@ -122,7 +122,8 @@ pub(crate) struct TagHasher(u64);
 impl TagHasher {
     #[inline]
     fn add(&mut self, value: u64) {
-        // The two halves of a product with an odd constant, folded: every bit of the value reaches every bit of the hash.
+        // The two halves of a product with an odd constant, folded: every bit of the value reaches every bit of the
+        // hash.
         let product = u128::from(self.0 ^ value) * u128::from(0x9E37_79B9_7F4A_7C15_u64);
         self.0 = (product >> 64) as u64 ^ product as u64;
     }

@@ -1,10 +1,10 @@
 //! The fast path for weak relation locks: `relation_locks = fast-path`.
 //!
-//! Every statement locks its tables in a weak mode, and weak modes (AccessShare, RowShare, RowExclusive) never exclude each
-//! other. In the shared table all of them meet at one latch and one entry for nothing. So a weak relation lock is written
-//! on the session's own list and nowhere else, as long as no session wants that relation in a strong mode (Share and
-//! upwards). A strong locker announces itself first, then moves the weak locks of all sessions on the relation into the
-//! table, and then queues there like any other.
+//! Every statement locks its tables in a weak mode, and weak modes (AccessShare, RowShare, RowExclusive) never exclude
+//! each other. In the shared table all of them meet at one latch and one entry for nothing. So a weak relation lock is
+//! written on the session's own list and nowhere else, as long as no session wants that relation in a strong mode
+//! (Share and upwards). A strong locker announces itself first, then moves the weak locks of all sessions on the
+//! relation into the table, and then queues there like any other.
 //!
 //! # Rules
 //! - F1: a session that holds or queues for a strong mode of a relation is counted in `StrongLockers`, from before it
@@ -15,10 +15,10 @@
 //!   the count is zero.
 //!
 //! # Why no conflict is missed
-//! Alice takes the lock weakly, Bob strongly. Both take the latch of Alice's list: Alice to read the count and write her
-//! lock, Bob, who is counted by then, to look for her lock. If Alice is first, Bob finds the lock and moves it. If Bob is
-//! first, the latch makes his count visible to Alice, and she goes to the table, where he is or will be. The simpler
-//! order, to look at the lists first and count second, lets Alice slip in between.
+//! Alice takes the lock weakly, Bob strongly. Both take the latch of Alice's list: Alice to read the count and write
+//! her lock, Bob, who is counted by then, to look for her lock. If Alice is first, Bob finds the lock and moves it. If
+//! Bob is first, the latch makes his count visible to Alice, and she goes to the table, where he is or will be. The
+//! simpler order, to look at the lists first and count second, lets Alice slip in between.
 //!
 //! ShareUpdateExclusive (VACUUM) excludes no weak mode, so it is neither weak nor strong: it goes to the table without
 //! disturbing anyone.
@@ -63,7 +63,7 @@ impl<M: Machine> StrongLockers<M> {
 }
 
 impl HeldLock {
-    /// F2: from the list to the table. There is no strong holder, or he would have moved it.
+    /// F2: from the list to the table. There is no strong holder: it would have moved the lock.
     pub(super) fn move_to(&mut self, entry: &mut LockEntry, proc: ProcId) {
         debug_assert!(self.fast, "F2: what is in the table stays there");
         let mut held = 0;
@@ -86,7 +86,8 @@ impl<M: Machine> LockManager<M> {
     #[inline]
     pub(super) fn may_go_fast(&self, tag: LockTag, mode: LockMode) -> bool {
         match (self.relation_locks, tag) {
-            // Acquire: pairs with the Release in `strong_released`. A strong locker's work is seen by who comes after him.
+            // Acquire: pairs with the Release in `strong_released`. A worker that comes after a strong locker sees its
+            // work.
             (RelationLocksVariant::FastPath, LockTag::Relation(rel)) => {
                 mode.is_weak() && self.strong_lockers.of(rel).load(Acquire) == 0
             }
@@ -94,7 +95,8 @@ impl<M: Machine> LockManager<M> {
         }
     }
 
-    /// Before a strong mode is asked for: F1, and everybody's weak locks into the table. Says whether that was so.
+    /// Before a strong mode is asked for: F1, and the weak locks of all sessions into the table. Says whether that was
+    /// so.
     #[inline]
     pub(super) fn announce_strong(&self, tag: LockTag, mode: LockMode) -> bool {
         match (self.relation_locks, tag) {

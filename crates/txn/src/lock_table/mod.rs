@@ -1,7 +1,7 @@
 //! Relation and tuple locks, held to the end of a transaction (tuple locks: to the end of the row's change).
 //!
-//! A partitioned hash table, each partition under a latch. An entry holds the sessions that have the lock, their modes, and
-//! a queue.
+//! A partitioned hash table, each partition under a latch. An entry holds the sessions that have the lock, their modes,
+//! and a queue.
 //!
 //! # Rules
 //! - R1: a request is granted at once iff it conflicts with no *other* session's granted mode and with no request
@@ -9,9 +9,10 @@
 //! - R2: a release grants from the head of the queue: each waiter that conflicts with no other session's granted mode
 //!   and with no request left waiting before it.
 //! - R3: the session that releases grants to the waiters, under the partition's latch: a waiter that wakes *has* the
-//!   lock. One that gives up (cancelled, timed out, deadlock) removes itself under the same latch, or finds itself granted.
-//! - R4: only the session itself adds to the list of what it holds and takes from it, and what the list says to be in the
-//!   table is there whenever the session is not inside one of these calls.
+//!   lock. One that gives up (cancelled, timed out, deadlock) removes itself under the same latch, or finds itself
+//!   granted.
+//! - R4: only the session itself adds to the list of what it holds and takes from it, and what the list says to be in
+//!   the table is there whenever the session is not inside one of these calls.
 //! - R5: a holder that asks for a stronger mode queues before the first request that waits for what it holds already:
 //!   behind it, each would wait for the other.
 //!
@@ -25,8 +26,9 @@
 //! what is held already costs the list latch alone, and so does a weak relation lock on the fast path.
 //!
 //! # What it does not do
-//! It does not rearrange a queue to dissolve a cycle that exists only through the order of the queue; that is reported as a
-//! deadlock. A tuple lock held until the end of a transaction costs an entry here; row locks proper live in the row.
+//! It does not rearrange a queue to dissolve a cycle that exists only through the order of the queue; that is reported
+//! as a deadlock. A tuple lock held until the end of a transaction costs an entry here; row locks proper live in the
+//! row.
 //!
 //! Origin: PostgreSQL's lmgr.
 
@@ -107,7 +109,7 @@ pub enum LockError {
     /// Waiting on would have been for ever.
     #[error("deadlock detected: {cycle}")]
     Deadlock {
-        /// Who waits for whom, in words.
+        /// Which session waits for which, in words.
         cycle: String,
     },
     /// The statement was cancelled while it waited.
@@ -152,10 +154,11 @@ pub(crate) struct ProcWait<M: Machine> {
     pub(crate) semaphore: Semaphore<M>,
     /// QUEUED until granted or given up.
     queued: M::U32,
-    /// 1 if somebody may wait for the end of this slot's transaction.
-    pub(crate) awaited: M::U32,
-    /// Who runs the transaction that this session waits for; meaningful while its `awaited_xids` entry is not 0.
-    pub(crate) awaited_proc: M::U32,
+    /// 1 if another session may wait for the end of this slot's transaction.
+    pub(crate) transaction_has_waiter: M::U32,
+    /// The session of the transaction that this session waits for; meaningful while its `waited_for_xids` entry is not
+    /// 0.
+    pub(crate) waited_for_proc: M::U32,
     /// How many locks are on the list; written with the list, read by the session without its latch.
     held_count: M::U32,
     held: Latched<Vec<HeldLock>, M>,
@@ -177,7 +180,7 @@ pub struct LockManager<M: Machine = Native> {
     pub(crate) partitions: Vec<Padded<Latched<Partition, M>>>,
     pub(crate) waits: Vec<Padded<ProcWait<M>>>,
     /// Packed: the transaction each session waits for, or 0.
-    pub(crate) awaited_xids: Box<[M::U64]>,
+    pub(crate) waited_for_xids: Box<[M::U64]>,
     pub(crate) proc_array: Arc<ProcArray<M>>,
     relation_locks: RelationLocksVariant,
     strong_lockers: StrongLockers<M>,
@@ -210,8 +213,8 @@ impl<M: Machine> LockManager<M> {
         let wait = || ProcWait {
             semaphore: Semaphore::new(),
             queued: M::U32::new(NOT_WAITING),
-            awaited: M::U32::new(0),
-            awaited_proc: M::U32::new(0),
+            transaction_has_waiter: M::U32::new(0),
+            waited_for_proc: M::U32::new(0),
             held_count: M::U32::new(0),
             held: Latched::new(&HELD_LOCKS, lwlock, Vec::new()),
         };
@@ -220,7 +223,7 @@ impl<M: Machine> LockManager<M> {
                 .map(|_| Padded(Latched::new(&LOCK_MANAGER, lwlock, Partition::default())))
                 .collect(),
             waits: (0..proc_array.capacity()).map(|_| Padded(wait())).collect(),
-            awaited_xids: (0..proc_array.capacity()).map(|_| M::U64::new(0)).collect(),
+            waited_for_xids: (0..proc_array.capacity()).map(|_| M::U64::new(0)).collect(),
             proc_array,
             relation_locks,
             strong_lockers: StrongLockers::new(),
@@ -502,8 +505,8 @@ impl<M: Machine> LockManager<M> {
     }
 
     /// The transaction `proc` waits for, if it does.
-    pub fn awaited_transaction(&self, proc: ProcId) -> Option<Xid> {
-        Some(Xid(self.awaited_xids[proc.0 as usize].load(Relaxed))).filter(|xid| xid.is_valid())
+    pub fn transaction_waited_for(&self, proc: ProcId) -> Option<Xid> {
+        Some(Xid(self.waited_for_xids[proc.0 as usize].load(Relaxed))).filter(|xid| xid.is_valid())
     }
 }
 

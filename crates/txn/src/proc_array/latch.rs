@@ -1,8 +1,8 @@
 //! The latch over the array of running transactions: the switch `proc_array_latch`.
 //!
-//! Each statement takes it shared for its snapshot, each end of a transaction with an xid takes it exclusively; so readers
-//! outnumber writers by as much as statements outnumber such transactions. With many CPUs the readers of one word wait for its cache line
-//! more than for each other's work, which is what the two other variants are for.
+//! Each statement takes it shared for its snapshot, each end of a transaction with an xid takes it exclusively; so
+//! readers outnumber writers by as much as statements outnumber such transactions. With many CPUs the readers of one
+//! word wait for its cache line more than for each other's work, which is what the two other variants are for.
 //!
 //! A variant is a line of `variants!` below.
 //!
@@ -20,8 +20,8 @@ const SLOTS: usize = if cfg!(any(feature = "loom", feature = "shuttle")) {
     16
 };
 
-/// Makes the switch, the latch and its guards from one line for each variant: its text, its names, its latch, and how an
-/// idle one is made of a class and the LwLock's options.
+/// Makes the switch, the latch and its guards from one line for each variant: its text, its names, its latch, and how
+/// an idle one is made of a class and the LwLock's options.
 macro_rules! variants {
     (best $best:ident, planned $planned:tt,
      $( $(#[doc = $text:literal])+ $variant:ident = $name:literal: $latch:ty, $new:expr; )+) => {

@@ -1,8 +1,9 @@
 //! The array of running transactions.
 //!
-//! Every session attaches to a slot. What snapshots scan is packed apart from the slots: `xids[..attached]`, the running
-//! transaction of each attached session (0 = none), eight to a cache line. A slot mirrors its own xid, and holds the oldest
-//! xid that its snapshots may need (`xmin`), on a cache line of its own, since its session writes there at each statement.
+//! Every session attaches to a slot. What snapshots scan is packed apart from the slots: `xids[..attached]`, the
+//! running transaction of each attached session (0 = none), eight to a cache line. A slot mirrors its own xid, and
+//! holds the oldest xid that its snapshots may need (`xmin`), on a cache line of its own, since its session writes
+//! there at each statement.
 //!
 //! # An example
 //! Bob runs a long report. Vacuum wants to know which row versions it may remove.
@@ -30,13 +31,14 @@
 //!
 //! # Rules
 //! - R1: an xid is stored in `xids[]` under XidGen before the next xid can be handed out.
-//! - R2: an xid leaves `xids[]`, and `latest_completed` moves, under ProcArray exclusive; its status is in the commit log
-//!   before that. So an xid that is *not* found in the array has its end in the commit log.
-//! - R3: a snapshot that scans the array does so under ProcArray shared, and installs its xmin before it releases the latch.
+//! - R2: an xid leaves `xids[]`, and `latest_completed` moves, under ProcArray exclusive; its status is in the commit
+//!   log before that. So an xid that is *not* found in the array has its end in the commit log.
+//! - R3: a snapshot that scans the array does so under ProcArray shared, and installs its xmin before it releases the
+//!   latch.
 //! - R4: entries move only under both latches: neither handing out an xid nor a scan meets a half-moved entry.
 //!
-//! Why these make snapshots consistent, and why the horizon does not pass them, stands with the snapshots (`snapshot`). How a
-//! transaction leaves is a switch of its own (`proc_clear`), and so is the latch (`latch`).
+//! Why these make snapshots consistent, and why the horizon does not pass them, stands with the snapshots (`snapshot`).
+//! How a transaction leaves is a switch of its own (`proc_clear`), and so is the latch (`latch`).
 //!
 //! Costs: handing out an xid and ending it take one exclusive acquire each; 16 bytes and 128 bytes a session.
 //!
@@ -293,8 +295,8 @@ impl<M: Machine> ProcArray<M> {
         assert_eq!(slot.xid.load(Relaxed), 0, "a transaction gets a second xid");
         // Release: pairs with the Acquire in `xid_of`.
         slot.xid.store(xid, Release);
-        // R1: before `next_xid` moves. Scans are ordered after it: a snapshot by a later xid's way through both latches,
-        // `find_running` by its Acquire of `next_xid`.
+        // R1: before `next_xid` moves. Scans are ordered after it: a snapshot by a later xid's way through both
+        // latches, `find_running` by its Acquire of `next_xid`.
         self.xids[slot.index.load(Relaxed) as usize].store(xid, Relaxed);
         self.next_xid.store(xid + 1, Release);
         Xid(xid)
@@ -366,8 +368,8 @@ impl<M: Machine> ProcArray<M> {
         Xid(horizon)
     }
 
-    /// The slot that runs `xid`, if it is still running. A caller that wants to know *how* it ended asks this first and the
-    /// commit log second; the other way round, the transaction may end in between.
+    /// The slot that runs `xid`, if it is still running. A caller that wants to know *how* it ended asks this first and
+    /// the commit log second; the other way round, the transaction may end in between.
     pub fn find_running(&self, xid: Xid) -> Option<ProcId> {
         if xid >= self.next_xid() {
             return None;

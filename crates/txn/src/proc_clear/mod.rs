@@ -1,12 +1,12 @@
 //! Leaving the array of running transactions, at the end of one that has an xid. The switch `proc_clear`.
 //!
 //! # Contract
-//! - When [`Clear::clear`] returns, the transaction has left: R2 of the array holds, and a snapshot taken from now on regards it
-//!   as finished.
+//! - When [`Clear::clear`] returns, the transaction has left: R2 of the array holds, and a snapshot taken from now on
+//!   regards it as finished.
 //! - It neither fails nor waits for anything but latches: the commit is in the log already.
 //!
-//! The step itself, [`ExclusiveArray::remove`](crate::proc_array::ExclusiveArray::remove), is the array's. A variant decides which
-//! session takes the latch, and for which sessions.
+//! The step itself, [`ExclusiveArray::remove`](crate::proc_array::ExclusiveArray::remove), is the array's. A variant
+//! decides which session takes the latch, and for which sessions.
 //!
 //! | variant | who takes the latch | exclusive acquires of n ends at once | wake-ups under the latch |
 //! | --- | --- | --- | --- |

@@ -1,6 +1,7 @@
 //! The baseline: each transaction takes the array's latch exclusively and leaves by itself.
 //!
-//! Cost: one exclusive acquire a transaction. When many end at once they queue, and each hand-over of the latch is a wake-up.
+//! Cost: one exclusive acquire a transaction. When many end at once they queue, and each hand-over of the latch is a
+//! wake-up.
 
 use std::marker::PhantomData;
 

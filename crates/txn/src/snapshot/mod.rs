@@ -12,19 +12,19 @@
 //! | 5 | commits | |
 //! | 6 | | reads account 2: 100 has committed by now, and still does not count, so 50 |
 //!
-//! A reader that asks at each row whether its writer has committed *by now* adds 50 and 60, a sum that never was. Bob asks
-//! what had committed *when the snapshot was taken*, and gets the same answer at times 3 and 6.
+//! A reader that asks at each row whether its writer has committed *by now* adds 50 and 60, a sum that never was. Bob
+//! asks what had committed *when the snapshot was taken*, and gets the same answer at times 3 and 6.
 //!
 //! # Contract
 //! - S1: an answer about a transaction stays the same for as long as the snapshot is in use.
-//! - S2: a snapshot that regards a transaction as finished regards every transaction as finished that ended before it. So it
-//!   never sees an effect without its cause.
-//! - S3: what a snapshot regards as running, the horizon does not pass, from when the snapshot is taken until its session calls
-//!   [`ProcArray::clear_xmin`] or [`ProcArray::end`].
+//! - S2: a snapshot that regards a transaction as finished regards every transaction as finished that ended before it.
+//!   So it never sees an effect without its cause.
+//! - S3: what a snapshot regards as running, the horizon does not pass, from when the snapshot is taken until its
+//!   session calls [`ProcArray::clear_xmin`] or [`ProcArray::end`].
 //! - S4: the answer about the session's own transaction means nothing. A caller looks for its own xid first.
 //!
-//! A variant is a file with a [`SnapshotSource`], which takes snapshots, and the [`SnapshotView`] that it fills. What a snapshot is made of
-//! stays inside: others ask [`Snapshot::sees`], or one of the questions beside it.
+//! A variant is a file with a [`SnapshotSource`], which takes snapshots, and the [`SnapshotView`] that it fills. What a
+//! snapshot is made of stays inside: others ask [`Snapshot::sees`], or one of the questions beside it.
 
 mod scan;
 
@@ -124,8 +124,9 @@ macro_rules! variants {
                 match &self.0 { $( Views::$variant(view) => view.state(xid, log), )+ }
             }
 
-            /// Whether `xid` had committed when the snapshot was taken. The caller knows that it has committed by now, from
-            /// a hint bit or because it met something that only a commit makes; that spares most variants the commit log.
+            /// Whether `xid` had committed when the snapshot was taken. The caller knows that it has committed by now,
+            /// from a hint bit or because it met something that only a commit makes; that spares most variants the
+            /// commit log.
             #[inline]
             pub fn sees_committed<M: Machine, D: StatusDevice>(
                 &self,

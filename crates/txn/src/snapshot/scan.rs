@@ -1,23 +1,25 @@
 //! The baseline: a scan of the array of running transactions, under its latch.
 //!
-//! A snapshot is a list. Finished: everything below `xmin`. Not finished: everything from `xmax` on. Between the two: not
-//! finished if it is listed.
+//! A snapshot is a list. Finished: everything below `xmin`. Not finished: everything from `xmax` on. Between the two:
+//! not finished if it is listed.
 //!
 //! # Why it is consistent (S1, S2)
-//! `xmax` is `latest_completed + 1`. Take any xid x below it that has not ended. Some y > x had ended, so y was handed out. By
-//! rule R1 of the array x was stored before that, and y's end comes before our shared acquire (R2). So we find x in the array.
-//! No transaction ends while we scan (R2), so for each one we see its whole end or nothing of it.
+//! `xmax` is `latest_completed + 1`. Take any xid x below it that has not ended. Some y > x had ended, so y was handed
+//! out. By rule R1 of the array x was stored before that, and y's end comes before our shared acquire (R2). So we find
+//! x in the array. No transaction ends while we scan (R2), so for each one we see its whole end or nothing of it.
 //!
 //! The simpler version scans without the latch. Say Bob read what Alice wrote, and committed after her. The scan passes
-//! Alice's entry while she still runs, and Bob's entry after his end. The snapshot then sees Bob's work without Alice's.
+//! Alice's entry while she still runs, and Bob's entry after his end. The snapshot then sees Bob's work without
+//! Alice's.
 //!
 //! # Why the horizon does not pass it (S3)
-//! The horizon is the least of `xids[]`, the xmins and `latest_completed + 1`, read under ProcArray shared. Nothing ends
-//! meanwhile (R2). A snapshot taken before has its xmin in its slot (R3). One that is being taken at the same time may not have
-//! it there yet, but the horizon finds the same xids running and the same xmax. A later one finds only greater ones.
+//! The horizon is the least of `xids[]`, the xmins and `latest_completed + 1`, read under ProcArray shared. Nothing
+//! ends meanwhile (R2). A snapshot taken before has its xmin in its slot (R3). One that is being taken at the same time
+//! may not have it there yet, but the horizon finds the same xids running and the same xmax. A later one finds only
+//! greater ones.
 //!
-//! Costs: a shared acquire and a scan of 8 bytes a session, without allocation once the list has grown. A session's own xid may
-//! be listed (S4).
+//! Costs: a shared acquire and a scan of 8 bytes a session, without allocation once the list has grown. A session's own
+//! xid may be listed (S4).
 //!
 //! Origin: PostgreSQL's procarray.c; the dense array is that of its version 14.
 
