@@ -1,7 +1,171 @@
-//! Text to tokens, for the statements we read ourselves.
+//! Text to tokens.
 //!
-//! Words come in lower case, strings and quoted identifiers without their quotes; comments and blanks are gone. Each
-//! token knows the bytes it came from.
+//! One walk says where a string, a quoted identifier, a comment, a word or a number ends: [`Elements`]. Those who look
+//! for a place in a text use it as it is ([`split`](super::split), [`long_insert`](super::long_insert)); a text may have
+//! megabytes, and nothing is copied. [`lex`] makes tokens of it for the statements we read ourselves: words in lower case,
+//! strings and quoted identifiers without their quotes.
+//!
+//! | begins with | is | ends |
+//! | --- | --- | --- |
+//! | a blank, `--`, `/*` | left out | at the other character, the line's end, the `*/` that belongs to it |
+//! | `'` | a string | at the quote that is not doubled |
+//! | `e'`, `E'` | a string with escapes | the same, behind a backslash no quote counts |
+//! | `$tag$` | a string | at the same `$tag$` |
+//! | `"` | a quoted identifier | at the quote that is not doubled |
+//! | a letter, `_` | a word | at what is no letter, digit, `_` or `$` |
+//! | a digit | a number | at what is no letter, digit, `_`, `$` or `.` |
+//! | anything else | a symbol | after one byte |
+//!
+//! What is not closed reaches to the end of the text.
+
+use std::ops::Range;
+
+/// What a part of a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Element {
+    Word,
+    /// A quoted identifier.
+    Quoted,
+    /// A string; whether backslashes escape in it.
+    Text {
+        escapes: bool,
+    },
+    /// A string between `$tag$`; how long the tag is with its dollars.
+    DollarQuoted {
+        tag: usize,
+    },
+    Number,
+    Symbol(u8),
+}
+
+/// Walks over a text; blanks and comments are left out.
+#[derive(Debug, Clone)]
+pub(super) struct Elements<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Elements<'a> {
+    pub(super) fn of(text: &'a str) -> Elements<'a> {
+        Elements {
+            bytes: text.as_bytes(),
+            at: 0,
+        }
+    }
+
+    /// Past blanks and comments.
+    fn skip_blanks(&mut self) {
+        while let Some(byte) = self.bytes.get(self.at) {
+            let rest = &self.bytes[self.at..];
+            if byte.is_ascii_whitespace() {
+                self.at += 1;
+            } else if rest.starts_with(b"--") {
+                self.at += rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+            } else if rest.starts_with(b"/*") {
+                self.at = past_block_comment(self.bytes, self.at);
+            } else {
+                return;
+            }
+        }
+    }
+}
+
+impl Iterator for Elements<'_> {
+    type Item = (Element, Range<usize>);
+
+    /// The next element, and the bytes that it takes.
+    fn next(&mut self) -> Option<(Element, Range<usize>)> {
+        self.skip_blanks();
+        let (bytes, start) = (self.bytes, self.at);
+        let first = *bytes.get(start)?;
+        let second = bytes.get(start + 1);
+        let (element, end) = match first {
+            b'\'' => (Element::Text { escapes: false }, past_quoted(bytes, start, false)),
+            b'e' | b'E' if second == Some(&b'\'') => (
+                Element::Text { escapes: true },
+                past_quoted(bytes, start + 1, true),
+            ),
+            b'"' => (Element::Quoted, past_quoted(bytes, start, false)),
+            b'$' => match past_dollar_quoted(bytes, start) {
+                Some((tag, end)) => (Element::DollarQuoted { tag }, end),
+                None => (Element::Symbol(first), start + 1),
+            },
+            b'0'..=b'9' => (
+                Element::Number,
+                past(bytes, start, |byte| is_identifier(byte) || byte == b'.'),
+            ),
+            _ if is_identifier(first) => (Element::Word, past(bytes, start, is_identifier)),
+            _ => (Element::Symbol(first), start + 1),
+        };
+        self.at = end;
+        Some((element, start..end))
+    }
+}
+
+/// Whether a byte can stand in a word.
+fn is_identifier(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
+}
+
+/// Past all bytes of a kind.
+fn past(bytes: &[u8], start: usize, belongs: impl Fn(u8) -> bool) -> usize {
+    let length = bytes[start..].iter().take_while(|byte| belongs(**byte)).count();
+    start + length
+}
+
+/// Past a comment in which others may nest.
+fn past_block_comment(bytes: &[u8], mut at: usize) -> usize {
+    let mut depth = 0;
+    while at < bytes.len() {
+        if bytes[at..].starts_with(b"/*") {
+            depth += 1;
+            at += 2;
+        } else if bytes[at..].starts_with(b"*/") {
+            depth -= 1;
+            at += 2;
+            if depth == 0 {
+                break;
+            }
+        } else {
+            at += 1;
+        }
+    }
+    at
+}
+
+/// Past a quoted run whose quote is at `at`; a doubled quote is one character of it.
+fn past_quoted(bytes: &[u8], at: usize, escapes: bool) -> usize {
+    let quote = bytes[at];
+    let mut at = at + 1;
+    while at < bytes.len() {
+        if escapes && bytes[at] == b'\\' {
+            at += 2;
+        } else if bytes[at] == quote {
+            if bytes.get(at + 1) != Some(&quote) {
+                return at + 1;
+            }
+            at += 2;
+        } else {
+            at += 1;
+        }
+    }
+    bytes.len()
+}
+
+/// The length of the tag, and the byte after the string; `None` if the dollar sign begins none (`$1`).
+fn past_dollar_quoted(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+    let tag_end = past(bytes, at + 1, |byte| is_identifier(byte) && byte != b'$');
+    if bytes.get(tag_end) != Some(&b'$') || bytes[at + 1].is_ascii_digit() {
+        return None;
+    }
+    let tag = &bytes[at..=tag_end];
+    let content = &bytes[tag_end + 1..];
+    let end = content
+        .windows(tag.len())
+        .position(|window| window == tag)
+        .map_or(bytes.len(), |found| tag_end + 1 + found + tag.len());
+    Some((tag.len(), end))
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -24,111 +188,138 @@ pub(super) struct Token {
 
 /// The first token of a text as it is written, for error messages.
 pub(crate) fn first_token(text: &str) -> Option<&str> {
-    let tokens = lex(text, 1);
-    let token = tokens.first()?;
-    Some(&text[token.start..token.end])
+    let (_, range) = Elements::of(text).next()?;
+    Some(&text[range])
 }
 
 /// Splits a text into at most `limit` tokens.
 pub(super) fn lex(text: &str, limit: usize) -> Vec<Token> {
-    let bytes = text.as_bytes();
-    let mut tokens = Vec::new();
-    let mut at = 0;
-    while at < bytes.len() && tokens.len() < limit {
-        let start = at;
-        let byte = bytes[at];
-        if byte.is_ascii_whitespace() {
-            at += 1;
-            continue;
-        }
-        if bytes[at..].starts_with(b"--") {
-            at += bytes[at..]
-                .iter()
-                .position(|byte| *byte == b'\n')
-                .unwrap_or(bytes.len() - at);
-            continue;
-        }
-        if bytes[at..].starts_with(b"/*") {
-            let mut depth = 0;
-            while at < bytes.len() {
-                if bytes[at..].starts_with(b"/*") {
-                    depth += 1;
-                    at += 2;
-                } else if bytes[at..].starts_with(b"*/") {
-                    depth -= 1;
-                    at += 2;
-                    if depth == 0 {
-                        break;
-                    }
-                } else {
-                    at += 1;
-                }
+    let token = |(element, range): (Element, Range<usize>)| {
+        let written = &text[range.clone()];
+        let kind = match element {
+            Element::Word => Kind::Word(written.to_lowercase()),
+            Element::Quoted => Kind::Quoted(content(written, false)),
+            Element::Text { escapes: false } => Kind::Text(content(written, false)),
+            Element::Text { escapes: true } => Kind::Text(content(&written[1..], true)),
+            Element::DollarQuoted { tag } => {
+                let inside = &written[tag..];
+                let closed = inside.strip_suffix(&written[..tag]);
+                Kind::Text(closed.unwrap_or(inside).to_owned())
             }
-            continue;
-        }
-        let kind = if byte == b'\'' || byte == b'"' {
-            let content = quoted(text, &mut at, false);
-            if byte == b'"' {
-                Kind::Quoted(content)
-            } else {
-                Kind::Text(content)
-            }
-        } else if matches!(byte, b'e' | b'E') && bytes.get(at + 1) == Some(&b'\'') {
-            at += 1;
-            Kind::Text(quoted(text, &mut at, true))
-        } else if byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80 {
-            while at < bytes.len()
-                && (bytes[at].is_ascii_alphanumeric()
-                    || matches!(bytes[at], b'_' | b'$')
-                    || bytes[at] >= 0x80)
-            {
-                at += 1;
-            }
-            Kind::Word(text[start..at].to_lowercase())
-        } else if byte.is_ascii_digit() {
-            while at < bytes.len() && (bytes[at].is_ascii_alphanumeric() || bytes[at] == b'.') {
-                at += 1;
-            }
-            Kind::Number(text[start..at].to_owned())
-        } else {
-            at += 1;
-            Kind::Symbol(char::from(byte))
+            Element::Number => Kind::Number(written.to_owned()),
+            Element::Symbol(byte) => Kind::Symbol(char::from(byte)),
         };
-        tokens.push(Token { kind, start, end: at });
-    }
-    tokens
+        Token {
+            kind,
+            start: range.start,
+            end: range.end,
+        }
+    };
+    Elements::of(text).take(limit).map(token).collect()
 }
 
-/// The content of a quoted run that begins at `at`, which moves past it.
-fn quoted(text: &str, at: &mut usize, escapes: bool) -> String {
-    let quote = char::from(text.as_bytes()[*at]);
-    let mut content = String::new();
-    let mut characters = text[*at + 1..].char_indices().peekable();
-    let base = *at + 1;
-    while let Some((offset, character)) = characters.next() {
-        if character == quote {
-            match characters.peek() {
-                Some((_, next)) if *next == quote => {
-                    characters.next();
-                }
-                _ => {
-                    *at = base + offset + 1;
-                    return content;
-                }
+/// The content of a quoted run, which begins with its quote.
+fn content(written: &str, escapes: bool) -> String {
+    let mut characters = written.chars();
+    let quote = characters.next();
+    let mut content = String::with_capacity(written.len());
+    while let Some(character) = characters.next() {
+        if Some(character) == quote {
+            // The second of two, or the end.
+            if characters.next().is_none() {
+                break;
             }
+            content.push(character);
         } else if escapes && character == '\\' {
             content.push(match characters.next() {
-                Some((_, 't')) => '\t',
-                Some((_, 'n')) => '\n',
-                Some((_, 'r')) => '\r',
-                Some((_, 'b')) => '\u{8}',
-                Some((_, other)) => other,
+                Some('t') => '\t',
+                Some('n') => '\n',
+                Some('r') => '\r',
+                Some('b') => '\u{8}',
+                Some(other) => other,
                 None => '\\',
             });
-            continue;
+        } else {
+            content.push(character);
         }
-        content.push(character);
     }
-    *at = text.len();
     content
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text: &str) -> Vec<(Element, &str)> {
+        Elements::of(text)
+            .map(|(element, range)| (element, &text[range]))
+            .collect()
+    }
+
+    #[test]
+    fn every_element_ends_where_postgresql_ends_it() {
+        let plain = Element::Text { escapes: false };
+        let escaped = Element::Text { escapes: true };
+        for (text, elements) in [
+            (
+                "  a1$b -- c\n é",
+                &[(Element::Word, "a1$b"), (Element::Word, "é")][..],
+            ),
+            ("/* a /* b */ c */ x", &[(Element::Word, "x")]),
+            (
+                "'it''s' e'\\'' ne'x'",
+                &[
+                    (plain, "'it''s'"),
+                    (escaped, "e'\\''"),
+                    (Element::Word, "ne"),
+                    (plain, "'x'"),
+                ],
+            ),
+            (
+                "$$a'b$$ $t$ $$ $t$ $1",
+                &[
+                    (Element::DollarQuoted { tag: 2 }, "$$a'b$$"),
+                    (Element::DollarQuoted { tag: 3 }, "$t$ $$ $t$"),
+                    (Element::Symbol(b'$'), "$"),
+                    (Element::Number, "1"),
+                ],
+            ),
+            (
+                "\"a;\"\"b\" 1.5e3,",
+                &[
+                    (Element::Quoted, "\"a;\"\"b\""),
+                    (Element::Number, "1.5e3"),
+                    (Element::Symbol(b','), ","),
+                ],
+            ),
+            ("'a; $", &[(plain, "'a; $")]),
+            ("e'\\", &[(escaped, "e'\\")]),
+            ("$a$ b", &[(Element::DollarQuoted { tag: 3 }, "$a$ b")]),
+            ("$", &[(Element::Symbol(b'$'), "$")]),
+            ("/* a", &[]),
+        ] {
+            assert_eq!(written(text), elements, "{text}");
+        }
+    }
+
+    #[test]
+    fn tokens_hold_what_their_quotes_enclose() {
+        let kinds = |text: &str| lex(text, usize::MAX).into_iter().map(|token| token.kind);
+        let text = |text: &str| Kind::Text(text.to_owned());
+        assert!(kinds("'it''s' 'open e'a\\tb\\'' $x$a'b$x$ $x$open").eq([
+            text("it's"),
+            text("open e"),
+            Kind::Word("a".to_owned()),
+            Kind::Symbol('\\'),
+            Kind::Word("tb".to_owned()),
+            Kind::Symbol('\\'),
+            text(""),
+            text("a'b"),
+            text("open"),
+        ]));
+        assert!(kinds("e'a\\tb\\'' E'\\").eq([text("a\tb'"), text("\\")]));
+        assert!(kinds("\"A\"\"b\" Ab").eq([Kind::Quoted("A\"b".to_owned()), Kind::Word("ab".to_owned())]));
+        assert_eq!(lex("a b c", 2).len(), 2);
+        assert_eq!(first_token(" /* x */ 'a b' c"), Some("'a b'"));
+    }
 }

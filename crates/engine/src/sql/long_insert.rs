@@ -15,8 +15,7 @@
 
 use std::ops::Range;
 
-use crate::sql::lex::{Kind, lex};
-use crate::sql::split::{is_identifier, past_element};
+use crate::sql::lex::{Element, Elements};
 
 /// A text of this length or less is parsed as a whole.
 const TEXT_BYTES_MAX: usize = 64 << 10;
@@ -45,14 +44,12 @@ pub(super) struct Cut {
 
 /// Cuts a long INSERT; `None` for other texts.
 pub(super) fn cut(text: &str) -> Option<Cut> {
-    if text.len() <= TEXT_BYTES_MAX || !begins_with_insert(text) {
+    if text.len() <= TEXT_BYTES_MAX {
         return None;
     }
-    let bytes = text.as_bytes();
-    let mut rows = Rows {
-        bytes,
-        at: past_values(bytes)?,
-    };
+    let mut elements = Elements::of(text);
+    skip_to_values(text, &mut elements)?;
+    let mut rows = Rows(elements);
     let first = rows.next_row()?;
     let mut pieces: Vec<Piece> = Vec::new();
     let (mut counted, mut characters) = (0, 0);
@@ -80,81 +77,54 @@ pub(super) fn cut(text: &str) -> Option<Cut> {
     })
 }
 
-fn begins_with_insert(text: &str) -> bool {
-    matches!(lex(text, 1).first().map(|token| &token.kind), Some(Kind::Word(word)) if word == "insert")
-}
-
-/// Past the word VALUES that stands outside of brackets.
-fn past_values(bytes: &[u8]) -> Option<usize> {
-    let (mut at, mut depth) = (0, 0usize);
-    while at < bytes.len() {
-        match bytes[at] {
-            b'(' | b'[' => depth += 1,
-            b')' | b']' => depth = depth.saturating_sub(1),
-            byte if is_identifier(byte) => {
-                let length = bytes[at..]
-                    .iter()
-                    .take_while(|byte| is_identifier(**byte))
-                    .count();
-                let word = &bytes[at..at + length];
-                // What a quote follows is the beginning of a string, such as E'…'.
-                if bytes.get(at + length) != Some(&b'\'') && !word.starts_with(b"$") {
-                    at += length;
-                    if depth == 0 && word.eq_ignore_ascii_case(b"values") {
-                        return Some(at);
-                    }
-                    continue;
-                }
-            }
+/// Past the word VALUES that stands outside of brackets, in a text that begins with INSERT.
+fn skip_to_values(text: &str, elements: &mut Elements<'_>) -> Option<()> {
+    let is = |element, bytes: Range<usize>, word: &str| {
+        element == Element::Word && text[bytes].eq_ignore_ascii_case(word)
+    };
+    let (element, bytes) = elements.next()?;
+    if !is(element, bytes, "insert") {
+        return None;
+    }
+    let mut depth = 0usize;
+    for (element, bytes) in elements {
+        match element {
+            Element::Symbol(b'(' | b'[') => depth += 1,
+            Element::Symbol(b')' | b']') => depth = depth.saturating_sub(1),
+            _ if depth == 0 && is(element, bytes, "values") => return Some(()),
             _ => {}
         }
-        at = past_element(bytes, at);
     }
     None
 }
 
 /// Walks from row to row.
-struct Rows<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
+struct Rows<'a>(Elements<'a>);
 
 impl Rows<'_> {
-    /// The byte after blanks and comments.
-    fn past_blanks(&mut self) -> Option<u8> {
-        loop {
-            let byte = *self.bytes.get(self.at)?;
-            let comment =
-                self.bytes[self.at..].starts_with(b"--") || self.bytes[self.at..].starts_with(b"/*");
-            if !comment && !byte.is_ascii_whitespace() {
-                return Some(byte);
-            }
-            self.at = past_element(self.bytes, self.at);
-        }
-    }
-
     fn past_comma(&mut self) -> bool {
-        let found = self.past_blanks() == Some(b',');
-        self.at += usize::from(found);
+        let mut ahead = self.0.clone();
+        let found = matches!(ahead.next(), Some((Element::Symbol(b','), _)));
+        if found {
+            self.0 = ahead;
+        }
         found
     }
 
     /// A list in brackets.
     fn next_row(&mut self) -> Option<Range<usize>> {
-        if self.past_blanks() != Some(b'(') {
+        let Some((Element::Symbol(b'('), first)) = self.0.next() else {
             return None;
-        }
-        let start = self.at;
-        let mut depth = 0usize;
-        while self.at < self.bytes.len() {
-            match self.bytes[self.at] {
-                b'(' => depth += 1,
-                b')' => depth -= 1,
+        };
+        let mut depth = 1usize;
+        for (element, bytes) in &mut self.0 {
+            match element {
+                Element::Symbol(b'(') => depth += 1,
+                Element::Symbol(b')') => depth -= 1,
                 _ => {}
             }
-            self.at = past_element(self.bytes, self.at);
             if depth == 0 {
-                return Some(start..self.at);
+                return Some(first.start..bytes.end);
             }
         }
         None
