@@ -13,31 +13,8 @@
 //! running ids. A failed transaction is rolled back at once: its locks are free although the client has yet to say
 //! ROLLBACK.
 //!
-//! # The order of a commit
-//!
-//! 1. The commit record enters the log.
-//! 2. It is flushed, unless `synchronous_commit` is off and the transaction removes no file. From here on the commit
-//!    survives a crash.
-//! 3. The commit log says *committed*. No session reads that yet: the id still counts as running in every
-//!    snapshot.
-//! 4. New definitions, if the transaction made any, become the catalog that all sessions see.
-//! 5. The id leaves the array of running transactions: the moment at which new snapshots see the changes.
-//! 6. Sessions that wait for the transaction are woken, locks are released, files of dropped tables are
-//!    unlinked.
-//!
-//! Swapping 3 and 5 would let a snapshot that sees the id as finished read *in progress* from the commit log and take
-//! the changes for aborted. Swapping 4 and 6 would let a session that waited for a table's lock plan with the old
-//! definition.
-//!
-//! Between 4 and 5 a statement of another session may plan with a new index, whose table lock does not keep readers
-//! away, and take a snapshot that does not see what the transaction has changed. The index lacks the versions which
-//! that snapshot sees. So each statement compares its snapshot with its definitions
-//! ([`Transaction::take_snapshot_for`]), and a snapshot that lacks one is taken again after step 6. Swapping 4 and 5 is
-//! no way out: a table would be missing while rows of its transaction are seen.
-//!
-//! A commit that removes files is flushed whatever `synchronous_commit` says. The files go at 6, and the file system
-//! does not wait for the log: a crash after 6 that loses the record of 1 would bring back a table whose rows are gone.
-//! A rollback that removes the files it created needs no flush: without a commit record it is a rollback anyway.
+//! The order in which a commit becomes durable and visible, and why no two steps can be swapped:
+//! [`clearway_storage::commit`].
 //!
 //! # Subtransactions
 //!
@@ -270,7 +247,7 @@ impl Transaction {
     /// As [`take_snapshot`](Self::take_snapshot), for a statement that was planned with these tables' definitions and
     /// holds their locks: the snapshot sees every transaction that made one of them.
     ///
-    /// A new snapshot may miss a transaction that is between steps 4 and 5 of its commit: wait for its end, and take
+    /// A new snapshot may miss a transaction that is between steps 7 and 8 of its commit: wait for its end, and take
     /// another. The snapshot of an earlier REPEATABLE READ statement stays, so that is 40001: rows it should see may be
     /// gone (TRUNCATE), and a new index does not lead to the versions it sees.
     #[inline]
@@ -299,7 +276,7 @@ impl Transaction {
     }
 
     /// The first table whose definition the snapshot lacks. What was defined before the start has no id; the maker of a
-    /// published definition has committed (step 3).
+    /// published definition has committed (step 5).
     #[inline]
     fn unseen_definition<'a>(&self, uses: &'a [TableUse]) -> Result<Option<&'a TableUse>> {
         for table in uses {
@@ -561,93 +538,86 @@ impl Transaction {
     /// Commits and leaves no transaction. An error means that it was rolled back, except when the log has
     /// failed: then the outcome is unknown and the engine has stopped.
     pub(crate) fn commit(&mut self, synchronous: bool) -> Result<()> {
-        if let Some(xid) = self.xid {
-            if self.is_closed() {
-                self.rollback();
-                return Err(EngineError::new(
-                    SqlState::ADMIN_SHUTDOWN,
-                    "terminating connection due to administrator command",
-                ));
-            }
-            let flush = synchronous || !self.dropped.is_empty();
-            let committed = self.storage.commit(self.proc, xid, flush);
-            if let Err(error) = committed {
-                self.rollback();
-                return Err(storage_error(error));
-            }
-            self.publish_definitions();
-            self.leave(xid);
-            self.finish();
-            self.settle_counts(true);
-            self.created.clear();
-            for rel in std::mem::take(&mut self.dropped) {
-                self.unlink(rel);
-            }
-        } else {
-            self.finish();
+        let Some(xid) = self.xid else {
+            self.end_without_xid();
+            return Ok(());
+        };
+        if self.is_closed() {
+            self.rollback();
+            return Err(EngineError::new(
+                SqlState::ADMIN_SHUTDOWN,
+                "terminating connection due to administrator command",
+            ));
         }
-        self.phase = Phase::None;
+        // The files go afterwards: see "Files" in the order of a commit.
+        let synchronous = synchronous || !self.dropped.is_empty();
+        let publish = || {
+            if let Some(overlay) = self.overlay.take() {
+                self.catalog.publish(overlay);
+            }
+        };
+        let committed = self
+            .storage
+            .commit_and_publish(self.proc, xid, synchronous, publish);
+        if let Err(error) = committed {
+            self.rollback();
+            return Err(storage_error(error));
+        }
+        self.forget();
+        self.settle_counts(true);
+        self.created.clear();
+        for rel in std::mem::take(&mut self.dropped) {
+            self.unlink(rel);
+        }
         Ok(())
     }
 
     /// Rolls back and leaves no transaction.
     pub(crate) fn rollback(&mut self) {
+        // Before sessions that wait for the transaction or its locks go on: they use the definitions that they find.
         self.overlay = None;
-        if let Some(xid) = self.xid {
-            // Nothing depends on this: an id without a commit record reads as aborted.
-            if !self.is_closed()
-                && let Err(error) = self.storage.abort(self.proc, xid)
-            {
-                tracing::warn!(%error, xid = xid.0, "an abort could not be logged");
+        match self.xid {
+            None => self.end_without_xid(),
+            Some(xid) => {
+                self.roll_back(xid);
+                self.forget();
+                self.settle_counts(false);
             }
-            self.leave(xid);
-            self.settle_counts(false);
         }
         for rel in std::mem::take(&mut self.created) {
             self.unlink(rel);
         }
         self.dropped.clear();
-        self.finish();
-        self.phase = Phase::None;
     }
 
-    /// Step 4 of a commit.
-    fn publish_definitions(&mut self) {
-        if let Some(overlay) = self.overlay.take() {
-            self.catalog.publish(overlay);
+    fn roll_back(&self, xid: Xid) {
+        if self.is_closed() {
+            // As after a crash: an xid without a commit record reads as aborted.
+            self.storage.locks.end_transaction(self.proc, xid);
+        } else if let Err(error) = self.storage.abort(self.proc, xid) {
+            tracing::warn!(%error, xid = xid.0, "an abort could not be logged");
         }
     }
 
-    /// Sessions that wait for the transaction's id or for its locks go on with the definitions as they find
-    /// them. So the transaction's own must be published, or dropped, before they are woken. The window
-    /// between the two is too short for a test to hit.
-    fn assert_published(&self) {
-        debug_assert!(
-            self.overlay.is_none(),
-            "a transaction that changed definitions lets others go on before it has published them"
-        );
-    }
-
-    /// The id ends, and the sessions that wait for it are woken.
-    fn leave(&mut self, xid: Xid) {
-        self.assert_published();
-        self.storage.proc_array.end(self.proc, Some(xid));
-        self.storage.locks.transaction_ended(self.proc, xid);
-    }
-
-    fn finish(&mut self) {
+    /// The end of a transaction that has changed nothing: it gives back its snapshot and its locks.
+    fn end_without_xid(&mut self) {
         if self.has_snapshot || self.holds_xmin {
-            self.has_snapshot = false;
-            self.holds_xmin = false;
             self.storage.proc_array.clear_xmin(self.proc);
         }
         if self.locked {
-            self.assert_published();
             self.storage.locks.release_all(self.proc);
-            self.locked = false;
-            self.held.clear();
         }
+        self.forget();
+    }
+
+    /// The transaction has ended for all others.
+    fn forget(&mut self) {
+        self.has_snapshot = false;
+        self.holds_xmin = false;
+        self.locked = false;
+        self.held.clear();
         self.xid = None;
+        self.phase = Phase::None;
         self.slot.set_transaction(0, 0);
     }
 

@@ -199,7 +199,6 @@ fn tamper(dir: &Path, work: impl Fn(&TxnContext<'_>)) {
         snapshot: &snapshot,
     });
     storage.commit(proc, xid, true).unwrap();
-    storage.proc_array.end(proc, Some(xid));
     storage.proc_array.detach(proc);
     storage.shutdown().unwrap();
 }

@@ -113,7 +113,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                             change.finish().expect("a working log");
                             drop(page);
                             storage.commit(proc, xid, true).expect("a working log");
-                            storage.proc_array.end(proc, Some(xid));
                             commits += 1;
                         }
                         storage.proc_array.detach(proc);

@@ -8,7 +8,7 @@
 //! 6. Recycle the log before it.
 //!
 //! - R1: a commit whose record lies before the redo position is in a commit-log page on disk when the control
-//!   file says so (`commit_counters`).
+//!   file says so (`commit`).
 //! - R2: a change whose record lies before the redo position is in a page that is dirty at step 3 or already
 //!   written. A page is dirty from before its change is logged until a copy made after the change is in its
 //!   file, and step 3 waits for a page that is latched exclusively.
@@ -130,7 +130,7 @@ fn log_writer_loop(storage: Weak<Storage>, checkpointer: Arc<Checkpointer>) {
             proven = storage.wal.insert_any(RecordKind::Idle, Xid::INVALID, &[]);
             storage.wal.flush(proven);
         }
-        let mut upto = Lsn(storage.async_commit.load(Ordering::Acquire));
+        let mut upto = storage.commits.newest_async();
         let reserved = storage.wal.reserved();
         if reserved.0 - storage.wal.flushed().0 > UNWRITTEN_MAX {
             // A large transaction: the log writer writes its records out early, so that it does not find the
@@ -155,7 +155,8 @@ impl Storage {
         // 1 and 2.
         let handed_out = || (self.proc_array.next_xid(), self.next_rel.load(Ordering::Acquire));
         let (redo, (next_xid, next_rel)) = self
-            .committing
+            .commits
+            .counters()
             .begin_checkpoint(|| self.wal.move_redo(), handed_out);
         self.commit_log.flush_all().map_err(storage_error)?;
         let lengths = self.files.lengths();

@@ -10,8 +10,8 @@
 //! | `wal` | the log |
 //! | `buffer` | pages in memory |
 //! | `change` | [`AtomicChange`]: changing pages and logging it |
+//! | `commit` | the end of a transaction: the order of its steps |
 //! | `checkpoint`, `recovery` | bounding and doing the replay of the log |
-//! | `commit_counters` | what a checkpoint waits for |
 //! | `status_pages` | the commit log's pages on disk |
 //! | `heap`, `btree`, `fsm`, `vacuum` | rows, indexes, free space |
 //! | `check` | whether what is on disk is sound |
@@ -23,7 +23,7 @@ mod buffer;
 mod change;
 mod check;
 mod checkpoint;
-mod commit_counters;
+pub mod commit;
 mod control_file;
 mod data_directory;
 mod data_file;
@@ -45,7 +45,7 @@ pub use buffer::{
 };
 pub use change::{AtomicChange, ChangeLog};
 pub use check::{Finding, Findings, Progress};
-pub use commit_counters::CommitCounters;
+pub use commit::{CommitCounters, CommitPath, Commits, NotCommitted};
 pub use error::{Result, StorageError};
 pub use page::{Lsn, PAGE_HEADER, PAGE_SIZE, PageId, PageKind, RelId};
 pub use recovery::RecoveryReport;

@@ -1,7 +1,7 @@
 //! Everything of one data directory.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::btree::RootHints;
 use crate::buffer::{BufferPool, PageLatchVariant, PagesOnDisk, PinnedPage};
 use crate::change::AtomicChange;
 use crate::checkpoint::Checkpointer;
-use crate::commit_counters::CommitCounters;
+use crate::commit::{CommitPath, Commits, NotCommitted};
 use crate::control_file::{Control, ControlFile, State};
 use crate::data_directory::{self, Content, IfMissing};
 use crate::data_file::DataFiles;
@@ -114,10 +114,7 @@ pub struct Storage {
     pub(crate) root_hints: RootHints,
     page_latch: PageLatchVariant,
     pub(crate) options: StorageOptions,
-    /// What a checkpoint waits for.
-    pub(crate) committing: CommitCounters,
-    /// The position after the newest commit that did not wait for the disk.
-    pub(crate) async_commit: Arc<AtomicU64>,
+    pub(crate) commits: Arc<Commits>,
     dir: PathBuf,
     closed: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -226,7 +223,7 @@ impl Storage {
         };
         let wal = Wal::new(device, log, scanned.end, scanned.redo);
         let wal = Arc::new(wal);
-        let async_commit = Arc::new(AtomicU64::new(0));
+        let commits = Arc::new(Commits::new(options.sessions_max));
         let pool = BufferPool::new(
             options.buffer_bytes,
             options.page_latch,
@@ -234,7 +231,7 @@ impl Storage {
             PagesOnDisk {
                 files: Arc::clone(&files),
                 wal: Arc::clone(&wal),
-                async_commit: Arc::clone(&async_commit),
+                commits: Arc::clone(&commits),
             },
         );
         let status_pages = StatusPages::new(Arc::clone(&files), Arc::clone(&wal));
@@ -273,8 +270,7 @@ impl Storage {
             fsm: FreeSpaceMaps::default(),
             root_hints: RootHints::default(),
             page_latch: options.page_latch,
-            committing: CommitCounters::new(options.sessions_max),
-            async_commit,
+            commits,
             options,
             dir: dir.to_owned(),
             closed: AtomicBool::new(false),
@@ -384,40 +380,48 @@ impl Storage {
         Ok(self.proc_array.assign_xid(proc))
     }
 
-    /// Commits: logs it, makes the log durable (if `synchronous`), enters it in the commit log. The
-    /// transaction is still in the ProcArray afterwards. An error means that nothing was logged: the
-    /// transaction can still be aborted.
+    /// Commits the session's transaction, which has then ended. `synchronous`: the commit is durable when this
+    /// returns. An error means that nothing was logged: the transaction still runs, and can be rolled back.
     pub fn commit(&self, proc: ProcId, xid: Xid, synchronous: bool) -> Result<Lsn> {
-        self.allocate_log()?;
-        // The page is in memory before the record is in the log, so that nothing can fail after that.
-        self.commit_log.get(xid).map_err(storage_error)?;
-        let log = || self.wal.insert_any(RecordKind::Commit, xid, &[]);
-        let lsn = self.committing.commit(proc, log, |lsn| {
-            if synchronous {
-                self.wal.flush(lsn);
-            } else {
-                self.async_commit.fetch_max(lsn.0, Ordering::AcqRel);
-            }
-            if let Err(error) = self.commit_log.set(xid, Status::Committed, lsn.0) {
-                clearway_machine::fatal(format_args!(
-                    "xid {xid} is durable but could not be entered in the commit log: {error}; stopping"
-                ));
-            }
-        });
-        Ok(lsn)
+        self.commit_and_publish(proc, xid, synchronous, || ())
     }
 
-    /// Rolls back: enters that in the commit log and logs it. Without the record, recovery would count the
-    /// transaction as rolled back all the same.
-    pub fn abort(&self, _proc: ProcId, xid: Xid) -> Result<()> {
-        let lsn = match self.allocate_log() {
-            Ok(()) => self.wal.insert_any(RecordKind::Abort, xid, &[]).0,
-            // A full disk must not prevent a rollback.
-            Err(_) => 0,
-        };
-        self.commit_log
-            .set(xid, Status::Aborted, lsn)
-            .map_err(storage_error)
+    /// As [`commit`](Self::commit), for a transaction that has made definitions: `publish` makes them those of all
+    /// sessions.
+    #[inline]
+    pub fn commit_and_publish(
+        &self,
+        proc: ProcId,
+        xid: Xid,
+        synchronous: bool,
+        publish: impl FnOnce(),
+    ) -> Result<Lsn> {
+        self.commit_path()
+            .commit(proc, xid, synchronous, publish)
+            .map_err(|error| self.not_committed(error))
+    }
+
+    #[cold]
+    fn not_committed(&self, error: NotCommitted) -> StorageError {
+        match error {
+            NotCommitted::NoLogRoom(error) => StorageError::io("extend", &self.dir.join("wal"), error),
+            NotCommitted::NoStatusPage(error) => storage_error(error),
+        }
+    }
+
+    /// Rolls the session's transaction back, which has then ended, also after an error. Without a log record,
+    /// recovery would count it as rolled back all the same.
+    pub fn abort(&self, proc: ProcId, xid: Xid) -> Result<()> {
+        self.commit_path().abort(proc, xid).map_err(storage_error)
+    }
+
+    fn commit_path(&self) -> CommitPath<'_> {
+        CommitPath {
+            log: &self.wal,
+            commit_log: &self.commit_log,
+            locks: &self.locks,
+            commits: &self.commits,
+        }
     }
 
     /// The status of `xid` in the commit log. The caller has made sure that it is not running.

@@ -73,7 +73,6 @@ fn with_a_row(dir: &Path) -> RelId {
     };
     Heap::new(rel.0).insert(&context, b"Alice's row").unwrap();
     storage.commit(proc, xid, true).unwrap();
-    storage.proc_array.end(proc, Some(xid));
     // Nothing is written after this: the caller looks at the files.
     storage.stop_threads();
     rel

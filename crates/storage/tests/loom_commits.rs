@@ -1,102 +1,266 @@
-//! Commits against the start of a checkpoint, under loom: the shipped counters over the shipped log.
+//! The end of a transaction under loom: the shipped `CommitPath` over the shipped log, commit log, array and lock
+//! table, against each of those that look at them meanwhile. Each case runs under every variant of their switches.
 //!
-//! Caught mutations (`mutations/checkpoint.toml`), each of `commit_counters.rs`: a checkpoint that does not
-//! wait; a session whose counter becomes odd after the record is logged, or not at all; numbers read before
-//! the redo position moves.
+//! `cargo test -p clearway-storage --features loom --test loom_commits --release`
+//!
+//! Caught mutations: `mutations/commit.toml` exchanges or leaves out each step.
 
 #![cfg(feature = "loom")]
 
+#[path = "support/database.rs"]
+mod database;
 mod support;
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use clearway_machine::{AtomicWord, DataCell, Loom, Machine};
 use clearway_storage::wal::record::RecordKind;
-use clearway_storage::wal::{LogOptions, Wal};
 use clearway_storage::{CommitCounters, Lsn};
-use clearway_txn::{ProcId, Xid};
+use clearway_txn::{LockMode, LockTag, LockWait, ProcId, Status, TransactionState, transaction_state};
+use database::{ALICE, BOB, Database, FIRST, START, Variants};
 use loom::sync::Arc;
 use loom::thread;
-use support::MemoryDevice;
 
-const START: u64 = 64;
-const FIRST_XID: u32 = 7;
+const TABLE: LockTag = LockTag::Relation(1);
 
-struct Engine {
-    log: Wal<Loom, MemoryDevice>,
-    commits: CommitCounters<Loom>,
-    next_xid: <Loom as Machine>::U32,
-    /// The commit log's word for the transaction; loom's, so that to read it unordered fails the test.
-    status: <Loom as Machine>::Data<bool>,
-    /// Where its record ends, 0 before it is logged. Relaxed: it must not order what the counters have to.
-    logged: <Loom as Machine>::U64,
+/// Two sessions, and the definitions that one of them publishes.
+struct Shared {
+    database: Database<Loom>,
+    /// 1: Alice's definitions. Relaxed: the order of the commit must make them visible.
+    definitions: <Loom as Machine>::U32,
 }
 
-// SAFETY: the status is written by the session and read by the checkpointer after it, which is what the test checks.
-unsafe impl Sync for Engine {}
-// SAFETY: as above.
-unsafe impl Send for Engine {}
+impl Shared {
+    fn commit_alice(&self, synchronous: bool) -> Lsn {
+        let xid = self.database.array.xid_of(ALICE).unwrap();
+        let publish = || self.definitions.store(1, Relaxed);
+        self.database
+            .path()
+            .commit(ALICE, xid, synchronous, publish)
+            .unwrap()
+    }
+}
 
-/// A session takes an xid, logs its commit and enters it, while a checkpoint begins. If the record lies before the redo
-/// position, the status is there, and the xid counts as handed out.
+/// Explores `case` under each variant; a failure shows the variants printed last.
+fn explore_each(preemptions: usize, case: impl Fn(Arc<Shared>) + Clone + Send + Sync + 'static) {
+    for variants in Variants::each() {
+        eprintln!("under {variants:?}");
+        let case = case.clone();
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(preemptions);
+        builder.max_branches = 20_000;
+        builder.check(move || {
+            // The machine's globals exist before any thread can race for them.
+            Loom::workers();
+            let shared = Shared {
+                database: Database::new(variants, 2),
+                definitions: <Loom as Machine>::U32::new(0),
+            };
+            shared.database.array.assign_xid(ALICE);
+            case(Arc::new(shared));
+        });
+    }
+}
+
+/// Bob meets a row of Alice's while she commits: to his snapshot she runs or has committed, and is never taken for
+/// rolled back. If it sees the row, her definitions are there and her record is durable. The answer is the same when
+/// she has ended.
+#[test]
+fn loom_a_snapshot_that_sees_a_commit_finds_it_complete() {
+    explore_each(2, |shared| {
+        let a = shared.database.array.xid_of(ALICE).unwrap();
+        let bob = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let database = &shared.database;
+                let seen = database.snapshot(BOB);
+                let answer = seen.state(a, &database.commit_log).unwrap();
+                if answer != TransactionState::Running {
+                    assert_eq!(answer, TransactionState::Committed);
+                    assert_eq!(shared.definitions.load(Relaxed), 1, "the definitions");
+                    assert!(
+                        database.log.flushed() > START,
+                        "a row is shown that a crash takes back"
+                    );
+                }
+                (seen, answer)
+            })
+        };
+        let end = shared.commit_alice(true);
+        assert!(
+            shared.database.log.flushed() >= end,
+            "acknowledged and not durable"
+        );
+        let (seen, answer) = bob.join().unwrap();
+        assert_eq!(seen.state(a, &shared.database.commit_log).unwrap(), answer);
+    });
+}
+
+/// As above, for Bob who asks how Alice's transaction stands without a snapshot: a vacuum does, and an updater.
+#[test]
+fn loom_a_commit_is_not_taken_for_an_abort() {
+    explore_each(2, |shared| {
+        let a = shared.database.array.xid_of(ALICE).unwrap();
+        let bob = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let database = &shared.database;
+                let found = transaction_state(&database.array, &database.commit_log, a).unwrap();
+                assert_ne!(found, TransactionState::Aborted, "a committed transaction");
+            })
+        };
+        shared.commit_alice(true);
+        bob.join().unwrap();
+    });
+}
+
+/// Alice does not wait for the disk. Bob sees her row and is about to set a hint bit on its page: the page knows up
+/// to where the log must be durable before it is written.
+#[test]
+fn loom_a_commit_that_does_not_wait_is_noted_before_it_is_seen() {
+    explore_each(2, |shared| {
+        let a = shared.database.array.xid_of(ALICE).unwrap();
+        let bob = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let database = &shared.database;
+                let state = database.snapshot(BOB).state(a, &database.commit_log).unwrap();
+                if state == TransactionState::Committed {
+                    assert_eq!(database.commits.newest_async(), database.log.reserved());
+                }
+            })
+        };
+        let end = shared.commit_alice(false);
+        assert_eq!(shared.database.commits.newest_async(), end);
+        bob.join().unwrap();
+    });
+}
+
+/// Bob waits for the lock of a table that Alice has redefined: when he has it, he finds the new definition, and his
+/// snapshot sees what she has done.
+#[test]
+fn loom_a_lock_is_given_back_after_everything_else() {
+    explore_each(2, |shared| {
+        let a = shared.database.array.xid_of(ALICE).unwrap();
+        let locks = &shared.database.locks;
+        assert!(locks.try_acquire(ALICE, TABLE, LockMode::AccessExclusive));
+        let bob = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let database = &shared.database;
+                database
+                    .locks
+                    .acquire(BOB, TABLE, LockMode::AccessShare, LockWait::FOREVER)
+                    .unwrap();
+                assert_eq!(shared.definitions.load(Relaxed), 1, "the definitions");
+                let state = database.snapshot(BOB).state(a, &database.commit_log).unwrap();
+                assert_eq!(state, TransactionState::Committed);
+                database.locks.release_all(BOB);
+            })
+        };
+        shared.commit_alice(true);
+        bob.join().unwrap();
+    });
+}
+
+/// Bob waits for the end of Alice's transaction, which she rolls back: he wakes, and finds how it ended.
+#[test]
+fn loom_an_abort_wakes_its_waiters() {
+    explore_each(2, |shared| {
+        let a = shared.database.array.xid_of(ALICE).unwrap();
+        let bob = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let database = &shared.database;
+                database
+                    .locks
+                    .wait_for_transaction(BOB, a, LockWait::FOREVER)
+                    .unwrap();
+                assert_eq!(database.commit_log.get(a).unwrap(), Status::Aborted);
+            })
+        };
+        shared.database.path().abort(ALICE, a).unwrap();
+        bob.join().unwrap();
+    });
+}
+
+/// Alice commits while a checkpoint begins: if her record lies before the redo position, the commit log has her status.
 #[test]
 fn loom_a_checkpoint_knows_the_commits_before_it() {
+    explore_each(2, |shared| {
+        let a = shared.database.array.xid_of(ALICE).unwrap();
+        let checkpointer = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let database = &shared.database;
+                let counters = database.commits.counters();
+                let (redo, ()) = counters.begin_checkpoint(|| database.log.move_redo(), || ());
+                if redo > START {
+                    assert_eq!(
+                        database.commit_log.get(a).unwrap(),
+                        Status::Committed,
+                        "a commit before the redo position is not in the commit log"
+                    );
+                }
+            })
+        };
+        shared.commit_alice(true);
+        checkpointer.join().unwrap();
+    });
+}
+
+/// What the counters alone promise, whatever latches the commit log has: what a session does between `begin` and
+/// `end`, its record being in the log, is visible to a checkpoint whose redo position lies behind that record. A
+/// number that was taken before counts as handed out.
+#[test]
+fn loom_counters_order_the_status_without_a_latch() {
+    struct Counted {
+        database: Database<Loom>,
+        counters: CommitCounters<Loom>,
+        next: <Loom as Machine>::U32,
+        /// loom's, so that to read it unordered fails the test.
+        status: <Loom as Machine>::Data<bool>,
+    }
+    // SAFETY: the status is written by the session and read by the checkpointer after it, which is what the test
+    // checks.
+    unsafe impl Sync for Counted {}
+    // SAFETY: as above.
+    unsafe impl Send for Counted {}
+
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
     builder.check(|| {
         Loom::workers();
-        let device = MemoryDevice::default();
-        device.0.lock().unwrap().synced = START;
-        let start = Lsn(START);
-        let options = LogOptions {
-            ring_size: 128,
-            insert_latches: 1,
-            ..LogOptions::default()
-        };
-        let engine = Arc::new(Engine {
-            log: Wal::new(device, options, start, start),
-            commits: CommitCounters::new(1),
-            next_xid: <Loom as Machine>::U32::new(FIRST_XID),
+        let shared = Arc::new(Counted {
+            database: Database::new(Variants::each()[0], 1),
+            counters: CommitCounters::new(1),
+            next: <Loom as Machine>::U32::new(0),
             status: <Loom as Machine>::Data::new(false),
-            logged: <Loom as Machine>::U64::new(0),
         });
         let session = {
-            let engine = Arc::clone(&engine);
+            let shared = Arc::clone(&shared);
             thread::spawn(move || {
-                let xid = Xid(u64::from(engine.next_xid.fetch_add(1, Relaxed)));
-                let log = || {
-                    let end = engine.log.insert_any(RecordKind::Commit, xid, &[]);
-                    engine.logged.store(end.0, Relaxed);
-                    end
-                };
-                let enter = |_| {
-                    engine.status.with_mut(|status| {
-                        // SAFETY: nothing else writes it, and loom fails the test if it is read meanwhile.
-                        unsafe { *status = true }
-                    })
-                };
-                engine.commits.commit(ProcId(0), log, enter);
+                shared.next.fetch_add(1, Relaxed);
+                shared.counters.begin(ProcId(0));
+                shared.database.log.insert_any(RecordKind::Commit, FIRST, &[]);
+                shared.status.with_mut(|status| {
+                    // SAFETY: nothing else writes it, and loom fails the test if it is read meanwhile.
+                    unsafe { *status = true }
+                });
+                shared.counters.end(ProcId(0));
             })
         };
-        let (redo, next_xid) = engine
-            .commits
-            .begin_checkpoint(|| engine.log.move_redo(), || engine.next_xid.load(Relaxed));
-        if redo.0 > START {
-            assert!(
-                next_xid > FIRST_XID,
-                "an xid in the log before the checkpoint is handed out again"
+        let (redo, next) = shared
+            .counters
+            .begin_checkpoint(|| shared.database.log.move_redo(), || shared.next.load(Relaxed));
+        if redo > START {
+            assert_eq!(
+                next, 1,
+                "a number in the log before the checkpoint is handed out again"
             );
             // SAFETY: the session is past its write, which is what the test checks.
-            let entered = engine.status.with(|status| unsafe { *status });
-            assert!(
-                entered,
-                "a commit before the redo position is not in the commit log"
-            );
+            assert!(shared.status.with(|status| unsafe { *status }));
         }
         session.join().unwrap();
-        assert!(
-            redo.0 == START || redo.0 == engine.logged.load(Relaxed),
-            "one record"
-        );
     });
 }

@@ -91,7 +91,6 @@ fn add_and_commit(storage: &Storage, proc: ProcId, rel: RelId, blocks: &[u32]) -
         add(storage, xid, rel, block, 1).unwrap();
     }
     let lsn = storage.commit(proc, xid, true).unwrap();
-    storage.proc_array.end(proc, Some(xid));
     (xid, lsn)
 }
 
@@ -127,7 +126,6 @@ fn commits_survive_a_crash_and_unfinished_transactions_do_not() {
     let (committed, _) = add_and_commit(&storage, proc, rel, &[0, 2]);
     let aborted = storage.assign_xid(proc).unwrap();
     storage.abort(proc, aborted).unwrap();
-    storage.proc_array.end(proc, Some(aborted));
     let lost = storage.assign_xid(proc).unwrap();
     storage.wal.flush(add(&storage, lost, rel, 1, 7).unwrap());
     crash(storage);

@@ -41,7 +41,7 @@ impl<M: Machine> LockManager<M> {
         self.wait_of(proc).waited_for_proc.store(runner.0, Relaxed);
         waited_for_xid.store(xid.0, Relaxed);
         self.wait_of(runner).transaction_has_waiter.store(1, Relaxed);
-        // StoreLoad: pairs with the fence in `transaction_ended`.
+        // StoreLoad: pairs with the fence in `wake_waiters`.
         M::fence(SeqCst);
         let started = M::now();
         let mut checked = false;
@@ -62,10 +62,21 @@ impl<M: Machine> LockManager<M> {
         result
     }
 
-    /// The transaction `xid` of `proc` has left the ProcArray: wakes the sessions that wait for that. Called by the
-    /// session itself, before it begins another transaction.
+    /// Ends `xid` of `proc` for all other sessions: it leaves the ProcArray, the sessions that wait for that are
+    /// woken, and its locks are released. The commit log says how it has ended, unless it counts as interrupted by a
+    /// crash.
+    ///
+    /// Called by the session itself, before it begins another transaction.
     #[inline]
-    pub fn transaction_ended(&self, proc: ProcId, xid: Xid) {
+    pub fn end_transaction(&self, proc: ProcId, xid: Xid) {
+        self.proc_array.end(proc, Some(xid));
+        self.wake_waiters(proc, xid);
+        self.release_all(proc);
+    }
+
+    /// The transaction `xid` of `proc` has left the ProcArray.
+    #[inline]
+    fn wake_waiters(&self, proc: ProcId, xid: Xid) {
         // StoreLoad: pairs with the fence in `wait_for_transaction`.
         M::fence(SeqCst);
         let has_waiter = &self.wait_of(proc).transaction_has_waiter;

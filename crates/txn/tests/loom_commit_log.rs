@@ -1,4 +1,5 @@
-//! The commit log under loom, with every variant of `commit_log`.
+//! The commit log under loom, with every variant of `commit_log`. Readers against whole commits: `loom_commits` of
+//! the storage crate.
 //!
 //! `cargo test -p clearway-txn --features loom --test loom_commit_log --release`
 
@@ -7,15 +8,11 @@ mod support;
 use std::io;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use clearway_latch::LwLockVariant;
 use clearway_machine::{AtomicWord, Loom, Machine};
-use clearway_txn::{
-    COMMIT_LOG_PAGE_SIZE, CommitLog, CommitLogOptions, Status, StatusDevice, TransactionState, Xid,
-    transaction_state,
-};
+use clearway_txn::{COMMIT_LOG_PAGE_SIZE, CommitLog, CommitLogOptions, Status, StatusDevice, Xid};
 use loom::sync::Arc;
 use loom::thread;
-use support::{ALICE, FIRST, array, commit, explore};
+use support::{FIRST, explore};
 
 /// A device that remembers of its only page the byte with the first xids' statuses.
 struct OnePage {
@@ -65,28 +62,5 @@ fn loom_a_commit_during_a_flush_is_not_lost() {
         assert_eq!(log.get(FIRST).unwrap(), Status::Committed);
         log.flush_all().unwrap();
         assert_eq!(log.device().byte.load(Relaxed), 0b1001);
-    });
-}
-
-/// Alice commits, as a session does: the status, then out of the array. Bob, who meets a row of hers meanwhile, takes
-/// her for running or for committed, never for rolled back.
-///
-/// Caught mutation: `transaction_state` that asks the commit log first.
-#[test]
-fn loom_a_commit_is_not_taken_for_an_abort() {
-    explore_each(3, |log| {
-        let shared = Arc::new((array::<Loom>(LwLockVariant::SingleCas, 2), log));
-        let a = shared.0.assign_xid(ALICE);
-        let bob = {
-            let shared = Arc::clone(&shared);
-            thread::spawn(move || {
-                let found = transaction_state(&shared.0, &shared.1, a).unwrap();
-                assert_ne!(found, TransactionState::Aborted, "a committed transaction");
-            })
-        };
-        commit(&shared.0, &shared.1, ALICE, a);
-        bob.join().unwrap();
-        let found = transaction_state(&shared.0, &shared.1, a).unwrap();
-        assert_eq!(found, TransactionState::Committed);
     });
 }

@@ -51,8 +51,7 @@ fn loom_a_transaction_wait_is_woken() {
                 assert!(!array.is_running(a));
             })
         };
-        array.end(ALICE, Some(a));
-        locks.transaction_ended(ALICE, a);
+        locks.end_transaction(ALICE, a);
         waiting.join().unwrap();
     });
 }
@@ -67,8 +66,7 @@ fn loom_a_cycle_has_one_victim() {
         let run =
             move |locks: &LockManager<Loom>, array: &ProcArray<Loom>, me: ProcId, mine: Xid, other: Xid| {
                 let result = locks.wait_for_transaction(me, other, LockWait::FOREVER);
-                array.end(me, Some(mine));
-                locks.transaction_ended(me, mine);
+                locks.end_transaction(me, mine);
                 result.is_err()
             };
         let bob = {

@@ -132,7 +132,7 @@ fn shuttle_locks_exclude_and_deadlocks_end() {
 /// every variant of the array. No session sleeps for ever, and a wait that succeeds means that the transaction has
 /// ended.
 ///
-/// Caught mutations: `transaction_ended` posting no waiter; no deadlock check in `wait_for_transaction`.
+/// Caught mutations: `post_waiters` posting no waiter; no deadlock check in `wait_for_transaction`.
 #[test]
 fn shuttle_transaction_waits_end() {
     for options in ProcArrayOptions::each_variant() {
@@ -153,8 +153,7 @@ fn wait_for_transactions(proc: ProcId, shared: &Shared) {
                 Err(error) => panic!("{error}"),
             }
         }
-        shared.array.end(proc, Some(xid));
-        shared.locks.transaction_ended(proc, xid);
+        shared.locks.end_transaction(proc, xid);
     }
 }
 

@@ -93,12 +93,10 @@ fn lock_at_random(relation_locks: RelationLocksVariant) {
                         };
                         break;
                     }
-                    array.end(proc, Some(xid));
-                    locks.transaction_ended(proc, xid);
                     for (relation, mode) in mine {
                         holders[relation][mode as usize].fetch_sub(1, Ordering::SeqCst);
                     }
-                    locks.release_all(proc);
+                    locks.end_transaction(proc, xid);
                 }
             });
         }
@@ -125,10 +123,7 @@ fn a_chain_of_transaction_waits_runs_through_quickly() {
     );
     let procs: Vec<_> = (0..32).map(|_| array.attach().unwrap()).collect();
     let xids: Vec<_> = procs.iter().map(|proc| array.assign_xid(*proc)).collect();
-    let end = |number: usize| {
-        array.end(procs[number], Some(xids[number]));
-        locks.transaction_ended(procs[number], xids[number]);
-    };
+    let end = |number: usize| locks.end_transaction(procs[number], xids[number]);
     let (locks, end, procs, xids) = (&locks, &end, &procs, &xids);
     thread::scope(|scope| {
         for number in 1..32 {

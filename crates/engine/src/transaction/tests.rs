@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use crate::{Collected, Config, Engine, Session, SessionInfo, Value};
 
-use super::Phase;
-
 fn engine(directory: &tempfile::TempDir) -> Arc<Engine> {
     let config = Config {
         shared_buffers: "16MB".parse().unwrap(),
@@ -41,30 +39,35 @@ fn read_by_an_index_whose_commit_is_under_way(begin: &str) {
         rows(&mut alice, sql);
     }
     let xid = alice.txn.xid.unwrap();
-    engine.storage.commit(alice.txn.proc, xid, false).unwrap();
-    alice.txn.publish_definitions();
-
+    let overlay = alice.txn.overlay.take().unwrap();
     let mut bob = engine.session(SessionInfo::default()).unwrap();
     let process_id = bob.cancel_key().0;
     let begin = begin.to_owned();
-    let reading = std::thread::spawn(move || {
-        rows(&mut bob, &begin);
-        rows(&mut bob, "select id, x from t where x = 2")
-    });
     let waits_for_a_lock = || {
         let activity = engine.activity();
         let bob = activity.iter().find(|session| session.process_id == process_id);
         bob.is_some_and(|bob| bob.wait_event_type == Some("Lock"))
     };
-    // The reader waits or has an answer; neither depends on how long this takes.
-    while !reading.is_finished() && !waits_for_a_lock() {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-
-    alice.txn.leave(xid);
-    alice.txn.finish();
-    alice.txn.phase = Phase::None;
-    assert_eq!(reading.join().unwrap(), [[Value::Int4(1), Value::Int4(2)]]);
+    let mut reading = None;
+    let publish = || {
+        engine.catalog.publish(overlay);
+        let reader = std::thread::spawn(move || {
+            rows(&mut bob, &begin);
+            rows(&mut bob, "select id, x from t where x = 2")
+        });
+        // The reader waits or has an answer; neither depends on how long this takes.
+        while !reader.is_finished() && !waits_for_a_lock() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        reading = Some(reader);
+    };
+    engine
+        .storage
+        .commit_and_publish(alice.txn.proc, xid, false, publish)
+        .unwrap();
+    alice.txn.forget();
+    let rows = reading.unwrap().join().unwrap();
+    assert_eq!(rows, [[Value::Int4(1), Value::Int4(2)]]);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //! must be durable before a page is written.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::commit::Commits;
 use crate::data_file::DataFiles;
 use crate::error::{Result, StorageError};
 use crate::page::{self, Lsn, PAGE_SIZE, PageId, RelId};
@@ -64,7 +64,7 @@ impl<D: PageDevice> PageDevice for Arc<D> {
 pub struct PagesOnDisk {
     pub(crate) files: Arc<DataFiles>,
     pub(crate) wal: Arc<Wal>,
-    pub(crate) async_commit: Arc<AtomicU64>,
+    pub(crate) commits: Arc<Commits>,
 }
 
 impl PagesOnDisk {
@@ -114,7 +114,7 @@ impl PageDevice for PagesOnDisk {
     }
 
     fn newest_async_commit(&self) -> Lsn {
-        Lsn(self.async_commit.load(Ordering::Acquire))
+        self.commits.newest_async()
     }
 
     fn flush_log(&self, upto: Lsn) {

@@ -211,7 +211,6 @@ mod tests {
                 snapshot: &snapshot,
             });
             storage.commit(proc, xid, false).unwrap();
-            storage.proc_array.end(proc, Some(xid));
         };
         change(&|ctx| {
             let rows: Vec<&[u8]> = vec![b"one", b"two", b"three", b"four"];

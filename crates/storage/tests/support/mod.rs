@@ -1,4 +1,4 @@
-//! A log device in memory, for tests of the log alone.
+//! A log device in memory, for tests of the log and of commits.
 
 use std::io;
 use std::sync::{Arc, Mutex};

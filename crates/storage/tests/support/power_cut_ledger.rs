@@ -152,7 +152,6 @@ impl<'a> Worker<'a> {
         let before: Vec<_> = self.ledger.lock().iter().map(|session| session.logged).collect();
         self.ledger.begin(self.session, Operation::Commit(xid));
         self.storage.commit(self.proc, xid, synchronous).unwrap();
-        self.storage.proc_array.end(self.proc, Some(xid));
         self.ledger.logged(self.session);
         if synchronous {
             let mut sessions = self.ledger.lock();

@@ -112,9 +112,7 @@ fn a_lock_and_a_transaction_can_deadlock() {
         let (alice, bob) = std::thread::scope(|scope| {
             let alice = scope.spawn(|| {
                 let result = locks.acquire(ALICE, HISTORY, LockMode::Exclusive, LockWait::FOREVER);
-                locks.proc_array.end(ALICE, Some(a));
-                locks.transaction_ended(ALICE, a);
-                locks.release_all(ALICE);
+                locks.end_transaction(ALICE, a);
                 result
             });
             let bob = scope.spawn(|| {

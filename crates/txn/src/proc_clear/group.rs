@@ -1,33 +1,34 @@
 //! A group: of the sessions that end at once, one takes all of them out of the array.
 //!
 //! # Invariant
-//! A session of a group leaves the array between its call and its return, at the hands of the session that leads the group,
-//! under ProcArray exclusive. So rule R2 of the array holds as with the baseline.
+//! A session of a group leaves the array between its call and its return, at the hands of the session that leads the
+//! group, under ProcArray exclusive. So rule R2 of the array holds as with the baseline.
 //!
 //! # Steps
 //! 1. *Conditional exclusive*: got it → leave, release, return. A session that meets no other takes this path alone.
-//! 2. Otherwise *join the group* ([`Group`], which has the protocol and its orderings). A session needs no request: its slot in
-//!    the array says what it runs.
+//! 2. Otherwise *join the group* ([`Group`], which has the protocol and its orderings). A session needs no request:
+//!    its slot in the array says what it runs.
 //! 3. *The first leads*: acquires the latch, takes the list, removes every member, releases the latch, and then wakes.
 //! 4. *The others follow*: asleep under the wait event `ProcArrayGroupUpdate` until they have left.
 //!
 //! Why a conditional acquire first: with the latch free there is nothing to share, and joining costs two RMWs more.
 //!
 //! # Linearization
-//! All members leave at the leader's release, together: a snapshot has all of them finished or none. So S2 holds: no member has ended
-//! before another one.
+//! All members leave at the leader's release, together: a snapshot has all of them finished or none. So S2 holds: no
+//! member has ended before another one.
 //!
 //! # Orderings
-//! A member's status is in the commit log before it joins. The leader acquires that with the list, and releases it with the latch: a
-//! session that no longer finds the member in the array under that latch sees its status. `xid_of` reads without the latch, by an
-//! Acquire of the word that the leader wrote by a Release. What the session does after its return, such as the fence of
-//! `transaction_ended`, comes after the leader's writes, because waking is a Release and returning an Acquire.
+//! A member's status is in the commit log before it joins. The leader acquires that with the list, and releases it
+//! with the latch: a session that no longer finds the member in the array under that latch sees its status. `xid_of`
+//! reads without the latch, by an Acquire of the word that the leader wrote by a Release. What the session does after
+//! its return, such as the fence of `LockManager::wake_waiters`, comes after the leader's writes, because waking is a
+//! Release and returning an Acquire.
 //!
 //! # Cost
-//! One session alone: the baseline's. n sessions at once: one exclusive acquire instead of n, one hand-over of the latch instead of
-//! n, and n - 1 wake-ups, of which none is under the latch and no session pays for more than two. A follower is woken once,
-//! when it has left; with the baseline a waiter may be woken, find the latch taken, and sleep again.
-//! 128 bytes a session.
+//! One session alone: the baseline's. n sessions at once: one exclusive acquire instead of n, one hand-over of the
+//! latch instead of n, and n - 1 wake-ups, of which none is under the latch and no session pays for more than two. A
+//! follower is woken once, when it has left; with the baseline a waiter may be woken, find the latch taken, and sleep
+//! again. 128 bytes a session.
 //!
 //! Origin: PostgreSQL 9.6's ProcArrayGroupClearXid (Amit Kapila, 2015). The tree of wake-ups is ours.
 

@@ -5,9 +5,7 @@
 use std::io;
 
 use clearway_machine::Machine;
-use clearway_txn::{
-    COMMIT_LOG_PAGE_SIZE, CommitLog, ProcArray, ProcArrayOptions, ProcId, Snapshot, Status, StatusDevice, Xid,
-};
+use clearway_txn::{COMMIT_LOG_PAGE_SIZE, ProcArray, ProcArrayOptions, ProcId, Snapshot, StatusDevice, Xid};
 
 /// The first xid handed out.
 pub const FIRST: Xid = Xid(100);
@@ -42,17 +40,6 @@ pub fn snapshot<M: Machine>(array: &ProcArray<M>, proc: ProcId) -> Snapshot {
     let mut snapshot = Snapshot::default();
     array.snapshot(proc, &mut snapshot);
     snapshot
-}
-
-/// Commits as a session does: the status, then out of the array.
-pub fn commit<M: Machine, D: StatusDevice>(
-    array: &ProcArray<M>,
-    log: &CommitLog<M, D>,
-    proc: ProcId,
-    xid: Xid,
-) {
-    log.set(xid, Status::Committed, xid.0).unwrap();
-    array.end(proc, Some(xid));
 }
 
 /// Explores the schedules of `case` within a bound of preemptions.

@@ -50,7 +50,6 @@ fn table(storage: &Storage) -> Table {
     }
     let xid = ctx.xid.unwrap();
     storage.abort(ctx.proc, xid).unwrap();
-    storage.proc_array.end(ctx.proc, Some(xid));
     Table { tree, heap, rel }
 }
 

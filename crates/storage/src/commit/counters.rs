@@ -21,7 +21,7 @@
 //! The record is inserted under an insertion latch, and the redo position moves under all of them. So if the
 //! record lies before the redo position, its latch was released before the checkpoint took it. The session
 //! made its counter odd before that, so this is visible to the checkpoint. Release and Acquire on the counter
-//! make the status visible.
+//! make the status visible, whether or not the commit log has a latch that would.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::time::Duration;
@@ -44,16 +44,25 @@ impl<M: Machine> CommitCounters<M> {
         Self((0..sessions).map(|_| Padded(M::U64::new(0))).collect())
     }
 
-    /// Commits for a session: `log` inserts the record, `enter` puts the status into the commit log.
-    pub fn commit(&self, proc: ProcId, log: impl FnOnce() -> Lsn, enter: impl FnOnce(Lsn)) -> Lsn {
-        let counter = &self.0[proc.0 as usize];
+    /// The session is about to log a commit: its counter becomes odd.
+    #[inline]
+    pub fn begin(&self, proc: ProcId) {
         // AcqRel: the record comes after it.
-        counter.fetch_add(1, AcqRel);
-        let lsn = log();
-        enter(lsn);
+        let before = self.0[proc.0 as usize].fetch_add(1, AcqRel);
+        debug_assert_eq!(before % 2, 0, "session {} commits twice at a time", proc.0);
+    }
+
+    /// The status of that commit is in the commit log: the counter becomes even.
+    #[inline]
+    pub fn end(&self, proc: ProcId) {
         // Release: pairs with the Acquire in `settle`.
-        counter.fetch_add(1, Release);
-        lsn
+        let before = self.0[proc.0 as usize].fetch_add(1, Release);
+        debug_assert_eq!(
+            before % 2,
+            1,
+            "session {} ends a commit that it has not begun",
+            proc.0
+        );
     }
 
     /// Begins a checkpoint: `move_redo` moves the redo position, `handed_out` reads which numbers were handed

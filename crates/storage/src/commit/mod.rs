@@ -1,0 +1,193 @@
+//! The end of a transaction that has an xid: commit and abort, in the one order in which their steps are sound.
+//!
+//! A commit changes five shared structures: the log, the commit log, the definitions, the array of running
+//! transactions, and the lock table. No latch covers them all, so other sessions see each step by itself, and a crash
+//! may come between any two.
+//!
+//! # An example
+//! Alice's transaction 100 has inserted a row. She commits, and leaves the array before the commit log
+//! says how she ended.
+//!
+//! | time | Alice | Bob |
+//! | --- | --- | --- |
+//! | 1 | her commit record is durable | |
+//! | 2 | leaves the array | |
+//! | 3 | | takes a snapshot: 100 does not run |
+//! | 4 | | meets her row; the commit log says *in progress* of a transaction that does not run: cut off by a crash, so the row does not count |
+//! | 5 | sets 100 to *committed* | |
+//! | 6 | | meets the row again under the same snapshot, and now it counts |
+//!
+//! # The order of a commit
+//! 1. The log has room on the disk, and the commit log's page of the xid is in memory. Everything that can be refused
+//!    has been refused by now.
+//! 2. The session's commit counter becomes odd ([`CommitCounters`]).
+//! 3. The commit record enters the log.
+//! 4. The log is flushed up to there. A commit that does not wait for the disk notes the position instead, for the log
+//!    writer and for rule 13. From here on, or once the log writer has come by, the commit survives a crash.
+//! 5. The commit log says *committed*. No session asks it yet: the xid still counts as running in every snapshot.
+//! 6. The counter becomes even.
+//! 7. The caller's hook publishes new definitions, if the transaction made any: all sessions see them.
+//! 8. The xid leaves the array of running transactions: the moment at which new snapshots see the changes.
+//! 9. Sessions that wait for the transaction are woken, and its locks are released.
+//!
+//! An abort is 1 without a refusal, 3, 5 with *aborted*, 8 and 9. It needs neither counter nor flush: an xid of which
+//! a crash leaves no trace counts as aborted. The caller forgets its definitions before.
+//!
+//! # Why no two steps can be swapped
+//! | exchanged | what goes wrong |
+//! | --- | --- |
+//! | 1 and 3 | a full disk is met when the record may be durable already: the transaction is neither committed nor aborted |
+//! | 2 and 3 | a checkpoint moves the redo position behind the record and finds the counter even: it ends without the status on disk, and recovery, which begins behind the record, takes the transaction for aborted |
+//! | 4 and 8 | another session is shown a row and tells its client, and a power cut takes the row back. Without the note, that session sets a hint bit, and the page with it reaches the disk before the record does |
+//! | 5 and 6 | as 2 and 3 |
+//! | 5 and 8 | the example |
+//! | 7 and 3 | a session goes by definitions of a transaction that is not in the log |
+//! | 7 and 8 | a table is missing while rows of its transaction are seen |
+//! | 7 and 9 | a session that waited for a table's lock plans with the old definition |
+//! | 8 and 9 | a woken session finds the transaction running, sleeps again and is never woken; one that got the lock takes a snapshot in which the transaction still runs |
+//!
+//! 4 may come between 5 and 8 as well: a page of the commit log is not written before the records of its commits are
+//! durable (R1 of the commit log), and no session asks for the status before 8. 6 may come at any time after 5, and
+//! keeps a checkpoint waiting until then.
+//!
+//! Between 7 and 8 a statement of another session may plan with a new index, whose table lock does not keep readers
+//! away, and take a snapshot that does not see what the transaction has changed. The index lacks the versions which
+//! that snapshot sees. So a statement compares its snapshot with its definitions, and takes a snapshot that lacks one
+//! again after step 9 (`take_snapshot_for` of the engine's transaction).
+//!
+//! # Files
+//! The files of dropped tables go after step 9. The file system does not wait for the log, so a commit that
+//! removes files is synchronous whatever the session's setting: a crash that loses its record would bring back a
+//! table whose rows are gone. An abort that removes the files it created needs no flush.
+//!
+//! # Where variants belong
+//! - Leaving in groups (`proc_clear`) and entering statuses in groups (`commit_log`) are inside steps 8 and 5.
+//! - To release locks early is to do 4 last, with its note in the old place: the commit is then visible as one that
+//!   does not wait for the disk is, and a session that was shown it waits before it answers. 3 stays before 8, so
+//!   that a commit that builds on this one has its record behind.
+//! - A flush that returns later is 4 in two halves; [`CommitPath::commit`] returns the position to wait for.
+
+mod counters;
+mod newest_async;
+
+use std::io;
+
+use clearway_machine::{Machine, Native};
+use clearway_txn::{CommitLog, LockManager, ProcId, Status, StatusDevice, Xid};
+
+pub use self::counters::CommitCounters;
+use self::newest_async::NewestAsync;
+use crate::page::Lsn;
+use crate::status_pages::StatusPages;
+use crate::wal::record::RecordKind;
+use crate::wal::{LogDevice, SegmentFiles, Wal};
+
+/// What the commits of a database share, beside the structures that they change.
+#[derive(Debug)]
+pub struct Commits<M: Machine = Native> {
+    counters: CommitCounters<M>,
+    newest_async: NewestAsync<M>,
+}
+
+impl<M: Machine> Commits<M> {
+    /// For this many sessions, none of which commits.
+    pub fn new(sessions: u32) -> Self {
+        Self {
+            counters: CommitCounters::new(sessions),
+            newest_async: NewestAsync::new(),
+        }
+    }
+
+    /// What a checkpoint waits for.
+    pub fn counters(&self) -> &CommitCounters<M> {
+        &self.counters
+    }
+
+    /// The position after the newest commit that did not wait for the disk.
+    pub fn newest_async(&self) -> Lsn {
+        self.newest_async.get()
+    }
+}
+
+/// Why a transaction was not committed. Nothing was logged, and it still runs.
+#[derive(Debug, thiserror::Error)]
+pub enum NotCommitted {
+    /// The log has no room.
+    #[error("the log could not be extended: {0}")]
+    NoLogRoom(#[source] io::Error),
+    /// The page for the transaction's status cannot be read.
+    #[error("the commit log could not be read: {0}")]
+    NoStatusPage(#[source] io::Error),
+}
+
+/// What the end of a transaction changes, each part borrowed from where it lives. The array of running transactions is
+/// the lock table's.
+#[derive(Debug)]
+pub struct CommitPath<'a, M: Machine = Native, D: LogDevice = SegmentFiles, S: StatusDevice = StatusPages> {
+    /// The log.
+    pub log: &'a Wal<M, D>,
+    /// How transactions ended.
+    pub commit_log: &'a CommitLog<M, S>,
+    /// Locks, and waits for the end of transactions.
+    pub locks: &'a LockManager<M>,
+    /// What commits share.
+    pub commits: &'a Commits<M>,
+}
+
+impl<M: Machine, D: LogDevice, S: StatusDevice> CommitPath<'_, M, D, S> {
+    /// Commits `xid` of `proc`, and waits for the disk if it is `synchronous`. `publish` makes its definitions those of
+    /// all sessions (step 7). Returns the position that has to be durable for the commit to survive a crash.
+    #[inline]
+    pub fn commit(
+        &self,
+        proc: ProcId,
+        xid: Xid,
+        synchronous: bool,
+        publish: impl FnOnce(),
+    ) -> Result<Lsn, NotCommitted> {
+        self.refuse_early(xid)?;
+        self.commits.counters.begin(proc);
+        let end = self.log.insert_any(RecordKind::Commit, xid, &[]);
+        if synchronous {
+            self.log.flush(end);
+        } else {
+            self.commits.newest_async.note(end);
+        }
+        self.enter_committed(xid, end);
+        self.commits.counters.end(proc);
+        publish();
+        self.locks.end_transaction(proc, xid);
+        Ok(end)
+    }
+
+    /// Rolls `xid` of `proc` back. It has left in any case; an error says that the commit log does not show its
+    /// end, which reads as aborted all the same.
+    pub fn abort(&self, proc: ProcId, xid: Xid) -> io::Result<()> {
+        let end = match self.log.make_room() {
+            Ok(()) => self.log.insert_any(RecordKind::Abort, xid, &[]).0,
+            // A full disk must not prevent a rollback.
+            Err(_) => 0,
+        };
+        let entered = self.commit_log.set(xid, Status::Aborted, end);
+        self.locks.end_transaction(proc, xid);
+        entered
+    }
+
+    /// Step 1.
+    #[inline]
+    fn refuse_early(&self, xid: Xid) -> Result<(), NotCommitted> {
+        self.log.make_room().map_err(NotCommitted::NoLogRoom)?;
+        self.commit_log.get(xid).map_err(NotCommitted::NoStatusPage)?;
+        Ok(())
+    }
+
+    /// Step 5. There is no way back from the record in the log.
+    #[inline]
+    fn enter_committed(&self, xid: Xid, end: Lsn) {
+        if let Err(error) = self.commit_log.set(xid, Status::Committed, end.0) {
+            clearway_machine::fatal(format_args!(
+                "the commit of xid {xid} is logged but could not be entered in the commit log: {error}; stopping"
+            ));
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The newest commit that did not wait for the disk.
+//!
+//! Such a commit is visible before its record is durable. A session that meets a row of it sets a hint bit which says
+//! *committed*, so a page must not reach the disk before that record does: rule 13 of the crate. Which commit a hint is
+//! from is not known, so a page waits for the newest of them.
+
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
+
+use clearway_machine::{AtomicWord, Machine};
+
+use crate::page::Lsn;
+
+/// The position after that commit's record.
+#[derive(Debug)]
+pub(super) struct NewestAsync<M: Machine>(M::U64);
+
+impl<M: Machine> NewestAsync<M> {
+    pub(super) fn new() -> Self {
+        Self(M::U64::new(0))
+    }
+
+    /// A commit whose record ends at `end` does not wait. It never moves the position backwards.
+    pub(super) fn note(&self, end: Lsn) {
+        let mut newest = self.0.load(Acquire);
+        while newest < end.0 {
+            // Release: pairs with the Acquire in `get`.
+            match self.0.compare_exchange_weak(newest, end.0, AcqRel, Acquire) {
+                Ok(_) => return,
+                Err(found) => newest = found,
+            }
+        }
+    }
+
+    pub(super) fn get(&self) -> Lsn {
+        Lsn(self.0.load(Acquire))
+    }
+}

@@ -1,0 +1,130 @@
+//! What the end of a transaction works on, in memory: for tests of the commit path over the shipped parts.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clearway_latch::LwLockVariant;
+use clearway_machine::{Machine, Switch};
+use clearway_storage::wal::{LogOptions, Wal};
+use clearway_storage::{CommitPath, Commits, Lsn};
+use clearway_txn::{
+    COMMIT_LOG_PAGE_SIZE, CommitLog, CommitLogOptions, LockManager, ProcArray, ProcArrayOptions, ProcId,
+    RelationLocksVariant, Snapshot, StatusDevice, Xid,
+};
+
+use crate::support::MemoryDevice;
+
+pub const ALICE: ProcId = ProcId(0);
+pub const BOB: ProcId = ProcId(1);
+
+/// The first xid handed out.
+pub const FIRST: Xid = Xid(100);
+/// Where the log begins.
+pub const START: Lsn = Lsn(64);
+
+/// A device for the commit log that reads nothing and forgets what is written.
+pub struct NoPages;
+
+impl StatusDevice for NoPages {
+    fn read_page(&self, _: u32, _: &mut [u8; COMMIT_LOG_PAGE_SIZE]) -> io::Result<bool> {
+        Ok(false)
+    }
+    fn write_page(&self, _: u32, _: &[u8; COMMIT_LOG_PAGE_SIZE], _: u64) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The variants that a database is built with.
+#[derive(Debug, Clone, Copy)]
+pub struct Variants {
+    pub array: ProcArrayOptions,
+    pub commit_log: CommitLogOptions,
+    pub log: LogOptions,
+    pub relation_locks: RelationLocksVariant,
+}
+
+impl Variants {
+    /// The default, and all that differ from it in one switch of the commit path.
+    pub fn each() -> Vec<Self> {
+        let log = LogOptions {
+            lwlock: LwLockVariant::SingleCas.into(),
+            ring_size: 256,
+            insert_latches: 2,
+            ..LogOptions::default()
+        };
+        let default = Self {
+            array: ProcArrayOptions::default(),
+            commit_log: CommitLogOptions::default(),
+            log,
+            relation_locks: RelationLocksVariant::default(),
+        };
+        let mut each: Vec<_> = ProcArrayOptions::each_variant()
+            .map(|array| Self { array, ..default })
+            .collect();
+        let commit_logs = CommitLogOptions::each_variant().map(|commit_log| Self {
+            commit_log,
+            ..default
+        });
+        each.extend(commit_logs.filter(|variants| variants.commit_log != default.commit_log));
+        let logs = log.under_all_variants().map(|log| Self { log, ..default });
+        let switches = |log: &LogOptions| (log.reserve, log.insert, log.flush);
+        each.extend(logs.filter(|variants| switches(&variants.log) != switches(&log)));
+        let locks = RelationLocksVariant::ALL.iter().map(|&relation_locks| Self {
+            relation_locks,
+            ..default
+        });
+        each.extend(locks.filter(|variants| variants.relation_locks != default.relation_locks));
+        each
+    }
+}
+
+/// A database of transactions alone.
+pub struct Database<M: Machine> {
+    pub log: Wal<M, MemoryDevice>,
+    pub commit_log: CommitLog<M, NoPages>,
+    pub array: Arc<ProcArray<M>>,
+    pub locks: LockManager<M>,
+    pub commits: Commits<M>,
+}
+
+impl<M: Machine> Database<M> {
+    /// With `sessions` attached, numbered from 0.
+    pub fn new(variants: Variants, sessions: u32) -> Self {
+        let device = MemoryDevice::default();
+        device.0.lock().unwrap().synced = START.0;
+        let array = Arc::new(ProcArray::new(sessions, variants.array, FIRST));
+        for number in 0..sessions {
+            assert_eq!(array.attach(), Ok(ProcId(number)));
+        }
+        Self {
+            log: Wal::new(device, variants.log, START, START),
+            commit_log: CommitLog::new(NoPages, variants.commit_log),
+            locks: LockManager::new(
+                Arc::clone(&array),
+                LwLockVariant::SingleCas,
+                variants.relation_locks,
+                Duration::MAX,
+            ),
+            array,
+            commits: Commits::new(sessions),
+        }
+    }
+
+    /// The shipped end of a transaction over these parts.
+    pub fn path(&self) -> CommitPath<'_, M, MemoryDevice, NoPages> {
+        CommitPath {
+            log: &self.log,
+            commit_log: &self.commit_log,
+            locks: &self.locks,
+            commits: &self.commits,
+        }
+    }
+
+    /// A snapshot for `proc`.
+    pub fn snapshot(&self, proc: ProcId) -> Snapshot {
+        let mut snapshot = Snapshot::default();
+        self.array.snapshot(proc, &mut snapshot);
+        snapshot
+    }
+}
