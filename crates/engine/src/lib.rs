@@ -40,15 +40,22 @@
 //!
 //! | module | job |
 //! | --- | --- |
-//! | [`value`] | values, types, their text and binary forms, rows as bytes, index keys |
-//! | [`sql`] | parsing, binding, planning |
-//! | [`config`], [`mechanisms`] | what can be set, and which variant of each mechanism runs |
-//! | `catalog` | definitions as rows of a heap, visible as any row is, so that DDL is transactional |
+//! | `check` | `clearway check`: every page, every row, every index entry |
+//! | [`session`] | a client's statements, from text to tag; the server, the lab and embedding programs call it |
+//! | `definition`, `copy` | CREATE, ALTER, DROP, TRUNCATE; COPY |
+//! | `executor` | runs plans over rows |
+//! | `engine` | an open data directory: its list of sessions, cancelling, vacuum |
 //! | `transaction` | begin, commit, abort; snapshots; waits for other transactions |
-//! | `executor` | runs plans |
-//! | `ddl`, `index_build`, `copy`, `settings`, `maintenance`, `check` | what their names say |
+//! | `catalog` | definitions as rows of a heap, visible as any row is, so that DDL is transactional |
 //! | `spill` | what does not fit into `work_mem`: sorting and holding rows in temporary files |
-//! | [`session`], `named_statements`, `portal`, [`output`], [`activity`] | the face to the server, the lab and embedding programs |
+//! | [`output`], [`planning_memory`] | where results go; a limit for the memory of long statements |
+//! | `settings` | what SET, SHOW and RESET act on |
+//! | [`sql`] | parsing, binding, planning |
+//! | [`value`] | values, types, their text and binary forms, rows as bytes, index keys |
+//! | [`config`], [`mechanisms`] | what the file sets, and which variant of each mechanism runs |
+//! | `interrupt`, [`activity`], [`error`] | what ends a statement early, what sessions are doing, errors |
+//!
+//! A module uses only what is below it in this table, so there are no circles.
 //!
 //! # Isolation
 //!

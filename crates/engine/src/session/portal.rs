@@ -18,15 +18,17 @@
 
 use std::sync::Arc;
 
+use crate::clock;
 use crate::error::{EngineError, Result, SqlState};
 use crate::executor::Execution;
 use crate::executor::select::Select;
 use crate::output::Output;
 use crate::session::prepared::CachedPlan;
+use crate::session::{Completion, Session, failed_transaction};
 use crate::spill::Sorted;
 use crate::spill::record::read_row;
 use crate::sql::plan::SelectPlan;
-use crate::transaction::PortalSnapshot;
+use crate::transaction::{Phase, PortalSnapshot};
 use crate::value::Value;
 
 /// A statement that has sent some of its rows; gone with its transaction.
@@ -103,9 +105,68 @@ impl PortalRows {
     }
 }
 
+impl Session {
+    /// Goes on with a portal: sends at most `max_rows` rows (0: all). 34000 when its transaction has ended.
+    pub fn resume(
+        &mut self,
+        portal: Box<Portal>,
+        max_rows: u32,
+        out: &mut dyn Output,
+    ) -> Result<Completion, EngineError> {
+        self.slot.begin_statement(&portal.text, clock::now_us());
+        self.interrupts.begin(self.settings.statement_timeout);
+        if self.txn.phase == Phase::Failed {
+            self.went_idle();
+            return Err(failed_transaction());
+        }
+        if !self.txn.owns(&portal.snapshot) {
+            return Err(self.fail(ended_with_its_transaction()));
+        }
+        match self.resume_inner(portal, max_rows, out) {
+            Ok(completion) => Ok(completion),
+            Err(error) => Err(self.fail(error)),
+        }
+    }
+
+    fn resume_inner(
+        &mut self,
+        mut portal: Box<Portal>,
+        max_rows: u32,
+        out: &mut dyn Output,
+    ) -> Result<Completion> {
+        self.interrupts.check()?;
+        self.txn.exchange_snapshot(&mut portal.snapshot);
+        let Portal { params, rows, .. } = &mut *portal;
+        let sent = self.with_execution(params, |execution, _| rows.send(execution, max_rows, out));
+        // On an error as well: what is left of the portal is dropped with its own snapshot.
+        self.txn.exchange_snapshot(&mut portal.snapshot);
+        let (sent, more) = sent?;
+        if more {
+            self.txn.end_statement();
+            return Ok(Completion::Suspended(portal));
+        }
+        let Portal {
+            cached,
+            rows,
+            snapshot,
+            ..
+        } = *portal;
+        self.with_execution(&[], |execution, _| {
+            rows.close(execution);
+            Ok(())
+        })?;
+        // Before the statement ends: the horizon is not held back for a portal that is done.
+        drop(snapshot);
+        self.txn.end_statement();
+        self.set_tag(&cached.plan.statement, Some(sent));
+        out.complete(&self.tag)?;
+        Ok(Completion::Complete)
+    }
+}
+
 /// 34000: P2.
 #[cold]
-pub(crate) fn ended_with_its_transaction() -> EngineError {
+fn ended_with_its_transaction() -> EngineError {
     EngineError::new(
         SqlState::INVALID_CURSOR_NAME,
         "the portal does not exist: it ended with its transaction",
@@ -116,12 +177,12 @@ pub(crate) fn ended_with_its_transaction() -> EngineError {
 mod tests {
     use crate::{Collected, Completion, Config, Engine, Portal, Session, SessionInfo};
 
-    fn holds_back_the_horizon(session: &Session) -> bool {
+    pub(super) fn holds_back_the_horizon(session: &Session) -> bool {
         let procs = &session.engine.storage.proc_array;
         procs.xmin_of(session.txn.proc).is_some()
     }
 
-    fn start(session: &mut Session) -> Box<Portal> {
+    pub(super) fn start(session: &mut Session) -> Box<Portal> {
         let prepared = session
             .prepare("select * from generate_series(1, 10) g", &[])
             .unwrap();
@@ -136,7 +197,7 @@ mod tests {
 
     /// P1, and no longer than needed.
     #[test]
-    fn the_horizon_is_held_back_while_a_portal_is_suspended() {
+    pub(super) fn the_horizon_is_held_back_while_a_portal_is_suspended() {
         let directory = tempfile::tempdir().unwrap();
         let engine = Engine::open(directory.path(), Config::default()).unwrap();
         let mut session = engine.session(SessionInfo::default()).unwrap();

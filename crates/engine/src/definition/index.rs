@@ -1,0 +1,139 @@
+//! CREATE INDEX, DROP INDEX, and the constraints that are indexes.
+
+use std::sync::Arc;
+
+use clearway_storage::RelId;
+
+use crate::catalog::TableEntry;
+use crate::definition::{DefinitionChange, ReadableBy, already_exists, index_build, index_def, notice};
+use crate::error::{EngineError, Result, SqlState};
+use crate::sql::plan::CreateIndex;
+use crate::sql::{IndexDef, TableDef};
+
+impl DefinitionChange<'_, '_, '_> {
+    pub(super) fn create_index(&mut self, create: &CreateIndex) -> Result<()> {
+        let mut state = self.state()?;
+        let spec = &create.index;
+        if state.is_taken(&spec.name) {
+            if create.if_not_exists {
+                let text = format!("relation \"{}\" already exists, skipping", spec.name);
+                self.outcome.notices.push(notice(SqlState::DUPLICATE_TABLE, text));
+                return Ok(());
+            }
+            return Err(already_exists(&spec.name));
+        }
+        let entry = self.execution.entry(&create.table)?;
+        let mut table = (*entry.def).clone();
+        if spec.primary {
+            if table.primary_key().is_some() {
+                return Err(EngineError::new(
+                    SqlState::INVALID_TABLE_DEFINITION,
+                    format!(
+                        "multiple primary keys for table \"{}\" are not allowed",
+                        table.name
+                    ),
+                ));
+            }
+            for column in &spec.columns {
+                table.columns[usize::from(*column)].not_null = true;
+            }
+        }
+        if !self.execution.txn.snapshot_is_current() {
+            return Err(EngineError::new(
+                SqlState::SERIALIZATION_FAILURE,
+                "could not serialize access: an index cannot lead to rows as this transaction's snapshot sees them",
+            ));
+        }
+        let rel = self.create_tree()?;
+        let index = index_def(spec, rel, &table);
+        let spill = self.execution.spill.with_bytes(self.execution.maintenance_bytes);
+        self.execution.txn.with_fresh_snapshot(|txn| {
+            index_build::build(
+                self.execution.storage,
+                txn,
+                self.execution.interrupts,
+                &spill,
+                &table,
+                &index,
+            )
+        })?;
+        table.indexes.push(Arc::new(index));
+        self.replace(
+            &mut state,
+            &entry,
+            table,
+            entry.sequences.clone(),
+            ReadableBy::NewSnapshots,
+        )?;
+        self.execution.txn.set_catalog_state(state);
+        Ok(())
+    }
+
+    pub(super) fn drop_index(&mut self, name: &str, def: Option<&TableDef>, if_exists: bool) -> Result<()> {
+        let Some(def) = def else {
+            if !if_exists {
+                return Err(EngineError::new(
+                    SqlState::UNDEFINED_OBJECT,
+                    format!("index \"{name}\" does not exist"),
+                ));
+            }
+            let text = format!("index \"{name}\" does not exist, skipping");
+            self.outcome.notices.push(notice(SqlState::SUCCESS, text));
+            return Ok(());
+        };
+        let entry = self.execution.entry(def)?;
+        let Some(at) = entry.def.indexes.iter().position(|index| index.name == name) else {
+            return Err(EngineError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!("index \"{name}\" does not exist"),
+            ));
+        };
+        if entry.def.indexes[at].constraint {
+            let table = &entry.def.name;
+            return Err(EngineError::new(
+                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+                format!("cannot drop index {name} because constraint {name} on table {table} requires it"),
+            )
+            .with_hint(format!(
+                "You can drop constraint {name} on table {table} instead."
+            )));
+        }
+        self.remove_index(&entry, at)
+    }
+
+    /// A constraint is its index. The columns of a primary key stay NOT NULL.
+    pub(super) fn drop_constraint(&mut self, def: &TableDef, name: &str, if_exists: bool) -> Result<()> {
+        let entry = self.execution.entry(def)?;
+        let found = |index: &Arc<IndexDef>| index.constraint && index.name == name;
+        if let Some(at) = entry.def.indexes.iter().position(found) {
+            return self.remove_index(&entry, at);
+        }
+        let text = format!(
+            "constraint \"{name}\" of relation \"{}\" does not exist",
+            def.name
+        );
+        if !if_exists {
+            return Err(EngineError::new(SqlState::UNDEFINED_OBJECT, text));
+        }
+        self.outcome
+            .notices
+            .push(notice(SqlState::SUCCESS, format!("{text}, skipping")));
+        Ok(())
+    }
+
+    pub(super) fn remove_index(&mut self, entry: &TableEntry, at: usize) -> Result<()> {
+        let mut state = self.state()?;
+        let mut table = (*entry.def).clone();
+        let index = table.indexes.remove(at);
+        self.execution.txn.note_dropped(RelId(index.rel));
+        self.replace(
+            &mut state,
+            entry,
+            table,
+            entry.sequences.clone(),
+            ReadableBy::OlderSnapshots,
+        )?;
+        self.execution.txn.set_catalog_state(state);
+        Ok(())
+    }
+}

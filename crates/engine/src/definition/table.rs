@@ -1,0 +1,157 @@
+//! CREATE TABLE, DROP TABLE, TRUNCATE and a table's storage parameters.
+
+use std::sync::Arc;
+
+use clearway_storage::RelId;
+use clearway_storage::heap::{DeleteOutcome, Heap, Tid};
+use clearway_txn::LockMode;
+
+use crate::catalog::sequence::Sequence;
+use crate::catalog::{CATALOG_REL, FIRST_OID, TableEntry, stored};
+use crate::convert::storage_error;
+use crate::definition::{DefinitionChange, ReadableBy, already_exists, definition, index_def, notice, raced};
+use crate::error::{EngineError, Result, SqlState};
+use crate::sql::plan::CreateTable;
+use crate::sql::{ColumnDefault, IndexDef, TableDef, TableKind};
+
+impl DefinitionChange<'_, '_, '_> {
+    pub(super) fn create_table(&mut self, create: &CreateTable) -> Result<()> {
+        let mut state = self.state()?;
+        if state.is_taken(&create.name) {
+            if create.if_not_exists {
+                let text = format!("relation \"{}\" already exists, skipping", create.name);
+                self.outcome.notices.push(notice(SqlState::DUPLICATE_TABLE, text));
+                return Ok(());
+            }
+            return Err(already_exists(&create.name));
+        }
+        let rel = self.create_rel()?;
+        let kind = TableKind::Heap { rel: rel.0 };
+        let mut table = TableDef::new(
+            FIRST_OID + rel.0,
+            create.name.clone(),
+            kind,
+            create.columns.clone(),
+        );
+        table.fillfactor = create.fillfactor;
+        // This lock never waits: the relation is new. It keeps other sessions away between the commit's
+        // publishing and its end.
+        let (interrupts, timeout) = (self.execution.interrupts, self.execution.lock_timeout);
+        self.execution
+            .txn
+            .lock_relation(table.oid, LockMode::AccessExclusive, interrupts, timeout)?;
+        let mut sequences = Vec::with_capacity(table.columns.len());
+        for column in &table.columns {
+            sequences.push(match column.default {
+                Some(ColumnDefault::Serial) => {
+                    let rel = self.create_rel()?;
+                    Sequence::create(self.execution.storage, rel)?;
+                    Some(self.catalog.sequence(rel.0))
+                }
+                _ => None,
+            });
+        }
+        for spec in &create.indexes {
+            if state.is_taken(&spec.name) || table.indexes.iter().any(|index| index.name == spec.name) {
+                return Err(already_exists(&spec.name));
+            }
+            let rel = self.create_tree()?;
+            table.indexes.push(Arc::new(index_def(spec, rel, &table)));
+        }
+        let mut entry = TableEntry {
+            def: Arc::new(table),
+            tid: Tid { block: 0, slot: 0 },
+            changed_by: self.execution.txn.assign_xid()?,
+            runtime: Arc::default(),
+            sequences,
+        };
+        let bytes = stored::encode(&definition(&entry))?;
+        let context = self.execution.txn.context();
+        entry.tid = Heap::new(CATALOG_REL)
+            .insert(&context, &bytes)
+            .map_err(storage_error)?;
+        state.put(entry);
+        self.execution.txn.set_catalog_state(state);
+        Ok(())
+    }
+
+    pub(super) fn drop_table(&mut self, name: &str, def: Option<&TableDef>, if_exists: bool) -> Result<()> {
+        let Some(def) = def else {
+            if !if_exists {
+                return Err(EngineError::new(
+                    SqlState::UNDEFINED_TABLE,
+                    format!("table \"{name}\" does not exist"),
+                ));
+            }
+            let text = format!("table \"{name}\" does not exist, skipping");
+            self.outcome.notices.push(notice(SqlState::SUCCESS, text));
+            return Ok(());
+        };
+        let mut state = self.state()?;
+        let entry = self.execution.entry(def)?;
+        self.delete_row(&entry)?;
+        for rel in entry.relations() {
+            self.execution.txn.note_dropped(RelId(rel));
+        }
+        state.remove(def.oid);
+        self.execution.txn.set_catalog_state(state);
+        Ok(())
+    }
+
+    pub(super) fn truncate(&mut self, def: &TableDef, restart_identity: bool) -> Result<()> {
+        let mut state = self.state()?;
+        let entry = self.execution.entry(def)?;
+        let mut table = (*entry.def).clone();
+        let rel = self.create_rel()?;
+        self.execution.txn.note_dropped(RelId(entry.rel()));
+        table.kind = TableKind::Heap { rel: rel.0 };
+        for index in &mut table.indexes {
+            let rel = self.create_tree()?;
+            self.execution.txn.note_dropped(RelId(index.rel));
+            *index = Arc::new(IndexDef {
+                rel,
+                ..(**index).clone()
+            });
+        }
+        let mut sequences = entry.sequences.clone();
+        if restart_identity {
+            for sequence in sequences.iter_mut().flatten() {
+                let rel = self.create_rel()?;
+                Sequence::create(self.execution.storage, rel)?;
+                self.execution.txn.note_dropped(RelId(sequence.rel()));
+                *sequence = self.catalog.sequence(rel.0);
+            }
+        }
+        self.execution.txn.count_truncation(def.oid);
+        self.replace(&mut state, &entry, table, sequences, ReadableBy::NewSnapshots)?;
+        self.execution.txn.set_catalog_state(state);
+        Ok(())
+    }
+
+    pub(super) fn set_fillfactor(&mut self, def: &TableDef, fillfactor: u8) -> Result<()> {
+        let mut state = self.state()?;
+        let entry = self.execution.entry(def)?;
+        let mut table = (*entry.def).clone();
+        table.fillfactor = fillfactor;
+        self.replace(
+            &mut state,
+            &entry,
+            table,
+            entry.sequences.clone(),
+            ReadableBy::OlderSnapshots,
+        )?;
+        self.execution.txn.set_catalog_state(state);
+        Ok(())
+    }
+
+    pub(super) fn delete_row(&mut self, entry: &TableEntry) -> Result<()> {
+        let context = self.execution.txn.context();
+        match Heap::new(CATALOG_REL)
+            .delete(&context, entry.tid)
+            .map_err(storage_error)?
+        {
+            DeleteOutcome::Deleted => Ok(()),
+            _ => Err(raced(&entry.def.name)),
+        }
+    }
+}

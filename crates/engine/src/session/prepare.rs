@@ -1,0 +1,128 @@
+//! From a text to a prepared statement, and from that to a plan whose tables are locked.
+
+use std::sync::Arc;
+
+use crate::clock;
+use crate::error::{EngineError, Result, SqlState};
+use crate::planning_memory::Reservation;
+use crate::session::prepared::{CachedPlan, Prepared, View};
+use crate::session::{Session, failed_transaction};
+use crate::sql::{self, ParsedStatement};
+use crate::transaction::Phase;
+use crate::value::DataType;
+
+impl Session {
+    /// Parses and binds one statement (or none: an empty text is a statement that does nothing).
+    ///
+    /// `param_types` are the client's; `None` or missing ones are inferred.
+    pub fn prepare(
+        &mut self,
+        sql: &str,
+        param_types: &[Option<DataType>],
+    ) -> Result<Arc<Prepared>, EngineError> {
+        let text: Arc<str> = sql.into();
+        self.begin_statement(&text);
+        let prepared = self.prepare_text(text, param_types);
+        self.begun = false;
+        prepared
+    }
+
+    /// [`prepare`](Self::prepare) as a part of the statement that is running.
+    pub(crate) fn prepare_text(
+        &mut self,
+        text: Arc<str>,
+        param_types: &[Option<DataType>],
+    ) -> Result<Arc<Prepared>> {
+        let sql = &*text;
+        self.statements
+            .check(sql.len())
+            .map_err(|error| self.fail(error))?;
+        let memory = match self.engine.planning_memory.reserve(sql) {
+            Ok(memory) => memory,
+            Err(error) => return Err(self.fail(error)),
+        };
+        let mut statements = match sql::parse(sql) {
+            Ok(statements) => statements,
+            Err(error) => return Err(self.fail(error)),
+        };
+        if statements.len() > 1 {
+            return Err(self.fail(EngineError::new(
+                SqlState::SYNTAX_ERROR,
+                "cannot insert multiple commands into a prepared statement",
+            )));
+        }
+        let statement = statements.pop();
+        let prepared = self.bind(text, statement, param_types, memory).map(Arc::new)?;
+        match self.statements.add(&prepared) {
+            Ok(()) => Ok(prepared),
+            Err(error) => Err(self.fail(error)),
+        }
+    }
+
+    /// A statement begins, as far as clients and limits are concerned: with its text, before it is parsed.
+    pub(super) fn begin_statement(&mut self, text: &Arc<str>) {
+        self.slot.begin_statement(text, clock::now_us());
+        self.interrupts.begin(self.settings.statement_timeout);
+        self.begun = true;
+    }
+
+    pub(super) fn bind(
+        &mut self,
+        text: Arc<str>,
+        parsed: Option<ParsedStatement>,
+        types: &[Option<DataType>],
+        memory: Option<Reservation>,
+    ) -> Result<Prepared> {
+        let ends = parsed.as_ref().is_none_or(ParsedStatement::ends_transaction);
+        if self.txn.phase == Phase::Failed && !ends {
+            self.begun = false;
+            self.went_idle();
+            return Err(failed_transaction());
+        }
+        let state = self.txn.catalog_state();
+        let view = View {
+            state: &state,
+            public_on_path: self.settings.public_on_path,
+        };
+        Prepared::new(text, parsed, types, view, &self.interrupts, memory).map_err(|error| self.fail(error))
+    }
+
+    pub(crate) fn current_plan(&mut self, prepared: &Arc<Prepared>) -> Result<Arc<CachedPlan>> {
+        let (plan, is_first) = prepared.plan(
+            self.txn.catalog_version(),
+            self.settings.public_on_path,
+            || self.txn.catalog_state(),
+            &self.interrupts,
+            &self.engine.planning_memory,
+        )?;
+        if is_first {
+            self.statements.planned(prepared);
+        } else {
+            self.statements.used(prepared);
+        }
+        Ok(plan)
+    }
+
+    /// Takes the statement's table locks, and plans anew until no definition has changed since planning.
+    pub(super) fn lock_tables(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        mut cached: Arc<CachedPlan>,
+    ) -> Result<Arc<CachedPlan>> {
+        loop {
+            for table in &cached.uses {
+                self.txn.lock_relation(
+                    table.oid,
+                    table.mode,
+                    &self.interrupts,
+                    self.settings.lock_timeout,
+                )?;
+            }
+            if cached.version == self.txn.catalog_version() {
+                break;
+            }
+            cached = self.current_plan(prepared)?;
+        }
+        Ok(cached)
+    }
+}

@@ -1,0 +1,398 @@
+//! Running a statement: one dispatch over its kinds, from its plan to its tag.
+//!
+//! | kind | run by | before |
+//! | --- | --- | --- |
+//! | control | `control`: the session itself | |
+//! | definition | [`definition`](crate::definition) | an implicit transaction, locks, a snapshot |
+//! | rows | [`executor`](crate::executor), [`copy`](crate::copy) | the same |
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use crate::engine::Engine;
+use crate::error::{EngineError, Result, SqlState};
+use crate::executor::select::{self, Select, Sink};
+use crate::executor::{Execution, modify};
+use crate::output::Output;
+use crate::session::facts::Facts;
+use crate::session::portal::{Portal, PortalRows};
+use crate::session::prepared::{CachedPlan, Prepared};
+use crate::session::{Completion, Session, failed_transaction};
+use crate::spill::Sorter;
+use crate::spill::record::write_row;
+use crate::sql;
+use crate::sql::expr::EvalContext;
+use crate::sql::plan::{CopyDirection, DefinitionStatement, RowsStatement, Statement};
+use crate::transaction::Phase;
+use crate::value::Value;
+use crate::{catalog, clock, copy, definition};
+
+/// What the caller asks for: whether row descriptions are sent, and how many rows may come.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Request {
+    pub(super) describe: bool,
+    pub(super) max_rows: u32,
+}
+
+impl Session {
+    /// Runs a prepared statement; at most `max_rows` rows (0: all) go to `out` before it suspends.
+    pub fn execute(
+        &mut self,
+        statement: &Arc<Prepared>,
+        params: &[Value],
+        max_rows: u32,
+        out: &mut dyn Output,
+    ) -> Result<Completion, EngineError> {
+        self.among_others = false;
+        self.run(
+            statement,
+            params,
+            Request {
+                describe: false,
+                max_rows,
+            },
+            out,
+            false,
+        )
+    }
+
+    /// Runs one statement from its start to its tag, and after an error cleans up.
+    pub(super) fn run(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        params: &[Value],
+        request: Request,
+        out: &mut dyn Output,
+        last: bool,
+    ) -> Result<Completion> {
+        if !std::mem::take(&mut self.begun) {
+            self.slot.begin_statement(&prepared.text, clock::now_us());
+            self.interrupts.begin(self.settings.statement_timeout);
+        }
+        if self.txn.phase == Phase::Failed && !prepared.fits_failed_transaction {
+            self.went_idle();
+            return Err(failed_transaction());
+        }
+        self.changed.get_mut().clear();
+        let result = self
+            .run_inner(prepared, params, request, out, last)
+            .and_then(|completion| self.apply_changed(out).map(|()| completion));
+        result.map_err(|error| self.fail(error))
+    }
+
+    fn run_inner(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        params: &[Value],
+        request: Request,
+        out: &mut dyn Output,
+        last: bool,
+    ) -> Result<Completion> {
+        if params.len() != prepared.param_types().len() {
+            return Err(EngineError::new(
+                SqlState::PROTOCOL_VIOLATION,
+                format!(
+                    "bind message supplies {} parameters, but prepared statement requires {}",
+                    params.len(),
+                    prepared.param_types().len()
+                ),
+            ));
+        }
+        let mut cached = self.current_plan(prepared)?;
+        self.interrupts.check()?;
+        self.check_outside_transaction(&cached.plan.statement)?;
+        if !matches!(cached.plan.statement, Statement::Control(_)) {
+            if self.txn.phase == Phase::None {
+                self.begin(Phase::Implicit);
+            }
+            cached = self.lock_tables(prepared, cached)?;
+        }
+        let ran = match &cached.plan.statement {
+            Statement::Control(statement) => {
+                let columns = cached.plan.columns.as_deref().filter(|_| request.describe);
+                self.run_control(statement, columns, request, out)?;
+                if last && self.txn.phase == Phase::Implicit {
+                    self.commit(out)?;
+                }
+                return Ok(Completion::Complete);
+            }
+            Statement::Definition(statement) => self.run_definition(&cached, statement, out)?,
+            Statement::Rows(statement) => self.run_rows(&cached, statement, params, request, out)?,
+        };
+        let rows = match ran {
+            Ran::Complete(rows) => rows,
+            Ran::Suspended(rows) => {
+                let portal = Portal {
+                    text: Arc::clone(&prepared.text),
+                    cached,
+                    params: params.to_vec(),
+                    rows: *rows,
+                    snapshot: self.txn.portal_snapshot(),
+                };
+                self.txn.end_statement();
+                return Ok(Completion::Suspended(Box::new(portal)));
+            }
+        };
+        self.txn.end_statement();
+        self.set_tag(&cached.plan.statement, rows);
+        if last && self.txn.phase == Phase::Implicit {
+            self.commit(out)?;
+        }
+        out.complete(&self.tag)?;
+        Ok(Completion::Complete)
+    }
+
+    /// Runs an SQL-level EXECUTE.
+    pub(crate) fn run_named(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        params: &[Value],
+        request: Request,
+        out: &mut dyn Output,
+    ) -> Result<()> {
+        let request = Request {
+            max_rows: 0,
+            ..request
+        };
+        self.run_inner(prepared, params, request, out, false).map(|_| ())
+    }
+
+    /// 25001 for a statement that cannot be part of a transaction, where there is one: a block, a query string of
+    /// several statements, or a pipeline up to its Sync.
+    ///
+    /// VACUUM, for one, takes its locks as a session of its own. It would wait for the locks of the transaction it
+    /// stands in, which goes on when VACUUM is done.
+    fn check_outside_transaction(&self, statement: &Statement) -> Result<()> {
+        match statement.outside_transactions_only() {
+            Some(name) if self.among_others || self.txn.phase != Phase::None => Err(EngineError::new(
+                SqlState::ACTIVE_SQL_TRANSACTION,
+                format!("{name} cannot run inside a transaction block"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// 25006 for a statement that writes, in a read-only transaction.
+    fn check_writable(&self, tag: &str) -> Result<()> {
+        if !self.txn.read_only {
+            return Ok(());
+        }
+        Err(EngineError::new(
+            SqlState::READ_ONLY_SQL_TRANSACTION,
+            format!(
+                "cannot execute {} in a read-only transaction",
+                tag.trim_end_matches(" 0")
+            ),
+        ))
+    }
+
+    /// Runs a statement that changes definitions.
+    fn run_definition(
+        &mut self,
+        cached: &CachedPlan,
+        statement: &DefinitionStatement,
+        out: &mut dyn Output,
+    ) -> Result<Ran> {
+        self.check_writable(statement.tag())?;
+        self.txn
+            .take_snapshot_for(&cached.uses, &self.interrupts, self.settings.lock_timeout)?;
+        let outcome = self.with_execution(&[], |execution, engine| {
+            definition::run(execution, &engine.catalog, statement)
+        })?;
+        for notice in &outcome.notices {
+            self.notice(notice, out)?;
+        }
+        Ok(Ran::Complete(None))
+    }
+
+    /// Runs a statement that reads or writes rows.
+    fn run_rows(
+        &mut self,
+        cached: &CachedPlan,
+        statement: &RowsStatement,
+        params: &[Value],
+        request: Request,
+        out: &mut dyn Output,
+    ) -> Result<Ran> {
+        if statement.writes() {
+            self.check_writable(statement.tag())?;
+        }
+        self.txn
+            .take_snapshot_for(&cached.uses, &self.interrupts, self.settings.lock_timeout)?;
+        if request.describe
+            && let Some(columns) = &cached.plan.columns
+        {
+            out.row_description(columns)?;
+        }
+        // A statement without columns sends no rows, so a limit on them does not concern it.
+        let max_rows = match cached.plan.columns {
+            Some(_) => request.max_rows,
+            None => 0,
+        };
+        self.with_execution(params, |execution, _| match statement {
+            RowsStatement::Select(plan) => {
+                let rows = Select::open(execution, plan)?;
+                if max_rows > 0 {
+                    let rows = PortalRows::Select {
+                        plan: Arc::clone(plan),
+                        select: Box::new(rows),
+                    };
+                    return send_first(execution, rows, max_rows, out);
+                }
+                let count = select::send(execution, plan, rows, &mut |_, row| out.row(row))?;
+                Ok(Ran::Complete(Some(count)))
+            }
+            RowsStatement::Copy(plan) => match plan.direction {
+                CopyDirection::FromStdin => copy::copy_in(execution, plan, out),
+                CopyDirection::ToStdout => copy::copy_out(execution, plan, out),
+            }
+            .map(|count| Ran::Complete(Some(count))),
+            RowsStatement::Insert(plan) => run_to_end(execution, max_rows, out, &|execution, sink| {
+                modify::insert(execution, plan, sink)
+            }),
+            RowsStatement::Update(plan) => run_to_end(execution, max_rows, out, &|execution, sink| {
+                modify::update(execution, plan, sink)
+            }),
+            RowsStatement::Delete(plan) => run_to_end(execution, max_rows, out, &|execution, sink| {
+                modify::delete(execution, plan, sink)
+            }),
+            RowsStatement::Canned(canned) => run_to_end(execution, max_rows, out, &|execution, sink| {
+                for row in &canned.rows {
+                    sink(execution, row)?;
+                }
+                Ok(canned.rows.len() as u64)
+            }),
+            RowsStatement::Explain(lines) => run_to_end(execution, max_rows, out, &|execution, sink| {
+                for line in lines {
+                    sink(execution, &[Value::text(line.as_str())])?;
+                }
+                Ok(lines.len() as u64)
+            }),
+        })
+    }
+
+    /// Calls `work` with what a statement of this session runs with.
+    pub(super) fn with_execution<T>(
+        &mut self,
+        params: &[Value],
+        work: impl FnOnce(&mut Execution<'_>, &Engine) -> Result<T>,
+    ) -> Result<T> {
+        self.spill.bytes_max = self.settings.work_mem;
+        let facts = Facts::new(
+            &self.engine,
+            &self.settings,
+            &self.slot,
+            &self.info,
+            self.txn.start_us(),
+            self.txn.overlay(),
+            &self.random,
+            &self.interrupts,
+            &self.changed,
+        );
+        let (engine, settings) = (&self.engine, &self.settings);
+        let virtual_rows = |name: &str| {
+            let sources = catalog::virtual_tables::Sources {
+                activity: &|| engine.activity(),
+                catalog: &engine.catalog.state(),
+                settings,
+            };
+            catalog::virtual_tables::rows(name, &sources)
+        };
+        let mut execution = Execution {
+            storage: &self.engine.storage,
+            txn: &mut self.txn,
+            eval: EvalContext::new(params, &facts),
+            interrupts: &self.interrupts,
+            lock_timeout: self.settings.lock_timeout,
+            virtual_rows: &virtual_rows,
+            spill: &self.spill,
+            maintenance_bytes: self.settings.maintenance_work_mem,
+            scratch: &mut self.scratch,
+            ticks: 0,
+        };
+        work(&mut execution, engine)
+    }
+
+    /// A context for evaluating expressions outside of a row statement.
+    pub(crate) fn evaluate(&self, expr: &sql::Expr) -> Result<Value> {
+        let facts = Facts::new(
+            &self.engine,
+            &self.settings,
+            &self.slot,
+            &self.info,
+            self.txn.start_us(),
+            self.txn.overlay(),
+            &self.random,
+            &self.interrupts,
+            &self.changed,
+        );
+        expr.eval(&[], &EvalContext::new(&[], &facts))
+    }
+
+    /// The command tag of a statement, with the count of its rows where it has one.
+    pub(super) fn set_tag(&mut self, statement: &Statement, rows: Option<u64>) {
+        self.tag.clear();
+        self.tag.push_str(statement.tag());
+        match rows.filter(|_| !matches!(statement, Statement::Rows(RowsStatement::Explain(_)))) {
+            None => {}
+            // The usual counts. Formatting is for any number, and costs some 300 instructions more.
+            Some(digit @ 0..=9) => {
+                self.tag.push(' ');
+                self.tag.push(char::from(b'0' + digit as u8));
+            }
+            Some(rows) => {
+                let _ = write!(self.tag, " {rows}");
+            }
+        }
+    }
+}
+
+/// How far a plan got.
+enum Ran {
+    /// To its end; the count for its tag, if its tag has one.
+    Complete(Option<u64>),
+    /// To its row limit. Boxed: what a point SELECT has no use for is not to be moved with its count.
+    Suspended(Box<PortalRows>),
+}
+
+/// Sends the first rows of a portal.
+fn send_first(
+    execution: &mut Execution<'_>,
+    mut rows: PortalRows,
+    max_rows: u32,
+    out: &mut dyn Output,
+) -> Result<Ran> {
+    let (sent, more) = rows.send(execution, max_rows, out)?;
+    if more {
+        return Ok(Ran::Suspended(Box::new(rows)));
+    }
+    rows.close(execution);
+    Ok(Ran::Complete(Some(sent)))
+}
+
+/// What gives a statement's rows to a sink; their number, or that of the rows changed.
+type Work<'w> = &'w dyn Fn(&mut Execution<'_>, &mut Sink<'_>) -> Result<u64>;
+
+/// Runs a statement that does its work whether its rows are wanted or not. With a limit the rows are held, and the first
+/// of them sent.
+fn run_to_end(
+    execution: &mut Execution<'_>,
+    max_rows: u32,
+    out: &mut dyn Output,
+    work: Work<'_>,
+) -> Result<Ran> {
+    if max_rows == 0 {
+        let count = work(execution, &mut |_, row| out.row(row))?;
+        return Ok(Ran::Complete(Some(count)));
+    }
+    // Equal keys keep the order in which they came: the sorter is a queue that spills.
+    let mut held = Sorter::new(execution.spill);
+    let mut bytes = Vec::new();
+    work(execution, &mut |execution, row| {
+        bytes.clear();
+        write_row(row, &mut bytes);
+        held.push(&[], &bytes, execution.interrupts)
+    })?;
+    let rows = PortalRows::held(held.finish(execution.interrupts)?);
+    send_first(execution, rows, max_rows, out)
+}

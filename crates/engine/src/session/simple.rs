@@ -1,0 +1,79 @@
+//! The simple protocol: a text of any number of statements, run as one implicit transaction.
+
+use std::sync::Arc;
+
+use crate::error::{EngineError, Result};
+use crate::output::Output;
+use crate::session::Session;
+use crate::session::prepared::Prepared;
+use crate::session::run::Request;
+use crate::sql;
+
+impl Session {
+    /// Runs all statements in `sql`, as one implicit transaction unless they say otherwise.
+    pub fn execute_simple(&mut self, sql: &str, out: &mut dyn Output) -> Result<(), EngineError> {
+        let request = Request {
+            describe: true,
+            max_rows: 0,
+        };
+        self.among_others = false;
+        if let Some(prepared) = self.texts.get(sql) {
+            return self.run_last(&prepared, request, out);
+        }
+        let whole: Arc<str> = sql.into();
+        self.begin_statement(&whole);
+        // Held to the end: the syntax trees of all statements, and the plan of the one that runs.
+        let _memory = match self.engine.planning_memory.reserve(sql) {
+            Ok(memory) => memory,
+            Err(error) => return Err(self.fail(error)),
+        };
+        let statements = match sql::parse(sql) {
+            Ok(statements) => statements,
+            Err(error) => return Err(self.fail(error)),
+        };
+        let count = statements.len();
+        if count == 0 {
+            self.begun = false;
+            self.went_idle();
+            return out.empty();
+        }
+        self.among_others = count > 1;
+        for (number, parsed) in statements.into_iter().enumerate() {
+            let text = if count == 1 {
+                Arc::clone(&whole)
+            } else {
+                Arc::clone(&parsed.text)
+            };
+            if number > 0 {
+                self.begin_statement(&text);
+            }
+            let prepared = Arc::new(self.bind(text, Some(parsed), &[], None)?);
+            if number + 1 < count {
+                self.run(&prepared, &[], request, out, false)?;
+            } else {
+                self.run_last(&prepared, request, out)?;
+            }
+            if count == 1 {
+                self.texts.offer(&prepared);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the last statement of a simple query: its implicit transaction is committed before it is complete.
+    pub(super) fn run_last(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        request: Request,
+        out: &mut dyn Output,
+    ) -> Result<()> {
+        self.run(prepared, &[], request, out, true)?;
+        self.went_idle();
+        Ok(())
+    }
+
+    /// Forgets the plans of the simple protocol.
+    pub(crate) fn forget_texts(&mut self) {
+        self.texts.clear();
+    }
+}

@@ -1,0 +1,138 @@
+//! BEGIN, COMMIT, ROLLBACK and SET TRANSACTION.
+
+use crate::error::{EngineError, Result, SqlState};
+use crate::output::{Notice, Output};
+use crate::session::Session;
+use crate::sql::plan::TransactionModes;
+use crate::transaction::Phase;
+
+impl Session {
+    pub(super) fn begin_block(&mut self, modes: &TransactionModes, out: &mut dyn Output) -> Result<()> {
+        match self.txn.phase {
+            Phase::None => self.begin(Phase::Block),
+            Phase::Implicit => self.txn.phase = Phase::Block,
+            Phase::Block | Phase::Failed => {
+                return self.notice(
+                    &Notice::warning(
+                        SqlState::ACTIVE_SQL_TRANSACTION,
+                        "there is already a transaction in progress",
+                    ),
+                    out,
+                );
+            }
+        }
+        self.apply_modes(modes)
+    }
+
+    pub(super) fn apply_modes(&mut self, modes: &TransactionModes) -> Result<()> {
+        if let Some(isolation) = modes.isolation
+            && isolation != self.txn.isolation
+        {
+            if self.txn.has_started_work() {
+                return Err(EngineError::new(
+                    SqlState::ACTIVE_SQL_TRANSACTION,
+                    "SET TRANSACTION ISOLATION LEVEL must be called before any query",
+                ));
+            }
+            self.txn.isolation = isolation;
+        }
+        if let Some(read_only) = modes.read_only {
+            if !read_only && self.txn.read_only && self.txn.has_started_work() {
+                return Err(EngineError::new(
+                    SqlState::ACTIVE_SQL_TRANSACTION,
+                    "transaction read-write mode must be set before any query",
+                ));
+            }
+            self.txn.read_only = read_only;
+        }
+        Ok(())
+    }
+
+    /// COMMIT or ROLLBACK; the tag to answer with.
+    pub(super) fn end_block(
+        &mut self,
+        commit: bool,
+        chain: bool,
+        out: &mut dyn Output,
+    ) -> Result<&'static str> {
+        let (isolation, read_only) = (self.txn.isolation, self.txn.read_only);
+        let was_block = matches!(self.txn.phase, Phase::Block | Phase::Failed);
+        if !was_block {
+            if chain {
+                return Err(EngineError::new(
+                    SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                    format!(
+                        "{} AND CHAIN can only be used in transaction blocks",
+                        name_of(commit)
+                    ),
+                ));
+            }
+            self.notice(
+                &Notice::warning(
+                    SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                    "there is no transaction in progress",
+                ),
+                out,
+            )?;
+        }
+        let answer = match self.txn.phase {
+            Phase::None => name_of(commit),
+            Phase::Failed => {
+                // Rolled back already, when it failed.
+                self.txn.phase = Phase::None;
+                "ROLLBACK"
+            }
+            Phase::Block | Phase::Implicit if commit => {
+                self.commit(out)?;
+                "COMMIT"
+            }
+            Phase::Block | Phase::Implicit => {
+                self.rollback();
+                "ROLLBACK"
+            }
+        };
+        if chain {
+            self.begin(Phase::Block);
+            self.txn.isolation = isolation;
+            self.txn.read_only = read_only;
+        }
+        Ok(answer)
+    }
+
+    pub(super) fn set_transaction(
+        &mut self,
+        modes: &TransactionModes,
+        session: bool,
+        out: &mut dyn Output,
+    ) -> Result<()> {
+        if session {
+            if let Some(isolation) = modes.isolation {
+                self.set(
+                    "default_transaction_isolation",
+                    Some(isolation.name()),
+                    false,
+                    out,
+                )?;
+            }
+            if let Some(read_only) = modes.read_only {
+                let value = if read_only { "on" } else { "off" };
+                self.set("default_transaction_read_only", Some(value), false, out)?;
+            }
+            return Ok(());
+        }
+        if self.txn.phase != Phase::Block {
+            return self.notice(
+                &Notice::warning(
+                    SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                    "SET TRANSACTION can only be used in transaction blocks",
+                ),
+                out,
+            );
+        }
+        self.apply_modes(modes)
+    }
+}
+
+fn name_of(commit: bool) -> &'static str {
+    if commit { "COMMIT" } else { "ROLLBACK" }
+}
