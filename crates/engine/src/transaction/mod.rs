@@ -21,29 +21,32 @@
 //! Savepoints are not there yet (0A000). They need ids of their own below this one's, which is why everything asks
 //! [`Transaction::is_own`] rather than comparing with one id.
 
+mod end;
+mod locks;
+mod portal_snapshot;
+mod row_counts;
 mod status;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clearway_storage::heap::TxnContext;
 use clearway_storage::{RelId, Storage};
-use clearway_txn::{LockMode, LockTag, LockWait, ProcId, Snapshot, Xid};
+use clearway_txn::{LockMode, ProcId, Snapshot, Xid};
 
 use crate::activity::ActivitySlot;
 use crate::catalog::{Catalog, CatalogState, TableUse};
-use crate::convert::{lock_error, storage_error};
+use crate::convert::storage_error;
 use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
 use crate::sql::plan::IsolationLevel;
+pub(crate) use portal_snapshot::PortalSnapshot;
+use row_counts::RowCounts;
 pub use status::TransactionStatus;
 
 #[cfg(test)]
 mod tests;
-
-/// Row counts are handed over when this many have come together.
-const COUNTED_MAX: u64 = 64;
 
 /// Where a transaction is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,49 +92,7 @@ pub(crate) struct Transaction {
     overlay: Option<Arc<CatalogState>>,
     created: Vec<RelId>,
     dropped: Vec<RelId>,
-    counts: Vec<RowCount>,
-    counted: u64,
-    /// Tables that the running transaction has truncated.
-    truncated: Vec<u32>,
-}
-
-/// What a suspended portal sees.
-#[derive(Debug)]
-pub(crate) struct PortalSnapshot {
-    snapshot: Snapshot,
-    command: u32,
-    transaction: u64,
-    _open: Arc<()>,
-}
-
-/// Rows of one table that came and went.
-#[derive(Debug, Default)]
-struct RowCount {
-    oid: u32,
-    /// Of transactions that have ended.
-    live: i64,
-    dead: u64,
-    /// Of the running one, should it commit.
-    now_live: i64,
-    now_dead: u64,
-}
-
-impl RowCount {
-    /// The running transaction has ended. Each INSERT counts one live row, each UPDATE one dead version, each
-    /// DELETE one of both, taken from the live ones. Rolled back, no row comes or goes, and what dies is what
-    /// INSERT and UPDATE have stored: the sum.
-    fn settle(&mut self, committed: bool) {
-        let (live, dead) = (
-            std::mem::take(&mut self.now_live),
-            std::mem::take(&mut self.now_dead),
-        );
-        if committed {
-            self.live += live;
-            self.dead += dead;
-        } else {
-            self.dead += dead.saturating_add_signed(live);
-        }
-    }
+    counts: RowCounts,
 }
 
 impl Transaction {
@@ -164,9 +125,7 @@ impl Transaction {
             overlay: None,
             created: Vec::new(),
             dropped: Vec::new(),
-            counts: Vec::new(),
-            counted: 0,
-            truncated: Vec::new(),
+            counts: RowCounts::default(),
         }
     }
 
@@ -310,29 +269,6 @@ impl Transaction {
         }
     }
 
-    /// What a portal keeps of the running statement.
-    pub(crate) fn portal_snapshot(&self) -> PortalSnapshot {
-        debug_assert!(self.has_snapshot, "a portal is made by a running statement");
-        PortalSnapshot {
-            snapshot: self.snapshot.clone(),
-            command: self.command,
-            transaction: self.number,
-            _open: Arc::clone(&self.portals),
-        }
-    }
-
-    /// Whether the portal's transaction is this one.
-    pub(crate) fn owns(&self, portal: &PortalSnapshot) -> bool {
-        self.phase != Phase::None && portal.transaction == self.number
-    }
-
-    /// Exchanges what the portal sees and what the transaction sees, before the portal goes on and again afterwards.
-    pub(crate) fn exchange_snapshot(&mut self, portal: &mut PortalSnapshot) {
-        std::mem::swap(&mut self.snapshot, &mut portal.snapshot);
-        std::mem::swap(&mut self.command, &mut portal.command);
-        self.has_snapshot = true;
-    }
-
     /// Makes what was written so far visible to the rest of the same statement (DDL that reads what it has made).
     pub(crate) fn next_command(&mut self) {
         self.command += 1;
@@ -388,72 +324,15 @@ impl Transaction {
         self.dropped.push(rel);
     }
 
-    /// Locks a table for the rest of the transaction; free when it holds that mode already.
+    /// Counts rows for the background vacuum: how many more live ones there are, and how many versions died.
     #[inline]
-    pub(crate) fn lock_relation(
-        &mut self,
-        oid: u32,
-        mode: LockMode,
-        interrupts: &Interrupts,
-        timeout: Option<Duration>,
-    ) -> Result<()> {
-        if self.held.contains(&(oid, mode)) {
-            return Ok(());
-        }
-        self.wait_for_lock(LockTag::Relation(oid), mode, interrupts, timeout)?;
-        self.held.push((oid, mode));
-        Ok(())
+    pub(crate) fn count_rows(&mut self, oid: u32, live: i64, dead: u64) {
+        self.counts.count(oid, live, dead);
     }
 
-    /// Takes any lock, waiting for it.
-    pub(crate) fn wait_for_lock(
-        &mut self,
-        tag: LockTag,
-        mode: LockMode,
-        interrupts: &Interrupts,
-        timeout: Option<Duration>,
-    ) -> Result<()> {
-        self.locked = true;
-        let cancel = || interrupts.pending();
-        self.storage
-            .locks
-            .acquire(
-                self.proc,
-                tag,
-                mode,
-                LockWait {
-                    timeout,
-                    cancel: &cancel,
-                },
-            )
-            .map_err(|error| lock_error(error, interrupts))
-    }
-
-    /// Gives a lock back before the transaction's end.
-    pub(crate) fn unlock(&mut self, tag: LockTag, mode: LockMode) {
-        self.storage.locks.release(self.proc, tag, mode);
-    }
-
-    /// Waits until another transaction has ended.
-    pub(crate) fn wait_for_transaction(
-        &mut self,
-        xid: Xid,
-        interrupts: &Interrupts,
-        timeout: Option<Duration>,
-    ) -> Result<()> {
-        debug_assert!(!self.is_own(xid), "a transaction does not wait for itself");
-        let cancel = || interrupts.pending();
-        self.storage
-            .locks
-            .wait_for_transaction(
-                self.proc,
-                xid,
-                LockWait {
-                    timeout,
-                    cancel: &cancel,
-                },
-            )
-            .map_err(|error| lock_error(error, interrupts))
+    /// The table has no rows any more, if the transaction commits.
+    pub(crate) fn count_truncation(&mut self, oid: u32) {
+        self.counts.count_truncation(oid);
     }
 
     /// The definitions as this transaction has changed them, if it has.
@@ -478,164 +357,6 @@ impl Transaction {
         self.snapshot = kept;
         result
     }
-
-    /// Counts rows for the background vacuum: how many more live ones there are, and how many versions died.
-    #[inline]
-    pub(crate) fn count_rows(&mut self, oid: u32, live: i64, dead: u64) {
-        if live == 0 && dead == 0 {
-            return;
-        }
-        match self.counts.iter_mut().find(|count| count.oid == oid) {
-            Some(count) => {
-                count.now_live += live;
-                count.now_dead += dead;
-            }
-            None => self.counts.push(RowCount {
-                oid,
-                now_live: live,
-                now_dead: dead,
-                ..RowCount::default()
-            }),
-        }
-        self.counted += live.unsigned_abs() + dead;
-    }
-
-    /// The table has no rows any more, if the transaction commits.
-    pub(crate) fn count_truncation(&mut self, oid: u32) {
-        self.counts.retain(|count| count.oid != oid);
-        self.truncated.push(oid);
-    }
-
-    /// The transaction has ended.
-    fn settle_counts(&mut self, committed: bool) {
-        for oid in self.truncated.drain(..) {
-            if committed && let Some(entry) = self.catalog.state().table(oid) {
-                entry.runtime.live_rows.store(0, Ordering::Relaxed);
-                entry.runtime.dead_rows.store(0, Ordering::Relaxed);
-            }
-        }
-        for count in &mut self.counts {
-            count.settle(committed);
-        }
-        if self.counted >= COUNTED_MAX {
-            self.hand_over_counts();
-        }
-    }
-
-    /// Hands the counts over. They need not be exact, so a session saves them up: that spares all sessions a
-    /// shared cache line per row.
-    fn hand_over_counts(&mut self) {
-        let state = self.catalog.state();
-        for count in self.counts.drain(..) {
-            if let Some(entry) = state.table(count.oid) {
-                entry.runtime.live_rows.fetch_add(count.live, Ordering::Relaxed);
-                entry.runtime.dead_rows.fetch_add(count.dead, Ordering::Relaxed);
-            }
-        }
-        self.counted = 0;
-    }
-
-    /// Commits and leaves no transaction. An error means that it was rolled back, except when the log has
-    /// failed: then the outcome is unknown and the engine has stopped.
-    pub(crate) fn commit(&mut self, synchronous: bool) -> Result<()> {
-        let Some(xid) = self.xid else {
-            self.end_without_xid();
-            return Ok(());
-        };
-        if self.is_closed() {
-            self.rollback();
-            return Err(EngineError::new(
-                SqlState::ADMIN_SHUTDOWN,
-                "terminating connection due to administrator command",
-            ));
-        }
-        // The files go afterwards: see "Files" in the order of a commit.
-        let synchronous = synchronous || !self.dropped.is_empty();
-        let publish = || {
-            if let Some(overlay) = self.overlay.take() {
-                self.catalog.publish(overlay);
-            }
-        };
-        let committed = self
-            .storage
-            .commit_and_publish(self.proc, xid, synchronous, publish);
-        if let Err(error) = committed {
-            self.rollback();
-            return Err(storage_error(error));
-        }
-        self.forget();
-        self.settle_counts(true);
-        self.created.clear();
-        for rel in std::mem::take(&mut self.dropped) {
-            self.unlink(rel);
-        }
-        Ok(())
-    }
-
-    /// Rolls back and leaves no transaction.
-    pub(crate) fn rollback(&mut self) {
-        // Before sessions that wait for the transaction or its locks go on: they use the definitions that they find.
-        self.overlay = None;
-        match self.xid {
-            None => self.end_without_xid(),
-            Some(xid) => {
-                self.roll_back(xid);
-                self.forget();
-                self.settle_counts(false);
-            }
-        }
-        for rel in std::mem::take(&mut self.created) {
-            self.unlink(rel);
-        }
-        self.dropped.clear();
-    }
-
-    fn roll_back(&self, xid: Xid) {
-        if self.is_closed() {
-            // As after a crash: an xid without a commit record reads as aborted.
-            self.storage.locks.end_transaction(self.proc, xid);
-        } else if let Err(error) = self.storage.abort(self.proc, xid) {
-            tracing::warn!(%error, xid = xid.0, "an abort could not be logged");
-        }
-    }
-
-    /// The end of a transaction that has changed nothing: it gives back its snapshot and its locks.
-    fn end_without_xid(&mut self) {
-        if self.has_snapshot || self.holds_xmin {
-            self.storage.proc_array.clear_xmin(self.proc);
-        }
-        if self.locked {
-            self.storage.locks.release_all(self.proc);
-        }
-        self.forget();
-    }
-
-    /// The transaction has ended for all others.
-    fn forget(&mut self) {
-        self.has_snapshot = false;
-        self.holds_xmin = false;
-        self.locked = false;
-        self.held.clear();
-        self.xid = None;
-        self.phase = Phase::None;
-        self.slot.set_transaction(0, 0);
-    }
-
-    /// Whether the engine was shut down under the session: its log takes no more.
-    fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Acquire)
-    }
-
-    fn unlink(&self, rel: RelId) {
-        if self.is_closed() {
-            return;
-        }
-        self.catalog.forget_sequence(rel.0);
-        // What stays behind is found and removed at the next start.
-        if let Err(error) = self.storage.drop_rel(rel) {
-            tracing::warn!(%error, rel = rel.0, "a dropped relation's file could not be removed");
-        }
-    }
 }
 
 impl Drop for Transaction {
@@ -643,6 +364,6 @@ impl Drop for Transaction {
         if !matches!(self.phase, Phase::None) {
             self.rollback();
         }
-        self.hand_over_counts();
+        self.counts.hand_over(&self.catalog.state());
     }
 }

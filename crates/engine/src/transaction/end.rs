@@ -1,0 +1,117 @@
+//! How a transaction ends: commit and rollback.
+//!
+//! What other sessions see of it, and in which order, is decided in [`clearway_storage::commit`]. This file adds what
+//! the engine has beside it: definitions to publish, files that go, row counts.
+
+use std::sync::atomic::Ordering;
+
+use clearway_storage::RelId;
+use clearway_txn::Xid;
+
+use super::{Phase, Transaction};
+use crate::convert::storage_error;
+use crate::error::{EngineError, Result, SqlState};
+
+impl Transaction {
+    /// Commits and leaves no transaction. An error means that it was rolled back, except when the log has
+    /// failed: then the outcome is unknown and the engine has stopped.
+    pub(crate) fn commit(&mut self, synchronous: bool) -> Result<()> {
+        let Some(xid) = self.xid else {
+            self.end_without_xid();
+            return Ok(());
+        };
+        if self.is_closed() {
+            self.rollback();
+            return Err(EngineError::new(
+                SqlState::ADMIN_SHUTDOWN,
+                "terminating connection due to administrator command",
+            ));
+        }
+        // The files go afterwards: see "Files" in the order of a commit.
+        let synchronous = synchronous || !self.dropped.is_empty();
+        let publish = || {
+            if let Some(overlay) = self.overlay.take() {
+                self.catalog.publish(overlay);
+            }
+        };
+        let committed = self
+            .storage
+            .commit_and_publish(self.proc, xid, synchronous, publish);
+        if let Err(error) = committed {
+            self.rollback();
+            return Err(storage_error(error));
+        }
+        self.forget();
+        self.counts.settle(true, &self.catalog);
+        self.created.clear();
+        for rel in std::mem::take(&mut self.dropped) {
+            self.unlink(rel);
+        }
+        Ok(())
+    }
+
+    /// Rolls back and leaves no transaction.
+    pub(crate) fn rollback(&mut self) {
+        // Before sessions that wait for the transaction or its locks go on: they use the definitions that they find.
+        self.overlay = None;
+        match self.xid {
+            None => self.end_without_xid(),
+            Some(xid) => {
+                self.roll_back(xid);
+                self.forget();
+                self.counts.settle(false, &self.catalog);
+            }
+        }
+        for rel in std::mem::take(&mut self.created) {
+            self.unlink(rel);
+        }
+        self.dropped.clear();
+    }
+
+    fn roll_back(&self, xid: Xid) {
+        if self.is_closed() {
+            // As after a crash: an xid without a commit record reads as aborted.
+            self.storage.locks.end_transaction(self.proc, xid);
+        } else if let Err(error) = self.storage.abort(self.proc, xid) {
+            tracing::warn!(%error, xid = xid.0, "an abort could not be logged");
+        }
+    }
+
+    /// The end of a transaction that has changed nothing: it gives back its snapshot and its locks.
+    fn end_without_xid(&mut self) {
+        if self.has_snapshot || self.holds_xmin {
+            self.storage.proc_array.clear_xmin(self.proc);
+        }
+        if self.locked {
+            self.storage.locks.release_all(self.proc);
+        }
+        self.forget();
+    }
+
+    /// The transaction has ended for all others.
+    pub(super) fn forget(&mut self) {
+        self.has_snapshot = false;
+        self.holds_xmin = false;
+        self.locked = false;
+        self.held.clear();
+        self.xid = None;
+        self.phase = Phase::None;
+        self.slot.set_transaction(0, 0);
+    }
+
+    /// Whether the engine was shut down under the session: its log takes no more.
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    fn unlink(&self, rel: RelId) {
+        if self.is_closed() {
+            return;
+        }
+        self.catalog.forget_sequence(rel.0);
+        // What stays behind is found and removed at the next start.
+        if let Err(error) = self.storage.drop_rel(rel) {
+            tracing::warn!(%error, rel = rel.0, "a dropped relation's file could not be removed");
+        }
+    }
+}

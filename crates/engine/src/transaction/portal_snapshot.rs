@@ -1,0 +1,41 @@
+//! What a portal keeps of its statement's transaction, so that the next portion of its rows is read as the first was.
+
+use std::sync::Arc;
+
+use clearway_txn::Snapshot;
+
+use super::{Phase, Transaction};
+
+/// What a portal sees, the first portion of its rows and the last.
+#[derive(Debug)]
+pub(crate) struct PortalSnapshot {
+    snapshot: Snapshot,
+    command: u32,
+    transaction: u64,
+    _open: Arc<()>,
+}
+
+impl Transaction {
+    /// What a portal keeps of the running statement.
+    pub(crate) fn portal_snapshot(&self) -> PortalSnapshot {
+        debug_assert!(self.has_snapshot, "a portal is made by a running statement");
+        PortalSnapshot {
+            snapshot: self.snapshot.clone(),
+            command: self.command,
+            transaction: self.number,
+            _open: Arc::clone(&self.portals),
+        }
+    }
+
+    /// Whether the portal's transaction is this one.
+    pub(crate) fn owns(&self, portal: &PortalSnapshot) -> bool {
+        self.phase != Phase::None && portal.transaction == self.number
+    }
+
+    /// Exchanges what the portal sees and what the transaction sees, before the portal goes on and again afterwards.
+    pub(crate) fn exchange_snapshot(&mut self, portal: &mut PortalSnapshot) {
+        std::mem::swap(&mut self.snapshot, &mut portal.snapshot);
+        std::mem::swap(&mut self.command, &mut portal.command);
+        self.has_snapshot = true;
+    }
+}
