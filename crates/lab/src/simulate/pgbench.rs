@@ -7,18 +7,20 @@
 //! | `BufferMapping` | finding a page's frame: one partition latch, shared |
 //! | `LwLock` on each frame, a pin word | the content latches; the pool itself is not generic over the machine |
 //! | `Wal` | insertion latches, reservation, flush |
-//! | `CommitLog` | a transaction's status |
+//! | `CommitPath` with `CommitLog`, `LockManager` and `Commits` | the end of a transaction, each step that the engine's has |
 //!
 //! Charged: everything else, `work_us` a transaction, in parts that follow the statements: protocol,
 //! planning, executor, B+tree binary searches, tuple work, memory. The parts' proportions are fixed here;
 //! only their sum is calibrated. Left out: relation locks (the fast path touches the session's own lines
-//! alone), extending relations, checkpoints, vacuum, the visibility map.
+//! alone), row locks, so that no session waits for another's transaction, extending relations, checkpoints, vacuum, the
+//! visibility map. Of the end of a transaction: publishing definitions and unlinking files, since none are changed.
 //!
 //! The tables are folded: instead of a page for each of the real ones there are [`HEAP_PAGES`] and
 //! [`LEAF_PAGES`], enough that two of a few hundred clients rarely meet on one, as at the real scale.
 
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::time::Duration;
 
@@ -30,8 +32,10 @@ use clearway_sim::{
 };
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::wal::{LogDevice, LogOptions, Wal};
-use clearway_storage::{BufferMapping, Lsn, PageId, RelId};
-use clearway_txn::{COMMIT_LOG_PAGE_SIZE, CommitLog, ProcArray, ProcId, Snapshot, Status, StatusDevice, Xid};
+use clearway_storage::{BufferMapping, CommitPath, Commits, Lsn, PageId, RelId};
+use clearway_txn::{
+    COMMIT_LOG_PAGE_SIZE, CommitLog, LockManager, ProcArray, ProcId, Snapshot, StatusDevice, Xid,
+};
 
 use crate::simulate::experiment::{Experiment, Variant, WorkloadKind};
 use crate::simulate::point::Meter;
@@ -49,7 +53,6 @@ const BRANCHES: u64 = 900;
 /// Payload bytes of log records, as PostgreSQL's pg_waldump shows them for these statements (headers apart).
 const UPDATE_BYTES: usize = 120;
 const INSERT_BYTES: usize = 80;
-const COMMIT_BYTES: usize = 16;
 
 const ACCOUNTS: RelId = RelId(16);
 const ACCOUNTS_INDEX: RelId = RelId(17);
@@ -108,11 +111,13 @@ impl StatusDevice for NoPages {
 
 /// What all sessions share.
 struct Database {
-    procs: ProcArray<Simulated>,
+    procs: Arc<ProcArray<Simulated>>,
     mapping: BufferMapping<Simulated>,
     frames: Vec<Frame>,
     log: Wal<Simulated, Disk>,
     commit_log: CommitLog<Simulated, NoPages>,
+    locks: LockManager<Simulated>,
+    commits: Commits<Simulated>,
 }
 
 impl Database {
@@ -150,16 +155,33 @@ impl Database {
         map(HISTORY, clients as u32 * 2);
         map(TELLERS, BRANCHES as u32 * 10);
         map(BRANCHES_TABLE, BRANCHES as u32);
+        let procs = Arc::new(ProcArray::new(
+            clients as u32,
+            variant.mechanisms.proc_array_options(),
+            Xid(1 << 20),
+        ));
         Self {
-            procs: ProcArray::new(
-                clients as u32,
-                variant.mechanisms.proc_array_options(),
-                Xid(1 << 20),
+            locks: LockManager::new(
+                Arc::clone(&procs),
+                variant.mechanisms.lwlock_options(),
+                variant.mechanisms.relation_locks,
+                Duration::MAX,
             ),
+            commits: Commits::new(clients as u32),
+            procs,
             mapping,
             frames,
             log: Wal::new(disk, log, Lsn(1 << 24), Lsn(1 << 24)),
             commit_log: CommitLog::new(NoPages, variant.mechanisms.commit_log_options()),
+        }
+    }
+
+    fn commit_path(&self) -> CommitPath<'_, Simulated, Disk, NoPages> {
+        CommitPath {
+            log: &self.log,
+            commit_log: &self.commit_log,
+            locks: &self.locks,
+            commits: &self.commits,
         }
     }
 
@@ -295,22 +317,11 @@ impl Session {
         self.answer();
         // END
         self.work(last - last / 4 - last / 2);
-        let end = database
-            .log
-            .insert_any(RecordKind::Commit, xid, &[0; COMMIT_BYTES]);
-        {
-            let _span = span("flush");
-            database.log.flush(end);
-        }
-        {
-            let _span = span("commit log");
-            database
-                .commit_log
-                .set(xid, Status::Committed, end.0)
-                .expect("the device of a simulation does not fail");
-        }
-        let _span = span("end");
-        database.procs.end(self.proc, Some(xid));
+        let _span = span("commit");
+        database
+            .commit_path()
+            .commit(self.proc, xid, true, || ())
+            .expect("the devices of a simulation do not fail");
     }
 }
 
@@ -328,7 +339,7 @@ pub(crate) fn spawn(
         (database, procs)
     });
     let (database, procs) = database;
-    simulation.name(&database.procs, "ProcArray");
+    simulation.name(&*database.procs, "ProcArray");
     simulation.name(&database.log, "log");
     simulation.name(&database.commit_log, "commit log");
     simulation.name(database.frames.as_slice(), "frames");
