@@ -17,6 +17,8 @@
 //! | 5 | sets 100 to *committed* | |
 //! | 6 | | meets the row again under the same snapshot, and now it counts |
 //!
+//! docs/mechanisms/commit.md has more such stories.
+//!
 //! # The order of a commit
 //! 1. The log has room on the disk, and the commit log's page of the xid is in memory. Everything that can be refused
 //!    has been refused by now.
