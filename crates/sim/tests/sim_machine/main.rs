@@ -1,0 +1,44 @@
+//! The simulated machine itself: memory, time, scheduling, determinism, errors. A file a subject.
+
+use std::alloc::System;
+use std::rc::Rc;
+
+use clearway_latch::{LatchClass, LwLockVariant};
+use clearway_machine::{AtomicWord, Padded, WaitEvent};
+use clearway_sim::{LineAllocator, MachineModel, SimulatedU32};
+
+mod coherence;
+mod determinism;
+mod errors;
+mod far_atomics;
+mod hardware_threads;
+mod memory_order;
+mod scheduling;
+mod stores;
+
+#[global_allocator]
+static ALLOCATOR: LineAllocator<System> = LineAllocator(System);
+
+static CLASS: LatchClass = LatchClass::new("Test", WaitEvent::UserLatch, 0);
+const ALGORITHMS: [LwLockVariant; 3] = [
+    LwLockVariant::Queued,
+    LwLockVariant::QueuedScan,
+    LwLockVariant::SingleCas,
+];
+
+fn machine(name: &str) -> MachineModel {
+    MachineModel::load(name).unwrap()
+}
+
+fn seed() -> u64 {
+    let seed = std::env::var("SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or(1);
+    println!("SEED={seed}");
+    seed
+}
+
+fn word(value: u32) -> Rc<Padded<SimulatedU32>> {
+    Rc::new(Padded(SimulatedU32::new(value)))
+}
