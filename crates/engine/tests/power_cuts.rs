@@ -10,7 +10,7 @@
 //! `SEED=7 IMAGES=1000 cargo test --release -p clearway-engine --test power_cuts` is the long form.
 
 mod common;
-#[path = "../../storage/tests/support/recording_disk.rs"]
+#[path = "../../storage/tests/support/recording_disk/mod.rs"]
 mod recording_disk;
 
 use std::collections::{BTreeMap, BTreeSet};

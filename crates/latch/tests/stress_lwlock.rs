@@ -6,12 +6,12 @@
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clearway_latch::{
     LatchClass, LatchMode, Latched, LwLock, LwLockFairnessVariant, LwLockOptions, statistics,
 };
-use clearway_machine::{AtomicWord, Machine, Native, WaitEvent};
+use clearway_machine::{AtomicWord, Machine, Native, WaitEvent, Watchdog};
 
 const THREADS: u64 = 24;
 const STEPS: u64 = 60_000;
@@ -228,6 +228,7 @@ fn stress_variable_waiters_come_back() {
 /// machine that schedules every thread one gets in.
 #[test]
 fn stress_exclusive_gets_in_between_readers() {
+    let _watchdog = Watchdog::over_test();
     static CLASS: LatchClass = LatchClass::new("readers", WaitEvent::UserLatch, 0);
     for options in LwLockOptions::all() {
         let torn = Torn::new(&CLASS, options);
@@ -242,13 +243,11 @@ fn stress_exclusive_gets_in_between_readers() {
                     }
                 });
             }
-            let started = Instant::now();
             for _ in 0..50 {
                 let _guard = torn.latch.exclusive();
                 torn.add_one(0);
             }
             stop.store(true, Ordering::Relaxed);
-            assert!(started.elapsed() < Duration::from_secs(60));
         });
     }
 }

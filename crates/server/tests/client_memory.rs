@@ -30,6 +30,18 @@ fn until_the_server_waits_for_its_client(server: &TestServer) {
     std::thread::sleep(std::time::Duration::from_millis(300));
 }
 
+/// Reads the replies up to ReadyForQuery and counts those of kind `counted`; any other must be of one of the `others`.
+fn count_replies(client: &mut Raw, counted: u8, others: &[u8]) -> usize {
+    let mut count = 0;
+    loop {
+        match client.read().unwrap().kind {
+            kind if kind == counted => count += 1,
+            b'Z' => return count,
+            kind => assert!(others.contains(&kind), "a reply of kind {}", kind.escape_ascii()),
+        }
+    }
+}
+
 /// A SELECT of 200 columns with long names: its description has some 14 kB.
 fn wide_select() -> String {
     let columns: Vec<String> = (0..200)
@@ -66,15 +78,7 @@ fn describes_without_sync_do_not_gather() {
         "grew by {} MiB; all descriptions have 300",
         measured.peak_growth() / MIB
     );
-    let mut described = 0;
-    loop {
-        match client.read().unwrap().kind {
-            b'T' => described += 1,
-            b'Z' => break,
-            kind => assert_eq!(kind, b't'),
-        }
-    }
-    assert_eq!(described, DESCRIBES);
+    assert_eq!(count_replies(&mut client, b'T', b"t"), DESCRIBES);
     sender.join().unwrap();
 }
 
@@ -98,15 +102,7 @@ fn statements_pipelined_without_sync_do_not_gather() {
         "grew by {} MiB; all descriptions have 70",
         measured.peak_growth() / MIB
     );
-    let mut described = 0;
-    loop {
-        match client.read().unwrap().kind {
-            b'T' => described += 1,
-            b'Z' => break,
-            kind => assert!(matches!(kind, b'1' | b'2')),
-        }
-    }
-    assert_eq!(described, ROUNDS);
+    assert_eq!(count_replies(&mut client, b'T', b"12"), ROUNDS);
     sender.join().unwrap();
 }
 
@@ -129,15 +125,7 @@ fn empty_selects_in_one_query_do_not_gather() {
         "grew by {} MiB; all descriptions have 70",
         measured.peak_growth() / MIB
     );
-    let mut completed = 0;
-    loop {
-        match client.read().unwrap().kind {
-            b'C' => completed += 1,
-            b'Z' => break,
-            kind => assert_eq!(kind, b'T'),
-        }
-    }
-    assert_eq!(completed, SELECTS);
+    assert_eq!(count_replies(&mut client, b'C', b"T"), SELECTS);
 }
 
 /// Reads a portion of a portal; the number of its rows and how it ended.
@@ -194,15 +182,7 @@ fn sorts_and_groups_stay_within_work_mem() {
     ] {
         measured.start();
         client.send(&query(&sql));
-        let mut rows = 0;
-        loop {
-            match client.read().unwrap().kind {
-                b'D' => rows += 1,
-                b'Z' => break,
-                b'E' => panic!("{sql}"),
-                _ => {}
-            }
-        }
+        let rows = count_replies(&mut client, b'D', b"TC");
         assert!(rows == 30_000 || rows == 1, "{sql}: {rows} rows");
         assert!(
             measured.peak_growth() < 16 * MIB,

@@ -43,7 +43,7 @@
 mod chosen;
 #[path = "support/power_cut_ledger.rs"]
 mod ledger;
-#[path = "support/recording_disk.rs"]
+#[path = "support/recording_disk/mod.rs"]
 mod recording_disk;
 
 use std::collections::BTreeMap;
