@@ -19,6 +19,7 @@
 //! | `spin`, `delay` | polling before a sleep: the class's policy, and the learned budget |
 //! | `waiting` | one wait: polls, sleeps, and what is recorded of them |
 //! | `parking` | sleeping on a latch that has no list of its own |
+//! | `spin_latch` | [`SpinLatch`]: exclusive, polled, for a few instructions |
 //! | `latched` | a latch with the data it protects |
 //! | `drop_in` | `Mutex<T>` and `RwLock<T>` of `lock_api` over the futex latches |
 //!
@@ -55,6 +56,7 @@ mod lwlock;
 mod order;
 mod parking;
 mod spin;
+mod spin_latch;
 mod waiting;
 
 pub use biased::{
@@ -84,6 +86,7 @@ pub use lwlock::{LatchMode, LwLock};
 #[cfg(feature = "std")]
 pub use order::held_classes;
 pub use spin::SpinPolicy;
+pub use spin_latch::{SpinLatch, SpinLatchGuard};
 
 /// The README's example, as a test.
 #[cfg(doctest)]

@@ -8,50 +8,72 @@
 //!   was reserved. `Reservation::reserve` is an acquire and a release, so that what one worker did before its
 //!   reservation is visible to the one that reserves behind it.
 //!
-//! | variant | a reservation |
-//! | --- | --- |
-//! | `fetch-add` | one atomic add |
+//! | variant | a reservation | wins |
+//! | --- | --- | --- |
+//! | `spin-latch` | an add under a latch that others poll | nowhere; it is what databases ship |
+//! | `fetch-add` | one atomic add | wherever two workers insert at once, and when one loses its CPU |
 
 mod fetch_add;
+mod spin_latch;
 
 use clearway_machine::{Machine, switch};
 
-use self::fetch_add::FetchAdd;
-
-switch! {
-    /// How a log record gets its position.
-    pub enum LogReserveVariant = "log_reserve", best FetchAdd, planned ["spin-latch"] {
-        /// One atomic add.
-        FetchAdd = "fetch-add",
-    }
-}
-
-/// The end of what is reserved, under the variant chosen.
-pub(super) enum Reservation<M: Machine> {
-    FetchAdd(FetchAdd<M>),
-}
-
-impl<M: Machine> Reservation<M> {
+/// What one variant keeps, and how it reserves.
+trait Reserve {
     /// Nothing is reserved from `end` on.
-    pub(super) fn new(variant: LogReserveVariant, end: u64) -> Self {
-        match variant {
-            LogReserveVariant::FetchAdd => Self::FetchAdd(FetchAdd::new(end)),
-        }
-    }
+    fn new(end: u64) -> Self;
 
     /// Reserves `size` bytes, a multiple of 8; returns where they begin.
-    #[inline]
-    pub(super) fn reserve(&self, size: u64) -> u64 {
-        match self {
-            Self::FetchAdd(position) => position.reserve(size),
-        }
-    }
+    fn reserve(&self, size: u64) -> u64;
 
     /// The end of what is reserved. Acquire: what was done before those reservations is visible.
-    #[inline]
-    pub(super) fn end(&self) -> u64 {
-        match self {
-            Self::FetchAdd(position) => position.end(),
+    fn end(&self) -> u64;
+}
+
+/// Makes the switch and the dispatch over the variants from one line for each.
+macro_rules! variants {
+    (planned $planned:tt, $( $(#[doc = $text:literal])+ $variant:ident = $name:literal in $module:ident; )+) => {
+        switch! {
+            /// How a log record gets its position.
+            pub enum LogReserveVariant = "log_reserve", best FetchAdd, planned $planned {
+                $( $(#[doc = $text])+ $variant = $name, )+
+            }
         }
-    }
+
+        /// The end of what is reserved, under the variant chosen.
+        pub(super) enum Reservation<M: Machine> { $( $variant($module::Reservation<M>), )+ }
+
+        impl<M: Machine> Reservation<M> {
+            /// Nothing is reserved from `end` on.
+            pub(super) fn new(variant: LogReserveVariant, end: u64) -> Self {
+                match variant {
+                    $( LogReserveVariant::$variant => Self::$variant(Reserve::new(end)), )+
+                }
+            }
+
+            /// Reserves `size` bytes, a multiple of 8; returns where they begin.
+            #[inline]
+            pub(super) fn reserve(&self, size: u64) -> u64 {
+                match self {
+                    $( Self::$variant(reservation) => reservation.reserve(size), )+
+                }
+            }
+
+            /// The end of what is reserved. Acquire: what was done before those reservations is visible.
+            #[inline]
+            pub(super) fn end(&self) -> u64 {
+                match self {
+                    $( Self::$variant(reservation) => reservation.end(), )+
+                }
+            }
+        }
+    };
+}
+
+variants! {
+    planned [],
+    /// An add under a spin latch.
+    SpinLatch = "spin-latch" in spin_latch;
+    /// One atomic add.
+    FetchAdd = "fetch-add" in fetch_add;
 }
