@@ -85,6 +85,8 @@ wait_events! {
     WalInsert = (LwLock, "WALInsert"),
     /// The latch under which the log is written out.
     WalWriteLatch = (LwLock, "WALWrite"),
+    /// The latch under which what is written of the log is made durable.
+    WalSyncLatch = (LwLock, "WALSync"),
     /// The latch over one partition of the lock table.
     LockManager = (LwLock, "LockManager"),
     /// The latch over the catalog cache.
@@ -135,7 +137,7 @@ wait_events! {
     CommitLogGroup = (Ipc, "XactGroupUpdate"),
     /// A follower waits for the leader of its end-of-transaction group.
     ProcArrayGroup = (Ipc, "ProcArrayGroupUpdate"),
-    /// A follower waits for the leader of its log-flush group.
+    /// A worker waits until another one has flushed the log for it, or has left the flushing to it.
     WalFlushGroup = (Ipc, "WALFlushGroup"),
     /// Sleeping inside the adaptive spin delay.
     SpinDelay = (Timeout, "SpinDelay"),

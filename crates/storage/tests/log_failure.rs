@@ -7,13 +7,14 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
-use clearway_machine::Native;
+use clearway_machine::{Native, Switch};
 use clearway_storage::Lsn;
 use clearway_storage::wal::record::RecordKind;
-use clearway_storage::wal::{LogDevice, LogOptions, Wal};
+use clearway_storage::wal::{LogDevice, LogFlushVariant, LogOptions, Wal};
 use clearway_txn::Xid;
 
 const FAILURE: &str = "CLEARWAY_TEST_LOG_FAILURE";
+const FLUSH: &str = "CLEARWAY_TEST_LOG_FLUSH";
 const SIGABRT: i32 = 6;
 
 /// Fails at its second write or sync.
@@ -57,7 +58,11 @@ fn commit_twice() {
         write: std::env::var(FAILURE).unwrap() == "write",
     };
     let start = Lsn(64);
-    let log = Wal::<Native, _>::new(device, LogOptions::default(), start, start);
+    let options = LogOptions {
+        flush: LogFlushVariant::named(&std::env::var(FLUSH).unwrap()).unwrap(),
+        ..LogOptions::default()
+    };
+    let log = Wal::<Native, _>::new(device, options, start, start);
     for number in 1..=2 {
         log.flush(log.insert_any(RecordKind::Commit, Xid(10), &[]));
         println!("acknowledged {number}");
@@ -65,9 +70,16 @@ fn commit_twice() {
 }
 
 fn fails(failure: &str) {
+    for flush in LogFlushVariant::ALL {
+        fails_under(failure, flush.name());
+    }
+}
+
+fn fails_under(failure: &str, flush: &str) {
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "commit_twice", "--ignored", "--nocapture"])
         .env(FAILURE, failure)
+        .env(FLUSH, flush)
         .output()
         .unwrap();
     let (out, err) = (

@@ -21,11 +21,11 @@
 mod support;
 
 use clearway_latch::LwLockVariant;
-use clearway_machine::Loom;
+use clearway_machine::{Loom, Switch};
 use clearway_storage::Lsn;
 use clearway_storage::wal::reader::LogReader;
 use clearway_storage::wal::record::RecordKind;
-use clearway_storage::wal::{LogOptions, Wal};
+use clearway_storage::wal::{LogFlushVariant, LogOptions, Wal};
 use clearway_txn::Xid;
 use loom::sync::Arc;
 use support::MemoryDevice;
@@ -70,11 +70,16 @@ fn check(algorithm: LwLockVariant, preemptions: usize, body: fn(LogOptions)) {
         ..LogOptions::default()
     };
     for options in options.under_all_variants() {
-        let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = Some(preemptions);
-        builder.max_branches = 20_000;
-        builder.check(move || body(options));
+        explore(options, preemptions, body);
     }
+}
+
+/// Checks a case under one choice of the switches.
+fn explore(options: LogOptions, preemptions: usize, body: fn(LogOptions)) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.max_branches = 20_000;
+    builder.check(move || body(options));
 }
 
 fn flushed_records_are_whole(options: LogOptions) {
@@ -133,6 +138,38 @@ fn no_record_built_for_an_old_redo_follows_it(options: LogOptions) {
     };
     log.move_redo();
     other.join().unwrap();
+}
+
+/// Three workers flush three records that are in the ring, so that one may flush for two others, and one of these may
+/// have to flush again.
+fn each_flusher_finds_its_record_durable(options: LogOptions) {
+    let (log, device) = log(options, 128, 1);
+    let ends = [10, 11, 12].map(|xid| log.insert_any(RecordKind::Commit, Xid(xid), &[]));
+    let flush = |log: &Log, device: &MemoryDevice, end: Lsn| {
+        log.flush(end);
+        assert!(log.flushed() >= end);
+        assert!(device.0.lock().unwrap().synced >= end.0);
+    };
+    let others = [ends[1], ends[2]].map(|end| {
+        let (log, device) = (Arc::clone(&log), device.clone());
+        loom::thread::spawn(move || flush(&log, &device, end))
+    });
+    flush(&log, &device, ends[0]);
+    for other in others {
+        other.join().unwrap();
+    }
+    assert_eq!(durable_xids(&device), [10, 11, 12]);
+}
+
+#[test]
+fn loom_each_flusher_finds_its_record_durable() {
+    for &flush in LogFlushVariant::ALL {
+        let options = LogOptions {
+            flush,
+            ..LogOptions::default()
+        };
+        explore(options, 1, each_flusher_finds_its_record_durable);
+    }
 }
 
 #[test]

@@ -44,6 +44,11 @@ impl<M: Machine, D: LogDevice> LogOutput<M, D> {
         self.durable.load(Relaxed)
     }
 
+    /// Everything before has been written to the device. Acquire: pairs with the Release in `write`.
+    pub(super) fn written(&self) -> u64 {
+        self.written.load(Acquire)
+    }
+
     /// Syncs of the device so far.
     pub(super) fn syncs(&self) -> u64 {
         self.syncs.load(Relaxed)
@@ -76,7 +81,8 @@ impl<M: Machine, D: LogDevice> LogOutput<M, D> {
         }
     }
 
-    /// Makes everything before `end`, which is written, durable. One worker at a time calls this.
+    /// Makes everything before `end`, which is written, durable. One worker at a time calls this; another may
+    /// write meanwhile.
     pub(super) fn sync(&self, end: u64) {
         let durable = self.durable.load(Relaxed);
         if durable < end {

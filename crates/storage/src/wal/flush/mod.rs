@@ -2,37 +2,48 @@
 //!
 //! Protects: the device, and the positions `written` and `durable` of `LogOutput`.
 //!
+//! # Example
+//! Bob syncs the log up to 1200, which takes 100 µs. Meanwhile 15 others finish their transactions. In PostgreSQL's
+//! form (`single`) they all sleep at one latch. When Bob releases it, all 15 are woken: one of them syncs, 14 look at
+//! `durable`, find that it is not far enough, and sleep again. Each commit has paid for two sleeps and two wake-ups,
+//! and a wake-up costs the waker a microsecond or two. The other variants differ in who is woken, when, and by whom.
+//!
 //! # Contract
 //! `Flusher::flush``(upto)` returns when everything before `upto`, which is reserved, is durable.
 //! - R3: bytes leave the ring (are overwritten) only below `written`, and one worker at a time writes.
-//! - R5: `durable` moves only after a sync of the device that began when everything before it was written.
+//! - R5: `durable` moves only after a sync of the device that began when everything before it was written; one worker
+//!   at a time syncs.
 //! - A flusher waits for insertions only while it keeps no other worker from writing (R2 of [`insert`](super::insert)).
+//!   In particular it does so before it joins a list of workers that one of them works for.
 //! - A failed write or sync ends the process: the state of the device is unknown.
 //!
 //! | variant | who writes and syncs | the others |
 //! | --- | --- | --- |
-//! | `single` | the holder of the write latch, for all that are complete | sleep at the latch, then look again |
+//! | `single` | the holder of the write latch, for all complete | sleep at the latch; all are woken and look again |
+//! | `split` | as above, under a latch each for write and sync | as above |
+//! | `group` | the first of a group, for the whole group | sleep until their leader wakes them, once |
+//! | `self-clocking` | one that waits, named by its predecessor | sleep once, until durable; the woken wake others |
+//!
+//! `docs/mechanisms/log.md` says what each costs, and when it should win.
 
+mod group;
+mod self_clocking;
 mod single;
+mod split;
+mod waiters;
 
 use std::time::Duration;
 
-use clearway_latch::LwLockOptions;
-use clearway_machine::{Machine, switch};
+use clearway_latch::{LatchClass, LwLockOptions};
+use clearway_machine::{Machine, WaitEvent, WaitScope, switch};
 
-use self::single::Single;
 use super::LogDevice;
 use super::insert::Insertion;
 use super::output::LogOutput;
 use super::reserve::Reservation;
 
-switch! {
-    /// How the log reaches the disk.
-    pub enum LogFlushVariant = "log_flush", best Single, planned ["split", "group", "self-clocking"] {
-        /// Write and sync under one latch; commits that arrive meanwhile share the next.
-        Single = "single",
-    }
-}
+/// The latch of the worker that writes, in the variants that have one.
+static WAL_WRITE: LatchClass = LatchClass::new("WALWrite", WaitEvent::WalWriteLatch, 510);
 
 /// The parts of the log that a flush uses.
 pub(super) struct Flushed<'a, M: Machine, D: LogDevice> {
@@ -47,29 +58,72 @@ impl<M: Machine, D: LogDevice> Flushed<'_, M, D> {
         self.insertion.wait_complete(self.reservation, target)
     }
 
-    /// Up to where everything is in the ring, if that can be told without waiting.
-    fn complete(&self) -> Option<u64> {
-        self.insertion.complete(self.reservation)
+    /// Up to where everything is in the ring: `known`, or further if that can be told without waiting.
+    fn complete_at_least(&self, known: u64) -> u64 {
+        let complete = self.insertion.complete(self.reservation);
+        complete.map_or(known, |complete| complete.max(known))
     }
 }
 
-/// Flushes in progress, under the variant chosen.
-pub(super) enum Flusher<M: Machine> {
-    Single(Single<M>),
+/// Sleeps for the setting `commit_delay`, if it is not zero, so that more commits join the flush.
+fn sleep_before_flush<M: Machine>(commit_delay: Duration) {
+    if !commit_delay.is_zero() {
+        let _wait = WaitScope::<M>::enter(WaitEvent::CommitDelay);
+        M::sleep(commit_delay);
+    }
 }
 
-impl<M: Machine> Flusher<M> {
+/// What one variant keeps, and how it flushes.
+trait Flush<M: Machine> {
     /// No flush is in progress. `commit_delay`: how long a flusher waits for others to join it.
-    pub(super) fn new(variant: LogFlushVariant, lwlock: LwLockOptions, commit_delay: Duration) -> Self {
-        match variant {
-            LogFlushVariant::Single => Self::Single(Single::new(lwlock, commit_delay)),
-        }
-    }
+    fn new(lwlock: LwLockOptions, commit_delay: Duration) -> Self;
 
     /// Makes everything before `upto` durable.
-    pub(super) fn flush<D: LogDevice>(&self, log: &Flushed<'_, M, D>, upto: u64) {
-        match self {
-            Self::Single(single) => single.flush(log, upto),
+    fn flush<D: LogDevice>(&self, log: &Flushed<'_, M, D>, upto: u64);
+}
+
+/// Makes the switch and the dispatch over the variants from one line for each.
+macro_rules! variants {
+    (planned $planned:tt, $( $(#[doc = $text:literal])+ $variant:ident = $name:literal in $module:ident; )+) => {
+        switch! {
+            /// How the log reaches the disk.
+            pub enum LogFlushVariant = "log_flush", best Single, planned $planned {
+                $( $(#[doc = $text])+ $variant = $name, )+
+            }
         }
-    }
+
+        /// Flushes in progress, under the variant chosen.
+        pub(super) enum Flusher<M: Machine> { $( $variant($module::Flusher<M>), )+ }
+
+        impl<M: Machine> Flusher<M> {
+            /// No flush is in progress. `commit_delay`: how long a flusher waits for others to join it.
+            pub(super) fn new(variant: LogFlushVariant, lwlock: LwLockOptions, commit_delay: Duration) -> Self {
+                match variant {
+                    $( LogFlushVariant::$variant => Self::$variant(Flush::new(lwlock, commit_delay)), )+
+                }
+            }
+
+            /// Makes everything before `upto` durable.
+            pub(super) fn flush<D: LogDevice>(&self, log: &Flushed<'_, M, D>, upto: u64) {
+                if log.output.durable() < upto {
+                    match self {
+                        $( Self::$variant(flusher) => flusher.flush(log, upto), )+
+                    }
+                }
+            }
+        }
+    };
+}
+
+variants! {
+    planned [],
+    /// Write and sync under one latch; commits that arrive meanwhile share the next.
+    Single = "single" in single;
+    /// Write and sync under a latch each, so that the next write overlaps the sync in progress.
+    Split = "split" in split;
+    /// The first of a group of commits writes and syncs for all of them, and wakes each once.
+    Group = "group" in group;
+    /// A flush starts when the device is free and takes all that are complete; each commit is woken once, when it is
+    /// durable, and wakes others.
+    SelfClocking = "self-clocking" in self_clocking;
 }

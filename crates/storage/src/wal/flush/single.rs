@@ -13,50 +13,45 @@
 //! - R3, R5: write and sync are called under the write latch only.
 //! - R2: step 2 comes before the latch; step 5 does not wait.
 //!
+//! Cost: a release of the latch wakes every worker that waits at it. Those that came too late for the sync sleep again.
+//!
 //! Origin: PostgreSQL's `XLogFlush` (`LWLockAcquireOrWait`, 2012).
 
 use std::time::Duration;
 
-use clearway_latch::{LatchClass, LwLock, LwLockOptions};
-use clearway_machine::{Machine, Padded, WaitEvent, WaitScope};
+use clearway_latch::{LwLock, LwLockOptions};
+use clearway_machine::{Machine, Padded};
 
-use super::Flushed;
+use super::{Flush, Flushed, WAL_WRITE, sleep_before_flush};
 use crate::wal::LogDevice;
 
-static WAL_WRITE: LatchClass = LatchClass::new("WALWrite", WaitEvent::WalWriteLatch, 510);
-
-pub(in crate::wal) struct Single<M: Machine> {
+pub(in crate::wal) struct Flusher<M: Machine> {
     write_latch: Padded<LwLock<M>>,
     commit_delay: Duration,
 }
 
-impl<M: Machine> Single<M> {
-    pub(super) fn new(lwlock: LwLockOptions, commit_delay: Duration) -> Self {
+impl<M: Machine> Flush<M> for Flusher<M> {
+    fn new(lwlock: LwLockOptions, commit_delay: Duration) -> Self {
         Self {
             write_latch: Padded(LwLock::new(&WAL_WRITE, lwlock)),
             commit_delay,
         }
     }
 
-    pub(super) fn flush<D: LogDevice>(&self, log: &Flushed<'_, M, D>, upto: u64) {
+    fn flush<D: LogDevice>(&self, log: &Flushed<'_, M, D>, upto: u64) {
         while log.output.durable() < upto {
-            let mut complete = log.wait_complete(upto);
+            let complete = log.wait_complete(upto);
             let Some(_write) = self.write_latch.acquire_or_wait() else {
                 continue;
             };
             if log.output.durable() >= upto {
                 return;
             }
-            if !self.commit_delay.is_zero() {
-                let _wait = WaitScope::<M>::enter(WaitEvent::CommitDelay);
-                M::sleep(self.commit_delay);
-            }
-            if let Some(now) = log.complete() {
-                complete = complete.max(now);
-            }
-            // SAFETY: the write latch is held, and everything before `complete` is in the ring.
-            unsafe { log.output.write(complete) };
-            log.output.sync(complete);
+            sleep_before_flush::<M>(self.commit_delay);
+            let target = log.complete_at_least(complete);
+            // SAFETY: the write latch is held, and everything before `target` is in the ring.
+            unsafe { log.output.write(target) };
+            log.output.sync(target);
         }
     }
 }
