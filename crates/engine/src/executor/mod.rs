@@ -46,7 +46,7 @@ use crate::catalog::TableEntry;
 use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
 use crate::spill::SpillOptions;
-use crate::sql::expr::EvalContext;
+use crate::sql::context::EvalContext;
 use crate::sql::plan::{
     CopyDirection, InsertSource, IsolationLevel, LockWaitPolicy, RowsStatement, SelectPlan, Source,
 };

@@ -21,7 +21,7 @@ use crate::session::{Completion, Session, failed_transaction};
 use crate::spill::Sorter;
 use crate::spill::record::write_row;
 use crate::sql;
-use crate::sql::expr::EvalContext;
+use crate::sql::context::EvalContext;
 use crate::sql::plan::{CopyDirection, DefinitionStatement, RowsStatement, Statement};
 use crate::transaction::Phase;
 use crate::value::Value;

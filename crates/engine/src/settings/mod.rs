@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use crate::error::{EngineError, Result, SqlState};
-use crate::sql::catalog::path_has_public;
+use crate::sql::path_has_public;
 use crate::sql::plan::IsolationLevel;
 
 /// How a setting's text is checked.

@@ -7,7 +7,8 @@
 
 use crate::error::{EngineError, Result};
 use crate::sql::catalog::TableDef;
-use crate::sql::expr::{CompareOp, EvalContext, Expr};
+use crate::sql::context::EvalContext;
+use crate::sql::expr::{CompareOp, Expr};
 use crate::value::cast::{CastContext, can_cast};
 use crate::value::key::{encode_value, successor};
 use crate::value::{DataType, Value};

@@ -6,7 +6,8 @@
 //! and rounded once; one of doubles from the mean's deviations, which loses less than squares do.
 
 use crate::error::{EngineError, Result, SqlState};
-use crate::sql::expr::{EvalContext, Expr};
+use crate::sql::context::EvalContext;
+use crate::sql::expr::Expr;
 use crate::value::numeric::PowerSums;
 use crate::value::{DataType, Numeric, Value, compare_checked};
 

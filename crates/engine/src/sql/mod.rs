@@ -12,16 +12,16 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | `parse`, `split`, `lex`, `utility` | text to syntax tree |
-//! | `unsupported` | what PostgreSQL has and this engine has not, told from what is no SQL |
-//! | `long_insert` | long lists of rows, parsed in pieces |
-//! | `stack` | how deep a statement may nest, and the room for it |
-//! | `catalog` | tables and indexes as statements see them |
-//! | `bind` | syntax tree to plan |
-//! | `access` | index or sequential scan; key ranges at run time |
-//! | `expr`, `function`, `math`, `aggregate` | compiled expressions and their evaluation |
+//! | `parse` | text to syntax tree: lexing, splitting, the statements we read ourselves, what is not supported |
+//! | `bind` | syntax tree to plan: names, types, access paths |
 //! | `plan` | the data structures of a plan |
+//! | `access` | index or sequential scan; key ranges at run time |
+//! | `expr`, `function`, `aggregate` | compiled expressions and their evaluation |
+//! | `context` | what an evaluation can ask of its session |
+//! | `catalog` | tables and indexes as statements see them |
+//! | `common_type`, `search_path`, `stack` | the type that several are brought to; where names are looked for; how deep a statement may nest, and the room for it |
 //! | `explain` | a plan as text |
+//! | `dialect` | how sqlparser is told what PostgreSQL takes |
 //! | `driver_catalog` | what drivers ask of the catalog when they connect |
 //! | `pgbench_catalog` | the one catalog query pgbench asks |
 
@@ -29,26 +29,25 @@ pub mod access;
 pub mod aggregate;
 pub mod bind;
 pub mod catalog;
+pub mod common_type;
+pub mod context;
 mod dialect;
 mod driver_catalog;
 pub mod explain;
 pub mod expr;
 pub mod function;
-mod lex;
-mod long_insert;
-pub mod math;
 pub mod parse;
 pub mod pgbench_catalog;
 pub mod plan;
-mod split;
+mod search_path;
 mod stack;
-mod unsupported;
-mod utility;
 
 pub(crate) use bind::bind_checked;
 pub use bind::{bind, bind_default};
 pub use catalog::{CatalogView, ColumnDef, ColumnDefault, IndexDef, TableDef, TableKind};
-pub use expr::{EvalContext, Expr, SessionFacts};
+pub use context::{EvalContext, SessionFacts};
+pub use expr::Expr;
 pub use parse::{ParsedStatement, parse};
 pub(crate) use parse::{memory_of_plan, memory_to_plan};
 pub use plan::{Column, Plan, Statement};
+pub(crate) use search_path::path_has_public;

@@ -28,6 +28,35 @@ pub mod datatype;
 pub mod datetime;
 pub mod key;
 pub mod numeric;
+/// What PostgreSQL takes for white space around a value.
+pub(crate) fn is_space(character: char) -> bool {
+    matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
+}
+
+impl From<i64> for Value {
+    fn from(value: i64) -> Value {
+        Value::Int8(value)
+    }
+}
+
+impl From<i32> for Value {
+    fn from(value: i32) -> Value {
+        Value::Int4(value)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Value {
+        Value::Bool(value)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Value {
+        Value::Text(value.into())
+    }
+}
+
 #[cfg(test)]
 mod properties;
 pub mod row;

@@ -78,11 +78,6 @@ pub fn check_text(text: &str) -> Result<()> {
     Ok(())
 }
 
-/// What PostgreSQL takes for white space around a value.
-pub(crate) fn is_space(character: char) -> bool {
-    matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
-}
-
 #[cold]
 fn invalid_syntax(text: &str, data_type: DataType) -> EngineError {
     EngineError::new(
@@ -130,7 +125,7 @@ fn push_float(value: f64, out: &mut String) {
 }
 
 fn parse_integer(text: &str, min: i64, max: i64, data_type: DataType) -> Result<i64> {
-    let trimmed = text.trim_matches(is_space);
+    let trimmed = text.trim_matches(super::is_space);
     let (negative, digits) = match trimmed.as_bytes() {
         [b'-', rest @ ..] => (true, rest),
         [b'+', rest @ ..] => (false, rest),

@@ -24,7 +24,7 @@ use sqlparser::ast::{self, BinaryOperator, Spanned, UnaryOperator};
 use sqlparser::tokenizer::Span;
 
 use crate::error::{EngineError, Result};
-use crate::sql::bind::{Binder, Scope, Typed};
+use crate::sql::bind::{Binder, Scope, Typed, boolean};
 use crate::sql::expr::{Expr, Steps};
 use crate::sql::stack::{CHAIN_PER_STEP, NESTING_PER_CHECKPOINT, checkpoint};
 
@@ -195,11 +195,7 @@ impl Binder<'_> {
             let typed = self.expression(right, scope)?;
             take(self.condition(typed, word, self.position_of(right))?);
         }
-        Ok(super::expression::boolean(if and {
-            Expr::And(parts)
-        } else {
-            Expr::Or(parts)
-        }))
+        Ok(boolean(if and { Expr::And(parts) } else { Expr::Or(parts) }))
     }
 
     /// Something used several times: as it is if that costs nothing, else by way of a step. Gives what to use, and the

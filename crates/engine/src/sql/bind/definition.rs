@@ -4,11 +4,10 @@ use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use sqlparser::ast::{self, Spanned};
 
 use crate::error::{EngineError, Result, SqlState};
-use crate::sql::bind::select::refuse;
-use crate::sql::bind::{Binder, Scope, identifier, normal, plain_name};
+use crate::sql::bind::{Binder, Scope, identifier, normal, plain_name, refuse};
 use crate::sql::catalog::{ColumnDef, ColumnDefault};
+use crate::sql::parse::utility::check_fillfactor;
 use crate::sql::plan::{CreateIndex, CreateTable, DefinitionStatement, IndexSpec};
-use crate::sql::utility::check_fillfactor;
 use crate::value::DataType;
 use crate::value::datatype::numeric_typmod;
 
@@ -427,27 +426,6 @@ fn unknown_type(name: &str) -> EngineError {
         SqlState::UNDEFINED_OBJECT,
         format!("type \"{name}\" does not exist"),
     )
-}
-
-/// What a cast's output column is called after: PostgreSQL's internal name of the type.
-pub(super) fn internal_type_name(tree: &ast::DataType) -> String {
-    use ast::DataType as T;
-    match tree {
-        T::Boolean | T::Bool => "bool",
-        T::SmallInt(_) | T::Int2(_) => "int2",
-        T::Int(_) | T::Integer(_) | T::Int4(_) => "int4",
-        T::BigInt(_) | T::Int8(_) => "int8",
-        T::DoublePrecision | T::Float8 | T::Double(_) | T::Float(_) => "float8",
-        T::Numeric(_) | T::Decimal(_) | T::Dec(_) => "numeric",
-        T::Text => "text",
-        T::Varchar(_) | T::CharacterVarying(_) | T::CharVarying(_) => "varchar",
-        T::Char(_) | T::Character(_) => "bpchar",
-        T::Date => "date",
-        T::Timestamp(_, ast::TimezoneInfo::WithTimeZone | ast::TimezoneInfo::Tz) => "timestamptz",
-        T::Timestamp(..) => "timestamp",
-        other => return other.to_string().to_lowercase(),
-    }
-    .to_owned()
 }
 
 fn numeric_modifier(info: &ast::ExactNumberInfo) -> Result<i32> {

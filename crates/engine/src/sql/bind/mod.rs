@@ -5,10 +5,12 @@
 //! they are stored in, the type a function wants). A parameter keeps the type it got first. What stays without a type
 //! to the end is text.
 
+mod call;
 mod chain;
 mod definition;
 mod expression;
 mod path;
+mod predicate;
 mod select;
 #[cfg(test)]
 mod tests;
@@ -23,14 +25,13 @@ use sqlparser::tokenizer::Span;
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::catalog::{CatalogView, TableDef, TableKind};
+use crate::sql::context::{EvalContext, NoSession};
 use crate::sql::driver_catalog::Answer;
-use crate::sql::expr::{EvalContext, Expr, NoSession};
+use crate::sql::expr::Expr;
 use crate::sql::parse::{Lines, ParsedStatement, Tree, parse_expression, parse_one};
 use crate::sql::plan::{Plan, RowsStatement, Statement};
 use crate::sql::stack::with_stack_for;
 use crate::value::DataType;
-
-pub use types::common_type;
 
 /// The most parameters a statement may have: the protocol counts them in 16 bits.
 const PARAMETERS_MAX: usize = 65_535;
@@ -117,7 +118,7 @@ pub fn bind_default(sql: &str, data_type: DataType, typmod: i32) -> Result<Expr>
     let statement = ParsedStatement {
         text: sql.into(),
         offset: 0,
-        tree: Tree::Utility(Box::new(super::utility::Utility::Checkpoint)),
+        tree: Tree::Utility(Box::new(crate::sql::parse::utility::Utility::Checkpoint)),
         more_rows: Vec::new(),
     };
     let catalog = super::catalog::EmptyCatalog;
@@ -158,6 +159,11 @@ impl Typed {
             typmod: -1,
         }
     }
+}
+
+/// A condition, computed if it is known now.
+fn boolean(expr: Expr) -> Typed {
+    Typed::new(fold(expr), DataType::Bool)
 }
 
 /// A column that expressions can name.
@@ -444,5 +450,14 @@ fn fold(expr: Expr) -> Expr {
     match expr.eval(&[], &EvalContext::new(&[], &NoSession)) {
         Ok(value) => Expr::Constant(value),
         Err(_) => expr,
+    }
+}
+
+/// 0A000 if a construct is there.
+fn refuse(present: bool, construct: &str) -> Result<()> {
+    if present {
+        Err(EngineError::not_supported(construct))
+    } else {
+        Ok(())
     }
 }

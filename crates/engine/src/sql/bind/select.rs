@@ -4,8 +4,10 @@ use sqlparser::ast;
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::bind::path::{all, conjuncts, extreme, need, ordered_by_index, plan_scan};
+use crate::sql::bind::types::internal_type_name;
 use crate::sql::bind::{
-    AGGREGATE_BASE, Aggregates, Binder, Scope, ScopeColumn, Typed, identifier, normal, plain_name, split_name,
+    AGGREGATE_BASE, Aggregates, Binder, Scope, ScopeColumn, Typed, identifier, normal, plain_name, refuse,
+    split_name,
 };
 use crate::sql::catalog::{TableDef, TableKind};
 use crate::sql::expr::Expr;
@@ -717,7 +719,7 @@ fn column_name(tree: &ast::Expr) -> String {
         ast::Expr::CompoundIdentifier(parts) => parts.last().map(normal).unwrap_or_default(),
         ast::Expr::Nested(inner) => column_name(inner),
         ast::Expr::Cast { expr, data_type, .. } => match column_name(expr) {
-            name if name == "?column?" => crate::sql::bind::definition::internal_type_name(data_type),
+            name if name == "?column?" => internal_type_name(data_type),
             name => name,
         },
         ast::Expr::Function(call) => plain_name(&call.name).unwrap_or_else(|_| "?column?".to_owned()),
@@ -728,7 +730,7 @@ fn column_name(tree: &ast::Expr) -> String {
             value: ast::Value::Boolean(_),
             ..
         }) => "bool".to_owned(),
-        ast::Expr::TypedString(typed) => crate::sql::bind::definition::internal_type_name(&typed.data_type),
+        ast::Expr::TypedString(typed) => internal_type_name(&typed.data_type),
         _ => "?column?".to_owned(),
     }
 }
@@ -754,14 +756,5 @@ fn output_number(
             format!("{clause} position {digits} is not in select list"),
         )
         .or_position(position)),
-    }
-}
-
-/// 0A000 if a construct is there.
-pub(super) fn refuse(present: bool, construct: &str) -> Result<()> {
-    if present {
-        Err(EngineError::not_supported(construct))
-    } else {
-        Ok(())
     }
 }

@@ -1,33 +1,15 @@
 //! Which type an expression takes, and the conversions that get it there.
 
+use sqlparser::ast;
+
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::bind::{Binder, Typed, fold};
+use crate::sql::common_type::common_type;
 use crate::sql::expr::Expr;
 use crate::value::cast::{CastContext, apply_typmod, can_cast};
 use crate::value::datetime::is_relative;
 use crate::value::text::decode_text;
 use crate::value::{Category, DataType, Value};
-
-/// The one type values of these types are brought to (CASE, COALESCE, IN); `None` if there is none.
-pub fn common_type(types: &[DataType]) -> Option<DataType> {
-    let mut common = DataType::Unknown;
-    for next in types.iter().copied() {
-        common = match (common, next) {
-            (DataType::Unknown, other) | (other, DataType::Unknown) => other,
-            (l, r) if l == r => l,
-            (l, r) if l.category() != r.category() => return None,
-            (l, r) if can_cast(l, r, CastContext::Implicit) && !can_cast(r, l, CastContext::Implicit) => r,
-            (l, r) if can_cast(r, l, CastContext::Implicit) && !can_cast(l, r, CastContext::Implicit) => l,
-            (l, r) if l.is_string() && r.is_string() => DataType::Text,
-            _ => return None,
-        };
-    }
-    Some(if common == DataType::Unknown {
-        DataType::Text
-    } else {
-        common
-    })
-}
 
 /// The type two sides are compared in; `None`: there is no such operator.
 pub(super) fn comparison_type(left: DataType, right: DataType) -> Option<DataType> {
@@ -230,4 +212,25 @@ impl Binder<'_> {
         )
         .or_position(position)
     }
+}
+
+/// What a cast's output column is called after: PostgreSQL's internal name of the type.
+pub(super) fn internal_type_name(tree: &ast::DataType) -> String {
+    use ast::DataType as T;
+    match tree {
+        T::Boolean | T::Bool => "bool",
+        T::SmallInt(_) | T::Int2(_) => "int2",
+        T::Int(_) | T::Integer(_) | T::Int4(_) => "int4",
+        T::BigInt(_) | T::Int8(_) => "int8",
+        T::DoublePrecision | T::Float8 | T::Double(_) | T::Float(_) => "float8",
+        T::Numeric(_) | T::Decimal(_) | T::Dec(_) => "numeric",
+        T::Text => "text",
+        T::Varchar(_) | T::CharacterVarying(_) | T::CharVarying(_) => "varchar",
+        T::Char(_) | T::Character(_) => "bpchar",
+        T::Date => "date",
+        T::Timestamp(_, ast::TimezoneInfo::WithTimeZone | ast::TimezoneInfo::Tz) => "timestamptz",
+        T::Timestamp(..) => "timestamp",
+        other => return other.to_string().to_lowercase(),
+    }
+    .to_owned()
 }

@@ -8,12 +8,12 @@ use crate::sql::bind::write::table_default;
 use crate::sql::bind::{Binder, Bound, Scope, bind_checked, require_heap};
 use crate::sql::catalog::{TableDef, TableKind};
 use crate::sql::expr::Expr;
+use crate::sql::parse::utility::{Copy, CopySource, Name, Utility};
 use crate::sql::plan::{
     Column, ControlStatement, CopyDirection, CopyPlan, DefinitionStatement, RowsStatement, SelectPlan,
     Source, Statement, TableScan,
 };
 use crate::sql::stack::with_stack_for;
-use crate::sql::utility::{Copy, CopySource, Name, Utility};
 use crate::sql::{access::AccessPath, explain};
 use crate::value::{ColumnSet, DataType};
 

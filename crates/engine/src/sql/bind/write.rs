@@ -6,8 +6,7 @@ use sqlparser::ast::{self, Spanned};
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::bind::path::{conjuncts, need, plan_scan};
-use crate::sql::bind::select::refuse;
-use crate::sql::bind::{Binder, Place, Scope, Typed, identifier, require_heap, split_name};
+use crate::sql::bind::{Binder, Place, Scope, Typed, identifier, refuse, require_heap, split_name};
 use crate::sql::catalog::{ColumnDefault, TableDef};
 use crate::sql::expr::Expr;
 use crate::sql::parse::parse_rows;

@@ -13,7 +13,7 @@ impl Numeric {
     /// Reads a numeric exactly: digits with at most one point, an exponent if there is one, or the name of one of the
     /// values that are no number. The scale is the number of digits after the point that the value needs.
     pub fn parse(text: &str) -> Result<Numeric> {
-        let trimmed = text.trim_matches(super::super::text::is_space);
+        let trimmed = text.trim_matches(crate::value::is_space);
         let (negative, unsigned) = match trimmed.as_bytes() {
             [b'-', ..] => (true, &trimmed[1..]),
             [b'+', ..] => (false, &trimmed[1..]),

@@ -4,7 +4,7 @@
 //! is a double; integers and literals without a type become doubles.
 
 use crate::error::{EngineError, Result, SqlState};
-use crate::sql::function::{Function, Signature};
+use crate::sql::common_type::common_type;
 use crate::value::{Category, DataType, Numeric, Value};
 
 /// A function of numbers.
@@ -44,8 +44,9 @@ pub enum MathFunction {
     WidthBucket,
 }
 
-/// The function of this name for arguments of these types. `None`: it is none of these.
-pub fn resolve(name: &str, arguments: &[DataType]) -> Option<Signature> {
+/// The function of this name for arguments of these types, the types its arguments are converted to, and its result's.
+/// `None`: it is none of these.
+pub(super) fn resolve(name: &str, arguments: &[DataType]) -> Option<(MathFunction, Vec<DataType>, DataType)> {
     use DataType::{Int4, Int8, Numeric};
     use MathFunction::*;
     let real = real_type(arguments);
@@ -76,11 +77,7 @@ pub fn resolve(name: &str, arguments: &[DataType]) -> Option<Signature> {
         }
         _ => return None,
     };
-    Some(Signature {
-        function: Function::Math(function),
-        arguments: wanted,
-        result,
-    })
+    Some((function, wanted, result))
 }
 
 /// `numeric` or `double precision`, whichever these arguments mean; `None` if one is no number.
@@ -99,7 +96,7 @@ fn real_type(arguments: &[DataType]) -> Option<DataType> {
 
 /// The type in which two whole numbers or numerics are compared by divisors.
 fn whole_type(arguments: &[DataType]) -> Option<DataType> {
-    match crate::sql::bind::common_type(arguments)? {
+    match common_type(arguments)? {
         DataType::Int2 | DataType::Int4 => Some(DataType::Int4),
         kind @ (DataType::Int8 | DataType::Numeric) => Some(kind),
         _ => None,

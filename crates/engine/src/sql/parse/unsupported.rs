@@ -10,7 +10,7 @@
 //!    real mistake would be refused for a clause that stands elsewhere in it.
 
 use crate::error::EngineError;
-use crate::sql::lex::{Kind, Token, lex};
+use crate::sql::parse::lex::{Kind, Token, lex};
 
 /// The kinds of objects of PostgreSQL that CREATE or ALTER can be about and that we do not have. The longer of two that
 /// begin alike stands first.

@@ -1,10 +1,10 @@
 //! COPY: its source and its options, in the parenthesised form and the older one without.
 
 use crate::error::{EngineError, Result, SqlState};
-use crate::sql::lex::Kind;
+use crate::sql::parse::lex::Kind;
 use crate::sql::parse::parse_one;
+use crate::sql::parse::utility::{Copy, CopySource, Reader, Utility};
 use crate::sql::plan::{CopyFormat, CopyOptions};
-use crate::sql::utility::{Copy, CopySource, Reader, Utility};
 
 impl Reader<'_> {
     pub(super) fn copy(&mut self) -> Result<Utility> {

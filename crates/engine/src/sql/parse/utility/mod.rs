@@ -10,11 +10,11 @@ use std::cell::Cell;
 use sqlparser::ast;
 
 use crate::error::{EngineError, Result, SqlState};
-use crate::sql::lex::{Kind, Token, lex};
+use crate::sql::parse::lex::{Kind, Token, lex};
+use crate::sql::parse::unsupported;
 use crate::sql::parse::{ParsedStatement, parse_expression, parse_one};
 use crate::sql::plan::{CopyOptions, IsolationLevel, TransactionModes};
 use crate::sql::stack::Deep;
-use crate::sql::unsupported;
 
 /// A table's or index's name as written, with its position in the message.
 #[derive(Debug, Clone, PartialEq, Eq)]

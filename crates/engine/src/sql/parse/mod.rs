@@ -4,6 +4,12 @@
 //! first is not executed. SELECT, INSERT, UPDATE, DELETE, CREATE and ALTER go to sqlparser; everything else to
 //! `utility`, ours. Errors carry their position in the message, counted in characters from 1.
 
+mod lex;
+mod long_insert;
+mod split;
+mod unsupported;
+pub(crate) mod utility;
+
 use std::cell::OnceCell;
 use std::sync::Arc;
 
@@ -13,12 +19,11 @@ use sqlparser::tokenizer::{Location, TokenWithSpan};
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::dialect::{self, Grammar};
-use crate::sql::lex::first_token;
-use crate::sql::long_insert::{Cut, Piece, cut};
-use crate::sql::split::split;
 use crate::sql::stack::{self, Deep, NESTING_MAX, with_stack_for};
-use crate::sql::unsupported;
-use crate::sql::utility::{self, Utility};
+use lex::first_token;
+use long_insert::{Cut, Piece, cut};
+use split::split;
+use utility::Utility;
 
 /// Texts of this length or less are not counted where memory is.
 const UNCOUNTED_BYTES: usize = 64 << 10;

@@ -187,7 +187,7 @@ pub(super) struct Token {
 }
 
 /// The first token of a text as it is written, for error messages.
-pub(crate) fn first_token(text: &str) -> Option<&str> {
+pub(super) fn first_token(text: &str) -> Option<&str> {
     let (_, range) = Elements::of(text).next()?;
     Some(&text[range])
 }

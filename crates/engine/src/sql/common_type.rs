@@ -1,0 +1,25 @@
+//! The type that values of several types are brought to.
+
+use crate::value::DataType;
+use crate::value::cast::{CastContext, can_cast};
+
+/// The one type values of these types are brought to (CASE, COALESCE, IN); `None` if there is none.
+pub fn common_type(types: &[DataType]) -> Option<DataType> {
+    let mut common = DataType::Unknown;
+    for next in types.iter().copied() {
+        common = match (common, next) {
+            (DataType::Unknown, other) | (other, DataType::Unknown) => other,
+            (l, r) if l == r => l,
+            (l, r) if l.category() != r.category() => return None,
+            (l, r) if can_cast(l, r, CastContext::Implicit) && !can_cast(r, l, CastContext::Implicit) => r,
+            (l, r) if can_cast(r, l, CastContext::Implicit) && !can_cast(l, r, CastContext::Implicit) => l,
+            (l, r) if l.is_string() && r.is_string() => DataType::Text,
+            _ => return None,
+        };
+    }
+    Some(if common == DataType::Unknown {
+        DataType::Text
+    } else {
+        common
+    })
+}

@@ -1,0 +1,88 @@
+//! What the evaluation of an expression needs beside the row: parameters, and what it can ask of its session.
+
+use crate::error::{EngineError, Result};
+use crate::value::Value;
+
+/// What evaluation can ask of the session it runs in.
+pub trait SessionFacts {
+    /// Start of the transaction, as a timestamptz value (`now()`).
+    fn transaction_timestamp(&self) -> i64;
+    /// Start of the statement, as a timestamptz value.
+    fn statement_timestamp(&self) -> i64;
+    /// The session's number.
+    fn backend_pid(&self) -> i32;
+    /// The database's name.
+    fn database(&self) -> &str;
+    /// The user's name.
+    fn user(&self) -> &str;
+    /// A setting's value as SHOW gives it.
+    fn setting(&self, name: &str) -> Option<String>;
+    /// The next number of a serial column's sequence.
+    fn next_serial(&self, table_oid: u32, column: u16) -> Result<i64>;
+    /// A random number in 0 ≤ x < 1.
+    fn random(&self) -> f64;
+    /// Sleeps; an error if the statement is ended meanwhile.
+    fn sleep(&self, duration: std::time::Duration) -> Result<()>;
+    /// Changes a setting as SET does; its new value as SHOW gives it.
+    fn set_setting(&self, name: &str, value: Option<&str>, local: bool) -> Result<String>;
+}
+
+/// Facts for places without a session (tests, folding constants): the questions that need one are errors.
+pub struct NoSession;
+
+impl SessionFacts for NoSession {
+    fn transaction_timestamp(&self) -> i64 {
+        0
+    }
+    fn statement_timestamp(&self) -> i64 {
+        0
+    }
+    fn backend_pid(&self) -> i32 {
+        0
+    }
+    fn database(&self) -> &str {
+        ""
+    }
+    fn user(&self) -> &str {
+        ""
+    }
+    fn setting(&self, _name: &str) -> Option<String> {
+        None
+    }
+    fn next_serial(&self, _table_oid: u32, _column: u16) -> Result<i64> {
+        Err(EngineError::internal(
+            "a sequence was asked for a number outside a session",
+        ))
+    }
+    fn random(&self) -> f64 {
+        0.0
+    }
+    fn sleep(&self, _duration: std::time::Duration) -> Result<()> {
+        Err(EngineError::internal("sleep outside a session"))
+    }
+    fn set_setting(&self, _name: &str, _value: Option<&str>, _local: bool) -> Result<String> {
+        Err(EngineError::internal("a setting is changed outside a session"))
+    }
+}
+
+/// What an evaluation needs beside the row.
+#[derive(Clone, Copy)]
+pub struct EvalContext<'a> {
+    /// `$1`, `$2`, …
+    pub params: &'a [Value],
+    /// The session.
+    pub session: &'a dyn SessionFacts,
+    /// The value of the step before, while the steps of an expression are evaluated.
+    pub(super) previous: Option<&'a Value>,
+}
+
+impl<'a> EvalContext<'a> {
+    /// A context.
+    pub fn new(params: &'a [Value], session: &'a dyn SessionFacts) -> EvalContext<'a> {
+        EvalContext {
+            params,
+            session,
+            previous: None,
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! The value of an expression for a row.
+
+use crate::error::{EngineError, Result, SqlState};
+use crate::sql::context::EvalContext;
+use crate::sql::expr::Expr;
+use crate::sql::function::check_length;
+use crate::sql::stack::checkpoint;
+use crate::value::cast::cast;
+use crate::value::{Category, Value, arithmetic, compare_checked, text};
+
+impl Expr {
+    /// The expression's value for an input row.
+    pub fn eval(&self, row: &[Value], context: &EvalContext<'_>) -> Result<Value> {
+        match self {
+            Expr::Constant(value) => Ok(value.clone()),
+            Expr::Column(position) => Ok(row[usize::from(*position)].clone()),
+            Expr::Parameter(number) => Ok(parameter(*number, context)?.clone()),
+            Expr::Cast {
+                input,
+                from,
+                to,
+                typmod,
+                context: rules,
+            } => {
+                let value = input.eval(row, context)?;
+                let now = match value {
+                    Value::Text(_) if to.category() == Category::DateTime => {
+                        context.session.transaction_timestamp()
+                    }
+                    _ => 0,
+                };
+                cast(value, *from, *to, *typmod, *rules, now)
+            }
+            Expr::Arithmetic { op, left, right } => {
+                // The usual shape, column ± parameter, without cloning.
+                with(left, row, context, |l| {
+                    with(right, row, context, |r| arithmetic::apply(*op, l, r))
+                })
+            }
+            Expr::Negate(input) => with(input, row, context, arithmetic::negate),
+            Expr::Concat(left, right) => with(left, row, context, |l| {
+                with(right, row, context, |r| match (l, r) {
+                    (Value::Text(l), Value::Text(r)) => {
+                        check_length(l.len() + r.len())?;
+                        Ok(Value::Text([&**l, &**r].concat().into()))
+                    }
+                    (Value::Null, _) | (_, Value::Null) => Ok(Value::Null),
+                    _ => Err(not_text("||", l, r)),
+                })
+            }),
+            Expr::Case { branches, otherwise } => {
+                for (condition, result) in branches {
+                    if condition.truth(row, context)? == Some(true) {
+                        return result.eval(row, context);
+                    }
+                }
+                otherwise.eval(row, context)
+            }
+            Expr::Call { function, arguments } => {
+                let arguments = arguments
+                    .iter()
+                    .map(|a| a.eval(row, context))
+                    .collect::<Result<Vec<_>>>()?;
+                function.call(&arguments, context)
+            }
+            Expr::NextSerial { table_oid, column } => {
+                context.session.next_serial(*table_oid, *column).map(Value::Int8)
+            }
+            Expr::Previous => previous(context).cloned(),
+            Expr::Steps(steps) => checkpoint(|| steps.eval(row, context)),
+            _ => Ok(self.truth(row, context)?.map_or(Value::Null, Value::Bool)),
+        }
+    }
+
+    /// The truth value of a boolean expression: what WHERE asks. `None` is NULL.
+    pub fn truth(&self, row: &[Value], context: &EvalContext<'_>) -> Result<Option<bool>> {
+        match self {
+            Expr::Compare {
+                op,
+                left,
+                right,
+                data_type,
+            } => with(left, row, context, |l| {
+                with(right, row, context, |r| {
+                    if l.is_null() || r.is_null() {
+                        return Ok(None);
+                    }
+                    Ok(Some(op.holds(compare_checked(l, r, *data_type)?)))
+                })
+            }),
+            Expr::Distinct {
+                left,
+                right,
+                data_type,
+                negated,
+            } => with(left, row, context, |l| {
+                with(right, row, context, |r| {
+                    let distinct = match (l.is_null(), r.is_null()) {
+                        (true, true) => false,
+                        (false, false) => compare_checked(l, r, *data_type)?.is_ne(),
+                        _ => true,
+                    };
+                    Ok(Some(distinct != *negated))
+                })
+            }),
+            Expr::And(all) => {
+                let mut unknown = false;
+                for part in all {
+                    match part.truth(row, context)? {
+                        Some(false) => return Ok(Some(false)),
+                        Some(true) => {}
+                        None => unknown = true,
+                    }
+                }
+                Ok((!unknown).then_some(true))
+            }
+            Expr::Or(any) => {
+                let mut unknown = false;
+                for part in any {
+                    match part.truth(row, context)? {
+                        Some(true) => return Ok(Some(true)),
+                        Some(false) => {}
+                        None => unknown = true,
+                    }
+                }
+                Ok((!unknown).then_some(false))
+            }
+            Expr::Not(input) => Ok(input.truth(row, context)?.map(|truth| !truth)),
+            Expr::IsNull { input, negated } => {
+                with(input, row, context, |value| Ok(Some(value.is_null() != *negated)))
+            }
+            Expr::IsTruth {
+                input,
+                truth,
+                negated,
+            } => Ok(Some((input.truth(row, context)? == *truth) != *negated)),
+            Expr::InList {
+                input,
+                list,
+                data_type,
+                negated,
+            } => with(input, row, context, |needle| {
+                if needle.is_null() {
+                    return Ok(None);
+                }
+                let mut unknown = false;
+                for candidate in list {
+                    let found = with(candidate, row, context, |candidate| {
+                        if candidate.is_null() {
+                            return Ok(None);
+                        }
+                        Ok(Some(compare_checked(needle, candidate, *data_type)?.is_eq()))
+                    })?;
+                    match found {
+                        Some(true) => return Ok(Some(!*negated)),
+                        Some(false) => {}
+                        None => unknown = true,
+                    }
+                }
+                Ok((!unknown).then_some(*negated))
+            }),
+            Expr::Like {
+                input,
+                pattern,
+                escape,
+                ignore_case,
+                negated,
+            } => with(input, row, context, |input| {
+                with(pattern, row, context, |pattern| match (input, pattern) {
+                    (Value::Text(input), Value::Text(pattern)) => {
+                        let matches = if *ignore_case {
+                            text::like(&input.to_lowercase(), &pattern.to_lowercase(), *escape)?
+                        } else {
+                            text::like(input, pattern, *escape)?
+                        };
+                        Ok(Some(matches != *negated))
+                    }
+                    (Value::Null, _) | (_, Value::Null) => Ok(None),
+                    _ => Err(not_text("LIKE", input, pattern)),
+                })
+            }),
+            _ => match self.eval(row, context)? {
+                Value::Bool(truth) => Ok(Some(truth)),
+                Value::Null => Ok(None),
+                other => Err(EngineError::internal(format!(
+                    "{other:?} is used as a truth value"
+                ))),
+            },
+        }
+    }
+
+    /// Whether a row passes as WHERE clause: true, not NULL.
+    #[inline]
+    pub fn passes(&self, row: &[Value], context: &EvalContext<'_>) -> Result<bool> {
+        Ok(self.truth(row, context)? == Some(true))
+    }
+}
+
+/// A string operator over what is no string: an error, because NULL would be a wrong answer.
+#[cold]
+fn not_text(operator: &str, left: &Value, right: &Value) -> EngineError {
+    EngineError::internal(format!(
+        "{operator} is given a value of type {} and one of type {}",
+        left.natural_type(),
+        right.natural_type()
+    ))
+}
+
+#[inline]
+fn parameter<'a>(number: u16, context: &EvalContext<'a>) -> Result<&'a Value> {
+    context.params.get(usize::from(number)).ok_or_else(|| {
+        EngineError::new(
+            SqlState::UNDEFINED_PARAMETER,
+            format!("there is no parameter ${}", number + 1),
+        )
+    })
+}
+
+#[inline]
+fn previous<'c>(context: &'c EvalContext<'_>) -> Result<&'c Value> {
+    context
+        .previous
+        .ok_or_else(|| EngineError::internal("an expression looks at a step that there is not"))
+}
+
+/// Hands the expression's value to `use_value` by reference: what is already lying there is not cloned.
+#[inline]
+fn with<T>(
+    expr: &Expr,
+    row: &[Value],
+    context: &EvalContext<'_>,
+    use_value: impl FnOnce(&Value) -> Result<T>,
+) -> Result<T> {
+    match expr {
+        Expr::Constant(value) => use_value(value),
+        Expr::Column(position) => use_value(&row[usize::from(*position)]),
+        Expr::Parameter(number) => use_value(parameter(*number, context)?),
+        Expr::Previous => use_value(previous(context)?),
+        _ => use_value(&expr.eval(row, context)?),
+    }
+}
