@@ -19,7 +19,7 @@ use std::fmt;
 use clearway_latch::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant};
 use clearway_machine::{Switch, SwitchDescription};
 use clearway_storage::wal::{LogFlushVariant, LogInsertVariant, LogReserveVariant};
-use clearway_storage::{BufferMapVariant, PageLatchVariant};
+use clearway_storage::{BufferMapVariant, BufferPoolOptions, PageLatchVariant};
 use clearway_txn::{
     CommitLogOptions, CommitLogVariant, ProcArrayLatchVariant, ProcArrayOptions, ProcClearVariant,
     RelationLocksVariant, SnapshotVariant,
@@ -129,6 +129,15 @@ impl Mechanisms {
             latch: self.proc_array_latch,
             snapshot: self.snapshot,
             clear: self.proc_clear,
+            lwlock: self.lwlock_options(),
+        }
+    }
+
+    /// How the buffer pool is built.
+    pub fn buffer_pool_options(&self) -> BufferPoolOptions {
+        BufferPoolOptions {
+            map: self.buffer_map,
+            page_latch: self.page_latch,
             lwlock: self.lwlock_options(),
         }
     }

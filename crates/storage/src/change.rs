@@ -18,8 +18,13 @@
 //! - R1: the first change of a page after the redo position logs the whole page, which heals a torn page. The
 //!   page's LSN tells whether a change is the first one; this is checked again under the insertion latch.
 //! - R2: between the first write and the end of `finish` nothing can fail, except the log's device, which
-//!   ends the process. `begin_change` has made sure of space for the record.
-//! - R3: a page's guard is not dropped in between; dropping it aborts the process.
+//!   ends the process. Every step that can fail (reading pages, extending a relation, `begin_change`) comes before.
+//!   `begin_change` has made sure of space for the record; an operation that latches pages first calls
+//!   `make_log_room` before, so that no worker waits behind a latch while a segment is made.
+//! - R3: a page is changed under its exclusive latch only, which is held from the first write to the end of `finish`: no
+//!   worker sees half a change. Dropping the guard, or the change, in between aborts the process.
+//! - R4: one record is one change. What must be atomic belongs in one change; what spans several (a tree's split and
+//!   the entry in its parent) must be valid in between.
 //!
 //! Origin: PostgreSQL's generic WAL records, made the only kind.
 

@@ -16,7 +16,7 @@
 //! | `heap`, `btree`, `fsm`, `vacuum` | rows, indexes, free space |
 //! | `check` | whether what is on disk is sound |
 //!
-//! README.md lists the rules of access by number.
+//! README.md says where the rules of access stand.
 
 pub mod btree;
 mod buffer;
@@ -40,7 +40,7 @@ pub mod vacuum;
 pub mod wal;
 
 pub use buffer::{
-    BufferMapVariant, BufferMapping, BufferPool, PageDevice, PageExclusive, PageLatchVariant, PageShared,
+    BufferMapVariant, BufferPool, BufferPoolOptions, PageDevice, PageExclusive, PageLatchVariant, PageShared,
     PageUpdate, PagesOnDisk, PinnedPage,
 };
 pub use change::{AtomicChange, ChangeLog};

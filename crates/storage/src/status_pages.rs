@@ -122,7 +122,7 @@ impl StatusDevice for StatusPages {
         }
         assert!(
             upto <= self.wal.flushed(),
-            "rule 13: commit-log page {number} is written before its log is durable"
+            "R1 of the commit log: page {number} is written before its log is durable"
         );
         let mut copy = [0; PAGE_SIZE];
         // Pages are written in any order, and the length counts all that come before.

@@ -13,7 +13,9 @@ use clearway_txn::{
 };
 
 use crate::btree::RootHints;
-use crate::buffer::{BufferPool, PageLatchVariant, PagesOnDisk, PinnedPage};
+use crate::buffer::{
+    BufferMapVariant, BufferPool, BufferPoolOptions, PageLatchVariant, PagesOnDisk, PinnedPage,
+};
 use crate::change::AtomicChange;
 use crate::checkpoint::Checkpointer;
 use crate::commit::{CommitPath, Commits, NotCommitted};
@@ -40,6 +42,8 @@ pub struct StorageOptions {
     pub lwlock: LwLockOptions,
     /// Which latch guards a page's content.
     pub page_latch: PageLatchVariant,
+    /// How the frame of a page is found.
+    pub buffer_map: BufferMapVariant,
     /// Which latch guards the array of running transactions.
     pub proc_array_latch: ProcArrayLatchVariant,
     /// How a log record gets its position.
@@ -77,6 +81,7 @@ impl Default for StorageOptions {
             sessions_max: 600,
             lwlock: LwLockOptions::default(),
             page_latch: PageLatchVariant::default(),
+            buffer_map: BufferMapVariant::default(),
             proc_array_latch: ProcArrayLatchVariant::default(),
             log_reserve: LogReserveVariant::default(),
             log_insert: LogInsertVariant::default(),
@@ -226,8 +231,11 @@ impl Storage {
         let commits = Arc::new(Commits::new(options.sessions_max));
         let pool = BufferPool::new(
             options.buffer_bytes,
-            options.page_latch,
-            options.lwlock,
+            BufferPoolOptions {
+                map: options.buffer_map,
+                page_latch: options.page_latch,
+                lwlock: options.lwlock,
+            },
             PagesOnDisk {
                 files: Arc::clone(&files),
                 wal: Arc::clone(&wal),

@@ -1,9 +1,10 @@
-//! The buffer pool under loom: the shipped frames, mapping and pool, on loom's atomics and latches, over a
-//! device in memory that holds the pool to the log rule. Each case is so small that loom sees all its
-//! schedules within a bound of preemptions.
+//! The buffer pool under loom: the shipped frames, maps, clock and pool, on loom's atomics and latches, over a
+//! device in memory that holds the pool to the log rule. Each case runs under every variant of `buffer_map`,
+//! and is so small that loom sees all its schedules within a bound of preemptions.
 //!
-//! Caught mutations (`mutations/buffer.toml`), each of a shipped file: `Frame::unpin` with `Relaxed`
-//! (`frame.rs`); `unmap` that does not look at the pins again (`pool.rs`).
+//! Caught mutations (`mutations/buffer.toml`), each of a shipped file: `unpin` with `Relaxed`, and `try_take`
+//! that does not look at the pins (`pin/state.rs`); a lookup that pins after it has let go of the partition
+//! (`map/partitioned.rs`).
 
 #![cfg(feature = "loom")]
 
@@ -13,9 +14,8 @@ mod pages;
 
 use std::ops::Deref;
 
-use clearway_latch::LwLockVariant;
 use clearway_machine::{Loom, Machine};
-use clearway_storage::{BufferPool, PageLatchVariant};
+use clearway_storage::{BufferPool, BufferPoolOptions, PageLatchVariant};
 use loom::sync::Arc;
 use loom::thread;
 use pages::{MemoryPages, number_on, put_number};
@@ -32,21 +32,22 @@ impl Deref for Pool {
     }
 }
 
-fn explore(preemptions: usize, case: impl Fn(Arc<Pool>) + Send + Sync + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.max_branches = 20_000;
-    builder.check(move || {
-        Loom::workers();
-        let device = std::sync::Arc::new(MemoryPages::new(3));
-        let pool = BufferPool::with_frames(
-            1,
-            PageLatchVariant::LwLock,
-            LwLockVariant::SingleCas.into(),
-            std::sync::Arc::clone(&device),
-        );
-        case(Arc::new(Pool(pool, device)));
-    });
+fn explore(preemptions: usize, case: impl Fn(Arc<Pool>) + Copy + Send + Sync + 'static) {
+    for options in BufferPoolOptions::each_map() {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(preemptions);
+        builder.max_branches = 20_000;
+        builder.check(move || {
+            Loom::workers();
+            let device = std::sync::Arc::new(MemoryPages::new(3));
+            let options = BufferPoolOptions {
+                page_latch: PageLatchVariant::LwLock,
+                ..options
+            };
+            let pool = BufferPool::with_frames(1, options, std::sync::Arc::clone(&device));
+            case(Arc::new(Pool(pool, device)));
+        });
+    }
 }
 
 /// The content of a page, if there is a frame for it.

@@ -2,12 +2,13 @@
 //! memory that holds it to the log rule. Random schedules of readers, of writers that count pages up, of a
 //! checkpointer and of a worker that drops a relation.
 //!
-//! Caught mutations (`mutations/buffer.toml`), each of `buffer/pool.rs` unless another file is named: no log
-//! flush before a page is written; a flush that does not regard the newest asynchronous commit; a copy that
-//! does not clear `REDIRTIED`; a change that does not set it (`frame.rs`); `unmap` that does not look whether
-//! the page is dirty again; a `try_seize` that takes a frame that is being written (`frame.rs`): the writer
-//! then finds a frame without a page, or writes to a file that is removed meanwhile, and the checkpoint
-//! fails.
+//! Each case runs under every variant of `buffer_map`.
+//!
+//! Caught mutations (`mutations/buffer.toml`). In `buffer/pool.rs`: no log flush before a page is written; a
+//! flush that does not regard the newest asynchronous commit; a copy that does not clear `REDIRTIED`. In
+//! `buffer/pin/state.rs`: a change that does not set `REDIRTIED`; `try_take` that does not look whether the page
+//! is dirty again; a `try_seize` that takes a frame that is being written: the writer then finds a frame
+//! without a page, or writes to a file that is removed meanwhile, and the checkpoint fails.
 
 #![cfg(feature = "shuttle")]
 
@@ -16,9 +17,8 @@ mod pages;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use clearway_latch::LwLockVariant;
 use clearway_machine::Shuttle;
-use clearway_storage::{BufferPool, PageLatchVariant, StorageError};
+use clearway_storage::{BufferPool, BufferPoolOptions, PageLatchVariant, StorageError};
 use pages::{HINTS, MemoryPages, number_on, put_number};
 use shuttle::sync::Arc;
 use shuttle::thread;
@@ -37,10 +37,9 @@ struct Pool {
 }
 
 impl Pool {
-    fn new(frames: usize, page_latch: PageLatchVariant) -> Arc<Pool> {
+    fn new(frames: usize, options: BufferPoolOptions) -> Arc<Pool> {
         let device: Device = std::sync::Arc::new(MemoryPages::new(PAGES));
-        let algorithm = LwLockVariant::SingleCas.into();
-        let pool = BufferPool::with_frames(frames, page_latch, algorithm, std::sync::Arc::clone(&device));
+        let pool = BufferPool::with_frames(frames, options, std::sync::Arc::clone(&device));
         let counted = Default::default();
         Arc::new(Pool {
             pool,
@@ -98,8 +97,8 @@ impl Pool {
     }
 }
 
-fn readers_writers_and_a_checkpointer(page_latch: PageLatchVariant) {
-    let pool = Pool::new(2, page_latch);
+fn readers_writers_and_a_checkpointer(options: BufferPoolOptions) {
+    let pool = Pool::new(2, options);
     let mut threads: Vec<_> = (0..WRITERS)
         .map(|writer| {
             let pool = Arc::clone(&pool);
@@ -143,27 +142,41 @@ fn readers_writers_and_a_checkpointer(page_latch: PageLatchVariant) {
     pool.check_files();
 }
 
+/// Random schedules under every map, with this page latch.
+fn check(page_latch: PageLatchVariant, schedules: usize, case: fn(BufferPoolOptions)) {
+    for options in BufferPoolOptions::each_map() {
+        shuttle::check_random(
+            move || {
+                case(BufferPoolOptions {
+                    page_latch,
+                    ..options
+                })
+            },
+            schedules,
+        );
+    }
+}
+
 #[test]
 fn shuttle_frames_are_shared_under_lwlocks() {
-    shuttle::check_random(
-        || readers_writers_and_a_checkpointer(PageLatchVariant::LwLock),
+    check(
+        PageLatchVariant::LwLock,
         2_500,
+        readers_writers_and_a_checkpointer,
     );
 }
 
 #[test]
 fn shuttle_frames_are_shared_under_futex_latches() {
-    shuttle::check_random(
-        || readers_writers_and_a_checkpointer(PageLatchVariant::Ssux),
-        1_500,
-    );
+    check(PageLatchVariant::Ssux, 1_500, readers_writers_and_a_checkpointer);
 }
 
 #[test]
 fn shuttle_frames_are_shared_under_hybrid_latches() {
-    shuttle::check_random(
-        || readers_writers_and_a_checkpointer(PageLatchVariant::Hybrid),
+    check(
+        PageLatchVariant::Hybrid,
         1_500,
+        readers_writers_and_a_checkpointer,
     );
 }
 
@@ -172,30 +185,27 @@ fn shuttle_frames_are_shared_under_hybrid_latches() {
 /// used.
 #[test]
 fn shuttle_a_relation_goes_while_it_is_written() {
-    shuttle::check_random(
-        || {
-            let pool = Pool::new(2, PageLatchVariant::LwLock);
-            for block in 0..2 {
-                pool.count_up(block);
-            }
-            let writer = {
-                let pool = Arc::clone(&pool);
-                thread::spawn(move || pool.pool.write_all().map(drop).unwrap())
-            };
-            pool.pool.discard(pool.device.page(0).rel);
-            pool.device.discarded();
-            writer.join().unwrap();
-            assert_eq!(
-                pool.pool.write_all().unwrap(),
-                0,
-                "a page of the relation is in memory"
-            );
-            let both = [0, 1].map(|block| pool.pool.pin(pool.device.page(block)).unwrap());
-            for (pinned, block) in both.iter().zip(0..) {
-                let number = number_on(pinned.shared().bytes()).0;
-                assert_eq!(number, pool.device.on_file(block).0, "read from its file");
-            }
-        },
-        1_500,
-    );
+    check(PageLatchVariant::LwLock, 1_500, |options| {
+        let pool = Pool::new(2, options);
+        for block in 0..2 {
+            pool.count_up(block);
+        }
+        let writer = {
+            let pool = Arc::clone(&pool);
+            thread::spawn(move || pool.pool.write_all().map(drop).unwrap())
+        };
+        pool.pool.discard(pool.device.page(0).rel);
+        pool.device.discarded();
+        writer.join().unwrap();
+        assert_eq!(
+            pool.pool.write_all().unwrap(),
+            0,
+            "a page of the relation is in memory"
+        );
+        let both = [0, 1].map(|block| pool.pool.pin(pool.device.page(block)).unwrap());
+        for (pinned, block) in both.iter().zip(0..) {
+            let number = number_on(pinned.shared().bytes()).0;
+            assert_eq!(number, pool.device.on_file(block).0, "read from its file");
+        }
+    });
 }

@@ -7,6 +7,7 @@ use clearway_latch::{LwLockFairnessVariant, LwLockSharedVariant, LwLockVariant};
 use clearway_machine::Switch;
 use clearway_sim::Latency;
 use clearway_storage::wal::{LogFlushVariant, LogInsertVariant, LogReserveVariant};
+use clearway_storage::{BufferMapVariant, PageLatchVariant};
 use clearway_txn::{CommitLogVariant, ProcArrayLatchVariant, ProcClearVariant, SnapshotVariant};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -94,11 +95,13 @@ pub struct Variant {
 }
 
 /// The switches that the simulated transactions and latches obey.
-pub const SIMULATED_SWITCHES: [&str; 10] = [
+pub const SIMULATED_SWITCHES: [&str; 12] = [
     LwLockVariant::NAME,
     LwLockSharedVariant::NAME,
     LwLockFairnessVariant::NAME,
     ProcArrayLatchVariant::NAME,
+    PageLatchVariant::NAME,
+    BufferMapVariant::NAME,
     SnapshotVariant::NAME,
     ProcClearVariant::NAME,
     CommitLogVariant::NAME,
@@ -364,7 +367,7 @@ mod tests {
         for (setting, hint) in [
             ("lwlock=best", "single-cas"),
             ("reads=3", "read_percent"),
-            ("page_latch=ssux", "lwlock_fairness"),
+            ("relation_locks=table", "lwlock_fairness"),
             ("read_percent=many", "NUMBER"),
             ("read_percent=-1", "NUMBER"),
         ] {

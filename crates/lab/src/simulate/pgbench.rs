@@ -1,11 +1,10 @@
-//! pgbench's transactions as skeletons: the real latches, transaction bookkeeping, buffer mapping and log, and between
+//! pgbench's transactions as skeletons: the real latches, transaction bookkeeping, buffer pool and log, and between
 //! them charged work.
 //!
 //! | real, instantiated with `Simulated` | stands for itself |
 //! | --- | --- |
 //! | `ProcArray` | snapshots (one a statement), xids, the end of transactions |
-//! | `BufferMapping` | finding a page's frame: one partition latch, shared |
-//! | `LwLock` on each frame, a pin word | the content latches; the pool itself is not generic over the machine |
+//! | `BufferPool` | finding and pinning a page, its content latch, marking it changed; all pages are resident |
 //! | `Wal` | insertion latches, reservation, flush |
 //! | `CommitPath` with `CommitLog`, `LockManager` and `Commits` | the end of a transaction, each step that the engine's has |
 //!
@@ -16,31 +15,31 @@
 //! visibility map. Of the end of a transaction: publishing definitions and unlinking files, since none are changed.
 //!
 //! The tables are folded: instead of a page for each of the real ones there are [`HEAP_PAGES`] and
-//! [`LEAF_PAGES`], enough that two of a few hundred clients rarely meet on one, as at the real scale.
+//! [`LEAF_PAGES`], enough that two of a few hundred clients rarely meet on one, as at the real scale. Each has its 8 KiB
+//! in the pool, 400 MiB in all, but of the bytes only the log position of changed pages is ever touched, and the
+//! operating system provides no more than those pieces.
 
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{AcqRel, Acquire};
+use std::sync::atomic::Ordering::Acquire;
 use std::time::Duration;
 
-use clearway_latch::{LatchClass, LatchMode, LwLock};
-use clearway_machine::{AtomicWord, Machine, WaitEvent, WaitScope, Work};
+use clearway_machine::{Machine, WaitEvent, WaitScope, Work};
 use clearway_sim::{
-    Latency, Simulated, SimulatedU32, Simulation, charge_drawn, client_round_trip, clock_ns, device,
-    random_below, span,
+    Latency, Simulated, Simulation, charge_drawn, client_round_trip, clock_ns, device, random_below, span,
 };
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::wal::{LogDevice, LogOptions, Wal};
-use clearway_storage::{BufferMapping, CommitPath, Commits, Lsn, PageId, RelId};
+use clearway_storage::{
+    BufferPool, CommitPath, Commits, Lsn, PAGE_SIZE, PageDevice, PageId, PinnedPage, RelId,
+};
 use clearway_txn::{
     COMMIT_LOG_PAGE_SIZE, CommitLog, LockManager, ProcArray, ProcId, Snapshot, StatusDevice, Xid,
 };
 
 use crate::simulate::experiment::{Experiment, Variant, WorkloadKind};
 use crate::simulate::point::Meter;
-
-static BUFFER_CONTENT: LatchClass = LatchClass::new("BufferContent", WaitEvent::BufferContent, 350);
 
 const HEAP_PAGES: u32 = 32_768;
 const LEAF_PAGES: u32 = 8_192;
@@ -59,13 +58,6 @@ const ACCOUNTS_INDEX: RelId = RelId(17);
 const HISTORY: RelId = RelId(18);
 const TELLERS: RelId = RelId(19);
 const BRANCHES_TABLE: RelId = RelId(20);
-
-/// A frame's header, laid out as the buffer pool's.
-#[repr(align(128))]
-struct Frame {
-    state: SimulatedU32,
-    content: LwLock<Simulated>,
-}
 
 /// The log's device: writing takes the CPU, syncing does not.
 #[derive(Debug)]
@@ -96,6 +88,29 @@ impl LogDevice for Disk {
     }
 }
 
+/// Tables that are in memory from the start, in a pool with room for all of them.
+struct ResidentPages;
+
+impl PageDevice for ResidentPages {
+    fn check_exists(&self, _page: PageId) -> clearway_storage::Result<()> {
+        Ok(())
+    }
+    fn extend(&self, _rel: RelId, _enter: &mut dyn FnMut(PageId)) -> clearway_storage::Result<()> {
+        unreachable!("the tables have all their pages");
+    }
+    /// The bytes stay the zeros that they are, untouched.
+    fn read(&self, _page: PageId, _bytes: &mut [u8; PAGE_SIZE]) -> clearway_storage::Result<()> {
+        Ok(())
+    }
+    fn write(&self, page: PageId, _bytes: &mut [u8; PAGE_SIZE]) -> clearway_storage::Result<()> {
+        unreachable!("page {} needs no other frame", page.block);
+    }
+    fn newest_async_commit(&self) -> Lsn {
+        Lsn(0)
+    }
+    fn flush_log(&self, _upto: Lsn) {}
+}
+
 /// Commit-log pages that are never written out: a checkpoint is far away.
 struct NoPages;
 
@@ -112,8 +127,7 @@ impl StatusDevice for NoPages {
 /// What all sessions share.
 struct Database {
     procs: Arc<ProcArray<Simulated>>,
-    mapping: BufferMapping<Simulated>,
-    frames: Vec<Frame>,
+    pool: BufferPool<Simulated, ResidentPages>,
     log: Wal<Simulated, Disk>,
     commit_log: CommitLog<Simulated, NoPages>,
     locks: LockManager<Simulated>,
@@ -122,39 +136,34 @@ struct Database {
 
 impl Database {
     fn new(experiment: &Experiment, variant: &Variant, clients: usize) -> Self {
-        let lwlock = variant.mechanisms.lwlock_options();
         let parameters = &experiment.parameters;
         let disk = Disk {
             write: experiment.devices.log_write_us.times(parameters.device_factor),
             sync: experiment.devices.log_sync_us.times(parameters.device_factor),
         };
         let log = LogOptions {
-            lwlock,
+            lwlock: variant.mechanisms.lwlock_options(),
             reserve: variant.mechanisms.log_reserve,
             insert: variant.mechanisms.log_insert,
             flush: variant.mechanisms.log_flush,
             commit_delay: Duration::from_nanos((parameters.commit_delay_us * 1e3) as u64),
             ..LogOptions::default()
         };
-        let mapping = BufferMapping::new(lwlock);
-        let mut frames = Vec::new();
-        let mut map = |rel: RelId, blocks: u32| {
-            for block in 0..blocks {
-                let page = PageId { rel, block };
-                mapping
-                    .exclusive(mapping.partition_of(page))
-                    .insert(page.to_u64(), frames.len() as u32);
-                frames.push(Frame {
-                    state: SimulatedU32::new(0),
-                    content: LwLock::new(&BUFFER_CONTENT, lwlock),
-                });
+        let tables = [
+            (ACCOUNTS, HEAP_PAGES),
+            (ACCOUNTS_INDEX, 1 + INNER_PAGES + LEAF_PAGES),
+            (HISTORY, clients as u32 * 2),
+            (TELLERS, BRANCHES as u32 * 10),
+            (BRANCHES_TABLE, BRANCHES as u32),
+        ];
+        let pages: u32 = tables.iter().map(|(_, pages)| pages).sum();
+        let options = variant.mechanisms.buffer_pool_options();
+        let pool = BufferPool::with_frames(pages as usize, options, ResidentPages);
+        for (rel, pages) in tables {
+            for block in 0..pages {
+                pool.pin(PageId { rel, block }).expect("a frame for each page");
             }
-        };
-        map(ACCOUNTS, HEAP_PAGES);
-        map(ACCOUNTS_INDEX, 1 + INNER_PAGES + LEAF_PAGES);
-        map(HISTORY, clients as u32 * 2);
-        map(TELLERS, BRANCHES as u32 * 10);
-        map(BRANCHES_TABLE, BRANCHES as u32);
+        }
         let procs = Arc::new(ProcArray::new(
             clients as u32,
             variant.mechanisms.proc_array_options(),
@@ -169,8 +178,7 @@ impl Database {
             ),
             commits: Commits::new(clients as u32),
             procs,
-            mapping,
-            frames,
+            pool,
             log: Wal::new(disk, log, Lsn(1 << 24), Lsn(1 << 24)),
             commit_log: CommitLog::new(NoPages, variant.mechanisms.commit_log_options()),
         }
@@ -185,20 +193,24 @@ impl Database {
         }
     }
 
-    /// Finds and pins a page, latches it, works on it.
-    fn page(&self, rel: RelId, block: u32, mode: LatchMode, work: impl FnOnce()) {
-        let page = PageId { rel, block };
-        let frame = {
-            let partition = self.mapping.shared(self.mapping.partition_of(page));
-            let number = partition.get(&page.to_u64()).copied();
-            let frame = &self.frames[number.expect("every page is resident") as usize];
-            frame.state.fetch_add(1, AcqRel);
-            frame
-        };
-        frame.content.acquire(mode);
-        work();
-        frame.content.release(mode);
-        frame.state.fetch_sub(1, AcqRel);
+    fn pin(&self, rel: RelId, block: u32) -> PinnedPage<'_, Simulated> {
+        let pinned = self.pool.pin(PageId { rel, block });
+        pinned.expect("every page is resident")
+    }
+
+    /// Works on a page under its shared latch.
+    fn read(&self, rel: RelId, block: u32, work_ns: u64) {
+        let _page = self.pin(rel, block).into_shared();
+        Simulated::charge(Work::Nanos(work_ns));
+    }
+
+    /// Works on a page under its exclusive latch, and logs the change.
+    fn change(&self, xid: Xid, rel: RelId, block: u32, work_ns: u64, bytes: &[u8]) {
+        let mut page = self.pin(rel, block).into_exclusive();
+        page.change_and_log(
+            |_| Simulated::charge(Work::Nanos(work_ns)),
+            || self.log.insert_any(RecordKind::Change, xid, bytes),
+        );
     }
 }
 
@@ -232,24 +244,15 @@ impl Session {
         let leaf = (account % u64::from(LEAF_PAGES)) as u32;
         let inner = 1 + leaf % INNER_PAGES;
         for block in [0, inner, 1 + INNER_PAGES + leaf] {
-            self.database.page(ACCOUNTS_INDEX, block, LatchMode::Shared, || {
-                Simulated::charge(Work::Nanos(200))
-            });
+            self.database.read(ACCOUNTS_INDEX, block, 200);
         }
     }
 
     fn update(&self, xid: Xid, rel: RelId, block: u32) {
         let _span = span("update");
         // Reading the old version, then changing the page and logging it under the exclusive latch.
-        self.database.page(rel, block, LatchMode::Shared, || {
-            Simulated::charge(Work::Nanos(300))
-        });
-        self.database.page(rel, block, LatchMode::Exclusive, || {
-            Simulated::charge(Work::Nanos(500));
-            self.database
-                .log
-                .insert_any(RecordKind::Change, xid, &[0; UPDATE_BYTES]);
-        });
+        self.database.read(rel, block, 300);
+        self.database.change(xid, rel, block, 500, &[0; UPDATE_BYTES]);
     }
 
     fn answer(&self) {
@@ -277,9 +280,7 @@ impl Session {
         self.work(10);
         self.take_snapshot();
         self.descend(account);
-        database.page(ACCOUNTS, heap_page, LatchMode::Shared, || {
-            Simulated::charge(Work::Nanos(300))
-        });
+        database.read(ACCOUNTS, heap_page, 300);
         database.procs.clear_xmin(self.proc);
         self.work(14);
         self.answer();
@@ -305,12 +306,7 @@ impl Session {
         let block = self.number * 2 + self.rows / HISTORY_ROWS % 2;
         {
             let _span = span("insert");
-            database.page(HISTORY, block, LatchMode::Exclusive, || {
-                Simulated::charge(Work::Nanos(400));
-                database
-                    .log
-                    .insert_any(RecordKind::Change, xid, &[0; INSERT_BYTES]);
-            });
+            database.change(xid, HISTORY, block, 400, &[0; INSERT_BYTES]);
         }
         database.procs.clear_xmin(self.proc);
         self.work(last / 2);
@@ -342,8 +338,9 @@ pub(crate) fn spawn(
     simulation.name(&*database.procs, "ProcArray");
     simulation.name(&database.log, "log");
     simulation.name(&database.commit_log, "commit log");
-    simulation.name(database.frames.as_slice(), "frames");
-    simulation.name(&database.frames[HEAP_PAGES as usize], "index root");
+    let frames = database.pool.frames();
+    simulation.name(frames, "frames");
+    simulation.name(&frames[HEAP_PAGES as usize], "index root");
     let kind = experiment.workload;
     let percent = (experiment.parameters.work_us * 10.0) as u64;
     let client = (experiment.parameters.client_us * 1e3) as u64;

@@ -1,38 +1,56 @@
-//! The buffer pool: pages in memory, found by a mapping table, evicted by a clock sweep.
+//! The buffer pool: pages in memory.
+//!
+//! ```text
+//!   pin(page) ─▶ map: in which frame? ─ found ─▶ pin on the frame ─▶ content latch ─▶ the bytes
+//!                        │ in none
+//!                        └▶ clock: which frame? ─▶ write its page out ─▶ take it ─▶ read the page in
+//! ```
+//!
+//! | module | holds | rules |
+//! | --- | --- | --- |
+//! | [`map`] | switch `buffer_map`: which frame holds a page | M1 to M4 |
+//! | [`pin`] | the word of a frame's state: pins, claims, what is unwritten | P1 to P4 |
+//! | [`clock`] | which page gives way | C1 to C3 |
+//! | `page_latch` | switch `page_latch`: the latch on a page's content | |
+//! | `page_guard` | pins and content latches as values | |
+//! | `racy` | a page as a reader without a latch sees it | |
+//! | `frame`, `page_memory` | a frame, and the bytes of all pages | |
+//! | `pool` | pinning, reading in, evicting, writing out | below |
+//! | `page_device` | the files and the log underneath | |
+//!
+//! All of it is generic over the machine and the device, so that checkers and simulations run this code
+//! (`tests/loom_frames.rs`, `tests/shuttle_pool.rs`). `docs/mechanisms/buffer-pool.md` shows it at work.
 //!
 //! # Rules
-//! 1. A page is looked at only while pinned, and only under its content latch: shared or update to read,
-//!    exclusive to change. The one exception is an optimistic reader (`racy`): it uses what it read only if
-//!    no other worker has written meanwhile.
-//! 2. A pin keeps the frame's tag from changing; the content latch says nothing about the tag.
-//! 3. Two content latches are taken in the order that the access method defines (heap: ascending page number;
-//!    B+tree: down and to the right).
-//! 4. A page is written only after the log is durable up to its LSN, and up to the newest asynchronous
-//!    commit, so that hint bits may be set freely.
-//! 5. A hint never makes a page dirty. Hints are therefore lost with a clean page, which is harmless, and a
-//!    page is never written for a hint alone, which could tear it without an image in the log.
-//! 6. Reading a page in, and writing one out, happen under the frame's I/O latch; a worker that finds a page
-//!    not yet valid waits for that latch.
-//! 7. A page is dirty from before its change is logged until a copy made after the change has reached its
-//!    file. So if a worker sees the page clean after the redo position has moved past the record, the file
-//!    has the change.
-//! 8. A pin is added only under the shared latch of the mapping partition. The exception is a frame without
-//!    pins: the clock hand, and a worker that drops a relation, may pin it without that latch in shared mode.
-//!    So under the partition's exclusive latch the number of pins of a pinned frame cannot grow.
-//! 9. A worker that needs a frame does not wait for the latches of the page in it: their holder may be
-//!    waiting for a page that this worker has latched. Only the checkpointer, which holds no page, waits.
+//! - B1: a page is looked at only while pinned, and only under its content latch: shared or update to read, exclusive to
+//!   change. The one exception is an optimistic reader (`racy`): it uses what it read only if no other worker has
+//!   written meanwhile. The content latch says nothing about the tag, so a guard borrows or owns a pin.
+//! - B2: content latches of several pages are taken in the order of the access method. Heap pages: by ascending number.
+//!   Tree pages: downwards, then to the right. A unique check looks at heap pages while it holds a leaf; no worker
+//!   takes a tree page while it holds a heap page. No content latch is held across a wait for a lock, a transaction, a
+//!   client or a commit.
+//! - B3: log before data. A page is written only after the log is durable up to its LSN, and up to the newest commit that
+//!   did not wait for the disk: a hint on the page may tell of that commit, which a crash may take back.
+//! - B4: hints are set under the shared latch and are not logged. A hint never makes a page dirty, so it is lost with a
+//!   clean page, which is harmless; and a page is never written for a hint alone, which could tear it without an image in
+//!   the log.
+//! - B5: reading a page in, and writing one out, happen under the frame's I/O latch. A worker that finds a page not yet
+//!   valid waits for that latch.
 
+mod clock;
 mod frame;
-mod mapping;
+mod map;
 mod page_device;
 pub(crate) mod page_guard;
 mod page_latch;
+mod page_memory;
+mod pin;
 mod pool;
 mod racy;
 
-pub use mapping::{BufferMapVariant, BufferMapping};
+pub use map::BufferMapVariant;
 pub use page_device::{PageDevice, PagesOnDisk};
 pub use page_guard::{PageExclusive, PageShared, PageUpdate, PinnedPage};
 pub use page_latch::PageLatchVariant;
-pub use pool::BufferPool;
+pub use pool::{BufferPool, BufferPoolOptions};
 pub(crate) use racy::RacyPage;

@@ -106,7 +106,7 @@ impl PageDevice for PagesOnDisk {
     fn write(&self, page: PageId, bytes: &mut [u8; PAGE_SIZE]) -> Result<()> {
         assert!(
             page::lsn(&bytes[..]) <= self.wal.flushed(),
-            "rule 13: page {} of relation {} is written before its log is durable",
+            "B3: page {} of relation {} is written before its log is durable",
             page.block,
             page.rel.0
         );

@@ -4,9 +4,10 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use clearway_machine::{AtomicWord, Machine, Native};
+use clearway_machine::{Machine, Native};
 
-use crate::buffer::frame::{CHANGED, CHANGING, Frame, PIN_MASK};
+use crate::buffer::frame::Frame;
+use crate::buffer::pin::{CHANGED, CHANGING};
 use crate::buffer::racy::RacyPage;
 use crate::page::{self, Lsn, PAGE_SIZE, PageId};
 
@@ -91,7 +92,7 @@ impl<'a, M: Machine> PinnedPage<'a, M> {
     /// Latches the page to change it, if no other worker has it latched or pinned.
     pub fn try_cleanup(&self) -> Option<PageExclusive<'_, M>> {
         let guard = self.try_exclusive()?;
-        (self.frame.state.load(Ordering::Acquire) & PIN_MASK == 1).then_some(guard)
+        self.frame.state.is_pinned_once().then_some(guard)
     }
 
     /// As [`shared`](Self::shared); the guard keeps the pin.
@@ -164,11 +165,11 @@ impl<'a, M: Machine> PinnedPage<'a, M> {
 impl<M: Machine> Drop for PinnedPage<'_, M> {
     #[inline]
     fn drop(&mut self) {
-        self.frame.unpin();
+        self.frame.state.unpin();
     }
 }
 
-/// Sets bits of a 16-bit word of the page without making it dirty (rule 5).
+/// Sets bits of a 16-bit word of the page without making it dirty (B4).
 fn set_hint<M: Machine>(frame: &Frame<M>, offset: usize, bits: u16) {
     assert!(
         offset.is_multiple_of(2) && offset < PAGE_SIZE,
@@ -250,11 +251,11 @@ impl<M: Machine> PageExclusive<'_, M> {
 
     /// Marks the page as different from what is on disk. For recovery; a change marks its pages itself.
     pub(crate) fn mark_dirty(&self) {
-        self.frame.set(CHANGED);
+        self.frame.state.set(CHANGED);
     }
 
     /// Changes the page with `write` and logs that with `log`, in the order in which an
-    /// [`AtomicChange`](crate::AtomicChange) does: for checkers, which have no storage.
+    /// [`AtomicChange`](crate::AtomicChange) does: for checkers and simulations, which have no storage.
     #[doc(hidden)]
     pub fn change_and_log(&mut self, write: impl FnOnce(&mut [u8; PAGE_SIZE]), log: impl FnOnce() -> Lsn) {
         write(self.bytes_mut());
@@ -275,9 +276,9 @@ pub(crate) struct ChangingFrame<M: Machine = Native>(*const Frame<M>);
 impl<M: Machine> ChangingFrame<M> {
     /// Marks the page as changing: from here on its guard must not be dropped before [`end`](Self::end). It
     /// is dirty before the change is in the log, so that a checkpoint whose redo position lies behind the
-    /// record finds it (rule 7).
+    /// record finds it (P4).
     pub(crate) fn begin(guard: &PageExclusive<'_, M>) -> Self {
-        guard.frame.set(CHANGING | CHANGED);
+        guard.frame.state.set(CHANGING | CHANGED);
         Self(guard.frame)
     }
 
@@ -302,7 +303,7 @@ impl<M: Machine> ChangingFrame<M> {
     /// The change is in the log: the page's guard may go.
     pub(crate) fn end(self) {
         // SAFETY: as in `bytes_mut`.
-        unsafe { &*self.0 }.clear(CHANGING);
+        unsafe { &*self.0 }.state.clear(CHANGING);
     }
 }
 
@@ -311,7 +312,7 @@ impl<M: Machine> Drop for PageShared<'_, M> {
     fn drop(&mut self) {
         self.frame.content.release_shared();
         if self.owns_pin {
-            self.frame.unpin();
+            self.frame.state.unpin();
         }
     }
 }
@@ -320,14 +321,14 @@ impl<M: Machine> Drop for PageUpdate<'_, M> {
     #[inline]
     fn drop(&mut self) {
         self.frame.content.release_update();
-        self.frame.unpin();
+        self.frame.state.unpin();
     }
 }
 
 impl<M: Machine> Drop for PageExclusive<'_, M> {
     #[inline]
     fn drop(&mut self) {
-        if self.frame.has(CHANGING) {
+        if self.frame.state.has(CHANGING) {
             clearway_machine::fatal(format_args!(
                 "the latch of {:?} was let go inside an atomic change; stopping before the change can be seen",
                 self.frame.page()
@@ -335,7 +336,7 @@ impl<M: Machine> Drop for PageExclusive<'_, M> {
         }
         self.frame.content.release_exclusive();
         if self.owns_pin {
-            self.frame.unpin();
+            self.frame.state.unpin();
         }
     }
 }

@@ -4,14 +4,13 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use clearway_latch::LwLockVariant;
 use clearway_machine::Shuttle;
 use clearway_storage::btree::{BTree, RootHints, TreeShape, TreeStorage};
 use clearway_storage::wal::RedoMoved;
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::{
-    AtomicChange, BufferPool, ChangeLog, Findings, Lsn, PAGE_SIZE, PageDevice, PageId, PageLatchVariant,
-    PinnedPage, RelId, Result, StorageError,
+    AtomicChange, BufferPool, BufferPoolOptions, ChangeLog, Findings, Lsn, PAGE_SIZE, PageDevice, PageId,
+    PageLatchVariant, PinnedPage, RelId, Result, StorageError,
 };
 use clearway_txn::Xid;
 use shuttle::sync::Mutex;
@@ -112,9 +111,12 @@ impl InMemory {
             growing: Mutex::new(()),
             room: AtomicI64::new(i64::MAX),
         });
-        let algorithm = LwLockVariant::SingleCas.into();
+        let options = BufferPoolOptions {
+            page_latch,
+            ..BufferPoolOptions::default()
+        };
         Self {
-            pool: BufferPool::with_frames(FRAMES, page_latch, algorithm, std::sync::Arc::clone(&file)),
+            pool: BufferPool::with_frames(FRAMES, options, std::sync::Arc::clone(&file)),
             file,
             log: Positions::default(),
             root_hints: RootHints::default(),

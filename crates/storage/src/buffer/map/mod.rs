@@ -1,0 +1,157 @@
+//! The map: which frame holds a page. The switch `buffer_map`.
+//!
+//! Protects: the entries, page to frame number. What is in a frame is the business of its state ([`pin`](super::pin)).
+//!
+//! # An example
+//! Page 7 is in frame 3. Alice wants page 7; Bob needs a frame for page 9, and has claimed frame 3 with the clock hand.
+//!
+//! | time | Alice | Bob |
+//! | --- | --- | --- |
+//! | 1 | finds: page 7 is in frame 3 | |
+//! | 2 | | takes page 7 out of the map, and reads page 9 into frame 3 |
+//! | 3 | pins frame 3, and reads page 9 as if it were page 7 | |
+//!
+//! Finding and pinning must be one step for Bob. So a map does not say where a page is: it pins the page's frame.
+//!
+//! # Invariants, for every variant
+//! - M1: a page is in one frame at most. Of two workers that insert a page, one gets `Found`.
+//! - M2: if the state that a lookup returns has `VALID`, the frame holds the page, and keeps it as long as the pin (P1).
+//!   The lookup counts from the instant of the pin. Without `VALID` the caller follows P3.
+//! - M3: a page goes in one step with its frame: `remove_if` evaluates the condition when no lookup can get a pin that it
+//!   does not see. If the condition holds, every later lookup finds nothing, or a state without `VALID`.
+//! - M4: a frame has the page's tag before the page can be found.
+//!
+//! # Steps
+//! - `lookup_and_pin`: find the page's entry, pin the frame. A variant with latches keeps the entry's latch meanwhile. A
+//!   variant without them pins first, and then compares the frame's tag; if it is another page's, it gives the pin
+//!   back and searches again.
+//! - `insert_or_pin`: the caller owns the frame, which has the tag already, and holds the I/O latch, at which others wait
+//!   until the page is read in. If the page has an entry, pin its frame instead.
+//! - `remove_if`: find the entry, evaluate the condition, remove the entry. The condition is one atomic step of the frame's
+//!   state that clears `VALID` when it holds (`try_take`, `try_seize`). So a variant without latches may evaluate it
+//!   first: a lookup that still finds the entry finds no `VALID`.
+//!
+//! | variant | a lookup that hits |
+//! | --- | --- |
+//! | `partitioned` | acquires and releases the partition's latch shared; pins |
+//!
+//! A variant is a file with a [`PageMap`].
+
+mod partitioned;
+#[cfg(test)]
+mod tests;
+
+use clearway_latch::LwLockOptions;
+use clearway_machine::{Machine, Native, switch};
+
+use super::frame::Frame;
+use crate::page::PageId;
+
+/// A frame with a pin of the caller's, and its state with that pin.
+pub(super) type PinnedFrame<'a, M> = (&'a Frame<M>, u32);
+
+/// Result of [`PageMap::insert_or_pin`].
+pub(super) enum Insertion<'a, M: Machine> {
+    /// The page is in the caller's frame.
+    Inserted,
+    /// The page is in this frame, which is pinned.
+    Found(PinnedFrame<'a, M>),
+}
+
+/// What a variant does. Each function gets all frames, in the order of their numbers.
+pub(super) trait PageMap<M: Machine>: Sized {
+    /// An empty map for pages in so many frames.
+    fn new(frames: usize, lwlock: LwLockOptions) -> Self;
+
+    /// Pins the frame of `page`; `None` if it is in no frame.
+    fn lookup_and_pin<'a>(&self, page: PageId, frames: &'a [Frame<M>]) -> Option<PinnedFrame<'a, M>>;
+
+    /// Enters `page` as the one in frame `number`, unless it is in another: then that one is pinned.
+    fn insert_or_pin<'a>(&self, page: PageId, number: u32, frames: &'a [Frame<M>]) -> Insertion<'a, M>;
+
+    /// Removes `page` if it is in frame `number` and `condition` holds for that frame. True if it was removed.
+    fn remove_if(
+        &self,
+        page: PageId,
+        number: u32,
+        frames: &[Frame<M>],
+        condition: impl FnOnce(&Frame<M>) -> bool,
+    ) -> bool;
+}
+
+/// Makes the switch and the dispatch over the variants from one line for each.
+macro_rules! variants {
+    (planned $planned:tt, $( $(#[doc = $text:literal])+ $variant:ident = $name:literal in $module:ident; )+) => {
+        switch! {
+            /// The table from page to buffer.
+            pub enum BufferMapVariant = "buffer_map", best Partitioned, planned $planned {
+                $( $(#[doc = $text])+ $variant = $name, )+
+            }
+        }
+
+        /// The map of a pool.
+        pub(super) enum BufferMap<M: Machine = Native> { $( $variant($module::Map<M>), )+ }
+
+        impl<M: Machine> BufferMap<M> {
+            /// An empty map for pages in so many frames.
+            pub(super) fn new(variant: BufferMapVariant, frames: usize, lwlock: LwLockOptions) -> Self {
+                match variant {
+                    $( BufferMapVariant::$variant => Self::$variant(PageMap::new(frames, lwlock)), )+
+                }
+            }
+        }
+
+        /// Calls a function of the variant's map.
+        macro_rules! dispatch {
+            ($map:expr, $inner:ident => $call:expr) => {
+                match $map { $( BufferMap::$variant($inner) => $call, )+ }
+            };
+        }
+    };
+}
+
+variants! {
+    planned ["chash", "concurrent"],
+    /// 128 partitions, a latch each.
+    Partitioned = "partitioned" in partitioned;
+}
+
+impl<M: Machine> BufferMap<M> {
+    /// [`PageMap::lookup_and_pin`].
+    #[inline]
+    pub(super) fn lookup_and_pin<'a>(
+        &self,
+        page: PageId,
+        frames: &'a [Frame<M>],
+    ) -> Option<PinnedFrame<'a, M>> {
+        dispatch!(self, map => map.lookup_and_pin(page, frames))
+    }
+
+    /// [`PageMap::insert_or_pin`].
+    pub(super) fn insert_or_pin<'a>(
+        &self,
+        page: PageId,
+        number: u32,
+        frames: &'a [Frame<M>],
+    ) -> Insertion<'a, M> {
+        dispatch!(self, map => map.insert_or_pin(page, number, frames))
+    }
+
+    /// [`PageMap::remove_if`].
+    pub(super) fn remove_if(
+        &self,
+        page: PageId,
+        number: u32,
+        frames: &[Frame<M>],
+        condition: impl FnOnce(&Frame<M>) -> bool,
+    ) -> bool {
+        dispatch!(self, map => map.remove_if(page, number, frames, condition))
+    }
+}
+
+/// Fibonacci hashing of a page's number. A client cannot choose pages that collide: the numbers are our own.
+#[inline]
+fn hash(page: u64) -> u64 {
+    let mixed = page.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed ^ mixed >> 32
+}
