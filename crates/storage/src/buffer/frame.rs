@@ -19,8 +19,9 @@ const NO_PAGE: u64 = u64::MAX;
 #[repr(C, align(4096))]
 pub(crate) struct PageBytes(pub(crate) UnsafeCell<[u8; PAGE_SIZE]>);
 
-/// One frame, without its bytes, on cache lines of its own.
-#[repr(align(128))]
+/// One frame, without its bytes, on cache lines of its own. The order of the fields is the layout: a session that pins a
+/// page and latches it touches the first line only.
+#[repr(C, align(128))]
 pub(crate) struct Frame<M: Machine = Native> {
     pub(crate) state: FrameState<M>,
     pub(crate) content: PageLatch<M>,
@@ -28,8 +29,12 @@ pub(crate) struct Frame<M: Machine = Native> {
     bytes: *const PageBytes,
     /// Represents the bytes where a checker looks at every access; natively it is empty.
     watched: M::Data<()>,
-    io: LwLock<M>,
+    io: OnSecondLine<LwLock<M>>,
 }
+
+/// What only reading in and writing out use.
+#[repr(align(64))]
+struct OnSecondLine<T>(T);
 
 // SAFETY: the bytes are reached only through page guards, which hold the content latch, or by the holder of
 // the I/O latch of a frame that is not valid yet.
@@ -43,7 +48,7 @@ impl<M: Machine> Frame<M> {
             state: FrameState::empty(),
             tag: M::U64::new(NO_PAGE),
             content: PageLatch::new(page_latch, lwlock),
-            io: LwLock::new(&BUFFER_IO, lwlock),
+            io: OnSecondLine(LwLock::new(&BUFFER_IO, lwlock)),
             bytes,
             watched: M::Data::new(()),
         }
@@ -52,7 +57,7 @@ impl<M: Machine> Frame<M> {
     /// The I/O latch.
     #[inline]
     pub(crate) fn io(&self) -> &LwLock<M> {
-        &self.io
+        &self.io.0
     }
 
     /// The page that the frame holds, for a worker that has pinned it.
@@ -97,3 +102,4 @@ impl<M: Machine> Frame<M> {
 
 // One cache line for the fields that each pin uses, and one for the I/O latch; `watched` takes no space.
 const _: () = assert!(size_of::<Frame>() == 128);
+const _: () = assert!(std::mem::offset_of!(Frame, watched) <= 64 && std::mem::offset_of!(Frame, io) == 64);
