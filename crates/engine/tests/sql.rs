@@ -32,6 +32,13 @@ fn texts_mean_what_they_mean_in_postgresql() {
         query(&mut s, "select concat(true, null, 'ab'::char(4), 'x', false)"),
         "tab  xf"
     );
+    assert_eq!(
+        query(
+            &mut s,
+            "select coalesce(null, 1, 1 / 0), coalesce(id, 1 / (id - id)) from items where id = 1"
+        ),
+        "1|1"
+    );
     for mistake in [
         "select 'a' 'b'",
         "select 1 as 'b'",

@@ -167,6 +167,65 @@ fn a_portal_keeps_no_rows() {
 }
 
 #[test]
+fn plans_keep_no_long_values() {
+    const STATEMENTS: usize = 30;
+    let mut measured = Measured::alone();
+    let server = TestServer::start();
+    let mut client = server.client();
+    client.rows("create table t (a text)");
+    measured.start();
+    for number in 0..STATEMENTS {
+        let long = format!("repeat('x', {})", (8 << 20) + number);
+        client.rows(&format!("prepare p{number} as select $1::text || {long}"));
+        // The plans of recent texts are kept too.
+        assert_eq!(
+            client.value(&format!("select count(*) from t where a > {long}")),
+            "0"
+        );
+    }
+    assert!(
+        measured.peak_growth() < 64 * MIB,
+        "grew by {} MiB; the values of all statements have 480",
+        measured.peak_growth() / MIB
+    );
+}
+
+fn sqlstate_of(replies: &[Reply]) -> String {
+    let error = replies.iter().find(|reply| reply.kind == b'E');
+    error
+        .unwrap_or_else(|| panic!("no error: {}", kinds(replies)))
+        .sqlstate()
+}
+
+#[test]
+fn values_that_are_held_together_have_a_limit() {
+    let mut measured = Measured::alone();
+    let server = TestServer::start();
+    let mut client = server.client();
+    client.rows("create table t (a int, b int)");
+    client.rows("insert into t select i % 2000, i / 2000 from generate_series(0, 3999) as i");
+    measured.start();
+    let arguments = vec!["repeat('x', 67108864)"; 30].join(", ");
+    let replies = client.query(&format!("select length(concat({arguments}))"));
+    assert_eq!(sqlstate_of(&replies), "54000");
+    assert!(
+        measured.peak_growth() < 512 * MIB,
+        "grew by {} MiB; all arguments have 1,920",
+        measured.peak_growth() / MIB
+    );
+    measured.start();
+    // All groups are there before the first of them grows.
+    let grown = "case when b = 1 then repeat('x', 1048576) end";
+    let replies = client.query(&format!("select a, max({grown}) from t group by a"));
+    assert_eq!(sqlstate_of(&replies), "53200");
+    assert!(
+        measured.peak_growth() < 1_300 * MIB,
+        "grew by {} MiB; all groups have 2,000",
+        measured.peak_growth() / MIB
+    );
+}
+
+#[test]
 fn sorts_and_groups_stay_within_work_mem() {
     let mut measured = Measured::alone();
     let server = TestServer::start();

@@ -29,8 +29,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::error::Result;
-use crate::executor::Execution;
+use crate::error::{EngineError, Result, SqlState};
+use crate::executor::{Execution, evaluate_row};
 use crate::spill::record::{read_row, read_u64, read_value, write_row, write_value};
 use crate::spill::{Sorted, Sorter, SpillOptions};
 use crate::sql::aggregate::Accumulator;
@@ -41,6 +41,18 @@ use crate::value::{DataType, Value, encode_key};
 /// What an entry of a hash table costs beside what it holds: its share of the table, which is up to half empty, and
 /// what the allocator adds to its key.
 const ENTRY_BYTES: usize = 64;
+
+/// What the states of groups in the table may take beyond the bound. A group takes its rows wherever it is, and a state
+/// may grow with each: the least of short texts becomes that of long ones.
+const STATE_BYTES_MAX: usize = 1 << 30;
+
+#[cold]
+fn too_much_state() -> EngineError {
+    EngineError::new(SqlState::OUT_OF_MEMORY, "out of memory").with_detail(format!(
+        "The values that aggregate functions keep for their groups take more than {} MB.",
+        STATE_BYTES_MAX >> 20
+    ))
+}
 
 /// The keys that a set has seen, as bytes.
 type Seen = HashSet<Box<[u8]>>;
@@ -115,9 +127,7 @@ impl Grouping {
             return self.take_into(execution, plan, 0, row);
         }
         let mut keys = Vec::with_capacity(plan.keys.len());
-        for expr in &plan.keys {
-            keys.push(expr.eval(row, &execution.eval)?);
-        }
+        evaluate_row(&plan.keys, row, &execution.eval, &mut keys)?;
         self.key.clear();
         for (value, data_type) in keys.iter().zip(&plan.key_types) {
             encode_value(value, *data_type, &mut self.key);
@@ -189,6 +199,9 @@ impl Grouping {
                 Ok(false)
             })?;
             *bytes = (*bytes + accumulator.heap_bytes()).saturating_sub(before);
+            if *bytes > options.bytes_max.saturating_add(STATE_BYTES_MAX) {
+                return Err(too_much_state());
+            }
         }
         Ok(())
     }

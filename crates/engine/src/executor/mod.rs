@@ -47,12 +47,30 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
 use crate::spill::SpillOptions;
 use crate::sql::context::EvalContext;
+use crate::sql::expr::Expr;
 use crate::sql::plan::{
     CopyDirection, InsertSource, IsolationLevel, LockWaitPolicy, RowsStatement, SelectPlan, Source,
 };
 use crate::sql::{TableDef, TableKind};
 use crate::transaction::Transaction;
-use crate::value::Value;
+use crate::value::{TextsTogether, Value};
+
+/// Appends the values of expressions for an input row; 54000 when their texts are too long together.
+#[inline]
+pub(crate) fn evaluate_row(
+    exprs: &[Expr],
+    input: &[Value],
+    context: &EvalContext<'_>,
+    row: &mut Vec<Value>,
+) -> Result<()> {
+    let mut texts = TextsTogether::of("row");
+    for expr in exprs {
+        let value = expr.eval(input, context)?;
+        texts.add(&value)?;
+        row.push(value);
+    }
+    Ok(())
+}
 
 /// How many rows go by between two looks at the interrupts.
 const TICKS_PER_CHECK: u32 = 256;

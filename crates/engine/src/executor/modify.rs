@@ -6,12 +6,12 @@ use crate::convert::storage_error;
 use crate::error::{EngineError, Result, SqlState};
 use crate::executor::scan::{self, Scan};
 use crate::executor::unique::{describe, insert_entries};
-use crate::executor::{Execution, Queued, heap_rel, select};
+use crate::executor::{Execution, Queued, evaluate_row, heap_rel, select};
 use crate::sql::TableDef;
 use crate::sql::expr::Expr;
 use crate::sql::plan::{DeletePlan, InsertPlan, InsertSource, LockWaitPolicy, Returning, UpdatePlan};
 use crate::value::key::encode_key_of_row;
-use crate::value::{ColumnSet, Value};
+use crate::value::{ColumnSet, TextsTogether, Value};
 
 /// Runs an INSERT; the number of rows.
 pub(crate) fn insert(
@@ -23,9 +23,7 @@ pub(crate) fn insert(
     let mut one = |execution: &mut Execution<'_>, exprs: &[Expr], input: &[Value]| -> Result<()> {
         let mut row = execution.scratch.rows.pop().unwrap_or_default();
         row.clear();
-        for expr in exprs {
-            row.push(expr.eval(input, &execution.eval)?);
-        }
+        evaluate_row(exprs, input, &execution.eval, &mut row)?;
         insert_row(execution, &plan.table, &row)?;
         count += 1;
         if let Some(returning) = &plan.returning {
@@ -93,9 +91,7 @@ fn send(
     sink: &mut select::Sink<'_>,
 ) -> Result<()> {
     let mut output = Vec::with_capacity(returning.projection.len());
-    for expr in &returning.projection {
-        output.push(expr.eval(row, &execution.eval)?);
-    }
+    evaluate_row(&returning.projection, row, &execution.eval, &mut output)?;
     sink(execution, &output)
 }
 
@@ -155,8 +151,11 @@ fn update_row(
                 None => (row, payload),
             };
             changes.values.clear();
+            let mut texts = TextsTogether::of("row");
             for (column, expr) in &plan.assignments {
-                changes.values.push((*column, expr.eval(row, &execution.eval)?));
+                let value = expr.eval(row, &execution.eval)?;
+                texts.add(&value)?;
+                changes.values.push((*column, value));
             }
             check_assigned(table, payload, &changes.values)?;
             table

@@ -17,9 +17,9 @@
 use clearway_storage::heap::Tid;
 
 use crate::error::{EngineError, Result, SqlState};
-use crate::executor::Execution;
 use crate::executor::group::{Distinct, GroupRows, Grouping};
 use crate::executor::scan::{Locked, ScanRows};
+use crate::executor::{Execution, evaluate_row};
 use crate::spill::record::{read_row, write_row, write_sort_key};
 use crate::spill::{Sorted, Sorter};
 use crate::sql::Expr;
@@ -219,15 +219,12 @@ impl Select {
                 return Ok(self.next_late(execution)?.then_some(None));
             };
             self.output.clear();
-            let mut text_bytes = 0;
-            for expr in &plan.projection {
-                let value = expr.eval(self.input.row(), &execution.eval)?;
-                if let Value::Text(text) = &value {
-                    text_bytes += text.len();
-                    check_row(text_bytes)?;
-                }
-                self.output.push(value);
-            }
+            evaluate_row(
+                &plan.projection,
+                self.input.row(),
+                &execution.eval,
+                &mut self.output,
+            )?;
             let is_new = match self.distinct.as_deref_mut() {
                 Some(DistinctRows::Early(distinct)) => distinct.take(execution, &self.output)?,
                 _ => true,
@@ -257,21 +254,6 @@ impl Select {
             None => Ok(false),
         }
     }
-}
-
-/// The most bytes that the texts of one row may have.
-const ROW_BYTES_MAX: usize = 1 << 30;
-
-/// 54000 for a row that is too long, before the rest of it is made.
-#[inline]
-fn check_row(text_bytes: usize) -> Result<()> {
-    if text_bytes > ROW_BYTES_MAX {
-        return Err(EngineError::new(
-            SqlState::PROGRAM_LIMIT_EXCEEDED,
-            "row too large: its texts may have 1 GB together",
-        ));
-    }
-    Ok(())
 }
 
 /// Where a row of the sorter lies: a byte that tells whether it lies anywhere, block, slot.
@@ -324,9 +306,7 @@ fn lock(execution: &mut Execution<'_>, plan: &SelectPlan, tid: Tid, output: &mut
         Locked::Gone => Ok(false),
         Locked::Newer(row) => {
             output.clear();
-            for expr in &plan.projection {
-                output.push(expr.eval(&row, &execution.eval)?);
-            }
+            evaluate_row(&plan.projection, &row, &execution.eval, output)?;
             Ok(true)
         }
     }
@@ -478,17 +458,5 @@ impl SeriesRows {
             }
         }
         Ok(false)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_row_has_a_limit() {
-        assert!(check_row(ROW_BYTES_MAX).is_ok());
-        let error = check_row(ROW_BYTES_MAX + 1).unwrap_err();
-        assert_eq!(error.sqlstate(), SqlState::PROGRAM_LIMIT_EXCEEDED);
     }
 }

@@ -305,8 +305,8 @@ impl Accumulator {
     /// The bytes that it has on the heap beside itself: a text that is the least or the greatest, long numbers.
     pub(crate) fn heap_bytes(&self) -> usize {
         match &self.state {
-            State::Extreme(Value::Text(text)) => text.len(),
-            State::Numeric(number) | State::Extreme(Value::Numeric(number)) => number.heap_bytes(),
+            State::Extreme(value) => value.heap_bytes(),
+            State::Numeric(number) => number.heap_bytes(),
             State::NumericSpread(sums) => sums.heap_bytes(),
             _ => 0,
         }

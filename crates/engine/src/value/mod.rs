@@ -16,6 +16,7 @@
 //! | `cast` | conversion between types; what is implicit, on assignment, explicit |
 //! | `key` | order-preserving bytes for index keys |
 //! | `row` | a table row as bytes, and single columns out of it |
+//! | `together` | a bound for the texts of a row |
 //!
 //! The collation is "C": strings order by their bytes, which in UTF-8 is code-point order. The encoding is UTF-8,
 //! and the character NUL is refused, as PostgreSQL refuses it; the key encoding relies on that.
@@ -61,6 +62,7 @@ impl From<&str> for Value {
 mod properties;
 pub mod row;
 pub mod text;
+mod together;
 
 pub use binary::{decode_binary, encode_binary};
 pub use compare::{compare, compare_checked};
@@ -69,6 +71,7 @@ pub use key::{KeyBuffer, encode_key};
 pub use numeric::Numeric;
 pub use row::{ColumnSet, RowCodec};
 pub use text::{decode_text, encode_text};
+pub(crate) use together::TextsTogether;
 
 /// One SQL value.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -106,6 +109,15 @@ impl Value {
     /// A string value.
     pub fn text(text: impl Into<Box<str>>) -> Value {
         Value::Text(text.into())
+    }
+
+    /// The bytes it has on the heap.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            Value::Text(text) => text.len(),
+            Value::Numeric(number) => number.heap_bytes(),
+            _ => 0,
+        }
     }
 
     /// Whether it is NULL.

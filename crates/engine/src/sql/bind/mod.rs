@@ -442,14 +442,24 @@ fn first_words(text: &str) -> String {
         .join(" ")
 }
 
-/// Computes what is known now; what would fail is left to fail when it runs.
+/// The most bytes of a value that a plan keeps instead of the expression that makes it: `repeat('x', 200000000)` is
+/// short, and a session keeps hundreds of plans.
+const FOLDED_BYTES_MAX: usize = 1 << 10;
+
+/// Computes what is known now; what would fail is left to fail when it runs, and what would be long to be made then.
 fn fold(expr: Expr) -> Expr {
-    if matches!(expr, Expr::Constant(_)) || !expr.is_constant() {
+    if !expr.is_constant() {
+        return expr;
+    }
+    // An operand that was not folded is not evaluated once more for each operator around it.
+    let mut operators = 0;
+    expr.walk(&mut |part| operators += usize::from(!matches!(part, Expr::Constant(_))));
+    if operators != 1 {
         return expr;
     }
     match expr.eval(&[], &EvalContext::new(&[], &NoSession)) {
-        Ok(value) => Expr::Constant(value),
-        Err(_) => expr,
+        Ok(value) if value.heap_bytes() <= FOLDED_BYTES_MAX => Expr::Constant(value),
+        _ => expr,
     }
 }
 

@@ -3,10 +3,10 @@
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::context::EvalContext;
 use crate::sql::expr::Expr;
-use crate::sql::function::check_length;
+use crate::sql::function::{Function, check_length};
 use crate::sql::stack::checkpoint;
 use crate::value::cast::cast;
-use crate::value::{Category, Value, arithmetic, compare_checked, text};
+use crate::value::{Category, TextsTogether, Value, arithmetic, compare_checked, text};
 
 impl Expr {
     /// The expression's value for an input row.
@@ -56,12 +56,31 @@ impl Expr {
                 }
                 otherwise.eval(row, context)
             }
+            // What follows the first value that is not NULL is not evaluated: it may be an error.
+            Expr::Call {
+                function: Function::Coalesce,
+                arguments,
+            } => {
+                for argument in arguments {
+                    let value = argument.eval(row, context)?;
+                    if !value.is_null() {
+                        return Ok(value);
+                    }
+                }
+                Ok(Value::Null)
+            }
             Expr::Call { function, arguments } => {
-                let arguments = arguments
-                    .iter()
-                    .map(|a| a.eval(row, context))
-                    .collect::<Result<Vec<_>>>()?;
-                function.call(&arguments, context)
+                let mut texts = TextsTogether::of("argument list");
+                let mut values = Vec::with_capacity(arguments.len());
+                for argument in arguments {
+                    let value = argument.eval(row, context)?;
+                    texts.add(&value)?;
+                    values.push(value);
+                    if *function == Function::Concat {
+                        check_length(texts.bytes())?;
+                    }
+                }
+                function.call(&values, context)
             }
             Expr::NextSerial { table_oid, column } => {
                 context.session.next_serial(*table_oid, *column).map(Value::Int8)

@@ -165,11 +165,7 @@ impl Function {
             Function::IsInRecovery => Value::Bool(false),
             Function::AdvisoryUnlockAll => Value::text(""),
             Function::Random => Value::Float8(session.random()),
-            Function::Coalesce => arguments
-                .iter()
-                .find(|value| !value.is_null())
-                .cloned()
-                .unwrap_or(Value::Null),
+            Function::Coalesce => return Err(EngineError::internal("coalesce evaluates its own arguments")),
             Function::NullIf(data_type) => {
                 let same = !arguments[0].is_null()
                     && !arguments[1].is_null()

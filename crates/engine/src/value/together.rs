@@ -1,0 +1,64 @@
+//! A bound for texts that are in memory together.
+//!
+//! A text may have 256 MB, and a row or a call as many of them as its statement names. So whoever gathers values counts
+//! their texts, and stops before the next one is made.
+
+use crate::error::{EngineError, Result, SqlState};
+use crate::value::Value;
+
+/// The most bytes that the texts of one row, or of one call's arguments, may have.
+const BYTES_MAX: usize = 1 << 30;
+
+/// Counts the texts of what is gathered.
+#[derive(Debug)]
+pub(crate) struct TextsTogether {
+    what: &'static str,
+    bytes: usize,
+}
+
+impl TextsTogether {
+    /// None yet; `what` is gathered, for the error.
+    pub(crate) fn of(what: &'static str) -> TextsTogether {
+        TextsTogether { what, bytes: 0 }
+    }
+
+    /// How many bytes they have.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// One more value; 54000 when the texts are too long together.
+    #[inline]
+    pub(crate) fn add(&mut self, value: &Value) -> Result<()> {
+        match value {
+            Value::Text(text) => self.add_bytes(text.len()),
+            _ => Ok(()),
+        }
+    }
+
+    fn add_bytes(&mut self, bytes: usize) -> Result<()> {
+        self.bytes += bytes;
+        if self.bytes <= BYTES_MAX {
+            return Ok(());
+        }
+        Err(EngineError::new(
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            format!("{} too large: its texts may have 1 GB together", self.what),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_have_a_limit_together() {
+        let mut texts = TextsTogether::of("row");
+        texts.add(&Value::Int4(1)).unwrap();
+        texts.add(&Value::text("a")).unwrap();
+        texts.add_bytes(BYTES_MAX - 1).unwrap();
+        let error = texts.add(&Value::text("b")).unwrap_err();
+        assert_eq!(error.sqlstate(), SqlState::PROGRAM_LIMIT_EXCEEDED);
+    }
+}
