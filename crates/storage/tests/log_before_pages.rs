@@ -1,0 +1,64 @@
+//! A hint bit on a page may say that a transaction has committed whose commit record is still in memory only. Such a page
+//! is not written before that record: a power cut in between would keep half of the transaction.
+
+#[path = "support/chosen.rs"]
+mod chosen;
+
+use std::time::Duration;
+
+use clearway_machine::Watchdog;
+use clearway_storage::{PageId, PageKind, RelId, Storage, StorageOptions};
+use clearway_txn::Xid;
+
+const NEVER: Duration = Duration::from_secs(100_000);
+
+/// Adds a page of `rel` and changes it.
+fn add_page(storage: &Storage, rel: RelId) {
+    let page = storage.extend(rel).unwrap();
+    let mut change = storage.begin_change(Xid::INVALID).unwrap();
+    let mut page = page.into_exclusive();
+    change.init_page(&mut page, PageKind(77), 8);
+    change.write(&mut page, 4096, &[7; 16]);
+    change.finish().unwrap();
+}
+
+#[test]
+fn a_page_waits_for_commits_that_do_not_wait_for_the_disk() {
+    let _watchdog = Watchdog::over_test();
+    let dir = tempfile::tempdir().unwrap();
+    let options = StorageOptions {
+        buffer_bytes: 1 << 20,
+        fsync: false,
+        sessions_max: 4,
+        checkpoint_timeout: NEVER,
+        wal_writer_delay: NEVER,
+        ..chosen::options()
+    };
+    let (storage, _) = Storage::open(dir.path(), options).unwrap();
+    let (others, changed) = (storage.create_rel().unwrap(), storage.create_rel().unwrap());
+    const OTHERS: u32 = 400;
+    for _ in 0..OTHERS {
+        add_page(&storage, others);
+    }
+    storage.checkpoint().unwrap();
+
+    // A dirty page whose own record is durable, and then a commit whose record is not.
+    add_page(&storage, changed);
+    storage.wal.flush(storage.wal.reserved());
+    let proc = storage.proc_array.attach().unwrap();
+    let xid = storage.assign_xid(proc).unwrap();
+    let commit = storage.commit(proc, xid, false).unwrap();
+    assert!(storage.wal.flushed() < commit);
+
+    // The pool has room for a third of these pages: reading them all evicts the dirty one.
+    for _ in 0..10 {
+        for block in 0..OTHERS {
+            drop(storage.pin(PageId { rel: others, block }).unwrap());
+        }
+    }
+    assert!(
+        storage.wal.flushed() >= commit,
+        "a page was written before a commit that its hint bits may show"
+    );
+    storage.stop_threads();
+}
