@@ -7,6 +7,9 @@
 //!
 //! Each thread draws its steps from its own seed, which the failing assertion prints.
 
+#[path = "support/random.rs"]
+mod random;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -15,6 +18,7 @@ use clearway_latch::{
     ReaderWriterLatch, SlotChoice,
 };
 use clearway_machine::WaitEvent;
+use random::Random;
 
 static CLASS: LatchClass = LatchClass::new("stress", WaitEvent::UserLatch, 0);
 
@@ -77,18 +81,6 @@ fn check(words: &[u64; 2], pause: u64, seed: u64) -> u64 {
     let second = unsafe { (&raw const words[1]).read_volatile() };
     assert_eq!(first, second, "torn, seed {seed}");
     first
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
 }
 
 /// Does one random thing, a write in `writes` of 100 cases; how often it has added one.

@@ -3,6 +3,9 @@
 //!
 //! Each thread draws its steps from its own seed, which the failing assertion prints.
 
+#[path = "support/random.rs"]
+mod random;
+
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,6 +17,7 @@ use clearway_latch::{
     SsuxLock, SsuxProtocol, SsuxUpdate,
 };
 use clearway_machine::{Native, WaitEvent};
+use random::Random;
 
 const THREADS: u64 = 24;
 const STEPS: u64 = 20_000;
@@ -113,18 +117,6 @@ impl<L> Torn<L> {
         let value = self.check(seed);
         self.owners.fetch_sub(1, Relaxed);
         value
-    }
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
     }
 }
 

@@ -3,6 +3,9 @@
 //!
 //! Each thread draws its steps from its own seed, which the failing assertion prints.
 
+#[path = "support/random.rs"]
+mod random;
+
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +15,7 @@ use clearway_latch::{
     LatchClass, LatchMode, Latched, LwLock, LwLockFairnessVariant, LwLockOptions, statistics,
 };
 use clearway_machine::{AtomicWord, Machine, Native, WaitEvent, Watchdog};
+use random::Random;
 
 const THREADS: u64 = 24;
 const STEPS: u64 = 60_000;
@@ -61,18 +65,6 @@ impl Torn {
         };
         assert_eq!(first, second, "torn, seed {seed}");
         first
-    }
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
     }
 }
 

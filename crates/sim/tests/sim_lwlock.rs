@@ -5,18 +5,13 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use clearway_latch::{LatchClass, LatchMode, LwLock, LwLockVariant};
-use clearway_machine::{AtomicWord, Machine, WaitEvent, Work};
+use clearway_machine::{AtomicWord, Machine, Switch, WaitEvent, Work};
 use clearway_sim::{LineAllocator, MachineModel, Simulated, SimulatedU64, Simulation, random_below};
 
 #[global_allocator]
 static ALLOCATOR: LineAllocator<System> = LineAllocator(System);
 
 static CLASS: LatchClass = LatchClass::new("Test", WaitEvent::UserLatch, 0);
-const ALGORITHMS: [LwLockVariant; 3] = [
-    LwLockVariant::Queued,
-    LwLockVariant::QueuedScan,
-    LwLockVariant::SingleCas,
-];
 
 fn seeds() -> Vec<u64> {
     match std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()) {
@@ -74,7 +69,7 @@ fn exclusion(machine: &str, algorithm: LwLockVariant, workers: usize, write_perc
 #[test]
 fn sim_lwlock_excludes_and_loses_no_wake_up() {
     for seed in seeds() {
-        for algorithm in ALGORITHMS {
+        for &algorithm in LwLockVariant::ALL {
             for write_percent in [0, 5, 50, 100] {
                 exclusion("haswell-ex-4s", algorithm, 300, write_percent, seed);
             }
@@ -87,7 +82,7 @@ fn sim_lwlock_excludes_and_loses_no_wake_up() {
 #[test]
 fn sim_wait_for_var_misses_no_change() {
     for seed in seeds() {
-        for algorithm in ALGORITHMS {
+        for &algorithm in LwLockVariant::ALL {
             println!("SEED={seed} {algorithm:?}");
             let model = MachineModel::load("haswell-ex-4s").unwrap();
             let mut simulation = Simulation::new(&model, 201, seed);
@@ -125,7 +120,7 @@ fn sim_wait_for_var_misses_no_change() {
 
 #[test]
 fn sim_acquire_or_wait_lets_one_work_for_all() {
-    for algorithm in ALGORITHMS {
+    for &algorithm in LwLockVariant::ALL {
         let model = MachineModel::load("haswell-ex-4s").unwrap();
         let mut simulation = Simulation::new(&model, 200, 1);
         simulation.set_step_budget(50_000_000);

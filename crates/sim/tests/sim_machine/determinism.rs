@@ -6,14 +6,14 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use clearway_latch::{LatchMode, LwLock};
-use clearway_machine::{AtomicWord, Machine, Padded, Work};
+use clearway_latch::{LatchMode, LwLock, LwLockVariant};
+use clearway_machine::{AtomicWord, Machine, Padded, Switch, Work};
 use clearway_sim::{
     MachineModel, Report, Simulated, SimulatedU32, SimulatedU64, Simulation, client_round_trip, clock_ns,
     device, random_below,
 };
 
-use crate::{ALGORITHMS, CLASS, machine, seed, word};
+use crate::{CLASS, machine, seed, word};
 
 /// Everything the machine does, mixed by random numbers, without far atomics and with; returns all that came
 /// out.
@@ -28,7 +28,7 @@ fn mixture_on(machine: &MachineModel, seed: u64) -> String {
     let mut simulation = Simulation::new(machine, 128, seed);
     simulation.trace(0, 200_000);
     let latches = simulation.enter(|| {
-        let latch = |number: usize| Padded(LwLock::<Simulated>::new(&CLASS, ALGORITHMS[number % 2]));
+        let latch = |number: usize| Padded(LwLock::<Simulated>::new(&CLASS, LwLockVariant::ALL[number % 2]));
         Rc::new((0..4).map(latch).collect::<Vec<_>>())
     });
     simulation.name(latches.as_slice(), "latches");

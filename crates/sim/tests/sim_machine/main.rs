@@ -3,7 +3,7 @@
 use std::alloc::System;
 use std::rc::Rc;
 
-use clearway_latch::{LatchClass, LwLockVariant};
+use clearway_latch::LatchClass;
 use clearway_machine::{AtomicWord, Padded, WaitEvent};
 use clearway_sim::{LineAllocator, MachineModel, SimulatedU32};
 
@@ -20,11 +20,6 @@ mod stores;
 static ALLOCATOR: LineAllocator<System> = LineAllocator(System);
 
 static CLASS: LatchClass = LatchClass::new("Test", WaitEvent::UserLatch, 0);
-const ALGORITHMS: [LwLockVariant; 3] = [
-    LwLockVariant::Queued,
-    LwLockVariant::QueuedScan,
-    LwLockVariant::SingleCas,
-];
 
 fn machine(name: &str) -> MachineModel {
     MachineModel::load(name).unwrap()

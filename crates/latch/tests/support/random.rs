@@ -1,0 +1,14 @@
+//! Random numbers for the stress tests.
+
+/// Numbers from a seed: a linear congruential generator, of which the upper half counts.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+}
