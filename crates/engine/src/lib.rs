@@ -57,6 +57,23 @@
 //!
 //! A module uses only what is below it in this table, so there are no circles.
 //!
+//! # Rules of access
+//! 1. **A definition never changes.** DDL makes a new one under the catalog lock; a plan remembers the catalog version
+//!    it was made with.
+//! 2. **Lock, then compare versions.** A statement locks its tables, looks at the catalog version again, and plans anew
+//!    until it stands still.
+//! 3. **Snapshot after locks, and not older than the definitions.** So an index that became visible while the lock was
+//!    waited for leads to every row the snapshot sees. A snapshot that lacks a definition's transaction is taken again
+//!    when that transaction has ended; an older one of REPEATABLE READ is 40001.
+//! 4. **A commit's order** is the storage crate's (`storage/src/commit/mod.rs`); the engine hands it the publishing of
+//!    new definitions as a hook. Files are unlinked afterwards.
+//! 5. **Heap first, then indexes.** A row version exists before any entry leads to it; a duplicate found afterwards
+//!    fails the statement, and the rollback makes the version invisible.
+//! 6. **A row's queue.** A session that waits for a row takes its tuple lock first (`executor/mod.rs`), and gives it
+//!    back once the row bears the session's own id.
+//! 7. **No latch between two rows.** A scan holds neither latch nor pin while its consumer works.
+//! 8. **No `unsafe`** in this crate.
+//!
 //! # Isolation
 //!
 //! READ COMMITTED takes a snapshot a statement; an UPDATE, DELETE or SELECT FOR UPDATE that meets a row changed since

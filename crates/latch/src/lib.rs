@@ -23,8 +23,26 @@
 //! | `latched` | a latch with the data it protects |
 //! | `drop_in` | `Mutex<T>` and `RwLock<T>` of `lock_api` over the futex latches |
 //!
-//! A latch is held for nanoseconds to microseconds, by code that never waits for a user. What is held to the
-//! end of a transaction is a *lock* and lives in `clearway-txn`.
+//! # Rules for callers
+//! 1. A latch is held for nanoseconds to microseconds. What is held until a transaction ends is a lock
+//!    (`clearway-txn`). Two exceptions do I/O under a latch on purpose: the log's write latch, and the latches around
+//!    reading a page.
+//! 2. The worker that acquires releases. Guards are not `Send`.
+//! 3. A worker takes latches in ascending `rank` of their classes; two of one class only where that class states an
+//!    order. Debug builds check it and panic with both names and both places; release builds do not.
+//! 4. A holder must not acquire the same latch again in any mode, not even shared under shared: an exclusive may wait
+//!    between the two. Debug builds panic instead of hanging. Only `SuxLock` allows it, to its owner.
+//! 5. A holder does not wait for anything that a waiter for the latch may have to do.
+//! 6. A woken worker does not own the latch: it tries again. Newcomers may pass it (barging), so no bound on the wait
+//!    is promised.
+//! 7. `acquire_or_wait` returns `None` if the latch *was* free at some time since the call, which says nothing about
+//!    now. The caller checks whether its work has been done, and calls again if not.
+//! 8. `wait_for_var(var, old)`: only the exclusive holder of that latch changes `var`, by `update_var` or
+//!    `release_clear_var`. `Ok` says that there was an instant after the call began without an exclusive holder.
+//! 9. A worker sleeps on one latch at a time and has one semaphore for all kinds of waits. Other code that sleeps on
+//!    that semaphore counts the posts that are not for it and posts them again, as the latch does.
+//! 10. `is_held` and `is_held_exclusive` are for assertions by the holder; for any other caller the answer may be out
+//!     of date.
 //!
 //! # Without an operating system
 //! With `default-features = false` the crate is `no_std`, allocates nothing, and the default machine is

@@ -37,13 +37,20 @@
 //!
 //! # Rules
 //!
-//! 1. A byte from the client never makes the server panic, allocate more than has arrived, or wait with a latch held.
+//! 1. A byte from the client never makes the server panic, allocate more than twice what has arrived, or wait with a
+//!    latch held.
 //! 2. A malformed frame ends that connection with FATAL 08P01; a malformed body inside a sound frame is an ERROR and,
 //!    in the extended protocol, everything up to the next Sync is skipped.
 //! 3. A connection that ends, however it ends, drops its session, which rolls back and frees its locks.
-//! 4. A client that vanishes while its statement waits for a lock is found by the watcher within half a second; the
+//! 4. A thread at work neither reads nor polls its socket. The watcher does, for those that have been at work since its
+//!    last look. A client that vanishes while its statement waits for a lock is found within half a second; the
 //!    statement is then cancelled.
 //! 5. Nothing but loopback is listened on, for there are no passwords.
+//! 6. Names and texts borrow from the read buffer; what must outlive the next read (a query's text, since COPY reads)
+//!    is copied first.
+//! 7. One read takes all that has arrived; one write per ReadyForQuery or Flush, or when 16 KiB have gathered.
+//! 8. Only `codec` names `pgwire`. What arrives is decoded by `wire`, because pgwire's decoders panic on short bodies
+//!    and hide bad UTF-8; the tests hold both to the same format.
 //!
 //! # Not here
 //!

@@ -17,6 +17,24 @@
 //! | `check` | whether what is on disk is sound |
 //!
 //! README.md says where the rules of access stand.
+//!
+//! # Rules for errors
+//! - E1: an error of the log's device, or a failed sync of a file or directory, ends the process with a message on
+//!   standard error. It is not tried again: after a failed fsync the content of the disk is unknown.
+//!   Directories are open from the start, so that no sync fails for want of a descriptor. (At the start a
+//!   failed sync is an error: nothing was acknowledged yet.)
+//! - E2: a full disk is `DiskFull` (53100), before anything is changed. `begin_change`, `assign_xid`, `create_rel`
+//!   and `commit` make sure of log space for a segment ahead; a rollback needs none.
+//! - E3: a page that is not what was last written in its place is `CorruptPage` with file and offset, for the
+//!   caller that asks for it; the rest goes on. Its checksum covers its relation and number, a page of zeros is
+//!   never valid, and each relation's length is known from the last checkpoint and the log (`src/lengths.rs`);
+//!   a relation without its file is `MissingFile`. A page newer than the log's end, or a log that ends before
+//!   the control file says so, is an error too.
+//! - E4: damage to log that was durable is an error with file and offset, and not the log's end, if a later record
+//!   proves the damage (`src/recovery.rs` says what can be proven and what cannot). Recovery then changes
+//!   nothing.
+//! - E5: everything in a data directory goes through `disk::Disk`. Each sync there has a purpose, and an image that needs it
+//!   (`tests/power_cuts.rs` lists them).
 
 pub mod btree;
 mod buffer;

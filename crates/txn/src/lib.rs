@@ -15,6 +15,28 @@
 //! | `deadlock` | finding cycles among all of these waits |
 //!
 //! The crate knows nothing of pages and files: the commit log reads and writes through a [`StatusDevice`].
+//!
+//! # Rules for callers
+//! 1. A transaction ends in this order: its record in the log; `CommitLog::set`; `LockManager::end_transaction`, which
+//!    takes it out of the array, wakes the sessions that wait for it and releases its locks.
+//!    `storage/src/commit/mod.rs` has the whole order and why no two steps can be swapped. Others look in the opposite
+//!    order: first whether it runs, then how it ended. Asked the other way round, it may end in between and seem lost.
+//! 2. A transaction that is not running and has no status was cut off by a crash: it counts as aborted.
+//! 3. An xid reaches a page only after `assign_xid` has returned; so a session that meets it there finds it in the
+//!    array or ended.
+//! 4. The xmin of a session's oldest snapshot holds back the horizon until `clear_xmin` or `end`. Call `clear_xmin` as
+//!    soon as no snapshot is in use, or vacuum stands still.
+//! 5. A snapshot lists its own session's xid among the running ones: look for your own xid first.
+//! 6. A `ProcId` is used by one thread at a time. Other threads may only `wake` it and read `xid_of`, `xmin_of`,
+//!    `transaction_waited_for`.
+//! 7. No latch is held while waiting for a lock or a transaction: a lock's holder may need that latch to get to its
+//!    end.
+//! 8. Any wait can end with `Deadlock`, `Cancelled` or `Timeout`. The session then holds what it held before, and must
+//!    roll back to let the others of the cycle go on.
+//! 9. Latches are taken in ascending rank: HeldLocks 190, LockManager 200, ProcSlots 290, XidGen 300, ProcArray 310,
+//!    CommitLogIo 390, CommitLog 400. `StatusDevice` is called under CommitLogIo and may take the log's latches.
+//!
+//! The rules inside each algorithm (R1, R2, …) stand at the top of its module.
 
 mod commit_log;
 mod deadlock;
