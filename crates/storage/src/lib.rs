@@ -33,8 +33,8 @@
 //! - E4: damage to log that was durable is an error with file and offset, and not the log's end, if a later record
 //!   proves the damage (`src/recovery.rs` says what can be proven and what cannot). Recovery then changes
 //!   nothing.
-//! - E5: everything in a data directory goes through `disk::Disk`. Each sync there has a purpose, and an image that needs it
-//!   (`tests/power_cuts.rs` lists them).
+//! - E5: everything in a data directory goes through `disk::Disk`. Each sync there has a purpose, and an image that
+//!   needs it (`tests/power_cuts.rs` lists them).
 
 pub mod btree;
 mod buffer;

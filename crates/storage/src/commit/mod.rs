@@ -25,7 +25,8 @@
 //! 2. The session's commit counter becomes odd ([`CommitCounters`]).
 //! 3. The commit record enters the log.
 //! 4. The log is flushed up to there. A commit that does not wait for the disk notes the position instead, for the log
-//!    writer and for rule B3 of `buffer`. From here on, or once the log writer has come by, the commit survives a crash.
+//!    writer and for rule B3 of `buffer`. From here on, or once the log writer has come by, the commit survives a
+//!    crash.
 //! 5. The commit log says *committed*. No session asks it yet: the xid still counts as running in every snapshot.
 //! 6. The counter becomes even.
 //! 7. The caller's hook publishes new definitions, if the transaction made any: all sessions see them.
