@@ -154,7 +154,7 @@ sqlstates! {
     TOO_MANY_COLUMNS = b"54011",
     /// The object is in use.
     OBJECT_IN_USE = b"55006",
-    /// A lock is not to be had at once.
+    /// A lock is not available at once.
     LOCK_NOT_AVAILABLE = b"55P03",
     /// Cancelled by the user.
     QUERY_CANCELED = b"57014",

@@ -162,7 +162,7 @@ fn writers_and_reader<L: ReaderWriterLatch + 'static>(latch: fn() -> L, workers:
     );
 }
 
-/// A conditional writer, a conditional reader, and a writer that waits; in the end the latch can be had.
+/// A conditional writer, a conditional reader, and a writer that waits; in the end the latch is free.
 ///
 /// Mutations seen to fail here: `try_exclusive` without its barrier, or ignoring the slots (causality
 /// violation); the last reader making no wake-up call, or the writer sleeping without comparing the slot's

@@ -164,7 +164,7 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
             Ok(())
         };
         if let Err(error) = result {
-            // Those who have found the page wait for the I/O latch, and find no VALID (P3).
+            // Workers that have found the page wait for the I/O latch, and find no VALID (P3).
             let removed = self.map.remove_if(page, number, &self.frames, |_| true);
             debug_assert!(removed, "a page is in the map while it is read");
             frame.set_tag(None);

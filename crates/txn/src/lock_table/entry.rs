@@ -1,4 +1,4 @@
-//! One lock, and the part of the table that it lives in: who holds it in which modes, and who queues.
+//! One lock, and the part of the table that it lives in: the sessions that hold it, in which modes, and the sessions that queue.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -29,7 +29,7 @@ pub(crate) struct Waiter {
     pub(super) held: u8,
 }
 
-/// One lock: who has it and who waits.
+/// One lock: its holders and its queue.
 #[derive(Debug, Default)]
 pub(crate) struct LockEntry {
     pub(crate) holders: Vec<Holder>,
@@ -51,7 +51,7 @@ impl LockEntry {
                 .all(|other| other.proc == proc || other.modes & mode.conflicts() == 0)
     }
 
-    /// R1. Someone who holds the lock already, in another mode, passes the queue: it would wait for itself.
+    /// R1. A session that holds the lock already, in another mode, passes the queue: it would wait for itself.
     #[inline]
     pub(super) fn grantable(&self, proc: ProcId, mode: LockMode, held: u8) -> bool {
         self.admits(proc, mode)
@@ -101,7 +101,7 @@ impl LockEntry {
         }
     }
 
-    /// R5: a holder who wants more queues before the first who waits for what it holds.
+    /// R5: a holder that wants more queues before the first session that waits for what it holds.
     pub(super) fn enqueue(&mut self, waiter: Waiter) {
         let before = self
             .queue

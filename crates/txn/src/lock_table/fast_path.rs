@@ -42,7 +42,7 @@ use super::entry::LockEntry;
 use super::{HeldLock, LockManager, LockTag, RelationLocksVariant};
 use crate::{LockMode, ProcId};
 
-/// Strong lockers, and those who queue to be one, by a hash of the relation.
+/// Strong lockers, and sessions that queue to be one, by a hash of the relation.
 #[derive(Debug)]
 pub(super) struct StrongLockers<M: Machine> {
     counts: Box<[M::U32]>,

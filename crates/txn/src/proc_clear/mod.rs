@@ -8,7 +8,7 @@
 //! The step itself, [`ExclusiveArray::remove`](crate::proc_array::ExclusiveArray::remove), is the array's. A variant
 //! decides which session takes the latch, and for which sessions.
 //!
-//! | variant | who takes the latch | exclusive acquires of n ends at once | wake-ups under the latch |
+//! | variant | the latch is taken by | exclusive acquires of n ends at once | wake-ups under the latch |
 //! | --- | --- | --- | --- |
 //! | `single` | each session | n | none, but each release may wake the next waiter |
 //! | `group` | the first session, for all that joined until it has the latch | 1 | none |

@@ -77,7 +77,7 @@ pub struct Plan {
     pub columns: Option<Vec<Column>>,
 }
 
-/// A bound statement, by who runs it: the session itself, `definition`, or the executor.
+/// A bound statement, by what runs it: the session itself, `definition`, or the executor.
 #[derive(Debug, Clone)]
 pub enum Statement {
     /// About the transaction, the session, or maintenance.

@@ -2,7 +2,7 @@
 //!
 //! | bits | name | meaning |
 //! | --- | --- | --- |
-//! | 0–17 | pin count | who relies on the tag |
+//! | 0–17 | pin count | workers that rely on the tag |
 //! | 18–20 | usage | how often the clock hand passes before it may evict |
 //! | 24 | `DIRTY` | changed since it was written |
 //! | 25 | `VALID` | the content is the page's |
