@@ -1,0 +1,200 @@
+//! The list of settings: names, kinds of values, defaults.
+
+/// How a setting's text is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Kept as it is.
+    Text,
+    /// `on`, `off` and their spellings.
+    Boolean,
+    /// A whole number in a range.
+    Integer(i64, i64),
+    /// A time; a bare number is milliseconds.
+    Milliseconds,
+    /// A size in kilobytes, in a range; a bare number is kilobytes.
+    Kilobytes(u64, u64),
+    /// One of a few words.
+    Word(&'static [&'static str]),
+    /// The default alone, which may be spelled in these ways: other values would ask for what is not there.
+    Only(&'static [&'static str]),
+    /// Tells, cannot be set.
+    ReadOnly,
+}
+
+#[derive(Debug)]
+pub(super) struct Definition {
+    pub(super) name: &'static str,
+    /// As SHOW spells it.
+    pub(super) shown: &'static str,
+    pub(super) kind: Kind,
+    pub(super) default: &'static str,
+    /// Told to the client at the start and whenever it changes.
+    pub(super) reported: bool,
+}
+
+const fn setting(name: &'static str, kind: Kind, default: &'static str) -> Definition {
+    Definition {
+        name,
+        shown: name,
+        kind,
+        default,
+        reported: false,
+    }
+}
+
+const fn reported(name: &'static str, shown: &'static str, kind: Kind, default: &'static str) -> Definition {
+    Definition {
+        name,
+        shown,
+        kind,
+        default,
+        reported: true,
+    }
+}
+
+const ISOLATION: &[&str] = &[
+    "read committed",
+    "repeatable read",
+    "read uncommitted",
+    "serializable",
+];
+const SYNC: &[&str] = &[
+    "on",
+    "off",
+    "local",
+    "remote_write",
+    "remote_apply",
+    "true",
+    "false",
+    "yes",
+    "no",
+    "1",
+    "0",
+];
+const LEVELS: &[&str] = &[
+    "debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error", "info", "fatal",
+    "panic",
+];
+
+const ON: &[&str] = &["on", "true", "yes", "1"];
+const LOCALES: &[&str] = &["", "c", "posix", "c.utf-8", "c.utf8", "en_us.utf-8", "en_us.utf8"];
+
+/// The most kilobytes that a setting takes.
+const KILOBYTES_MAX: u64 = i32::MAX as u64;
+
+/// All settings, sorted by name.
+pub(super) static DEFINITIONS: &[Definition] = &[
+    reported("application_name", "application_name", Kind::Text, ""),
+    setting("autovacuum", Kind::ReadOnly, "on"),
+    setting("bytea_output", Kind::Word(&["hex", "escape"]), "hex"),
+    setting("check_function_bodies", Kind::Boolean, "on"),
+    reported("client_encoding", "client_encoding", Kind::Text, "UTF8"),
+    setting("client_min_messages", Kind::Word(LEVELS), "notice"),
+    reported("datestyle", "DateStyle", Kind::Text, "ISO, MDY"),
+    setting("deadlock_timeout", Kind::ReadOnly, "1s"),
+    setting("default_table_access_method", Kind::Only(&["heap"]), "heap"),
+    setting("default_tablespace", Kind::Only(&["", "pg_default"]), ""),
+    setting("default_transaction_deferrable", Kind::Boolean, "off"),
+    setting(
+        "default_transaction_isolation",
+        Kind::Word(ISOLATION),
+        "read committed",
+    ),
+    reported(
+        "default_transaction_read_only",
+        "default_transaction_read_only",
+        Kind::Boolean,
+        "off",
+    ),
+    setting("enable_seqscan", Kind::Only(ON), "on"),
+    setting("extra_float_digits", Kind::Integer(1, 3), "1"),
+    setting("fsync", Kind::ReadOnly, "on"),
+    setting("idle_in_transaction_session_timeout", Kind::Milliseconds, "0"),
+    setting("idle_session_timeout", Kind::Milliseconds, "0"),
+    reported("in_hot_standby", "in_hot_standby", Kind::ReadOnly, "off"),
+    reported("integer_datetimes", "integer_datetimes", Kind::ReadOnly, "on"),
+    reported("intervalstyle", "IntervalStyle", Kind::Text, "postgres"),
+    reported("is_superuser", "is_superuser", Kind::ReadOnly, "on"),
+    setting("jit", Kind::Boolean, "off"),
+    setting("lc_collate", Kind::ReadOnly, "C"),
+    setting("lc_ctype", Kind::ReadOnly, "C.UTF-8"),
+    setting("lc_messages", Kind::Only(LOCALES), "C"),
+    setting("lc_monetary", Kind::Only(LOCALES), "C"),
+    setting("lc_numeric", Kind::Only(LOCALES), "C"),
+    setting("lc_time", Kind::Only(LOCALES), "C"),
+    setting("lock_timeout", Kind::Milliseconds, "0"),
+    setting(
+        "log_min_duration_statement",
+        Kind::Integer(-1, i32::MAX as i64),
+        "-1",
+    ),
+    setting(
+        "maintenance_work_mem",
+        Kind::Kilobytes(1_024, KILOBYTES_MAX),
+        "64MB",
+    ),
+    setting("max_connections", Kind::ReadOnly, "500"),
+    setting("max_parallel_workers_per_gather", Kind::Integer(0, 1024), "0"),
+    setting(
+        "plan_cache_mode",
+        Kind::Word(&["auto", "force_generic_plan"]),
+        "auto",
+    ),
+    setting("row_security", Kind::Boolean, "on"),
+    reported("scram_iterations", "scram_iterations", Kind::ReadOnly, "4096"),
+    setting("search_path", Kind::Text, "\"$user\", public"),
+    reported("server_encoding", "server_encoding", Kind::ReadOnly, "UTF8"),
+    reported(
+        "server_version",
+        "server_version",
+        Kind::ReadOnly,
+        "15.0 (Clearway)",
+    ),
+    setting("server_version_num", Kind::ReadOnly, "150000"),
+    reported(
+        "session_authorization",
+        "session_authorization",
+        Kind::ReadOnly,
+        "clearway",
+    ),
+    setting(
+        "session_replication_role",
+        Kind::Word(&["origin", "replica", "local"]),
+        "origin",
+    ),
+    reported(
+        "standard_conforming_strings",
+        "standard_conforming_strings",
+        Kind::Word(&["on", "true"]),
+        "on",
+    ),
+    setting("statement_timeout", Kind::Milliseconds, "0"),
+    // pg_dump turns it off, and that is what it is.
+    setting(
+        "synchronize_seqscans",
+        Kind::Only(&["off", "false", "no", "0"]),
+        "off",
+    ),
+    setting("synchronous_commit", Kind::Word(SYNC), "on"),
+    setting("tcp_keepalives_idle", Kind::Only(&["0"]), "0"),
+    reported("timezone", "TimeZone", Kind::Text, "UTC"),
+    setting("track_activities", Kind::Only(ON), "on"),
+    setting("transaction_isolation", Kind::Word(ISOLATION), "read committed"),
+    setting("transaction_read_only", Kind::Boolean, "off"),
+    setting("vacuum_cost_delay", Kind::Only(&["0", "0ms"]), "0"),
+    setting("work_mem", Kind::Kilobytes(64, KILOBYTES_MAX), "4MB"),
+    setting("xmloption", Kind::Word(&["content", "document"]), "content"),
+];
+
+/// The setting of this lower-case name.
+pub(super) fn definition(name: &str) -> Option<&'static Definition> {
+    DEFINITIONS
+        .binary_search_by(|definition| definition.name.cmp(name))
+        .ok()
+        .map(|at| &DEFINITIONS[at])
+}
+
+/// The place of a severity among those that `client_min_messages` takes; `debug5` is 0.
+pub(crate) fn level(name: &str) -> usize {
+    LEVELS.iter().position(|level| *level == name).unwrap_or(0)
+}

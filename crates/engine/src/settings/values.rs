@@ -1,0 +1,197 @@
+//! The texts of values: checked, and spelled as SHOW spells them.
+
+use crate::error::{EngineError, Result, SqlState};
+use crate::settings::definitions::{Definition, Kind};
+
+/// Checks a value and gives it the spelling that SHOW shows.
+pub(super) fn checked(definition: &Definition, value: &str) -> Result<String> {
+    let value = value.trim();
+    let wrong = || invalid(definition.shown, value);
+    match definition.kind {
+        Kind::Text => match definition.name {
+            // asyncpg sends the name in quotes.
+            "client_encoding" => match value
+                .trim_matches(['\'', '"'])
+                .to_ascii_lowercase()
+                .replace(['-', '_'], "")
+                .as_str()
+            {
+                "utf8" | "unicode" | "sqlascii" | "auto" => Ok("UTF8".to_owned()),
+                _ => Err(EngineError::not_supported(format!("client encoding \"{value}\""))
+                    .with_hint("Only UTF8 is supported.")),
+            },
+            "datestyle" => {
+                let lower = value.to_ascii_lowercase();
+                let fits = lower.split(',').map(str::trim).all(|word| {
+                    matches!(
+                        word,
+                        "iso" | "mdy" | "us" | "noneuropean" | "noneuropean, us" | "default"
+                    )
+                });
+                if fits {
+                    Ok("ISO, MDY".to_owned())
+                } else {
+                    Err(EngineError::not_supported(format!("DateStyle \"{value}\""))
+                        .with_hint("Only \"ISO, MDY\" is supported."))
+                }
+            }
+            "intervalstyle" if value.eq_ignore_ascii_case("postgres") => Ok("postgres".to_owned()),
+            "intervalstyle" => Err(EngineError::not_supported(format!("IntervalStyle \"{value}\""))),
+            "timezone" => {
+                let zone = value.trim_matches('\'');
+                match zone.to_ascii_uppercase().as_str() {
+                    "UTC" | "GMT" | "ETC/UTC" | "ETC/GMT" | "Z" | "0" | "UCT" | "ZULU" | "DEFAULT"
+                    | "LOCAL" | "UNIVERSAL" => Ok("UTC".to_owned()),
+                    _ if is_zero_offset(zone) => Ok("UTC".to_owned()),
+                    _ => Err(
+                        EngineError::not_supported(format!("time zone \"{zone}\"")).with_hint(
+                            "Only UTC is supported: values are shown in it, and converted by the client.",
+                        ),
+                    ),
+                }
+            }
+            _ => Ok(value.to_owned()),
+        },
+        Kind::Boolean => match value.to_ascii_lowercase().as_str() {
+            "on" | "true" | "yes" | "1" | "t" | "y" => Ok("on".to_owned()),
+            "off" | "false" | "no" | "0" | "f" | "n" => Ok("off".to_owned()),
+            _ => Err(EngineError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("parameter \"{}\" requires a Boolean value", definition.shown),
+            )),
+        },
+        Kind::Integer(least, most) => match value.parse::<i64>() {
+            Ok(number) if (least..=most).contains(&number) => Ok(number.to_string()),
+            Ok(number) => Err(EngineError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!(
+                    "{number} is outside the valid range for parameter \"{}\" ({least} .. {most})",
+                    definition.shown
+                ),
+            )),
+            Err(_) => Err(wrong()),
+        },
+        Kind::Milliseconds => match parse_milliseconds(value) {
+            Some(number @ 0..=MILLISECONDS_MAX) => Ok(show_milliseconds(number as u64)),
+            Some(number @ ..0) => Err(EngineError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!(
+                    "{number} ms is outside the valid range for parameter \"{}\" (0 .. {MILLISECONDS_MAX})",
+                    definition.shown
+                ),
+            )),
+            Some(_) => Err(wrong().with_hint("Value exceeds integer range.")),
+            None => Err(wrong().with_hint(
+                "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".",
+            )),
+        },
+        Kind::Kilobytes(least, most) => match parse_kilobytes(value) {
+            Some(size) if (least..=most).contains(&size) => Ok(show_kilobytes(size)),
+            Some(size) => Err(EngineError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!(
+                    "{size} kB is outside the valid range for parameter \"{}\" ({least} kB .. {most} kB)",
+                    definition.shown
+                ),
+            )),
+            None => Err(wrong()
+                .with_hint("Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".")),
+        },
+        Kind::Word(words) => {
+            let lower = value.to_ascii_lowercase();
+            if !words.contains(&lower.as_str()) {
+                return Err(wrong().with_hint(format!("Available values: {}.", words.join(", "))));
+            }
+            if lower == "serializable" {
+                return Err(EngineError::not_supported("isolation level SERIALIZABLE")
+                    .with_hint("REPEATABLE READ is snapshot isolation."));
+            }
+            Ok(lower)
+        }
+        Kind::Only(spellings) if spellings.contains(&value.to_ascii_lowercase().as_str()) => {
+            Ok(definition.default.to_owned())
+        }
+        Kind::Only(_) => Err(EngineError::not_supported(format!(
+            "the value \"{value}\" of parameter \"{}\"",
+            definition.shown
+        ))
+        .with_hint(format!("Only \"{}\" is supported.", definition.default))),
+        Kind::ReadOnly => Err(wrong()),
+    }
+}
+
+/// The longest time that a setting takes.
+const MILLISECONDS_MAX: i64 = i32::MAX as i64;
+
+/// A time in milliseconds, rounded to the nearest.
+pub(super) fn parse_milliseconds(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let is_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '+');
+    let end = text.find(|c| !is_number(c)).unwrap_or(text.len());
+    let number: f64 = text[..end].parse().ok()?;
+    let factor = match text[end..].trim() {
+        "us" => 0.001,
+        "" | "ms" => 1.0,
+        "s" => 1_000.0,
+        "min" => 60_000.0,
+        "h" => 3_600_000.0,
+        "d" => 86_400_000.0,
+        _ => return None,
+    };
+    // The conversion saturates, far beyond the range.
+    Some((number * factor).round_ties_even() as i64)
+}
+
+/// Whether an offset such as `+00:00` or `-0:00:00` is none.
+fn is_zero_offset(zone: &str) -> bool {
+    zone.contains(':') && zone.chars().all(|c| matches!(c, '+' | '-' | ':' | '0'))
+}
+
+/// A size in kilobytes, rounded to the nearest; too large for any range when it cannot be counted.
+pub(super) fn parse_kilobytes(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = match text[..digits].parse() {
+        Ok(number) => number,
+        Err(_) if digits > 0 => u64::MAX,
+        Err(_) => return None,
+    };
+    let factor = match text[digits..].trim() {
+        "B" => return Some(number.saturating_add(512) >> 10),
+        "" | "kB" => 1,
+        "MB" => 1 << 10,
+        "GB" => 1 << 20,
+        "TB" => 1 << 30,
+        _ => return None,
+    };
+    Some(number.saturating_mul(factor))
+}
+
+fn show_kilobytes(size: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1 << 30, "TB"), (1 << 20, "GB"), (1 << 10, "MB")];
+    match UNITS.iter().find(|(factor, _)| size.is_multiple_of(*factor)) {
+        Some((factor, unit)) if size > 0 => format!("{}{unit}", size / factor),
+        _ => format!("{size}kB"),
+    }
+}
+
+fn show_milliseconds(milliseconds: u64) -> String {
+    const UNITS: [(u64, &str); 4] = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")];
+    if milliseconds == 0 {
+        return "0".to_owned();
+    }
+    match UNITS
+        .iter()
+        .find(|(factor, _)| milliseconds.is_multiple_of(*factor))
+    {
+        Some((factor, unit)) => format!("{}{unit}", milliseconds / factor),
+        None => format!("{milliseconds}ms"),
+    }
+}
+
+fn invalid(name: &str, value: &str) -> EngineError {
+    EngineError::new(
+        SqlState::INVALID_PARAMETER_VALUE,
+        format!("invalid value for parameter \"{name}\": \"{value}\""),
+    )
+}
