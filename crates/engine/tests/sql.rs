@@ -910,3 +910,13 @@ fn long_inserts_are_as_short_ones() {
     assert_eq!(run(&mut s, &several), "ERROR 42601");
     assert_eq!(run(&mut s, "select * from u"), "ERROR 42P01");
 }
+
+#[test]
+fn a_copied_query_ends_at_its_own_bracket() {
+    let fixture = Fixture::new("");
+    let mut session = fixture.session();
+    assert_eq!(
+        run(&mut session, "copy (select (1 + (2)) * 3) to stdout"),
+        "COPY 1"
+    );
+}

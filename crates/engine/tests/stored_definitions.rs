@@ -1,0 +1,71 @@
+//! What a definition says is there after a restart, whether a crash or a clean end came before it.
+
+mod common;
+
+use clearway_engine::Engine;
+use common::{Fixture, config, query, run};
+
+fn reopen(fixture: Fixture) -> Fixture {
+    fixture.engine.shutdown().unwrap();
+    let Fixture { engine, directory } = fixture;
+    drop(engine);
+    let engine = Engine::open(directory.path(), config()).unwrap();
+    Fixture { engine, directory }
+}
+
+/// What a table of such columns makes of values that do not fit as they are.
+fn check_modifiers(fixture: &Fixture) {
+    let mut session = fixture.session();
+    query(&mut session, "delete from measures");
+    query(
+        &mut session,
+        "insert into measures (amount, code) values (12.345, 'abc')",
+    );
+    assert_eq!(
+        query(&mut session, "select amount, code from measures"),
+        "12.35|abc"
+    );
+    assert_eq!(
+        run(&mut session, "insert into measures (amount) values (123456)"),
+        "ERROR 22003"
+    );
+    assert_eq!(
+        run(&mut session, "insert into measures (code) values ('abcd')"),
+        "ERROR 22001"
+    );
+    // A column without a length takes what comes.
+    query(
+        &mut session,
+        "update measures set plain = 123456.789, text = 'abcdef'",
+    );
+    assert_eq!(
+        query(&mut session, "select plain, text from measures"),
+        "123456.789|abcdef"
+    );
+}
+
+#[test]
+fn lengths_and_precisions_are_remembered() {
+    let fixture = Fixture::new(
+        "create table measures (amount numeric(6,2), code varchar(3), plain numeric, text varchar)",
+    );
+    check_modifiers(&fixture);
+    let fixture = reopen(fixture);
+    check_modifiers(&fixture);
+}
+
+#[test]
+fn storage_parameters_are_taken_by_name() {
+    let fixture = Fixture::new("");
+    let mut session = fixture.session();
+    let mut create = |with: &str| {
+        run(
+            &mut session,
+            &format!("create table t{} (i int) with ({with})", with.len()),
+        )
+    };
+    assert_eq!(create("fillfactor = 50"), "CREATE TABLE");
+    assert_eq!(create("autovacuum_enabled = false"), "CREATE TABLE");
+    assert_eq!(create("user_catalog_table = 50"), "ERROR 0A000");
+    assert_eq!(create("fillfactor = 5"), "ERROR 22023");
+}
