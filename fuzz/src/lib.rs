@@ -74,7 +74,7 @@ fn look_at(message: frontend::Message<'_>) {
 struct Memory(Vec<u8>);
 
 impl LogDevice for Memory {
-    fn allocate(&self, _position: u64) -> io::Result<()> {
+    fn make_room(&self, _position: u64) -> io::Result<()> {
         Ok(())
     }
     fn write(&self, _position: u64, _bytes: &[u8]) -> io::Result<()> {

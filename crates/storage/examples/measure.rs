@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 .pin(page(number))
                 .expect("a page in memory")
                 .into_exclusive();
-            let mut change = storage.begin_change(Xid::INVALID).expect("space in the log");
+            let mut change = storage.begin_change(Xid::INVALID).expect("room in the log");
             change.write(&mut page, 4000, &content);
             change.finish().expect("a working log");
         });
@@ -105,10 +105,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                         let proc = storage.proc_array.attach().expect("a slot");
                         let mut commits = 0;
                         while started.elapsed() < duration {
-                            let xid = storage.assign_xid(proc).expect("space in the log");
+                            let xid = storage.assign_xid(proc).expect("room in the log");
                             let page = storage.pin(page(client)).expect("a page in memory");
                             let mut page = page.into_exclusive();
-                            let mut change = storage.begin_change(xid).expect("space in the log");
+                            let mut change = storage.begin_change(xid).expect("room in the log");
                             change.write(&mut page, 4000, &[7; 100]);
                             change.finish().expect("a working log");
                             drop(page);

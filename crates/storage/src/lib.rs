@@ -24,7 +24,7 @@
 //!   Directories are open from the start, so that no sync fails for want of a descriptor. (At the start a
 //!   failed sync is an error: nothing was acknowledged yet.)
 //! - E2: a full disk is `DiskFull` (53100), before anything is changed. `begin_change`, `assign_xid`, `create_rel`
-//!   and `commit` make sure of log space for a segment ahead; a rollback needs none.
+//!   and `commit` make sure of room in the log for a segment ahead; a rollback needs none.
 //! - E3: a page that is not what was last written in its place is `CorruptPage` with file and offset, for the
 //!   caller that asks for it; the rest goes on. Its checksum covers its relation and number, a page of zeros is
 //!   never valid, and each relation's length is known from the last checkpoint and the log (`src/lengths.rs`);

@@ -289,7 +289,7 @@ fn apply_part(storage: &Storage, page: PageId, part: &change::PagePart<'_>, end:
 /// Overwrites with zeros what may stand behind the end of the log.
 fn clear_tail(storage: &Storage, end: Lsn) -> std::io::Result<()> {
     let device = storage.wal.device();
-    device.allocate(end.0 + SEGMENT_SIZE)?;
+    device.make_room(end.0 + SEGMENT_SIZE)?;
     let zeros = vec![0; 1 << 20];
     let last = (end.0 / SEGMENT_SIZE + 2) * SEGMENT_SIZE;
     let mut at = end.0;

@@ -286,7 +286,7 @@ impl Storage {
             _lock: lock,
         };
         let report = recovery::replay(&storage, &status_pages, &scanned)?;
-        storage.allocate_log()?;
+        storage.make_log_room()?;
         // After this checkpoint, what was replayed need not be replayed again, and a new directory counts as
         // made.
         storage.run_checkpoint(false)?;
@@ -299,13 +299,6 @@ impl Storage {
     /// The data directory.
     pub fn dir(&self) -> &Path {
         &self.dir
-    }
-
-    fn allocate_log(&self) -> Result<()> {
-        let wal_dir = || self.dir.join("wal");
-        self.wal
-            .make_room()
-            .map_err(|error| StorageError::io("extend", &wal_dir(), error))
     }
 
     /// Whether page latches have versions, so that a page can be read without latching it.
@@ -334,7 +327,7 @@ impl Storage {
     /// Hands out a relation number and makes its empty file. Until something durable names the relation, the
     /// caller is responsible for dropping it.
     pub fn create_rel(&self) -> Result<RelId> {
-        self.allocate_log()?;
+        self.make_log_room()?;
         let rel = RelId(self.next_rel.fetch_add(1, Ordering::Relaxed));
         self.files.create(rel)?;
         self.wal
@@ -363,7 +356,10 @@ impl Storage {
     /// Makes sure that there is room in the log for the changes of one operation. It may have to make a
     /// segment, which is 16 MiB to write and to sync, so an operation calls this before it latches a page.
     pub fn make_log_room(&self) -> Result<()> {
-        self.allocate_log()
+        let wal_dir = || self.dir.join("wal");
+        self.wal
+            .make_room()
+            .map_err(|error| StorageError::io("extend", &wal_dir(), error))
     }
 
     /// As [`begin_change`](Self::begin_change), under page latches. The operation called
@@ -378,13 +374,13 @@ impl Storage {
     /// Begins a change of pages, none of which is latched yet. A full disk is an error here, before anything
     /// is changed.
     pub fn begin_change(&self, xid: Xid) -> Result<AtomicChange<'_>> {
-        self.allocate_log()?;
+        self.make_log_room()?;
         Ok(AtomicChange::new(&*self.wal, xid))
     }
 
     /// Gives the session's transaction its xid.
     pub fn assign_xid(&self, proc: ProcId) -> Result<Xid> {
-        self.allocate_log()?;
+        self.make_log_room()?;
         Ok(self.proc_array.assign_xid(proc))
     }
 

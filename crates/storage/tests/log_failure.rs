@@ -34,7 +34,7 @@ impl Failing {
 }
 
 impl LogDevice for Failing {
-    fn allocate(&self, _position: u64) -> io::Result<()> {
+    fn make_room(&self, _position: u64) -> io::Result<()> {
         Ok(())
     }
     fn write(&self, position: u64, _bytes: &[u8]) -> io::Result<()> {

@@ -149,7 +149,7 @@ fn a_recycled_segment_is_not_there_before_its_name_is_durable() {
     let disk = Arc::new(FaultyDisk::new(Arc::new(NativeDisk), faults.clone()));
     let log = Arc::new(SegmentFiles::open(disk, dir.path().join("wal"), true).unwrap());
     faults.log.set(Arc::clone(&log)).unwrap();
-    log.allocate(3 * SEGMENT_SIZE - 1).unwrap();
+    log.make_room(3 * SEGMENT_SIZE - 1).unwrap();
     log.forget_before(SEGMENT_SIZE).unwrap();
     assert!(faults.synced.load(Ordering::Relaxed) && !faults.found.load(Ordering::Relaxed));
     assert_eq!(

@@ -67,7 +67,7 @@ struct Disk {
 }
 
 impl LogDevice for Disk {
-    fn allocate(&self, _position: u64) -> io::Result<()> {
+    fn make_room(&self, _position: u64) -> io::Result<()> {
         Ok(())
     }
     fn write(&self, _position: u64, _bytes: &[u8]) -> io::Result<()> {

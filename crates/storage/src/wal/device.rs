@@ -23,7 +23,7 @@ const SPARE_MAX: u64 = 64;
 /// Where log bytes go. Positions are bytes from the log's beginning.
 pub trait LogDevice: Send + Sync + std::fmt::Debug {
     /// Makes room so that writing up to `position` needs no space. An error leaves everything as it was.
-    fn allocate(&self, position: u64) -> io::Result<()>;
+    fn make_room(&self, position: u64) -> io::Result<()>;
     /// Writes `bytes` at `position`.
     fn write(&self, position: u64, bytes: &[u8]) -> io::Result<()>;
     /// Makes durable what was written between the two positions.
@@ -172,7 +172,7 @@ impl SegmentFiles {
 }
 
 impl LogDevice for SegmentFiles {
-    fn allocate(&self, position: u64) -> io::Result<()> {
+    fn make_room(&self, position: u64) -> io::Result<()> {
         let last = position / SEGMENT_SIZE;
         let _making = self
             .making
@@ -199,7 +199,7 @@ impl LogDevice for SegmentFiles {
         };
         match write() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.allocate(position + bytes.len() as u64)?;
+                self.make_room(position + bytes.len() as u64)?;
                 write()
             }
             written => written,
@@ -273,7 +273,7 @@ mod tests {
     fn bytes_cross_segments_and_old_segments_are_recycled() {
         let dir = tempfile::tempdir().unwrap();
         let files = SegmentFiles::open(Arc::new(NativeDisk), dir.path().join("wal"), false).unwrap();
-        files.allocate(2 * SEGMENT_SIZE).unwrap();
+        files.make_room(2 * SEGMENT_SIZE).unwrap();
         let position = SEGMENT_SIZE - 3;
         files.write(position, b"across").unwrap();
         let again = SegmentFiles::open(Arc::new(NativeDisk), dir.path().join("wal"), false).unwrap();

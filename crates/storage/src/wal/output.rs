@@ -14,7 +14,7 @@ pub(super) struct LogOutput<M: Machine, D: LogDevice> {
     written: Padded<M::U64>,
     durable: Padded<M::U64>,
     /// Up to where the disk has room for the log.
-    allocated: M::U64,
+    room_on_disk: M::U64,
     /// Syncs so far.
     syncs: M::U64,
 }
@@ -27,7 +27,7 @@ impl<M: Machine, D: LogDevice> LogOutput<M, D> {
             ring,
             written: Padded(M::U64::new(end)),
             durable: Padded(M::U64::new(end)),
-            allocated: M::U64::new(0),
+            room_on_disk: M::U64::new(0),
             syncs: M::U64::new(0),
         }
     }
@@ -97,15 +97,15 @@ impl<M: Machine, D: LogDevice> LogOutput<M, D> {
 
     /// True if the disk has room for the log up to `end`.
     pub(super) fn has_room_on_disk(&self, end: u64) -> bool {
-        end <= self.allocated.load(Acquire)
+        end <= self.room_on_disk.load(Acquire)
     }
 
     /// Makes sure that the disk has room for the log up to `end`.
     pub(super) fn make_room_on_disk(&self, end: u64) -> std::io::Result<()> {
         if !self.has_room_on_disk(end) {
-            self.device.allocate(end)?;
+            self.device.make_room(end)?;
             // Two workers may store in the wrong order: then the device is asked once more than needed.
-            self.allocated
+            self.room_on_disk
                 .store((end / SEGMENT_SIZE + 1) * SEGMENT_SIZE, Release);
         }
         Ok(())

@@ -21,7 +21,7 @@ pub struct Contents {
 pub struct MemoryDevice(pub Arc<Mutex<Contents>>);
 
 impl LogDevice for MemoryDevice {
-    fn allocate(&self, _position: u64) -> io::Result<()> {
+    fn make_room(&self, _position: u64) -> io::Result<()> {
         Ok(())
     }
 
