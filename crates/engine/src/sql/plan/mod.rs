@@ -7,7 +7,7 @@
 //!          one value per table column                keys, then results      visible, then hidden sort columns
 //! ```
 //!
-//! [`Expr::Column`] counts in whichever row its stage reads. The input row is as wide as the table, but only the
+//! [`Expr::Column`](crate::sql::expr::Expr::Column) counts in whichever row its stage reads. The input row is as wide as the table, but only the
 //! columns in [`TableScan::needed`] are filled in. Sort keys are positions in the output row; columns past
 //! [`SelectPlan::visible`] exist for sorting only and are not sent.
 //!
