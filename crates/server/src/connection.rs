@@ -17,14 +17,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use clearway_engine::{
-    Engine, EngineError, Session, SessionInfo, SqlState, StatementWatch, TransactionStatus,
-};
+use clearway_engine::{Engine, EngineError, Session, SessionInfo, SqlState, TransactionStatus};
 use tracing::{debug, warn};
 
+use crate::channel::Channel;
 use crate::codec::{self, ResultFormats, Scratch};
 use crate::extended::Extended;
-use crate::reader::{FrameReader, ReadError};
+use crate::reader::ReadError;
 use crate::registry::{Presence, Registration, Registry};
 use crate::responder::Responder;
 use crate::socket::Socket;
@@ -76,51 +75,6 @@ struct Place<'a>(&'a AtomicUsize);
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Both directions of a connection.
-#[derive(Debug)]
-pub(crate) struct Channel {
-    pub(crate) socket: Arc<Socket>,
-    pub(crate) presence: Arc<Presence>,
-    pub(crate) reader: FrameReader,
-    pub(crate) out: WriteBuffer,
-    /// Tells whether the running statement is to stop; there once there is a session.
-    pub(crate) watch: Option<StatementWatch>,
-    /// Set when reading ended in the middle of a statement.
-    pub(crate) ended: Option<ReadError>,
-}
-
-impl Channel {
-    pub(crate) fn new(socket: Arc<Socket>, presence: Arc<Presence>, message_bytes_max: u32) -> Channel {
-        Channel {
-            socket,
-            presence,
-            reader: FrameReader::new(message_bytes_max),
-            out: WriteBuffer::new(),
-            watch: None,
-            ended: None,
-        }
-    }
-
-    pub(crate) fn flush(&mut self) {
-        self.out.flush(&self.socket);
-    }
-
-    /// Writes out if the buffer is full, unless the running statement is to stop.
-    #[inline]
-    pub(crate) fn flush_statement_if_full(&mut self) -> Result<(), EngineError> {
-        match &self.watch {
-            Some(watch) if self.out.is_full() => self.out.flush_watched(&self.socket, watch),
-            _ => self.out.flush_if_full(&self.socket),
-        }
-    }
-
-    /// Says why the connection ends.
-    pub(crate) fn fatal(&mut self, error: &EngineError) {
-        codec::error(&mut self.out.bytes, "FATAL", error);
-        self.flush();
     }
 }
 

@@ -11,8 +11,8 @@ use clearway_engine::Portal as Suspended;
 use clearway_engine::value::{decode_binary, decode_text};
 use clearway_engine::{Completion, DataType, EngineError, Prepared, Session, SqlState, Value};
 
+use crate::channel::Channel;
 use crate::codec::{self, ResultFormats, Scratch};
-use crate::connection::Channel;
 use crate::responder::Responder;
 use crate::wire::frontend::{Bind, Formats, Parse, Target, text_parameter};
 

@@ -25,9 +25,11 @@
 //!
 //! | module | job |
 //! | --- | --- |
+//! | `options` | what a server is started with |
 //! | `listener` | addresses, the loopback rule, socket files and their lock files |
 //! | `server` | accepting, the watcher, shutting down |
 //! | `registry` | the connected clients; finding those that have vanished |
+//! | `channel` | both directions of a connection |
 //! | `connection` | start-up and the message loop of one client |
 //! | `extended` | statements and portals of the extended protocol |
 //! | `responder` | the engine's output as protocol messages, COPY included |
@@ -58,11 +60,13 @@
 
 #![forbid(unsafe_code)]
 
+mod channel;
 mod codec;
 mod connection;
 mod error;
 mod extended;
 mod listener;
+mod options;
 mod reader;
 mod registry;
 mod responder;
@@ -74,5 +78,6 @@ pub mod wire;
 mod writer;
 
 pub use error::{Result, ServerError};
-pub use server::{Server, ServerOptions};
+pub use options::ServerOptions;
+pub use server::Server;
 pub use stop::StopSignal;

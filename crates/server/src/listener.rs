@@ -20,7 +20,7 @@ use rustix::fs::FlockOperation;
 use tracing::info;
 
 use crate::error::{Result, ServerError};
-use crate::server::ServerOptions;
+use crate::options::ServerOptions;
 use crate::socket::Socket;
 
 /// The port taken for the socket's name when nothing says otherwise.

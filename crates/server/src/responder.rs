@@ -3,8 +3,8 @@
 use clearway_engine::output::Notice;
 use clearway_engine::{Column, EngineError, Output, SqlState, Value};
 
+use crate::channel::Channel;
 use crate::codec::{self, ResultFormats, Scratch};
-use crate::connection::Channel;
 use crate::reader::ReadError;
 use crate::wire::frontend::{self, Message};
 use crate::writer::connection_lost;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -15,10 +15,10 @@ use tracing::{debug, info, warn};
 use crate::connection::{self, Shared};
 use crate::error::{Result, ServerError};
 use crate::listener::Listeners;
+use crate::options::ServerOptions;
 use crate::registry::Registry;
 use crate::socket::Socket;
 use crate::stop::StopSignal;
-use crate::wire::frame::LARGE_MESSAGE_BYTES_MAX;
 
 /// A session's stack. Only the pages that are touched cost memory; deep expressions need some hundred KiB in a debug
 /// build.
@@ -29,36 +29,6 @@ const STOP_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Descriptors wanted beside one per connection: data files, log segments, listeners.
 const OTHER_DESCRIPTORS: u64 = 1_024;
-
-/// Where to listen and for how many.
-#[derive(Debug, Clone)]
-pub struct ServerOptions {
-    /// `address:port` to listen on, loopback only; `None` for no TCP at all. Port 0 takes a free one.
-    pub listen: Option<String>,
-    /// The directory for the Unix-domain socket `.s.PGSQL.<port>`; `None` for none.
-    pub socket_dir: Option<PathBuf>,
-    /// The number in the socket's name; 0 takes that of `listen`, and without one 5433.
-    pub port: u16,
-    /// How many clients may be connected at once.
-    pub max_connections: usize,
-    /// How sessions are scheduled when they wake.
-    pub scheduling: SchedulingPolicy,
-    /// The most bytes of a message that carries a text or data. A longer one ends its connection.
-    pub message_bytes_max: u32,
-}
-
-impl Default for ServerOptions {
-    fn default() -> ServerOptions {
-        ServerOptions {
-            listen: Some("127.0.0.1:5433".to_owned()),
-            socket_dir: None,
-            port: 0,
-            max_connections: 500,
-            scheduling: SchedulingPolicy::default(),
-            message_bytes_max: LARGE_MESSAGE_BYTES_MAX,
-        }
-    }
-}
 
 /// A server that holds its sockets and waits for [`run`](Server::run).
 #[derive(Debug)]

@@ -15,13 +15,14 @@ use std::sync::Arc;
 
 use clearway_engine::{Column, DataType, EngineError, SqlState, TransactionStatus, Value};
 
+use crate::channel::Channel;
 use crate::codec::{self, ResultFormats, Scratch};
-use crate::connection::Channel;
 use crate::error::Result;
 use crate::listener::Listeners;
+use crate::options::ServerOptions;
 use crate::reader::ReadError;
 use crate::registry::{Presence, Registration, Registry};
-use crate::server::{ServerOptions, accept_loop};
+use crate::server::accept_loop;
 use crate::stop::StopSignal;
 use crate::wire::frame;
 use crate::wire::frontend::{self, Message, Target};

@@ -1,0 +1,37 @@
+//! What a server is started with.
+
+use std::path::PathBuf;
+
+use clearway_machine::SchedulingPolicy;
+
+use crate::wire::frame::LARGE_MESSAGE_BYTES_MAX;
+
+/// Where to listen and for how many.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// `address:port` to listen on, loopback only; `None` for no TCP at all. Port 0 takes a free one.
+    pub listen: Option<String>,
+    /// The directory for the Unix-domain socket `.s.PGSQL.<port>`; `None` for none.
+    pub socket_dir: Option<PathBuf>,
+    /// The number in the socket's name; 0 takes that of `listen`, and without one 5433.
+    pub port: u16,
+    /// How many clients may be connected at once.
+    pub max_connections: usize,
+    /// How sessions are scheduled when they wake.
+    pub scheduling: SchedulingPolicy,
+    /// The most bytes of a message that carries a text or data. A longer one ends its connection.
+    pub message_bytes_max: u32,
+}
+
+impl Default for ServerOptions {
+    fn default() -> ServerOptions {
+        ServerOptions {
+            listen: Some("127.0.0.1:5433".to_owned()),
+            socket_dir: None,
+            port: 0,
+            max_connections: 500,
+            scheduling: SchedulingPolicy::default(),
+            message_bytes_max: LARGE_MESSAGE_BYTES_MAX,
+        }
+    }
+}
