@@ -7,17 +7,13 @@ use clearway_machine::{Machine, Native, Switch};
 use clearway_txn::Xid;
 
 use super::flush::{Flushed, Flusher, LogFlushVariant};
-use super::insert::{InsertedRecord, Insertion, LogInsertVariant};
+use super::insert::{InsertedRecord, Insertion, LogInsertVariant, RedoMoved};
 use super::output::LogOutput;
 use super::record::{self, RecordKind};
 use super::reserve::{LogReserveVariant, Reservation};
 use super::ring::Ring;
 use super::{LogDevice, SEGMENT_SIZE, SegmentFiles};
 use crate::page::Lsn;
-
-/// The redo position has moved since the record was built; build it again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RedoMoved(pub Lsn);
 
 /// How a log is built: its switches and sizes.
 #[derive(Debug, Clone, Copy)]

@@ -38,6 +38,6 @@ mod ring;
 
 pub use device::{LogDevice, SEGMENT_SIZE, SegmentFiles};
 pub use flush::LogFlushVariant;
-pub use insert::LogInsertVariant;
-pub use log::{LogOptions, RedoMoved, Wal};
+pub use insert::{LogInsertVariant, RedoMoved};
+pub use log::{LogOptions, Wal};
 pub use reserve::LogReserveVariant;

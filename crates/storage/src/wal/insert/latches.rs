@@ -29,7 +29,7 @@ use clearway_machine::{AtomicWord, Machine, Padded, WaitEvent};
 
 use super::InsertedRecord;
 use crate::page::Lsn;
-use crate::wal::RedoMoved;
+use crate::wal::insert::RedoMoved;
 use crate::wal::reserve::Reservation;
 
 static WAL_INSERT: LatchClass = LatchClass::new("WALInsert", WaitEvent::WalInsert, 500);

@@ -26,8 +26,8 @@ use clearway_latch::LwLockOptions;
 use clearway_machine::{Machine, switch};
 
 use self::latches::Latches;
-use super::RedoMoved;
 use super::reserve::Reservation;
+use crate::page::Lsn;
 
 switch! {
     /// How a log record gets into memory, and how the flusher learns that it is whole.
@@ -36,6 +36,10 @@ switch! {
         Latches = "latches",
     }
 }
+
+/// The redo position has moved since the record was built; build it again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RedoMoved(pub Lsn);
 
 /// The part of an insertion that uses the ring, once the insertion has its place.
 pub(super) trait InsertedRecord {
