@@ -21,7 +21,6 @@
 //! | `catalog` | tables and indexes as statements see them |
 //! | `common_type`, `search_path`, `stack` | the type that several are brought to; where names are looked for; how deep a statement may nest, and the room for it |
 //! | `explain` | a plan as text |
-//! | `dialect` | how sqlparser is told what PostgreSQL takes |
 //! | `driver_catalog` | what drivers ask of the catalog when they connect |
 //! | `pgbench_catalog` | the one catalog query pgbench asks |
 
@@ -31,7 +30,6 @@ pub mod bind;
 pub mod catalog;
 pub mod common_type;
 pub mod context;
-mod dialect;
 mod driver_catalog;
 pub mod explain;
 pub mod expr;

@@ -4,6 +4,7 @@
 //! first is not executed. SELECT, INSERT, UPDATE, DELETE, CREATE and ALTER go to sqlparser; everything else to
 //! `utility`, ours. Errors carry their position in the message, counted in characters from 1.
 
+mod dialect;
 mod lex;
 mod long_insert;
 mod split;
@@ -18,8 +19,8 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, TokenWithSpan};
 
 use crate::error::{EngineError, Result, SqlState};
-use crate::sql::dialect::{self, Grammar};
 use crate::sql::stack::{self, Deep, NESTING_MAX, with_stack_for};
+use dialect::Grammar;
 use lex::first_token;
 use long_insert::{Cut, Piece, cut};
 use split::split;
