@@ -10,7 +10,7 @@ use clearway_server::{Server, ServerOptions, StopSignal};
 use crate::error::{CommandError, Result, plural};
 use crate::options::ConfigOptions;
 use crate::output::notice;
-use crate::signals::stop_on_signals;
+use crate::signals::{stop_on_signals, survive_file_size_limit};
 
 /// Serve a data directory to PostgreSQL clients
 ///
@@ -45,6 +45,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let config = arguments.config.load()?;
     let stop = stop_on_signals()?;
+    survive_file_size_limit()?;
     // The sockets first: clients that come during recovery are told so instead of being refused.
     let server = Server::bind_early(ServerOptions {
         listen: (arguments.listen != "none").then(|| arguments.listen.clone()),

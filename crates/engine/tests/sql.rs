@@ -590,6 +590,28 @@ fn copy_in_and_out() {
 }
 
 #[test]
+fn copy_takes_no_marks_that_cannot_be_told_apart() {
+    let fixture = shop();
+    let mut s = fixture.session();
+    for (options, code) in [
+        ("delimiter 'a'", "22023"),
+        ("delimiter '\\'", "22023"),
+        ("format csv, delimiter '\"'", "22023"),
+        ("null 'a\tb'", "0A000"),
+        ("null E'a\\n'", "22023"),
+        ("format csv, null '\"'", "0A000"),
+        ("quote '\"'", "0A000"),
+    ] {
+        let error = format!("ERROR {code}");
+        assert_eq!(
+            run(&mut s, &format!("copy items to stdout ({options})")),
+            error,
+            "{options}"
+        );
+    }
+}
+
+#[test]
 fn a_large_copy_goes_in_batches() {
     let fixture = Fixture::new("create table big (id int primary key, filler char(84))");
     let mut s = fixture.session();

@@ -178,7 +178,7 @@ impl<'a> RowReader<'a> {
         self.scratch.clear();
         fields.ends.clear();
         match self.options.format {
-            CopyFormat::Text => split_text(bytes, self.options, &mut self.scratch, &mut fields.ends),
+            CopyFormat::Text => split_text(bytes, self.options, &mut self.scratch, &mut fields.ends)?,
             CopyFormat::Csv => split_csv(bytes, self.options, &mut self.scratch, &mut fields.ends)?,
         }
         let mut text = std::mem::take(&mut fields.text).into_bytes();
@@ -211,7 +211,12 @@ impl<'a> RowReader<'a> {
     }
 }
 
-fn split_text(line: &[u8], options: &CopyOptions, out: &mut Vec<u8>, ends: &mut Vec<(u32, bool)>) {
+fn split_text(
+    line: &[u8],
+    options: &CopyOptions,
+    out: &mut Vec<u8>,
+    ends: &mut Vec<(u32, bool)>,
+) -> Result<()> {
     let mut start = 0;
     loop {
         let mut end = start;
@@ -220,6 +225,11 @@ fn split_text(line: &[u8], options: &CopyOptions, out: &mut Vec<u8>, ends: &mut 
             if line[end] == b'\\' {
                 escaped = true;
                 end += 1;
+            } else if line[end] == b'\r' {
+                return Err(carriage_return(
+                    "literal",
+                    "Use \"\\r\" to represent carriage return.",
+                ));
             }
             end += 1;
         }
@@ -235,10 +245,20 @@ fn split_text(line: &[u8], options: &CopyOptions, out: &mut Vec<u8>, ends: &mut 
         }
         ends.push((out.len() as u32, null));
         if end >= line.len() {
-            return;
+            return Ok(());
         }
         start = end + 1;
     }
+}
+
+/// 22P04: lines end with a newline, so data whose lines end with carriage returns would be one long line.
+#[cold]
+fn carriage_return(what: &str, hint: &'static str) -> EngineError {
+    EngineError::new(
+        SqlState::BAD_COPY_FILE_FORMAT,
+        format!("{what} carriage return found in data"),
+    )
+    .with_hint(hint)
 }
 
 fn unescape(raw: &[u8], out: &mut Vec<u8>) {
@@ -317,6 +337,11 @@ fn split_csv(
                 any_quotes = true;
             } else if byte == options.delimiter {
                 break;
+            } else if byte == b'\r' {
+                return Err(carriage_return(
+                    "unquoted",
+                    "Use quoted CSV field to represent carriage return.",
+                ));
             } else {
                 out.push(byte);
             }
@@ -343,6 +368,23 @@ fn split_csv(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_carriage_return_is_data_only_where_it_is_marked() {
+        let data = |format, bytes: &[u8]| {
+            let options = options(format);
+            let mut reader = RowReader::new(&options);
+            reader.push(bytes).unwrap();
+            reader.next_row(true, &mut Fields::default())
+        };
+        for format in [CopyFormat::Text, CopyFormat::Csv] {
+            let error = data(format, b"1\r2\r").unwrap_err();
+            assert_eq!(error.sqlstate(), SqlState::BAD_COPY_FILE_FORMAT);
+            assert!(data(format, b"1\r\n").unwrap());
+        }
+        assert!(data(CopyFormat::Text, b"1\\\r2\n").unwrap());
+        assert!(data(CopyFormat::Csv, b"\"1\r2\"\n").unwrap());
+    }
 
     fn options(format: CopyFormat) -> CopyOptions {
         let csv = format == CopyFormat::Csv;

@@ -128,8 +128,15 @@ impl Reader<'_> {
             }
         }
         let csv = format == CopyFormat::Csv;
+        if !csv && (quote.is_some() || escape.is_some()) {
+            let option = if quote.is_some() { "quote" } else { "escape" };
+            return Err(EngineError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("COPY {option} available only in CSV mode"),
+            ));
+        }
         let quote = quote.unwrap_or(b'"');
-        Ok(CopyOptions {
+        let options = CopyOptions {
             format,
             delimiter: delimiter.unwrap_or(if csv { b',' } else { b'\t' }),
             null: null.unwrap_or_else(|| if csv { String::new() } else { "\\N".to_owned() }),
@@ -137,7 +144,9 @@ impl Reader<'_> {
             quote,
             escape: escape.unwrap_or(quote),
             freeze,
-        })
+        };
+        check_marks(&options)?;
+        Ok(options)
     }
 
     fn copy_format(&self, name: &str) -> Result<CopyFormat> {
@@ -185,4 +194,47 @@ impl Reader<'_> {
             )),
         }
     }
+}
+
+/// The characters that tell a row's parts from each other must differ: what COPY writes must be read as it was.
+fn check_marks(options: &CopyOptions) -> Result<()> {
+    let CopyOptions {
+        delimiter,
+        null,
+        quote,
+        ..
+    } = options;
+    let csv = options.format == CopyFormat::Csv;
+    let (code, message) = if null.contains(['\n', '\r']) {
+        (
+            SqlState::INVALID_PARAMETER_VALUE,
+            "COPY null representation cannot use newline or carriage return".to_owned(),
+        )
+    } else if !csv
+        && (b"\\.".contains(delimiter) || delimiter.is_ascii_lowercase() || delimiter.is_ascii_digit())
+    {
+        let delimiter = char::from(*delimiter);
+        (
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("COPY delimiter cannot be \"{delimiter}\""),
+        )
+    } else if csv && delimiter == quote {
+        (
+            SqlState::INVALID_PARAMETER_VALUE,
+            "COPY delimiter and quote must be different".to_owned(),
+        )
+    } else if null.as_bytes().contains(delimiter) {
+        (
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "COPY delimiter must not appear in the NULL specification".to_owned(),
+        )
+    } else if csv && null.as_bytes().contains(quote) {
+        (
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "CSV quote character must not appear in the NULL specification".to_owned(),
+        )
+    } else {
+        return Ok(());
+    };
+    Err(EngineError::new(code, message))
 }
