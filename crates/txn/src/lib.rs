@@ -43,7 +43,6 @@ mod deadlock;
 mod group;
 mod lock_mode;
 mod lock_table;
-#[cfg(test)]
 mod no_pages;
 mod proc_array;
 mod proc_clear;
@@ -58,6 +57,7 @@ pub use commit_log::{
 };
 pub use lock_mode::LockMode;
 pub use lock_table::{LockError, LockManager, LockTag, LockWait, RelationLocksVariant};
+pub use no_pages::NoPages;
 pub use proc_array::{ProcArray, ProcArrayFull, ProcArrayLatchVariant, ProcArrayOptions, ProcId};
 pub use proc_clear::ProcClearVariant;
 pub use snapshot::{Snapshot, SnapshotVariant};

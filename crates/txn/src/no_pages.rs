@@ -1,12 +1,12 @@
-//! A device for unit tests that have no use for what is written.
+//! A commit log in memory alone: for tests and simulations, in which no crash follows.
 
 use std::io;
 
 use crate::{COMMIT_LOG_PAGE_SIZE, StatusDevice};
 
-/// Reads nothing and forgets what is written.
-#[derive(Debug)]
-pub(crate) struct NoPages;
+/// A device that reads nothing and forgets what is written.
+#[derive(Debug, Clone, Copy)]
+pub struct NoPages;
 
 impl StatusDevice for NoPages {
     fn read_page(&self, _: u32, _: &mut [u8; COMMIT_LOG_PAGE_SIZE]) -> io::Result<bool> {

@@ -63,17 +63,16 @@ fn loom_a_transaction_wait_is_woken() {
 fn loom_a_cycle_has_one_victim() {
     explore_each(2, Duration::ZERO, |array, locks| {
         let (a, b) = (array.assign_xid(ALICE), array.assign_xid(BOB));
-        let run =
-            move |locks: &LockManager<Loom>, array: &ProcArray<Loom>, me: ProcId, mine: Xid, other: Xid| {
-                let result = locks.wait_for_transaction(me, other, LockWait::FOREVER);
-                locks.end_transaction(me, mine);
-                result.is_err()
-            };
-        let bob = {
-            let (locks, array) = (Arc::clone(&locks), std::sync::Arc::clone(&array));
-            thread::spawn(move || run(&locks, &array, BOB, b, a))
+        let run = move |locks: &LockManager<Loom>, me: ProcId, mine: Xid, other: Xid| {
+            let result = locks.wait_for_transaction(me, other, LockWait::FOREVER);
+            locks.end_transaction(me, mine);
+            result.is_err()
         };
-        let alice = run(&locks, &array, ALICE, a, b);
+        let bob = {
+            let locks = Arc::clone(&locks);
+            thread::spawn(move || run(&locks, BOB, b, a))
+        };
+        let alice = run(&locks, ALICE, a, b);
         assert!(alice != bob.join().unwrap(), "victims: Alice {alice}");
     });
 }

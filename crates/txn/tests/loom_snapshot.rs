@@ -13,10 +13,10 @@ mod support;
 use std::sync::atomic::Ordering::Relaxed;
 
 use clearway_machine::{AtomicWord, Loom, Machine};
-use clearway_txn::{CommitLog, ProcArray, ProcArrayOptions, ProcId, Xid};
+use clearway_txn::{CommitLog, NoPages, ProcArray, ProcArrayOptions, ProcId, Xid};
 use loom::sync::Arc;
 use loom::thread;
-use support::{ALICE, BOB, CAROL, FIRST, NoPages, array, explore_each_array, snapshot};
+use support::{ALICE, BOB, CAROL, FIRST, array, explore_each_array, snapshot};
 
 /// Alice's and Bob's statuses, standing in for the commit log: written before they leave the array (R2 of
 /// `proc_array`).

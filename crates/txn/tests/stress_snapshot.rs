@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use clearway_latch::{LwLockOptions, LwLockVariant};
 use clearway_machine::{Native, Switch};
 use clearway_txn::{
-    CommitLog, CommitLogOptions, ProcArray, ProcArrayLatchVariant, ProcArrayOptions, ProcClearVariant,
-    Snapshot, Status, TransactionState, Xid,
+    CommitLog, CommitLogOptions, NoPages, ProcArray, ProcArrayLatchVariant, ProcArrayOptions,
+    ProcClearVariant, Snapshot, Status, TransactionState, Xid,
 };
-use support::{NoPages, Random};
+use support::Random;
 
 const SESSIONS: u32 = 8;
 const RUN: Duration = Duration::from_secs(1);

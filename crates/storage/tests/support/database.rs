@@ -1,6 +1,5 @@
 //! What the end of a transaction works on, in memory: for tests of the commit path over the shipped parts.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +8,8 @@ use clearway_machine::{Machine, Switch};
 use clearway_storage::wal::{LogOptions, Wal};
 use clearway_storage::{CommitPath, Commits, Lsn};
 use clearway_txn::{
-    COMMIT_LOG_PAGE_SIZE, CommitLog, CommitLogOptions, LockManager, ProcArray, ProcArrayOptions, ProcId,
-    RelationLocksVariant, Snapshot, StatusDevice, Xid,
+    CommitLog, CommitLogOptions, LockManager, NoPages, ProcArray, ProcArrayOptions, ProcId,
+    RelationLocksVariant, Snapshot, Xid,
 };
 
 use crate::support::MemoryDevice;
@@ -22,18 +21,6 @@ pub const BOB: ProcId = ProcId(1);
 pub const FIRST: Xid = Xid(100);
 /// Where the log begins.
 pub const START: Lsn = Lsn(64);
-
-/// A device for the commit log that reads nothing and forgets what is written.
-pub struct NoPages;
-
-impl StatusDevice for NoPages {
-    fn read_page(&self, _: u32, _: &mut [u8; COMMIT_LOG_PAGE_SIZE]) -> io::Result<bool> {
-        Ok(false)
-    }
-    fn write_page(&self, _: u32, _: &[u8; COMMIT_LOG_PAGE_SIZE], _: u64) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 /// The variants that a database is built with.
 #[derive(Debug, Clone, Copy)]

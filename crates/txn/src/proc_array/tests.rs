@@ -1,8 +1,7 @@
 use clearway_machine::Watchdog;
 
 use super::*;
-use crate::no_pages::NoPages;
-use crate::{CommitLog, Status, TransactionState};
+use crate::{CommitLog, NoPages, Status, TransactionState};
 
 type Log = CommitLog<Native, NoPages>;
 

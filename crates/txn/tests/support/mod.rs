@@ -2,10 +2,8 @@
 
 #![allow(dead_code, reason = "each suite uses its part")]
 
-use std::io;
-
 use clearway_machine::Machine;
-use clearway_txn::{COMMIT_LOG_PAGE_SIZE, ProcArray, ProcArrayOptions, ProcId, Snapshot, StatusDevice, Xid};
+use clearway_txn::{ProcArray, ProcArrayOptions, ProcId, Snapshot, Xid};
 
 /// The first xid handed out.
 pub const FIRST: Xid = Xid(100);
@@ -13,18 +11,6 @@ pub const FIRST: Xid = Xid(100);
 pub const ALICE: ProcId = ProcId(0);
 pub const BOB: ProcId = ProcId(1);
 pub const CAROL: ProcId = ProcId(2);
-
-/// A device that reads nothing and forgets what is written.
-pub struct NoPages;
-
-impl StatusDevice for NoPages {
-    fn read_page(&self, _: u32, _: &mut [u8; COMMIT_LOG_PAGE_SIZE]) -> io::Result<bool> {
-        Ok(false)
-    }
-    fn write_page(&self, _: u32, _: &[u8; COMMIT_LOG_PAGE_SIZE], _: u64) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 /// An array with `sessions` attached, numbered from 0.
 pub fn array<M: Machine>(options: impl Into<ProcArrayOptions>, sessions: u32) -> ProcArray<M> {
