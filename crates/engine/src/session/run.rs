@@ -3,8 +3,8 @@
 //! | kind | run by | before |
 //! | --- | --- | --- |
 //! | control | `control`: the session itself | |
-//! | definition | [`definition`](crate::definition) | an implicit transaction, locks, a snapshot |
-//! | rows | [`executor`](crate::executor), [`copy`](crate::copy) | the same |
+//! | definition | `definition` | an implicit transaction, locks, a snapshot |
+//! | rows | `executor`, `copy` | the same |
 
 use std::fmt::Write as _;
 use std::sync::Arc;

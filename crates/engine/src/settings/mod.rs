@@ -52,7 +52,7 @@ pub(crate) struct Settings {
     pub(crate) idle_in_transaction_timeout: Option<Duration>,
     /// Whether names without a schema are looked for among users' tables.
     pub(crate) public_on_path: bool,
-    /// The place of the least notice that the client wants, among [`LEVELS`].
+    /// The place of the least notice that the client wants, among those of `client_min_messages`.
     pub(crate) least_notice: usize,
     /// The bytes that a stage of a statement keeps in memory.
     pub(crate) work_mem: usize,

@@ -1,7 +1,7 @@
 //! Text to tokens.
 //!
 //! One walk says where a string, a quoted identifier, a comment, a word or a number ends: [`Elements`]. Callers that look
-//! for a place in a text use it as it is ([`split`](super::split), [`long_insert`](super::long_insert)); a text may have
+//! for a place in a text use it as it is (`split`, `long_insert`); a text may have
 //! megabytes, and nothing is copied. [`lex`] makes tokens of it for the statements we read ourselves: words in lower case,
 //! strings and quoted identifiers without their quotes.
 //!
