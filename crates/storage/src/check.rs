@@ -1,7 +1,7 @@
 //! The check of what is on disk: the files, and the structures in them.
 //!
 //! Each structure has a module that checks its own rules (`heap::check`, `btree::check`). This module holds
-//! what these checks share: the findings, and the pass over a relation's file that comes first. If the file
+//! the pass over a relation's file that comes first; `findings` is what all of them add to. If the file
 //! is damaged, the structure in it is not checked: each missing page would be found again as a broken link.
 //!
 //! The file is read past the buffer pool, which may hold good copies of damaged pages. The relation's length
@@ -9,108 +9,20 @@
 //! written while the check reads it, so a page that is wrong is read again.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
 use clearway_txn::{Status, XIDS_PER_PAGE, Xid};
 
 use crate::error::{Result, StorageError};
+use crate::findings::{Findings, Progress};
 use crate::page::{self, PAGE_SIZE, PageId, PageKind, RelId};
 use crate::storage::Storage;
 
-/// The most findings listed for one relation; more are only counted.
-const FINDINGS_MAX: usize = 100;
 /// Number of times that a wrong page is read.
 const ATTEMPTS: u32 = 3;
 /// How many pages are read between two calls of the progress callback.
 const PROGRESS_PAGES: u32 = 256;
-
-/// One fault in a relation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// The relation.
-    pub rel: RelId,
-    /// Its file.
-    pub file: PathBuf,
-    /// The page; `None`: the file as a whole.
-    pub block: Option<u32>,
-    /// What is wrong.
-    pub problem: String,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let file = self.file.display();
-        match self.block {
-            Some(block) => write!(
-                f,
-                "page {block} of {file} (offset {}): {}",
-                u64::from(block) * PAGE_SIZE as u64,
-                self.problem
-            ),
-            None => write!(f, "{file}: {}", self.problem),
-        }
-    }
-}
-
-/// Result of the check of one relation.
-#[derive(Debug)]
-pub struct Findings {
-    rel: RelId,
-    file: PathBuf,
-    list: Vec<Finding>,
-    count: u64,
-}
-
-impl Findings {
-    /// An empty list of findings for `rel`, whose file is `file`.
-    pub fn new(rel: RelId, file: PathBuf) -> Self {
-        Self {
-            rel,
-            file,
-            list: Vec::new(),
-            count: 0,
-        }
-    }
-
-    /// Adds a finding about a page, or about the file.
-    pub(crate) fn add(&mut self, block: Option<u32>, problem: impl Into<String>) {
-        self.count += 1;
-        if self.list.len() < FINDINGS_MAX {
-            self.list.push(Finding {
-                rel: self.rel,
-                file: self.file.clone(),
-                block,
-                problem: problem.into(),
-            });
-        }
-    }
-
-    /// Adds a finding about page `block`.
-    pub(crate) fn page(&mut self, block: u32, problem: impl Into<String>) {
-        self.add(Some(block), problem);
-    }
-
-    /// True if the check found nothing.
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// Number of findings, including those not listed.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// The first findings.
-    pub fn list(&self) -> &[Finding] {
-        &self.list
-    }
-}
-
-/// Called now and then with the number of pages read since the last call; an error ends the check.
-pub type Progress<'p, E> = &'p mut dyn FnMut(u32) -> std::result::Result<(), E>;
 
 impl Storage {
     /// How many pages of each relation are on disk now. Makes a checkpoint.

@@ -13,8 +13,8 @@
 //! | `commit` | the end of a transaction: the order of its steps |
 //! | `checkpoint`, `recovery` | bounding and doing the replay of the log |
 //! | `status_pages` | the commit log's pages on disk |
-//! | `heap`, `btree`, `fsm`, `vacuum` | rows, indexes, free space |
-//! | `check` | whether what is on disk is sound |
+//! | `heap`, `btree`, `root_hints`, `fsm`, `vacuum` | rows, indexes and where a descent begins, free space |
+//! | `check`, `findings` | whether what is on disk is sound |
 //!
 //! README.md says where the rules of access stand.
 //!
@@ -47,11 +47,13 @@ mod data_directory;
 mod data_file;
 pub mod disk;
 mod error;
+mod findings;
 mod fsm;
 pub mod heap;
 mod lengths;
 pub mod page;
 mod recovery;
+mod root_hints;
 mod status_pages;
 mod storage;
 pub mod vacuum;
@@ -62,9 +64,9 @@ pub use buffer::{
     PageUpdate, PagesOnDisk, PinnedPage,
 };
 pub use change::{AtomicChange, ChangeLog};
-pub use check::{Finding, Findings, Progress};
 pub use commit::{CommitCounters, CommitPath, Commits, NotCommitted};
 pub use error::{Result, StorageError};
+pub use findings::{Finding, Findings, Progress};
 pub use page::{Lsn, PAGE_HEADER, PAGE_SIZE, PageId, PageKind, RelId};
 pub use recovery::RecoveryReport;
 pub use storage::{Storage, StorageOptions};

@@ -12,7 +12,6 @@ use clearway_txn::{
     ProcArrayOptions, ProcClearVariant, ProcId, RelationLocksVariant, Snapshot, SnapshotVariant, Status, Xid,
 };
 
-use crate::btree::RootHints;
 use crate::buffer::{
     BufferMapVariant, BufferPool, BufferPoolOptions, PageLatchVariant, PagesOnDisk, PinnedPage,
 };
@@ -27,6 +26,7 @@ use crate::error::{Result, StorageError};
 use crate::fsm::FreeSpaceMaps;
 use crate::page::{Lsn, PageId, RelId};
 use crate::recovery::{self, RecoveryReport};
+use crate::root_hints::RootHints;
 use crate::status_pages::{StatusPages, storage_error};
 use crate::wal::record::RecordKind;
 use crate::wal::{LogFlushVariant, LogInsertVariant, LogOptions, LogReserveVariant, SegmentFiles, Wal};

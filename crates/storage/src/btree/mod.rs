@@ -24,7 +24,6 @@
 //! | --- | --- |
 //! | `node` | the layout of a page |
 //! | `tree_storage` | what a tree stands on |
-//! | `root_hint` | where a descent begins |
 //! | `descend` | from the root to a leaf |
 //! | `optimistic` | the same without latches |
 //! | `insert` | inserting, unique checks |
@@ -42,14 +41,13 @@ mod descend;
 mod insert;
 mod node;
 mod optimistic;
-mod root_hint;
 mod split;
 mod tree_storage;
 
+pub use crate::root_hints::RootHints;
 pub use check::TreeShape;
 pub use cursor::{Direction, TreeCursor};
 pub use insert::InsertOutcome;
-pub use root_hint::RootHints;
 pub use tree_storage::TreeStorage;
 
 use crate::error::Result;

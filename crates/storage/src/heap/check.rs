@@ -9,8 +9,8 @@
 
 use clearway_txn::{Status, Xid};
 
-use crate::check::Findings;
 use crate::error::{Result, StorageError};
+use crate::findings::Findings;
 use crate::heap::layout::{HEAP_ONLY, LINE_POINTER, LOCK_ONLY, Line, TUPLE_HEADER, Tuple, line, slot_count};
 use crate::heap::scan::{chain, chain_start};
 use crate::heap::visibility::next_in_chain;

@@ -4,7 +4,7 @@
 //! that every descent reads. So the number is remembered in memory.
 //!
 //! A remembered root may have split since. That is harmless: it is then the leftmost page of its level, and
-//! everything on that level is reached from it by moving right (R3: pages are never given back, and a
+//! everything on that level is reached from it by moving right (R3 of `btree`: pages are never given back, and a
 //! relation's number is never used again). It is only slower; and a root has no right neighbour, so a descent
 //! that finds one there forgets the number.
 
