@@ -1,11 +1,13 @@
 //! What `clearway check` says, and its exit codes.
 
+mod support;
+
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use clearway_engine::{Config, Discard, Engine, SessionInfo};
+use support::engine_with_a_table;
 
 /// Runs the check: its exit code, standard output and standard error.
 fn check(data: &Path) -> (Option<i32>, String, String) {
@@ -23,11 +25,7 @@ fn check(data: &Path) -> (Option<i32>, String, String) {
 fn the_exit_code_tells_damage_from_a_check_that_could_not_be_made() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
-    let engine = Engine::open(&data, Config::default()).unwrap();
-    let mut session = engine.session(SessionInfo::default()).unwrap();
-    let setup = "create table t (a int primary key); insert into t select i from generate_series(1, 1000) i";
-    session.execute_simple(setup, &mut Discard::default()).unwrap();
-    drop(session);
+    let engine = engine_with_a_table(&data);
     engine.shutdown().unwrap();
     drop(engine);
 

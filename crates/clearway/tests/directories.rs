@@ -1,12 +1,15 @@
 //! Commands on directories that are no databases, and on one that is.
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use clearway_engine::{Config, Discard, Engine, SessionInfo};
+use clearway_engine::{Config, Engine};
+use support::engine_with_a_table;
 
 /// Runs a command to its end: whether it succeeded, and all it said.
 fn clearway(arguments: &[&str], data: &Path) -> (bool, String) {
@@ -37,7 +40,7 @@ fn content(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 
 /// `clearway serve --data /etc`, and `clearway check` of what is no database, leave everything as it was.
 #[test]
-fn a_directory_of_somebody_else_is_left_alone() {
+fn a_directory_with_other_files_is_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("hosts"), "127.0.0.1 localhost\n").unwrap();
     for command in [&["serve", "--listen", "127.0.0.1:0"][..], &["check"]] {
@@ -56,11 +59,7 @@ fn a_directory_of_somebody_else_is_left_alone() {
 fn a_check_after_a_crash_writes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
-    let engine = Engine::open(&data, Config::default()).unwrap();
-    let mut session = engine.session(SessionInfo::default()).unwrap();
-    let setup = "create table t (a int primary key); insert into t select i from generate_series(1, 1000) i";
-    session.execute_simple(setup, &mut Discard::default()).unwrap();
-    drop(session);
+    let engine = engine_with_a_table(&data);
     drop(engine);
     // A background thread of the engine may be writing still, and then it has the lock.
     let deadline = Instant::now() + Duration::from_secs(120);
