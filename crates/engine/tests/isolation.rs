@@ -32,7 +32,7 @@ fn dirty_reads_do_not_happen() {
 }
 
 #[test]
-fn uncommitted_inserts_and_deletes_are_nobodys_business() {
+fn uncommitted_inserts_and_deletes_are_seen_by_no_other_session() {
     accounts().play(
         "alice: begin => BEGIN
          alice: insert into accounts values (3, 'carol', 300) => INSERT 0 1
@@ -284,7 +284,7 @@ fn write_skew_is_possible_under_snapshot_isolation() {
 }
 
 #[test]
-fn a_deadlock_costs_one_of_the_two_his_transaction() {
+fn a_deadlock_costs_one_of_the_two_its_transaction() {
     let fixture = accounts();
     let crosswise = |name: &'static str, first: i32, second: i32, meet: &std::sync::Barrier| {
         let mut session = fixture.session();
@@ -316,7 +316,7 @@ fn a_deadlock_costs_one_of_the_two_his_transaction() {
 }
 
 #[test]
-fn a_unique_key_waits_for_whoever_is_inserting_it() {
+fn a_unique_key_waits_for_the_transaction_that_inserts_it() {
     accounts().play(
         "alice: begin => BEGIN
          alice: insert into accounts values (3, 'alice', 0) => INSERT 0 1
@@ -345,7 +345,7 @@ fn a_key_is_free_again_once_its_row_is_surely_deleted() {
 }
 
 #[test]
-fn those_who_wait_for_a_row_get_it_in_turn() {
+fn sessions_that_wait_for_a_row_get_it_in_turn() {
     accounts().play(
         "alice: begin => BEGIN
          alice: update accounts set owner = owner || 'a' where id = 1 => UPDATE 1
@@ -390,7 +390,7 @@ fn definitions_are_transactional() {
 }
 
 #[test]
-fn a_dropped_table_is_gone_for_those_who_waited() {
+fn a_dropped_table_is_gone_for_sessions_that_waited() {
     accounts().play(
         "alice: begin => BEGIN
          alice: drop table accounts => DROP TABLE

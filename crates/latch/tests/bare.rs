@@ -72,7 +72,7 @@ fn a_mutex_whose_class_sleeps_at_once_polls_all_the_same() {
 }
 
 #[test]
-fn a_waiter_on_record_sees_the_release_that_wakes_nobody() {
+fn a_waiter_on_record_sees_the_release_that_wakes_no_worker() {
     let mutex = SrwMutex::<Sleeping, Bare>::idle();
     let held = mutex.exclusive();
     std::thread::scope(|scope| {
@@ -125,7 +125,7 @@ fn statics_and_lock_api_work_on_it() {
 }
 
 #[test]
-fn a_hybrid_latch_of_one_worker_needs_nobody() {
+fn a_hybrid_latch_of_one_worker_needs_no_platform() {
     let latch = HybridLatch::<Unclassed, Bare>::idle();
     let version = latch.optimistic().unwrap();
     assert!(latch.validate(version));
@@ -135,7 +135,7 @@ fn a_hybrid_latch_of_one_worker_needs_nobody() {
 }
 
 #[test]
-fn a_wait_ends_although_nothing_changes_and_nobody_knows_the_time() {
+fn a_wait_ends_although_nothing_changes_and_there_is_no_clock() {
     let word = CoreU32::new(1);
     assert_eq!(Bare::futex_wait(&word, 0, None), FutexOutcome::Changed);
     assert_eq!(Bare::futex_wait(&word, 1, None), FutexOutcome::Woken);

@@ -421,7 +421,7 @@ fn errors_of_the_extended_protocol_have_their_codes() {
 }
 
 #[test]
-fn a_function_call_is_not_supported_and_harms_nobody() {
+fn a_function_call_is_not_supported_and_harms_no_session() {
     let server = TestServer::start();
     let mut client = server.client();
     client.send(&message(b'F', &[0, 0, 0, 1, 0, 0, 0, 0, 0, 0]));

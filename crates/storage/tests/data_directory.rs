@@ -110,7 +110,7 @@ fn close(dir: &Path) {
 }
 
 #[test]
-fn a_directory_of_somebody_else_is_refused() {
+fn a_directory_with_other_files_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("letter.txt"), "Dear Bob").unwrap();
     assert_refused(dir.path(), "letter.txt");

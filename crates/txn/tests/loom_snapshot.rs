@@ -88,7 +88,7 @@ fn loom_a_snapshot_never_sees_half_an_end() {
 ///
 /// Caught mutation: the entries read under one hold of the latch and `latest_completed` under another.
 #[test]
-fn loom_a_snapshot_lists_who_began_meanwhile() {
+fn loom_a_snapshot_lists_a_transaction_that_began_meanwhile() {
     explore_each_array(2, |options| {
         let array = Arc::new(array::<Loom>(options, 3));
         let alice = {

@@ -22,7 +22,7 @@ const ROUNDS: u32 = 2;
 const SCHEDULES: usize = 500;
 
 /// Six sessions run two transactions each, with every variant of `proc_clear` under every latch. Each has left the array when
-/// its call returns and is finished for its own next snapshot, whoever took it out; none sleeps for ever.
+/// its call returns and is finished for its own next snapshot, whichever session took it out; none sleeps for ever.
 ///
 /// Caught mutations: members popped one by one; a follower that wakes none of its own; a member's link read after it was told that
 /// it may go (by the schedules with few preemptions only); a leader that is still a member when its call returns.

@@ -10,7 +10,7 @@ use clearway_sim::{Simulated, Simulation, SimulationError};
 use crate::{CLASS, machine, seed, word};
 
 #[test]
-fn a_lost_wake_up_is_an_error_that_says_who_waits() {
+fn a_lost_wake_up_is_an_error_that_says_which_worker_waits() {
     let mut simulation = Simulation::new(&machine("laptop"), 2, seed());
     let latch = simulation.enter(|| Rc::new(LwLock::<Simulated>::new(&CLASS, LwLockVariant::Queued)));
     let other = Rc::clone(&latch);

@@ -179,7 +179,7 @@ fn many_sessions_count_under_one_lock() {
 }
 
 #[test]
-fn an_upgrade_queues_before_those_who_wait_for_the_holder() {
+fn an_upgrade_queues_before_sessions_that_wait_for_the_holder() {
     let _watchdog = Watchdog::over_test();
     for locks in managers() {
         assert!(locks.try_acquire(ALICE, ACCOUNTS, LockMode::Share));
@@ -440,7 +440,7 @@ fn unhurried_managers() -> [Arc<LockManager<Native>>; 2] {
 }
 
 #[test]
-fn a_holder_that_excludes_nobody_is_no_part_of_a_deadlock() {
+fn a_holder_that_excludes_no_session_is_no_part_of_a_deadlock() {
     let _watchdog = Watchdog::over_test();
     for locks in unhurried_managers() {
         assert!(locks.try_acquire(ALICE, ACCOUNTS, LockMode::AccessShare));

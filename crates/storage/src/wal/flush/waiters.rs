@@ -3,7 +3,7 @@
 //! Each worker has a place of its own, found by its slot number. It fills the place in, links it into a list, and
 //! sleeps. From then on the place belongs to the worker that takes the list, until that worker, or one that it has
 //! handed this to, *tells* the sleeper: stores the outcome and posts the sleeper's semaphore. After that the place is
-//! its owner's again, so whoever tells a worker has read the link to the next one before.
+//! its owner's again, so the worker that tells it has read the link to the next one before.
 //!
 //! The semaphore serves the worker's other waits too: a post that comes before the outcome is counted, and given
 //! back when the wait is over (R8 of the LwLock).
