@@ -34,7 +34,8 @@ use crate::nearest::nearest;
 pub enum SessionScheduling {
     /// As any thread: it may preempt the one that runs.
     Normal,
-    /// It waits until the one that runs sleeps, or for some milliseconds: fewer switches where clients share the machine.
+    /// It waits until the one that runs sleeps, or for some milliseconds: fewer switches where clients share the
+    /// machine.
     #[default]
     Batch,
 }

@@ -21,8 +21,8 @@
 //!   ends the process. Every step that can fail (reading pages, extending a relation, `begin_change`) comes before.
 //!   `begin_change` has made sure of space for the record; an operation that latches pages first calls
 //!   `make_log_room` before, so that no worker waits behind a latch while a segment is made.
-//! - R3: a page is changed under its exclusive latch only, which is held from the first write to the end of `finish`: no
-//!   worker sees half a change. Dropping the guard, or the change, in between aborts the process.
+//! - R3: a page is changed under its exclusive latch only, which is held from the first write to the end of `finish`:
+//!   no worker sees half a change. Dropping the guard, or the change, in between aborts the process.
 //! - R4: one record is one change. What must be atomic belongs in one change; what spans several (a tree's split and
 //!   the entry in its parent) must be valid in between.
 //!

@@ -1,5 +1,5 @@
-//! A hint bit on a page may say that a transaction has committed whose commit record is still in memory only. Such a page
-//! is not written before that record: a power cut in between would keep half of the transaction.
+//! A hint bit on a page may say that a transaction has committed whose commit record is still in memory only. Such a
+//! page is not written before that record: a power cut in between would keep half of the transaction.
 
 #[path = "support/chosen.rs"]
 mod chosen;

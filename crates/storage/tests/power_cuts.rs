@@ -33,10 +33,10 @@
 //! that writing to the log never needs space.
 //!
 //! # Mutations tried
-//! `nothing_acknowledged_is_lost` fails: `PagesOnDisk::write` or the commit log's write without the flush of
-//! the log before it (B3's assertion, and its own of the commit log), a checkpoint without `DataFiles::sync_all`. `each_sync_is_needed`
-//! fails as shipped when `ensure_directory` does not sync the name of the directory in which it makes one.
-//! Each record claiming that the log is durable up to itself: `log_reader.rs` fails, and the story of
+//! `nothing_acknowledged_is_lost` fails: `PagesOnDisk::write` or the commit log's write without the flush of the log
+//! before it (B3's assertion, and its own of the commit log), a checkpoint without `DataFiles::sync_all`.
+//! `each_sync_is_needed` fails as shipped when `ensure_directory` does not sync the name of the directory in which it
+//! makes one. Each record claiming that the log is durable up to itself: `log_reader.rs` fails, and the story of
 //! `LogCleared` here.
 
 #[path = "support/chosen.rs"]

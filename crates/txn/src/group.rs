@@ -1,60 +1,65 @@
 //! A group: workers that want the same step taken at the same time, of which one takes it for all.
 //!
-//! It protects a step under a latch that many workers want at once. Each would wait for the latch, be woken, take the step and
-//! hand the latch over; in a group one worker acquires the latch once and takes all their steps. What the step is, and which
-//! latch it needs, is the business of the module that uses the group.
+//! It protects a step under a latch that many workers want at once. Each would wait for the latch, be woken, take the
+//! step and hand the latch over; in a group one worker acquires the latch once and takes all their steps. What the step
+//! is, and which latch it needs, is the business of the module that uses the group.
 //!
 //! # Rules
-//! - R1: a worker that follows returns only after a leader has taken its step, or has said in its request that it did not.
+//! - R1: a worker that follows returns only after a leader has taken its step, or has said in its request that it did
+//!   not.
 //! - R2: no worker is woken while the latch is held.
-//! - R3: between taking the list and waking its members the leader does nothing that can fail. If it unwinds all the same, the
-//!   process ends: the members would sleep for ever.
-//! - R4: a member's links are read before it is told that it may go. From then on they belong to the next group that it joins.
+//! - R3: between taking the list and waking its members the leader does nothing that can fail. If it unwinds all the
+//!   same, the process ends: the members would sleep for ever.
+//! - R4: a member's links are read before it is told that it may go. From then on they belong to the next group that it
+//!   joins.
 //! - R5: a worker is a member of one group at a time, and of none when its call returns, on every path.
 //!
 //! # Steps
-//! A member is in one of three states: `OUTSIDE`, `MEMBER` (its step is to be taken), `ASLEEP` (so, and it must be woken).
+//! A member is in one of three states: `OUTSIDE`, `MEMBER` (its step is to be taken), `ASLEEP` (so, and it must be
+//! woken).
 //!
-//! 1. *Join*: write the request; state = `MEMBER`; link = the newest member; CAS the caller in as the newest. A worker that
-//!    replaced "none" leads, each other follows. If the newest member's request does not go with the caller's, the caller does
-//!    not join, and its state is `OUTSIDE` again.
-//! 2. *Follow*: CAS the state from `MEMBER` to `ASLEEP`. If that fails, the step has been taken already. Otherwise sleep until
-//!    the state is `OUTSIDE`.
-//! 3. *Lead*: acquire the latch *first*, then swap "none" in for the newest member. Whoever joined until then is in the list;
-//!    the next worker to join leads the next group, and waits for the latch meanwhile. Take each member's step. Release the
-//!    latch.
-//! 4. *Wake*: the members form a tree, each but the leaves having [`WAKES_EACH`] children. The leader wakes its children, each
-//!    of those wakes its own, and returns. To wake: swap the state to `OUTSIDE`; if it was `ASLEEP`, wake the sleeper.
+//! 1. *Join*: write the request; state = `MEMBER`; link = the newest member; CAS the caller in as the newest. A worker
+//!    that replaced "none" leads, each other follows. If the newest member's request does not go with the caller's, the
+//!    caller does not join, and its state is `OUTSIDE` again.
+//! 2. *Follow*: CAS the state from `MEMBER` to `ASLEEP`. If that fails, the step has been taken already. Otherwise
+//!    sleep until the state is `OUTSIDE`.
+//! 3. *Lead*: acquire the latch *first*, then swap "none" in for the newest member. Whoever joined until then is in the
+//!    list; the next worker to join leads the next group, and waits for the latch meanwhile. Take each member's step.
+//!    Release the latch.
+//! 4. *Wake*: the members form a tree, each but the leaves having [`WAKES_EACH`] children. The leader wakes its
+//!    children, each of those wakes its own, and returns. To wake: swap the state to `OUTSIDE`; if it was `ASLEEP`,
+//!    wake the sleeper.
 //!
 //! # Why the simpler version is wrong
-//! - The list taken before the latch is acquired: the group stays small, since the leader waits with its list complete, and each
-//!   worker that comes meanwhile leads another group.
-//! - Members popped one by one: between reading the newest member's link and replacing it, that member may be served, return and
-//!   join again with another link. The pop then succeeds and drops the members behind it (ABA). Here a link is read only in a list that
-//!   was taken as a whole.
-//! - The leader wakes all: waking one sleeper costs 1 to 2 µs, so with 15 followers the leader's own client waits for 15
-//!   wake-ups. In the tree each worker pays for at most [`WAKES_EACH`].
+//! - The list taken before the latch is acquired: the group stays small, since the leader waits with its list complete,
+//!   and each worker that comes meanwhile leads another group.
+//! - Members popped one by one: between reading the newest member's link and replacing it, that member may be served,
+//!   return and join again with another link. The pop then succeeds and drops the members behind it (ABA). Here a link
+//!   is read only in a list that was taken as a whole.
+//! - The leader wakes all: waking one sleeper costs 1 to 2 µs, so with 15 followers the leader's own client waits for
+//!   15 wake-ups. In the tree each worker pays for at most [`WAKES_EACH`].
 //!
 //! # Orderings
-//! - Join is a Release CAS, taking the list an Acquire swap. Between them the word changes by RMWs only, which continue each
-//!   member's release sequence: the leader sees the request of every member, and all that the member did before it joined.
-//! - Waking is a Release swap of the state, and the member's look at it an Acquire: the member sees its step taken, its children,
-//!   and their links. A child woken by a member sees what the leader wrote, because the member saw it first.
-//! - The sleep's CAS and the waker's swap are RMWs of one word, so one comes first: either the CAS fails, or the waker finds
-//!   `ASLEEP`. A sleeper sleeps only while the word holds `ASLEEP`; so a wake-up that arrives late, at a worker that has
-//!   joined again, makes it look once more and sleep on. Nothing is taken from the worker's semaphore, so there is no post of another
-//!   wait to give back.
+//! - Join is a Release CAS, taking the list an Acquire swap. Between them the word changes by RMWs only, which continue
+//!   each member's release sequence: the leader sees the request of every member, and all that the member did before it
+//!   joined.
+//! - Waking is a Release swap of the state, and the member's look at it an Acquire: the member sees its step taken, its
+//!   children, and their links. A child woken by a member sees what the leader wrote, because the member saw it first.
+//! - The sleep's CAS and the waker's swap are RMWs of one word, so one comes first: either the CAS fails, or the waker
+//!   finds `ASLEEP`. A sleeper sleeps only while the word holds `ASLEEP`; so a wake-up that arrives late, at a worker
+//!   that has joined again, makes it look once more and sleep on. Nothing is taken from the worker's semaphore, so
+//!   there is no post of another wait to give back.
 //!
 //! # Linearization
 //! A member's step happens at the leader's, under the latch.
 //!
 //! # Costs
-//! 128 bytes a member, and as many for the list. A worker that follows: one CAS to join, one to sleep, one sleep, and up to
-//! [`WAKES_EACH`] wake-ups. The leader: two RMWs beside the latch, and as many wake-ups.
+//! 128 bytes a member, and as many for the list. A worker that follows: one CAS to join, one to sleep, one sleep, and
+//! up to [`WAKES_EACH`] wake-ups. The leader: two RMWs beside the latch, and as many wake-ups.
 //!
 //! # Origin
-//! PostgreSQL's ProcArrayGroupClearXid (Amit Kapila, 2015), where the leader wakes all. The combining of requests by one worker is
-//! older: Oyama, Taura and Yonezawa, 1999; flat combining, Hendler, Incze, Shavit and Tzafrir, SPAA 2010.
+//! PostgreSQL's ProcArrayGroupClearXid (Amit Kapila, 2015), where the leader wakes all. The combining of requests by
+//! one worker is older: Oyama, Taura and Yonezawa, 1999; flat combining, Hendler, Incze, Shavit and Tzafrir, SPAA 2010.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -130,8 +135,8 @@ impl<M: Machine, R> Group<M, R> {
         &self.member(number).request
     }
 
-    /// Joins the group that gathers, if `admits` says so of its newest member's request. That look is a hint: the member may have
-    /// gone since, and its place may hold a later request.
+    /// Joins the group that gathers, if `admits` says so of its newest member's request. That look is a hint: the
+    /// member may have gone since, and its place may hold a later request.
     pub(crate) fn join(&self, me: u32, admits: impl Fn(&R) -> bool) -> Joined {
         let member = self.member(me);
         assert_eq!(
@@ -171,8 +176,9 @@ impl<M: Machine, R> Group<M, R> {
         self.wake_children(me);
     }
 
-    /// Takes the steps of all that have joined once `acquire` has got the latch, and lets them go once the latch is dropped. `step`
-    /// is called under the latch with each member's number, the newest first and `me`, the leader, last; it cannot fail (R3).
+    /// Takes the steps of all that have joined once `acquire` has got the latch, and lets them go once the latch is
+    /// dropped. `step` is called under the latch with each member's number, the newest first and `me`, the leader,
+    /// last; it cannot fail (R3).
     pub(crate) fn lead<L>(&self, me: u32, acquire: impl FnOnce() -> L, mut step: impl FnMut(&mut L, u32)) {
         let mut latch = acquire();
         let taken = Taken {
@@ -236,8 +242,8 @@ impl<M: Machine, R> Taken<'_, M, R> {
         group.wake_children(leader);
     }
 
-    /// Makes the list a tree with the leader at its root: the children of number n, counted from the root as 0, are those from
-    /// `WAKES_EACH * n + 1` on. A second cursor through the same list finds the parents.
+    /// Makes the list a tree with the leader at its root: the children of number n, counted from the root as 0, are
+    /// those from `WAKES_EACH * n + 1` on. A second cursor through the same list finds the parents.
     fn plant(&self) {
         let next_of = |number: u32| self.group.member(number).next.load(Relaxed);
         let mut parent = self.leader;
@@ -291,8 +297,8 @@ mod tests {
         }
     }
 
-    /// A leader with `followers`, each a thread that returns whether the latch was released when it was woken. Returns the numbers
-    /// that the leader took steps for.
+    /// A leader with `followers`, each a thread that returns whether the latch was released when it was woken. Returns
+    /// the numbers that the leader took steps for.
     fn lead(followers: u32) -> Vec<u32> {
         let group = Group::<Native>::new(followers + 1, WaitEvent::ProcArrayGroup, || ());
         let released = AtomicBool::new(false);

@@ -1,5 +1,5 @@
-//! Leaving the array of running transactions under loom, with every variant of `proc_clear`. Larger groups: `shuttle_group`.
-//! What a snapshot makes of an end is tested in `loom_snapshot`.
+//! Leaving the array of running transactions under loom, with every variant of `proc_clear`. Larger groups:
+//! `shuttle_group`. What a snapshot makes of an end is tested in `loom_snapshot`.
 //!
 //! `cargo test -p clearway-txn --features loom --test loom_proc_clear --release`
 
@@ -25,8 +25,9 @@ fn explore_each(preemptions: usize, case: impl Fn(ProcArray<Loom>) + Clone + Sen
     }
 }
 
-/// Three sessions end at once. Each has left the array when its call returns, none sleeps for ever, and the horizon passes all
-/// three. What a session wrote before its end is visible to a session that does not find it in the array any more.
+/// Three sessions end at once. Each has left the array when its call returns, none sleeps for ever, and the horizon
+/// passes all three. What a session wrote before its end is visible to a session that does not find it in the array any
+/// more.
 ///
 /// Caught mutations: joining a group without Release; taking its list without Acquire; waking a member without Release.
 #[test]

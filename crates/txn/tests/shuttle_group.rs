@@ -1,7 +1,8 @@
-//! Groups under shuttle: more members than loom can have, random schedules, so that leaders have followers and followers have
-//! followers of their own to wake.
+//! Groups under shuttle: more members than loom can have, random schedules, so that leaders have followers and
+//! followers have followers of their own to wake.
 //!
-//! A session left asleep shows as shuttle's deadlock. A failing schedule is printed and can be replayed with `shuttle::replay`.
+//! A session left asleep shows as shuttle's deadlock. A failing schedule is printed and can be replayed with
+//! `shuttle::replay`.
 //!
 //! `cargo test -p clearway-txn --features shuttle --test shuttle_group --release`
 
@@ -21,11 +22,13 @@ const SESSIONS: u32 = 6;
 const ROUNDS: u32 = 2;
 const SCHEDULES: usize = 500;
 
-/// Six sessions run two transactions each, with every variant of `proc_clear` under every latch. Each has left the array when
-/// its call returns and is finished for its own next snapshot, whichever session took it out; none sleeps for ever.
+/// Six sessions run two transactions each, with every variant of `proc_clear` under every latch. Each has left the
+/// array when its call returns and is finished for its own next snapshot, whichever session took it out; none sleeps
+/// for ever.
 ///
-/// Caught mutations: members popped one by one; a follower that wakes none of its own; a member's link read after it was told that
-/// it may go (by the schedules with few preemptions only); a leader that is still a member when its call returns.
+/// Caught mutations: members popped one by one; a follower that wakes none of its own; a member's link read after it
+/// was told that it may go (by the schedules with few preemptions only); a leader that is still a member when its call
+/// returns.
 #[test]
 fn shuttle_sessions_leave_together() {
     for &latch in ProcArrayLatchVariant::ALL {

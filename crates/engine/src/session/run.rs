@@ -373,8 +373,8 @@ fn send_first(
 /// What gives a statement's rows to a sink; their number, or that of the rows changed.
 type Work<'w> = &'w dyn Fn(&mut Execution<'_>, &mut Sink<'_>) -> Result<u64>;
 
-/// Runs a statement that does its work whether its rows are wanted or not. With a limit the rows are held, and the first
-/// of them sent.
+/// Runs a statement that does its work whether its rows are wanted or not. With a limit the rows are held, and the
+/// first of them sent.
 fn run_to_end(
     execution: &mut Execution<'_>,
     max_rows: u32,

@@ -1,7 +1,7 @@
 //! A bound for texts that are in memory together.
 //!
-//! A text may have 256 MB, and a row or a call as many of them as its statement names. So code that gathers values counts
-//! their texts, and stops before the next one is made.
+//! A text may have 256 MB, and a row or a call as many of them as its statement names. So code that gathers values
+//! counts their texts, and stops before the next one is made.
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::Value;

@@ -19,8 +19,8 @@ const NO_PAGE: u64 = u64::MAX;
 #[repr(C, align(4096))]
 pub(crate) struct PageBytes(pub(crate) UnsafeCell<[u8; PAGE_SIZE]>);
 
-/// One frame, without its bytes, on cache lines of its own. The order of the fields is the layout: a session that pins a
-/// page and latches it touches the first line only.
+/// One frame, without its bytes, on cache lines of its own. The order of the fields is the layout: a session that pins
+/// a page and latches it touches the first line only.
 #[repr(C, align(128))]
 pub(crate) struct Frame<M: Machine = Native> {
     pub(crate) state: FrameState<M>,

@@ -22,18 +22,18 @@
 //! (`tests/loom_frames.rs`, `tests/shuttle_pool.rs`). `docs/mechanisms/buffer-pool.md` shows it at work.
 //!
 //! # Rules
-//! - B1: a page is looked at only while pinned, and only under its content latch: shared or update to read, exclusive to
-//!   change. The one exception is an optimistic reader (`racy`): it uses what it read only if no other worker has
+//! - B1: a page is looked at only while pinned, and only under its content latch: shared or update to read, exclusive
+//!   to change. The one exception is an optimistic reader (`racy`): it uses what it read only if no other worker has
 //!   written meanwhile. The content latch says nothing about the tag, so a guard borrows or owns a pin.
 //! - B2: content latches of several pages are taken in the order of the access method. Heap pages: by ascending number.
 //!   Tree pages: downwards, then to the right. A unique check looks at heap pages while it holds a leaf; no worker
 //!   takes a tree page while it holds a heap page. No content latch is held across a wait for a lock, a transaction, a
 //!   client or a commit.
-//! - B3: log before data. A page is written only after the log is durable up to its LSN, and up to the newest commit that
-//!   did not wait for the disk: a hint on the page may tell of that commit, which a crash may take back.
+//! - B3: log before data. A page is written only after the log is durable up to its LSN, and up to the newest commit
+//!   that did not wait for the disk: a hint on the page may tell of that commit, which a crash may take back.
 //! - B4: hints are set under the shared latch and are not logged. A hint never makes a page dirty, so it is lost with a
-//!   clean page, which is harmless; and a page is never written for a hint alone, which could tear it without an image in
-//!   the log.
+//!   clean page, which is harmless; and a page is never written for a hint alone, which could tear it without an image
+//!   in the log.
 //! - B5: reading a page in, and writing one out, happen under the frame's I/O latch. A worker that finds a page not yet
 //!   valid waits for that latch.
 

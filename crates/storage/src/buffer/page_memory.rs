@@ -7,8 +7,8 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use crate::buffer::frame::PageBytes;
 
-/// So many pages of zeros. They come from the operating system itself, which provides each piece when it is first touched:
-/// the allocator may write zeros to all of it.
+/// So many pages of zeros. They come from the operating system itself, which provides each piece when it is first
+/// touched: the allocator may write zeros to all of it.
 pub(crate) struct PageMemory {
     start: *mut PageBytes,
     bytes: usize,
@@ -49,8 +49,8 @@ impl PageMemory {
         unsafe { self.start.add(number) }
     }
 
-    /// Asks for huge pages: a pool that is large and read at random needs fewer translations then. The allocator does not
-    /// ask for any, since the memory of sessions is small pieces all over.
+    /// Asks for huge pages: a pool that is large and read at random needs fewer translations then. The allocator does
+    /// not ask for any, since the memory of sessions is small pieces all over.
     pub(crate) fn advise_huge_pages(&self) {
         // SAFETY: the range is the mapping, and this advice changes no contents.
         let advised = unsafe { madvise(self.start.cast(), self.bytes, Advice::LinuxHugepage) };

@@ -62,8 +62,8 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         pool
     }
 
-    /// As [`new`](Self::new) with the number of frames chosen, for checkers, which need few, and for simulations, which do
-    /// not touch most of the pages' bytes. Memory is not asked for in huge pages.
+    /// As [`new`](Self::new) with the number of frames chosen, for checkers, which need few, and for simulations, which
+    /// do not touch most of the pages' bytes. Memory is not asked for in huge pages.
     pub fn with_frames(count: usize, options: BufferPoolOptions, device: D) -> Self {
         let memory = PageMemory::new(count);
         Self {
@@ -200,8 +200,8 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         })
     }
 
-    /// Takes a frame that this worker has claimed, and its page out of the map; `false` if another worker wants the page
-    /// again.
+    /// Takes a frame that this worker has claimed, and its page out of the map; `false` if another worker wants the
+    /// page again.
     fn take(&self, number: u32, frame: &Frame<M>) -> bool {
         let taken = match frame.tagged_page() {
             Some(page) => self

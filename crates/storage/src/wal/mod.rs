@@ -20,8 +20,9 @@
 //! | [`reader`] | reading records back until the last whole one |
 //! | [`record`] | the form of a record |
 //!
-//! Three words for three things: a record's position is *reserved*; the ring *has room* for the record once what stood there
-//! is written; *room on the disk* is made before anything is changed, so that a full disk is an error and not half a change.
+//! Three words for three things: a record's position is *reserved*; the ring *has room* for the record once what stood
+//! there is written; *room on the disk* is made before anything is changed, so that a full disk is an error and not
+//! half a change.
 //!
 //! Each of the three switches has its rules in its module: R1, R2 and R4 in [`insert`], R3 and R5 in [`flush`].
 //! `docs/mechanisms/log.md` shows them at work.

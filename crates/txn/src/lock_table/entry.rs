@@ -1,4 +1,5 @@
-//! One lock, and the part of the table that it lives in: the sessions that hold it, in which modes, and the sessions that queue.
+//! One lock, and the part of the table that it lives in: the sessions that hold it, in which modes, and the sessions
+//! that queue.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};

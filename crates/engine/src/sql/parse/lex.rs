@@ -1,9 +1,9 @@
 //! Text to tokens.
 //!
-//! One walk says where a string, a quoted identifier, a comment, a word or a number ends: [`Elements`]. Callers that look
-//! for a place in a text use it as it is (`split`, `long_insert`); a text may have
-//! megabytes, and nothing is copied. [`lex`] makes tokens of it for the statements we read ourselves: words in lower case,
-//! strings and quoted identifiers without their quotes.
+//! One walk says where a string, a quoted identifier, a comment, a word or a number ends: [`Elements`]. Callers that
+//! look for a place in a text use it as it is (`split`, `long_insert`); a text may have megabytes, and nothing is
+//! copied. [`lex`] makes tokens of it for the statements we read ourselves: words in lower case, strings and quoted
+//! identifiers without their quotes.
 //!
 //! | begins with | is | ends |
 //! | --- | --- | --- |

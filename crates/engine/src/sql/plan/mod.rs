@@ -7,9 +7,9 @@
 //!          one value per table column                keys, then results      visible, then hidden sort columns
 //! ```
 //!
-//! [`Expr::Column`](crate::sql::expr::Expr::Column) counts in whichever row its stage reads. The input row is as wide as
-//! the table, but only the columns in [`TableScan::needed`] are filled in. Sort keys are positions in the output row;
-//! columns past [`SelectPlan::visible`] exist for sorting only and are not sent.
+//! [`Expr::Column`](crate::sql::expr::Expr::Column) counts in whichever row its stage reads. The input row is as wide
+//! as the table, but only the columns in [`TableScan::needed`] are filled in. Sort keys are positions in the output
+//! row; columns past [`SelectPlan::visible`] exist for sorting only and are not sent.
 //!
 //! A scan's `filter` is what its index bounds do not already guarantee; `recheck` is the whole WHERE clause, for a row
 //! version that was reached by waiting for another transaction rather than through the index.

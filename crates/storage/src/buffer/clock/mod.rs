@@ -4,10 +4,10 @@
 //! atomic steps of the frame's state ([`pin`](super::pin)).
 //!
 //! # Invariants
-//! - C1: the hand claims only a frame that is unpinned and has usage 0, and the claim is a pin: two workers never get the
-//!   same frame.
-//! - C2: a sweep ends. A frame that stays unpinned is claimed in the sixth round at the latest, because its usage is 5 at
-//!   most. After [`ROUNDS`] rounds without success each frame was pinned whenever the hand passed it.
+//! - C1: the hand claims only a frame that is unpinned and has usage 0, and the claim is a pin: two workers never get
+//!   the same frame.
+//! - C2: a sweep ends. A frame that stays unpinned is claimed in the sixth round at the latest, because its usage is 5
+//!   at most. After [`ROUNDS`] rounds without success each frame was pinned whenever the hand passed it.
 //! - C3: a worker that needs a frame does not wait for the latches of the page in it: their holder may be waiting for a
 //!   page that this worker has latched. It takes the next frame. Only the checkpointer, which holds no page, waits.
 //!
@@ -15,8 +15,8 @@
 //! 1. Move the hand by one, with one atomic add: concurrent sweeps look at different frames.
 //! 2. Pinned: go on. Usage above 0: lower it, and go on. Otherwise claim the frame.
 //!
-//! Each pin raises the usage, so a page that is used again before the hand comes around stays in memory, and one that was
-//! used often stays for up to five rounds.
+//! Each pin raises the usage, so a page that is used again before the hand comes around stays in memory, and one that
+//! was used often stays for up to five rounds.
 
 use std::sync::atomic::Ordering;
 
@@ -39,8 +39,8 @@ impl<M: Machine> Clock<M> {
         Self { hand: M::U64::new(0) }
     }
 
-    /// Goes around and claims frames, one for each call of `next`, until each frame has been looked at [`ROUNDS`] times. The
-    /// caller unpins what it does not use.
+    /// Goes around and claims frames, one for each call of `next`, until each frame has been looked at [`ROUNDS`]
+    /// times. The caller unpins what it does not use.
     pub(super) fn sweep<'a>(
         &'a self,
         frames: &'a [Frame<M>],

@@ -15,21 +15,21 @@
 //!
 //! # Invariants, for every variant
 //! - M1: a page is in one frame at most. Of two workers that insert a page, one gets `Found`.
-//! - M2: if the state that a lookup returns has `VALID`, the frame holds the page, and keeps it as long as the pin (P1).
-//!   The lookup counts from the instant of the pin. Without `VALID` the caller follows P3.
-//! - M3: a page goes in one step with its frame: `remove_if` evaluates the condition when no lookup can get a pin that it
-//!   does not see. If the condition holds, every later lookup finds nothing, or a state without `VALID`.
+//! - M2: if the state that a lookup returns has `VALID`, the frame holds the page, and keeps it as long as the pin
+//!   (P1). The lookup counts from the instant of the pin. Without `VALID` the caller follows P3.
+//! - M3: a page goes in one step with its frame: `remove_if` evaluates the condition when no lookup can get a pin that
+//!   it does not see. If the condition holds, every later lookup finds nothing, or a state without `VALID`.
 //! - M4: a frame has the page's tag before the page can be found.
 //!
 //! # Steps
-//! - `lookup_and_pin`: find the page's entry, pin the frame. A variant with latches keeps the entry's latch meanwhile. A
-//!   variant without them pins first, and then compares the frame's tag; if it is another page's, it gives the pin
+//! - `lookup_and_pin`: find the page's entry, pin the frame. A variant with latches keeps the entry's latch meanwhile.
+//!   A variant without them pins first, and then compares the frame's tag; if it is another page's, it gives the pin
 //!   back and searches again.
-//! - `insert_or_pin`: the caller owns the frame, which has the tag already, and holds the I/O latch, at which others wait
-//!   until the page is read in. If the page has an entry, pin its frame instead.
-//! - `remove_if`: find the entry, evaluate the condition, remove the entry. The condition is one atomic step of the frame's
-//!   state that clears `VALID` when it holds (`try_take`, `try_seize`). So a variant without latches may evaluate it
-//!   first: a lookup that still finds the entry finds no `VALID`.
+//! - `insert_or_pin`: the caller owns the frame, which has the tag already, and holds the I/O latch, at which others
+//!   wait until the page is read in. If the page has an entry, pin its frame instead.
+//! - `remove_if`: find the entry, evaluate the condition, remove the entry. The condition is one atomic step of the
+//!   frame's state that clears `VALID` when it holds (`try_take`, `try_seize`). So a variant without latches may
+//!   evaluate it first: a lookup that still finds the entry finds no `VALID`.
 //!
 //! | variant | a lookup that hits |
 //! | --- | --- |

@@ -1,8 +1,8 @@
 //! The baseline: a hash table in 128 partitions, each under a latch.
 //!
-//! A page is found and pinned under its partition's shared latch, inserted and removed under the exclusive one. So M1 and
-//! M3 hold: under the exclusive latch no lookup of the partition's pages can add a pin. Other pins are claims: only the
-//! clock hand, and a worker that drops a relation, pin a frame without looking its page up.
+//! A page is found and pinned under its partition's shared latch, inserted and removed under the exclusive one. So M1
+//! and M3 hold: under the exclusive latch no lookup of the partition's pages can add a pin. Other pins are claims: only
+//! the clock hand, and a worker that drops a relation, pin a frame without looking its page up.
 //!
 //! Costs: an acquisition and a release of the latch for each lookup, two writes to a cache line that one page in 128
 //! shares. For an index root that line is as hot as the root's frame.

@@ -38,8 +38,8 @@ impl<M: Machine> FrameState<M> {
         Self(M::U32::new(0))
     }
 
-    /// Adds a pin and raises the usage. Only a map does this, for the page that it has found here. Returns the state with
-    /// the pin (P3).
+    /// Adds a pin and raises the usage. Only a map does this, for the page that it has found here. Returns the state
+    /// with the pin (P3).
     #[inline]
     pub(crate) fn pin(&self) -> u32 {
         let mut state = self.0.load(Ordering::Relaxed);

@@ -3,8 +3,8 @@
 //! sqlparser knows many dialects' forms of these and not all of PostgreSQL's; their grammar is small, so a lexer and a
 //! page of matching give exactly what PostgreSQL accepts and a 0A000 for the rest. Nothing here looks into a catalog.
 //!
-//! [`Reader`] goes over a statement's tokens; a module each has the statements about transactions, settings, maintenance,
-//! prepared statements and COPY.
+//! [`Reader`] goes over a statement's tokens; a module each has the statements about transactions, settings,
+//! maintenance, prepared statements and COPY.
 
 mod copy;
 mod maintenance;
