@@ -23,9 +23,9 @@
 //!    caller does not join, and its state is `OUTSIDE` again.
 //! 2. *Follow*: CAS the state from `MEMBER` to `ASLEEP`. If that fails, the step has been taken already. Otherwise
 //!    sleep until the state is `OUTSIDE`.
-//! 3. *Lead*: acquire the latch *first*, then swap "none" in for the newest member. Whoever joined until then is in the
-//!    list; the next worker to join leads the next group, and waits for the latch meanwhile. Take each member's step.
-//!    Release the latch.
+//! 3. *Lead*: acquire the latch *first*, then swap "none" in for the newest member. All that joined until then are in
+//!    the list; the next worker to join leads the next group, and waits for the latch meanwhile. Take each member's
+//!    step. Release the latch.
 //! 4. *Wake*: the members form a tree, each but the leaves having [`WAKES_EACH`] children. The leader wakes its
 //!    children, each of those wakes its own, and returns. To wake: swap the state to `OUTSIDE`; if it was `ASLEEP`,
 //!    wake the sleeper.

@@ -52,7 +52,7 @@ fn loom_three_leave_at_once() {
             thread::spawn(move || end(&shared, proc))
         });
         end(&shared, ALICE);
-        // Whom Alice does not find has its end behind it.
+        // A session that Alice does not find has ended.
         for proc in [BOB, CAROL] {
             if shared.0.xid_of(proc).is_none() {
                 assert_eq!(shared.1[proc.0 as usize].load(Relaxed), 1, "half an end");

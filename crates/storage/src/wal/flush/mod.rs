@@ -6,7 +6,8 @@
 //! Bob syncs the log up to 1200, which takes 100 µs. Meanwhile 15 others finish their transactions. In PostgreSQL's
 //! form (`single`) they all sleep at one latch. When Bob releases it, all 15 are woken: one of them syncs, 14 look at
 //! `durable`, find that it is not far enough, and sleep again. Each commit has paid for two sleeps and two wake-ups,
-//! and a wake-up costs the waker a microsecond or two. The other variants differ in who is woken, when, and by whom.
+//! and a wake-up costs the waker a microsecond or two. The other variants differ in which worker is woken, when, and by
+//! which.
 //!
 //! # Contract
 //! `Flusher::flush``(upto)` returns when everything before `upto`, which is reserved, is durable.
