@@ -1,5 +1,7 @@
 //! What the end of a transaction works on, in memory: for tests of the commit path over the shipped parts.
 
+#![allow(dead_code, reason = "each suite uses its part")]
+
 use std::sync::Arc;
 use std::time::Duration;
 

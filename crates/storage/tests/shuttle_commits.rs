@@ -1,0 +1,164 @@
+//! The end of a transaction under shuttle: random schedules of more sessions than loom can take, each with several
+//! transactions, beside a checkpointer. The shipped `CommitPath` over the shipped log, commit log, array and lock
+//! table, under every variant of their switches.
+//!
+//! `cargo test -p clearway-storage --features shuttle --test shuttle_commits --release`
+//!
+//! Caught mutations: those of `mutations/commit.toml` that name this suite.
+
+#![cfg(feature = "shuttle")]
+
+#[path = "support/database.rs"]
+mod database;
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use clearway_machine::Shuttle;
+use clearway_storage::Lsn;
+use clearway_storage::wal::reader::LogReader;
+use clearway_storage::wal::record::RecordKind;
+use clearway_txn::{LockMode, LockTag, LockWait, ProcId, Status, TransactionState, Xid, transaction_state};
+use database::{Database, START, Variants};
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::sync::Arc;
+
+const SESSIONS: u32 = 3;
+const TRANSACTIONS: usize = 3;
+const TABLE: LockTag = LockTag::Relation(1);
+
+/// How a transaction is going to end.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Intent {
+    Commit { synchronous: bool },
+    Abort,
+}
+
+struct Shared {
+    database: Database<Shuttle>,
+    /// Noted before the transaction ends. A std mutex, which shuttle does not know: it orders nothing for the code
+    /// under test.
+    intents: Mutex<BTreeMap<Xid, Intent>>,
+    /// The transactions whose definitions are published.
+    published: Mutex<Vec<Xid>>,
+}
+
+impl Shared {
+    /// The transactions whose commit records lie before `end`, as recovery reads them.
+    fn logged(&self, end: Lsn) -> Vec<Xid> {
+        let device = self.database.log.device();
+        let mut reader = LogReader::new(device, START);
+        let mut commits = Vec::new();
+        while reader.position() < end {
+            let (record, _) = reader
+                .next_record()
+                .unwrap()
+                .expect("whole records up to the end");
+            if record.kind == RecordKind::Commit {
+                commits.push(record.xid);
+            }
+        }
+        commits
+    }
+
+    /// One transaction, which may wait for another one's lock.
+    fn transaction(&self, proc: ProcId) {
+        let database = &self.database;
+        let xid = database.array.assign_xid(proc);
+        let intent = match thread_rng().gen_range(0..4) {
+            0 => Intent::Abort,
+            1 => Intent::Commit { synchronous: false },
+            _ => Intent::Commit { synchronous: true },
+        };
+        self.intents.lock().unwrap().insert(xid, intent);
+        if thread_rng().gen_range(0..2) == 0 {
+            let locks = &database.locks;
+            locks
+                .acquire(proc, TABLE, LockMode::Exclusive, LockWait::FOREVER)
+                .unwrap();
+        }
+        self.look(proc, xid);
+        match intent {
+            Intent::Abort => database.path().abort(proc, xid).unwrap(),
+            Intent::Commit { synchronous } => {
+                let publish = || self.published.lock().unwrap().push(xid);
+                let end = database.path().commit(proc, xid, synchronous, publish).unwrap();
+                assert!(
+                    !synchronous || database.log.flushed() >= end,
+                    "{xid} is acknowledged and not durable"
+                );
+            }
+        }
+        let state = transaction_state(&database.array, &database.commit_log, xid).unwrap();
+        assert_eq!(state == TransactionState::Committed, intent != Intent::Abort);
+    }
+
+    /// What a snapshot says of each transaction is what that transaction does; what it shows is published, and
+    /// durable if its session waits for that.
+    fn look(&self, proc: ProcId, own: Xid) {
+        let database = &self.database;
+        let seen = database.snapshot(proc);
+        let intents = self.intents.lock().unwrap().clone();
+        for (xid, intent) in intents.into_iter().filter(|(xid, _)| *xid != own) {
+            match (seen.state(xid, &database.commit_log).unwrap(), intent) {
+                (TransactionState::Running, _) | (TransactionState::Aborted, Intent::Abort) => {}
+                (TransactionState::Committed, Intent::Commit { synchronous }) => {
+                    assert!(
+                        self.published.lock().unwrap().contains(&xid),
+                        "definitions of {xid}"
+                    );
+                    assert!(
+                        !synchronous || self.logged(database.log.flushed()).contains(&xid),
+                        "{xid} is seen before it is durable"
+                    );
+                }
+                (state, intent) => panic!("{xid} is seen as {state:?}, and means to end by {intent:?}"),
+            }
+        }
+        database.array.clear_xmin(proc);
+    }
+
+    /// A checkpoint begins: each commit that recovery would no longer read is in the commit log. The statuses are
+    /// read at once, before the session has time to set a late one; what has left the array has its status, as others
+    /// check.
+    fn checkpoint(&self) {
+        let database = &self.database;
+        let counters = database.commits.counters();
+        let (redo, ()) = counters.begin_checkpoint(|| database.log.move_redo(), || ());
+        let running = (0..SESSIONS).filter_map(|number| database.array.xid_of(ProcId(number)));
+        let statuses: Vec<_> = running
+            .map(|xid| (xid, database.commit_log.get(xid).unwrap()))
+            .collect();
+        database.log.flush(redo);
+        let logged = self.logged(redo);
+        for (xid, status) in statuses.into_iter().filter(|(xid, _)| logged.contains(xid)) {
+            assert_eq!(status, Status::Committed, "{xid} is in neither place");
+        }
+    }
+}
+
+fn commits_and_checkpoints(variants: Variants) {
+    let shared = Arc::new(Shared {
+        database: Database::new(variants, SESSIONS),
+        intents: Mutex::default(),
+        published: Mutex::default(),
+    });
+    let sessions: Vec<_> = (0..SESSIONS)
+        .map(|number| {
+            let shared = Arc::clone(&shared);
+            shuttle::thread::spawn(move || (0..TRANSACTIONS).for_each(|_| shared.transaction(ProcId(number))))
+        })
+        .collect();
+    (0..4).for_each(|_| shared.checkpoint());
+    sessions.into_iter().for_each(|session| session.join().unwrap());
+}
+
+#[test]
+fn shuttle_commits_and_checkpoints() {
+    for variants in Variants::each() {
+        eprintln!("under {variants:?}");
+        shuttle::check_random(move || commits_and_checkpoints(variants), 500);
+        shuttle::check_pct(move || commits_and_checkpoints(variants), 300, 3);
+    }
+}
