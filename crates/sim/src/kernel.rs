@@ -1,11 +1,11 @@
 //! The state of a simulation, and the passing of time.
 //!
 //! # Order
-//! Each CPU has a clock of its own. A worker's code runs on the host without taking simulated time; an
-//! access, a charge, a system call advances the clock of its CPU. Before anything that another CPU could
-//! notice, [`Kernel::settle`] compares the clock with the calendar: if any CPU or timer is due earlier, the
-//! worker is suspended until it is the earliest of all. So the effects of CPUs on each other happen in the
-//! order of simulated time.
+//! Each CPU has a clock of its own. A worker's code runs on the host without taking simulated time; an access, a
+//! charge, a system call advances the clock of its CPU. Before anything that another CPU could notice,
+//! [`settle`](crate::simulated::settle) compares the clock with the calendar: if any CPU or timer is due earlier, the
+//! worker is suspended until it is the earliest of all. So the effects of CPUs on each other happen in the order of
+//! simulated time.
 //!
 //! - K1: code that reads or writes state shared by several CPUs runs at the earliest instant of all.
 //! - K2: a CPU's account grows by exactly what its clock advances by.
