@@ -63,6 +63,32 @@ fn a_sleep_ends_by_cancel_by_timeout_and_with_its_client() {
     assert!(start.elapsed() >= Duration::from_millis(100));
 }
 
+/// One step of an expression may work on 256 MB, and a row may have thousands of steps.
+#[test]
+fn work_on_long_texts_ends_by_timeout() {
+    let server = TestServer::start();
+    let mut client = server.client();
+    client.rows("set statement_timeout = '50ms'");
+    let conditions = vec!["repeat('x', 20000000) like '%y%'"; 200].join(" or ");
+    for endless in [
+        "select repeat('a', 2000000) like '%' || repeat('a', 1000000) || 'b'",
+        &format!(
+            "select '{}' like '%{}b'",
+            "a".repeat(2_000_000),
+            "a".repeat(1_000_000)
+        ),
+        &format!("select 1 where {conditions}"),
+    ] {
+        let replies = client.query(endless);
+        let error = replies.iter().find(|reply| reply.kind == b'E');
+        assert_eq!(
+            error.map(support::Reply::sqlstate).as_deref(),
+            Some("57014"),
+            "{replies:?}"
+        );
+    }
+}
+
 #[test]
 fn a_silent_client_is_sent_away_in_and_outside_of_a_transaction() {
     let server = TestServer::start();

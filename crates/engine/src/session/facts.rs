@@ -102,6 +102,10 @@ impl SessionFacts for Facts<'_> {
         }
     }
 
+    fn check_interrupts(&self) -> Result<()> {
+        self.interrupts.check()
+    }
+
     fn sleep(&self, duration: Duration) -> Result<()> {
         let end = Instant::now() + duration;
         loop {

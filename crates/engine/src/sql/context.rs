@@ -21,6 +21,8 @@ pub trait SessionFacts {
     fn next_serial(&self, table_oid: u32, column: u16) -> Result<i64>;
     /// A random number in 0 ≤ x < 1.
     fn random(&self) -> f64;
+    /// An error if the statement is to stop.
+    fn check_interrupts(&self) -> Result<()>;
     /// Sleeps; an error if the statement is ended meanwhile.
     fn sleep(&self, duration: std::time::Duration) -> Result<()>;
     /// Changes a setting as SET does; its new value as SHOW gives it.
@@ -56,6 +58,9 @@ impl SessionFacts for NoSession {
     }
     fn random(&self) -> f64 {
         0.0
+    }
+    fn check_interrupts(&self) -> Result<()> {
+        Ok(())
     }
     fn sleep(&self, _duration: std::time::Duration) -> Result<()> {
         Err(EngineError::internal("sleep outside a session"))

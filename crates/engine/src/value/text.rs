@@ -223,55 +223,72 @@ pub fn fit_length(text: Box<str>, data_type: DataType, typmod: i32, explicit: bo
     Ok(text[..end].into())
 }
 
+/// How many steps of a match go by between two looks whether to stop.
+const STEPS_PER_CHECK: u32 = 1 << 16;
+
 /// Whether `text` matches a LIKE pattern: `%` any run, `_` any one character, `escape` takes the next literally.
-pub fn like(text: &str, pattern: &str, escape: Option<char>) -> Result<bool> {
-    let mut items = Vec::with_capacity(pattern.len());
-    let mut characters = pattern.chars();
-    while let Some(character) = characters.next() {
-        items.push(match character {
-            c if Some(c) == escape => Item::One(characters.next().ok_or_else(|| {
-                EngineError::new(
-                    SqlState::INVALID_ESCAPE_SEQUENCE,
-                    "LIKE pattern must not end with escape character",
-                )
-            })?),
-            '%' => Item::Run,
-            '_' => Item::Any,
-            c => Item::One(c),
-        });
-    }
-    let text: Vec<char> = text.chars().collect();
+///
+/// A match may take as many steps as the product of both lengths, so `go_on` is asked now and then; its error ends the
+/// match.
+pub(crate) fn like(
+    mut text: &str,
+    mut pattern: &str,
+    escape: Option<char>,
+    mut go_on: impl FnMut() -> Result<()>,
+) -> Result<bool> {
+    check_escapes(pattern, escape)?;
     // On a mismatch, only the last % can help: let it take one character more.
-    let (mut at, mut item) = (0, 0);
-    let mut retry: Option<(usize, usize)> = None;
-    while at < text.len() {
-        match items.get(item) {
-            Some(Item::Run) => {
-                retry = Some((at, item + 1));
-                item += 1;
+    let mut retry: Option<(&str, &str)> = None;
+    let mut steps = 0;
+    while let Some(character) = text.chars().next() {
+        steps += 1;
+        if steps % STEPS_PER_CHECK == 0 {
+            go_on()?;
+        }
+        let mut items = pattern.chars();
+        let matches = match items.next() {
+            Some(item) if Some(item) == escape => items.next() == Some(character),
+            Some('%') => {
+                pattern = items.as_str();
+                if pattern.is_empty() {
+                    return Ok(true);
+                }
+                retry = Some((text, pattern));
                 continue;
             }
-            Some(Item::Any) => {}
-            Some(Item::One(c)) if *c == text[at] => {}
-            _ => match retry {
-                Some((from, after)) => {
-                    retry = Some((from + 1, after));
-                    (at, item) = (from + 1, after);
-                    continue;
-                }
-                None => return Ok(false),
-            },
+            Some('_') => true,
+            Some(item) => item == character,
+            None => false,
+        };
+        if matches {
+            text = &text[character.len_utf8()..];
+            pattern = items.as_str();
+            continue;
         }
-        at += 1;
-        item += 1;
+        let Some((from, after)) = retry else {
+            return Ok(false);
+        };
+        let mut shorter = from.chars();
+        shorter.next();
+        (text, pattern) = (shorter.as_str(), after);
+        retry = Some((text, pattern));
     }
-    Ok(items[item..].iter().all(|item| matches!(item, Item::Run)))
+    let takes_nothing = escape != Some('%') && pattern.chars().all(|item| item == '%');
+    Ok(takes_nothing || pattern.is_empty())
 }
 
-enum Item {
-    One(char),
-    Any,
-    Run,
+/// 22025 for a pattern that ends with its escape character.
+fn check_escapes(pattern: &str, escape: Option<char>) -> Result<()> {
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        if Some(character) == escape && characters.next().is_none() {
+            return Err(EngineError::new(
+                SqlState::INVALID_ESCAPE_SEQUENCE,
+                "LIKE pattern must not end with escape character",
+            ));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -382,11 +399,13 @@ mod tests {
             ("50x", "50\\%", false),
         ] {
             assert_eq!(
-                like(text, pattern, Some('\\')).unwrap(),
+                like(text, pattern, Some('\\'), || Ok(())).unwrap(),
                 expected,
                 "{text} like {pattern}"
             );
         }
-        assert!(like("a", "a\\", Some('\\')).is_ok_and(|_| false) || like("a", "a\\", Some('\\')).is_err());
+        assert!(like("a", "a\\", Some('\\'), || Ok(())).is_err());
+        assert!(like("a%", "a%%", Some('%'), || Ok(())).unwrap());
+        assert!(!like("a", "a%%", Some('%'), || Ok(())).unwrap());
     }
 }

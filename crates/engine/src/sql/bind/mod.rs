@@ -451,10 +451,14 @@ fn fold(expr: Expr) -> Expr {
     if !expr.is_constant() {
         return expr;
     }
-    // An operand that was not folded is not evaluated once more for each operator around it.
-    let mut operators = 0;
-    expr.walk(&mut |part| operators += usize::from(!matches!(part, Expr::Constant(_))));
-    if operators != 1 {
+    // An operand that was not folded is not evaluated once more for each operator around it, and what may take long is
+    // left to where it can be cancelled.
+    let (mut operators, mut long) = (0, false);
+    expr.walk(&mut |part| match part {
+        Expr::Constant(value) => long |= value.heap_bytes() > FOLDED_BYTES_MAX,
+        _ => operators += 1,
+    });
+    if operators != 1 || long {
         return expr;
     }
     match expr.eval(&[], &EvalContext::new(&[], &NoSession)) {

@@ -8,6 +8,19 @@ use crate::sql::stack::checkpoint;
 use crate::value::cast::cast;
 use crate::value::{Category, TextsTogether, Value, arithmetic, compare_checked, text};
 
+/// After work on so many bytes of text it is looked whether the statement is to stop.
+const BYTES_PER_LOOK: usize = 64 << 10;
+
+/// Looks whether the statement is to stop, if a step works on long texts: the executor looks once in many rows, and a
+/// row may have thousands of such steps.
+#[inline]
+fn look_around(context: &EvalContext<'_>, bytes: usize) -> Result<()> {
+    if bytes < BYTES_PER_LOOK {
+        return Ok(());
+    }
+    context.session.check_interrupts()
+}
+
 impl Expr {
     /// The expression's value for an input row.
     pub fn eval(&self, row: &[Value], context: &EvalContext<'_>) -> Result<Value> {
@@ -42,6 +55,7 @@ impl Expr {
                 with(right, row, context, |r| match (l, r) {
                     (Value::Text(l), Value::Text(r)) => {
                         check_length(l.len() + r.len())?;
+                        look_around(context, l.len() + r.len())?;
                         Ok(Value::Text([&**l, &**r].concat().into()))
                     }
                     (Value::Null, _) | (_, Value::Null) => Ok(Value::Null),
@@ -80,7 +94,9 @@ impl Expr {
                         check_length(texts.bytes())?;
                     }
                 }
-                function.call(&values, context)
+                let value = function.call(&values, context)?;
+                look_around(context, texts.bytes() + value.heap_bytes())?;
+                Ok(value)
             }
             Expr::NextSerial { table_oid, column } => {
                 context.session.next_serial(*table_oid, *column).map(Value::Int8)
@@ -187,10 +203,12 @@ impl Expr {
             } => with(input, row, context, |input| {
                 with(pattern, row, context, |pattern| match (input, pattern) {
                     (Value::Text(input), Value::Text(pattern)) => {
+                        look_around(context, input.len() + pattern.len())?;
+                        let go_on = || context.session.check_interrupts();
                         let matches = if *ignore_case {
-                            text::like(&input.to_lowercase(), &pattern.to_lowercase(), *escape)?
+                            text::like(&input.to_lowercase(), &pattern.to_lowercase(), *escape, go_on)?
                         } else {
-                            text::like(input, pattern, *escape)?
+                            text::like(input, pattern, *escape, go_on)?
                         };
                         Ok(Some(matches != *negated))
                     }
