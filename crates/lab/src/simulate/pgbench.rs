@@ -15,8 +15,8 @@
 //! visibility map. Of the end of a transaction: publishing definitions and unlinking files, since none are changed.
 //!
 //! The tables are folded: instead of a page for each of the real ones there are [`HEAP_PAGES`] and
-//! [`LEAF_PAGES`], enough that two of a few hundred clients rarely meet on one, as at the real scale. Each has its 8 KiB
-//! in the pool, 400 MiB in all, but of the bytes only the log position of changed pages is ever touched, and the
+//! [`LEAF_PAGES`], enough that two of a few hundred clients rarely meet on one, as at the real scale. Each has its
+//! 8 KiB in the pool, 400 MiB in all, but of the bytes only the log position of changed pages is ever touched, and the
 //! operating system provides no more than those pieces.
 
 use std::io;
