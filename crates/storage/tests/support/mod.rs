@@ -11,6 +11,8 @@ pub struct Contents {
     pub bytes: Vec<u8>,
     pub synced: u64,
     pub syncs: u64,
+    /// A sync is in progress.
+    pub syncing: bool,
     /// What a sync does before it counts: lets other threads run, where a checker could not know that the
     /// sync takes time.
     pub before_sync: Option<fn()>,
@@ -36,7 +38,12 @@ impl LogDevice for MemoryDevice {
     }
 
     fn sync(&self, from: u64, to: u64) -> io::Result<()> {
-        let before_sync = self.0.lock().unwrap().before_sync;
+        let before_sync = {
+            let mut contents = self.0.lock().unwrap();
+            assert!(!contents.syncing, "two workers sync at once");
+            contents.syncing = true;
+            contents.before_sync
+        };
         if let Some(pause) = before_sync {
             pause();
         }
@@ -52,6 +59,7 @@ impl LogDevice for MemoryDevice {
         );
         contents.synced = contents.synced.max(to);
         contents.syncs += 1;
+        contents.syncing = false;
         Ok(())
     }
 
