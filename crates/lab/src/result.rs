@@ -189,17 +189,6 @@ impl BenchResult {
             cell.ratio = ratio;
         }
     }
-
-    /// Writes `result.json` and `report.html` into `directory`, which is created if need be.
-    pub fn write(&self, directory: &Path) -> Result<()> {
-        write_files(
-            directory,
-            &[
-                ("result.json", json(self)),
-                ("report.html", crate::report::html(self)?),
-            ],
-        )
-    }
 }
 
 /// A result as JSON for people and programs.

@@ -1,13 +1,25 @@
-//! The latch bench's page: throughput over the share of reads, a figure per section and number of threads.
+//! The latch bench's files, and its page: throughput over the share of reads, a figure per section and number of threads.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use super::table::{rate, section, text};
 use super::{LatchBenchResult, LatchCell};
 use crate::error::Result;
 use crate::report::{Curve, Curves, curve_legend, curves, escaped, page, provenance_rows};
+use crate::result::{json, write_files};
 
-pub(super) fn html(result: &LatchBenchResult) -> Result<String> {
+impl LatchBenchResult {
+    /// Writes `latches.json` and `latches.html` into `directory`, which is created if need be.
+    pub fn write(&self, directory: &Path) -> Result<()> {
+        write_files(
+            directory,
+            &[("latches.json", json(self)), ("latches.html", html(self)?)],
+        )
+    }
+}
+
+fn html(result: &LatchBenchResult) -> Result<String> {
     let asked = &result.parameters;
     let from = &result.provenance;
     let mut body = String::from("<h2>Throughput</h2>\n");

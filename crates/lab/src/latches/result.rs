@@ -1,13 +1,10 @@
 //! What a latch bench found, in the form in which it is written to `latches.json`.
 
-use std::path::Path;
-
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::catalogue::BenchLatch;
-use crate::error::Result;
-use crate::result::{Provenance, json, write_files};
+use crate::result::Provenance;
 use crate::stats;
 
 /// Goes up when a field changes its meaning or goes away.
@@ -131,16 +128,5 @@ impl LatchBenchResult {
         for (cell, ratio) in self.cells.iter_mut().zip(ratios) {
             cell.ratio = ratio;
         }
-    }
-
-    /// Writes `latches.json` and `latches.html` into `directory`, which is created if need be.
-    pub fn write(&self, directory: &Path) -> Result<()> {
-        write_files(
-            directory,
-            &[
-                ("latches.json", json(self)),
-                ("latches.html", super::plot::html(self)?),
-            ],
-        )
     }
 }

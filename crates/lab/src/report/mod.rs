@@ -1,8 +1,23 @@
-//! The report: one HTML file with everything in it.
+//! The report: one HTML file with everything in it, and the files of a bench.
 
 mod html;
 mod plot;
 
+use std::path::Path;
+
+use crate::error::Result;
+use crate::result::{BenchResult, json, write_files};
+
 pub use html::html;
 pub(crate) use html::{curve_legend, escaped, legend, page, provenance_rows};
 pub(crate) use plot::{Curve, Curves, curves};
+
+impl BenchResult {
+    /// Writes `result.json` and `report.html` into `directory`, which is created if need be.
+    pub fn write(&self, directory: &Path) -> Result<()> {
+        write_files(
+            directory,
+            &[("result.json", json(self)), ("report.html", html(self)?)],
+        )
+    }
+}

@@ -6,7 +6,7 @@ use clearway_machine::{Machine, Work};
 use clearway_sim::{Simulated, Simulation, clock_ns, random_below};
 
 use crate::simulate::experiment::{Experiment, Variant};
-use crate::simulate::point::Meter;
+use crate::simulate::meter::Meter;
 
 pub(crate) fn spawn(
     simulation: &mut Simulation,

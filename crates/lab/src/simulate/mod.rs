@@ -13,6 +13,7 @@ mod calibrate;
 mod experiment;
 mod here;
 mod latch_mix;
+mod meter;
 mod pgbench;
 mod point;
 mod report;

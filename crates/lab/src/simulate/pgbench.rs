@@ -39,7 +39,7 @@ use clearway_txn::{
 };
 
 use crate::simulate::experiment::{Experiment, Variant, WorkloadKind};
-use crate::simulate::point::Meter;
+use crate::simulate::meter::Meter;
 
 const HEAP_PAGES: u32 = 32_768;
 const LEAF_PAGES: u32 = 8_192;

@@ -1,15 +1,13 @@
 //! One point: a simulation of so many clients on one variant, and what is measured of it.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
-use clearway_sim::{Account, Activity, MachineModel, Report, Simulation, account_so_far, clock_ns};
-use hdrhistogram::Histogram;
+use clearway_sim::{Activity, MachineModel, Report, Simulation};
 use serde::Serialize;
 
 use crate::error::{LabError, Result};
-use crate::run::latency_histogram;
 use crate::simulate::experiment::{Experiment, Variant, WorkloadKind};
+use crate::simulate::meter::Meter;
 use crate::simulate::{latch_mix, pgbench};
 
 /// Steps after which a point is given up as a livelock.
@@ -45,42 +43,6 @@ pub struct Point {
     pub report: Report,
 }
 
-/// What all clients of a point report to.
-#[derive(Debug)]
-pub(crate) struct Meter {
-    from_ns: u64,
-    to_ns: u64,
-    state: RefCell<MeterState>,
-}
-
-#[derive(Debug)]
-struct MeterState {
-    latency: Histogram<u64>,
-    at_start: Option<Account>,
-    at_end: Option<Account>,
-}
-
-impl Meter {
-    /// Whether another transaction should begin.
-    pub(crate) fn goes_on(&self) -> bool {
-        clock_ns() < self.to_ns
-    }
-
-    /// A transaction that began at `began_ns` has ended now.
-    pub(crate) fn done(&self, began_ns: u64) {
-        let now = clock_ns();
-        let state = &mut *self.state.borrow_mut();
-        if now >= self.from_ns && state.at_start.is_none() {
-            state.at_start = Some(account_so_far());
-        }
-        if (self.from_ns..self.to_ns).contains(&now) {
-            state.latency.saturating_record(now - began_ns);
-        } else if now >= self.to_ns && state.at_end.is_none() {
-            state.at_end = Some(account_so_far());
-        }
-    }
-}
-
 /// What is written beside the point.
 pub(crate) struct TraceWindow {
     pub(crate) from_ns: u64,
@@ -103,15 +65,7 @@ pub(crate) fn run_point(
     }
     let from_ns = experiment.warm_up_ms * 1_000_000;
     let to_ns = from_ns + experiment.measure_ms * 1_000_000;
-    let meter = Rc::new(Meter {
-        from_ns,
-        to_ns,
-        state: RefCell::new(MeterState {
-            latency: latency_histogram(),
-            at_start: None,
-            at_end: None,
-        }),
-    });
+    let meter = Rc::new(Meter::new(from_ns, to_ns));
     match experiment.workload {
         WorkloadKind::SimpleUpdate | WorkloadKind::TpcbLike => {
             pgbench::spawn(&mut simulation, experiment, variant, clients, &meter);
@@ -123,18 +77,15 @@ pub(crate) fn run_point(
         source,
     })?;
     let trace = simulation.take_trace();
-    let state = meter.state.borrow();
-    let window = match (&state.at_start, &state.at_end) {
-        (Some(start), Some(end)) => end.since(start),
-        _ => report.account,
-    };
+    let latency = meter.latency();
+    let window = meter.window().unwrap_or(report.account);
     let point = Point {
         clients,
         variant: variant.name.clone(),
-        tps: state.latency.len() as f64 * 1e3 / experiment.measure_ms as f64,
-        transactions: state.latency.len(),
-        p50_us: state.latency.value_at_quantile(0.5) as f64 / 1e3,
-        p99_us: state.latency.value_at_quantile(0.99) as f64 / 1e3,
+        tps: latency.len() as f64 * 1e3 / experiment.measure_ms as f64,
+        transactions: latency.len(),
+        p50_us: latency.value_at_quantile(0.5) as f64 / 1e3,
+        p99_us: latency.value_at_quantile(0.99) as f64 / 1e3,
         shares: Activity::ALL
             .iter()
             .map(|activity| Share {
