@@ -1,8 +1,10 @@
 //! A machine description made ready for the event loop: picoseconds and tables instead of nanoseconds and
 //! rules.
 
-use crate::lines::HOME;
 use crate::model::MachineModel;
+
+/// In the place of a core: the cache of the line's home.
+pub(crate) const HOME: u16 = u16::MAX - 1;
 
 /// A set of cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

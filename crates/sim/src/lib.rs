@@ -19,8 +19,8 @@
 //! | file | its rules |
 //! | --- | --- |
 //! | `kernel` | K1 to K3, how polls are skipped exactly |
-//! | `coherence` | the cost of an access, sequential consistency |
-//! | `sched` | which worker runs when |
+//! | `kernel/coherence` | the cost of an access, sequential consistency |
+//! | `kernel/sched` | which worker runs when |
 //! | `lines` | the states of a line |
 //! | `model` | the contents of a machine's description |
 //! | `alloc` | why layouts do not depend on the host |
@@ -34,8 +34,6 @@
 
 mod account;
 mod alloc;
-mod carry;
-mod coherence;
 mod costs;
 mod device;
 mod futex;
@@ -43,15 +41,14 @@ mod host;
 mod kernel;
 mod lines;
 mod model;
+mod named;
 mod random;
 mod report;
-mod sched;
 mod services;
 mod simulated;
 mod simulation;
 mod trace;
 mod tree;
-mod waits;
 
 pub use account::{Account, Activity};
 pub use alloc::LineAllocator;

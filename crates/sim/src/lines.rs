@@ -5,7 +5,7 @@
 //! | in memory only | none | empty |
 //! | shared | none | the cores that have it |
 //! | modified | the core that has it | empty |
-//! | at home | [`HOME`]: the home's cache, after a far atomic | empty |
+//! | at home | [`HOME`](crate::costs::HOME): the home's cache, after a far atomic | empty |
 //!
 //! A line is found by its address but *numbered* when it is first touched, and nothing depends on an address:
 //! not an order, not a cost, not what is printed. A line whose memory has been freed is forgotten, so that it
@@ -19,8 +19,6 @@ use crate::costs::{Cores, Costs};
 pub(crate) const LINE: usize = 64;
 pub(crate) const NO_CORE: u16 = u16::MAX;
 pub(crate) const NO_CPU: u16 = u16::MAX;
-/// In the place of a core: the cache of the line's home.
-pub(crate) const HOME: u16 = u16::MAX - 1;
 
 /// Events of the lines of one name.
 #[derive(Debug, Clone, Copy, Default)]

@@ -5,7 +5,6 @@
 //! nanoseconds unless a name says otherwise.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -236,27 +235,6 @@ pub const PRESETS: [(&str, &str); 10] = [
 pub(crate) const CORES_MAX: usize = 256;
 
 impl MachineModel {
-    /// A built-in machine, `this`, or the description in a file (whose name ends in `.toml`).
-    pub fn load(name: &str) -> Result<Self, ModelError> {
-        if name == "this" {
-            return crate::host::this_machine();
-        }
-        if name.ends_with(".toml") {
-            let text = std::fs::read_to_string(Path::new(name)).map_err(|source| ModelError::Read {
-                path: name.to_owned(),
-                source,
-            })?;
-            return Self::parse(name, &text);
-        }
-        match PRESETS.iter().find(|(known, _)| *known == name) {
-            Some((_, text)) => Self::parse(name, text),
-            None => Err(ModelError::Unknown {
-                name: name.to_owned(),
-                known: PRESETS.iter().map(|(known, _)| *known).collect(),
-            }),
-        }
-    }
-
     /// The description in `text`; `path` names it in errors.
     pub fn parse(path: &str, text: &str) -> Result<Self, ModelError> {
         let model: Self = toml::from_str(text).map_err(|error| ModelError::Syntax {

@@ -14,8 +14,7 @@ use clearway_machine::{
 
 use crate::account::Activity;
 use crate::alloc;
-use crate::coherence::Access;
-use crate::kernel::{Kernel, State, Timer};
+use crate::kernel::{Access, Kernel, State, Timer};
 use crate::lines::NO_CPU;
 
 /// The simulated machine: see the crate's documentation.

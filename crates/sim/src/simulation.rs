@@ -9,9 +9,8 @@ use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
 
 use crate::Simulated;
-use crate::carry::Pending;
 use crate::costs::Costs;
-use crate::kernel::{Failure, Kernel, NO_WORKER, State, Worker};
+use crate::kernel::{Failure, Kernel, NO_WORKER, Pending, State, Worker};
 use crate::lines::NO_CPU;
 use crate::model::MachineModel;
 use crate::report::Report;

@@ -3,7 +3,7 @@
 //!
 //! An access waits twice: to be the earliest of all when it is issued, and, if it is a miss, again when its
 //! line arrives. Suspending the worker for each would be two switches of stacks there and back. A worker that
-//! must wait leaves its access with the loop instead ([`Worker::pending`](crate::kernel::Worker)) and
+//! must wait leaves its access with the loop instead ([`Worker::pending`](super::Worker)) and
 //! continues when the access takes effect. Nothing may happen between that instant and the worker's change of
 //! the word: a poll in between would see the new version of the line with the old value in it, and repeat
 //! that value until its promise ends.
@@ -11,9 +11,9 @@
 //! A preemption finds the access either before it is issued, and then it moves with its worker, or in flight,
 //! and then the preemption waits for it.
 
+use super::Kernel;
+use super::coherence::{Access, Step, Transfer};
 use crate::alloc;
-use crate::coherence::{Access, Step, Transfer};
-use crate::kernel::Kernel;
 use crate::tree;
 
 /// The access of a suspended worker, or the last such access.

@@ -50,10 +50,10 @@
 //! overlap of misses (except for runs over neighbouring lines), weak memory, and arbitration other than first
 //! come first served.
 
+use super::Kernel;
 use crate::account::Activity;
-use crate::costs::Cores;
-use crate::kernel::Kernel;
-use crate::lines::{Departure, HOME, LINE, NO_CORE, NO_CPU};
+use crate::costs::{Cores, HOME};
+use crate::lines::{Departure, LINE, NO_CORE, NO_CPU};
 
 /// The kind of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

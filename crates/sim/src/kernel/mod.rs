@@ -12,7 +12,12 @@
 //! - K3: a CPU with a worker has its leaf in the calendar; while that worker runs on the host the leaf is
 //!   ignored.
 //!
-//! Memory is the subject of `coherence`, and the steps of one access of `carry`.
+//! | file | what it adds to the kernel |
+//! | --- | --- |
+//! | `coherence` | the cost of an access, and which core has the line afterwards |
+//! | `carry` | the steps of one access |
+//! | `sched` | which worker runs when |
+//! | `waits` | how long workers slept, by wait event |
 //!
 //! # Polls
 //! A worker that polls a line in its own cache changes nothing until another core takes the line away, so it
@@ -23,13 +28,21 @@
 //! difference remains: a preemption cuts a pause short when polls are stepped through, and waits for the
 //! pause's end when they are skipped.
 
+mod carry;
+mod coherence;
+mod sched;
+mod waits;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use corosensei::Yielder;
 
+pub(crate) use carry::Pending;
+pub(crate) use coherence::Access;
+use waits::Waits;
+
 use crate::account::{Account, Activity};
-use crate::carry::Pending;
 use crate::costs::Costs;
 use crate::futex::Futexes;
 use crate::lines::{Lines, NO_CORE, NO_CPU};
@@ -157,7 +170,7 @@ pub(crate) struct Kernel {
     pub(crate) failure: Option<Failure>,
     pub(crate) trace: Option<Trace>,
     pub(crate) balance_armed: bool,
-    pub(crate) waits: crate::waits::Waits,
+    pub(crate) waits: Waits,
     pub(crate) slots: &'static clearway_machine::Workers<crate::Simulated>,
 }
 
@@ -205,7 +218,7 @@ impl Kernel {
             failure: None,
             trace: None,
             balance_armed: false,
-            waits: crate::waits::Waits::default(),
+            waits: Waits::default(),
             slots,
             costs,
         }

@@ -15,8 +15,8 @@
 //! kernel's own locks. A preemption cuts charged work and polling at the very instant; an access in flight
 //! ends first.
 
+use super::{CUTTABLE, Kernel, NO_WORKER, State, Timer};
 use crate::account::Activity;
-use crate::kernel::{CUTTABLE, Kernel, NO_WORKER, State, Timer};
 use crate::tree::{self, NEVER};
 
 impl Kernel {

@@ -2,7 +2,7 @@
 
 use clearway_machine::WaitEvent;
 
-use crate::kernel::Kernel;
+use super::Kernel;
 use crate::simulated::peek;
 
 /// Sleeps of one event.
