@@ -8,12 +8,16 @@
 
 mod support;
 
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use clearway_machine::{Shuttle, Switch};
+use clearway_machine::{AtomicWord, Machine, Shuttle, Switch};
 use clearway_txn::{
-    ProcArray, ProcArrayLatchVariant, ProcArrayOptions, ProcClearVariant, ProcId, Snapshot, Xid,
+    COMMIT_LOG_PAGE_SIZE, CommitLog, CommitLogOptions, ProcArray, ProcArrayLatchVariant, ProcArrayOptions,
+    ProcClearVariant, ProcId, Snapshot, Status, StatusDevice, XIDS_PER_PAGE, Xid,
 };
+use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
 use support::{FIRST, array};
 
@@ -84,4 +88,80 @@ fn run_session(array: &ProcArray<Shuttle>, proc: ProcId) {
         array.clear_xmin(proc);
         assert_eq!(array.find_running(xid), None);
     }
+}
+
+const PAGES: usize = 3;
+
+/// A device that remembers of each page the eight bytes with the statuses of xid 80 and those behind it.
+struct Pages([<Shuttle as Machine>::U64; PAGES]);
+
+const KEPT: std::ops::Range<usize> = 44..52;
+
+impl StatusDevice for Pages {
+    fn read_page(&self, number: u32, page: &mut [u8; COMMIT_LOG_PAGE_SIZE]) -> io::Result<bool> {
+        let kept = self.0[number as usize].load(Acquire);
+        page[KEPT].copy_from_slice(&kept.to_le_bytes());
+        Ok(true)
+    }
+    fn write_page(&self, number: u32, page: &[u8; COMMIT_LOG_PAGE_SIZE], _: u64) -> io::Result<()> {
+        let mut kept = [0; 8];
+        kept.copy_from_slice(&page[KEPT]);
+        self.0[number as usize].store(u64::from_le_bytes(kept), Release);
+        Ok(())
+    }
+}
+
+/// Six sessions set statuses on three pages, of which two have the same slot and two the same bank, while they read
+/// each other's, with every variant of `commit_log`. A status is there when its call returns, is not lost by eviction,
+/// and is on the device after a flush; none sleeps for ever.
+#[test]
+fn shuttle_statuses_are_set_together() {
+    for options in CommitLogOptions::each_variant() {
+        eprintln!("under {options:?}");
+        shuttle::check_random(move || set_together(options), SCHEDULES);
+        shuttle::check_pct(move || set_together(options), SCHEDULES, 4);
+    }
+}
+
+/// The xid of a session's round, on some page.
+fn xid(number: u32, round: u32, page: u64) -> Xid {
+    Xid(80 + u64::from(number * ROUNDS + round) + page * XIDS_PER_PAGE)
+}
+
+fn status(number: u32) -> Status {
+    [Status::Committed, Status::Aborted][number as usize % 2]
+}
+
+fn set_together(options: CommitLogOptions) {
+    let device = Pages(std::array::from_fn(|_| <Shuttle as Machine>::U64::new(0)));
+    let log = Arc::new(CommitLog::<Shuttle, _>::new(device, options));
+    let sessions: Vec<_> = (0..SESSIONS)
+        .map(|number| {
+            let log = Arc::clone(&log);
+            thread::spawn(move || {
+                let mut set = Vec::new();
+                for round in 0..ROUNDS {
+                    // Mostly on one page, or there are no groups.
+                    let page = [0, 0, 0, 1, 2][thread_rng().gen_range(0..5)];
+                    let xid = xid(number, round, page);
+                    log.set(xid, status(number), 0).unwrap();
+                    set.push((xid, status(number)));
+                    for (xid, status) in &set {
+                        assert_eq!(log.get(*xid).unwrap(), *status, "the status of {xid}");
+                    }
+                }
+                set
+            })
+        })
+        .collect();
+    let mut wanted = [0; PAGES];
+    for session in sessions {
+        for (xid, status) in session.join().unwrap() {
+            let (page, within) = (xid.0 / XIDS_PER_PAGE, xid.0 % XIDS_PER_PAGE);
+            wanted[page as usize] |= (status as u64) << (2 * (within - 80));
+        }
+    }
+    log.flush_all().unwrap();
+    let written = log.device().0.each_ref().map(|page| page.load(Relaxed));
+    assert_eq!(written, wanted, "what was set, and nothing else");
 }

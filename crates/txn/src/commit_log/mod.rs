@@ -31,7 +31,20 @@
 //! - R5: a worker that finds its page cached waits for no reading or writing of pages.
 //!
 //! A variant is a file with a [`StatusLog`].
+//!
+//! | variant | a status is read under | and set under | by | memory beside the pages |
+//! | --- | --- | --- | --- | --- |
+//! | `latch` | one latch, shared | the same, exclusive | its worker | |
+//! | `banks` | its bank's latch, shared | the same, exclusive | its worker | a buffer and two latches a bank |
+//! | `group` | its bank's latch, shared | the same, exclusive | the first of those at once | 128 bytes a worker |
+//! | `atomic` | nothing: one load | nothing: one compare-and-swap | its worker | 2.3 MiB |
+//!
+//! `latch`, `banks` and `group` keep their pages in `bank`.
 
+mod atomic;
+mod bank;
+mod banks;
+mod group;
 mod latch;
 mod page;
 #[cfg(test)]
@@ -101,9 +114,15 @@ macro_rules! variants {
 }
 
 variants! {
-    planned ["group", "banks", "atomic"],
+    planned [],
     /// One latch over everything.
     Latch = "latch" in latch;
+    /// A latch for each of 16 banks, to which the pages are dealt out.
+    Banks = "banks" in banks;
+    /// In a group: those that end at once on one page, by the first of them, over the banks.
+    Group = "group" in group;
+    /// No latch: a status is read by one load and set by one compare-and-swap in its page.
+    Atomic = "atomic" in atomic;
 }
 
 /// The variants that a commit log is built with.
