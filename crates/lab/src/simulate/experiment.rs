@@ -3,12 +3,9 @@
 use std::collections::BTreeMap;
 
 use clearway_engine::{MechanismError, Mechanisms};
-use clearway_latch::{LwLockFairnessVariant, LwLockSharedVariant, LwLockVariant};
 use clearway_machine::Switch;
 use clearway_sim::Latency;
-use clearway_storage::wal::{LogFlushVariant, LogInsertVariant, LogReserveVariant};
-use clearway_storage::{BufferMapVariant, PageLatchVariant};
-use clearway_txn::{CommitLogVariant, ProcArrayLatchVariant, ProcClearVariant, SnapshotVariant};
+use clearway_txn::RelationLocksVariant;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -94,21 +91,19 @@ pub struct Variant {
     pub mechanisms: Mechanisms,
 }
 
-/// The switches that the simulated transactions and latches obey.
-pub const SIMULATED_SWITCHES: [&str; 12] = [
-    LwLockVariant::NAME,
-    LwLockSharedVariant::NAME,
-    LwLockFairnessVariant::NAME,
-    ProcArrayLatchVariant::NAME,
-    PageLatchVariant::NAME,
-    BufferMapVariant::NAME,
-    SnapshotVariant::NAME,
-    ProcClearVariant::NAME,
-    CommitLogVariant::NAME,
-    LogReserveVariant::NAME,
-    LogInsertVariant::NAME,
-    LogFlushVariant::NAME,
-];
+/// The switches that no simulated transaction and no simulated latch uses: relation locks are left out.
+const NOT_SIMULATED: [&str; 1] = [RelationLocksVariant::NAME];
+
+/// Names of the switches that simulated transactions and latches obey: the engine's, without those that nothing
+/// simulated uses.
+pub fn simulated_switches() -> Vec<&'static str> {
+    let names = Mechanisms::SWITCHES.iter().map(|switch| switch.name);
+    names.filter(|name| !NOT_SIMULATED.contains(name)).collect()
+}
+
+fn is_simulated(name: &str) -> bool {
+    simulated_switches().contains(&name)
+}
 
 /// The workload's numbers; which of them count depends on the workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -262,7 +257,7 @@ impl Experiment {
                             .map(|(name, _)| name)
                             .join(", ")
                             + ", warm_up_ms, measure_ms, "
-                            + &SIMULATED_SWITCHES.join(", "),
+                            + &simulated_switches().join(", "),
                     });
                 }
             },
@@ -291,7 +286,7 @@ impl Experiment {
             message: error.to_string(),
         };
         Mechanisms::default().set_variant(name, value).map_err(mistake)?;
-        if !SIMULATED_SWITCHES.contains(&name) {
+        if !is_simulated(name) {
             return Err(LabError::Setting {
                 message: has_no_part(name),
             });
@@ -326,7 +321,7 @@ fn obeyed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Mechanisms, D::E
     }
     for (name, variant) in named.iter().filter(|(name, _)| *name != "preset") {
         mechanisms.set_variant(name, variant).map_err(D::Error::custom)?;
-        if !SIMULATED_SWITCHES.contains(&name.as_str()) {
+        if !is_simulated(name) {
             return Err(D::Error::custom(has_no_part(name)));
         }
     }
@@ -336,7 +331,7 @@ fn obeyed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Mechanisms, D::E
 fn has_no_part(name: &str) -> String {
     format!(
         "{name} has no part in what is simulated; these have: {}",
-        SIMULATED_SWITCHES.join(", ")
+        simulated_switches().join(", ")
     )
 }
 

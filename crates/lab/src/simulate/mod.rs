@@ -24,7 +24,7 @@ pub use crate::latches::catalogue::LatchFamily;
 pub use crate::latches::simulated::SpinKind;
 pub use calibrate::{Calibration, Placement, calibrate};
 pub use experiment::{
-    Devices, EXPERIMENTS, Experiment, Parameters, Published, SIMULATED_SWITCHES, Variant, WorkloadKind,
+    Devices, EXPERIMENTS, Experiment, Parameters, Published, Variant, WorkloadKind, simulated_switches,
 };
 pub use here::{HereCell, HereLine, HereLoop, HereOptions, HereResult, Summary, here_text, run_here};
 pub use point::{Point, Share};
