@@ -53,8 +53,8 @@ pub struct Platform {
     /// the word and enqueue the sleeper in one step. [`FutexOutcome::Changed`] says that it did not sleep.
     /// After a sleep that a wake ended it returns `Woken`, whatever the word is by then.
     pub wait: fn(FutexWord<'_>, u32, Option<Duration>) -> FutexOutcome,
-    /// Wakes up to this many sleepers of the word; returns how many. A latch makes no further wake-up call
-    /// while a woken worker is awake, so a sleeper of another word must not be counted.
+    /// Wakes up to this many sleepers of the word, all of them if it is `u32::MAX`; returns how many. A latch makes no
+    /// further wake-up call while a woken worker is awake, so a sleeper of another word must not be counted.
     pub wake: fn(FutexWord<'_>, u32) -> u32,
     /// Yields the CPU once.
     pub yield_now: fn(),

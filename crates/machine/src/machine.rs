@@ -51,7 +51,7 @@ pub trait Machine: Copy + Default + core::fmt::Debug + Send + Sync + 'static {
     /// caller looks again.
     fn futex_wait(word: &Self::U32, expected: u32, timeout: Option<Duration>) -> FutexOutcome;
 
-    /// Wakes up to `count` sleepers of `word`; returns how many were woken.
+    /// Wakes up to `count` sleepers of `word`, all of them if it is `u32::MAX`; returns how many were woken.
     fn futex_wake(word: &Self::U32, count: u32) -> u32;
 
     /// As [`futex_wait`](Self::futex_wait), while one half of `word` holds `expected`. For state that changes

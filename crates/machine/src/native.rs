@@ -65,6 +65,8 @@ fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> FutexOutc
 }
 
 fn wake(word: &AtomicU32, count: u32) -> u32 {
+    // The kernel takes the count for a signed number, and a negative one for 1.
+    let count = count.min(i32::MAX as u32);
     // Waking cannot fail on a word that exists; the count is for statistics only.
     futex::wake(word, futex::Flags::PRIVATE, count).unwrap_or(0) as u32
 }
@@ -154,7 +156,7 @@ impl Machine for Native {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Semaphore, WaitEvent, WaitScope};
+    use crate::{AtomicWord, Semaphore, WaitEvent, WaitScope};
 
     #[test]
     fn a_thread_keeps_its_slot_and_returns_it() {
@@ -196,6 +198,27 @@ mod tests {
                 pong.wait();
             }
         });
+    }
+
+    // Mutation: hand the kernel the count as it is. It wakes one.
+    #[test]
+    fn the_greatest_count_wakes_all_sleepers() {
+        const SLEEPERS: u32 = 3;
+        // A thread that is not asleep yet when the others are woken is no fault, so there are several tries.
+        let all_at_once = (0..20).any(|_| {
+            let word = CoreU32::new(0);
+            std::thread::scope(|scope| {
+                for _ in 0..SLEEPERS {
+                    scope.spawn(|| while Native::futex_wait(&word, 0, None) != FutexOutcome::Changed {});
+                }
+                std::thread::sleep(Duration::from_millis(20));
+                let woken = Native::futex_wake(&word, u32::MAX);
+                word.store(1, Ordering::Release);
+                while Native::futex_wake(&word, 1) != 0 {}
+                woken == SLEEPERS
+            })
+        });
+        assert!(all_at_once, "sleepers were left asleep");
     }
 
     #[test]
