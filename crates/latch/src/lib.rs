@@ -13,10 +13,9 @@
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `class` | the name, rank, spin policy and statistics of a kind of latch |
+//! | `class` | the name, rank, spin policy and statistics of a kind of latch; counting acquisitions |
 //! | `order` | in debug builds, the check that latches are taken in order of rank |
-//! | `acquisitions` | counting every acquisition (feature `count-acquisitions`) |
-//! | `spin`, `delay` | polling before a sleep: the class's policy, and the learned budget |
+//! | `spin`, `delay` | polling before a sleep, by the class's policy, and the learned budget |
 //! | `waiting` | one wait: polls, sleeps, and what is recorded of them |
 //! | `parking` | sleeping on a latch that has no list of its own |
 //! | `spin_latch` | [`SpinLatch`]: exclusive, polled, for a few instructions |
@@ -61,8 +60,6 @@
 #![cfg_attr(not(feature = "std"), no_std)]
 #![warn(clippy::std_instead_of_core)]
 
-#[cfg(feature = "count-acquisitions")]
-mod acquisitions;
 mod biased;
 mod class;
 mod delay;
@@ -84,7 +81,8 @@ pub use biased::{
 #[cfg(feature = "std")]
 pub use class::statistics;
 pub use class::{
-    ClassOf, HISTOGRAM_BUCKETS, LatchClass, LatchClassStatistics, ModeStatistics, Unclassed, classes,
+    ClassOf, HISTOGRAM_BUCKETS, LatchClass, LatchClassStatistics, ModeStatistics, SpinPolicy, Unclassed,
+    classes,
 };
 pub use drop_in::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard};
 pub use futex::{
@@ -103,7 +101,6 @@ pub use lwlock::options::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVari
 pub use lwlock::{LatchMode, LwLock};
 #[cfg(feature = "std")]
 pub use order::held_classes;
-pub use spin::SpinPolicy;
 pub use spin_latch::{SpinLatch, SpinLatchGuard};
 
 /// The README's example, as a test.

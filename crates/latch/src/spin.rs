@@ -24,23 +24,8 @@
 
 use clearway_machine::{Machine, WorkerId};
 
-use crate::class::LatchClass;
+use crate::class::{LatchClass, SpinPolicy};
 use crate::delay::Delay;
-
-/// What a worker does before it sleeps on a latch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SpinPolicy {
-    /// Sleep at once: for latches that are held long.
-    None,
-    /// Poll for at most this many pauses of the CPU.
-    Fixed(u32),
-    /// Poll for the worker's learned number of pauses, which grows after a wait that polling ended and
-    /// shrinks after a wait with a sleep.
-    #[default]
-    Adaptive,
-}
-
-const ADAPTIVE: u32 = u32::MAX;
 
 /// Looks before the first yield.
 const LOOKS: u32 = 3;
@@ -59,25 +44,6 @@ const YIELDS: u32 = 8;
 
 /// A yield of this duration or longer has let another thread run.
 const TAKEN_NS: u64 = 2_000;
-
-impl SpinPolicy {
-    pub(crate) const fn to_word(self) -> u32 {
-        match self {
-            SpinPolicy::None => 0,
-            SpinPolicy::Fixed(ADAPTIVE) => ADAPTIVE - 1,
-            SpinPolicy::Fixed(polls) => polls,
-            SpinPolicy::Adaptive => ADAPTIVE,
-        }
-    }
-
-    pub(crate) const fn from_word(word: u32) -> Self {
-        match word {
-            0 => SpinPolicy::None,
-            ADAPTIVE => SpinPolicy::Adaptive,
-            polls => SpinPolicy::Fixed(polls),
-        }
-    }
-}
 
 /// The polling of one wait.
 #[derive(Debug)]
@@ -197,26 +163,6 @@ mod tests {
     use clearway_machine::{Native, WaitEvent};
 
     use super::*;
-
-    #[test]
-    fn policies_are_kept_in_a_word() {
-        for policy in [
-            SpinPolicy::None,
-            SpinPolicy::Fixed(1),
-            SpinPolicy::Fixed(30),
-            SpinPolicy::Adaptive,
-        ] {
-            assert_eq!(SpinPolicy::from_word(policy.to_word()), policy);
-        }
-        assert_eq!(
-            SpinPolicy::from_word(SpinPolicy::Fixed(0).to_word()),
-            SpinPolicy::None
-        );
-        assert_ne!(
-            SpinPolicy::from_word(SpinPolicy::Fixed(u32::MAX).to_word()),
-            SpinPolicy::Adaptive
-        );
-    }
 
     #[test]
     fn a_budget_ends_and_begins_again_after_a_sleep() {

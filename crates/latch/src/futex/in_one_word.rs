@@ -36,10 +36,18 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use clearway_machine::{CoreU64, Machine};
 
-use super::holder::{EXCLUSIVE, HOLDER, HolderProtocol, HolderWord, UNIT, WORD};
-use super::ssux_state::{ConstState, Readers, SsuxState};
+use super::holder::{EXCLUSIVE, HOLDER, HolderProtocol, HolderWord, SingleWake, UNIT, WORD};
+use super::ssux_state::{ConstState, Readers, SsuxProtocol, SsuxState};
 use super::storage::{WordBesideReaders, WordStorage};
 use crate::waiting::Waiting;
+
+/// Readers, owner and all waiters in 64 bits that change in one step.
+#[derive(Debug, Clone, Copy)]
+pub struct OneWord;
+
+impl SsuxProtocol for OneWord {
+    type State<M: Machine> = InOneWord<SingleWake, M>;
+}
 
 /// One reader inside.
 const INSIDE: u64 = 1 << 32;

@@ -39,9 +39,19 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use clearway_machine::{AtomicWord, CoreU32, Machine};
 
-use super::holder::{EXCLUSIVE, HolderProtocol, HolderWord};
-use super::ssux_state::{ConstState, Readers, SsuxState};
+use super::holder::{CasLoop, EXCLUSIVE, FetchAddBts, HolderProtocol, HolderWord, SingleWake};
+use super::ssux_state::{ConstState, Readers, SsuxProtocol, SsuxState};
 use crate::waiting::Waiting;
+
+impl SsuxProtocol for CasLoop {
+    type State<M: Machine> = InTwoWords<Self, M>;
+}
+impl SsuxProtocol for FetchAddBts {
+    type State<M: Machine> = InTwoWords<Self, M>;
+}
+impl SsuxProtocol for SingleWake {
+    type State<M: Machine> = InTwoWords<Self, M>;
+}
 
 /// In `readers`: an exclusive was requested, or granted.
 const WRITER: u32 = 1 << 31;

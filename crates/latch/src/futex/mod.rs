@@ -14,28 +14,23 @@
 //! | `holder` | the word of a mutex: holder bit, waiters, rules H1 to H5, and the three variants that change it |
 //! | `storage` | where that word is stored: in 32 bits of its own, or beside a count of readers |
 //! | `srw_mutex` | SrwMutex and its guard |
-//! | `ssux_lock` | SsuxLock, rules S2 to S5 |
+//! | `ssux_lock` | SsuxLock, rules S2 to S5; its guards and their transitions |
 //! | `ssux_state` | the contract of its state |
 //! | `in_one_word`, `in_two_words` | variants of the state: all in 64 bits, or in two words as InnoDB has it (S1) |
-//! | `ssux_guards` | its guards and their transitions |
-//! | `sux_lock` | SuxLock, rules O1 to O3 |
-//! | `sux_guards` | its guards |
+//! | `sux_lock` | SuxLock, rules O1 to O3; its guards |
 
 mod holder;
 mod in_one_word;
 mod in_two_words;
 mod srw_mutex;
-mod ssux_guards;
 mod ssux_lock;
 mod ssux_state;
 mod storage;
-mod sux_guards;
 mod sux_lock;
 
 pub use holder::{CasLoop, FetchAddBts, HolderProtocol, SingleWake, SrwMutexAlgorithm};
+pub use in_one_word::OneWord;
 pub use srw_mutex::{SrwMutex, SrwMutexGuard};
-pub use ssux_guards::{SsuxExclusive, SsuxShared, SsuxUpdate};
-pub use ssux_lock::SsuxLock;
-pub use ssux_state::{ConstState, OneWord, SsuxProtocol};
-pub use sux_guards::{SuxExclusive, SuxExclusiveForIo, SuxShared, SuxUpdate, SuxUpdateForIo};
-pub use sux_lock::SuxLock;
+pub use ssux_lock::{SsuxExclusive, SsuxLock, SsuxShared, SsuxUpdate};
+pub use ssux_state::{ConstState, SsuxProtocol};
+pub use sux_lock::{SuxExclusive, SuxExclusiveForIo, SuxLock, SuxShared, SuxUpdate, SuxUpdateForIo};

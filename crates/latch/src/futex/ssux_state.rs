@@ -1,35 +1,16 @@
-//! The state of an [`SsuxLock`](crate::SsuxLock) behind one contract: in one word ([`OneWord`]), or in two
-//! words in one of three variants.
+//! The state of an [`SsuxLock`](crate::SsuxLock) behind one contract. Each variant is an
+//! [`SsuxProtocol`], and stands in its own file.
 
 use clearway_machine::Machine;
 
-use super::holder::{CasLoop, FetchAddBts, SingleWake};
-use super::in_one_word::InOneWord;
-use super::in_two_words::InTwoWords;
 use crate::waiting::Waiting;
 
-/// How an [`SsuxLock`](crate::SsuxLock) keeps its state, chosen by type: [`OneWord`], or as InnoDB does in
-/// two words, of which the writers' word is changed by [`CasLoop`], [`FetchAddBts`] or [`SingleWake`].
+/// How an [`SsuxLock`](crate::SsuxLock) keeps its state, chosen by type: [`OneWord`](crate::OneWord), or as
+/// InnoDB does in two words, of which the writers' word is changed by [`CasLoop`](crate::CasLoop),
+/// [`FetchAddBts`](crate::FetchAddBts) or [`SingleWake`](crate::SingleWake).
 pub trait SsuxProtocol: core::fmt::Debug + Copy + Send + Sync + 'static {
     /// The state on a machine.
     type State<M: Machine>: SsuxState<M>;
-}
-
-/// Readers, owner and all waiters in 64 bits that change in one step.
-#[derive(Debug, Clone, Copy)]
-pub struct OneWord;
-
-impl SsuxProtocol for OneWord {
-    type State<M: Machine> = InOneWord<SingleWake, M>;
-}
-impl SsuxProtocol for CasLoop {
-    type State<M: Machine> = InTwoWords<Self, M>;
-}
-impl SsuxProtocol for FetchAddBts {
-    type State<M: Machine> = InTwoWords<Self, M>;
-}
-impl SsuxProtocol for SingleWake {
-    type State<M: Machine> = InTwoWords<Self, M>;
 }
 
 /// The readers inside when a worker became the owner in exclusive mode.

@@ -5,11 +5,11 @@
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `mod` | the rules, the latch, the uncontended paths, release |
+//! | `mod` | the rules, the latch, the uncontended paths, the dispatch to the variant, release |
 //! | `options` | the switches `lwlock` and `lwlock_shared` with their variants |
 //! | `fairness` | the switch `lwlock_fairness` with its variants |
 //! | `state` | the bits of the word, and the predicates over it |
-//! | `slow_path` | the contract of a variant of `lwlock`, and the dispatch |
+//! | `slow_path` | the contract of a variant of `lwlock` |
 //! | `queued` | variants `queued` (the baseline) and `queued-scan` |
 //! | `single_cas` | variant `single-cas` |
 //! | `fetch_add` | variant `fetch-add` of `lwlock_shared` |
@@ -110,6 +110,9 @@ use clearway_machine::{AtomicWord, Host, Machine, WaitMode, WaitQueue};
 
 use self::guard::{LwLockExclusive, LwLockShared};
 use self::options::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant};
+use self::queued::{Queued, QueuedScan};
+use self::single_cas::SingleCas;
+use self::slow_path::SlowPath;
 use self::state::{
     EXCLUSIVE, GRANTS, HAS_WAITERS, SHARED_MASK, SHARED_UNIT, grantable, last_shared_must_wake, must_wake,
     word_after_grant,
@@ -245,7 +248,7 @@ impl<M: Machine> LwLock<M> {
     pub(crate) fn count_acquisition(&self, mode: LatchMode) {
         #[cfg(feature = "count-acquisitions")]
         if !M::EXPLORED {
-            crate::acquisitions::count(self.place, mode.wait());
+            crate::class::acquisitions::count(self.place, mode.wait());
         }
         let _ = mode;
     }
@@ -341,6 +344,15 @@ impl<M: Machine> LwLock<M> {
         );
         delay.finish::<M>();
         granted_from
+    }
+
+    /// The latch's variant.
+    fn slow_path(&self) -> &'static dyn SlowPath<M> {
+        match self.algorithm {
+            LwLockVariant::Queued => &Queued,
+            LwLockVariant::QueuedScan => &QueuedScan,
+            LwLockVariant::SingleCas => &SingleCas,
+        }
     }
 
     /// Releases what [`acquire`](Self::acquire) acquired in `mode`. Release: the next holder sees what was

@@ -14,8 +14,9 @@ use super::state::{
     EXCLUSIVE, HAS_WAITERS, LOCKED, SHARED_MASK, UNLIMITED, WAKE_IN_PROGRESS, grantable, word_after_grant,
 };
 use super::{LatchMode, LwLock};
+use crate::class::SpinPolicy;
 use crate::delay::Delay;
-use crate::spin::{Spin, SpinPolicy};
+use crate::spin::Spin;
 
 /// The variant.
 #[derive(Debug)]

@@ -2,9 +2,6 @@
 
 use clearway_machine::{Machine, WorkerId};
 
-use super::options::LwLockVariant;
-use super::queued::{Queued, QueuedScan};
-use super::single_cas::SingleCas;
 use super::{LatchMode, LwLock};
 use crate::delay::Delay;
 
@@ -26,15 +23,4 @@ pub(super) trait SlowPath<M: Machine>: Sync {
         worker: WorkerId,
         delay: &mut Delay,
     ) -> (Result<(), u64>, u64);
-}
-
-impl<M: Machine> LwLock<M> {
-    /// The latch's variant.
-    pub(super) fn slow_path(&self) -> &'static dyn SlowPath<M> {
-        match self.algorithm {
-            LwLockVariant::Queued => &Queued,
-            LwLockVariant::QueuedScan => &QueuedScan,
-            LwLockVariant::SingleCas => &SingleCas,
-        }
-    }
 }

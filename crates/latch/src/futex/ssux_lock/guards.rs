@@ -6,9 +6,10 @@ use core::mem::ManuallyDrop;
 
 use clearway_machine::{Host, Machine};
 
-use super::ssux_lock::SsuxLock;
-use super::ssux_state::{OneWord, SsuxProtocol};
+use super::SsuxLock;
 use crate::class::{ClassOf, Unclassed};
+use crate::futex::in_one_word::OneWord;
+use crate::futex::ssux_state::SsuxProtocol;
 
 macro_rules! guard {
     ($(#[$doc:meta])* $name:ident, $release:ident) => {

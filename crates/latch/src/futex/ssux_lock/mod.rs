@@ -36,12 +36,15 @@
 //! Origin: InnoDB's `ssux_lock_impl` (Marko Mäkelä, MariaDB 10.6). The mark and what follows from it, and the
 //! state in one word, are ours.
 
+mod guards;
+
 use core::marker::PhantomData;
 
 use clearway_machine::{Host, Machine};
 
-use super::ssux_guards::{SsuxExclusive, SsuxShared, SsuxUpdate};
-use super::ssux_state::{ConstState, OneWord, Readers, SsuxProtocol, SsuxState};
+pub use self::guards::{SsuxExclusive, SsuxShared, SsuxUpdate};
+use super::in_one_word::OneWord;
+use super::ssux_state::{ConstState, Readers, SsuxProtocol, SsuxState};
 use crate::class::{ClassOf, Unclassed, Wait};
 use crate::order;
 use crate::waiting::Waiting;

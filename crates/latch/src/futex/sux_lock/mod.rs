@@ -31,13 +31,16 @@
 //!
 //! Origin: InnoDB's `sux_lock` (Marko Mäkelä, MariaDB 10.6).
 
+mod guards;
+
 use core::sync::atomic::Ordering::Relaxed;
 
 use clearway_machine::{AtomicWord, CoreU32, Host, Machine};
 
+pub use self::guards::{SuxExclusive, SuxExclusiveForIo, SuxShared, SuxUpdate, SuxUpdateForIo};
+use super::in_one_word::OneWord;
 use super::ssux_lock::SsuxLock;
-use super::ssux_state::{ConstState, OneWord, SsuxProtocol};
-use super::sux_guards::{SuxExclusive, SuxExclusiveForIo, SuxShared, SuxUpdate, SuxUpdateForIo};
+use super::ssux_state::{ConstState, SsuxProtocol};
 use crate::class::{ClassOf, Unclassed};
 
 const NO_OWNER: u32 = 0;

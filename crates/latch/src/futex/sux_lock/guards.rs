@@ -6,9 +6,10 @@ use core::mem::ManuallyDrop;
 
 use clearway_machine::{Host, Machine};
 
-use super::ssux_state::{OneWord, SsuxProtocol};
-use super::sux_lock::{ONE_EXCLUSIVE, ONE_UPDATE, SuxLock};
+use super::{ONE_EXCLUSIVE, ONE_UPDATE, SuxLock};
 use crate::class::{ClassOf, Unclassed};
+use crate::futex::in_one_word::OneWord;
+use crate::futex::ssux_state::SsuxProtocol;
 
 macro_rules! guard {
     ($(#[$doc:meta])* $name:ident, $release:ident, $tied_to:ty) => {

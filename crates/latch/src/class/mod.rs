@@ -10,13 +10,23 @@
 //! Workers that meet at a latch must not meet again at its class's counters. So each class has several sets
 //! of counters, 12 KiB in all, on lines of their own. A worker counts in the set that its stack's address
 //! selects, and a reader of the statistics adds the sets up.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `mod` | the class, its counters, the statistics |
+//! | `spin_policy` | whether a worker polls before it sleeps on a latch of the class |
+//! | `acquisitions` | counting every acquisition (feature `count-acquisitions`) |
+
+#[cfg(feature = "count-acquisitions")]
+pub(crate) mod acquisitions;
+mod spin_policy;
 
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use clearway_machine::{Machine, WaitEvent};
 
-use crate::spin::SpinPolicy;
+pub use self::spin_policy::SpinPolicy;
 
 /// Buckets of the wait-time histogram: bucket `i` counts waits of 2^i to 2^(i+1) nanoseconds.
 pub const HISTOGRAM_BUCKETS: usize = 40;
@@ -267,7 +277,7 @@ impl LatchClass {
     pub(crate) fn place(&'static self) -> u8 {
         *self.place.get_or_init(|| {
             self.register();
-            crate::acquisitions::new_place()
+            acquisitions::new_place()
         })
     }
 
@@ -276,7 +286,7 @@ impl LatchClass {
     pub(crate) fn count<M: Machine>(&'static self, mode: Wait) {
         #[cfg(feature = "count-acquisitions")]
         if !M::EXPLORED {
-            crate::acquisitions::count(self.place(), mode);
+            acquisitions::count(self.place(), mode);
         }
         let _ = (mode, M::EXPLORED);
     }
@@ -284,7 +294,7 @@ impl LatchClass {
     #[cfg(feature = "count-acquisitions")]
     fn acquisitions(&self, mode: Wait) -> Option<u64> {
         let place = self.place.get();
-        Some(place.map_or(0, |place| crate::acquisitions::total(*place, mode)))
+        Some(place.map_or(0, |place| acquisitions::total(*place, mode)))
     }
 
     #[cfg(not(feature = "count-acquisitions"))]

@@ -11,7 +11,7 @@ use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Mutex;
 
-use crate::class::Wait;
+use super::Wait;
 
 /// Classes with a place of their own; later ones share the last place.
 const PLACES: usize = 64;
