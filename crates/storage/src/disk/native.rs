@@ -25,6 +25,19 @@ struct NativeFile(File);
 #[derive(Debug)]
 struct NativeDirectory(File);
 
+/// A directory under an exclusive `flock`, which belongs to the open file. Closing the file would not always end the
+/// lock: a child process between its fork and its exec has the file open as well.
+#[derive(Debug)]
+struct LockedDirectory(File);
+
+impl Drop for LockedDirectory {
+    fn drop(&mut self) {
+        if let Err(error) = rustix::fs::flock(&self.0, FlockOperation::Unlock) {
+            tracing::warn!(%error, "the data directory could not be unlocked");
+        }
+    }
+}
+
 impl Disk for NativeDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         let file = File::options()
@@ -61,7 +74,7 @@ impl Disk for NativeDisk {
     fn lock(&self, path: &Path) -> io::Result<Option<LockHeld>> {
         let directory = File::open(path)?;
         match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Box::new(directory))),
+            Ok(()) => Ok(Some(Box::new(LockedDirectory(directory)))),
             Err(Errno::WOULDBLOCK) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -123,5 +136,24 @@ impl DiskFile for NativeFile {
 impl DiskDirectory for NativeDirectory {
     fn sync(&self, _purpose: SyncPurpose) -> io::Result<()> {
         self.0.sync_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Mutation: take out `drop` of `LockedDirectory`.
+    #[test]
+    fn a_directory_is_free_although_a_child_process_has_it_open() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = File::open(directory.path()).unwrap();
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
+        let inherited = file.try_clone().unwrap();
+        let locked = LockedDirectory(file);
+        assert!(NativeDisk.lock(directory.path()).unwrap().is_none());
+        drop(locked);
+        assert!(NativeDisk.lock(directory.path()).unwrap().is_some());
+        drop(inherited);
     }
 }
