@@ -163,7 +163,7 @@ impl<M: Machine, const BANKS: usize> ExclusiveBank<'_, M, BANKS> {
 #[inline]
 fn slot_of<const BANKS: usize>(slots: usize, number: u32) -> usize {
     debug_assert!(slots.is_power_of_two());
-    number as usize / BANKS & (slots - 1)
+    (number as usize / BANKS) & (slots - 1)
 }
 
 #[inline]
