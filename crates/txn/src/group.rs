@@ -374,6 +374,33 @@ mod tests {
         }
     }
 
+    /// Set for the process in which a leader fails.
+    const FAILING: &str = "CLEARWAY_TEST_FAILING_LEADER";
+
+    /// R3: the followers of a leader that fails would sleep for ever.
+    ///
+    /// Caught mutation: a list that is dropped without ending the process.
+    #[test]
+    fn a_leader_that_fails_ends_the_process() {
+        if std::env::var_os(FAILING).is_some() {
+            let _ = std::panic::catch_unwind(|| {
+                let group = Group::<Native>::new(2, WaitEvent::ProcArrayGroup, || ());
+                assert_eq!(group.join(0, |()| true), Joined::Leads);
+                assert_eq!(group.join(1, |()| true), Joined::Follows);
+                group.lead(0, || (), |(), _| panic!("a step that fails"));
+            });
+            std::process::exit(0);
+        }
+        let failing = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "group::tests::a_leader_that_fails_ends_the_process"])
+            .env(FAILING, "1")
+            .output()
+            .unwrap();
+        assert_eq!(failing.status.code(), None, "it is ended by a signal");
+        let said = String::from_utf8_lossy(&failing.stderr);
+        assert!(said.contains("R3: the leader of a group failed"), "{said}");
+    }
+
     #[test]
     fn a_request_that_does_not_go_with_the_newest_stays_outside() {
         let group = Group::<Native, u32>::new(3, WaitEvent::ProcArrayGroup, || 7);

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use clearway_latch::LwLockVariant;
 use clearway_machine::{AtomicWord, DataCell, Loom, Machine, Switch};
-use clearway_txn::{LockManager, LockMode, LockTag, LockWait, ProcArray, ProcId, RelationLocksVariant, Xid};
+use clearway_txn::{
+    LockError, LockManager, LockMode, LockTag, LockWait, ProcArray, ProcId, RelationLocksVariant, Xid,
+};
 use loom::sync::Arc;
 use loom::thread;
 use support::{ALICE, BOB, array, explore};
@@ -98,6 +100,36 @@ fn loom_a_queued_lock_is_granted() {
         };
         written.store(1, Relaxed);
         locks.release_all(ALICE);
+        waiting.join().unwrap();
+    });
+}
+
+/// Alice holds a lock, and her transaction runs on. Bob waits for both in turn, and is cancelled: each wait ends when Bob
+/// is woken, since no session looks again unasked here.
+///
+/// Caught mutation: `wake` posting nothing.
+#[test]
+fn loom_a_cancelled_waiter_is_woken() {
+    explore_each(2, Duration::MAX, |array, locks| {
+        let tag = LockTag::Relation(1);
+        let a = array.assign_xid(ALICE);
+        assert!(locks.try_acquire(ALICE, tag, LockMode::Exclusive));
+        let cancelled = Arc::new(<Loom as Machine>::U32::new(0));
+        let waiting = {
+            let (locks, cancelled) = (Arc::clone(&locks), Arc::clone(&cancelled));
+            thread::spawn(move || {
+                let wait = LockWait {
+                    timeout: None,
+                    cancel: &|| cancelled.load(Relaxed) != 0,
+                };
+                let for_lock = locks.acquire(BOB, tag, LockMode::Exclusive, wait);
+                assert_eq!(for_lock, Err(LockError::Cancelled));
+                let for_transaction = locks.wait_for_transaction(BOB, a, wait);
+                assert_eq!(for_transaction, Err(LockError::Cancelled));
+            })
+        };
+        cancelled.store(1, Relaxed);
+        locks.wake(BOB);
         waiting.join().unwrap();
     });
 }
