@@ -9,7 +9,7 @@ use super::LockTag;
 use crate::{LockMode, ProcId};
 
 /// Relations whose entries a partition keeps while no session locks them.
-const IDLE_ENTRIES_MAX: usize = 64;
+pub(super) const IDLE_ENTRIES_MAX: usize = 64;
 /// Entries without a tag that a partition keeps for their memory.
 const SPARE_ENTRIES_MAX: usize = 32;
 

@@ -530,3 +530,27 @@ fn a_session_that_locked_much_is_small_again() {
     locks.release_all(ALICE);
     assert!(locks.wait_of(ALICE).held.shared().capacity() < 1_000);
 }
+
+/// A transaction may lock each row of a large table: what it leaves in the shared table is bounded.
+///
+/// Caught mutation: entries that stay when no session holds their lock.
+#[test]
+fn locks_given_back_leave_few_entries() {
+    for locks in managers() {
+        for number in 0..20_000 {
+            let row = LockTag::Tuple {
+                rel: 10,
+                block: number,
+                slot: 1,
+            };
+            assert!(locks.try_acquire(ALICE, row, LockMode::Exclusive));
+            assert!(locks.try_acquire(ALICE, LockTag::Relation(number), LockMode::Share));
+            locks.release_all(ALICE);
+        }
+        for partition in &locks.partitions {
+            let entries = &partition.shared().entries;
+            assert!(entries.len() <= entry::IDLE_ENTRIES_MAX);
+            assert!(entries.keys().all(|tag| matches!(tag, LockTag::Relation(_))));
+        }
+    }
+}
