@@ -554,3 +554,38 @@ fn locks_given_back_leave_few_entries() {
         }
     }
 }
+
+/// Caught mutation: an entry with holders that counts as idle, after which two sessions would change one row.
+#[test]
+fn a_rows_lock_stays_while_a_session_holds_it() {
+    for locks in managers() {
+        let row = LockTag::Tuple {
+            rel: 10,
+            block: 0,
+            slot: 1,
+        };
+        assert!(locks.try_acquire(ALICE, row, LockMode::Share));
+        assert!(locks.try_acquire(BOB, row, LockMode::Share));
+        locks.release_all(ALICE);
+        assert!(
+            !locks.try_acquire(CAROL, row, LockMode::Exclusive),
+            "Bob holds it"
+        );
+        locks.release_all(BOB);
+        assert!(locks.try_acquire(CAROL, row, LockMode::Exclusive));
+    }
+}
+
+/// Caught mutations: the second mode moved as that of another holder, which is never given back; the count of strong
+/// lockers of a relation with a great number looked for beyond the last.
+#[test]
+fn all_weak_modes_that_were_moved_are_given_back() {
+    for relation in [10, u32::MAX].map(LockTag::Relation) {
+        let locks = manager_with(RelationLocksVariant::FastPath);
+        assert!(locks.try_acquire(ALICE, relation, LockMode::AccessShare));
+        assert!(locks.try_acquire(ALICE, relation, LockMode::RowExclusive));
+        assert!(!locks.try_acquire(BOB, relation, LockMode::Share));
+        locks.release_all(ALICE);
+        assert!(locks.try_acquire(BOB, relation, LockMode::AccessExclusive));
+    }
+}
