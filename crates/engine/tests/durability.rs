@@ -5,7 +5,8 @@
 
 mod common;
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -38,14 +39,57 @@ fn crash(fixture: &Fixture) -> Fixture {
 /// What a crash at this moment would leave.
 ///
 /// The copy is not made in an instant, so its order matters: an old control file finds its log; pages copied before the
-/// log are never ahead of it, and a page that was written while it was copied is whole in the log.
+/// log are never ahead of it, and a page that was written while it was copied is whole in the log. The log is copied
+/// from its end: a record says how far the log was durable, so what is before it must not be older in the copy.
 fn crashed(fixture: &Fixture) -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     let (from, to) = (fixture.directory.path(), directory.path());
     fs::copy(from.join("control"), to.join("control")).unwrap();
     copy_directory(&from.join("base"), &to.join("base"));
-    copy_directory(&from.join("wal"), &to.join("wal"));
+    copy_log(&from.join("wal"), &to.join("wal"));
     directory
+}
+
+/// Copies a log that is being written, the last block first.
+fn copy_log(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    let mut names: Vec<_> = fs::read_dir(from)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    names.sort();
+    for name in names.iter().rev() {
+        // A segment may be recycled while we look.
+        let Ok(segment) = File::open(from.join(name)) else {
+            continue;
+        };
+        let copy = File::create(to.join(name)).unwrap();
+        let blocks = segment.metadata().unwrap().len().div_ceil(BLOCK as u64);
+        for offset in (0..blocks).rev().map(|block| block * BLOCK as u64) {
+            copy.write_all_at(&block_at_an_instant(&segment, offset), offset)
+                .unwrap();
+        }
+    }
+}
+
+const BLOCK: usize = 4_096;
+
+/// A block of a file that only grows: read twice with the same result, it was so between the two.
+fn block_at_an_instant(file: &File, offset: u64) -> Vec<u8> {
+    let read = || {
+        let mut block = vec![0; BLOCK];
+        let length = file.read_at(&mut block, offset).unwrap();
+        block.truncate(length);
+        block
+    };
+    let mut before = read();
+    loop {
+        let after = read();
+        if after == before {
+            return after;
+        }
+        before = after;
+    }
 }
 
 fn reopen(fixture: Fixture) -> Fixture {
@@ -209,6 +253,7 @@ fn crashes_under_load_lose_no_acknowledged_transfer() {
             let stop = &stop;
             scope.spawn(move || transfer(&engine, worker as i32, acknowledged, stop));
         }
+        let _stop = SetOnDrop(&stop);
         for round in 0..4 {
             std::thread::sleep(std::time::Duration::from_millis(120));
             if round == 2 {
@@ -236,9 +281,17 @@ fn crashes_under_load_lose_no_acknowledged_transfer() {
             }
             assert_sound(&after);
         }
-        stop.store(true, Ordering::SeqCst);
     });
     assert!(acknowledged.iter().all(|count| count.load(Ordering::SeqCst) > 0));
+}
+
+/// Stops the workers, also when an assertion fails: the test would wait for them for ever.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }
 
 fn transfer(engine: &Arc<Engine>, worker: i32, acknowledged: &AtomicU64, stop: &AtomicBool) {
