@@ -4,15 +4,20 @@
 //! what the operating system had been given, which is what a killed process leaves.
 
 mod common;
+#[path = "../../storage/tests/support/copied_log.rs"]
+mod copied_log;
+#[path = "../../storage/tests/support/set_on_drop.rs"]
+mod set_on_drop;
 
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clearway_engine::{Config, Discard, Engine, SessionInfo, Value};
 use common::{Fixture, config, query, run};
+use copied_log::copy_log;
+use set_on_drop::SetOnDrop;
 use tempfile::TempDir;
 
 fn copy_directory(from: &Path, to: &Path) {
@@ -48,48 +53,6 @@ fn crashed(fixture: &Fixture) -> TempDir {
     copy_directory(&from.join("base"), &to.join("base"));
     copy_log(&from.join("wal"), &to.join("wal"));
     directory
-}
-
-/// Copies a log that is being written, the last block first.
-fn copy_log(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    let mut names: Vec<_> = fs::read_dir(from)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
-    names.sort();
-    for name in names.iter().rev() {
-        // A segment may be recycled while we look.
-        let Ok(segment) = File::open(from.join(name)) else {
-            continue;
-        };
-        let copy = File::create(to.join(name)).unwrap();
-        let blocks = segment.metadata().unwrap().len().div_ceil(BLOCK as u64);
-        for offset in (0..blocks).rev().map(|block| block * BLOCK as u64) {
-            copy.write_all_at(&block_at_an_instant(&segment, offset), offset)
-                .unwrap();
-        }
-    }
-}
-
-const BLOCK: usize = 4_096;
-
-/// A block of a file that only grows: read twice with the same result, it was so between the two.
-fn block_at_an_instant(file: &File, offset: u64) -> Vec<u8> {
-    let read = || {
-        let mut block = vec![0; BLOCK];
-        let length = file.read_at(&mut block, offset).unwrap();
-        block.truncate(length);
-        block
-    };
-    let mut before = read();
-    loop {
-        let after = read();
-        if after == before {
-            return after;
-        }
-        before = after;
-    }
 }
 
 fn reopen(fixture: Fixture) -> Fixture {
@@ -283,15 +246,6 @@ fn crashes_under_load_lose_no_acknowledged_transfer() {
         }
     });
     assert!(acknowledged.iter().all(|count| count.load(Ordering::SeqCst) > 0));
-}
-
-/// Stops the workers, also when an assertion fails: the test would wait for them for ever.
-struct SetOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for SetOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
 }
 
 fn transfer(engine: &Arc<Engine>, worker: i32, acknowledged: &AtomicU64, stop: &AtomicBool) {

@@ -3,6 +3,10 @@
 
 #[path = "support/chosen.rs"]
 mod chosen;
+#[path = "support/copied_log.rs"]
+mod copied_log;
+#[path = "support/set_on_drop.rs"]
+mod set_on_drop;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -13,8 +17,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clearway_storage::{PAGE_SIZE, PageId, PageKind, RelId, Storage, StorageError, StorageOptions};
 use clearway_txn::Xid;
+use copied_log::copy_log;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
+use set_on_drop::SetOnDrop;
 
 /// Where the tests keep a number on each page.
 const NUMBER: usize = 4096;
@@ -395,13 +401,14 @@ fn every_page_below_a_length_is_written() {
                 }
             });
         }
+        let _stop = SetOnDrop(&stop);
         for _ in 0..3 {
             std::thread::sleep(std::time::Duration::from_millis(60));
             storage.checkpoint().unwrap();
             let copy = tempfile::tempdir().unwrap();
             fs::copy(dir.path().join("control"), copy.path().join("control")).unwrap();
             copy_files(&dir.path().join("base"), &copy.path().join("base"));
-            copy_files(&dir.path().join("wal"), &copy.path().join("wal"));
+            copy_log(&dir.path().join("wal"), &copy.path().join("wal"));
             let copied = open(copy.path());
             for rel in &rels {
                 for block in 0..copied.block_count(*rel).unwrap() {
@@ -409,7 +416,6 @@ fn every_page_below_a_length_is_written() {
                 }
             }
         }
-        stop.store(true, Ordering::Relaxed);
     });
 }
 

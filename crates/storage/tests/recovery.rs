@@ -5,6 +5,10 @@
 
 #[path = "support/chosen.rs"]
 mod chosen;
+#[path = "support/copied_log.rs"]
+mod copied_log;
+#[path = "support/set_on_drop.rs"]
+mod set_on_drop;
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -19,8 +23,10 @@ use clearway_storage::{
     Lsn, PAGE_SIZE, PageId, PageKind, RecoveryReport, RelId, Storage, StorageError, StorageOptions,
 };
 use clearway_txn::{ProcId, Status, Xid};
+use copied_log::copy_log;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
+use set_on_drop::SetOnDrop;
 
 /// Where the tests keep a number on each page; behind it stands its complement.
 const NUMBER: usize = 4096;
@@ -460,6 +466,7 @@ fn a_copy_taken_at_a_checkpoint_recovers() {
                 acknowledged.fetch_add(1, Ordering::Release);
             }
         });
+        let _stop = SetOnDrop(&stop);
         for _ in 0..4 {
             std::thread::sleep(std::time::Duration::from_millis(20));
             storage.checkpoint().unwrap();
@@ -467,13 +474,12 @@ fn a_copy_taken_at_a_checkpoint_recovers() {
             let promised = acknowledged.load(Ordering::Acquire);
             fs::copy(dir.path().join("control"), copy.path().join("control")).unwrap();
             copy_dir(&dir.path().join("base"), &copy.path().join("base"));
-            copy_dir(&dir.path().join("wal"), &copy.path().join("wal"));
+            copy_log(&dir.path().join("wal"), &copy.path().join("wal"));
             let (copied, _) = open(copy.path());
             for block in 0..8 {
                 assert!(read(&copied, rel, block).unwrap() >= promised);
             }
         }
-        stop.store(true, Ordering::Relaxed);
     });
 }
 
