@@ -160,3 +160,27 @@ fn a_text_has_a_limit() {
         assert_eq!(run(&mut s, sql), "ERROR 54000", "{sql}");
     }
 }
+
+/// Each level of a nested expression keeps a value while the next is evaluated.
+///
+/// Mutation: let `keeping` forget what was kept before → no error, with 1.3 GB in memory.
+#[test]
+fn what_an_expression_keeps_has_a_limit() {
+    let _watchdog = Watchdog::over_test();
+    let fixture = Fixture::new("");
+    let mut s = fixture.session();
+    // Texts of 100 MB which are not constants, so that nothing of it is made before the statement runs.
+    let text = "repeat('x', 100000000 + (random() * 0)::int)";
+    let compared = |levels: usize| {
+        let opened = format!("({text} = ").repeat(levels);
+        format!("select {opened}'x'{}", ")::text".repeat(levels))
+    };
+    let called = |levels: usize| {
+        let opened = format!("length(concat({text}, ").repeat(levels);
+        format!("select {opened}'x'{}", "))".repeat(levels))
+    };
+    for (few, many) in [(called(2), called(12)), (compared(2), compared(12))] {
+        assert!(!run(&mut s, &few).starts_with("ERROR"), "{few}");
+        assert_eq!(run(&mut s, &many), "ERROR 54000", "{many}");
+    }
+}

@@ -63,7 +63,7 @@ pub(crate) fn evaluate_row(
     context: &EvalContext<'_>,
     row: &mut Vec<Value>,
 ) -> Result<()> {
-    let mut texts = TextsTogether::of("row");
+    let mut texts = TextsTogether::default();
     for expr in exprs {
         let value = expr.eval(input, context)?;
         texts.add(&value)?;

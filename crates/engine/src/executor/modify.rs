@@ -151,7 +151,7 @@ fn update_row(
                 None => (row, payload),
             };
             changes.values.clear();
-            let mut texts = TextsTogether::of("row");
+            let mut texts = TextsTogether::default();
             for (column, expr) in &plan.assignments {
                 let value = expr.eval(row, &execution.eval)?;
                 texts.add(&value)?;

@@ -1,6 +1,6 @@
 //! What the evaluation of an expression needs beside the row: parameters, and what it can ask of its session.
 
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, Result, SqlState};
 use crate::value::Value;
 
 /// What evaluation can ask of the session it runs in.
@@ -79,7 +79,13 @@ pub struct EvalContext<'a> {
     pub session: &'a dyn SessionFacts,
     /// The value of the step before, while the steps of an expression are evaluated.
     pub(super) previous: Option<&'a Value>,
+    /// Bytes of the values that the expressions around this one keep meanwhile.
+    pub(super) kept: usize,
 }
+
+/// The most bytes that the values of an expression may have while others of it are evaluated. A value may have 256 MB,
+/// and each of the levels of an expression keeps some.
+const KEPT_MAX: usize = 1 << 30;
 
 impl<'a> EvalContext<'a> {
     /// A context.
@@ -88,6 +94,20 @@ impl<'a> EvalContext<'a> {
             params,
             session,
             previous: None,
+            kept: 0,
         }
+    }
+
+    /// This context while one more value of `bytes` is kept; 54000 when that is too much.
+    #[inline]
+    pub(super) fn keeping(&self, bytes: usize) -> Result<EvalContext<'a>> {
+        let kept = self.kept + bytes;
+        if kept > KEPT_MAX {
+            return Err(EngineError::new(
+                SqlState::PROGRAM_LIMIT_EXCEEDED,
+                "expression too large: its intermediate values may have 1 GB together",
+            ));
+        }
+        Ok(EvalContext { kept, ..*self })
     }
 }

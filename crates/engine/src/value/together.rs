@@ -1,32 +1,22 @@
 //! A bound for texts that are in memory together.
 //!
-//! A text may have 256 MB, and a row or a call as many of them as its statement names. So code that gathers values
-//! counts their texts, and stops before the next one is made.
+//! A text may have 256 MB, and a row as many of them as its statement names. So code that gathers the values of a row
+//! counts their texts, and stops before the next one is made. What an expression keeps is counted by its
+//! [`EvalContext`](crate::sql::context::EvalContext).
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::Value;
 
-/// The most bytes that the texts of one row, or of one call's arguments, may have.
+/// The most bytes that the texts of one row may have.
 const BYTES_MAX: usize = 1 << 30;
 
-/// Counts the texts of what is gathered.
-#[derive(Debug)]
+/// Counts the texts of a row.
+#[derive(Debug, Default)]
 pub(crate) struct TextsTogether {
-    what: &'static str,
     bytes: usize,
 }
 
 impl TextsTogether {
-    /// None yet; `what` is gathered, for the error.
-    pub(crate) fn of(what: &'static str) -> TextsTogether {
-        TextsTogether { what, bytes: 0 }
-    }
-
-    /// How many bytes they have.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     /// One more value; 54000 when the texts are too long together.
     #[inline]
     pub(crate) fn add(&mut self, value: &Value) -> Result<()> {
@@ -43,7 +33,7 @@ impl TextsTogether {
         }
         Err(EngineError::new(
             SqlState::PROGRAM_LIMIT_EXCEEDED,
-            format!("{} too large: its texts may have 1 GB together", self.what),
+            "row too large: its texts may have 1 GB together",
         ))
     }
 }
@@ -54,7 +44,7 @@ mod tests {
 
     #[test]
     fn texts_have_a_limit_together() {
-        let mut texts = TextsTogether::of("row");
+        let mut texts = TextsTogether::default();
         texts.add(&Value::Int4(1)).unwrap();
         texts.add(&Value::text("a")).unwrap();
         texts.add_bytes(BYTES_MAX - 1).unwrap();

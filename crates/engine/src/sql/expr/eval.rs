@@ -6,7 +6,7 @@ use crate::sql::expr::Expr;
 use crate::sql::function::{Function, check_length};
 use crate::sql::stack::checkpoint;
 use crate::value::cast::cast;
-use crate::value::{Category, TextsTogether, Value, arithmetic, compare_checked, text};
+use crate::value::{Category, Value, arithmetic, compare_checked, text};
 
 /// After work on so many bytes of text it is looked whether the statement is to stop.
 const BYTES_PER_LOOK: usize = 64 << 10;
@@ -46,21 +46,17 @@ impl Expr {
             }
             Expr::Arithmetic { op, left, right } => {
                 // The usual shape, column ± parameter, without cloning.
-                with(left, row, context, |l| {
-                    with(right, row, context, |r| arithmetic::apply(*op, l, r))
-                })
+                with_both(left, right, row, context, |l, r| arithmetic::apply(*op, l, r))
             }
-            Expr::Negate(input) => with(input, row, context, arithmetic::negate),
-            Expr::Concat(left, right) => with(left, row, context, |l| {
-                with(right, row, context, |r| match (l, r) {
-                    (Value::Text(l), Value::Text(r)) => {
-                        check_length(l.len() + r.len())?;
-                        look_around(context, l.len() + r.len())?;
-                        Ok(Value::Text([&**l, &**r].concat().into()))
-                    }
-                    (Value::Null, _) | (_, Value::Null) => Ok(Value::Null),
-                    _ => Err(not_text("||", l, r)),
-                })
+            Expr::Negate(input) => with(input, row, context, |value, _| arithmetic::negate(value)),
+            Expr::Concat(left, right) => with_both(left, right, row, context, |l, r| match (l, r) {
+                (Value::Text(l), Value::Text(r)) => {
+                    check_length(l.len() + r.len())?;
+                    look_around(context, l.len() + r.len())?;
+                    Ok(Value::Text([&**l, &**r].concat().into()))
+                }
+                (Value::Null, _) | (_, Value::Null) => Ok(Value::Null),
+                _ => Err(not_text("||", l, r)),
             }),
             Expr::Case { branches, otherwise } => {
                 for (condition, result) in branches {
@@ -84,18 +80,20 @@ impl Expr {
                 Ok(Value::Null)
             }
             Expr::Call { function, arguments } => {
-                let mut texts = TextsTogether::of("argument list");
+                let mut around = *context;
+                let mut bytes = 0;
                 let mut values = Vec::with_capacity(arguments.len());
                 for argument in arguments {
-                    let value = argument.eval(row, context)?;
-                    texts.add(&value)?;
+                    let value = argument.eval(row, &around)?;
+                    bytes += value.heap_bytes();
+                    around = around.keeping(value.heap_bytes())?;
                     values.push(value);
                     if *function == Function::Concat {
-                        check_length(texts.bytes())?;
+                        check_length(bytes)?;
                     }
                 }
                 let value = function.call(&values, context)?;
-                look_around(context, texts.bytes() + value.heap_bytes())?;
+                look_around(context, bytes + value.heap_bytes())?;
                 Ok(value)
             }
             Expr::NextSerial { table_oid, column } => {
@@ -115,28 +113,24 @@ impl Expr {
                 left,
                 right,
                 data_type,
-            } => with(left, row, context, |l| {
-                with(right, row, context, |r| {
-                    if l.is_null() || r.is_null() {
-                        return Ok(None);
-                    }
-                    Ok(Some(op.holds(compare_checked(l, r, *data_type)?)))
-                })
+            } => with_both(left, right, row, context, |l, r| {
+                if l.is_null() || r.is_null() {
+                    return Ok(None);
+                }
+                Ok(Some(op.holds(compare_checked(l, r, *data_type)?)))
             }),
             Expr::Distinct {
                 left,
                 right,
                 data_type,
                 negated,
-            } => with(left, row, context, |l| {
-                with(right, row, context, |r| {
-                    let distinct = match (l.is_null(), r.is_null()) {
-                        (true, true) => false,
-                        (false, false) => compare_checked(l, r, *data_type)?.is_ne(),
-                        _ => true,
-                    };
-                    Ok(Some(distinct != *negated))
-                })
+            } => with_both(left, right, row, context, |l, r| {
+                let distinct = match (l.is_null(), r.is_null()) {
+                    (true, true) => false,
+                    (false, false) => compare_checked(l, r, *data_type)?.is_ne(),
+                    _ => true,
+                };
+                Ok(Some(distinct != *negated))
             }),
             Expr::And(all) => {
                 let mut unknown = false;
@@ -161,9 +155,9 @@ impl Expr {
                 Ok((!unknown).then_some(false))
             }
             Expr::Not(input) => Ok(input.truth(row, context)?.map(|truth| !truth)),
-            Expr::IsNull { input, negated } => {
-                with(input, row, context, |value| Ok(Some(value.is_null() != *negated)))
-            }
+            Expr::IsNull { input, negated } => with(input, row, context, |value, _| {
+                Ok(Some(value.is_null() != *negated))
+            }),
             Expr::IsTruth {
                 input,
                 truth,
@@ -174,13 +168,13 @@ impl Expr {
                 list,
                 data_type,
                 negated,
-            } => with(input, row, context, |needle| {
+            } => with(input, row, context, |needle, around| {
                 if needle.is_null() {
                     return Ok(None);
                 }
                 let mut unknown = false;
                 for candidate in list {
-                    let found = with(candidate, row, context, |candidate| {
+                    let found = with(candidate, row, around, |candidate, _| {
                         if candidate.is_null() {
                             return Ok(None);
                         }
@@ -200,8 +194,8 @@ impl Expr {
                 escape,
                 ignore_case,
                 negated,
-            } => with(input, row, context, |input| {
-                with(pattern, row, context, |pattern| match (input, pattern) {
+            } => with_both(input, pattern, row, context, |input, pattern| {
+                match (input, pattern) {
                     (Value::Text(input), Value::Text(pattern)) => {
                         look_around(context, input.len() + pattern.len())?;
                         let go_on = || context.session.check_interrupts();
@@ -214,7 +208,7 @@ impl Expr {
                     }
                     (Value::Null, _) | (_, Value::Null) => Ok(None),
                     _ => Err(not_text("LIKE", input, pattern)),
-                })
+                }
             }),
             _ => match self.eval(row, context)? {
                 Value::Bool(truth) => Ok(Some(truth)),
@@ -260,19 +254,37 @@ fn previous<'c>(context: &'c EvalContext<'_>) -> Result<&'c Value> {
         .ok_or_else(|| EngineError::internal("an expression looks at a step that there is not"))
 }
 
-/// Hands the expression's value to `use_value` by reference: what is already lying there is not cloned.
+/// Hands the expression's value to `use_value` by reference: what is already lying there is not cloned. With it comes
+/// the context for what is evaluated while the value is kept.
 #[inline]
-fn with<T>(
+fn with<'a, T>(
     expr: &Expr,
     row: &[Value],
-    context: &EvalContext<'_>,
-    use_value: impl FnOnce(&Value) -> Result<T>,
+    context: &EvalContext<'a>,
+    use_value: impl FnOnce(&Value, &EvalContext<'a>) -> Result<T>,
 ) -> Result<T> {
     match expr {
-        Expr::Constant(value) => use_value(value),
-        Expr::Column(position) => use_value(&row[usize::from(*position)]),
-        Expr::Parameter(number) => use_value(parameter(*number, context)?),
-        Expr::Previous => use_value(previous(context)?),
-        _ => use_value(&expr.eval(row, context)?),
+        Expr::Constant(value) => use_value(value, context),
+        Expr::Column(position) => use_value(&row[usize::from(*position)], context),
+        Expr::Parameter(number) => use_value(parameter(*number, context)?, context),
+        Expr::Previous => use_value(previous(context)?, context),
+        _ => {
+            let value = expr.eval(row, context)?;
+            use_value(&value, &context.keeping(value.heap_bytes())?)
+        }
     }
+}
+
+/// As [`with`], for two values that are there at the same time.
+#[inline]
+fn with_both<T>(
+    left: &Expr,
+    right: &Expr,
+    row: &[Value],
+    context: &EvalContext<'_>,
+    use_values: impl FnOnce(&Value, &Value) -> Result<T>,
+) -> Result<T> {
+    with(left, row, context, |left, around| {
+        with(right, row, around, |right, _| use_values(left, right))
+    })
 }

@@ -32,7 +32,7 @@ impl Steps {
         for step in rest {
             let context = EvalContext {
                 previous: Some(&value),
-                ..*context
+                ..context.keeping(value.heap_bytes())?
             };
             value = step.eval(row, &context)?;
         }
