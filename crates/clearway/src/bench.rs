@@ -15,7 +15,7 @@ use crate::{bench_latches, options};
 ///
 /// Opens an embedded database per preset (in a temporary directory unless --data names one), loads pgbench's tables,
 /// and measures every workload × clients under the presets in turn (A B, B A, …), so that both meet the same
-/// conditions. Prints one table: the median TPS and its spread, latency, the ratio to the first preset, and what the
+/// conditions. With --vary, compares all variants of one switch instead. Prints one table: the median TPS and its spread, latency, the ratio to the first preset, and what the
 /// clients waited for. Afterwards the balances must add up, or the run is an error.
 #[derive(Debug, Args)]
 #[command(
@@ -24,10 +24,15 @@ use crate::{bench_latches, options};
     clearway bench --out result                       also writes result/result.json and result/report.html\n  \
     clearway bench --workload tpcb-like --clients 16 --duration 10s\n  \
     clearway bench --set lwlock=queued                the clearway preset against itself with one switch changed\n  \
+    clearway bench --vary log_flush --workload simple-update --clients 1,16,64\n  \
+                                                      every variant of one switch, everything else equal, and what a\n  \
+                                                      commit costs: syncs, wake-ups, context switches, CPU time\n  \
+    clearway bench --vary commit_log --sync-commit off --preset classic\n  \
     clearway bench --sync-commit off --data /mnt/fast/bench\n  \
     clearway bench latches                            the latches by themselves, beside parking_lot and std\n\n\
     Which presets are compared: without --preset and --set, classic against clearway. With --set alone, clearway against\n\
-    clearway with these settings. With --preset, the named ones, with the settings applied to each."
+    clearway with these settings. With --preset, the named ones, with the settings applied to each. With --vary, one\n\
+    preset (clearway unless --preset names another), with the settings applied, under each variant of the switch."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -58,7 +63,10 @@ pub(crate) struct Arguments {
     /// Choose the variant of a mechanism, e.g. --set lwlock=queued; see `clearway mechanisms`
     #[arg(long = "set", value_name = "NAME=VARIANT")]
     settings: Vec<String>,
-    /// Keep the databases here, one directory per preset, and use what is there already
+    /// Compare all variants of this switch instead of presets, and show what a commit costs under each
+    #[arg(long, value_name = "SWITCH")]
+    vary: Option<String>,
+    /// Keep the databases here, one directory per preset or variant, and use what is there already
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Whether a commit waits until it is on disk
@@ -67,7 +75,7 @@ pub(crate) struct Arguments {
     /// Write result.json and a self-contained report.html here
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Where the random numbers start; both presets draw the same
+    /// Where the random numbers start; all that is compared draws the same
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 }
@@ -91,6 +99,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if let Some(directory) = &arguments.out {
         options::check_output_directory(directory)?;
     }
+    let (varied, variants) = match &arguments.vary {
+        None => (None, Variant::choose(&arguments.preset, &arguments.settings)?),
+        Some(switch) => {
+            let (switch, variants) = Variant::vary(switch, &arguments.preset, &arguments.settings)?;
+            (Some(switch), variants)
+        }
+    };
     let options = BenchOptions {
         scale: arguments.scale,
         clients: arguments.clients.clone(),
@@ -101,7 +116,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             .iter()
             .map(|name| Workload::from_name(name))
             .collect::<Result<_, _>>()?,
-        variants: Variant::choose(&arguments.preset, &arguments.settings)?,
+        varied,
+        variants,
         data: arguments.data.clone(),
         synchronous_commit: arguments.sync_commit == Switch::On,
         seed: arguments.seed,

@@ -92,6 +92,14 @@ impl Mechanisms {
     /// The names of the presets.
     pub const PRESETS: &'static [&'static str] = &["classic", "clearway"];
 
+    /// The switch of this name.
+    pub fn switch(name: &str) -> Result<&'static SwitchDescription, MechanismError> {
+        let mut switches = Mechanisms::SWITCHES.iter();
+        switches
+            .find(|switch| switch.name == name)
+            .ok_or_else(|| MechanismError::name(name))
+    }
+
     /// The preset of this name.
     pub fn preset(name: &str) -> Result<Mechanisms, MechanismError> {
         match name {

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clearway_engine::config::{ByteSize, Span};
+use clearway_engine::mechanisms::MechanismError;
 use clearway_engine::{Config, Engine, Mechanisms};
 use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::costs::Counters;
 use crate::error::{LabError, Result};
 use crate::result::{
-    BalanceCheck, BenchResult, Cell, FORMAT, Parameters, Provenance, VariantInfo, WaitShare,
+    BalanceCheck, BenchResult, Cell, FORMAT, Parameters, Provenance, VariantInfo, VariedSwitch, WaitShare,
 };
 use crate::run::{self, Measured, Point, latency_histogram, seed_of};
 use crate::sampler::Samples;
@@ -41,6 +43,8 @@ pub struct BenchOptions {
     pub rounds: usize,
     /// Workloads.
     pub workloads: Vec<Workload>,
+    /// The switch whose variants these are, if they are those of one.
+    pub varied: Option<VariedSwitch>,
     /// What is compared; ratios are to the first.
     pub variants: Vec<Variant>,
     /// Where the databases are kept, one directory per variant; none is a temporary directory.
@@ -58,8 +62,12 @@ pub struct BenchOptions {
 /// One of the configurations compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variant {
-    /// Its name in tables, and its directory's.
+    /// Its name in tables.
     pub name: String,
+    /// Its directory's name.
+    pub directory: String,
+    /// How it works, where it is the variant of one switch.
+    pub text: Option<&'static str>,
     /// Its mechanisms.
     pub mechanisms: Mechanisms,
 }
@@ -77,6 +85,8 @@ impl Variant {
         let preset = |name: &str| -> Result<Variant> {
             Ok(Variant {
                 name: name.to_owned(),
+                directory: name.to_owned(),
+                text: None,
                 mechanisms: Mechanisms::preset(name)?,
             })
         };
@@ -86,6 +96,7 @@ impl Variant {
                 variant.name.push('+');
                 variant.name.push_str(setting);
             }
+            variant.directory.clone_from(&variant.name);
             Ok(variant)
         };
         let mut variants = match (presets, settings) {
@@ -103,6 +114,53 @@ impl Variant {
             new
         });
         Ok(variants)
+    }
+
+    /// Every variant of the switch of this name, the baseline first, with everything else as the preset and the
+    /// `name=variant` settings say. Without a preset that is `clearway`.
+    pub fn vary(
+        switch: &str,
+        presets: &[String],
+        settings: &[String],
+    ) -> Result<(VariedSwitch, Vec<Variant>)> {
+        let varied = Mechanisms::switch(switch)?;
+        if let [only] = varied.variants {
+            return Err(LabError::OneVariant {
+                switch: varied.name,
+                variant: only.name,
+            });
+        }
+        let preset = match presets {
+            [] => "clearway",
+            [preset] => preset,
+            _ => return Err(LabError::SeveralPresets),
+        };
+        let mut mechanisms = Mechanisms::preset(preset)?;
+        for setting in settings {
+            mechanisms.set(setting)?;
+            if setting
+                .split('=')
+                .next()
+                .is_some_and(|name| name.trim() == varied.name)
+            {
+                return Err(LabError::SetAndVaried { switch: varied.name });
+            }
+        }
+        let variants = varied.variants.iter().map(|variant| {
+            let mut mechanisms = mechanisms;
+            mechanisms.set_variant(varied.name, variant.name)?;
+            Ok(Variant {
+                name: variant.name.to_owned(),
+                directory: format!("{}={}", varied.name, variant.name),
+                text: Some(variant.text),
+                mechanisms,
+            })
+        });
+        let described = VariedSwitch {
+            name: varied.name,
+            about: varied.about,
+        };
+        Ok((described, variants.collect::<Result<_, MechanismError>>()?))
     }
 }
 
@@ -176,6 +234,7 @@ struct Gathered {
     tps: Vec<f64>,
     latency: Histogram<u64>,
     waits: Samples,
+    counted: Counters,
     retries: u64,
 }
 
@@ -187,6 +246,7 @@ pub fn run_bench(options: &BenchOptions) -> Result<BenchResult> {
         .iter()
         .map(|variant| VariantInfo {
             name: variant.name.clone(),
+            text: variant.text,
             config: options.config(variant),
         })
         .collect();
@@ -223,8 +283,8 @@ pub fn run_bench(options: &BenchOptions) -> Result<BenchResult> {
         (None, None) => std::env::temp_dir(),
     };
     let mut databases = Vec::new();
-    for variant in &configs {
-        databases.push(open(&root.join(&variant.name), variant, options)?);
+    for (variant, info) in options.variants.iter().zip(&configs) {
+        databases.push(open(&root.join(&variant.directory), info, options)?);
     }
     let gathered = measure(options, &mut databases)?;
     let balances = databases.iter().map(close).collect::<Result<Vec<_>>>()?;
@@ -234,6 +294,7 @@ pub fn run_bench(options: &BenchOptions) -> Result<BenchResult> {
         format: FORMAT,
         provenance,
         parameters,
+        varied: options.varied,
         variants: configs,
         cells: cells(options, &gathered),
         balances,
@@ -283,6 +344,7 @@ fn measure(options: &BenchOptions, databases: &mut [Database]) -> Result<Vec<Gat
             tps: Vec::new(),
             latency: latency_histogram(),
             waits: Samples::new(),
+            counted: Counters::default(),
             retries: 0,
         })
         .collect();
@@ -307,6 +369,7 @@ fn measure(options: &BenchOptions, databases: &mut [Database]) -> Result<Vec<Gat
             tps,
             latency,
             waits,
+            counted,
             acknowledged,
             retries,
         } = run::run(Point {
@@ -325,6 +388,7 @@ fn measure(options: &BenchOptions, databases: &mut [Database]) -> Result<Vec<Gat
         cell.latency
             .add(&latency)
             .expect("all histograms have the same bounds");
+        cell.counted += counted;
         cell.retries += retries;
         for (event, count) in waits {
             *cell.waits.entry(event).or_default() += count;
@@ -371,6 +435,7 @@ fn cells(options: &BenchOptions, gathered: &[Gathered]) -> Vec<Cell> {
                     p50_us: cell.latency.value_at_quantile(0.5) as f64 / 1e3,
                     p99_us: cell.latency.value_at_quantile(0.99) as f64 / 1e3,
                     transactions: cell.latency.len(),
+                    per_commit: cell.counted.per_commit(cell.latency.len()),
                     retries: cell.retries,
                     waits: shares(&cell.waits),
                 });
@@ -430,6 +495,53 @@ mod tests {
             names(&["classic"], &["lwlock=single-cas"]),
             ["classic+lwlock=single-cas"]
         );
+    }
+
+    #[test]
+    fn a_varied_switch_has_all_its_variants_and_everything_else_equal() {
+        let setting = ["lwlock=queued-scan".to_owned()];
+        let (switch, variants) = Variant::vary("log_flush", &["classic".to_owned()], &setting).unwrap();
+        assert_eq!(switch.name, "log_flush");
+        let names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
+        assert_eq!(names, ["single", "split", "group", "self-clocking"]);
+        for variant in &variants {
+            assert_eq!(variant.directory, format!("log_flush={}", variant.name));
+            let mut mechanisms = variant.mechanisms;
+            assert!(mechanisms.list().contains(&("log_flush", &*variant.name)));
+            mechanisms.set("log_flush=single").unwrap();
+            mechanisms.set("lwlock=queued").unwrap();
+            assert_eq!(mechanisms, Mechanisms::CLASSIC);
+        }
+        let (_, of_the_default) = Variant::vary("log_flush", &[], &[]).unwrap();
+        assert!(
+            of_the_default
+                .iter()
+                .any(|variant| variant.mechanisms == Mechanisms::CLEARWAY)
+        );
+    }
+
+    #[test]
+    fn a_switch_that_cannot_be_varied_is_refused() {
+        let own = |list: &[&str]| list.iter().map(|text| text.to_string()).collect::<Vec<_>>();
+        let refused = |switch: &str, presets: &[&str], settings: &[&str]| {
+            let error = Variant::vary(switch, &own(presets), &own(settings)).unwrap_err();
+            error.to_string()
+        };
+        let unknown = refused("log_flash", &[], &[]);
+        assert!(unknown.contains("did you mean log_flush?"), "{unknown}");
+        for switch in Mechanisms::SWITCHES {
+            assert!(unknown.contains(switch.name), "{unknown}");
+            if let [only] = switch.variants {
+                let alone = refused(switch.name, &[], &[]);
+                assert!(
+                    alone.contains(switch.name) && alone.contains(only.name),
+                    "{alone}"
+                );
+            }
+        }
+        assert!(refused("log_flush", &["classic", "clearway"], &[]).contains("--preset"));
+        assert!(refused("log_flush", &[], &["log_flush=group"]).contains("--set log_flush"));
+        assert!(refused("log_flush", &["fast"], &[]).contains("classic, clearway"));
     }
 
     #[test]

@@ -35,6 +35,25 @@ pub enum LabError {
     /// A wrong preset or switch.
     #[error(transparent)]
     Mechanism(#[from] MechanismError),
+    /// A switch to be varied that has nothing to vary.
+    #[error(
+        "{switch} has one variant, {variant}, so there is nothing to compare; `clearway mechanisms` lists them all"
+    )]
+    OneVariant {
+        /// The switch.
+        switch: &'static str,
+        /// Its variant.
+        variant: &'static str,
+    },
+    /// Several presets to vary a switch under.
+    #[error("--vary compares the variants of one switch under one preset; name one with --preset")]
+    SeveralPresets,
+    /// A switch that is both varied and set.
+    #[error("--vary {switch} runs every variant, so --set {switch} has no meaning beside it")]
+    SetAndVaried {
+        /// The switch.
+        switch: &'static str,
+    },
     /// The engine refused something.
     #[error("{what}: {source}")]
     Engine {

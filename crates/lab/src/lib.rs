@@ -9,6 +9,7 @@
 //!                   │
 //!  run      ──▶  one *point*: client threads on sessions of A's engine, warm-up, then measure
 //!                   │    sampler reads each client's wait event every few milliseconds
+//!                   │    costs reads the counters of syncs, wake-ups and context switches at both ends
 //!  result   ──▶  one *cell* per workload × clients × variant: medians over the rounds
 //!                   │
 //!  table, report ──▶ text, result.json, report.html
@@ -34,6 +35,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bench;
+mod costs;
 mod error;
 pub mod latches;
 mod provenance;
@@ -48,5 +50,6 @@ pub mod table;
 pub mod workload;
 
 pub use bench::{BenchOptions, Variant, run_bench};
+pub use costs::CommitCosts;
 pub use error::{LabError, Result};
 pub use latches::{LatchBenchOptions, run_latch_bench};

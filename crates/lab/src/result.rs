@@ -5,6 +5,7 @@ use std::path::Path;
 use clearway_engine::Config;
 use serde::Serialize;
 
+use crate::costs::CommitCosts;
 use crate::error::{LabError, Result};
 use crate::stats;
 use crate::workload::pgbench::{Acknowledged, Balances};
@@ -21,12 +22,23 @@ pub struct BenchResult {
     pub provenance: Provenance,
     /// What was asked for.
     pub parameters: Parameters,
+    /// The switch whose variants were compared; `None` where presets were.
+    pub varied: Option<VariedSwitch>,
     /// The variants that were compared, A first.
     pub variants: Vec<VariantInfo>,
     /// One per workload × clients × variant.
     pub cells: Vec<Cell>,
     /// The sums after the run, one per variant.
     pub balances: Vec<BalanceCheck>,
+}
+
+/// A switch all of whose variants were compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct VariedSwitch {
+    /// Its name in a configuration.
+    pub name: &'static str,
+    /// What it decides.
+    pub about: &'static str,
 }
 
 /// Where a result comes from: enough to run it again.
@@ -89,6 +101,8 @@ pub struct Parameters {
 pub struct VariantInfo {
     /// Its name in tables.
     pub name: String,
+    /// How it works, in a sentence or two, where it is the variant of one switch.
+    pub text: Option<&'static str>,
     /// The engine's whole configuration, mechanisms included.
     pub config: Config,
 }
@@ -125,6 +139,8 @@ pub struct Cell {
     pub p99_us: f64,
     /// Transactions measured.
     pub transactions: u64,
+    /// What each of them cost, over all rounds.
+    pub per_commit: CommitCosts,
     /// Transactions rolled back for another's sake and run again.
     pub retries: u64,
     /// What the clients' time went to, most first.
@@ -227,6 +243,7 @@ pub(crate) mod tests {
     pub(crate) fn example() -> BenchResult {
         let variant = |name: &str| VariantInfo {
             name: name.to_owned(),
+            text: None,
             config: Config::default(),
         };
         let cell = |workload: &str, clients: usize, variant: &str, tps: f64| Cell {
@@ -240,6 +257,14 @@ pub(crate) mod tests {
             p50_us: clients as f64 / tps * 1e6,
             p99_us: clients as f64 / tps * 4e6,
             transactions: tps as u64,
+            per_commit: CommitCosts {
+                syncs: 0.25,
+                wake_ups: 1.5,
+                wake_up_calls: 1.75,
+                voluntary_switches: 2.0,
+                involuntary_switches: 0.125,
+                cpu_us: 40.0,
+            },
             retries: 0,
             waits: vec![
                 WaitShare {
@@ -280,6 +305,7 @@ pub(crate) mod tests {
                 rounds: 3,
                 synchronous_commit: true,
             },
+            varied: None,
             variants: vec![variant("classic"), variant("clearway")],
             cells,
             balances: Vec::new(),

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use clearway_engine::{Engine, EngineError};
 use hdrhistogram::Histogram;
 
+use crate::costs::Counters;
 use crate::error::{LabError, Result};
 use crate::sampler::{Sampler, Samples};
 use crate::workload::Workload;
@@ -51,6 +52,8 @@ pub(crate) struct Measured {
     pub(crate) tps: f64,
     pub(crate) latency: Histogram<u64>,
     pub(crate) waits: Samples,
+    /// What the counters rose by in the measured window.
+    pub(crate) counted: Counters,
     pub(crate) acknowledged: Acknowledged,
     pub(crate) retries: u64,
 }
@@ -82,17 +85,21 @@ pub(crate) fn run(point: Point<'_>) -> Result<Measured> {
             .collect();
         ready.wait();
         sleep_unless(point.warm_up, &failed);
+        let before = Counters::now(point.engine);
         let started = Instant::now();
         phase.store(MEASURE, Ordering::Relaxed);
         let looking = scope.spawn(|| sampler.run());
         sleep_unless(point.duration, &failed);
         phase.store(STOP, Ordering::Relaxed);
         let elapsed = started.elapsed();
+        let counted = Counters::now(point.engine) - before;
         sampler.stop();
+        let (waits, looking) = looking.join().unwrap_or_default();
         let mut measured = Measured {
             tps: 0.0,
             latency: latency_histogram(),
-            waits: looking.join().unwrap_or_default(),
+            waits,
+            counted: counted.without(looking),
             acknowledged: Acknowledged::default(),
             retries: 0,
         };

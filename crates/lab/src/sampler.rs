@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use clearway_machine::{Machine, Native, WaitClass, WaitEvent, WorkerId};
+use clearway_machine::{Machine, Native, Usage, WaitClass, WaitEvent, WorkerId};
 
 /// Time between two looks. Prime, so that it does not keep step with timers of 1, 5 or 10 ms.
 const PERIOD: Duration = Duration::from_micros(2_903);
@@ -36,8 +36,8 @@ impl Sampler {
             .push(Native::worker());
     }
 
-    /// Looks until [`stop`](Sampler::stop); gives the counts.
-    pub(crate) fn run(&self) -> Samples {
+    /// Looks until [`stop`](Sampler::stop); gives the counts, and what looking has used.
+    pub(crate) fn run(&self) -> (Samples, Usage) {
         let workers = self
             .workers
             .lock()
@@ -54,12 +54,14 @@ impl Sampler {
             }
             std::thread::sleep(PERIOD);
         }
-        WaitEvent::ALL
+        let seen = WaitEvent::ALL
             .iter()
             .zip(counts)
             .filter(|(_, count)| *count > 0)
             .map(|(event, count)| (event_name(*event), count))
-            .collect()
+            .collect();
+        // The thread was started to look, so all that it has used was for this.
+        (seen, Native::usage_of_this_thread())
     }
 
     /// Ends [`run`](Sampler::run).

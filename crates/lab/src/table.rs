@@ -57,43 +57,92 @@ pub fn ratio_head(result: &BenchResult) -> String {
     }
 }
 
-/// The rows of the table, head first.
-pub fn rows(result: &BenchResult) -> Vec<[String; 9]> {
-    let head = [
-        "workload",
-        "clients",
-        "preset",
-        "TPS",
-        "±",
-        "p50",
-        "p99",
-        &ratio_head(result),
-        "top waits",
-    ]
-    .map(str::to_owned);
-    let body = result.cells.iter().map(|cell| {
-        [
-            cell.workload.clone(),
-            cell.clients.to_string(),
-            cell.variant.clone(),
-            grouped(cell.tps),
-            format!("{:.1}%", cell.tps_spread * 100.0),
-            latency(cell.p50_us),
-            latency(cell.p99_us),
+/// A column of the table.
+struct Column {
+    head: String,
+    /// Whether its entries stand at the right.
+    right: bool,
+    entry: fn(&Cell) -> String,
+}
+
+impl Column {
+    fn left(head: &str, entry: fn(&Cell) -> String) -> Column {
+        Column {
+            head: head.to_owned(),
+            right: false,
+            entry,
+        }
+    }
+
+    fn right(head: &str, entry: fn(&Cell) -> String) -> Column {
+        Column {
+            right: true,
+            ..Column::left(head, entry)
+        }
+    }
+}
+
+/// The columns. Where the variants of one switch are compared, what a commit costs stands among them.
+fn columns(result: &BenchResult) -> Vec<Column> {
+    let mut columns = vec![
+        Column::left("workload", |cell| cell.workload.clone()),
+        Column::right("clients", |cell| cell.clients.to_string()),
+        Column::left(result.varied.map_or("preset", |switch| switch.name), |cell| {
+            cell.variant.clone()
+        }),
+        Column::right("TPS", |cell| grouped(cell.tps)),
+        Column::right("±", |cell| format!("{:.1}%", cell.tps_spread * 100.0)),
+        Column::right("p50", |cell| latency(cell.p50_us)),
+        Column::right("p99", |cell| latency(cell.p99_us)),
+        Column::right(&ratio_head(result), |cell| {
             cell.ratio
-                .map_or_else(String::new, |ratio| format!("{ratio:.2}×")),
-            top_waits(cell),
-        ]
-    });
+                .map_or_else(String::new, |ratio| format!("{ratio:.2}×"))
+        }),
+    ];
+    if result.varied.is_some() {
+        columns.extend([
+            Column::right("syncs", |cell| format!("{:.3}", cell.per_commit.syncs)),
+            Column::right("wake-ups", |cell| format!("{:.2}", cell.per_commit.wake_ups)),
+            Column::right("switches", |cell| {
+                format!(
+                    "{:.2}+{:.2}",
+                    cell.per_commit.voluntary_switches, cell.per_commit.involuntary_switches
+                )
+            }),
+            Column::right("CPU", |cell| latency(cell.per_commit.cpu_us)),
+        ]);
+    }
+    columns.push(Column::left("top waits", top_waits));
+    columns
+}
+
+/// What the columns of costs mean; for below a table that has them.
+pub const COSTS_LEGEND: &str = "Per commit: syncs of the log, sleeping workers that were woken, context switches \
+    (voluntary + involuntary), time on a CPU.";
+
+/// The rows of the table, head first.
+pub fn rows(result: &BenchResult) -> Vec<Vec<String>> {
+    let columns = columns(result);
+    let head = columns.iter().map(|column| column.head.clone()).collect();
+    let body = result
+        .cells
+        .iter()
+        .map(|cell| columns.iter().map(|column| (column.entry)(cell)).collect());
     std::iter::once(head).chain(body).collect()
 }
 
-/// Columns whose entries stand at the right.
-pub(crate) const RIGHT: [bool; 9] = [false, true, false, true, true, true, true, true, false];
+/// For each column, whether its entries stand at the right.
+pub(crate) fn right(result: &BenchResult) -> Vec<bool> {
+    columns(result).iter().map(|column| column.right).collect()
+}
 
 /// The table as text.
 pub fn text(result: &BenchResult) -> String {
-    lines(&rows(result), &RIGHT)
+    let table = lines(&rows(result), &right(result));
+    match result.varied {
+        Some(_) => format!("{table}\n{COSTS_LEGEND}\n"),
+        None => table,
+    }
 }
 
 /// Rows as lines, head first, with `right` columns set to the right, and a blank line where the first column changes.
@@ -152,6 +201,26 @@ mod tests {
         assert_eq!(latency(2_500.0), "2.50 ms");
         assert_eq!(latency(250_000.0), "250 ms");
         assert_eq!(latency(2_500_000.0), "2.5 s");
+    }
+
+    #[test]
+    fn what_a_commit_costs_stands_beside_the_variants_of_a_switch() {
+        let without = text(&example());
+        assert!(
+            without.contains("preset") && !without.contains("syncs"),
+            "{without}"
+        );
+        let with = text(&BenchResult {
+            varied: Some(crate::result::VariedSwitch {
+                name: "log_flush",
+                about: "How the log reaches the disk.",
+            }),
+            ..example()
+        });
+        let head = with.lines().next().unwrap_or_default();
+        assert!(head.contains("log_flush") && !head.contains("preset"), "{with}");
+        assert!(with.contains("0.250      1.50  2.00+0.12  40 µs"), "{with}");
+        assert!(with.contains(COSTS_LEGEND), "{with}");
     }
 
     #[test]

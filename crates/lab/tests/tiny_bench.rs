@@ -1,7 +1,9 @@
 //! A whole bench in about a second: loads, measures, checks the sums, writes JSON and HTML.
 
+use std::path::Path;
 use std::time::Duration;
 
+use clearway_engine::Mechanisms;
 use clearway_lab::workload::Workload;
 use clearway_lab::{BenchOptions, LabError, Variant, run_bench, table};
 
@@ -12,6 +14,7 @@ fn options() -> BenchOptions {
         duration: Duration::from_millis(150),
         rounds: 1,
         workloads: Workload::ALL.to_vec(),
+        varied: None,
         variants: Variant::choose(&[], &[]).unwrap(),
         data: None,
         synchronous_commit: false,
@@ -64,6 +67,18 @@ fn a_tiny_bench_from_tables_to_report() {
     assert_eq!(page.matches("<svg").count(), 6);
 }
 
+fn copy_directory(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let (path, name) = (entry.path(), entry.file_name());
+        if path.is_dir() {
+            copy_directory(&path, &to.join(name));
+        } else {
+            std::fs::copy(path, to.join(name)).unwrap();
+        }
+    }
+}
+
 #[test]
 fn a_data_directory_is_used_again_and_its_scale_is_checked() {
     let data = tempfile::tempdir().unwrap();
@@ -91,6 +106,95 @@ fn a_data_directory_is_used_again_and_its_scale_is_checked() {
         ),
         "{error}"
     );
+}
+
+/// Every switch that has something to vary: all its variants are measured on the same terms, and the counts of what
+/// commits cost fit together.
+#[test]
+fn a_tiny_run_over_every_switch() {
+    // Loaded once, and copied for each variant: to load takes longer than all the rest.
+    let loaded = tempfile::tempdir().unwrap();
+    run_bench(&BenchOptions {
+        clients: vec![1],
+        workloads: vec![Workload::SimpleUpdate],
+        variants: Variant::choose(&["clearway".to_owned()], &[]).unwrap(),
+        data: Some(loaded.path().to_owned()),
+        ..options()
+    })
+    .unwrap();
+    for switch in Mechanisms::SWITCHES
+        .iter()
+        .filter(|switch| switch.variants.len() > 1)
+    {
+        let (varied, variants) = Variant::vary(switch.name, &[], &[]).unwrap();
+        let data = tempfile::tempdir().unwrap();
+        for variant in &variants {
+            copy_directory(
+                &loaded.path().join("clearway"),
+                &data.path().join(&variant.directory),
+            );
+        }
+        // Elsewhere the device is left out, since it may be slow.
+        let synchronous_commit = switch.name == "log_flush";
+        let result = run_bench(&BenchOptions {
+            clients: vec![3],
+            duration: Duration::from_millis(if synchronous_commit { 500 } else { 100 }),
+            workloads: vec![Workload::SimpleUpdate],
+            varied: Some(varied),
+            variants,
+            data: Some(data.path().to_owned()),
+            synchronous_commit,
+            ..options()
+        })
+        .unwrap();
+
+        let names: Vec<&str> = result.cells.iter().map(|cell| cell.variant.as_str()).collect();
+        let wanted: Vec<&str> = switch.variants.iter().map(|variant| variant.name).collect();
+        assert_eq!(names, wanted, "{}", switch.name);
+        for (variant, info) in switch.variants.iter().zip(&result.variants) {
+            assert!(
+                info.config
+                    .mechanisms
+                    .list()
+                    .contains(&(switch.name, variant.name))
+            );
+            assert_eq!(info.text, Some(variant.text));
+        }
+        for cell in &result.cells {
+            let costs = &cell.per_commit;
+            assert!(cell.tps > 0.0 && costs.cpu_us > 0.0, "{cell:?}");
+            // A call finds at most the two others.
+            assert!(costs.wake_ups <= 2.0 * costs.wake_up_calls, "{cell:?}");
+            // Transactions under way at the ends of the window account for a few syncs more than there are commits.
+            let at_the_ends = 10.0 / cell.transactions as f64;
+            if synchronous_commit {
+                assert!(costs.syncs > 0.0 && costs.syncs <= 1.0 + at_the_ends, "{cell:?}");
+                assert!(costs.voluntary_switches > 0.0, "{cell:?}");
+            }
+        }
+
+        let text = table::text(&result);
+        assert!(
+            text.contains(switch.name) && text.contains(table::COSTS_LEGEND),
+            "{text}"
+        );
+        let out = tempfile::tempdir().unwrap();
+        result.write(out.path()).unwrap();
+        let json = std::fs::read_to_string(out.path().join("result.json")).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json["varied"]["name"], switch.name);
+        assert_eq!(json["variants"][1]["text"], switch.variants[1].text);
+        assert!(json["cells"][1]["per_commit"]["syncs"].is_number());
+        let page = std::fs::read_to_string(out.path().join("report.html")).unwrap();
+        assert!(page.contains(&format!("The switch <code>{}</code>", switch.name)));
+        for variant in switch.variants {
+            assert!(
+                page.contains(&format!("<tr><th>{}</th>", variant.name)),
+                "{}",
+                variant.name
+            );
+        }
+    }
 }
 
 #[test]

@@ -42,6 +42,8 @@ mod scheduling;
 #[cfg(feature = "std")]
 mod stderr;
 #[cfg(feature = "std")]
+mod usage;
+#[cfg(feature = "std")]
 mod watchdog;
 
 #[cfg(any(feature = "loom", feature = "shuttle"))]
@@ -62,7 +64,7 @@ pub use semaphore::Semaphore;
 pub use switch::{Switch, SwitchDescription, VariantText};
 pub use wait_event::{WaitClass, WaitEvent};
 pub use wait_queue::{Picked, WaitQueue};
-pub use worker::{WaitBucket, WaitMode, WaitScope, WorkerId, WorkerMemory, WorkerSlot, Workers};
+pub use worker::{WaitBucket, WaitMode, WaitScope, WakeUps, WorkerId, WorkerMemory, WorkerSlot, Workers};
 
 #[cfg(feature = "std")]
 pub use native::Native;
@@ -70,6 +72,8 @@ pub use native::Native;
 pub use scheduling::SchedulingPolicy;
 #[cfg(feature = "std")]
 pub use stderr::stderr_line;
+#[cfg(feature = "std")]
+pub use usage::Usage;
 #[cfg(feature = "std")]
 pub use watchdog::Watchdog;
 

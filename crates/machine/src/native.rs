@@ -68,7 +68,13 @@ fn wake(word: &AtomicU32, count: u32) -> u32 {
     // The kernel takes the count for a signed number, and a negative one for 1.
     let count = count.min(i32::MAX as u32);
     // Waking cannot fail on a word that exists; the count is for statistics only.
-    futex::wake(word, futex::Flags::PRIVATE, count).unwrap_or(0) as u32
+    let woken = futex::wake(word, futex::Flags::PRIVATE, count).unwrap_or(0) as u32;
+    let number = CURRENT.with(Cell::get);
+    // A thread without a slot is not given one for the sake of a statistic.
+    if number != WorkerId::NONE {
+        Native::workers().slot(WorkerId(number)).count_wake_up(woken);
+    }
+    woken
 }
 
 /// Half of a word, for the futex calls, which use only its address.
@@ -169,6 +175,29 @@ mod tests {
         .unwrap();
         // Another test's thread may take the slot at once, so only its owner's own view is asserted.
         assert!((inner.0 as usize) < Native::workers().capacity());
+    }
+
+    #[test]
+    fn a_worker_counts_its_wake_ups_and_the_sleepers_that_they_found() {
+        let before = Native::workers().wake_ups();
+        Native::worker();
+        let word = CoreU32::new(0);
+        std::thread::scope(|scope| {
+            let sleeper = scope.spawn(|| {
+                while word.load(Ordering::Acquire) == 0 {
+                    Native::futex_wait(&word, 0, None);
+                }
+            });
+            std::thread::sleep(Duration::from_millis(5));
+            word.store(1, Ordering::Release);
+            let mut found = Native::futex_wake(&word, 1);
+            while !sleeper.is_finished() {
+                found += Native::futex_wake(&word, 1);
+            }
+            let after = Native::workers().wake_ups();
+            // Other tests wake at the same time, so these are lower bounds.
+            assert!(after.calls > before.calls && after.woken >= before.woken + u64::from(found));
+        });
     }
 
     #[test]

@@ -55,6 +55,11 @@ pub struct WorkerSlot<M: Machine> {
     /// How often the worker, as a reader, had a conflict at an adaptive latch, wrapping. A count per worker,
     /// so that counting takes no line away from another core.
     pub reader_conflicts: M::U32,
+    /// Calls of the kernel to wake sleepers, by all owners that the slot has had. A word of `core` on every machine:
+    /// it is a statistic and no part of an algorithm, so checkers need not see it, and a simulation does not pay for it.
+    wake_up_calls: CoreU64,
+    /// Sleepers that those calls found.
+    woken: CoreU64,
     /// 1 while a thread owns the slot.
     claimed: M::U32,
 }
@@ -71,6 +76,8 @@ impl<M: Machine<U32 = CoreU32, U64 = CoreU64>> WorkerSlot<M> {
             wait_event: CoreU32::new_const(WaitEvent::Running as u32),
             spins_per_delay: CoreU32::new_const(0),
             reader_conflicts: CoreU32::new_const(0),
+            wake_up_calls: CoreU64::new_const(0),
+            woken: CoreU64::new_const(0),
             claimed: CoreU32::new_const(0),
         }
     }
@@ -89,6 +96,8 @@ impl<M: Machine> WorkerSlot<M> {
             wait_event: M::U32::new(WaitEvent::Running as u32),
             spins_per_delay: M::U32::new(0),
             reader_conflicts: M::U32::new(0),
+            wake_up_calls: CoreU64::new_const(0),
+            woken: CoreU64::new_const(0),
             claimed: M::U32::new(0),
         }
     }
@@ -96,6 +105,16 @@ impl<M: Machine> WorkerSlot<M> {
     /// What the worker waits for at this instant. Relaxed: a sample, ordered with nothing.
     pub fn wait_event(&self) -> WaitEvent {
         WaitEvent::from_number(self.wait_event.load(Ordering::Relaxed))
+    }
+
+    /// Counts a call of the kernel that found `woken` sleepers. Only the slot's owner calls this, so a load and a store
+    /// are enough.
+    #[cfg(feature = "std")]
+    pub(crate) fn count_wake_up(&self, woken: u32) {
+        let calls = self.wake_up_calls.load(Ordering::Relaxed);
+        self.wake_up_calls.store(calls + 1, Ordering::Relaxed);
+        let sum = self.woken.load(Ordering::Relaxed);
+        self.woken.store(sum + u64::from(woken), Ordering::Relaxed);
     }
 
     /// Whether a thread owns the slot.
@@ -301,6 +320,17 @@ impl<M: Machine> Workers<M> {
         slot.claimed.store(0, Ordering::Release);
     }
 
+    /// Wake-ups of all workers that there have been. Only [`Native`](crate::Native) counts them.
+    pub fn wake_ups(&self) -> WakeUps {
+        let end = self.claimed_end.load(Ordering::Relaxed) as usize;
+        let mut all = WakeUps::default();
+        for slot in &self.slots[..end] {
+            all.calls += slot.wake_up_calls.load(Ordering::Relaxed);
+            all.woken += slot.woken.load(Ordering::Relaxed);
+        }
+        all
+    }
+
     /// The slots claimed now, for samplers.
     pub fn claimed(&self) -> impl Iterator<Item = (WorkerId, &WorkerSlot<M>)> {
         let end = self.claimed_end.load(Ordering::Relaxed) as usize;
@@ -310,6 +340,15 @@ impl<M: Machine> Workers<M> {
             .filter(|(_, slot)| slot.is_claimed())
             .map(|(number, slot)| (WorkerId(number as u32), &slot.0))
     }
+}
+
+/// Wake-ups that workers have paid for, since the program began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WakeUps {
+    /// Calls of the kernel.
+    pub calls: u64,
+    /// Sleepers that they found. A call that finds none costs less: its sleeper was still on its way to sleep, or awake.
+    pub woken: u64,
 }
 
 /// Publishes a wait event while it lives, then restores the one before (waits nest: a spin delay inside a

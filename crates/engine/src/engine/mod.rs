@@ -257,6 +257,11 @@ impl Engine {
         self.sessions().len()
     }
 
+    /// Syncs of the write-ahead log since the engine was opened.
+    pub fn log_syncs(&self) -> u64 {
+        self.storage.wal.syncs()
+    }
+
     /// Writes out all changed pages and moves recovery's starting point.
     pub fn checkpoint(&self) -> Result<(), EngineError> {
         self.storage.checkpoint().map_err(storage_error)

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::plot;
 use crate::error::Result;
-use crate::result::{BenchResult, Provenance};
+use crate::result::{BenchResult, Provenance, VariedSwitch};
 use crate::table;
 
 const STYLE: &str = "
@@ -59,7 +59,10 @@ pub fn html(result: &BenchResult) -> Result<String> {
         .iter()
         .map(|variant| variant.name.as_str())
         .collect();
-    let title = format!("Clearway bench: {}", names.join(" against "));
+    let title = match result.varied {
+        Some(switch) => format!("Clearway bench: {}, {}", switch.name, names.join(" against ")),
+        None => format!("Clearway bench: {}", names.join(" against ")),
+    };
     let lead = format!(
         "pgbench's transactions in process, scale {}, synchronous commit {}. {} on {} CPUs, {}.",
         result.parameters.scale,
@@ -73,6 +76,9 @@ pub fn html(result: &BenchResult) -> Result<String> {
         from.date,
     );
     let mut body = String::new();
+    if let Some(switch) = result.varied {
+        variants_of(&mut body, switch, result);
+    }
     body.push_str("<h2>Throughput</h2>\n");
     let _ = writeln!(
         body,
@@ -97,10 +103,27 @@ pub fn html(result: &BenchResult) -> Result<String> {
     })?;
 
     body.push_str("<h2>All numbers</h2>\n");
+    if result.varied.is_some() {
+        let _ = writeln!(body, "<p>{}</p>", escaped(table::COSTS_LEGEND));
+    }
     numbers(&mut body, result);
     body.push_str("<h2>Where this comes from</h2>\n");
     provenance(&mut body, result);
     Ok(page(&title, &lead, &body))
+}
+
+/// What the switch decides, and how each of its variants works.
+fn variants_of(page: &mut String, switch: VariedSwitch, result: &BenchResult) {
+    let _ = writeln!(
+        page,
+        "<h2>The switch <code>{}</code></h2>\n<p>{} Everything else is equal.</p>\n<div class=\"scroll\"><table>",
+        escaped(switch.name),
+        escaped(switch.about)
+    );
+    for variant in &result.variants {
+        row(page, &escaped(&variant.name), variant.text.unwrap_or_default());
+    }
+    page.push_str("</table></div>\n");
 }
 
 /// The names of curves, in their order, with their colours and marks.
@@ -151,13 +174,14 @@ fn figures(page: &mut String, result: &BenchResult, draw: impl Fn(&str) -> Resul
 
 fn numbers(page: &mut String, result: &BenchResult) {
     page.push_str("<div class=\"scroll\"><table>\n");
+    let right = table::right(result);
     let mut before = String::new();
     for (number, row) in table::rows(result).into_iter().enumerate() {
         let tag = if number == 0 { "th" } else { "td" };
         let first = number > 1 && row[0] != before;
         page.push_str(if first { "<tr class=\"first\">" } else { "<tr>" });
-        for (entry, right) in row.iter().zip(table::RIGHT) {
-            let class = if right { " class=\"r\"" } else { "" };
+        for (entry, right) in row.iter().zip(&right) {
+            let class = if *right { " class=\"r\"" } else { "" };
             let _ = write!(page, "<{tag}{class}>{}</{tag}>", escaped(entry));
         }
         page.push_str("</tr>\n");
