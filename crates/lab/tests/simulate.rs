@@ -2,35 +2,47 @@
 
 use std::alloc::System;
 
+use clearway_engine::Mechanisms;
+use clearway_lab::Result;
 use clearway_lab::simulate::{
-    EXPERIMENTS, Experiment, SimulateOptions, SimulationResult, html, run_experiment, text,
+    EXPERIMENTS, Experiment, LatchFamily, SimulateOptions, SimulationResult, SpinKind, Variant, html,
+    run_experiment, simulated_switches, text,
 };
 use clearway_sim::{LineAllocator, MachineModel};
 
 #[global_allocator]
 static ALLOCATOR: LineAllocator<System> = LineAllocator(System);
 
-fn small(name: &str, threads: usize) -> SimulationResult {
-    let mut experiment = Experiment::load(name).unwrap();
-    experiment.clients = if name == "one-client" {
-        vec![1]
-    } else {
-        vec![3, 60]
-    };
-    for setting in ["warm_up_ms=1", "measure_ms=3", "work_us=50", "device_factor=0.1"] {
-        experiment.set(setting).unwrap();
-    }
-    let machine = MachineModel::load(&experiment.machine).unwrap();
+fn run(experiment: Experiment, seed: u64, threads: usize) -> Result<SimulationResult> {
+    let machine = MachineModel::load(&experiment.machine)?;
     run_experiment(&SimulateOptions {
         experiment,
         machine,
-        seed: 7,
+        seed,
         trace: None,
         sweep: false,
         progress: false,
         threads,
     })
-    .unwrap()
+}
+
+/// A built-in experiment that takes little time, with more contention than it has as it is.
+fn shortened(name: &str) -> Experiment {
+    let mut experiment = Experiment::load(name).unwrap();
+    for setting in ["warm_up_ms=1", "measure_ms=3", "work_us=50", "device_factor=0.1"] {
+        experiment.set(setting).unwrap();
+    }
+    experiment
+}
+
+fn small(name: &str, threads: usize) -> SimulationResult {
+    let mut experiment = shortened(name);
+    experiment.clients = if name == "one-client" {
+        vec![1]
+    } else {
+        vec![3, 60]
+    };
+    run(experiment, 7, threads).unwrap()
 }
 
 /// Mutation: draw the clients' random numbers from the host's clock (or put a `HashMap` with the host's
@@ -66,6 +78,68 @@ fn every_client_gets_something_done() {
     }
 }
 
+/// A preset, and each of its switches that is simulated in each other variant.
+fn preset_and_changes(preset: &str) -> Vec<Variant> {
+    let variant = |name: String, mechanisms| Variant {
+        name,
+        latch: LatchFamily::default(),
+        spin: SpinKind::default(),
+        mechanisms,
+    };
+    let unchanged = Mechanisms::preset(preset).unwrap();
+    let mut variants = vec![variant(preset.to_owned(), unchanged)];
+    let simulated = simulated_switches();
+    for switch in Mechanisms::SWITCHES
+        .iter()
+        .filter(|s| simulated.contains(&s.name))
+    {
+        for choice in switch.variants {
+            let mut changed = unchanged;
+            changed.set_variant(switch.name, choice.name).unwrap();
+            if changed != unchanged {
+                variants.push(variant(
+                    format!("{preset} with {}={}", switch.name, choice.name),
+                    changed,
+                ));
+            }
+        }
+    }
+    variants
+}
+
+/// With as many clients as 4 sockets have hardware threads, and little work between, the workers of every variant
+/// contend, poll and sleep. A variant that both presets have runs under their names, every other one under its own too.
+///
+/// Mutation: let the spin latch's slow path step its delay before it looks at its word → the simulation of
+/// `log_reserve=spin-latch` ends with a promise to poll that was broken.
+#[test]
+fn every_variant_of_every_switch_is_simulated() {
+    let mut failures = Vec::new();
+    for (name, preset) in [
+        ("numa-simple-update", "classic"),
+        ("numa-simple-update", "clearway"),
+        ("numa-tpcb", "clearway"),
+    ] {
+        for variant in preset_and_changes(preset) {
+            let mut experiment = shortened(name);
+            for setting in ["work_us=5", "client_us=1", "measure_ms=2"] {
+                experiment.set(setting).unwrap();
+            }
+            experiment.clients = vec![144];
+            let what = format!("{name} of {}", variant.name);
+            experiment.variants = vec![variant];
+            match run(experiment, 7, 1) {
+                Err(error) => failures.push(error.to_string()),
+                Ok(result) if result.points[0].transactions == 0 => {
+                    failures.push(format!("{what}: no transaction"));
+                }
+                Ok(_) => {}
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
 /// An adaptive latch that is never biased, because there are no readers, is a plain one.
 ///
 /// Mutation: let an exclusive that had to wait load the word again to see whether it is biased, as it once
@@ -80,17 +154,7 @@ fn writers_alone_pay_nothing_for_bias() {
     experiment
         .variants
         .retain(|variant| ["single-cas", "adaptive"].contains(&variant.name.as_str()));
-    let machine = MachineModel::load(&experiment.machine).unwrap();
-    let result = run_experiment(&SimulateOptions {
-        experiment,
-        machine,
-        seed: 3,
-        trace: None,
-        sweep: false,
-        progress: false,
-        threads: 2,
-    })
-    .unwrap();
+    let result = run(experiment, 3, 2).unwrap();
     for clients in [8, 72] {
         let tps = |variant: &str| {
             let points = &result.points;

@@ -76,8 +76,8 @@ impl Delay {
         self.spins_per_delay
     }
 
-    /// Pauses after a failed poll, or sleeps. `latch` names what is polled, for the stuck report. The caller
-    /// polls on while the word is unchanged.
+    /// Pauses after a failed poll, or sleeps. `latch` names what is polled, for the stuck report. The caller's last
+    /// access was to the polled word (`spin_hint_of`), and it polls on while the word is unchanged.
     pub(crate) fn step<M: Machine>(&mut self, latch: &'static str) {
         // The last poll of the budget is followed by a sleep, not by another look.
         M::spin_hint_of(self.spins_per_delay.saturating_sub(self.spins + 1));

@@ -11,8 +11,8 @@
 //!
 //! # Steps
 //! 1. Change the word from 0 to 1 by a CAS. Success: the latch is held by this worker.
-//! 2. Else poll by loads until the word is 0, then go back to 1. A CAS takes the line away from the holder, which
-//!    needs it for what the latch protects; a load only shares it.
+//! 2. Else look by loads, with a step of the delay after each, until the word is 0, then go back to 1. A CAS takes the
+//!    line away from the holder, which needs it for what the latch protects; a load only shares it.
 //! 3. Release: store 0.
 //!
 //! # Costs
@@ -70,11 +70,10 @@ impl<M: Machine> SpinLatch<M> {
         M::label(core::ptr::from_ref(self).cast(), self.class.name);
         let started = M::now();
         let mut delay = Delay::new::<M>(M::worker());
-        loop {
+        // Each step follows a look at the word: a step promises the machine further polls of the word loaded last,
+        // and `Delay::new` has loaded others.
+        while self.word.load(Relaxed) != 0 || !self.try_take() {
             delay.step::<M>(self.class.name);
-            if self.word.load(Relaxed) == 0 && self.try_take() {
-                break;
-            }
         }
         let waited = M::now().saturating_sub(started);
         self.class.record(Wait::Exclusive, delay.total_spins, 0, waited);
