@@ -32,7 +32,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use clearway_storage::btree::{BTree, Direction, InsertOutcome};
 use clearway_storage::heap::{Liveness, Tid};
-use clearway_storage::{PageLatchVariant, Result, StorageError};
+use clearway_storage::{BufferPoolOptions, PageLatchVariant, Result, StorageError};
 use clearway_txn::Xid;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Arc;
@@ -66,8 +66,8 @@ struct Tree {
 }
 
 impl Tree {
-    fn new(page_latch: PageLatchVariant) -> Self {
-        let storage = InMemory::new(page_latch);
+    fn new(options: BufferPoolOptions) -> Self {
+        let storage = InMemory::new(options);
         BTree::create(&storage, REL).unwrap();
         Self {
             storage,
@@ -173,10 +173,21 @@ impl Tree {
     }
 }
 
+/// Random schedules under every variant of the pool's map, with this page latch.
+fn check(page_latch: PageLatchVariant, schedules: usize, case: fn(BufferPoolOptions)) {
+    for options in BufferPoolOptions::each_map() {
+        let options = BufferPoolOptions {
+            page_latch,
+            ..options
+        };
+        long_turns::check(move || case(options), schedules);
+    }
+}
+
 /// Inserters of different keys, and a reader. The tree has from one page to three levels before; in every
 /// other execution the disk is full for one of the first pages that are wanted.
-fn inserters_and_a_reader(page_latch: PageLatchVariant) {
-    let tree = Tree::new(page_latch);
+fn inserters_and_a_reader(options: BufferPoolOptions) {
+    let tree = Tree::new(options);
     let there = number(1, 9) as u32;
     let mut numbers: Vec<u32> = (0..there + (INSERTERS * INSERTIONS) as u32).collect();
     let mut draw = || numbers.swap_remove(number(0, numbers.len()));
@@ -208,17 +219,17 @@ fn inserters_and_a_reader(page_latch: PageLatchVariant) {
 
 #[test]
 fn shuttle_inserters_split_under_lwlocks() {
-    long_turns::check(|| inserters_and_a_reader(PageLatchVariant::LwLock), 3_000);
+    check(PageLatchVariant::LwLock, 3_000, inserters_and_a_reader);
 }
 
 #[test]
 fn shuttle_inserters_split_under_futex_latches() {
-    long_turns::check(|| inserters_and_a_reader(PageLatchVariant::Ssux), 3_000);
+    check(PageLatchVariant::Ssux, 3_000, inserters_and_a_reader);
 }
 
 #[test]
 fn shuttle_inserters_split_under_hybrid_latches() {
-    long_turns::check(|| inserters_and_a_reader(PageLatchVariant::Hybrid), 3_000);
+    check(PageLatchVariant::Hybrid, 3_000, inserters_and_a_reader);
 }
 
 /// The state of the transaction that made a row.
@@ -288,10 +299,10 @@ impl UniqueKey {
 
 /// Inserters of one key, of which dead rows fill more than one leaf: one at a time inserts its row, and once
 /// one has committed, no other does.
-fn one_key(page_latch: PageLatchVariant) {
+fn one_key(options: BufferPoolOptions) {
     const DEAD: u32 = 8;
     let key = UniqueKey {
-        tree: Tree::new(page_latch),
+        tree: Tree::new(options),
         rows: Mutex::default(),
         holders: AtomicU32::new(0),
     };
@@ -333,15 +344,15 @@ fn one_key(page_latch: PageLatchVariant) {
 
 #[test]
 fn shuttle_one_key_gets_in_under_lwlocks() {
-    long_turns::check(|| one_key(PageLatchVariant::LwLock), 1_500);
+    check(PageLatchVariant::LwLock, 1_500, one_key);
 }
 
 #[test]
 fn shuttle_one_key_gets_in_under_futex_latches() {
-    long_turns::check(|| one_key(PageLatchVariant::Ssux), 1_500);
+    check(PageLatchVariant::Ssux, 1_500, one_key);
 }
 
 #[test]
 fn shuttle_one_key_gets_in_under_hybrid_latches() {
-    long_turns::check(|| one_key(PageLatchVariant::Hybrid), 1_500);
+    check(PageLatchVariant::Hybrid, 1_500, one_key);
 }

@@ -11,31 +11,38 @@ use std::time::Duration;
 use clearway_latch::LwLockVariant;
 use clearway_machine::{AtomicWord, DataCell, Loom, Machine, Switch};
 use clearway_txn::{
-    LockError, LockManager, LockMode, LockTag, LockWait, ProcArray, ProcId, RelationLocksVariant, Xid,
+    LockError, LockManager, LockMode, LockTag, LockWait, ProcArray, ProcArrayOptions, ProcClearVariant,
+    ProcId, RelationLocksVariant, Xid,
 };
 use loom::sync::Arc;
 use loom::thread;
 use support::{ALICE, BOB, array, explore};
 
-/// Explores `case` with each variant of `relation_locks`; a failure shows the variant printed last.
+/// Explores `case` with each variant of `relation_locks` and of `proc_clear`; a failure shows the variants printed last.
 fn explore_each(
     preemptions: usize,
     deadlock_timeout: Duration,
     case: impl Fn(std::sync::Arc<ProcArray<Loom>>, Arc<LockManager<Loom>>) + Clone + Send + Sync + 'static,
 ) {
     for &relation_locks in RelationLocksVariant::ALL {
-        eprintln!("under {relation_locks:?}");
-        let case = case.clone();
-        explore(preemptions, move || {
-            let array = std::sync::Arc::new(array::<Loom>(LwLockVariant::SingleCas, 2));
-            let locks = LockManager::new(
-                std::sync::Arc::clone(&array),
-                LwLockVariant::SingleCas,
-                relation_locks,
-                deadlock_timeout,
-            );
-            case(array, Arc::new(locks));
-        });
+        for &clear in ProcClearVariant::ALL {
+            eprintln!("under {relation_locks:?} and {clear:?}");
+            let options = ProcArrayOptions {
+                clear,
+                ..LwLockVariant::SingleCas.into()
+            };
+            let case = case.clone();
+            explore(preemptions, move || {
+                let array = std::sync::Arc::new(array::<Loom>(options, 2));
+                let locks = LockManager::new(
+                    std::sync::Arc::clone(&array),
+                    LwLockVariant::SingleCas,
+                    relation_locks,
+                    deadlock_timeout,
+                );
+                case(array, Arc::new(locks));
+            });
+        }
     }
 }
 

@@ -105,22 +105,18 @@ pub struct InMemory {
 }
 
 impl InMemory {
-    pub fn new(page_latch: PageLatchVariant) -> Self {
+    pub fn new(options: BufferPoolOptions) -> Self {
         let file = std::sync::Arc::new(GrowingFile {
             blocks: AtomicU32::new(0),
             growing: Mutex::new(()),
             room: AtomicI64::new(i64::MAX),
         });
-        let options = BufferPoolOptions {
-            page_latch,
-            ..BufferPoolOptions::default()
-        };
         Self {
             pool: BufferPool::with_frames(FRAMES, options, std::sync::Arc::clone(&file)),
             file,
             log: Positions::default(),
             root_hints: RootHints::default(),
-            page_latch,
+            page_latch: options.page_latch,
         }
     }
 

@@ -4,7 +4,7 @@
 //! also how far the CPUs are apart (a [`Placement`]), which decides more than all the rest.
 //!
 //! # Rules
-//! 1. Nothing is fitted to a cell, nor to a latch. The inputs are costs that [`calibrate`](super::calibrate)
+//! 1. Nothing is fitted to a cell, nor to a latch. The inputs are costs that [`calibrate`](super::calibrate())
 //!    measures with a few instructions, and the loop of the bench, measured without any latch by one thread,
 //!    for each share and section.
 //! 2. The simulated loop does what the native one does: it draws, reads the clock in one turn of 32, and
