@@ -248,6 +248,7 @@ const TYPES: &[(u32, &str, &str)] = &[
     (25, "text", "S"),
     (26, "oid", "N"),
     (114, "json", "U"),
+    (700, "float4", "N"),
     (701, "float8", "N"),
     (705, "unknown", "X"),
     (1042, "bpchar", "S"),

@@ -31,6 +31,7 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>) {
         Value::Timestamp(_) => 9,
         Value::TimestampTz(_) => 10,
         Value::Oid(_) => 11,
+        Value::Float4(_) => 12,
     };
     out.push(kind);
     if let Value::Text(text) = value {
@@ -78,6 +79,7 @@ pub(crate) fn read_value(bytes: &mut &[u8]) -> Result<Value> {
         9 => (DataType::Timestamp, 8),
         10 => (DataType::TimestampTz, 8),
         11 => (DataType::Oid, 4),
+        12 => (DataType::Float4, 4),
         _ => return Err(damaged()),
     };
     decode_binary(take(bytes, length)?, data_type)
@@ -147,6 +149,7 @@ mod tests {
         prop_oneof![
             pairs((-3i32..3).prop_map(Value::Int4), DataType::Int4),
             pairs(any::<i64>().prop_map(Value::Int8), DataType::Int8),
+            pairs(any::<f32>().prop_map(Value::Float4), DataType::Float4),
             pairs(any::<f64>().prop_map(Value::Float8), DataType::Float8),
             pairs("[a-c\u{e4} ]{0,4}".prop_map(Value::text), DataType::Text),
             pairs("[ab ]{0,3}".prop_map(Value::text), DataType::Char),

@@ -95,12 +95,13 @@ impl AggregateFunction {
             AggregateFunction::Sum => match argument {
                 Int2 | Int4 => Int8,
                 Int8 | Numeric => Numeric,
+                Float4 => Float4,
                 Float8 => Float8,
                 _ => return None,
             },
             AggregateFunction::Avg | AggregateFunction::Spread(_) => match argument {
                 Int2 | Int4 | Int8 | Numeric => Numeric,
-                Float8 => Float8,
+                Float4 | Float8 => Float8,
                 _ => return None,
             },
             AggregateFunction::Min | AggregateFunction::Max => match argument {
@@ -137,12 +138,13 @@ impl AggregateCall {
             state: match (self.function, self.argument_type) {
                 (AggregateFunction::CountRows | AggregateFunction::Count, _) => State::Count,
                 (AggregateFunction::Min | AggregateFunction::Max, _) => State::Extreme(Value::Null),
-                (AggregateFunction::Spread(_), DataType::Float8) => State::FloatSpread {
+                (AggregateFunction::Spread(_), DataType::Float4 | DataType::Float8) => State::FloatSpread {
                     sum: 0.0,
                     squares: 0.0,
                 },
                 (AggregateFunction::Spread(_), _) => State::NumericSpread(PowerSums::default()),
-                (_, DataType::Float8) => State::Float(0.0),
+                (AggregateFunction::Sum, DataType::Float4) => State::ShortFloat(0.0),
+                (_, DataType::Float4 | DataType::Float8) => State::Float(0.0),
                 (_, DataType::Numeric) => State::Numeric(Numeric::ZERO),
                 _ => State::Integer(0),
             },
@@ -195,7 +197,22 @@ impl AggregateCall {
         match &mut accumulator.state {
             State::Count => {}
             State::Integer(sum) => *sum += i128::from(value.as_i64().ok_or_else(|| self.unexpected(value))?),
-            State::Float(sum) => *sum += self.float(value)?,
+            State::Float(sum) => {
+                let value = self.float(value)?;
+                let before = std::mem::replace(sum, *sum + value);
+                if sum.is_infinite() && before.is_finite() && value.is_finite() {
+                    return Err(overflow());
+                }
+            }
+            State::ShortFloat(sum) => match value {
+                Value::Float4(v) => {
+                    let before = std::mem::replace(sum, *sum + v);
+                    if sum.is_infinite() && before.is_finite() && v.is_finite() {
+                        return Err(overflow());
+                    }
+                }
+                other => return Err(self.unexpected(other)),
+            },
             State::Numeric(sum) => match value {
                 Value::Numeric(v) => *sum = sum.add(v)?,
                 other => return Err(self.unexpected(other)),
@@ -234,6 +251,7 @@ impl AggregateCall {
             _ if rows == 0 => Value::Null,
             State::Extreme(best) => best,
             State::Float(sum) => Value::Float8(if average { sum / rows as f64 } else { sum }),
+            State::ShortFloat(sum) => Value::Float4(sum),
             State::Numeric(sum) if average => Value::Numeric(sum.divide(&Numeric::from(rows))?),
             State::Numeric(sum) => Value::Numeric(sum),
             State::Integer(sum) if self.result_type == DataType::Int8 => {
@@ -279,6 +297,7 @@ impl AggregateCall {
 
     fn float(&self, value: &Value) -> Result<f64> {
         match value {
+            Value::Float4(v) => Ok(f64::from(*v)),
             Value::Float8(v) => Ok(*v),
             other => Err(self.unexpected(other)),
         }
@@ -318,6 +337,8 @@ enum State {
     Count,
     Integer(i128),
     Float(f64),
+    /// A sum of `real`, rounded to one after each addition as in PostgreSQL
+    ShortFloat(f32),
     Numeric(Numeric),
     /// The sum, and the sum of the squared deviations from the mean so far
     FloatSpread {
@@ -326,6 +347,14 @@ enum State {
     },
     NumericSpread(PowerSums),
     Extreme(Value),
+}
+
+#[cold]
+fn overflow() -> EngineError {
+    EngineError::new(
+        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+        "value out of range: overflow",
+    )
 }
 
 /// Takes the `rows`-th value into the sum of squared deviations (Youngs and Cramer, 1971).

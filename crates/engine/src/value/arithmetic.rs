@@ -34,7 +34,7 @@ impl ArithmeticOp {
     /// The types the operands are converted to and the result's type; `None` when there is no such operator.
     pub fn resolve(self, left: DataType, right: DataType) -> Option<(DataType, DataType, DataType)> {
         use ArithmeticOp::*;
-        use DataType::{Date, Float8, Int4, Int8, Numeric, Unknown};
+        use DataType::{Date, Float4, Float8, Int4, Int8, Numeric, Unknown};
         match (self, left, right) {
             (Add, Date, Int4 | DataType::Int2) => return Some((Date, Int4, Date)),
             (Add, Int4 | DataType::Int2, Date) => return Some((Int4, Date, Date)),
@@ -45,7 +45,11 @@ impl ArithmeticOp {
         let common = match (left, right) {
             (Unknown, Unknown) => return None,
             (Unknown, other) | (other, Unknown) => other,
-            (Float8, other) | (other, Float8) if other.category() == Float8.category() => Float8,
+            (Float4, Float4) => Float4,
+            // A real meets another kind of number as a double.
+            (Float4 | Float8, other) | (other, Float4 | Float8) if other.category() == Float8.category() => {
+                Float8
+            }
             (Numeric, other) | (other, Numeric) if other.category() == Float8.category() => Numeric,
             (l, r) if l.is_integer() && r.is_integer() => {
                 if l == Int8 || r == Int8 {
@@ -58,7 +62,7 @@ impl ArithmeticOp {
             }
             _ => return None,
         };
-        let known = common.is_integer() || common == Numeric || (common == Float8 && self != Remainder);
+        let known = common.is_integer() || common == Numeric || (common.is_float() && self != Remainder);
         known.then_some((common, common, common))
     }
 }
@@ -80,6 +84,33 @@ macro_rules! integers {
     }};
 }
 
+macro_rules! floats {
+    ($op:expr, $l:expr, $r:expr, $variant:ident) => {{
+        let (l, r) = ($l, $r);
+        let result = match $op {
+            ArithmeticOp::Add => l + r,
+            ArithmeticOp::Subtract => l - r,
+            ArithmeticOp::Multiply => l * r,
+            ArithmeticOp::Divide if r == 0.0 && !l.is_nan() => return Err(division_by_zero()),
+            ArithmeticOp::Divide => l / r,
+            ArithmeticOp::Remainder => l % r,
+        };
+        if result.is_infinite() && l.is_finite() && r.is_finite() {
+            return Err(out_of_range("value out of range: overflow"));
+        }
+        let vanished = result == 0.0
+            && match $op {
+                ArithmeticOp::Multiply => l != 0.0 && r != 0.0,
+                ArithmeticOp::Divide => l != 0.0 && r.is_finite(),
+                _ => false,
+            };
+        if vanished {
+            return Err(out_of_range("value out of range: underflow"));
+        }
+        Ok(Value::$variant(result))
+    }};
+}
+
 /// The operator's value; NULL when an operand is.
 #[inline]
 pub fn apply(op: ArithmeticOp, left: &Value, right: &Value) -> Result<Value> {
@@ -87,8 +118,9 @@ pub fn apply(op: ArithmeticOp, left: &Value, right: &Value) -> Result<Value> {
         (Value::Int4(l), Value::Int4(r)) => integers!(op, *l, *r, Int4, "integer"),
         (Value::Int8(l), Value::Int8(r)) => integers!(op, *l, *r, Int8, "bigint"),
         (Value::Int2(l), Value::Int2(r)) => integers!(op, *l, *r, Int2, "smallint"),
-        (Value::Float8(l), Value::Float8(r)) => floats(op, *l, *r),
+        (Value::Float8(l), Value::Float8(r)) => floats!(op, *l, *r, Float8),
         (Value::Numeric(l), Value::Numeric(r)) => numerics(op, l, r).map(Value::Numeric),
+        (Value::Float4(l), Value::Float4(r)) => floats!(op, *l, *r, Float4),
         (Value::Null, _) | (_, Value::Null) => Ok(Value::Null),
         (Value::Date(l), Value::Date(r)) if op == ArithmeticOp::Subtract => {
             if is_infinite(*l) || is_infinite(*r) {
@@ -135,6 +167,7 @@ pub fn negate(value: &Value) -> Result<Value> {
             v.checked_neg()
                 .ok_or_else(|| out_of_range("bigint out of range"))?,
         ),
+        Value::Float4(v) => Value::Float4(-v),
         Value::Float8(v) => Value::Float8(-v),
         Value::Numeric(v) => Value::Numeric(v.negate()),
         other => return Err(EngineError::internal(format!("- {other:?}"))),
@@ -143,30 +176,6 @@ pub fn negate(value: &Value) -> Result<Value> {
 
 fn is_infinite(date: i32) -> bool {
     date == i32::MAX || date == i32::MIN
-}
-
-fn floats(op: ArithmeticOp, l: f64, r: f64) -> Result<Value> {
-    let result = match op {
-        ArithmeticOp::Add => l + r,
-        ArithmeticOp::Subtract => l - r,
-        ArithmeticOp::Multiply => l * r,
-        ArithmeticOp::Divide if r == 0.0 && !l.is_nan() => return Err(division_by_zero()),
-        ArithmeticOp::Divide => l / r,
-        ArithmeticOp::Remainder => l % r,
-    };
-    if result.is_infinite() && l.is_finite() && r.is_finite() {
-        return Err(out_of_range("value out of range: overflow"));
-    }
-    let vanished = result == 0.0
-        && match op {
-            ArithmeticOp::Multiply => l != 0.0 && r != 0.0,
-            ArithmeticOp::Divide => l != 0.0 && r.is_finite(),
-            _ => false,
-        };
-    if vanished {
-        return Err(out_of_range("value out of range: underflow"));
-    }
-    Ok(Value::Float8(result))
 }
 
 fn numerics(op: ArithmeticOp, l: &Numeric, r: &Numeric) -> Result<Numeric> {

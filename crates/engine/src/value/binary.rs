@@ -4,7 +4,7 @@
 //! |---|---|
 //! | bool | 1: 0 or 1 |
 //! | int2, int4, int8, oid | 2, 4, 8, 4 |
-//! | float8 | 8, IEEE 754 |
+//! | float4, float8 | 4, 8, IEEE 754 |
 //! | date | 4: days since 2000-01-01 |
 //! | timestamp, timestamptz | 8: microseconds since 2000-01-01 |
 //! | strings | UTF-8 |
@@ -34,6 +34,7 @@ pub fn encode_binary(value: &Value, out: &mut Vec<u8>) {
             out.extend_from_slice(&v.to_be_bytes())
         }
         Value::Oid(v) => out.extend_from_slice(&v.to_be_bytes()),
+        Value::Float4(v) => out.extend_from_slice(&v.to_be_bytes()),
         Value::Float8(v) => out.extend_from_slice(&v.to_be_bytes()),
         Value::Text(v) => out.extend_from_slice(v.as_bytes()),
         Value::Numeric(v) => encode_numeric(v, out),
@@ -51,6 +52,7 @@ pub fn decode_binary(bytes: &[u8], data_type: DataType) -> Result<Value> {
         DataType::Int4 => Value::Int4(i32::from_be_bytes(fixed(bytes, data_type)?)),
         DataType::Int8 => Value::Int8(i64::from_be_bytes(fixed(bytes, data_type)?)),
         DataType::Oid => Value::Oid(u32::from_be_bytes(fixed(bytes, data_type)?)),
+        DataType::Float4 => Value::Float4(f32::from_be_bytes(fixed(bytes, data_type)?)),
         DataType::Float8 => Value::Float8(f64::from_be_bytes(fixed(bytes, data_type)?)),
         DataType::Date => {
             let days = i32::from_be_bytes(fixed(bytes, data_type)?);

@@ -7,7 +7,7 @@
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::compare::trim_blanks;
 use crate::value::datetime::{self, MICROS_PER_DAY};
-use crate::value::text::{decode_text, fit_length, to_text};
+use crate::value::text::{decode_text, fit_length, parse_float, to_text};
 use crate::value::{DataType, Numeric, Value};
 
 /// Why a conversion takes place.
@@ -29,12 +29,13 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         return Some(Implicit);
     }
     Some(match (from, to) {
-        (Int2, Int4 | Int8 | Float8 | Numeric | Oid) => Implicit,
-        (Int4, Int8 | Float8 | Numeric | Oid) => Implicit,
-        (Int8, Float8 | Numeric | Oid) => Implicit,
-        (Numeric, Float8) => Implicit,
+        (Int2, Int4 | Int8 | Float4 | Float8 | Numeric | Oid) => Implicit,
+        (Int4, Int8 | Float4 | Float8 | Numeric | Oid) => Implicit,
+        (Int8, Float4 | Float8 | Numeric | Oid) => Implicit,
+        (Numeric, Float4 | Float8) | (Float4, Float8) => Implicit,
         (Int4, Int2) | (Int8, Int2 | Int4) | (Oid, Int4 | Int8) => Assignment,
-        (Numeric, Int2 | Int4 | Int8) | (Float8, Int2 | Int4 | Int8 | Numeric) => Assignment,
+        (Numeric, Int2 | Int4 | Int8) | (Float4 | Float8, Int2 | Int4 | Int8 | Numeric) => Assignment,
+        (Float8, Float4) => Assignment,
         (Bool, Int4) | (Int4, Bool) => Explicit,
         (Text | Varchar | Char, Text | Varchar | Char) => Implicit,
         (Name, Text) | (Text | Varchar | Char, Name) | (CharByte, Text) => Implicit,
@@ -90,7 +91,8 @@ pub fn apply_typmod(value: Value, data_type: DataType, typmod: i32, explicit: bo
 
 fn convert(value: Value, from: DataType, to: DataType, now: i64) -> Result<Value> {
     use DataType::{
-        Bool, Char, Date, Float8, Int2, Int4, Int8, Name, Oid, Text, Timestamp, TimestampTz, Unknown, Varchar,
+        Bool, Char, Date, Float4, Float8, Int2, Int4, Int8, Name, Oid, Text, Timestamp, TimestampTz, Unknown,
+        Varchar,
     };
     match (value, to) {
         (Value::Text(text), Text | Varchar | Name) => Ok(Value::Text(match from {
@@ -115,21 +117,19 @@ fn convert(value: Value, from: DataType, to: DataType, now: i64) -> Result<Value
             v => v.div_euclid(MICROS_PER_DAY) as i32,
         })),
         (Value::Float8(v), DataType::Numeric) => Numeric::from_f64(v).map(Value::Numeric),
+        (Value::Float4(v), DataType::Numeric) => Numeric::from_f32(v).map(Value::Numeric),
         (Value::Numeric(v), Float8) => v.to_f64().map(Value::Float8).ok_or_else(|| {
             EngineError::new(
                 SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
                 format!("\"{v}\" is out of range for type double precision"),
             )
         }),
-        (Value::Float8(v), Int2 | Int4 | Int8) => {
-            let rounded = v.round_ties_even();
-            // Both ends are exact as floats; i64::MAX itself is not.
-            let fits = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&rounded);
-            if !fits {
-                return Err(out_of_range(to));
-            }
-            narrow(rounded as i64, to)
-        }
+        // By way of the text: a double in between would round twice.
+        (Value::Numeric(v), Float4) => parse_float(&v.to_string()).map(Value::Float4),
+        (Value::Float4(v), Float8) => Ok(Value::Float8(f64::from(v))),
+        (Value::Float8(v), Float4) => shorten(v).map(Value::Float4),
+        (Value::Float4(v), Int2 | Int4 | Int8) => round_to_whole(f64::from(v), to),
+        (Value::Float8(v), Int2 | Int4 | Int8) => round_to_whole(v, to),
         (Value::Numeric(v), Int2 | Int4 | Int8) => {
             if !v.is_finite() {
                 let kind = if v.is_nan() { "NaN" } else { "infinity" };
@@ -141,6 +141,7 @@ fn convert(value: Value, from: DataType, to: DataType, now: i64) -> Result<Value
         }
         (value, to) => match (value.as_i64(), to) {
             (Some(v), Int2 | Int4 | Int8 | Oid) => narrow(v, to),
+            (Some(v), Float4) => Ok(Value::Float4(v as f32)),
             (Some(v), Float8) => Ok(Value::Float8(v as f64)),
             (Some(v), DataType::Numeric) => Ok(Value::Numeric(Numeric::from(v))),
             _ => Err(EngineError::new(
@@ -149,6 +150,31 @@ fn convert(value: Value, from: DataType, to: DataType, now: i64) -> Result<Value
             )),
         },
     }
+}
+
+/// The nearest `real`; 22003 for what would become infinite or zero.
+fn shorten(value: f64) -> Result<f32> {
+    let short = value as f32;
+    let problem = match () {
+        _ if short.is_infinite() && value.is_finite() => "overflow",
+        _ if short == 0.0 && value != 0.0 => "underflow",
+        _ => return Ok(short),
+    };
+    Err(EngineError::new(
+        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+        format!("value out of range: {problem}"),
+    ))
+}
+
+/// The nearest whole number, halves to the even one.
+fn round_to_whole(value: f64, to: DataType) -> Result<Value> {
+    let rounded = value.round_ties_even();
+    // Both ends are exact as floats; i64::MAX itself is not.
+    let fits = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&rounded);
+    if !fits {
+        return Err(out_of_range(to));
+    }
+    narrow(rounded as i64, to)
 }
 
 fn narrow(value: i64, to: DataType) -> Result<Value> {
@@ -213,6 +239,28 @@ mod tests {
             explicit(Value::Float8(0.1), DataType::Float8, DataType::Numeric),
             numeric("0.1")
         );
+        // A real stands for six digits, and becomes the double that it is.
+        assert_eq!(
+            explicit(Value::Float4(1.234_567_8), DataType::Float4, DataType::Numeric),
+            numeric("1.23457")
+        );
+        assert_eq!(
+            explicit(Value::Float4(0.1), DataType::Float4, DataType::Float8),
+            Value::Float8(0.100_000_001_490_116_12)
+        );
+        assert_eq!(
+            explicit(Value::Float4(-2.5), DataType::Float4, DataType::Int2),
+            Value::Int2(-2)
+        );
+        // Halfway between two reals but for the last digit: rounded once, it goes up.
+        assert_eq!(
+            explicit(
+                numeric("1.00000005960464477539062500000000001"),
+                DataType::Numeric,
+                DataType::Float4
+            ),
+            Value::Float4(1.000_000_1)
+        );
     }
 
     #[test]
@@ -230,6 +278,18 @@ mod tests {
             code(Value::Float8(1e300), DataType::Float8, DataType::Int8),
             SqlState::NUMERIC_VALUE_OUT_OF_RANGE
         );
+        for (value, from, to) in [
+            (Value::Float4(1e19), DataType::Float4, DataType::Int8),
+            (Value::Float8(1e39), DataType::Float8, DataType::Float4),
+            (Value::Float8(1e-60), DataType::Float8, DataType::Float4),
+            (
+                Value::Numeric("1e-60".parse().unwrap()),
+                DataType::Numeric,
+                DataType::Float4,
+            ),
+        ] {
+            assert_eq!(code(value, from, to), SqlState::NUMERIC_VALUE_OUT_OF_RANGE);
+        }
         assert_eq!(
             code(Value::from("x"), DataType::Text, DataType::Int4),
             SqlState::INVALID_TEXT_REPRESENTATION
@@ -256,6 +316,9 @@ mod tests {
         assert!(can_cast(Int8, Int4, CastContext::Assignment));
         assert!(!can_cast(Text, Int4, CastContext::Assignment));
         assert!(can_cast(Text, Int4, CastContext::Explicit));
+        assert!(can_cast(Numeric, Float4, CastContext::Implicit));
+        assert!(can_cast(Float8, Float4, CastContext::Assignment));
+        assert!(!can_cast(Float8, Float4, CastContext::Implicit));
         assert!(!can_cast(Bool, Float8, CastContext::Explicit));
         assert!(can_cast(Unknown, Date, CastContext::Implicit));
     }

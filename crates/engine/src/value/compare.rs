@@ -3,7 +3,8 @@
 //! What a B+tree does over bytes (`key`) and what a comparison does over values is one order; a property test holds
 //! them together.
 //!
-//! The binder brings both sides of a comparison to one type; only whole numbers of different widths meet as they are.
+//! The binder brings both sides of a comparison to one type; only whole numbers of different widths, and a real and a
+//! double in NULLIF, meet as they are.
 //! Should values of two other types meet, they are not called equal: there is no answer ([`compare_checked`]), and a
 //! sort, which must have one, orders them by the place of their types in [`DataType::ALL`].
 
@@ -46,11 +47,13 @@ fn order(left: &Value, right: &Value, data_type: DataType) -> Option<Ordering> {
         (Value::Text(l), Value::Text(r)) => l.as_bytes().cmp(r.as_bytes()),
         (Value::Numeric(l), Value::Numeric(r)) => l.compare(r),
         (Value::Float8(l), Value::Float8(r)) => compare_floats(*l, *r),
+        (Value::Float4(l), Value::Float4(r)) => compare_floats(f64::from(*l), f64::from(*r)),
         (Value::Bool(l), Value::Bool(r)) => l.cmp(r),
         (Value::Date(l), Value::Date(r)) => l.cmp(r),
         (Value::Timestamp(l), Value::Timestamp(r)) => l.cmp(r),
         (Value::TimestampTz(l), Value::TimestampTz(r)) => l.cmp(r),
         (Value::Oid(l), Value::Oid(r)) => l.cmp(r),
+        (Value::Float4(l), Value::Float8(r)) => compare_floats(f64::from(*l), *r),
         (l, r) => l.as_i64()?.cmp(&r.as_i64()?),
     })
 }

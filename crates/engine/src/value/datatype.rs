@@ -19,6 +19,8 @@ pub enum DataType {
     Int4,
     /// `bigint`
     Int8,
+    /// `real`
+    Float4,
     /// `double precision`
     Float8,
     /// `numeric`
@@ -65,11 +67,12 @@ pub enum Category {
 
 impl DataType {
     /// Every type a column may have, and the internal ones.
-    pub const ALL: [DataType; 16] = [
+    pub const ALL: [DataType; 17] = [
         DataType::Bool,
         DataType::Int2,
         DataType::Int4,
         DataType::Int8,
+        DataType::Float4,
         DataType::Float8,
         DataType::Numeric,
         DataType::Text,
@@ -95,6 +98,7 @@ impl DataType {
             DataType::Int4 => 23,
             DataType::Text => 25,
             DataType::Oid => 26,
+            DataType::Float4 => 700,
             DataType::Float8 => 701,
             DataType::Unknown => 705,
             DataType::Char => 1042,
@@ -116,7 +120,7 @@ impl DataType {
         match self {
             DataType::Bool | DataType::CharByte => 1,
             DataType::Int2 => 2,
-            DataType::Int4 | DataType::Date | DataType::Oid => 4,
+            DataType::Int4 | DataType::Float4 | DataType::Date | DataType::Oid => 4,
             DataType::Int8 | DataType::Float8 | DataType::Timestamp | DataType::TimestampTz => 8,
             DataType::Name => 64,
             DataType::Numeric | DataType::Text | DataType::Varchar | DataType::Char => -1,
@@ -131,6 +135,7 @@ impl DataType {
             DataType::Int2 => "smallint",
             DataType::Int4 => "integer",
             DataType::Int8 => "bigint",
+            DataType::Float4 => "real",
             DataType::Float8 => "double precision",
             DataType::Numeric => "numeric",
             DataType::Text => "text",
@@ -153,6 +158,7 @@ impl DataType {
             DataType::Int2
             | DataType::Int4
             | DataType::Int8
+            | DataType::Float4
             | DataType::Float8
             | DataType::Numeric
             | DataType::Oid => Category::Numeric,
@@ -162,6 +168,11 @@ impl DataType {
             DataType::Date | DataType::Timestamp | DataType::TimestampTz => Category::DateTime,
             DataType::Unknown => Category::Unknown,
         }
+    }
+
+    /// Whether it is one of the two floating-point types.
+    pub const fn is_float(self) -> bool {
+        matches!(self, DataType::Float4 | DataType::Float8)
     }
 
     /// Whether it is one of the three integer types.

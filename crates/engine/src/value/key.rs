@@ -9,7 +9,7 @@
 //! | not NULL | `01`, then the value |
 //! | NULL | `02`: after all values |
 //! | integers, date, timestamps | big-endian, sign bit flipped |
-//! | float8 | IEEE bits; sign bit flipped if positive, all bits if negative; −0 as 0, one NaN above infinity |
+//! | float4, float8 | IEEE bits; sign bit flipped if positive, all bits if negative; −0 as 0, one NaN above infinity |
 //! | bool | `00` or `01` |
 //! | strings | UTF-8, then `00` (no string holds that byte); `char(n)` without its blanks |
 //! | numeric | a byte for the kind (below), then for a positive number weight, digits, `00`; for a negative one those bytes inverted |
@@ -66,6 +66,7 @@ pub fn encode_value(value: &Value, data_type: DataType, key: &mut Vec<u8>) {
         }
         Value::Oid(v) => key.extend_from_slice(&v.to_be_bytes()),
         Value::Bool(v) => key.push(u8::from(*v)),
+        Value::Float4(v) => key.extend_from_slice(&narrow_float_bits(*v).to_be_bytes()),
         Value::Float8(v) => key.extend_from_slice(&float_bits(*v).to_be_bytes()),
         Value::Text(v) => {
             let text: &str = if data_type == DataType::Char {
@@ -96,6 +97,16 @@ fn float_bits(value: f64) -> u64 {
         value.to_bits()
     };
     if bits >> 63 == 0 { bits ^ (1 << 63) } else { !bits }
+}
+
+fn narrow_float_bits(value: f32) -> u32 {
+    let value = if value == 0.0 { 0.0 } else { value };
+    let bits = if value.is_nan() {
+        0x7fff_ffff
+    } else {
+        value.to_bits()
+    };
+    if bits >> 31 == 0 { bits ^ (1 << 31) } else { !bits }
 }
 
 /// Added to a weight so that none is negative: the least is −4,096, the greatest 32,767.

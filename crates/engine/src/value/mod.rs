@@ -87,6 +87,8 @@ pub enum Value {
     Int4(i32),
     /// `bigint`
     Int8(i64),
+    /// `real`
+    Float4(f32),
     /// `double precision`
     Float8(f64),
     /// `numeric`
@@ -164,6 +166,7 @@ impl Value {
             Value::Int2(_) => DataType::Int2,
             Value::Int4(_) => DataType::Int4,
             Value::Int8(_) => DataType::Int8,
+            Value::Float4(_) => DataType::Float4,
             Value::Float8(_) => DataType::Float8,
             Value::Numeric(_) => DataType::Numeric,
             Value::Text(_) => DataType::Text,

@@ -47,6 +47,16 @@ fn value_of(data_type: DataType) -> BoxedStrategy<Value> {
         ]
         .prop_map(Value::Float8)
         .boxed(),
+        DataType::Float4 => prop_oneof![
+            any::<f32>(),
+            any::<u32>().prop_map(f32::from_bits),
+            Just(f32::NAN),
+            Just(-0.0f32),
+            Just(f32::INFINITY),
+            -2.0..2.0f32
+        ]
+        .prop_map(Value::Float4)
+        .boxed(),
         DataType::Numeric => prop_oneof![30 => numeric(), 30 => small_numeric(), 1 => strange_numeric()]
             .prop_map(Value::Numeric)
             .boxed(),
@@ -94,6 +104,7 @@ fn table() -> impl Strategy<Value = (Vec<DataType>, Vec<Value>)> {
 /// The same bits: NaN equals itself, and 1.50 is not 1.5.
 fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
+        (Value::Float4(l), Value::Float4(r)) => l.to_bits() == r.to_bits() || (l.is_nan() && r.is_nan()),
         (Value::Float8(l), Value::Float8(r)) => l.to_bits() == r.to_bits() || (l.is_nan() && r.is_nan()),
         _ => left == right,
     }

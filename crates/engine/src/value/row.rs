@@ -109,7 +109,7 @@ const fn width(data_type: DataType) -> Option<u32> {
     match data_type {
         DataType::Bool => Some(1),
         DataType::Int2 => Some(2),
-        DataType::Int4 | DataType::Date | DataType::Oid => Some(4),
+        DataType::Int4 | DataType::Float4 | DataType::Date | DataType::Oid => Some(4),
         DataType::Int8 | DataType::Float8 | DataType::Timestamp | DataType::TimestampTz => Some(8),
         _ => None,
     }
@@ -309,6 +309,7 @@ fn write_fixed(value: &Value, out: &mut [u8]) {
         }
         Value::Int2(v) => out[..2].copy_from_slice(&v.to_le_bytes()),
         Value::Bool(v) => out[0] = u8::from(*v),
+        Value::Float4(v) => out[..4].copy_from_slice(&v.to_le_bytes()),
         Value::Float8(v) => out[..8].copy_from_slice(&v.to_le_bytes()),
         Value::Oid(v) => out[..4].copy_from_slice(&v.to_le_bytes()),
         other => panic!("{other:?} has no fixed width"),
@@ -322,6 +323,7 @@ fn read_fixed(data_type: DataType, bytes: &[u8]) -> Value {
         DataType::Int8 => Value::Int8(i64::from_le_bytes(array(bytes))),
         DataType::Int2 => Value::Int2(i16::from_le_bytes(array(bytes))),
         DataType::Bool => Value::Bool(bytes[0] != 0),
+        DataType::Float4 => Value::Float4(f32::from_le_bytes(array(bytes))),
         DataType::Float8 => Value::Float8(f64::from_le_bytes(array(bytes))),
         DataType::Date => Value::Date(i32::from_le_bytes(array(bytes))),
         DataType::Timestamp => Value::Timestamp(i64::from_le_bytes(array(bytes))),

@@ -1,6 +1,9 @@
 //! PostgreSQL's text form of values, and LIKE.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
+
+use dashu_int::IBig;
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::datatype::length_of_typmod;
@@ -15,6 +18,7 @@ pub fn encode_text(value: &Value, out: &mut String) {
         Value::Int4(v) => push_integer(i64::from(*v), out),
         Value::Int8(v) => push_integer(*v, out),
         Value::Oid(v) => push_integer(i64::from(*v), out),
+        Value::Float4(v) => push_float(*v, out),
         Value::Float8(v) => push_float(*v, out),
         Value::Numeric(v) => {
             let _ = write!(out, "{v}");
@@ -59,6 +63,7 @@ pub fn decode_text(text: &str, data_type: DataType, now: i64) -> Result<Value> {
             Value::Text(text.chars().next().map(String::from).unwrap_or_default().into())
         }
         DataType::Bool => Value::Bool(parse_bool(text).ok_or_else(|| invalid_syntax(text, data_type))?),
+        DataType::Float4 => Value::Float4(parse_float(text)?),
         DataType::Float8 => Value::Float8(parse_float(text)?),
         DataType::Numeric => Value::Numeric(Numeric::parse(text)?),
         DataType::Date => Value::Date(datetime::parse_date(text, now)?),
@@ -104,24 +109,90 @@ fn push_integer(value: i64, out: &mut String) {
     out.push_str(std::str::from_utf8(&digits[at..]).expect("digits are ASCII"));
 }
 
+/// The floating-point types: what their text forms differ in.
+pub(crate) trait Float: Copy + fmt::Display + fmt::LowerExp + FromStr + Into<f64> {
+    /// Its SQL type.
+    const DATA_TYPE: DataType;
+    /// The decimal digits that every value keeps; a number with more before the point is written with an exponent.
+    const DIGITS: i32;
+    /// The bits of the mantissa, the hidden one included.
+    const MANTISSA_BITS: i32;
+}
+
+impl Float for f32 {
+    const DATA_TYPE: DataType = DataType::Float4;
+    const DIGITS: i32 = f32::DIGITS as i32;
+    const MANTISSA_BITS: i32 = f32::MANTISSA_DIGITS as i32;
+}
+
+impl Float for f64 {
+    const DATA_TYPE: DataType = DataType::Float8;
+    const DIGITS: i32 = f64::DIGITS as i32;
+    const MANTISSA_BITS: i32 = f64::MANTISSA_DIGITS as i32;
+}
+
 /// The shortest digits that read back as the same number, written as PostgreSQL writes them: plain between 1e-4 and
-/// 1e15, else with an exponent of at least two digits.
-fn push_float(value: f64, out: &mut String) {
-    if value.is_nan() {
+/// 1e15 (`real`: 1e6), else with an exponent of at least two digits.
+fn push_float<F: Float>(value: F, out: &mut String) {
+    let wide: f64 = value.into();
+    if wide.is_nan() {
         return out.push_str("NaN");
     }
-    if value.is_infinite() {
-        return out.push_str(if value > 0.0 { "Infinity" } else { "-Infinity" });
+    if wide.is_infinite() {
+        return out.push_str(if wide > 0.0 { "Infinity" } else { "-Infinity" });
     }
-    let scientific = format!("{value:e}");
+    let mut scientific = format!("{value:e}");
+    // PostgreSQL wants digits that lie nearer to this number than to its neighbours; those of the library may lie
+    // halfway when that is read as this number. Only large whole numbers have so few digits halfway.
+    while is_halfway::<F>(wide.abs(), scientific.trim_start_matches('-')) {
+        let more = scientific.bytes().filter(u8::is_ascii_digit).count() - exponent_of(&scientific).len();
+        scientific = format!("{value:.more$e}");
+    }
     let (digits, exponent) = scientific.split_once('e').expect("LowerExp writes an exponent");
     let exponent: i32 = exponent.parse().expect("LowerExp writes a number");
-    if (-4..15).contains(&exponent) {
+    if (-4..F::DIGITS).contains(&exponent) {
         let _ = write!(out, "{value}");
     } else {
         let sign = if exponent < 0 { '-' } else { '+' };
         let _ = write!(out, "{digits}e{sign}{:02}", exponent.abs());
     }
+}
+
+fn exponent_of(scientific: &str) -> &str {
+    scientific.split_once('e').map_or("", |(_, exponent)| exponent)
+}
+
+/// Whether these digits (`1.25e7`), which read as `value`, lie halfway between it and a neighbour.
+fn is_halfway<F: Float>(value: f64, scientific: &str) -> bool {
+    if value < 2f64.powi(F::MANTISSA_BITS) {
+        return false;
+    }
+    // All numbers below are whole: the neighbours of so large a float are at least 2 away.
+    let bits = value.to_bits();
+    let (fraction, exponent) = (bits & ((1 << 52) - 1), (bits >> 52) as i32 - 1_023);
+    let whole = IBig::from(fraction | 1 << 52);
+    // Four times everything, so that a quarter of the distance to a neighbour is whole as well.
+    let value = if exponent >= 50 {
+        whole << (exponent - 50) as usize
+    } else {
+        whole >> (50 - exponent) as usize
+    };
+    let distance = IBig::from(1) << (exponent - F::MANTISSA_BITS + 3) as usize;
+    let (digits, power) = scientific.split_once('e').unwrap_or((scientific, "0"));
+    let (before, after) = digits.split_once('.').unwrap_or((digits, ""));
+    let power = power.parse::<usize>().unwrap_or(0).saturating_sub(after.len());
+    let Ok(mantissa) = format!("{before}{after}").parse::<u64>() else {
+        return false;
+    };
+    let written = IBig::from(mantissa) * IBig::from(10).pow(power) * IBig::from(4);
+    let (above, off) = (written > value, (&written - &value) * IBig::from(2));
+    // Below a power of two the neighbours are half as far.
+    let near = if fraction == 0 && !above {
+        &distance >> 1
+    } else {
+        distance
+    };
+    off == near || off == -near
 }
 
 fn parse_integer(text: &str, min: i64, max: i64, data_type: DataType) -> Result<i64> {
@@ -172,18 +243,18 @@ fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-fn parse_float(text: &str) -> Result<f64> {
+/// The float of this text, rounded once; 22003 for what would become infinite or zero.
+pub(crate) fn parse_float<F: Float>(text: &str) -> Result<F> {
     let trimmed = text.trim();
-    let value: f64 = trimmed
-        .parse()
-        .map_err(|_| invalid_syntax(text, DataType::Float8))?;
+    let value: F = trimmed.parse().map_err(|_| invalid_syntax(text, F::DATA_TYPE))?;
+    let wide: f64 = value.into();
     let mantissa = trimmed.split(['e', 'E']).next().unwrap_or("");
     let has_digits = mantissa.bytes().any(|byte| byte.is_ascii_digit());
-    let vanished = value == 0.0 && mantissa.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
-    if (value.is_infinite() && has_digits) || vanished {
+    let vanished = wide == 0.0 && mantissa.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
+    if (wide.is_infinite() && has_digits) || vanished {
         return Err(EngineError::new(
             SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-            format!("\"{text}\" is out of range for type double precision"),
+            format!("\"{text}\" is out of range for type {}", F::DATA_TYPE),
         ));
     }
     Ok(value)
@@ -313,8 +384,30 @@ mod tests {
             ("nan", "NaN"),
             ("-infinity", "-Infinity"),
             ("1e-320", "1e-320"),
+            // Halfway to a neighbour, which PostgreSQL does not take for the number.
+            ("1e23", "9.999999999999999e+22"),
+            ("1e22", "1e+22"),
+            ("1e300", "1e+300"),
         ] {
             assert_eq!(round_trip(input, DataType::Float8), expected);
+        }
+        for (input, expected) in [
+            ("0.1", "0.1"),
+            ("123456", "123456"),
+            ("1234567", "1.234567e+06"),
+            ("0.00001", "1e-05"),
+            ("16777217", "1.6777216e+07"),
+            ("115817776", "1.15817776e+08"),
+            ("-50331648", "-5.0331648e+07"),
+            ("3.4028235e38", "3.4028235e+38"),
+            ("1e-45", "1e-45"),
+            ("infinity", "Infinity"),
+        ] {
+            assert_eq!(round_trip(input, DataType::Float4), expected);
+        }
+        for beyond in ["1e39", "1e-46"] {
+            let error = decode_text(beyond, DataType::Float4, 0).unwrap_err();
+            assert_eq!(error.sqlstate(), SqlState::NUMERIC_VALUE_OUT_OF_RANGE);
         }
         assert_eq!(
             decode_text("1e400", DataType::Float8, 0).unwrap_err().sqlstate(),

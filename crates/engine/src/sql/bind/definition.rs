@@ -370,8 +370,9 @@ impl Binder<'_> {
             T::Int(None) | T::Integer(None) | T::Int4(None) => (DataType::Int4, -1),
             T::BigInt(None) | T::Int8(None) => (DataType::Int8, -1),
             T::DoublePrecision | T::Float8 | T::Double(ast::ExactNumberInfo::None) => (DataType::Float8, -1),
+            T::Real | T::Float4 => (DataType::Float4, -1),
             T::Float(ast::ExactNumberInfo::None) => (DataType::Float8, -1),
-            T::Float(ast::ExactNumberInfo::Precision(25..=53)) => (DataType::Float8, -1),
+            T::Float(ast::ExactNumberInfo::Precision(bits)) => (float_of_bits(*bits)?, -1),
             T::Numeric(info) | T::Decimal(info) | T::Dec(info) => {
                 (DataType::Numeric, numeric_modifier(info)?)
             }
@@ -417,7 +418,7 @@ impl Binder<'_> {
 fn unknown_type(name: &str) -> EngineError {
     let known_elsewhere = [
         "bytea", "json", "jsonb", "uuid", "interval", "money", "inet", "cidr", "xml", "point", "regclass",
-        "time", "timetz", "bit", "float4", "real",
+        "time", "timetz", "bit",
     ];
     if known_elsewhere.contains(&name) {
         return EngineError::not_supported(format!("type {name}"));
@@ -426,6 +427,17 @@ fn unknown_type(name: &str) -> EngineError {
         SqlState::UNDEFINED_OBJECT,
         format!("type \"{name}\" does not exist"),
     )
+}
+
+/// The type that `float(bits)` means.
+fn float_of_bits(bits: u64) -> Result<DataType> {
+    let message = match bits {
+        0 => "precision for type float must be at least 1 bit",
+        1..=24 => return Ok(DataType::Float4),
+        25..=53 => return Ok(DataType::Float8),
+        _ => "precision for type float must be less than 54 bits",
+    };
+    Err(EngineError::new(SqlState::INVALID_PARAMETER_VALUE, message))
 }
 
 fn numeric_modifier(info: &ast::ExactNumberInfo) -> Result<i32> {

@@ -8,6 +8,7 @@ use crate::sql::bind::types::comparison_type;
 use crate::sql::bind::{Binder, Scope, Typed, boolean};
 use crate::sql::expr::{CompareOp, Expr};
 use crate::value::DataType;
+use crate::value::cast::{CastContext, can_cast};
 
 impl Binder<'_> {
     pub(super) fn between(
@@ -127,7 +128,15 @@ impl Binder<'_> {
             .map(|tree| self.expression(tree, scope))
             .collect::<Result<Vec<_>>>()?;
         let mut data_type = input.data_type;
-        for candidate in &list {
+        // Several constants are brought to the type of a real together; a single one makes doubles of both sides.
+        let as_real = data_type == DataType::Float4
+            && list.len() > 1
+            && list.iter().all(|candidate| {
+                matches!(candidate.expr, Expr::Constant(_) | Expr::Parameter(_))
+                    && candidate.data_type != DataType::Float8
+                    && can_cast(candidate.data_type, DataType::Float4, CastContext::Implicit)
+            });
+        for candidate in list.iter().filter(|_| !as_real) {
             data_type = comparison_type(data_type, candidate.data_type)
                 .ok_or_else(|| self.no_operator(input.data_type, "=", candidate.data_type, position))?;
         }

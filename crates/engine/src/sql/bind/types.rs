@@ -21,6 +21,7 @@ pub(super) fn comparison_type(left: DataType, right: DataType) -> Option<DataTyp
         (l, r) if l.is_integer() && r.is_integer() => Int8,
         (Char, Varchar) | (Varchar, Char) => Char,
         (l, r) if l.is_string() && r.is_string() => Text,
+        (Float4, other) | (other, Float4) if other.category() == Category::Numeric => Float8,
         (l, r) if l.category() == r.category() => return common_type(&[l, r]),
         _ => return None,
     };
@@ -222,6 +223,7 @@ pub(super) fn internal_type_name(tree: &ast::DataType) -> String {
         T::SmallInt(_) | T::Int2(_) => "int2",
         T::Int(_) | T::Integer(_) | T::Int4(_) => "int4",
         T::BigInt(_) | T::Int8(_) => "int8",
+        T::Real | T::Float4 | T::Float(ast::ExactNumberInfo::Precision(..=24)) => "float4",
         T::DoublePrecision | T::Float8 | T::Double(_) | T::Float(_) => "float8",
         T::Numeric(_) | T::Decimal(_) | T::Dec(_) => "numeric",
         T::Text => "text",

@@ -1,7 +1,7 @@
 //! Functions of numbers: over `numeric` exact or correctly rounded, over `double precision` as the machine has them.
 //!
 //! Which of the two a call means is PostgreSQL's choice: a numeric argument makes it numeric unless another
-//! is a double; integers and literals without a type become doubles.
+//! is a real or a double; integers and literals without a type become doubles.
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::common_type::common_type;
@@ -86,7 +86,7 @@ fn real_type(arguments: &[DataType]) -> Option<DataType> {
     if !arguments.iter().all(number) {
         return None;
     }
-    let numeric = arguments.contains(&DataType::Numeric) && !arguments.contains(&DataType::Float8);
+    let numeric = arguments.contains(&DataType::Numeric) && !arguments.iter().any(|kind| kind.is_float());
     Some(if numeric {
         DataType::Numeric
     } else {
@@ -220,13 +220,7 @@ impl MathFunction {
             }
             Ln => x.ln(),
             Log10 => x.log10(),
-            Sign if x == 0.0 || x.is_nan() => {
-                if x.is_nan() {
-                    x
-                } else {
-                    0.0
-                }
-            }
+            Sign if x == 0.0 || x.is_nan() => 0.0,
             Sign => x.signum(),
             Trunc => x.trunc(),
             _ => return Err(self.unexpected(&[Value::Float8(x)])),

@@ -199,6 +199,7 @@ impl Function {
                 Value::Int2(v) => Value::Int2(v.checked_abs().ok_or_else(|| range("smallint"))?),
                 Value::Int4(v) => Value::Int4(v.checked_abs().ok_or_else(|| range("integer"))?),
                 Value::Int8(v) => Value::Int8(v.checked_abs().ok_or_else(|| range("bigint"))?),
+                Value::Float4(v) => Value::Float4(v.abs()),
                 Value::Float8(v) => Value::Float8(v.abs()),
                 Value::Numeric(v) => Value::Numeric(v.abs()),
                 other => return Err(EngineError::internal(format!("abs of {other:?}"))),

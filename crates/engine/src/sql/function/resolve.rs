@@ -53,7 +53,7 @@ pub fn resolve(name: &str, arguments: &[DataType]) -> Option<Signature> {
         "abs" => numeric(Function::Abs),
         "mod" if arguments.len() == 2 => {
             let kind = common_type(arguments)?;
-            (kind.category() == Category::Numeric && kind != Float8).then(|| Signature {
+            (kind.category() == Category::Numeric && !kind.is_float()).then(|| Signature {
                 function: Function::Mod,
                 arguments: vec![kind, kind],
                 result: kind,
@@ -77,10 +77,13 @@ pub fn resolve(name: &str, arguments: &[DataType]) -> Option<Signature> {
             let kind = common_type(arguments)?;
             // The result is the first argument as it was; integers need no conversion to be compared.
             let integers = arguments.iter().all(|argument| argument.is_integer());
-            let converted = if integers {
-                arguments.to_vec()
-            } else {
-                vec![kind; 2]
+            let (kind, converted) = match arguments {
+                _ if integers => (kind, arguments.to_vec()),
+                // A real stays one, and is compared with any other number as a double.
+                [Float4, Float4 | Unknown] | [Unknown, Float4] => (kind, vec![Float4; 2]),
+                [Float4, _] => (Float8, vec![Float4, Float8]),
+                [_, Float4] => (Float8, vec![Float8; 2]),
+                _ => (kind, vec![kind; 2]),
             };
             Some(Signature {
                 function: Function::NullIf(kind),

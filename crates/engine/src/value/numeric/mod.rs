@@ -306,13 +306,23 @@ impl Numeric {
 
     /// The number a double stands for to 15 significant digits, as PostgreSQL converts it.
     pub fn from_f64(value: f64) -> Result<Numeric> {
+        Numeric::of_digits(value, f64::DIGITS)
+    }
+
+    /// The number a `real` stands for to 6 significant digits, as PostgreSQL converts it.
+    pub fn from_f32(value: f32) -> Result<Numeric> {
+        Numeric::of_digits(f64::from(value), f32::DIGITS)
+    }
+
+    /// The number of the first so many significant digits of a double.
+    fn of_digits(value: f64, digits: u32) -> Result<Numeric> {
         if value.is_nan() {
             return Ok(Numeric::NAN);
         }
         if value.is_infinite() {
             return Ok(Numeric::infinite(if value > 0.0 { 1 } else { -1 }));
         }
-        let text = format!("{value:.14e}");
+        let text = format!("{value:.*e}", digits as usize - 1);
         let (digits, exponent) = text.split_once('e').expect("LowerExp writes an exponent");
         let digits = digits.trim_end_matches('0').trim_end_matches('.');
         Numeric::parse(&format!("{digits}e{exponent}"))
