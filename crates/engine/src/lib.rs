@@ -118,5 +118,5 @@ pub use error::{EngineError, SqlState};
 pub use interrupt::StatementWatch;
 pub use mechanisms::{MechanismError, Mechanisms};
 pub use output::{Collected, Column, Discard, Notice, Output};
-pub use session::{Completion, Portal, Prepared, Session, TransactionStatus};
+pub use session::{AnswerGate, Completion, Portal, Prepared, Session, TransactionStatus};
 pub use value::{DataType, Value};

@@ -19,7 +19,7 @@ use std::fmt;
 use clearway_latch::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant};
 use clearway_machine::{Switch, SwitchDescription};
 use clearway_storage::wal::{LogFlushVariant, LogInsertVariant, LogReserveVariant};
-use clearway_storage::{BufferMapVariant, BufferPoolOptions, PageLatchVariant};
+use clearway_storage::{BufferMapVariant, BufferPoolOptions, LockReleaseVariant, PageLatchVariant};
 use clearway_txn::{
     CommitLogOptions, CommitLogVariant, ProcArrayLatchVariant, ProcArrayOptions, ProcClearVariant,
     RelationLocksVariant, SnapshotVariant,
@@ -79,6 +79,7 @@ mechanisms! {
     log_reserve: LogReserveVariant,
     log_insert: LogInsertVariant,
     log_flush: LogFlushVariant,
+    lock_release: LockReleaseVariant,
     relation_locks: RelationLocksVariant,
 }
 

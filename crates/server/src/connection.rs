@@ -207,8 +207,9 @@ fn open(
     if info.database.is_empty() {
         info.database = info.user.clone();
     }
-    let session = engine.session(info)?;
+    let mut session = engine.session(info)?;
     session.adopt_thread();
+    channel.out.gate = Some(session.answer_gate());
     channel.watch = Some(session.statement_watch());
     let out = &mut channel.out.bytes;
     if minor > startup::MINOR_VERSION || !unknown_options.is_empty() {

@@ -1,9 +1,12 @@
 //! The write side of a connection: messages are gathered and leave in one write.
+//!
+//! Answers may depend on commits that are not durable yet (`lock_release = early`). Each write passes the session's
+//! gate first, so what was gathered waits once.
 
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
-use clearway_engine::{EngineError, SqlState, StatementWatch};
+use clearway_engine::{AnswerGate, EngineError, SqlState, StatementWatch};
 use clearway_machine::{Native, WaitEvent, WaitScope};
 
 use crate::socket::Socket;
@@ -24,6 +27,8 @@ pub(crate) struct WriteBuffer {
     pub(crate) bytes: BytesMut,
     /// Whether a write has failed: the client is gone, and nothing more is tried.
     broken: bool,
+    /// What the session's answers wait in; there once there is a session.
+    pub(crate) gate: Option<AnswerGate>,
 }
 
 impl WriteBuffer {
@@ -31,6 +36,14 @@ impl WriteBuffer {
         WriteBuffer {
             bytes: BytesMut::with_capacity(4 << 10),
             broken: false,
+            gate: None,
+        }
+    }
+
+    /// Waits until what has gathered may be shown.
+    fn pass_gate(&self) {
+        if let Some(gate) = &self.gate {
+            gate.wait();
         }
     }
 
@@ -42,6 +55,7 @@ impl WriteBuffer {
     /// Writes out what has gathered.
     pub(crate) fn flush(&mut self, socket: &Socket) {
         if !self.broken && !self.bytes.is_empty() {
+            self.pass_gate();
             let _wait = WaitScope::<Native>::enter(WaitEvent::ClientWrite);
             self.broken = socket.send_all(&self.bytes).is_err();
         }
@@ -75,6 +89,7 @@ impl WriteBuffer {
         if self.broken {
             return Err(connection_lost());
         }
+        self.pass_gate();
         let _wait = WaitScope::<Native>::enter(WaitEvent::ClientWrite);
         let mut written = 0;
         while written < self.bytes.len() {

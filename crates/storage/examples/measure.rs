@@ -74,6 +74,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         xid: None,
         command: 0,
         snapshot: &snapshot,
+        seen: None,
     };
     let insert = |number: u32| {
         let key = number.wrapping_mul(2_654_435_761).to_be_bytes();

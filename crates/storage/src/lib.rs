@@ -64,7 +64,10 @@ pub use buffer::{
     PageUpdate, PagesOnDisk, PinnedPage,
 };
 pub use change::{AtomicChange, ChangeLog};
-pub use commit::{CommitCounters, CommitPath, Commits, NotCommitted};
+pub use commit::{
+    CommitCounters, CommitOptions, CommitPath, CommitWait, Commits, LockReleaseVariant, NotCommitted,
+    RecentCommits, SeenCommits,
+};
 pub use error::{Result, StorageError};
 pub use findings::{Finding, Findings, Progress};
 pub use page::{Lsn, PAGE_HEADER, PAGE_SIZE, PageId, PageKind, RelId};

@@ -17,7 +17,7 @@ use crate::buffer::{
 };
 use crate::change::AtomicChange;
 use crate::checkpoint::Checkpointer;
-use crate::commit::{CommitPath, Commits, NotCommitted};
+use crate::commit::{CommitOptions, CommitPath, CommitWait, Commits, LockReleaseVariant, NotCommitted};
 use crate::control_file::{Control, ControlFile, State};
 use crate::data_directory::{self, Content, IfMissing};
 use crate::data_file::DataFiles;
@@ -58,6 +58,8 @@ pub struct StorageOptions {
     pub proc_clear: ProcClearVariant,
     /// What guards the commit log.
     pub commit_log: CommitLogVariant,
+    /// When a commit is seen by others and its locks are free.
+    pub lock_release: LockReleaseVariant,
     /// Where relation locks live.
     pub relation_locks: RelationLocksVariant,
     /// Whether writes are made durable. Without it a power failure loses data; a kill -9 does not.
@@ -89,6 +91,7 @@ impl Default for StorageOptions {
             snapshot: SnapshotVariant::default(),
             proc_clear: ProcClearVariant::default(),
             commit_log: CommitLogVariant::default(),
+            lock_release: LockReleaseVariant::default(),
             relation_locks: RelationLocksVariant::default(),
             fsync: true,
             deadlock_timeout: Duration::from_secs(1),
@@ -228,7 +231,10 @@ impl Storage {
         };
         let wal = Wal::new(device, log, scanned.end, scanned.redo);
         let wal = Arc::new(wal);
-        let commits = Arc::new(Commits::new(options.sessions_max));
+        let commits = Arc::new(Commits::new(CommitOptions::new(
+            options.sessions_max,
+            options.lock_release,
+        )));
         let pool = BufferPool::new(
             options.buffer_bytes,
             BufferPoolOptions {
@@ -387,21 +393,21 @@ impl Storage {
     /// Commits the session's transaction, which has then ended. `synchronous`: the commit is durable when this
     /// returns. An error means that nothing was logged: the transaction still runs, and can be rolled back.
     pub fn commit(&self, proc: ProcId, xid: Xid, synchronous: bool) -> Result<Lsn> {
-        self.commit_and_publish(proc, xid, synchronous, || ())
+        self.commit_and_publish(proc, xid, CommitWait::synchronous(synchronous), || ())
     }
 
-    /// As [`commit`](Self::commit), for a transaction that has made definitions: `publish` makes them those of all
+    /// As [`commit`](Self::commit), for a transaction that may have made definitions: `publish` makes them those of all
     /// sessions.
     #[inline]
     pub fn commit_and_publish(
         &self,
         proc: ProcId,
         xid: Xid,
-        synchronous: bool,
+        wait: CommitWait,
         publish: impl FnOnce(),
     ) -> Result<Lsn> {
         self.commit_path()
-            .commit(proc, xid, synchronous, publish)
+            .commit(proc, xid, wait, publish)
             .map_err(|error| self.not_committed(error))
     }
 
@@ -426,6 +432,30 @@ impl Storage {
             locks: &self.locks,
             commits: &self.commits,
         }
+    }
+
+    /// Whether commits are seen before they are durable: the switch `lock_release` is `early`.
+    #[inline]
+    pub fn releases_early(&self) -> bool {
+        self.commits.are_early()
+    }
+
+    /// Whether a snapshot taken before the call may see a commit that is not durable.
+    #[inline]
+    pub fn may_be_seen_early(&self) -> bool {
+        self.commits.may_be_seen_early(&self.wal)
+    }
+
+    /// The position after the newest commit that was seen before it was durable.
+    pub fn newest_seen_early(&self) -> Lsn {
+        self.commits.newest_async()
+    }
+
+    /// Up to where the log has to be durable for the commit of `xid` to be, which the caller counts as committed;
+    /// `None` if it is durable.
+    #[inline]
+    pub(crate) fn position_if_early(&self, xid: Xid) -> Option<Lsn> {
+        self.commits.position_if_early(xid, &self.wal)
     }
 
     /// The status of `xid` in the commit log. The caller has made sure that it is not running.

@@ -99,6 +99,7 @@ fn agrees_with_a_model_also_after_a_crash() {
                 xid: None,
                 command: 0,
                 snapshot: &snapshot,
+                seen: None,
             };
             for number in 0..1_500 {
                 let (key, tid) = (
@@ -163,6 +164,7 @@ fn a_bulk_load_reads_back_and_takes_insertions() {
             xid: None,
             command: 0,
             snapshot: &snapshot,
+            seen: None,
         };
         for number in (0..count).step_by(7) {
             let key = (number * 2 + 1).to_be_bytes().to_vec();
@@ -204,6 +206,7 @@ fn readers_never_miss_what_was_there() {
                     xid: None,
                     command: 0,
                     snapshot: &snapshot,
+                    seen: None,
                 };
                 for number in 0..EACH {
                     // Scattered, so that splits happen everywhere.

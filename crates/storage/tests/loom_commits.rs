@@ -15,8 +15,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use clearway_machine::{AtomicWord, DataCell, Loom, Machine};
 use clearway_storage::wal::record::RecordKind;
-use clearway_storage::{CommitCounters, Lsn};
-use clearway_txn::{LockMode, LockTag, LockWait, ProcId, Status, TransactionState, transaction_state};
+use clearway_storage::{CommitCounters, CommitOptions, CommitWait, Commits, LockReleaseVariant, Lsn};
+use clearway_txn::{LockMode, LockTag, LockWait, ProcId, Status, TransactionState, Xid, transaction_state};
 use database::{ALICE, BOB, Database, FIRST, START, Variants};
 use loom::sync::Arc;
 use loom::thread;
@@ -36,7 +36,7 @@ impl Shared {
         let publish = || self.definitions.store(1, Relaxed);
         self.database
             .path()
-            .commit(ALICE, xid, synchronous, publish)
+            .commit(ALICE, xid, CommitWait::synchronous(synchronous), publish)
             .unwrap()
     }
 }
@@ -63,8 +63,8 @@ fn explore_each(preemptions: usize, case: impl Fn(Arc<Shared>) + Clone + Send + 
 }
 
 /// Bob meets a row of Alice's while she commits: to his snapshot she runs or has committed, and is never taken for
-/// rolled back. If it sees the row, her definitions are there and her record is durable. The answer is the same when
-/// she has ended.
+/// rolled back. If it sees the row, her definitions are there, and her record is durable before he answers. The answer
+/// is the same when she has ended.
 #[test]
 fn loom_a_snapshot_that_sees_a_commit_finds_it_complete() {
     explore_each(2, |shared| {
@@ -73,17 +73,20 @@ fn loom_a_snapshot_that_sees_a_commit_finds_it_complete() {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
                 let database = &shared.database;
-                let seen = database.snapshot(BOB);
-                let answer = seen.state(a, &database.commit_log).unwrap();
+                let snapshot = database.snapshot(BOB);
+                let seen = database.seen(true);
+                let answer = snapshot.state(a, &database.commit_log).unwrap();
                 if answer != TransactionState::Running {
                     assert_eq!(answer, TransactionState::Committed);
                     assert_eq!(shared.definitions.load(Relaxed), 1, "the definitions");
+                    database.commits.note_seen(a, &database.log, &seen);
+                    seen.wait_before_answer(&database.log);
                     assert!(
                         database.log.flushed() > START,
                         "a row is shown that a crash takes back"
                     );
                 }
-                (seen, answer)
+                (snapshot, answer)
             })
         };
         let end = shared.commit_alice(true);
@@ -91,8 +94,8 @@ fn loom_a_snapshot_that_sees_a_commit_finds_it_complete() {
             shared.database.log.flushed() >= end,
             "acknowledged and not durable"
         );
-        let (seen, answer) = bob.join().unwrap();
-        assert_eq!(seen.state(a, &shared.database.commit_log).unwrap(), answer);
+        let (snapshot, answer) = bob.join().unwrap();
+        assert_eq!(snapshot.state(a, &shared.database.commit_log).unwrap(), answer);
     });
 }
 
@@ -133,6 +136,69 @@ fn loom_a_commit_that_does_not_wait_is_noted_before_it_is_seen() {
         let end = shared.commit_alice(false);
         assert_eq!(shared.database.commits.newest_async(), end);
         bob.join().unwrap();
+    });
+}
+
+/// Alice does not wait for the disk, and Bob does: under `early`, what he is shown of hers is durable before he
+/// answers. He asks as of now, without a snapshot, as an updater does.
+#[test]
+fn loom_a_commit_that_does_not_wait_is_durable_before_others_answer() {
+    explore_each(2, |shared| {
+        if !shared.database.commits.are_early() {
+            return;
+        }
+        let a = shared.database.array.xid_of(ALICE).unwrap();
+        let bob = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let database = &shared.database;
+                let seen = database.seen(true);
+                let found = transaction_state(&database.array, &database.commit_log, a).unwrap();
+                if found == TransactionState::Committed {
+                    database.commits.note_found(a, &database.log, &seen);
+                    seen.wait_before_answer(&database.log);
+                    assert!(
+                        database.log.flushed() > START,
+                        "a row is shown that a crash takes back"
+                    );
+                }
+            })
+        };
+        shared.commit_alice(false);
+        bob.join().unwrap();
+    });
+}
+
+/// The commits of Alice and Bob share a slot of the recent commits. Each is found there from when it is entered,
+/// whatever the other does meanwhile.
+#[test]
+fn loom_recent_commits_that_share_a_slot() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(|| {
+        Loom::workers();
+        let database = Database::<Loom>::new(Variants::each()[0], 2);
+        let options = CommitOptions {
+            recent_slots: 2,
+            ..CommitOptions::new(2, LockReleaseVariant::Early)
+        };
+        let shared = Arc::new((database, Commits::<Loom>::new(options)));
+        let enter = |shared: &(Database<Loom>, Commits<Loom>), xid: u64, end: u64| {
+            let (database, commits) = shared;
+            commits.enter_early(Xid(xid), Lsn(end), &database.log);
+            let found = commits.position_if_early(Xid(xid), &database.log);
+            assert!(found >= Some(Lsn(end)), "the commit of {xid} is lost: {found:?}");
+        };
+        let bob = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || enter(&shared, 102, START.0 + 64))
+        };
+        enter(&shared, 100, START.0 + 32);
+        bob.join().unwrap();
+        for xid in [100, 102] {
+            let found = shared.1.position_if_early(Xid(xid), &shared.0.log);
+            assert_eq!(found, Some(Lsn(START.0 + 64)), "{xid}");
+        }
     });
 }
 

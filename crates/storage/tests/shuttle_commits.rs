@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use clearway_machine::Shuttle;
-use clearway_storage::Lsn;
 use clearway_storage::wal::reader::LogReader;
 use clearway_storage::wal::record::RecordKind;
+use clearway_storage::{CommitWait, Lsn};
 use clearway_txn::{LockMode, LockTag, LockWait, ProcId, Status, TransactionState, Xid, transaction_state};
 use database::{Database, START, Variants};
 use shuttle::rand::{Rng, thread_rng};
@@ -83,7 +83,8 @@ impl Shared {
             Intent::Abort => database.path().abort(proc, xid).unwrap(),
             Intent::Commit { synchronous } => {
                 let publish = || self.published.lock().unwrap().push(xid);
-                let end = database.path().commit(proc, xid, synchronous, publish).unwrap();
+                let wait = CommitWait::synchronous(synchronous);
+                let end = database.path().commit(proc, xid, wait, publish).unwrap();
                 assert!(
                     !synchronous || database.log.flushed() >= end,
                     "{xid} is acknowledged and not durable"
@@ -94,27 +95,34 @@ impl Shared {
         assert_eq!(state == TransactionState::Committed, intent != Intent::Abort);
     }
 
-    /// What a snapshot says of each transaction is what that transaction does; what it shows is published, and
-    /// durable if its session waits for that.
+    /// What a snapshot says of each transaction is what that transaction does; what it shows is published, and before
+    /// it is told, it is durable: under `after-flush` if its session waits for that, and under `early` in any case.
     fn look(&self, proc: ProcId, own: Xid) {
         let database = &self.database;
-        let seen = database.snapshot(proc);
+        let snapshot = database.snapshot(proc);
+        let seen = database.seen(true);
+        let mut shown = Vec::new();
         let intents = self.intents.lock().unwrap().clone();
         for (xid, intent) in intents.into_iter().filter(|(xid, _)| *xid != own) {
-            match (seen.state(xid, &database.commit_log).unwrap(), intent) {
+            match (snapshot.state(xid, &database.commit_log).unwrap(), intent) {
                 (TransactionState::Running, _) | (TransactionState::Aborted, Intent::Abort) => {}
                 (TransactionState::Committed, Intent::Commit { synchronous }) => {
                     assert!(
                         self.published.lock().unwrap().contains(&xid),
                         "definitions of {xid}"
                     );
-                    assert!(
-                        !synchronous || self.logged(database.log.flushed()).contains(&xid),
-                        "{xid} is seen before it is durable"
-                    );
+                    database.commits.note_seen(xid, &database.log, &seen);
+                    if synchronous || database.commits.are_early() {
+                        shown.push(xid);
+                    }
                 }
                 (state, intent) => panic!("{xid} is seen as {state:?}, and means to end by {intent:?}"),
             }
+        }
+        seen.wait_before_answer(&database.log);
+        let durable = self.logged(database.log.flushed());
+        for xid in shown {
+            assert!(durable.contains(&xid), "{xid} is shown before it is durable");
         }
         database.array.clear_xmin(proc);
     }

@@ -78,6 +78,7 @@ fn storage_options(config: &Config) -> StorageOptions {
         snapshot: config.mechanisms.snapshot,
         proc_clear: config.mechanisms.proc_clear,
         commit_log: config.mechanisms.commit_log,
+        lock_release: config.mechanisms.lock_release,
         relation_locks: config.mechanisms.relation_locks,
         wal_writer_delay: config.wal_writer_delay.duration(),
     }

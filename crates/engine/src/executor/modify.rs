@@ -1,6 +1,6 @@
 //! INSERT, UPDATE, DELETE.
 
-use clearway_storage::heap::{DeleteOutcome, Heap, Tid, UpdateOutcome};
+use clearway_storage::heap::{DeleteOutcome, Heap, ROW_MAX, Tid, UpdateOutcome};
 
 use crate::convert::storage_error;
 use crate::error::{EngineError, Result, SqlState};
@@ -9,7 +9,9 @@ use crate::executor::unique::{describe, insert_entries};
 use crate::executor::{Execution, Queued, evaluate_row, heap_rel, select};
 use crate::sql::TableDef;
 use crate::sql::expr::Expr;
-use crate::sql::plan::{DeletePlan, InsertPlan, InsertSource, LockWaitPolicy, Returning, UpdatePlan};
+use crate::sql::plan::{
+    DeletePlan, InsertPlan, InsertSource, LockWaitPolicy, Returning, TableScan, UpdatePlan,
+};
 use crate::value::key::encode_key_of_row;
 use crate::value::{ColumnSet, TextsTogether, Value};
 
@@ -106,7 +108,7 @@ pub(crate) fn update(
     let mut changes = Changes::default();
     let mut count = 0;
     while let Some(tid) = rows.next(execution)? {
-        if update_row(execution, plan, tid, rows.row(), rows.payload(), &mut changes)? {
+        if update_row(execution, plan, tid, &rows, &mut changes)? {
             count += 1;
             if let Some(returning) = &plan.returning {
                 let row = plan.scan.table.codec.decode_all(&changes.payload)?;
@@ -131,8 +133,7 @@ fn update_row(
     execution: &mut Execution<'_>,
     plan: &UpdatePlan,
     tid: Tid,
-    row: &[Value],
-    payload: &[u8],
+    found: &Scan<'_>,
     changes: &mut Changes,
 ) -> Result<bool> {
     let table = &*plan.scan.table;
@@ -147,20 +148,10 @@ fn update_row(
     loop {
         if stale {
             let (row, payload) = match &newer {
-                Some(found) => (found.row.as_slice(), found.payload.as_slice()),
-                None => (row, payload),
+                Some(newer) => (newer.row.as_slice(), newer.payload.as_slice()),
+                None => (found.row(), found.payload()),
             };
-            changes.values.clear();
-            let mut texts = TextsTogether::default();
-            for (column, expr) in &plan.assignments {
-                let value = expr.eval(row, &execution.eval)?;
-                texts.add(&value)?;
-                changes.values.push((*column, value));
-            }
-            check_assigned(table, payload, &changes.values)?;
-            table
-                .codec
-                .update(payload, &changes.values, &mut changes.payload)?;
+            changes.assign(execution, plan, row, payload)?;
             hot_allowed = !plan.changes_indexed_columns || same_keys(table, payload, &changes.payload)?;
             stale = false;
         }
@@ -168,6 +159,23 @@ fn update_row(
         match outcome.map_err(storage_error)? {
             UpdateOutcome::Updated { tid, hot } => {
                 queued.release(execution.txn);
+                if !hot_allowed {
+                    execution.txn.note_in_tags();
+                } else if execution.txn.row_is_unproven()
+                    && plan.assignments.iter().all(|(_, expr)| expr.is_repeatable())
+                {
+                    let mut other = Changes::default();
+                    prove_row(
+                        execution,
+                        &plan.scan,
+                        found.root(),
+                        target,
+                        |execution, row, payload| {
+                            other.assign(execution, plan, row, payload)?;
+                            Ok(other.payload.len() <= ROW_MAX)
+                        },
+                    )?;
+                }
                 if !hot && !table.indexes.is_empty() {
                     let row = table.codec.decode_all(&changes.payload)?;
                     insert_entries(execution, table, &row, tid)?;
@@ -198,6 +206,65 @@ fn update_row(
             }
         }
     }
+}
+
+impl Changes {
+    /// The new version of a row, by the plan's assignments.
+    fn assign(
+        &mut self,
+        execution: &Execution<'_>,
+        plan: &UpdatePlan,
+        row: &[Value],
+        payload: &[u8],
+    ) -> Result<()> {
+        let table = &*plan.scan.table;
+        self.values.clear();
+        let mut texts = TextsTogether::default();
+        for (column, expr) in &plan.assignments {
+            let value = expr.eval(row, &execution.eval)?;
+            texts.add(&value)?;
+            self.values.push((*column, value));
+        }
+        check_assigned(table, payload, &self.values)?;
+        table.codec.update(payload, &self.values, &mut self.payload)
+    }
+}
+
+/// Proves, if it can, that the row changed just now counts as one whichever of the commits that were seen for it a
+/// crash takes back: each version of it that a crash may leave satisfies WHERE, and `change` succeeds on it. `target`
+/// is the version that was changed; the statement has evaluated both on it. The proof as a whole: `lock_release` of the
+/// storage.
+#[cold]
+fn prove_row(
+    execution: &mut Execution<'_>,
+    scan: &TableScan,
+    root: Option<Tid>,
+    target: Tid,
+    mut change: impl FnMut(&Execution<'_>, &[Value], &[u8]) -> Result<bool>,
+) -> Result<()> {
+    let Some(root) = root else { return Ok(()) };
+    if !scan.recheck.as_ref().is_none_or(Expr::is_repeatable) {
+        return Ok(());
+    }
+    let table = &*scan.table;
+    let mut payloads = Vec::new();
+    let are_all = Heap::new(heap_rel(table))
+        .survivors(&execution.txn.context(), root, target, &mut payloads)
+        .map_err(storage_error)?;
+    let mut row = vec![Value::Null; table.columns.len()];
+    let mut counts = |payload: &[u8]| -> Result<bool> {
+        table.codec.decode(payload, &scan.needed, &mut row)?;
+        let passes = match &scan.recheck {
+            Some(recheck) => recheck.passes(&row, &execution.eval)?,
+            None => true,
+        };
+        Ok(passes && change(execution, &row, payload)?)
+    };
+    // An error on another version is not the statement's: the row is not proven.
+    if are_all && payloads.iter().all(|payload| counts(payload).unwrap_or(false)) {
+        execution.txn.prove_row();
+    }
+    Ok(())
 }
 
 fn check_assigned(table: &TableDef, old: &[u8], values: &[(u16, Value)]) -> Result<()> {
@@ -240,7 +307,7 @@ pub(crate) fn delete(
     let mut rows = Scan::open(execution, &plan.scan)?;
     let mut count = 0;
     while let Some(tid) = rows.next(execution)? {
-        if let Some(newer) = delete_row(execution, plan, tid)? {
+        if let Some(newer) = delete_row(execution, plan, tid, rows.root())? {
             count += 1;
             if let Some(returning) = &plan.returning {
                 let row = newer.unwrap_or_else(|| rows.row().to_vec());
@@ -261,6 +328,7 @@ fn delete_row(
     execution: &mut Execution<'_>,
     plan: &DeletePlan,
     tid: Tid,
+    root: Option<Tid>,
 ) -> Result<Option<Option<Vec<Value>>>> {
     let table = &*plan.scan.table;
     let heap = Heap::new(heap_rel(table));
@@ -293,5 +361,8 @@ fn delete_row(
         }
     };
     queued.release(execution.txn);
+    if deleted && execution.txn.row_is_unproven() {
+        prove_row(execution, &plan.scan, root, target, |_, _, _| Ok(true))?;
+    }
     Ok(deleted.then_some(newer))
 }

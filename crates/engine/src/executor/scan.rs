@@ -32,6 +32,8 @@ pub(crate) struct Scan<'p> {
 pub(crate) struct ScanRows {
     heap: Heap,
     row: Vec<Value>,
+    /// Where index entries lead to for the row, if it was found by an index.
+    root: Option<Tid>,
     /// The bytes of the row, when they are kept.
     payload: Vec<u8>,
     keep_payload: bool,
@@ -78,6 +80,11 @@ impl<'p> Scan<'p> {
         &self.rows.row
     }
 
+    /// Where index entries lead to for the current row, if the scan goes by an index.
+    pub(crate) fn root(&self) -> Option<Tid> {
+        self.rows.root
+    }
+
     /// The bytes of the current row.
     pub(crate) fn payload(&self) -> &[u8] {
         debug_assert!(self.rows.keep_payload);
@@ -108,7 +115,10 @@ impl ScanRows {
             TableKind::Virtual => Heap::new(0),
         };
         let cursor = match (&plan.access, table.kind) {
-            (_, TableKind::Virtual) => Cursor::Virtual((execution.virtual_rows)(&table.name).into_iter()),
+            (_, TableKind::Virtual) => {
+                execution.txn.note_everything();
+                Cursor::Virtual((execution.virtual_rows)(&table.name).into_iter())
+            }
             (AccessPath::Sequential, _) => {
                 Cursor::Heap(heap.scan(&execution.txn.context()).map_err(storage_error)?)
             }
@@ -155,6 +165,7 @@ impl ScanRows {
         Ok(ScanRows {
             heap,
             row,
+            root: None,
             payload: Vec::new(),
             keep_payload: false,
             cursor,
@@ -197,6 +208,7 @@ impl ScanRows {
         let ScanRows {
             heap,
             row,
+            root: row_root,
             payload,
             keep_payload,
             cursor,
@@ -224,10 +236,10 @@ impl ScanRows {
                     Some(tid) => tid,
                 },
                 Cursor::Heap(scan) => {
-                    return scan
-                        .next(&execution.txn.context(), &mut take)
-                        .map_err(storage_error)?
-                        .transpose();
+                    let next = scan.next(&execution.txn.context(), &mut take);
+                    // It has looked at a page of rows.
+                    execution.txn.next_row();
+                    return next.map_err(storage_error)?.transpose();
                 }
                 Cursor::Virtual(rows) => {
                     let Some(next) = rows.next() else { return Ok(None) };
@@ -235,6 +247,8 @@ impl ScanRows {
                     return Ok(Some(Tid { block: 0, slot: 0 }));
                 }
             };
+            execution.txn.next_row();
+            *row_root = Some(root);
             let found = heap
                 .fetch(&execution.txn.context(), root, &mut take)
                 .map_err(storage_error)?;

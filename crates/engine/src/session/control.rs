@@ -134,6 +134,9 @@ impl Session {
 
     /// Puts what `set_config` has changed into force. SET LOCAL outside a block would end with the statement.
     pub(crate) fn apply_changed(&mut self, out: &mut dyn Output) -> Result<()> {
+        if !self.changed.get_mut().is_empty() {
+            self.txn.note_in_tags();
+        }
         for changed in std::mem::take(self.changed.get_mut()) {
             if !changed.local || self.txn.phase == Phase::Block {
                 self.set(&changed.name, changed.value.as_deref(), changed.local, out)?;

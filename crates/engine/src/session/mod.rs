@@ -57,7 +57,7 @@ use facts::ChangedSetting;
 use statement_memory::StatementMemory;
 use text_cache::TextCache;
 
-pub use crate::transaction::TransactionStatus;
+pub use crate::transaction::{AnswerGate, TransactionStatus};
 pub use portal::Portal;
 pub use prepared::Prepared;
 
@@ -151,8 +151,28 @@ impl Session {
         } else {
             Ok(())
         };
+        self.txn.wait_before_answer();
         self.went_idle();
         result
+    }
+
+    /// What the session answers waits from now on in the gate, which the caller goes through before it shows any of
+    /// that to the client. Otherwise the session waits itself: what [`execute`](Self::execute) or
+    /// [`resume`](Self::resume) has given to an [`Output`] in a transaction block, and
+    /// [`execute_simple`](Self::execute_simple) always, may be shown once the call has returned; what was given in an
+    /// implicit transaction, once [`sync`](Self::sync) has.
+    pub fn answer_gate(&mut self) -> AnswerGate {
+        self.txn.answer_gate()
+    }
+
+    /// A statement's answer is complete: waits for what it depends on, unless the rest of the implicit transaction or
+    /// of the query string is still to come.
+    #[inline]
+    fn end_answer(&mut self, last: bool) {
+        self.txn.end_answer();
+        if last || !(self.among_others || self.txn.phase == Phase::Implicit) {
+            self.txn.wait_before_answer();
+        }
     }
 
     /// What ReadyForQuery reports.
@@ -181,6 +201,7 @@ impl Session {
     /// Sends a notice, if the client wants such.
     pub(crate) fn notice(&self, notice: &Notice, out: &mut dyn Output) -> Result<()> {
         if notice.reaches(self.settings.least_notice) {
+            self.txn.answer_with_rows();
             out.notice(notice)?;
         }
         Ok(())
@@ -214,7 +235,10 @@ impl Session {
 
     /// After an error: rolls back an implicit transaction, fails an explicit one. Gives the error back.
     fn fail(&mut self, error: EngineError) -> EngineError {
+        self.txn.answer_with_rows();
         self.end_failed();
+        self.txn.end_answer();
+        self.txn.wait_before_answer();
         error
     }
 
@@ -248,6 +272,7 @@ impl Session {
 
     /// Tells the client and the activity view of a setting's new value.
     pub(crate) fn report(&mut self, name: &str, out: &mut dyn Output) -> Result<()> {
+        self.txn.answer_with_rows();
         let value = self.settings.value(name).unwrap_or_default().to_owned();
         if name == "application_name" {
             self.slot.set_application_name(&value);

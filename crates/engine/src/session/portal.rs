@@ -122,8 +122,12 @@ impl Session {
         if !self.txn.owns(&portal.snapshot) {
             return Err(self.fail(ended_with_its_transaction()));
         }
+        self.txn.begin_answer(true, self.settings.synchronous_commit);
         match self.resume_inner(portal, max_rows, out) {
-            Ok(completion) => Ok(completion),
+            Ok(completion) => {
+                self.end_answer(false);
+                Ok(completion)
+            }
             Err(error) => Err(self.fail(error)),
         }
     }

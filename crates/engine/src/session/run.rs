@@ -22,7 +22,7 @@ use crate::spill::Sorter;
 use crate::spill::record::write_row;
 use crate::sql;
 use crate::sql::context::EvalContext;
-use crate::sql::plan::{CopyDirection, DefinitionStatement, RowsStatement, Statement};
+use crate::sql::plan::{CopyDirection, DefinitionStatement, InsertSource, Plan, RowsStatement, Statement};
 use crate::transaction::Phase;
 use crate::value::Value;
 use crate::{catalog, clock, copy, definition};
@@ -77,7 +77,13 @@ impl Session {
         let result = self
             .run_inner(prepared, params, request, out, last)
             .and_then(|completion| self.apply_changed(out).map(|()| completion));
-        result.map_err(|error| self.fail(error))
+        match result {
+            Ok(completion) => {
+                self.end_answer(last);
+                Ok(completion)
+            }
+            Err(error) => Err(self.fail(error)),
+        }
     }
 
     fn run_inner(
@@ -99,6 +105,8 @@ impl Session {
             ));
         }
         let mut cached = self.current_plan(prepared)?;
+        self.txn
+            .begin_answer(answers_with_rows(&cached.plan), self.settings.synchronous_commit);
         self.interrupts.check()?;
         self.check_outside_transaction(&cached.plan.statement)?;
         if !matches!(cached.plan.statement, Statement::Control(_)) {
@@ -263,6 +271,7 @@ impl Session {
                 Ok(canned.rows.len() as u64)
             }),
             RowsStatement::Explain(lines) => run_to_end(execution, max_rows, out, &|execution, sink| {
+                execution.txn.note_everything();
                 for line in lines {
                     sink(execution, &[Value::text(line.as_str())])?;
                 }
@@ -344,6 +353,23 @@ impl Session {
                 let _ = write!(self.tag, " {rows}");
             }
         }
+    }
+}
+
+/// Whether the answer to a statement may hold more than the number of rows that it has changed.
+fn answers_with_rows(plan: &Plan) -> bool {
+    if plan.columns.is_some() {
+        return true;
+    }
+    match &plan.statement {
+        Statement::Control(_) => false,
+        Statement::Definition(_) => true,
+        Statement::Rows(RowsStatement::Insert(insert)) => {
+            matches!(insert.source, InsertSource::Select { .. })
+        }
+        Statement::Rows(RowsStatement::Update(_) | RowsStatement::Delete(_)) => false,
+        Statement::Rows(RowsStatement::Copy(copy)) => matches!(copy.direction, CopyDirection::ToStdout),
+        Statement::Rows(_) => true,
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
-use clearway_storage::RelId;
+use clearway_storage::{CommitWait, RelId};
 use clearway_txn::Xid;
 
 use super::{Phase, Transaction};
@@ -27,16 +27,13 @@ impl Transaction {
                 "terminating connection due to administrator command",
             ));
         }
-        // The files go afterwards: see "Files" in the order of a commit.
-        let synchronous = synchronous || !self.dropped.is_empty();
+        let wait = self.commit_wait(synchronous);
         let publish = || {
             if let Some(overlay) = self.overlay.take() {
                 self.catalog.publish(overlay);
             }
         };
-        let committed = self
-            .storage
-            .commit_and_publish(self.proc, xid, synchronous, publish);
+        let committed = self.storage.commit_and_publish(self.proc, xid, wait, publish);
         if let Err(error) = committed {
             self.rollback();
             return Err(storage_error(error));
@@ -48,6 +45,20 @@ impl Transaction {
             self.unlink(rel);
         }
         Ok(())
+    }
+
+    /// What of the commit waits for the disk.
+    fn commit_wait(&self, synchronous: bool) -> CommitWait {
+        // The files go afterwards: see "Files" in the order of a commit.
+        let removes_files = !self.dropped.is_empty();
+        // Nothing tells a session that goes by definitions whose they are, so under `early` they are durable first (L3
+        // of `lock_release`), also those of a session that does not wait for the disk.
+        let defines = self.overlay.is_some() && (synchronous || self.storage.releases_early());
+        if removes_files || defines {
+            CommitWait::BeforeSeen
+        } else {
+            CommitWait::synchronous(synchronous)
+        }
     }
 
     /// Rolls back and leaves no transaction.
@@ -90,6 +101,9 @@ impl Transaction {
 
     /// The transaction has ended for all others.
     pub(super) fn forget(&mut self) {
+        if let Some(seen) = &self.seen {
+            seen.end_transaction();
+        }
         self.has_snapshot = false;
         self.holds_xmin = false;
         self.locked = false;

@@ -21,6 +21,7 @@
 //! Savepoints are not there yet (0A000). They need ids of their own below this one's, which is why everything asks
 //! [`Transaction::is_own`] rather than comparing with one id.
 
+mod answer;
 mod end;
 mod locks;
 mod portal_snapshot;
@@ -32,7 +33,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clearway_storage::heap::TxnContext;
-use clearway_storage::{RelId, Storage};
+use clearway_storage::{RelId, SeenCommits, Storage};
 use clearway_txn::{LockMode, ProcId, Snapshot, Xid};
 
 use crate::activity::ActivitySlot;
@@ -41,6 +42,7 @@ use crate::convert::storage_error;
 use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
 use crate::sql::plan::IsolationLevel;
+pub use answer::AnswerGate;
 pub(crate) use portal_snapshot::PortalSnapshot;
 use row_counts::RowCounts;
 pub use status::TransactionStatus;
@@ -78,6 +80,10 @@ pub(crate) struct Transaction {
     command: u32,
     snapshot: Snapshot,
     has_snapshot: bool,
+    /// What its answers depend on; there if commits are seen before they are durable.
+    seen: Option<Arc<SeenCommits>>,
+    /// Whether the session's caller waits before it shows an answer, so that the session does not.
+    caller_waits: bool,
     /// Whether the horizon is held back for a portal although no statement has a snapshot.
     holds_xmin: bool,
     /// Held by each suspended portal too, so that their number is known.
@@ -103,6 +109,7 @@ impl Transaction {
         closed: Arc<AtomicBool>,
         proc: ProcId,
     ) -> Transaction {
+        let seen = storage.releases_early().then(Arc::default);
         Transaction {
             storage,
             catalog,
@@ -116,6 +123,8 @@ impl Transaction {
             command: 0,
             snapshot: Snapshot::default(),
             has_snapshot: false,
+            seen,
+            caller_waits: false,
             holds_xmin: false,
             portals: Arc::default(),
             number: 0,
@@ -200,6 +209,7 @@ impl Transaction {
             return;
         }
         self.storage.proc_array.snapshot(self.proc, &mut self.snapshot);
+        self.snapshot_taken();
         self.has_snapshot = true;
     }
 
@@ -230,6 +240,7 @@ impl Transaction {
             }
             self.wait_for_transaction(table.changed_by, interrupts, timeout)?;
             self.storage.proc_array.snapshot(self.proc, &mut self.snapshot);
+            self.snapshot_taken();
         }
         Ok(())
     }
@@ -284,6 +295,7 @@ impl Transaction {
             xid: self.xid,
             command: self.command,
             snapshot: &self.snapshot,
+            seen: self.seen.as_deref(),
         }
     }
 
@@ -352,6 +364,7 @@ impl Transaction {
     pub(crate) fn with_fresh_snapshot<T>(&mut self, work: impl FnOnce(&mut Transaction) -> T) -> T {
         let mut fresh = Snapshot::default();
         self.storage.proc_array.snapshot(self.proc, &mut fresh);
+        self.snapshot_exchanged();
         let kept = std::mem::replace(&mut self.snapshot, fresh);
         let result = work(self);
         self.snapshot = kept;

@@ -36,6 +36,7 @@ impl Transaction {
     pub(crate) fn exchange_snapshot(&mut self, portal: &mut PortalSnapshot) {
         std::mem::swap(&mut self.snapshot, &mut portal.snapshot);
         std::mem::swap(&mut self.command, &mut portal.command);
+        self.snapshot_exchanged();
         self.has_snapshot = true;
     }
 }

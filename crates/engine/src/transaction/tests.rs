@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use clearway_storage::CommitWait;
+
 use crate::{Collected, Config, Engine, Session, SessionInfo, Value};
 
 fn engine(directory: &tempfile::TempDir) -> Arc<Engine> {
@@ -63,7 +65,7 @@ fn read_by_an_index_whose_commit_is_under_way(begin: &str) {
     };
     engine
         .storage
-        .commit_and_publish(alice.txn.proc, xid, false, publish)
+        .commit_and_publish(alice.txn.proc, xid, CommitWait::Nothing, publish)
         .unwrap();
     alice.txn.forget();
     let rows = reading.unwrap().join().unwrap();

@@ -9,6 +9,8 @@
 //! bob                                                 => UPDATE 1
 //! ```
 //!
+//! `waits` is for a lock; `waits for the log`, for the log to be durable.
+//!
 //! Rows are shown as `a|b` and joined by `, `; errors as `ERROR` and their SQLSTATE; nothing is shown for no
 //! rows. Every session has a thread of its own, so a statement that waits keeps only its own session busy.
 //! Lines that begin with `#` are remarks.
@@ -85,13 +87,22 @@ impl Fixture {
     /// Plays a story.
     #[track_caller]
     pub fn play(&self, story: &str) {
+        self.play_with_disk(story, |order| panic!("there is no disk to {order}"));
+    }
+
+    /// Plays a story in which lines that begin with `disk:` are orders to the disk.
+    #[track_caller]
+    pub fn play_with_disk(&self, story: &str, disk: impl Fn(&str)) {
         let mut stage = Stage::new(Arc::clone(&self.engine));
         for (number, line) in story.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            stage.line(number + 1, line);
+            match line.strip_prefix("disk:") {
+                Some(order) => disk(order.trim()),
+                None => stage.line(number + 1, line),
+            }
         }
         stage.close();
     }
@@ -192,8 +203,14 @@ impl Stage {
             actor.orders.send(sql.to_owned()).unwrap();
             actor.busy = true;
         }
-        if expected == "waits" {
-            return self.expect_waiting(number, name);
+        match expected {
+            "waits" => return self.expect_waiting(number, name, |wait| wait.0 == "Lock"),
+            "waits for the log" => {
+                return self.expect_waiting(number, name, |wait| {
+                    ["WALWrite", "WALSync", "WALFlushGroup"].contains(&wait.1)
+                });
+            }
+            _ => {}
         }
         let actor = self.actor(name);
         match actor.results.recv_timeout(PATIENCE) {
@@ -206,9 +223,9 @@ impl Stage {
         }
     }
 
-    /// Waits until the session is seen to wait for a lock.
+    /// Waits until the session is seen in such a wait, given by type and name.
     #[track_caller]
-    fn expect_waiting(&mut self, number: usize, name: &str) {
+    fn expect_waiting(&mut self, number: usize, name: &str, is_meant: impl Fn((&str, &str)) -> bool) {
         let start = Instant::now();
         let process_id = self.actor(name).process_id;
         while start.elapsed() < PATIENCE {
@@ -216,7 +233,8 @@ impl Stage {
                 .engine
                 .activity()
                 .iter()
-                .any(|a| a.process_id == process_id && a.wait_event_type == Some("Lock"));
+                .filter(|a| a.process_id == process_id)
+                .any(|a| a.wait_event_type.zip(a.wait_event).is_some_and(&is_meant));
             if waiting {
                 return;
             }
@@ -225,7 +243,7 @@ impl Stage {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        panic!("line {number}: {name} does not wait for a lock");
+        panic!("line {number}: {name} does not wait as it should");
     }
 
     #[track_caller]

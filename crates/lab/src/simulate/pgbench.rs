@@ -32,7 +32,8 @@ use clearway_sim::{
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::wal::{LogDevice, LogOptions, Wal};
 use clearway_storage::{
-    BufferPool, CommitPath, Commits, Lsn, PAGE_SIZE, PageDevice, PageId, PinnedPage, RelId,
+    BufferPool, CommitOptions, CommitPath, CommitWait, Commits, Lsn, PAGE_SIZE, PageDevice, PageId,
+    PinnedPage, RelId,
 };
 use clearway_txn::{
     COMMIT_LOG_PAGE_SIZE, CommitLog, LockManager, ProcArray, ProcId, Snapshot, StatusDevice, Xid,
@@ -176,7 +177,10 @@ impl Database {
                 variant.mechanisms.relation_locks,
                 Duration::MAX,
             ),
-            commits: Commits::new(clients as u32),
+            commits: Commits::new(CommitOptions::new(
+                clients as u32,
+                variant.mechanisms.lock_release,
+            )),
             procs,
             pool,
             log: Wal::new(disk, log, Lsn(1 << 24), Lsn(1 << 24)),
@@ -316,7 +320,7 @@ impl Session {
         let _span = span("commit");
         database
             .commit_path()
-            .commit(self.proc, xid, true, || ())
+            .commit(self.proc, xid, CommitWait::BeforeAcknowledged, || ())
             .expect("the devices of a simulation do not fail");
     }
 }

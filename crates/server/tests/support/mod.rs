@@ -45,6 +45,11 @@ impl TestServer {
             }
         }
         let engine = Engine::open(directory.path().join("data"), config).unwrap();
+        TestServer::over(engine, directory, max_connections)
+    }
+
+    /// A server over an engine that is open already.
+    pub fn over(engine: Arc<Engine>, directory: tempfile::TempDir, max_connections: usize) -> TestServer {
         let options = ServerOptions {
             listen: Some("127.0.0.1:0".to_owned()),
             socket_dir: Some(directory.path().to_owned()),

@@ -59,6 +59,7 @@ fn context<'a>(storage: &'a Storage, snapshot: &'a Snapshot) -> TxnContext<'a> {
         xid: None,
         command: 0,
         snapshot,
+        seen: None,
     }
 }
 

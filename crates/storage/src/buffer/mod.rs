@@ -30,7 +30,7 @@
 //!   takes a tree page while it holds a heap page. No content latch is held across a wait for a lock, a transaction, a
 //!   client or a commit.
 //! - B3: log before data. A page is written only after the log is durable up to its LSN, and up to the newest commit
-//!   that did not wait for the disk: a hint on the page may tell of that commit, which a crash may take back.
+//!   that was seen before it was durable: a hint on the page may tell of that commit, which a crash may take back.
 //! - B4: hints are set under the shared latch and are not logged. A hint never makes a page dirty, so it is lost with a
 //!   clean page, which is harmless; and a page is never written for a hint alone, which could tear it without an image
 //!   in the log.

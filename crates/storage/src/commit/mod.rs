@@ -65,39 +65,77 @@
 //!
 //! # Where variants belong
 //! - Leaving in groups (`proc_clear`) and entering statuses in groups (`commit_log`) are inside steps 8 and 5.
-//! - To release locks early is to do 4 last, with its note in the old place: the commit is then visible as one that
-//!   does not wait for the disk is, and a session that was shown it waits before it answers. 3 stays before 8, so
-//!   that a commit that builds on this one has its record behind.
+//! - [`lock_release`]: `after-flush` is the order above; `early` does 4 last, with its note in the old place. The
+//!   commit is then visible as one that does not wait for the disk is, and a session that was shown it waits before it
+//!   answers. 3 stays before 8, so that a commit that builds on this one has its record behind. The table's row on 4
+//!   and 8 holds all the same: what the other session is shown does not leave before the flush.
 //! - A flush that returns later is 4 in two halves; [`CommitPath::commit`] returns the position to wait for.
 
 mod counters;
+pub mod lock_release;
 mod newest_async;
+mod recent;
+mod seen;
 
 use std::io;
+use std::sync::atomic::Ordering;
 
 use clearway_machine::{Machine, Native};
 use clearway_txn::{CommitLog, LockManager, ProcId, Status, StatusDevice, Xid};
 
 pub use self::counters::CommitCounters;
+pub use self::lock_release::{CommitWait, LockReleaseVariant};
 use self::newest_async::NewestAsync;
+pub use self::recent::RecentCommits;
+pub use self::seen::SeenCommits;
 use crate::page::Lsn;
 use crate::status_pages::StatusPages;
 use crate::wal::record::RecordKind;
 use crate::wal::{LogDevice, SegmentFiles, Wal};
+
+/// Slots of the recent commits for each session: so many of its commits that do not wait for the disk may be on their
+/// way there before two share a slot.
+const RECENT_SLOTS_A_SESSION: usize = 64;
+
+/// How commits release what they hold, and for how many sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommitOptions {
+    /// Sessions that can be attached at once.
+    pub sessions: u32,
+    /// The switch `lock_release`.
+    pub lock_release: LockReleaseVariant,
+    /// Slots of the recent commits, a power of two; only `early` has them.
+    pub recent_slots: usize,
+}
+
+impl CommitOptions {
+    /// For this many sessions.
+    pub fn new(sessions: u32, lock_release: LockReleaseVariant) -> Self {
+        Self {
+            sessions,
+            lock_release,
+            recent_slots: (sessions as usize * RECENT_SLOTS_A_SESSION).next_power_of_two(),
+        }
+    }
+}
 
 /// What the commits of a database share, beside the structures that they change.
 #[derive(Debug)]
 pub struct Commits<M: Machine = Native> {
     counters: CommitCounters<M>,
     newest_async: NewestAsync<M>,
+    /// There under `early`.
+    recent: Option<RecentCommits<M>>,
 }
 
 impl<M: Machine> Commits<M> {
-    /// For this many sessions, none of which commits.
-    pub fn new(sessions: u32) -> Self {
+    /// With no commit under way.
+    pub fn new(options: CommitOptions) -> Self {
+        let is_early = options.lock_release == LockReleaseVariant::Early;
         Self {
-            counters: CommitCounters::new(sessions),
+            counters: CommitCounters::new(options.sessions),
             newest_async: NewestAsync::new(),
+            recent: is_early.then(|| RecentCommits::new(options.recent_slots)),
         }
     }
 
@@ -106,9 +144,56 @@ impl<M: Machine> Commits<M> {
         &self.counters
     }
 
-    /// The position after the newest commit that did not wait for the disk.
+    /// The position after the newest commit that was seen before it was durable.
     pub fn newest_async(&self) -> Lsn {
         self.newest_async.get()
+    }
+
+    /// Whether commits are seen before they are durable, and readers have to look them up.
+    #[inline]
+    pub fn are_early(&self) -> bool {
+        self.recent.is_some()
+    }
+
+    /// Whether a snapshot taken before the call may see a commit that is not durable.
+    #[inline]
+    pub fn may_be_seen_early<D: LogDevice>(&self, log: &Wal<M, D>) -> bool {
+        self.are_early() && self.newest_async() > log.flushed()
+    }
+
+    /// The commit of `xid`, whose record ends at `end`, is going to be seen before it is durable (L4).
+    #[inline]
+    pub fn enter_early<D: LogDevice>(&self, xid: Xid, end: Lsn, log: &Wal<M, D>) {
+        // C2 of the recent commits: the newest position first.
+        self.newest_async.note(end);
+        if let Some(recent) = &self.recent {
+            recent.enter(xid, end, log.flushed(), || self.newest_async());
+        }
+    }
+
+    /// Notes in `seen` the commit of `xid`, if it counts as committed for the snapshot in use and is not durable.
+    #[inline]
+    pub fn note_seen<D: LogDevice>(&self, xid: Xid, log: &Wal<M, D>, seen: &SeenCommits) {
+        if seen.may_see() {
+            self.note_found(xid, log, seen);
+        }
+    }
+
+    /// Notes in `seen` the commit of `xid`, which has committed by now, if it is not durable.
+    pub fn note_found<D: LogDevice>(&self, xid: Xid, log: &Wal<M, D>, seen: &SeenCommits) {
+        // Acquire: pairs with the Release of a hint bit. What is known from the array is ordered by its latch.
+        M::fence(Ordering::Acquire);
+        if let Some(position) = self.position_if_early(xid, log) {
+            seen.note(position);
+        }
+    }
+
+    /// Up to where the log has to be durable for the commit of `xid` to be, which the caller counts as committed;
+    /// `None` if it is durable. `after-flush` knows nothing of commits that do not wait for the disk.
+    #[inline]
+    pub fn position_if_early<D: LogDevice>(&self, xid: Xid, log: &Wal<M, D>) -> Option<Lsn> {
+        let recent = self.recent.as_ref()?;
+        recent.position(xid, || log.flushed(), || self.newest_async())
     }
 }
 
@@ -138,29 +223,23 @@ pub struct CommitPath<'a, M: Machine = Native, D: LogDevice = SegmentFiles, S: S
 }
 
 impl<M: Machine, D: LogDevice, S: StatusDevice> CommitPath<'_, M, D, S> {
-    /// Commits `xid` of `proc`, and waits for the disk if it is `synchronous`. `publish` makes its definitions those of
-    /// all sessions (step 7). Returns the position that has to be durable for the commit to survive a crash.
+    /// Commits `xid` of `proc`, and waits for the disk as `wait` says. `publish` makes its definitions those of all
+    /// sessions (step 7). Returns the position that has to be durable for the commit to survive a crash.
     #[inline]
     pub fn commit(
         &self,
         proc: ProcId,
         xid: Xid,
-        synchronous: bool,
+        wait: CommitWait,
         publish: impl FnOnce(),
     ) -> Result<Lsn, NotCommitted> {
         self.refuse_early(xid)?;
-        self.commits.counters.begin(proc);
-        let end = self.log.insert_any(RecordKind::Commit, xid, &[]);
-        if synchronous {
-            self.log.flush(end);
+        let synchronous = wait != CommitWait::Nothing;
+        Ok(if self.commits.are_early() && wait != CommitWait::BeforeSeen {
+            self.commit_early(proc, xid, synchronous, publish)
         } else {
-            self.commits.newest_async.note(end);
-        }
-        self.enter_committed(xid, end);
-        self.commits.counters.end(proc);
-        publish();
-        self.locks.end_transaction(proc, xid);
-        Ok(end)
+            self.commit_after_flush(proc, xid, synchronous, publish)
+        })
     }
 
     /// Rolls `xid` of `proc` back. It has left in any case; an error says that the commit log does not show its

@@ -1,8 +1,8 @@
-//! The newest commit that did not wait for the disk.
+//! The newest commit that was seen before it was durable.
 //!
-//! Such a commit is visible before its record is durable. A session that meets a row of it sets a hint bit which says
-//! *committed*, so a page must not reach the disk before that record does: rule B3 of `buffer`. Which commit a hint is
-//! from is not known, so a page waits for the newest of them.
+//! That is one that does not wait for the disk, and under `lock_release = early` each that waits afterwards. A session
+//! that meets a row of it sets a hint bit which says *committed*, so a page must not reach the disk before that record
+//! does: rule B3 of `buffer`. Which commit a hint is from is not known, so a page waits for the newest of them.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 

@@ -209,6 +209,7 @@ mod tests {
                 xid: Some(xid),
                 command: 1,
                 snapshot: &snapshot,
+                seen: None,
             });
             storage.commit(proc, xid, false).unwrap();
         };

@@ -15,7 +15,8 @@
 //!   the slot has been used again.
 //! - R3: a root becomes Unused, and with that a place for another row, only after no index leads to it (vacuum).
 //! - R4: a version is removed only when no snapshot, present or future, can see it: its deleter committed
-//!   below the horizon, or its inserter rolled back.
+//!   below the horizon, or its inserter rolled back. Under `lock_release = early` the deleter's commit is durable, too:
+//!   until then a reader must meet the version, to note what the row's absence depends on.
 //! - R5: a worker asks whether a transaction *runs* before it asks how the transaction ended.
 //! - R6: two heap pages are latched in the order of their numbers.
 //!
@@ -26,6 +27,7 @@
 //! | `insert`, `update`, `lock` | changing rows |
 //! | `scan` | fetching one row, scanning all |
 //! | `prune` | removing dead versions on one page |
+//! | `survivors` | which versions a crash may leave as the newest |
 //! | `check` | whether a page keeps these rules |
 
 pub(crate) mod check;
@@ -34,6 +36,7 @@ pub(crate) mod layout;
 mod lock;
 pub(crate) mod prune;
 mod scan;
+mod survivors;
 mod update;
 pub(crate) mod visibility;
 
@@ -44,6 +47,7 @@ pub use scan::{HeapScan, VersionOutcome};
 pub use update::{DeleteOutcome, UpdateOutcome};
 pub use visibility::Liveness;
 
+use crate::commit::SeenCommits;
 use crate::page::{PAGE_HEADER, PAGE_SIZE, RelId};
 use crate::storage::Storage;
 
@@ -70,6 +74,9 @@ pub struct TxnContext<'a> {
     pub command: u32,
     /// The snapshot: which transactions count as finished.
     pub snapshot: &'a Snapshot,
+    /// Where commits are noted that are seen and not durable; `None` where commits are not seen early, and for readers
+    /// that answer no client.
+    pub seen: Option<&'a SeenCommits>,
 }
 
 impl TxnContext<'_> {

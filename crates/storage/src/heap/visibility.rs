@@ -41,6 +41,30 @@ fn final_state(storage: &Storage, xid: Xid) -> Result<TransactionState> {
     clearway_txn::final_state(&storage.commit_log, xid).map_err(storage_error)
 }
 
+/// Notes the commit of `xid`, which counts as committed for the snapshot.
+#[inline]
+fn note_seen(ctx: &TxnContext<'_>, xid: Xid) {
+    if let Some(seen) = ctx.seen {
+        ctx.storage.commits.note_seen(xid, &ctx.storage.wal, seen);
+    }
+}
+
+/// Notes the commit of `xid`, which has committed by now.
+#[inline]
+fn note_found(ctx: &TxnContext<'_>, xid: Xid) {
+    if let Some(seen) = ctx.seen {
+        ctx.storage.commits.note_found(xid, &ctx.storage.wal, seen);
+    }
+}
+
+/// Notes that the version is of the transaction itself.
+#[inline]
+fn note_own(ctx: &TxnContext<'_>) {
+    if let Some(seen) = ctx.seen {
+        seen.note_own();
+    }
+}
+
 /// Whether the snapshot sees the version.
 #[inline]
 pub(crate) fn visible(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_>) -> Result<bool> {
@@ -54,9 +78,14 @@ fn inserted(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_>) -> Resul
         return Ok(false);
     }
     if tuple.has(XMIN_COMMITTED) {
-        return sees_committed(ctx, xmin);
+        let seen = sees_committed(ctx, xmin)?;
+        if seen {
+            note_seen(ctx, xmin);
+        }
+        return Ok(seen);
     }
     if ctx.xid == Some(xmin) {
+        note_own(ctx);
         return Ok(tuple.cmin() < ctx.command);
     }
     let hint = match snapshot_state(ctx, xmin)? {
@@ -65,6 +94,9 @@ fn inserted(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_>) -> Resul
         TransactionState::Aborted => XMIN_ABORTED,
     };
     page.set_hint(tuple.offset + INFOMASK, hint);
+    if hint == XMIN_COMMITTED {
+        note_seen(ctx, xmin);
+    }
     Ok(hint == XMIN_COMMITTED)
 }
 
@@ -75,10 +107,15 @@ fn deleted(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_>) -> Result
         return Ok(false);
     }
     if ctx.xid == Some(xmax) {
+        note_own(ctx);
         return Ok(tuple.cmax() < ctx.command);
     }
     if tuple.has(XMAX_COMMITTED) {
-        return sees_committed(ctx, xmax);
+        let seen = sees_committed(ctx, xmax)?;
+        if seen {
+            note_seen(ctx, xmax);
+        }
+        return Ok(seen);
     }
     let hint = match snapshot_state(ctx, xmax)? {
         TransactionState::Running => return Ok(false),
@@ -86,6 +123,9 @@ fn deleted(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_>) -> Result
         TransactionState::Aborted => XMAX_ABORTED,
     };
     page.set_hint(tuple.offset + INFOMASK, hint);
+    if hint == XMAX_COMMITTED {
+        note_seen(ctx, xmax);
+    }
     Ok(hint == XMAX_COMMITTED)
 }
 
@@ -126,15 +166,19 @@ pub(crate) fn writer_conflict(
 ) -> Result<WriterConflict> {
     let xmin = Xid(tuple.xmin());
     if ctx.xid == Some(xmin) {
+        note_own(ctx);
         if tuple.cmin() >= ctx.command {
             return Ok(WriterConflict::SelfModified);
         }
-    } else if !tuple.has(XMIN_COMMITTED) {
-        match state_now(ctx.storage, xmin)? {
-            TransactionState::Running => return Ok(WriterConflict::Running(xmin)),
-            TransactionState::Aborted => return Ok(WriterConflict::Deleted),
-            TransactionState::Committed => page.set_hint(tuple.offset + INFOMASK, XMIN_COMMITTED),
+    } else {
+        if !tuple.has(XMIN_COMMITTED) {
+            match state_now(ctx.storage, xmin)? {
+                TransactionState::Running => return Ok(WriterConflict::Running(xmin)),
+                TransactionState::Aborted => return Ok(WriterConflict::Deleted),
+                TransactionState::Committed => page.set_hint(tuple.offset + INFOMASK, XMIN_COMMITTED),
+            }
         }
+        note_found(ctx, xmin);
     }
     let xmax = Xid(tuple.xmax());
     if !xmax.is_valid() || tuple.has(XMAX_ABORTED) {
@@ -142,11 +186,11 @@ pub(crate) fn writer_conflict(
     }
     let lock_only = tuple.has(LOCK_ONLY);
     if ctx.xid == Some(xmax) {
-        return Ok(if lock_only {
-            WriterConflict::None
-        } else {
-            WriterConflict::SelfModified
-        });
+        if lock_only {
+            return Ok(WriterConflict::None);
+        }
+        note_own(ctx);
+        return Ok(WriterConflict::SelfModified);
     }
     let state = if tuple.has(XMAX_COMMITTED) {
         TransactionState::Committed
@@ -162,6 +206,7 @@ pub(crate) fn writer_conflict(
         TransactionState::Committed if lock_only => Ok(WriterConflict::None),
         TransactionState::Committed => {
             page.set_hint(tuple.offset + INFOMASK, XMAX_COMMITTED);
+            note_found(ctx, xmax);
             Ok(tuple
                 .next()
                 .map_or(WriterConflict::Deleted, WriterConflict::Replaced))
@@ -183,23 +228,32 @@ pub enum Liveness {
 /// The state of the version for a unique check by the transaction of `ctx`.
 pub(crate) fn liveness(ctx: &TxnContext<'_>, tuple: &Tuple<'_>) -> Result<Liveness> {
     let xmin = Xid(tuple.xmin());
-    if ctx.xid != Some(xmin) && !tuple.has(XMIN_COMMITTED) {
-        match state_now(ctx.storage, xmin)? {
-            TransactionState::Running => return Ok(Liveness::DependsOn(xmin)),
-            TransactionState::Aborted => return Ok(Liveness::Dead),
-            TransactionState::Committed => {}
+    if ctx.xid == Some(xmin) {
+        note_own(ctx);
+    } else {
+        if !tuple.has(XMIN_COMMITTED) {
+            match state_now(ctx.storage, xmin)? {
+                TransactionState::Running => return Ok(Liveness::DependsOn(xmin)),
+                TransactionState::Aborted => return Ok(Liveness::Dead),
+                TransactionState::Committed => {}
+            }
         }
+        note_found(ctx, xmin);
     }
     let xmax = Xid(tuple.xmax());
     if !xmax.is_valid() || tuple.has(LOCK_ONLY | XMAX_ABORTED) {
         return Ok(Liveness::Alive);
     }
     if ctx.xid == Some(xmax) {
+        note_own(ctx);
         return Ok(Liveness::Dead);
     }
     Ok(match state_now(ctx.storage, xmax)? {
         TransactionState::Running => Liveness::DependsOn(xmax),
-        TransactionState::Committed => Liveness::Dead,
+        TransactionState::Committed => {
+            note_found(ctx, xmax);
+            Liveness::Dead
+        }
         TransactionState::Aborted => Liveness::Alive,
     })
 }
@@ -223,7 +277,11 @@ pub(crate) fn removable(storage: &Storage, tuple: &Tuple<'_>, horizon: Xid) -> R
     if !xmax.is_valid() || tuple.has(LOCK_ONLY | XMAX_ABORTED) || xmax >= horizon {
         return Ok(false);
     }
-    Ok(tuple.has(XMAX_COMMITTED) || final_state(storage, xmax)? == TransactionState::Committed)
+    if !tuple.has(XMAX_COMMITTED) && final_state(storage, xmax)? != TransactionState::Committed {
+        return Ok(false);
+    }
+    // A deleter below the horizon has left the array, so it is found if it is not durable.
+    Ok(storage.position_if_early(xmax).is_none())
 }
 
 /// Whether the version is its row's newest committed one: what a new snapshot sees. Changes of transactions that still

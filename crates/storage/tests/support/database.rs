@@ -8,7 +8,7 @@ use std::time::Duration;
 use clearway_latch::LwLockVariant;
 use clearway_machine::{Machine, Switch};
 use clearway_storage::wal::{LogOptions, Wal};
-use clearway_storage::{CommitPath, Commits, Lsn};
+use clearway_storage::{CommitOptions, CommitPath, Commits, LockReleaseVariant, Lsn, SeenCommits};
 use clearway_txn::{
     CommitLog, CommitLogOptions, LockManager, NoPages, ProcArray, ProcArrayOptions, ProcId,
     RelationLocksVariant, Snapshot, Xid,
@@ -31,6 +31,7 @@ pub struct Variants {
     pub commit_log: CommitLogOptions,
     pub log: LogOptions,
     pub relation_locks: RelationLocksVariant,
+    pub lock_release: LockReleaseVariant,
 }
 
 impl Variants {
@@ -47,6 +48,7 @@ impl Variants {
             commit_log: CommitLogOptions::default(),
             log,
             relation_locks: RelationLocksVariant::default(),
+            lock_release: LockReleaseVariant::default(),
         };
         let mut each: Vec<_> = ProcArrayOptions::each_variant()
             .map(|array| Self { array, ..default })
@@ -64,6 +66,11 @@ impl Variants {
             ..default
         });
         each.extend(locks.filter(|variants| variants.relation_locks != default.relation_locks));
+        let releases = LockReleaseVariant::ALL.iter().map(|&lock_release| Self {
+            lock_release,
+            ..default
+        });
+        each.extend(releases.filter(|variants| variants.lock_release != default.lock_release));
         each
     }
 }
@@ -96,7 +103,11 @@ impl<M: Machine> Database<M> {
                 Duration::MAX,
             ),
             array,
-            commits: Commits::new(sessions),
+            // All xids share one slot.
+            commits: Commits::new(CommitOptions {
+                recent_slots: 1,
+                ..CommitOptions::new(sessions, variants.lock_release)
+            }),
         }
     }
 
@@ -108,6 +119,15 @@ impl<M: Machine> Database<M> {
             locks: &self.locks,
             commits: &self.commits,
         }
+    }
+
+    /// What a session of `synchronous_commit` notes that answers with rows of the snapshot just taken.
+    pub fn seen(&self, waits: bool) -> SeenCommits {
+        let seen = SeenCommits::default();
+        seen.set_waits(waits);
+        seen.begin_statement(true);
+        seen.use_snapshot(self.commits.may_be_seen_early(&self.log));
+        seen
     }
 
     /// A snapshot for `proc`.

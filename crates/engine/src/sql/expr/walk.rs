@@ -173,6 +173,17 @@ impl Expr {
         stable
     }
 
+    /// Whether it may be evaluated once more without a trace, and gives the same value for the same row.
+    pub fn is_repeatable(&self) -> bool {
+        let mut repeatable = true;
+        self.walk(&mut |expr| match expr {
+            Expr::NextSerial { .. } => repeatable = false,
+            Expr::Call { function, .. } if function.is_volatile() => repeatable = false,
+            _ => {}
+        });
+        repeatable
+    }
+
     /// Whether its value is known now: literals only.
     pub fn is_constant(&self) -> bool {
         let mut constant = true;

@@ -34,6 +34,7 @@ fn writer<'a>(storage: &'a Storage, snapshot: &'a Snapshot) -> TxnContext<'a> {
         xid: Some(storage.assign_xid(proc).unwrap()),
         command: 0,
         snapshot,
+        seen: None,
     }
 }
 

@@ -1,0 +1,394 @@
+//! `lock_release = early`: rows are free before their commits are durable, and nothing that depends on such a commit is
+//! told. The stories hold the disk: no sync of the log returns before it is let go.
+
+mod common;
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex};
+
+use clearway_engine::{Config, Engine};
+use clearway_storage::disk::{Faults, FaultyDisk, NativeDisk, Operation, SyncPurpose};
+use common::{Fixture, config, query};
+
+/// Whether syncs of the log are held.
+#[derive(Debug, Default)]
+struct Syncs {
+    are_held: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Syncs {
+    fn hold(&self, held: bool) {
+        *self.are_held.lock().unwrap() = held;
+        self.changed.notify_all();
+    }
+}
+
+impl Faults for Syncs {
+    fn before(&self, operation: Operation, _path: &Path) -> io::Result<()> {
+        if matches!(operation, Operation::Sync(SyncPurpose::LogFlush)) {
+            let held = self.are_held.lock().unwrap();
+            drop(self.changed.wait_while(held, |held| *held).unwrap());
+        }
+        Ok(())
+    }
+}
+
+/// Lets the syncs go when a story has failed, so that the engine can end.
+struct LetGo(Arc<Syncs>);
+
+impl Drop for LetGo {
+    fn drop(&mut self) {
+        self.0.hold(false);
+    }
+}
+
+/// Plays a story with the table `accounts`, whose rows 1 to 3 are durable. The disk obeys `hold` and `let go`.
+#[track_caller]
+fn play(story: &str) {
+    let syncs = Arc::<Syncs>::default();
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = Config {
+        fsync: true,
+        autovacuum: false,
+        ..config()
+    };
+    config.mechanisms.set("lock_release=early").unwrap();
+    let disk = FaultyDisk::new(Arc::new(NativeDisk), Arc::<Syncs>::clone(&syncs));
+    let engine = Engine::open_on(Arc::new(disk), directory.path().join("data"), config).unwrap();
+    let fixture = Fixture { engine, directory };
+    query(
+        &mut fixture.session(),
+        "create table accounts (id int primary key, balance int, note text);
+         insert into accounts values (1, 10, 'a'), (2, 20, 'b'), (3, 0, 'c')",
+    );
+    let let_go = LetGo(Arc::clone(&syncs));
+    fixture.play_with_disk(story, |order| match order {
+        "hold" => syncs.hold(true),
+        "let go" => syncs.hold(false),
+        _ => panic!("the disk does not {order}"),
+    });
+    drop(let_go);
+    let report = fixture.engine.check().unwrap();
+    assert_eq!(report.problems, Vec::<String>::new());
+}
+
+#[test]
+fn a_reader_waits_for_the_commit_that_it_saw_and_for_no_other() {
+    play(
+        "disk: hold
+         alice: update accounts set balance = 11 where id = 1 => waits for the log
+         bob:   select balance from accounts where id = 2     => 20
+         bob:   select balance from accounts where id = 1     => waits for the log
+         carol: select sum(balance) from accounts             => waits for the log
+         disk: let go
+         alice => UPDATE 1
+         bob   => 11
+         carol => 31
+         bob:   select balance from accounts where id = 1     => 11",
+    );
+}
+
+#[test]
+fn a_hot_row_goes_from_hand_to_hand_while_the_disk_is_busy() {
+    play(
+        "disk: hold
+         alice: update accounts set balance = balance + 1 where id = 1 => waits for the log
+         bob:   begin                                                  => BEGIN
+         bob:   update accounts set balance = balance + 1 where id = 1 => UPDATE 1
+         carol: begin                                                  => BEGIN
+         carol: update accounts set balance = balance + 1 where id = 1 => waits
+         bob:   commit                                                 => waits for the log
+         carol => UPDATE 1
+         carol: insert into accounts values (4, 40, 'd')               => INSERT 0 1
+         carol: update accounts set balance = balance + 1 where id = 2 => UPDATE 1
+         carol: commit                                                 => waits for the log
+         disk: let go
+         alice => UPDATE 1
+         bob   => COMMIT
+         carol => COMMIT
+         alice: select balance from accounts where id = 1              => 13",
+    );
+}
+
+#[test]
+fn rows_of_a_hot_row_wait() {
+    play(
+        "disk: hold
+         alice: update accounts set balance = 11 where id = 1                          => waits for the log
+         bob:   begin                                                                  => BEGIN
+         bob:   update accounts set balance = balance + 1 where id = 1 returning balance => waits for the log
+         carol: begin                                                                  => BEGIN
+         carol: update accounts set note = 'x' where id = 2                            => UPDATE 1
+         carol: select balance from accounts where id = 2                              => 20
+         disk: let go
+         alice => UPDATE 1
+         bob   => 12
+         bob:   rollback                                                               => ROLLBACK
+         disk: hold
+         alice: update accounts set balance = 13 where id = 1                          => waits for the log
+         bob:   begin                                                                  => BEGIN
+         bob:   update accounts set balance = balance + 1 where id = 1                 => UPDATE 1
+         bob:   select balance from accounts where id = 1                              => waits for the log
+         disk: let go
+         alice => UPDATE 1
+         bob   => 14
+         bob:   rollback                                                               => ROLLBACK
+         carol: rollback                                                               => ROLLBACK",
+    );
+}
+
+#[test]
+fn a_transaction_s_own_version_tells_of_the_one_before() {
+    play(
+        "disk: hold
+         alice: update accounts set balance = 11 where id = 1                    => waits for the log
+         bob:   begin                                                            => BEGIN
+         bob:   update accounts set balance = balance + 1 where id = 1           => UPDATE 1
+         bob:   update accounts set note = 'rich' where id = 1 and balance = 12  => waits for the log
+         disk: let go
+         alice => UPDATE 1
+         bob   => UPDATE 1
+         bob:   commit                                                           => COMMIT",
+    );
+}
+
+#[test]
+fn a_rollback_tells_nothing() {
+    play(
+        "disk: hold
+         alice: update accounts set balance = 11 where id = 1          => waits for the log
+         bob:   begin                                                  => BEGIN
+         bob:   update accounts set balance = balance + 1 where id = 1 => UPDATE 1
+         bob:   rollback                                               => ROLLBACK
+         bob:   select balance from accounts where id = 2              => 20
+         disk: let go
+         alice => UPDATE 1",
+    );
+}
+
+#[test]
+fn the_absence_of_a_row_waits() {
+    play(
+        "disk: hold
+         alice: delete from accounts where id = 1                  => waits for the log
+         bob:   select balance from accounts where id = 1          => waits for the log
+         carol: update accounts set balance = 0 where id = 1       => waits for the log
+         dave:  begin                                              => BEGIN
+         dave:  insert into accounts values (1, 100, 'again')      => waits for the log
+         erin:  insert into accounts select id + 10 from accounts  => waits for the log
+         disk: let go
+         alice => DELETE 1
+         bob   =>
+         carol => UPDATE 0
+         dave  => INSERT 0 1
+         erin  => INSERT 0 2
+         dave:  rollback                                           => ROLLBACK",
+    );
+}
+
+#[test]
+fn a_row_that_moved_to_another_key_waits() {
+    play(
+        "disk: hold
+         alice: update accounts set id = 9 where id = 1         => waits for the log
+         bob:   begin                                           => BEGIN
+         bob:   update accounts set balance = 0 where id = 9    => waits for the log
+         carol: begin                                           => BEGIN
+         carol: delete from accounts where id = 1               => waits for the log
+         disk: let go
+         alice => UPDATE 1
+         bob   => UPDATE 1
+         carol => DELETE 0
+         bob:   rollback                                        => ROLLBACK
+         carol: rollback                                        => ROLLBACK",
+    );
+}
+
+#[test]
+fn errors_wait() {
+    play(
+        "dave:  begin isolation level repeatable read                  => BEGIN
+         dave:  select balance from accounts where id = 2              => 20
+         disk: hold
+         alice: insert into accounts values (7, 70, 'g')               => waits for the log
+         erin:  update accounts set balance = 11 where id = 1          => waits for the log
+         bob:   insert into accounts values (7, 71, 'g')               => waits for the log
+         dave:  update accounts set balance = 0 where id = 1           => waits for the log
+         disk: let go
+         alice => INSERT 0 1
+         erin  => UPDATE 1
+         bob   => ERROR 23505
+         dave  => ERROR 40001
+         dave:  rollback                                               => ROLLBACK",
+    );
+}
+
+#[test]
+fn an_error_waits_for_what_no_tag_waited_for() {
+    play(
+        "disk: hold
+         alice: update accounts set balance = 11 where id = 1           => waits for the log
+         bob:   begin                                                   => BEGIN
+         bob:   update accounts set balance = balance + 1 where id = 1  => UPDATE 1
+         bob:   select 1 / 0                                            => waits for the log
+         disk: let go
+         alice => UPDATE 1
+         bob   => ERROR 22012
+         bob:   rollback                                                => ROLLBACK",
+    );
+}
+
+#[test]
+fn a_tag_waits_if_where_would_have_said_otherwise() {
+    play(
+        "disk: hold
+         alice: update accounts set balance = 11 where id = 1                      => waits for the log
+         bob:   begin                                                              => BEGIN
+         bob:   update accounts set note = 'few' where id = 1 and balance < 1000   => UPDATE 1
+         bob:   rollback                                                           => ROLLBACK
+         bob:   begin                                                              => BEGIN
+         bob:   update accounts set note = 'eleven' where id = 1 and balance = 11  => waits for the log
+         carol: begin                                                              => BEGIN
+         carol: update accounts set note = 'ten' where id = 1 and balance = 10     => waits for the log
+         disk: let go
+         alice => UPDATE 1
+         bob   => UPDATE 1
+         bob:   rollback                                                           => ROLLBACK
+         carol => UPDATE 0
+         carol: rollback                                                           => ROLLBACK",
+    );
+}
+
+#[test]
+fn a_tag_waits_if_set_would_have_failed() {
+    play(
+        "disk: hold
+         alice: update accounts set balance = 5 where id = 3             => waits for the log
+         bob:   begin                                                    => BEGIN
+         bob:   update accounts set balance = balance + 1 where id = 3   => UPDATE 1
+         bob:   rollback                                                 => ROLLBACK
+         bob:   begin                                                    => BEGIN
+         bob:   update accounts set balance = 10 / balance where id = 3  => waits for the log
+         disk: let go
+         alice => UPDATE 1
+         bob   => UPDATE 1
+         bob:   commit                                                   => COMMIT
+         bob:   select balance from accounts where id = 3                => 2",
+    );
+}
+
+#[test]
+fn a_tag_without_an_index_waits() {
+    play(
+        "disk: hold
+         alice: update accounts set balance = 11 where id = 1             => waits for the log
+         bob:   begin                                                     => BEGIN
+         bob:   update accounts set balance = balance + 1 where note = 'a' => waits for the log
+         disk: let go
+         alice => UPDATE 1
+         bob   => UPDATE 1
+         bob:   commit                                                    => COMMIT",
+    );
+}
+
+#[test]
+fn a_tag_waits_if_the_row_itself_is_new() {
+    play(
+        "disk: hold
+         alice: insert into accounts values (7, 70, 'g')                 => waits for the log
+         bob:   begin                                                    => BEGIN
+         bob:   update accounts set balance = balance + 1 where id = 7   => waits for the log
+         disk: let go
+         alice => INSERT 0 1
+         bob   => UPDATE 1
+         bob:   rollback                                                 => ROLLBACK",
+    );
+}
+
+#[test]
+fn a_query_string_waits_once_at_its_end() {
+    play(
+        "disk: hold
+         alice: update accounts set balance = 11 where id = 1  => waits for the log
+         bob:   begin; select balance from accounts where id = 1; delete from accounts where id = 2 => waits for the log
+         carol: update accounts set balance = 0 where id = 2   => waits
+         disk: let go
+         alice => UPDATE 1
+         bob   => 11
+         bob:   rollback                                       => ROLLBACK
+         carol => UPDATE 1",
+    );
+}
+
+#[test]
+fn a_delete_of_a_hot_row_does_not_wait() {
+    play(
+        "disk: hold
+         alice: update accounts set balance = 11 where id = 1  => waits for the log
+         bob:   begin                                          => BEGIN
+         bob:   delete from accounts where id = 1              => DELETE 1
+         bob:   commit                                         => waits for the log
+         disk: let go
+         alice => UPDATE 1
+         bob   => COMMIT",
+    );
+}
+
+#[test]
+fn a_vacuum_does_not_make_a_row_s_absence_look_old() {
+    play(
+        "disk: hold
+         alice: delete from accounts where id = 1          => waits for the log
+         bob:   vacuum                                     => VACUUM
+         bob:   select balance from accounts where id = 1  => waits for the log
+         disk: let go
+         alice => DELETE 1
+         bob   =>
+         bob:   vacuum                                     => VACUUM
+         bob:   insert into accounts values (1, 0, 'new')  => INSERT 0 1",
+    );
+}
+
+#[test]
+fn those_that_do_not_wait_for_the_disk_are_waited_for() {
+    play(
+        "alice: set synchronous_commit = off                   => SET
+         carol: set synchronous_commit = off                   => SET
+         disk: hold
+         alice: update accounts set balance = 11 where id = 1  => UPDATE 1
+         carol: select balance from accounts where id = 1      => 11
+         bob:   select balance from accounts where id = 1      => waits for the log
+         carol: set synchronous_commit = on                    => SET
+         carol: select balance from accounts where id = 1      => waits for the log
+         disk: let go
+         bob   => 11
+         carol => 11",
+    );
+}
+
+#[test]
+fn definitions_are_durable_before_they_are_seen() {
+    play(
+        "alice: set synchronous_commit = off          => SET
+         disk: hold
+         alice: create table visits (id int)          => waits for the log
+         bob:   select * from visits                  => ERROR 42P01
+         disk: let go
+         alice => CREATE TABLE
+         bob:   select * from visits                  =>",
+    );
+}
+
+#[test]
+fn views_of_the_system_wait() {
+    play(
+        "disk: hold
+         alice: update accounts set balance = 11 where id = 1  => waits for the log
+         bob:   select relname from pg_stat_user_tables        => waits for the log
+         disk: let go
+         alice => UPDATE 1
+         bob   => accounts",
+    );
+}

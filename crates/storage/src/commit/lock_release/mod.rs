@@ -1,0 +1,129 @@
+//! `lock_release`: when a commit becomes visible and gives its row locks back, compared with when it is durable.
+//!
+//! Protects: what clients are told. Rows, locks and snapshots are other mechanisms' business.
+//!
+//! # An example
+//! Alice, Bob and Carol each update the same row. A sync of the log takes 200 µs.
+//!
+//! | time, µs | `after-flush` | `early` |
+//! | --- | --- | --- |
+//! | 0 | Alice's commit record is in the log; she waits for the disk and keeps the row | she gives the row up, and then waits |
+//! | 5 | | Bob updates the row, is told `UPDATE 1`, logs his commit, gives the row up, waits |
+//! | 10 | | so does Carol |
+//! | 200 | Alice is acknowledged; Bob updates the row | Alice is acknowledged; the next sync begins |
+//! | 400 | Bob is acknowledged; Carol updates the row | Bob and Carol are acknowledged |
+//! | 600 | Carol is acknowledged | |
+//!
+//! # Contract
+//! - L1: *no byte that depends on a commit that is not durable leaves for a client* that waits for the disk itself
+//!   (`synchronous_commit = on`). Under `after-flush` such commits are those of sessions that do not wait, and the rule
+//!   does not hold for them; under `early` it holds for all.
+//! - L2: the log is one sequence. A transaction that has seen another's commit has its own record behind that one's, so
+//!   a crash that takes the first takes the second.
+//! - L3: a commit that makes definitions or removes files is seen only when it is durable
+//!   ([`CommitWait::BeforeSeen`]): definitions and files bear no xid that a reader could look up.
+//! - L4: under `early` a commit's position is in [`RecentCommits`] and in the newest position before its transaction
+//!   leaves the array of running ones, so a reader that counts it as committed finds it there.
+//! - L5: a row version whose deleter is not durable is not removed (`removable` of the heap): a reader must meet it, to
+//!   learn that the row's absence depends on that commit.
+//!
+//! # The steps of `early`
+//! The numbers are those of the order of a commit, at the top of `commit`: 1, 2, 3; note the position, as a commit that
+//! does not wait for the disk does; enter it under the xid in [`RecentCommits`]; 5, 6, 7, 8, 9; and 4 last, before the
+//! client is told.
+//!
+//! # Why no acknowledged commit is lost
+//! A commit is acknowledged after step 4, as ever. What a crash between 8 and 4 takes is a commit of which no client
+//! was told. Another transaction may have built on it. By L2 its record is behind, recovery reads the log to the end
+//! of the last whole record and no further, so it is taken too, and it was not acknowledged either: its own step 4
+//! covers all records before its own.
+//!
+//! # Why no shown row is lost
+//! A session keeps the positions of the commits that it has seen and that were not durable ([`SeenCommits`]); before it
+//! answers, it makes the log durable up to there. What a session sees of others, and where it is noted:
+//!
+//! | seen | noted |
+//! | --- | --- |
+//! | a version counts as inserted, or as deleted, by a commit, for a snapshot | `visible` of the heap; both when the row is shown and when it is not |
+//! | the same as of now, for a writer, a row lock, an error 40001, a unique check | `writer_conflict`, `liveness` |
+//! | a version that is not there any more | durable, by L5 |
+//! | a rollback | nothing: after a crash it is rolled back as well |
+//! | another's lock, or its absence | nothing: it tells that a transaction runs or has ended, and not how |
+//! | definitions, files | durable, by L3 |
+//! | views of the system (activity, counts of rows) | all that is noted: they are made of what others have done |
+//! | numbers of a serial column | nothing: they are outside of transactions, and a crash gives none out again |
+//!
+//! A snapshot that sees no commit beyond what is durable, which is one comparison when it is taken, spares its rows the
+//! look-up. A hint bit hides nothing: the xid stays in the version's header.
+//!
+//! # What an answer depends on
+//! Rows, errors and settings depend on everything that the transaction has seen, since a row that it changed itself
+//! derives from the version before. The tag of an UPDATE, a DELETE or an INSERT tells a number and that there was no
+//! error. It depends on a commit only if the statement might have answered otherwise without it, so
+//! [`SeenCommits`] keeps a second mark, for tags. A commit that is seen raises it, except in one case:
+//!
+//! - The statement changed a version that the index led to, along a HOT chain: versions on one page with the same keys.
+//! - After a crash the newest durable version of the chain may be the row, or any later one, and no other: commits are
+//!   lost from the end of the log (L2).
+//! - The oldest of these versions was inserted by a durable commit, so in each case there is one row.
+//! - The executor has evaluated WHERE and SET on each of them, as it has on the one that it changed. Each satisfies
+//!   WHERE, and SET succeeds.
+//!
+//! So the row counts as one in each case, whichever commits are lost, and the tag is the same. Without this step each
+//! update of a hot row would wait for its predecessor's sync, with the row locked, as under `after-flush`. All else
+//! (a row that was skipped or not found, a scan without an index, a chain that goes on to another page, a version that
+//! the transaction made itself) raises the mark. So does a change of indexed columns, since a later unique check
+//! compares the new key.
+//!
+//! | variant | the locks of a commit are free | wins |
+//! | --- | --- | --- |
+//! | `after-flush` | when it is durable | nowhere; it is what databases ship |
+//! | `early` | when its record is in the log | where transactions wait for rows whose holders wait for the disk |
+//!
+//! # What `early` does not do
+//! - It asks nothing of sessions that do not wait for the disk: their clients have agreed to be shown what may be lost.
+//! - It does not shorten the wait of a session that reads a row of a moment ago: that reader waits for the rest of the
+//!   sync under way, and with `after-flush` it would have been shown the version before.
+//!
+//! Origin: early lock release goes back to DeWitt et al., "Implementation Techniques for Main Memory Database Systems"
+//! (1984). The waits of readers and the proof for tags are ours.
+
+mod after_flush;
+mod early;
+
+use clearway_machine::switch;
+
+#[cfg(doc)]
+use super::{RecentCommits, SeenCommits};
+
+switch! {
+    /// When a commit is seen by others and its locks are free.
+    pub enum LockReleaseVariant = "lock_release", best AfterFlush, planned [] {
+        /// When it is durable.
+        AfterFlush = "after-flush",
+        /// When its record is in the log; what depends on it is told to no client before it is durable.
+        Early = "early",
+    }
+}
+
+/// What of a commit waits until it is durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommitWait {
+    /// Nothing: a crash may take it back for as long as the log writer has not come by.
+    Nothing,
+    /// Its acknowledgement; under `after-flush` its being seen, too.
+    BeforeAcknowledged,
+    /// Its being seen (L3).
+    BeforeSeen,
+}
+
+impl CommitWait {
+    /// For a session's setting `synchronous_commit`.
+    pub fn synchronous(synchronous: bool) -> Self {
+        if synchronous {
+            Self::BeforeAcknowledged
+        } else {
+            Self::Nothing
+        }
+    }
+}
