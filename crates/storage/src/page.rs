@@ -93,13 +93,25 @@ impl PageKind {
     pub const SEQUENCE: PageKind = PageKind(5);
 }
 
+/// The `N` bytes at `at`. One comparison where the compiler knows the length of `bytes`, as it does of a page.
+#[inline]
+pub(crate) fn chunk_at<const N: usize>(bytes: &[u8], at: usize) -> &[u8; N] {
+    match bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        Some(chunk) => chunk,
+        None => past_the_end(N, at, bytes.len()),
+    }
+}
+
+#[cold]
+fn past_the_end(count: usize, at: usize, length: usize) -> ! {
+    panic!("{count} bytes at offset {at} of {length}")
+}
+
 /// The `N` bytes at `at`, loaded as an array. With `copy_from_slice` the compiler may call `memcpy`, and a
 /// search in an index page reads about thirty numbers.
 #[inline]
 pub(crate) fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    *bytes[at..]
-        .first_chunk()
-        .unwrap_or_else(|| panic!("{N} bytes at offset {at} of {}", bytes.len()))
+    *chunk_at(bytes, at)
 }
 
 /// Reads a little-endian u16.

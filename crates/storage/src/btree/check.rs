@@ -18,7 +18,7 @@ use crate::btree::{BTree, TreeStorage};
 use crate::error::StorageError;
 use crate::findings::{Findings, Progress};
 use crate::heap::Tid;
-use crate::page::{self, PageKind};
+use crate::page::{self, PAGE_SIZE, PageKind};
 
 /// Result of the check of a tree.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl BTree {
 
 impl<S: TreeStorage, E: From<StorageError>> Checker<'_, '_, S, E> {
     /// A copy of page `block`, which is a node; `None` if it is not.
-    fn node(&mut self, block: u32) -> Outcome<Option<Vec<u8>>, E> {
+    fn node(&mut self, block: u32) -> Outcome<Option<Box<[u8; PAGE_SIZE]>>, E> {
         let page = match self.storage.pin(self.tree.page(block)) {
             Ok(page) => page.into_shared(),
             Err(StorageError::NoSuchPage { .. }) => {
@@ -107,7 +107,7 @@ impl<S: TreeStorage, E: From<StorageError>> Checker<'_, '_, S, E> {
         };
         let problem = node::layout_problem(page.bytes());
         match problem {
-            None => Ok(Some(page.bytes().to_vec())),
+            None => Ok(Some(Box::new(*page.bytes()))),
             Some(problem) => {
                 self.findings.page(block, problem);
                 Ok(None)
@@ -302,7 +302,7 @@ impl<S: TreeStorage, E: From<StorageError>> Checker<'_, '_, S, E> {
 struct Named {
     /// The page whose entries come next, if they are not those of `bytes`.
     next: Option<u32>,
-    bytes: Option<Vec<u8>>,
+    bytes: Option<Box<[u8; PAGE_SIZE]>>,
     /// The page in `bytes`.
     block: u32,
     /// Its lower bound.

@@ -17,7 +17,7 @@ use clearway_machine::Machine;
 use crate::buffer::PageExclusive;
 use crate::change::{AtomicChange, ChangeLog};
 use crate::heap::Tid;
-use crate::page::{self, LOWER, PAGE_HEADER, PAGE_SIZE, PageKind, array_at, get_u16, get_u32};
+use crate::page::{self, LOWER, PAGE_HEADER, PAGE_SIZE, PageKind, array_at, chunk_at, get_u16, get_u32};
 
 /// Bytes of the trailer.
 const SPECIAL: usize = 8;
@@ -39,20 +39,22 @@ const NEIGHBOURS: usize = 6;
 /// the order of their heads.
 #[inline]
 pub(super) fn head_of(key: &[u8]) -> u64 {
-    let mut bytes = [0; 8];
-    let length = key.len().min(8);
-    bytes[..length].copy_from_slice(&key[..length]);
-    u64::from_be_bytes(bytes)
+    match key.first_chunk() {
+        Some(bytes) => u64::from_be_bytes(*bytes),
+        // The shortest key of an integer has five bytes. A copy of so few, their number known at run time only, is a
+        // call of `memcpy`.
+        None => key
+            .iter()
+            .rev()
+            .fold(0, |head, &byte| head >> 8 | u64::from(byte) << 56),
+    }
 }
 
 /// Zeros behind the first `length` bytes of a head.
 #[inline]
-pub(super) fn cut(head: u64, length: usize) -> u64 {
-    match length {
-        0 => 0,
-        1..8 => head & !0 << (64 - 8 * length),
-        _ => head,
-    }
+pub(super) fn cut(head: u64, length: u16) -> u64 {
+    let behind = u64::MAX.checked_shr(8 * u32::from(length)).unwrap_or(0);
+    head & !behind
 }
 
 /// The first index in `range` that is not `below`, given the head that is looked for and those that are there.
@@ -146,7 +148,7 @@ pub(crate) const fn entry_size(key: usize) -> usize {
 
 /// A page, to read.
 #[derive(Clone, Copy)]
-pub(crate) struct Node<'p>(pub(crate) &'p [u8]);
+pub(crate) struct Node<'p>(pub(crate) &'p [u8; PAGE_SIZE]);
 
 impl<'p> Node<'p> {
     #[inline]
@@ -189,13 +191,14 @@ impl<'p> Node<'p> {
 
     fn bound_at(&self, slot: usize) -> Bound<'p> {
         let at = self.offset(slot);
-        let length = usize::from(get_u16(self.0, at));
+        let entry: &[u8; ENTRY] = chunk_at(self.0, at);
         let tid = Tid {
-            block: get_u32(self.0, at + 2),
-            slot: get_u16(self.0, at + 6),
+            block: get_u32(entry, 2),
+            slot: get_u16(entry, 6),
         };
+        let length = usize::from(get_u16(entry, 0));
         Bound {
-            key: &self.0[at + ENTRY..at + ENTRY + length],
+            key: &self.0[at + ENTRY..][..length],
             tid,
         }
     }
@@ -224,34 +227,41 @@ impl<'p> Node<'p> {
         }
     }
 
-    /// The head of entry `index`'s key.
+    /// The slots of the entries, without the high key's.
     #[inline]
-    fn head(&self, index: usize) -> u64 {
-        let at = self.offset(self.first() + index);
-        let length = usize::from(get_u16(self.0, at));
-        // Eight bytes can be read behind any key, however short: the trailer follows the last one.
-        cut(u64::from_be_bytes(array_at(self.0, at + ENTRY)), length)
+    fn entry_slots(&self) -> &'p [[u8; 2]] {
+        let end = page::lower(self.0).max(PAGE_HEADER);
+        &self.0[PAGE_HEADER..end].as_chunks().0[self.first()..]
     }
 
-    /// Entry `index` against `bound`, whose key's head is `head`.
+    /// The head of the key of the entry that `slot` leads to.
     #[inline]
-    fn compare(&self, index: usize, bound: &Bound<'_>, head: u64) -> Ordering {
-        match self.head(index).cmp(&head) {
-            Ordering::Equal => self.bound(index).cmp(bound),
-            decided => decided,
-        }
+    fn head(&self, slot: [u8; 2]) -> u64 {
+        // Eight bytes can be read behind any key, however short: the trailer follows the last one.
+        let entry: &[u8; ENTRY + 8] = chunk_at(self.0, usize::from(u16::from_le_bytes(slot)));
+        cut(u64::from_be_bytes(array_at(entry, ENTRY)), get_u16(entry, 0))
     }
 
     /// The index of the first entry from `low` on that is not `below` the bound.
+    ///
+    /// A search looks at some ten entries of a page. So what is the same for all of them is found once (where the slots
+    /// are, and how many), and what few of them need is a function of its own (the rest of a key whose head is equal).
     #[inline]
     fn partition(&self, low: usize, bound: Bound<'_>, below: impl Fn(Ordering) -> bool) -> usize {
+        let slots = self.entry_slots();
         let head = head_of(bound.key);
-        partition(
-            low..self.len(),
-            head,
-            |index| self.head(index),
-            |index| below(self.compare(index, &bound, head)),
-        )
+        let head_at = |index: usize| self.head(slots[index]);
+        let compare = |index| match head_at(index).cmp(&head) {
+            Ordering::Equal => self.compare_whole(index, &bound),
+            decided => decided,
+        };
+        partition(low..slots.len(), head, head_at, |index| below(compare(index)))
+    }
+
+    /// Entry `index` against `bound`.
+    #[inline(never)]
+    fn compare_whole(&self, index: usize, bound: &Bound<'_>) -> Ordering {
+        self.bound(index).cmp(bound)
     }
 
     /// The index of the first entry that is not below `bound`.
@@ -403,7 +413,7 @@ mod tests {
             }
             let mut behind = a.clone();
             behind.extend_from_slice(&[0xAA; 8]);
-            assert_eq!(cut(head_of(&behind), a.len()), head_of(a), "{a:?}");
+            assert_eq!(cut(head_of(&behind), a.len() as u16), head_of(a), "{a:?}");
         }
     }
 }

@@ -126,7 +126,7 @@ fn offset(page: RacyPage<'_>, slot: usize) -> Option<usize> {
 #[inline]
 fn head_at(page: RacyPage<'_>, slot: usize) -> Option<u64> {
     let at = offset(page, slot)?;
-    let length = usize::from(page.u16_at(at)?);
+    let length = page.u16_at(at)?;
     Some(node::cut(page.u64_be_at(at + ENTRY)?, length))
 }
 
