@@ -283,9 +283,11 @@ impl Session {
         }
     }
 
+    /// Starts a transaction, as of the start of the running statement: `now()` in it is that statement's time.
     pub(crate) fn begin(&mut self, phase: Phase) {
         let (isolation, read_only) = (self.settings.default_isolation, self.settings.default_read_only);
-        self.txn.begin(phase, isolation, read_only, clock::now_us());
+        let now_us = self.slot.statement_start_us();
+        self.txn.begin(phase, isolation, read_only, now_us);
     }
 
     /// What `now` means in a value that a client sends: when the open transaction began, or this moment if
