@@ -109,7 +109,8 @@ impl ScanRows {
         let table = &*plan.table;
         let mut row = execution.scratch.rows.pop().unwrap_or_default();
         row.clear();
-        row.resize(table.columns.len(), Value::Null);
+        // Not `resize`, which clones a value that it is given: that is a match over its kinds, for each column.
+        row.resize_with(table.columns.len(), || Value::Null);
         let heap = match table.kind {
             TableKind::Heap { rel } => Heap::new(rel),
             TableKind::Virtual => Heap::new(0),

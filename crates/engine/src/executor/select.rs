@@ -62,6 +62,7 @@ pub(crate) struct Select {
     /// What sorting gives, once all input has been read.
     sorted: Option<Box<Sorted>>,
     offset: u64,
+    /// How many rows can still come out, at most.
     remaining: u64,
     output: Vec<Value>,
 }
@@ -83,19 +84,14 @@ const _: () = assert!(size_of::<Select>() <= 192);
 impl Select {
     /// Starts a SELECT. Its table is locked and the snapshot taken.
     pub(crate) fn open(execution: &mut Execution<'_>, plan: &SelectPlan) -> Result<Select> {
-        let limit = row_count(
-            execution,
-            plan.limit.as_ref(),
-            SqlState::INVALID_ROW_COUNT_IN_LIMIT,
-            "LIMIT",
-        )?;
-        let offset = row_count(
-            execution,
-            plan.offset.as_ref(),
-            SqlState::INVALID_ROW_COUNT_IN_OFFSET,
-            "OFFSET",
-        )?
-        .unwrap_or(0);
+        let limit = match &plan.limit {
+            Some(limit) => row_count(execution, limit, SqlState::INVALID_ROW_COUNT_IN_LIMIT, "LIMIT")?,
+            None => None,
+        };
+        let offset = match &plan.offset {
+            Some(offset) => row_count(execution, offset, SqlState::INVALID_ROW_COUNT_IN_OFFSET, "OFFSET")?,
+            None => None,
+        };
         let input = match (limit, &plan.aggregate) {
             (Some(0), _) => Input::Done,
             (_, Some(aggregate)) => Input::Groups(Box::new(group(execution, plan, aggregate)?)),
@@ -107,12 +103,18 @@ impl Select {
             Box::new(DistinctRows::Early(Distinct::new(types, execution.spill)))
         });
         let output = execution.scratch.rows.pop().unwrap_or_default();
+        // Without groups no more rows come out than come in.
+        let most = match plan.aggregate {
+            Some(_) => None,
+            None => plan.stop_after,
+        };
+        let remaining = [limit, most].into_iter().flatten().min();
         Ok(Select {
             input,
             distinct,
             sorted: None,
-            offset,
-            remaining: limit.unwrap_or(u64::MAX),
+            offset: offset.unwrap_or(0),
+            remaining: remaining.unwrap_or(u64::MAX),
             output,
         })
     }
@@ -279,14 +281,13 @@ fn read_tid(bytes: &mut &[u8]) -> Option<Tid> {
     })
 }
 
-/// A non-negative count from LIMIT or OFFSET; NULL and absent are `None`.
+/// A non-negative count from LIMIT or OFFSET; NULL is `None`.
 fn row_count(
     execution: &Execution<'_>,
-    expr: Option<&Expr>,
+    expr: &Expr,
     sqlstate: SqlState,
     clause: &str,
 ) -> Result<Option<u64>> {
-    let Some(expr) = expr else { return Ok(None) };
     let value = expr.eval(&[], &execution.eval)?;
     match value.as_i64() {
         None => Ok(None),

@@ -61,15 +61,15 @@ impl ColumnSet {
 
     /// Its columns, in order.
     pub fn iter(&self) -> impl Iterator<Item = u16> + '_ {
-        self.bits.iter().enumerate().flat_map(|(at, word)| {
-            let mut rest = *word;
-            std::iter::from_fn(move || {
-                (rest != 0).then(|| {
-                    let bit = rest.trailing_zeros();
-                    rest &= rest - 1;
-                    (at as u32 * 64 + bit) as u16
-                })
-            })
+        let (mut at, mut rest) = (0, self.bits.first().copied().unwrap_or(0));
+        std::iter::from_fn(move || {
+            while rest == 0 {
+                at += 1;
+                rest = *self.bits.get(at)?;
+            }
+            let bit = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            Some((at * 64 + bit) as u16)
         })
     }
 
@@ -413,6 +413,15 @@ mod tests {
         row[1] = Value::Int4(3);
         row[2] = Value::Int4(100);
         assert_eq!(accounts().decode_all(&bytes).unwrap(), row);
+    }
+
+    #[test]
+    fn a_set_gives_its_columns_in_order() {
+        let mut set = ColumnSet::new();
+        assert_eq!(set.iter().next(), None);
+        let columns = [0, 3, 63, 64, 200, 255];
+        columns.iter().rev().for_each(|&column| set.insert(column));
+        assert_eq!(set.iter().collect::<Vec<_>>(), columns);
     }
 
     #[test]

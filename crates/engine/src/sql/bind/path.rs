@@ -26,12 +26,9 @@ pub(super) fn all(mut conditions: Vec<Expr>) -> Option<Expr> {
     }
 }
 
-/// Chooses how to find the rows that satisfy all conditions.
-pub(super) fn plan_scan(table: Arc<TableDef>, conditions: Vec<Expr>) -> TableScan {
-    let mut needed = ColumnSet::new();
-    conditions
-        .iter()
-        .for_each(|condition| need(&mut needed, condition));
+/// Chooses how to find the rows that satisfy all conditions. `locks`: rows are locked or changed, so a newer version of
+/// one may have to satisfy them too.
+pub(super) fn plan_scan(table: Arc<TableDef>, conditions: Vec<Expr>, locks: bool) -> TableScan {
     let choice = match table.kind {
         TableKind::Heap { .. } => access::choose(&table, &conditions),
         TableKind::Virtual => access::Choice {
@@ -45,11 +42,17 @@ pub(super) fn plan_scan(table: Arc<TableDef>, conditions: Vec<Expr>) -> TableSca
         .filter(|(at, _)| !choice.guaranteed.contains(at))
         .map(|(_, condition)| condition.clone())
         .collect();
+    let filter = all(left);
+    let recheck = if locks { all(conditions) } else { None };
+    let mut needed = ColumnSet::new();
+    for condition in filter.iter().chain(&recheck) {
+        need(&mut needed, condition);
+    }
     TableScan {
         table,
         access: choice.access,
-        filter: all(left),
-        recheck: all(conditions),
+        filter,
+        recheck,
         needed,
     }
 }

@@ -3,6 +3,7 @@
 use sqlparser::ast;
 
 use crate::error::{EngineError, Result, SqlState};
+use crate::sql::access::AccessPath;
 use crate::sql::bind::path::{all, conjuncts, extreme, need, ordered_by_index, plan_scan};
 use crate::sql::bind::types::internal_type_name;
 use crate::sql::bind::{
@@ -148,7 +149,10 @@ impl Binder<'_> {
                     "FOR UPDATE over a system view",
                 )?;
                 let unconditional = conditions.is_empty();
-                let mut scan = plan_scan(table, conditions);
+                let mut scan = plan_scan(table, conditions, lock.is_some());
+                if let AccessPath::UniquePoint { .. } = scan.access {
+                    stop_after = Some(1);
+                }
                 match &aggregate {
                     Some(aggregate) => {
                         if unconditional && let Some(access) = extreme(&scan.table, aggregate) {

@@ -348,7 +348,7 @@ impl Binder<'_> {
             }
             None => Vec::new(),
         };
-        Ok(plan_scan(table, conditions))
+        Ok(plan_scan(table, conditions, true))
     }
 }
 

@@ -28,7 +28,7 @@ pub struct SelectPlan {
     pub limit: Option<Expr>,
     /// OFFSET, a bigint; NULL = 0.
     pub offset: Option<Expr>,
-    /// Stop the scan after this many rows that pass the filter (min and max over an index).
+    /// Stop the scan after this many rows that pass the filter (min and max over an index, one key of a unique index).
     pub stop_after: Option<u64>,
     /// FOR UPDATE and its relatives.
     pub lock: Option<RowLock>,
@@ -45,7 +45,7 @@ pub struct TableScan {
     pub access: AccessPath,
     /// What a found row must still satisfy.
     pub filter: Option<Expr>,
-    /// The whole WHERE clause.
+    /// The whole WHERE clause, of a scan whose rows are locked or changed.
     pub recheck: Option<Expr>,
     /// The columns that any later stage reads, `filter` and `recheck` included.
     pub needed: ColumnSet,

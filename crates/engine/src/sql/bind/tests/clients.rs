@@ -19,8 +19,10 @@ fn pgbench_transactions() {
     let Source::Table(scan) = &select.source else {
         panic!()
     };
-    assert!(scan.filter.is_none() && scan.recheck.is_some());
-    assert_eq!(scan.needed.iter().collect::<Vec<_>>(), [0, 2]);
+    // Its key is one of a unique index, and no newer version is looked at: only what is sent is read.
+    assert!(scan.filter.is_none() && scan.recheck.is_none());
+    assert_eq!(scan.needed.iter().collect::<Vec<_>>(), [2]);
+    assert_eq!(select.stop_after, Some(1));
     let mut key = Vec::new();
     let context = EvalContext::new(&[Value::Int4(7)], &NoSession);
     assert!(scan.access.point_key(&scan.table, &context, &mut key).unwrap());
@@ -28,6 +30,17 @@ fn pgbench_transactions() {
         key,
         crate::value::encode_key(&[Value::Int4(7)], &[DataType::Int4])
     );
+
+    let locking = plan("SELECT abalance FROM pgbench_accounts WHERE aid = $1 FOR UPDATE");
+    let Source::Table(scan) = self::select(locking).source else {
+        panic!()
+    };
+    assert!(scan.filter.is_none() && scan.recheck.is_some());
+    assert_eq!(scan.needed.iter().collect::<Vec<_>>(), [0, 2]);
+    for several in ["aid > $1", "aid IN (1, $1)", "bid = $1"] {
+        let read = plan(&format!("SELECT abalance FROM pgbench_accounts WHERE {several}"));
+        assert_eq!(self::select(read).stop_after, None, "{several}");
+    }
 
     assert_eq!(
         explained("UPDATE pgbench_accounts SET abalance = abalance + 42 WHERE aid = 17"),
