@@ -119,20 +119,23 @@ impl<'a> RowReader<'a> {
         let bytes = &self.pending;
         let found = if csv {
             let mut found = None;
-            while position < bytes.len() {
-                let byte = bytes[position];
-                if quoted && byte == self.options.escape && self.options.escape != self.options.quote {
-                    if position + 1 == bytes.len() {
-                        break;
-                    }
-                    position += 1;
-                } else if byte == self.options.quote {
-                    quoted = !quoted;
-                } else if byte == b'\n' && !quoted {
-                    found = Some(position);
+            while let rest @ [first, ..] = &bytes[position..] {
+                if quoted && rest.len() == 1 && *first == self.options.escape {
+                    // What it means is for the next byte to say.
                     break;
                 }
-                position += 1;
+                match csv_token(rest, quoted, self.options) {
+                    CsvToken::Unquoted(b'\n') => {
+                        found = Some(position);
+                        break;
+                    }
+                    CsvToken::Unquoted(_) => position += 1,
+                    CsvToken::Quoted { length, .. } => position += length,
+                    CsvToken::Quote => {
+                        quoted = !quoted;
+                        position += 1;
+                    }
+                }
             }
             found
         } else {
@@ -304,6 +307,38 @@ fn unescape(raw: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// The next byte of CSV data, or the next two if the first is an escape.
+enum CsvToken {
+    /// Outside quotes: a byte that may end the field or the line.
+    Unquoted(u8),
+    /// Inside quotes: a byte of the field, and how many bytes stand for it.
+    Quoted { byte: u8, length: usize },
+    /// It opens quotes, or closes them.
+    Quote,
+}
+
+/// The token that `bytes` begin with, inside quotes or outside. There is one byte at least. Inside quotes, an escape
+/// before a quote or another escape stands for that; before any other byte it is data.
+#[inline]
+fn csv_token(bytes: &[u8], quoted: bool, options: &CopyOptions) -> CsvToken {
+    let byte = bytes[0];
+    if quoted
+        && byte == options.escape
+        && let Some(&next) = bytes.get(1)
+        && (next == options.quote || next == options.escape)
+    {
+        return CsvToken::Quoted {
+            byte: next,
+            length: 2,
+        };
+    }
+    match byte {
+        byte if byte == options.quote => CsvToken::Quote,
+        byte if quoted => CsvToken::Quoted { byte, length: 1 },
+        byte => CsvToken::Unquoted(byte),
+    }
+}
+
 fn split_csv(
     line: &[u8],
     options: &CopyOptions,
@@ -316,34 +351,24 @@ fn split_csv(
         let mut any_quotes = false;
         let mut quoted = false;
         while at < line.len() {
-            let byte = line[at];
-            if quoted {
-                if byte == options.escape
-                    && line
-                        .get(at + 1)
-                        .is_some_and(|next| *next == options.quote || *next == options.escape)
-                {
-                    out.push(line[at + 1]);
-                    at += 2;
+            match csv_token(&line[at..], quoted, options) {
+                CsvToken::Quoted { byte, length } => {
+                    out.push(byte);
+                    at += length;
                     continue;
                 }
-                if byte == options.quote {
-                    quoted = false;
-                } else {
-                    out.push(byte);
+                CsvToken::Quote => {
+                    quoted = !quoted;
+                    any_quotes = true;
                 }
-            } else if byte == options.quote {
-                quoted = true;
-                any_quotes = true;
-            } else if byte == options.delimiter {
-                break;
-            } else if byte == b'\r' {
-                return Err(carriage_return(
-                    "unquoted",
-                    "Use quoted CSV field to represent carriage return.",
-                ));
-            } else {
-                out.push(byte);
+                CsvToken::Unquoted(byte) if byte == options.delimiter => break,
+                CsvToken::Unquoted(b'\r') => {
+                    return Err(carriage_return(
+                        "unquoted",
+                        "Use quoted CSV field to represent carriage return.",
+                    ));
+                }
+                CsvToken::Unquoted(byte) => out.push(byte),
             }
             at += 1;
         }
@@ -401,8 +426,11 @@ mod tests {
 
     /// Feeds `data` in pieces of `step` bytes; NULL is shown as `~`.
     fn read(format: CopyFormat, data: &[u8], step: usize) -> Vec<Vec<String>> {
-        let options = options(format);
-        let mut reader = RowReader::new(&options);
+        read_with(&options(format), data, step)
+    }
+
+    fn read_with(options: &CopyOptions, data: &[u8], step: usize) -> Vec<Vec<String>> {
+        let mut reader = RowReader::new(options);
         let mut fields = Fields::default();
         let mut rows = Vec::new();
         let mut take = |reader: &mut RowReader<'_>, finished: bool| {
@@ -455,6 +483,28 @@ mod tests {
         );
         for step in 1..9 {
             assert_eq!(read(CopyFormat::Csv, data, step), whole);
+        }
+    }
+
+    /// An escape of its own: before a quote or itself it makes that data, before any other byte it is data itself.
+    #[test]
+    fn csv_escapes_are_the_same_for_lines_and_fields() {
+        let options = CopyOptions {
+            escape: b'\\',
+            ..options(CopyFormat::Csv)
+        };
+        let data = b"1,\"a\\\"\nb\\\\\",\\\n2,\"\\\nc\\,\",\"\\\\\\\"\"\n3,\"\"\"\",\"x\"y";
+        let whole = read_with(&options, data, data.len());
+        assert_eq!(
+            whole,
+            [
+                ["1", "a\"\nb\\", "\\"],
+                ["2", "\\\nc\\,", "\\\""],
+                ["3", "", "xy"]
+            ]
+        );
+        for step in 1..9 {
+            assert_eq!(read_with(&options, data, step), whole);
         }
     }
 
