@@ -111,7 +111,7 @@ fn is_simulated(name: &str) -> bool {
 pub struct Parameters {
     /// The server's work per transaction beside latches and waits, µs.
     pub work_us: f64,
-    /// The client's work per statement, µs.
+    /// The client's work per statement, µs; 0: the client calls the engine in its own process, as in `clearway bench`.
     pub client_us: f64,
     /// The log's `commit_delay`, µs.
     pub commit_delay_us: f64,

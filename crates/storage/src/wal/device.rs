@@ -15,6 +15,8 @@ use crate::disk::{self, Disk, DiskDirectory, DiskFile, OpenMode, SyncPurpose};
 
 /// Bytes in a segment.
 pub const SEGMENT_SIZE: u64 = 16 << 20;
+/// Syncs of the log that may be in progress at once.
+pub const SYNC_LANES: usize = 2;
 /// The least and the most future segments kept when old ones are recycled. In between, as many are kept as
 /// there were between the last two checkpoints, since the next one will need about the same number.
 const SPARE_MIN: u64 = 4;
@@ -26,8 +28,14 @@ pub trait LogDevice: Send + Sync + std::fmt::Debug {
     fn make_room(&self, position: u64) -> io::Result<()>;
     /// Writes `bytes` at `position`.
     fn write(&self, position: u64, bytes: &[u8]) -> io::Result<()>;
-    /// Makes durable what was written between the two positions.
+    /// Makes durable what was written between the two positions. One sync at a time.
     fn sync(&self, from: u64, to: u64) -> io::Result<()>;
+    /// As [`sync`](Self::sync), while syncs in the other lanes may be in progress: [`SYNC_LANES`] in all, one at a time
+    /// in each. Lane 0 is that of `sync`.
+    ///
+    /// A failure to keep bytes that syncs in several lanes are to make durable is reported to each of these. A device that
+    /// cannot say so, since it reports a failure once, needs a handle of its own for each lane.
+    fn sync_in_lane(&self, lane: usize, from: u64, to: u64) -> io::Result<()>;
     /// Reads from `position`; fewer bytes than asked for mean that there are no more.
     fn read(&self, position: u64, bytes: &mut [u8]) -> io::Result<usize>;
     /// Nothing before `position` will be read again.
@@ -43,7 +51,28 @@ pub struct SegmentFiles {
     fsync: bool,
     /// Held while segments are made and recycled, which takes long; `segments` is not held meanwhile.
     making: Mutex<()>,
-    segments: Mutex<BTreeMap<u64, Arc<dyn DiskFile>>>,
+    /// Held while a segment is synced through its first file, which is lane 0's.
+    syncing_first: Mutex<()>,
+    segments: Mutex<BTreeMap<u64, Segment>>,
+}
+
+/// The open files of a segment: the first for everything, and one for the syncs of each further lane that has been used.
+///
+/// Linux reports that written pages could not be kept to the next sync of each *opened* file, once. Two syncs through one
+/// file would share one report: one of them fails, and the other, for the same bytes, succeeds.
+#[derive(Debug)]
+struct Segment {
+    file: Arc<dyn DiskFile>,
+    lanes: [Option<Arc<dyn DiskFile>>; SYNC_LANES - 1],
+}
+
+impl Segment {
+    fn new(file: Arc<dyn DiskFile>) -> Segment {
+        Segment {
+            file,
+            lanes: std::array::from_fn(|_| None),
+        }
+    }
 }
 
 impl SegmentFiles {
@@ -55,7 +84,7 @@ impl SegmentFiles {
             let path = dir.join(&name);
             match name.to_str().and_then(|name| u64::from_str_radix(name, 16).ok()) {
                 Some(number) => {
-                    segments.insert(number, disk.open(&path, OpenMode::Existing)?);
+                    segments.insert(number, Segment::new(disk.open(&path, OpenMode::Existing)?));
                 }
                 // Left behind by a crash while a segment was being made.
                 None if name.to_str().is_some_and(|name| name.ends_with(".new")) => {
@@ -75,6 +104,7 @@ impl SegmentFiles {
             names,
             fsync,
             making: Mutex::default(),
+            syncing_first: Mutex::default(),
             segments: Mutex::new(segments),
         })
     }
@@ -83,14 +113,25 @@ impl SegmentFiles {
         self.dir.join(format!("{number:016x}"))
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<dyn DiskFile>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Segment>> {
         self.segments
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     fn segment(&self, number: u64) -> Option<Arc<dyn DiskFile>> {
-        self.lock().get(&number).cloned()
+        self.lock().get(&number).map(|segment| Arc::clone(&segment.file))
+    }
+
+    /// A file of the segment for syncs in `lane` alone; `None` if it cannot be opened. Opened when a lane first comes to
+    /// the segment: what has failed by then and was reported to no sync is reported to the first one through it too.
+    fn own_file_of_lane(&self, number: u64, lane: usize) -> Option<Arc<dyn DiskFile>> {
+        let mut segments = self.lock();
+        let opened = segments.get_mut(&number)?.lanes.get_mut(lane.checked_sub(1)?)?;
+        if opened.is_none() {
+            *opened = self.disk.open(&self.path(number), OpenMode::Existing).ok();
+        }
+        opened.clone()
     }
 
     fn make_segment(&self, number: u64) -> io::Result<Arc<dyn DiskFile>> {
@@ -127,11 +168,24 @@ impl SegmentFiles {
 
     /// Makes durable what was written between the two positions.
     pub fn sync_range(&self, from: u64, to: u64, purpose: SyncPurpose) -> io::Result<()> {
+        self.sync_range_in_lane(0, from, to, purpose)
+    }
+
+    fn sync_range_in_lane(&self, lane: usize, from: u64, to: u64, purpose: SyncPurpose) -> io::Result<()> {
         if !self.fsync || from == to {
             return Ok(());
         }
         let _wait = WaitScope::<Native>::enter(WaitEvent::WalSync);
         for number in from / SEGMENT_SIZE..=(to - 1) / SEGMENT_SIZE {
+            if let Some(file) = self.own_file_of_lane(number, lane) {
+                file.sync_data(purpose)?;
+                continue;
+            }
+            // A lane that could not open a file takes its turn at the first one.
+            let _alone = self
+                .syncing_first
+                .lock()
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
             if let Some(file) = self.segment(number) {
                 file.sync_data(purpose)?;
             }
@@ -183,7 +237,7 @@ impl LogDevice for SegmentFiles {
         for number in first..=last {
             if self.segment(number).is_none() {
                 let made = self.make_segment(number)?;
-                self.lock().insert(number, made);
+                self.lock().insert(number, Segment::new(made));
             }
         }
         Ok(())
@@ -207,7 +261,11 @@ impl LogDevice for SegmentFiles {
     }
 
     fn sync(&self, from: u64, to: u64) -> io::Result<()> {
-        self.sync_range(from, to, SyncPurpose::LogFlush)
+        self.sync_in_lane(0, from, to)
+    }
+
+    fn sync_in_lane(&self, lane: usize, from: u64, to: u64) -> io::Result<()> {
+        self.sync_range_in_lane(lane, from, to, SyncPurpose::LogFlush)
     }
 
     fn read(&self, position: u64, bytes: &mut [u8]) -> io::Result<usize> {
@@ -230,32 +288,29 @@ impl LogDevice for SegmentFiles {
             .making
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner());
-        let past: Vec<_> = {
-            let segments = self.lock();
-            let past = segments.range(..keep);
-            past.map(|(number, file)| (*number, Arc::clone(file))).collect()
-        };
-        let Some(&(oldest, _)) = past.first() else {
+        let past: Vec<u64> = self.lock().range(..keep).map(|(number, _)| *number).collect();
+        let Some(&oldest) = past.first() else {
             return Ok(());
         };
         let spare = (keep - oldest).clamp(SPARE_MIN, SPARE_MAX);
         let newest = self.lock().keys().next_back().copied();
         let mut next = newest.map_or(keep, |newest| newest + 1).max(keep);
         let mut renamed = Vec::new();
-        let mut recycle = |number, file| {
-            if next <= keep + spare {
+        let mut recycle = |number| {
+            let renames = next <= keep + spare;
+            if renames {
                 self.disk.rename(&self.path(number), &self.path(next))?;
-                renamed.push((next, file));
-                next += 1;
             } else {
                 self.disk.remove_file(&self.path(number))?;
             }
-            self.lock().remove(&number);
+            let segment = self.lock().remove(&number);
+            if renames && let Some(segment) = segment {
+                renamed.push((next, segment));
+                next += 1;
+            }
             Ok(())
         };
-        let recycled = past
-            .into_iter()
-            .try_for_each(|(number, file)| recycle(number, file));
+        let recycled = past.into_iter().try_for_each(&mut recycle);
         // Also if not all could be renamed. Nothing is written to a segment before its new name is durable:
         // after a power cut the log would be looked for under that name.
         self.sync_names(SyncPurpose::RecycledNames);
@@ -266,8 +321,73 @@ impl LogDevice for SegmentFiles {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
     use super::*;
-    use crate::disk::NativeDisk;
+    use crate::disk::{Faults, FaultyDisk, NativeDisk, Operation};
+
+    /// Counts files that are opened and can refuse to open one.
+    #[derive(Debug, Default)]
+    struct Opened {
+        count: AtomicU32,
+        refused: AtomicBool,
+    }
+
+    impl Faults for Opened {
+        fn before(&self, operation: Operation, path: &Path) -> io::Result<()> {
+            if operation == Operation::Open && path.is_file() {
+                if self.refused.load(Ordering::Relaxed) {
+                    return Err(io::Error::other("no descriptors are left"));
+                }
+                self.count.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(())
+        }
+    }
+
+    fn with_two_segments(opened: &Arc<Opened>) -> (tempfile::TempDir, SegmentFiles) {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = FaultyDisk::new(Arc::new(NativeDisk), Arc::clone(opened) as Arc<dyn Faults>);
+        let files = SegmentFiles::open(Arc::new(disk), dir.path().join("wal"), true).unwrap();
+        files.make_room(2 * SEGMENT_SIZE - 1).unwrap();
+        (dir, files)
+    }
+
+    // Mutation: every lane syncs through the first file. No further one is opened.
+    #[test]
+    fn each_lane_syncs_a_segment_through_a_file_of_its_own() {
+        let opened = Arc::new(Opened::default());
+        let (_dir, files) = with_two_segments(&opened);
+        let across = (SEGMENT_SIZE - 8, SEGMENT_SIZE + 8);
+        let opened_by = |lane| {
+            let before = opened.count.load(Ordering::Relaxed);
+            files.sync_in_lane(lane, across.0, across.1).unwrap();
+            opened.count.load(Ordering::Relaxed) - before
+        };
+        assert_eq!(
+            [opened_by(0), opened_by(1), opened_by(1), opened_by(0)],
+            [0, 2, 0, 0]
+        );
+        // A segment that is renamed keeps its files.
+        files.forget_before(SEGMENT_SIZE).unwrap();
+        files.write(2 * SEGMENT_SIZE, b"again").unwrap();
+        let before = opened.count.load(Ordering::Relaxed);
+        files
+            .sync_in_lane(1, 2 * SEGMENT_SIZE, 2 * SEGMENT_SIZE + 5)
+            .unwrap();
+        assert_eq!(opened.count.load(Ordering::Relaxed), before);
+    }
+
+    #[test]
+    fn a_lane_that_can_open_no_file_takes_its_turn_at_the_first_one() {
+        let opened = Arc::new(Opened::default());
+        let (_dir, files) = with_two_segments(&opened);
+        opened.refused.store(true, Ordering::Relaxed);
+        files.sync_in_lane(1, 0, 8).unwrap();
+        files.sync_in_lane(0, 8, 16).unwrap();
+        assert_eq!(opened.count.load(Ordering::Relaxed), 0);
+    }
 
     #[test]
     fn bytes_cross_segments_and_old_segments_are_recycled() {

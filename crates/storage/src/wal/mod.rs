@@ -37,7 +37,7 @@ pub mod record;
 pub mod reserve;
 mod ring;
 
-pub use device::{LogDevice, SEGMENT_SIZE, SegmentFiles};
+pub use device::{LogDevice, SEGMENT_SIZE, SYNC_LANES, SegmentFiles};
 pub use flush::LogFlushVariant;
 pub use insert::{LogInsertVariant, RedoMoved};
 pub use log::{LogOptions, Wal};

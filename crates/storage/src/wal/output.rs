@@ -84,14 +84,26 @@ impl<M: Machine, D: LogDevice> LogOutput<M, D> {
     /// Makes everything before `end`, which is written, durable. One worker at a time calls this; another may
     /// write meanwhile.
     pub(super) fn sync(&self, end: u64) {
-        let durable = self.durable.load(Relaxed);
+        self.sync_in_lane(0, end);
+    }
+
+    /// As [`sync`](Self::sync), but there may be a sync in progress in each other lane; one worker at a time in `lane`.
+    pub(super) fn sync_in_lane(&self, lane: usize, end: u64) {
+        let mut durable = self.durable.load(Relaxed);
         if durable < end {
-            if let Err(error) = self.device.sync(durable, end) {
+            // From `durable` on, although a sync in another lane may have begun there: it may end later than this one.
+            if let Err(error) = self.device.sync_in_lane(lane, durable, end) {
                 fail("sync", error);
             }
-            self.syncs.store(self.syncs.load(Relaxed) + 1, Relaxed);
-            // Release: pairs with the Acquire in `durable`.
-            self.durable.store(end, Release);
+            self.syncs.fetch_add(1, Relaxed);
+            while durable < end {
+                // Release: pairs with the Acquire in `durable`.
+                match self.durable.compare_exchange_weak(durable, end, Release, Relaxed) {
+                    Ok(_) => break,
+                    // A sync in another lane has ended before.
+                    Err(found) => durable = found,
+                }
+            }
         }
     }
 

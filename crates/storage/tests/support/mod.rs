@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use clearway_storage::wal::LogDevice;
+use clearway_storage::wal::{LogDevice, SYNC_LANES};
 
 /// What was written, and how much of it was synced.
 #[derive(Debug, Default)]
@@ -11,8 +11,8 @@ pub struct Contents {
     pub bytes: Vec<u8>,
     pub synced: u64,
     pub syncs: u64,
-    /// A sync is in progress.
-    pub syncing: bool,
+    /// Lanes with a sync in progress.
+    pub syncing: [bool; SYNC_LANES],
     /// What a sync does before it counts: lets other threads run, where a checker could not know that the
     /// sync takes time.
     pub before_sync: Option<fn()>,
@@ -38,10 +38,18 @@ impl LogDevice for MemoryDevice {
     }
 
     fn sync(&self, from: u64, to: u64) -> io::Result<()> {
+        self.sync_in_lane(0, from, to)
+    }
+
+    fn sync_in_lane(&self, lane: usize, from: u64, to: u64) -> io::Result<()> {
         let before_sync = {
             let mut contents = self.0.lock().unwrap();
-            assert!(!contents.syncing, "two workers sync at once");
-            contents.syncing = true;
+            assert!(!contents.syncing[lane], "two workers sync at once");
+            contents.syncing[lane] = true;
+            assert!(
+                to <= contents.bytes.len() as u64,
+                "a sync makes durable what was written when it began"
+            );
             contents.before_sync
         };
         if let Some(pause) = before_sync {
@@ -53,13 +61,9 @@ impl LogDevice for MemoryDevice {
             "bytes {} to {from} are never synced",
             contents.synced
         );
-        assert!(
-            to <= contents.bytes.len() as u64,
-            "bytes are synced before they are written"
-        );
         contents.synced = contents.synced.max(to);
         contents.syncs += 1;
-        contents.syncing = false;
+        contents.syncing[lane] = false;
         Ok(())
     }
 

@@ -12,8 +12,8 @@
 //! # Contract
 //! `Flusher::flush``(upto)` returns when everything before `upto`, which is reserved, is durable.
 //! - R3: bytes leave the ring (are overwritten) only below `written`, and one worker at a time writes.
-//! - R5: `durable` moves only after a sync of the device that began when everything before it was written; one worker
-//!   at a time syncs.
+//! - R5: `durable` moves only after a sync of the device that began when everything before it was written. One worker at
+//!   a time syncs, or one in each lane of the device ([`LogDevice::sync_in_lane`]).
 //! - A flusher waits for insertions only while it keeps no other worker from writing (R2 of [`insert`](super::insert)).
 //!   In particular it does so before it joins a list of workers that one of them works for.
 //! - A failed write or sync ends the process: the state of the device is unknown.
@@ -24,10 +24,12 @@
 //! | `split` | as above, under a latch each for write and sync | as above |
 //! | `group` | the first of a group, for the whole group | sleep until their leader wakes them, once |
 //! | `self-clocking` | one that waits, named by its predecessor | sleep once, until durable; the woken wake others |
+//! | `overlapped` | as `group`, and two groups may be synced at once | sleep until durable; one call wakes a group |
 //!
 //! `docs/mechanisms/log.md` says what each costs, and when it should win.
 
 mod group;
+mod overlapped;
 mod self_clocking;
 mod single;
 mod split;
@@ -127,4 +129,6 @@ variants! {
     /// A flush starts when the device is free and takes all that are complete; each commit is woken once, when it is
     /// durable, and wakes others.
     SelfClocking = "self-clocking" in self_clocking;
+    /// As a group that one call wakes; two groups may be synced at once, so that the device does not wait for a leader.
+    Overlapped = "overlapped" in overlapped;
 }
