@@ -1,8 +1,9 @@
 //! What commits cost beside time: syncs of the log, wake-ups, context switches, CPU time.
 //!
 //! All four are counters that rise whether a bench runs or not: of the log, of the worker slots, and of the kernel. A
-//! point reads them when its measured window opens and when it closes, so they cost its clients nothing. They count what
-//! the whole process did in between, background workers included. What the sampler's thread used is taken off again.
+//! point reads them when its measured window opens and when it closes, so they cost its clients nothing. They count
+//! what the whole process did in between, background workers included. What the sampler's thread used is taken off
+//! again.
 
 use std::ops::{AddAssign, Sub};
 

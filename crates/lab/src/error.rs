@@ -36,9 +36,7 @@ pub enum LabError {
     #[error(transparent)]
     Mechanism(#[from] MechanismError),
     /// A switch to be varied that has nothing to vary.
-    #[error(
-        "{switch} has one variant, {variant}, so there is nothing to compare; `clearway mechanisms` lists them all"
-    )]
+    #[error("{switch} has one variant, {variant}: nothing to compare; see `clearway mechanisms`")]
     OneVariant {
         /// The switch.
         switch: &'static str,

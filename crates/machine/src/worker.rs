@@ -55,8 +55,8 @@ pub struct WorkerSlot<M: Machine> {
     /// How often the worker, as a reader, had a conflict at an adaptive latch, wrapping. A count per worker,
     /// so that counting takes no line away from another core.
     pub reader_conflicts: M::U32,
-    /// Calls of the kernel to wake sleepers, by all owners that the slot has had. A word of `core` on every machine:
-    /// it is a statistic and no part of an algorithm, so checkers need not see it, and a simulation does not pay for it.
+    /// Calls of the kernel to wake sleepers, by all owners that the slot has had. A word of `core` on every machine: it
+    /// is a statistic and no part of an algorithm, so checkers need not see it, and a simulation does not pay for it.
     wake_up_calls: CoreU64,
     /// Sleepers that those calls found.
     woken: CoreU64,
@@ -347,7 +347,8 @@ impl<M: Machine> Workers<M> {
 pub struct WakeUps {
     /// Calls of the kernel.
     pub calls: u64,
-    /// Sleepers that they found. A call that finds none costs less: its sleeper was still on its way to sleep, or awake.
+    /// Sleepers that they found. A call that finds none costs less: its sleeper was still on its way to sleep, or
+    /// awake.
     pub woken: u64,
 }
 

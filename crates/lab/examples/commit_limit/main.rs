@@ -1,8 +1,8 @@
 //! The physical limit of group commit on this machine: what a program gets whose threads do a little work, append 200
 //! bytes to a buffer in memory, and share the syncs of one file as well as can be.
 //!
-//! There is no database in it. A thread's commit is: work (a calibrated loop), reserve and copy 200 bytes, sleep until a
-//! sync that began after the copy has ended. The file is written with zeros and synced before, and overwritten in a
+//! There is no database in it. A thread's commit is: work (a calibrated loop), reserve and copy 200 bytes, sleep until
+//! a sync that began after the copy has ended. The file is written with zeros and synced before, and overwritten in a
 //! circle, so that fdatasync writes no metadata, as with the segments of the log. The ways to share syncs are in
 //! `sharing.rs`, a line each in `WAYS`.
 //!

@@ -1,9 +1,9 @@
 //! Ways to share syncs.
 //!
-//! Threads that wait for a sync are linked into a list, the *group*. The first of a group leads it: it waits until fewer
-//! syncs are in flight than the way allows, closes the group (the next thread to come begins the next one), flushes, and
-//! ends the wait of all in the group. The ways differ in how many syncs are in flight, in what the leader waits for, and in
-//! how the sleepers are woken.
+//! Threads that wait for a sync are linked into a list, the *group*. The first of a group leads it: it waits until
+//! fewer syncs are in flight than the way allows, closes the group (the next thread to come begins the next one),
+//! flushes, and ends the wait of all in the group. The ways differ in how many syncs are in flight, in what the leader
+//! waits for, and in how the sleepers are woken.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 

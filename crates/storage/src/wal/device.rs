@@ -33,8 +33,8 @@ pub trait LogDevice: Send + Sync + std::fmt::Debug {
     /// As [`sync`](Self::sync), while syncs in the other lanes may be in progress: [`SYNC_LANES`] in all, one at a time
     /// in each. Lane 0 is that of `sync`.
     ///
-    /// A failure to keep bytes that syncs in several lanes are to make durable is reported to each of these. A device that
-    /// cannot say so, since it reports a failure once, needs a handle of its own for each lane.
+    /// A failure to keep bytes that syncs in several lanes are to make durable is reported to each of these. A device
+    /// that cannot say so, since it reports a failure once, needs a handle of its own for each lane.
     fn sync_in_lane(&self, lane: usize, from: u64, to: u64) -> io::Result<()>;
     /// Reads from `position`; fewer bytes than asked for mean that there are no more.
     fn read(&self, position: u64, bytes: &mut [u8]) -> io::Result<usize>;
@@ -56,10 +56,11 @@ pub struct SegmentFiles {
     segments: Mutex<BTreeMap<u64, Segment>>,
 }
 
-/// The open files of a segment: the first for everything, and one for the syncs of each further lane that has been used.
+/// The open files of a segment: the first for everything, and one for the syncs of each further lane that has been
+/// used.
 ///
-/// Linux reports that written pages could not be kept to the next sync of each *opened* file, once. Two syncs through one
-/// file would share one report: one of them fails, and the other, for the same bytes, succeeds.
+/// Linux reports that written pages could not be kept to the next sync of each *opened* file, once. Two syncs through
+/// one file would share one report: one of them fails, and the other, for the same bytes, succeeds.
 #[derive(Debug)]
 struct Segment {
     file: Arc<dyn DiskFile>,
@@ -123,8 +124,8 @@ impl SegmentFiles {
         self.lock().get(&number).map(|segment| Arc::clone(&segment.file))
     }
 
-    /// A file of the segment for syncs in `lane` alone; `None` if it cannot be opened. Opened when a lane first comes to
-    /// the segment: what has failed by then and was reported to no sync is reported to the first one through it too.
+    /// A file of the segment for syncs in `lane` alone; `None` if it cannot be opened. Opened when a lane first comes
+    /// to the segment: what has failed by then and was reported to no sync is reported to the first one through it too.
     fn own_file_of_lane(&self, number: u64, lane: usize) -> Option<Arc<dyn DiskFile>> {
         let mut segments = self.lock();
         let opened = segments.get_mut(&number)?.lanes.get_mut(lane.checked_sub(1)?)?;

@@ -12,8 +12,8 @@
 //! # Contract
 //! `Flusher::flush``(upto)` returns when everything before `upto`, which is reserved, is durable.
 //! - R3: bytes leave the ring (are overwritten) only below `written`, and one worker at a time writes.
-//! - R5: `durable` moves only after a sync of the device that began when everything before it was written. One worker at
-//!   a time syncs, or one in each lane of the device ([`LogDevice::sync_in_lane`]).
+//! - R5: `durable` moves only after a sync of the device that began when everything before it was written. One worker
+//!   at a time syncs, or one in each lane of the device ([`LogDevice::sync_in_lane`]).
 //! - A flusher waits for insertions only while it keeps no other worker from writing (R2 of [`insert`](super::insert)).
 //!   In particular it does so before it joins a list of workers that one of them works for.
 //! - A failed write or sync ends the process: the state of the device is unknown.

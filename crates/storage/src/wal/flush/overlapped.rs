@@ -1,14 +1,14 @@
 //! Overlapped flush: two syncs are in flight at once, so that the device never waits for a leader to wake up.
 //!
 //! Invariant: each worker that waits is in the open group or in one that is being flushed. The open group has a leader
-//! if it has a member, and the leader is on its way to flush for the group. Nothing that can fail stands between closing a
-//! group and waking it.
+//! if it has a member, and the leader is on its way to flush for the group. Nothing that can fail stands between
+//! closing a group and waking it.
 //!
 //! # Why
-//! With one sync at a time the device is idle from the end of a sync until the next leader has been woken, has got a CPU,
-//! and has written. On a machine whose CPUs are busy with the transactions that the sync has just let go, that takes as
-//! long as a sync. Here the next sync is in flight already. And most devices do two syncs in less time than one after the
-//! other.
+//! With one sync at a time the device is idle from the end of a sync until the next leader has been woken, has got a
+//! CPU, and has written. On a machine whose CPUs are busy with the transactions that the sync has just let go, that
+//! takes as long as a sync. Here the next sync is in flight already. And a device may do two syncs in less time than
+//! one after the other.
 //!
 //! # State
 //! | word | is |
@@ -21,31 +21,31 @@
 //! # Steps
 //! 1. Wait for the insertions before one's own target.
 //! 2. Raise `furthest` to the target, and join the open group by one add.
-//! 3. Not the first in it: sleep on the group's word in `ended` until everything before the target is durable, under the
-//!    wait event `WALFlushGroup`.
+//! 3. Not the first in it: sleep on the group's word in `ended` until everything before the target is durable, under
+//!    the wait event `WALFlushGroup`.
 //! 4. The first leads. It takes a lane, and sleeps if none is free. Then it takes the write latch, and only then closes
 //!    the group: those who come later join the next one.
 //! 5. Write up to `furthest`, and further if more is complete. Release the write latch.
-//! 6. Sync in the lane, while the next leader may write and sync in the other one. Publish `durable` unless it is further
-//!    already. Give the lane back.
+//! 6. Sync in the lane, while the next leader may write and sync in the other one. Publish `durable` unless it is
+//!    further already. Give the lane back.
 //! 7. Count the group as ended, and wake all that sleep on its word by one call.
 //!
 //! # Why a sleeper asks for `durable`, and not whether its group has ended
 //! Syncs end in any order, and words are used again: while one lane's sync takes long, the other may end so many groups
-//! that the same word comes round. A worker that took this for the end of its own group would acknowledge a commit that is
-//! on its way to the disk. `durable` cannot be mistaken; the word is only what to sleep on.
+//! that the same word comes round. A worker that took this for the end of its own group would acknowledge a commit that
+//! is on its way to the disk. `durable` cannot be mistaken; the word is only what to sleep on.
 //!
 //! # How the rules are kept
 //! - R3: write is called under the write latch only.
-//! - R5: a sync begins after the write of everything before its target, and covers everything from `durable` on, as read
-//!   before it began; so also what a sync in the other lane is still busy with. Each lane has its own handle of the
-//!   device, which reports a failure that concerns it even if the other lane has been told of it.
-//! - R2: step 1 comes before joining. A leader waits for a lane and the write latch, and their holders for nothing but the
-//!   device.
-//! - R1: a worker raises `furthest` by a Release, after it has seen the bytes before its target, or it has found there a
-//!   target whose worker has; the leader's load is an Acquire.
-//! - No leader misses a member's target: the member raises `furthest` before its add (Release), and the group is closed by
-//!   an RMW of the same word (Acquire).
+//! - R5: a sync begins after the write of everything before its target, and covers everything from `durable` on, as
+//!   read before it began; so also what a sync in the other lane is still busy with. Each lane has its own handle of
+//!   the device, which reports a failure that concerns it even if the other lane has been told of it.
+//! - R2: step 1 comes before joining. A leader waits for a lane and the write latch, and their holders for nothing but
+//!   the device.
+//! - R1: a worker raises `furthest` by a Release, after it has seen the bytes before its target, or it has found there
+//!   a target whose worker has; the leader's load is an Acquire.
+//! - No leader misses a member's target: the member raises `furthest` before its add (Release), and the group is closed
+//!   by an RMW of the same word (Acquire).
 //! - No lost wake-up: `durable` is published before the word of the group changes (Release). A worker reads the word
 //!   (Acquire), then `durable`, and sleeps only while the word is what it read.
 //! - At most one leader sleeps for a lane: the next group has no member before this leader has closed its own.
@@ -68,8 +68,8 @@ use crate::wal::{LogDevice, SYNC_LANES};
 /// In `lanes`: a leader sleeps until one is free.
 const WANTED: u32 = 1 << 31;
 
-/// Words that groups sleep on. Two groups are being flushed and one is open, so a sleeper is woken for another group only
-/// if a sync takes longer than some others together.
+/// Words that groups sleep on. Two groups are being flushed and one is open, so a sleeper is woken for another group
+/// only if a sync takes longer than some others together.
 const GROUP_WORDS: usize = 4;
 
 const _: () = assert!(SYNC_LANES < 31, "a bit for each lane beside WANTED");
