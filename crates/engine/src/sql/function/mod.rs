@@ -1,6 +1,7 @@
 //! The scalar functions we have.
 
 mod math;
+mod number_format;
 mod resolve;
 
 use crate::error::{EngineError, Result, SqlState};
@@ -77,6 +78,10 @@ pub enum Function {
     Repeat,
     /// `concat(…)` over text
     Concat,
+    /// `to_char(number, template)`
+    ToChar,
+    /// `to_number(text, template)`
+    ToNumber,
     /// `pg_sleep(seconds)`
     Sleep,
     /// A function of numbers
@@ -112,6 +117,8 @@ impl Function {
                 | Greatest(_)
                 | Least(_)
                 | Repeat
+                | ToChar
+                | ToNumber
                 | Concat
         )
     }
@@ -237,6 +244,11 @@ impl Function {
                 let unit = text(&arguments[0])?;
                 check_length(unit.len().saturating_mul(count))?;
                 Value::from(&*unit.repeat(count))
+            }
+            Function::ToChar => Value::text(number_format::to_char(&arguments[0], text(&arguments[1])?)?),
+            Function::ToNumber => {
+                let number = number_format::to_number(text(&arguments[0])?, text(&arguments[1])?)?;
+                number.map_or(Value::Null, Value::Numeric)
             }
             Function::Sleep => {
                 if let Value::Float8(seconds) = arguments[0]

@@ -66,6 +66,16 @@ pub fn resolve(name: &str, arguments: &[DataType]) -> Option<Signature> {
         "ceil" | "ceiling" => rounding(Function::Ceil, arguments),
         "round" if arguments.len() == 2 => fixed(Function::Round, &[Numeric, Int4], Numeric),
         "round" => rounding(Function::Round, arguments),
+        "to_char" if arguments.len() == 2 => {
+            let kind = match arguments[0] {
+                // As in PostgreSQL, where no to_char takes it and a double is what numbers turn into.
+                Int2 => Float8,
+                kind @ (Int4 | Int8 | Numeric | Float4 | Float8) => kind,
+                _ => return None,
+            };
+            fixed(Function::ToChar, &[kind, Text], Text)
+        }
+        "to_number" => fixed(Function::ToNumber, &[Text, Text], Numeric),
         "repeat" => fixed(Function::Repeat, &[Text, Int4], Text),
         "pg_sleep" => fixed(Function::Sleep, &[Float8], Text),
         "concat" if !arguments.is_empty() => Some(Signature {

@@ -142,24 +142,44 @@ fn plain_wildcard(options: &ast::WildcardAdditionalOptions) -> ast::WildcardAddi
 
 /// What PostgreSQL calls an unnamed output column.
 fn column_name(tree: &ast::Expr) -> String {
+    let (ColumnName::OfPart(name) | ColumnName::OfForm(name)) = name_of(tree) else {
+        return "?column?".to_owned();
+    };
+    name
+}
+
+/// The name that an expression suggests for its column.
+enum ColumnName {
+    /// A column or a function: a cast around it keeps the name.
+    OfPart(String),
+    /// A type, or a form of expression: a cast around it has another name.
+    OfForm(String),
+    Nothing,
+}
+
+fn name_of(tree: &ast::Expr) -> ColumnName {
+    use ColumnName::{Nothing, OfForm, OfPart};
     match tree {
-        ast::Expr::Identifier(ident) => normal(ident),
-        ast::Expr::CompoundIdentifier(parts) => parts.last().map(normal).unwrap_or_default(),
-        ast::Expr::Nested(inner) => column_name(inner),
-        ast::Expr::Cast { expr, data_type, .. } => match column_name(expr) {
-            name if name == "?column?" => internal_type_name(data_type),
-            name => name,
+        ast::Expr::Identifier(ident) => OfPart(normal(ident)),
+        ast::Expr::CompoundIdentifier(parts) => parts.last().map_or(Nothing, |last| OfPart(normal(last))),
+        ast::Expr::Nested(inner) => name_of(inner),
+        ast::Expr::Cast { expr, data_type, .. } => match name_of(expr) {
+            OfPart(name) => OfPart(name),
+            _ => OfForm(internal_type_name(data_type)),
         },
-        ast::Expr::Function(call) => plain_name(&call.name).unwrap_or_else(|_| "?column?".to_owned()),
-        ast::Expr::Case { .. } => "case".to_owned(),
-        ast::Expr::Ceil { .. } => "ceil".to_owned(),
-        ast::Expr::Floor { .. } => "floor".to_owned(),
+        ast::Expr::Function(call) => plain_name(&call.name).map_or(Nothing, OfPart),
+        ast::Expr::Case { else_result, .. } => match else_result.as_deref().map(name_of) {
+            Some(OfPart(name)) => OfPart(name),
+            _ => OfForm("case".to_owned()),
+        },
+        ast::Expr::Ceil { .. } => OfPart("ceil".to_owned()),
+        ast::Expr::Floor { .. } => OfPart("floor".to_owned()),
         ast::Expr::Value(ast::ValueWithSpan {
             value: ast::Value::Boolean(_),
             ..
-        }) => "bool".to_owned(),
-        ast::Expr::TypedString(typed) => internal_type_name(&typed.data_type),
-        _ => "?column?".to_owned(),
+        }) => OfForm("bool".to_owned()),
+        ast::Expr::TypedString(typed) => OfForm(internal_type_name(&typed.data_type)),
+        _ => Nothing,
     }
 }
 

@@ -17,6 +17,13 @@ fn names_follow_postgresql() {
         ["?column?", "id", "count", "x", "now", "text", "k"]
     );
     assert_eq!(
+        names(
+            "select 'NaN'::float8::numeric, id::int::text, abs(1)::int, case when true then 1 end::int, true::text,
+             case when true then 1 else k end from sbtest1"
+        ),
+        ["numeric", "id", "abs", "int4", "text", "k"]
+    );
+    assert_eq!(
         names("select * from pg_stat_activity where state = 'active'"),
         ["pid", "state", "wait_event_type", "wait_event"]
     );
