@@ -15,8 +15,9 @@ use crate::disk::{self, Disk, DiskDirectory, DiskFile, OpenMode, SyncPurpose};
 
 /// Bytes in a segment.
 pub const SEGMENT_SIZE: u64 = 16 << 20;
-/// Syncs of the log that may be in progress at once.
-pub const SYNC_LANES: usize = 2;
+/// Syncs of the log that may be in progress at once. `docs/mechanisms/log.md` says what two and four were measured to
+/// do.
+pub const SYNC_LANES: usize = 4;
 /// The least and the most future segments kept when old ones are recycled. In between, as many are kept as
 /// there were between the last two checkpoints, since the next one will need about the same number.
 const SPARE_MIN: u64 = 4;

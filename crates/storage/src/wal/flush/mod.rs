@@ -24,7 +24,7 @@
 //! | `split` | as above, under a latch each for write and sync | as above |
 //! | `group` | the first of a group, for the whole group | sleep until their leader wakes them, once |
 //! | `self-clocking` | one that waits, named by its predecessor | sleep once, until durable; the woken wake others |
-//! | `overlapped` | as `group`, and two groups may be synced at once | sleep until durable; one call wakes a group |
+//! | `overlapped` | as `group`, and several groups are synced at once | sleep until durable; one call wakes a group |
 //!
 //! `docs/mechanisms/log.md` says what each costs, and when it should win.
 
@@ -129,6 +129,6 @@ variants! {
     /// A flush starts when the device is free and takes all that are complete; each commit is woken once, when it is
     /// durable, and wakes others.
     SelfClocking = "self-clocking" in self_clocking;
-    /// As a group that one call wakes; two groups may be synced at once, so that the device does not wait for a leader.
+    /// As a group that one call wakes; several groups are synced at once, so that the device waits for no leader.
     Overlapped = "overlapped" in overlapped;
 }

@@ -1,4 +1,4 @@
-//! Overlapped flush: two syncs are in flight at once, so that the device never waits for a leader to wake up.
+//! Overlapped flush: several syncs are in flight at once, so that the device never waits for a leader to wake up.
 //!
 //! Invariant: each worker that waits is in the open group or in one that is being flushed. The open group has a leader
 //! if it has a member, and the leader is on its way to flush for the group. Nothing that can fail stands between
@@ -7,8 +7,8 @@
 //! # Why
 //! With one sync at a time the device is idle from the end of a sync until the next leader has been woken, has got a
 //! CPU, and has written. On a machine whose CPUs are busy with the transactions that the sync has just let go, that
-//! takes as long as a sync. Here the next sync is in flight already. And a device may do two syncs in less time than
-//! one after the other.
+//! takes as long as a sync. Here the next sync is in flight already. And a device may do several syncs in less time
+//! than one after the other.
 //!
 //! # State
 //! | word | is |
@@ -26,20 +26,20 @@
 //! 4. The first leads. It takes a lane, and sleeps if none is free. Then it takes the write latch, and only then closes
 //!    the group: those who come later join the next one.
 //! 5. Write up to `furthest`, and further if more is complete. Release the write latch.
-//! 6. Sync in the lane, while the next leader may write and sync in the other one. Publish `durable` unless it is
+//! 6. Sync in the lane, while the next leaders write and sync in the others. Publish `durable` unless it is
 //!    further already. Give the lane back.
 //! 7. Count the group as ended, and wake all that sleep on its word by one call.
 //!
 //! # Why a sleeper asks for `durable`, and not whether its group has ended
-//! Syncs end in any order, and words are used again: while one lane's sync takes long, the other may end so many groups
-//! that the same word comes round. A worker that took this for the end of its own group would acknowledge a commit that
-//! is on its way to the disk. `durable` cannot be mistaken; the word is only what to sleep on.
+//! Syncs end in any order, and words are used again: while one lane's sync takes long, the others may end so many
+//! groups that the same word comes round. A worker that took this for the end of its own group would acknowledge a
+//! commit that is on its way to the disk. `durable` cannot be mistaken; the word is only what to sleep on.
 //!
 //! # How the rules are kept
 //! - R3: write is called under the write latch only.
 //! - R5: a sync begins after the write of everything before its target, and covers everything from `durable` on, as
-//!   read before it began; so also what a sync in the other lane is still busy with. Each lane has its own handle of
-//!   the device, which reports a failure that concerns it even if the other lane has been told of it.
+//!   read before it began; so also what a sync in another lane is still busy with. Each lane has its own handle of
+//!   the device, which reports a failure that concerns it even if another lane has been told of it.
 //! - R2: step 1 comes before joining. A leader waits for a lane and the write latch, and their holders for nothing but
 //!   the device.
 //! - R1: a worker raises `furthest` by a Release, after it has seen the bytes before its target, or it has found there
@@ -68,9 +68,9 @@ use crate::wal::{LogDevice, SYNC_LANES};
 /// In `lanes`: a leader sleeps until one is free.
 const WANTED: u32 = 1 << 31;
 
-/// Words that groups sleep on. Two groups are being flushed and one is open, so a sleeper is woken for another group
-/// only if a sync takes longer than some others together.
-const GROUP_WORDS: usize = 4;
+/// Words that groups sleep on. [`SYNC_LANES`] groups are being flushed and one is open, so a sleeper is woken for
+/// another group only if a sync takes longer than some others together.
+const GROUP_WORDS: usize = 8;
 
 const _: () = assert!(SYNC_LANES < 31, "a bit for each lane beside WANTED");
 
@@ -131,6 +131,9 @@ impl<M: Machine> Flusher<M> {
         parts(self.open.fetch_add(1, Release))
     }
 
+    /// Lanes that are used. Under a checker fewer, so that few workers wait for one.
+    const LANES: usize = if M::EXPLORED { 2 } else { SYNC_LANES };
+
     /// The word that the sleepers of a group sleep on. Under a checker all groups share one, so that sleepers are woken
     /// for other groups than theirs.
     fn word_of(&self, group: u32) -> &M::U32 {
@@ -183,7 +186,7 @@ impl<M: Machine> Flusher<M> {
         let mut lanes = self.lanes.load(Relaxed);
         loop {
             let lane = lanes.trailing_ones() as usize;
-            if lane < SYNC_LANES {
+            if lane < Self::LANES {
                 // Acquire: pairs with the Release in `give_lane_back`; the lane's last sync comes first.
                 match self
                     .lanes
