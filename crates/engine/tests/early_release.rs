@@ -145,12 +145,26 @@ fn a_transaction_s_own_version_tells_of_the_one_before() {
         "disk: hold
          alice: update accounts set balance = 11 where id = 1                    => waits for the log
          bob:   begin                                                            => BEGIN
-         bob:   update accounts set balance = balance + 1 where id = 1           => UPDATE 1
-         bob:   update accounts set note = 'rich' where id = 1 and balance = 12  => waits for the log
+         bob:   update accounts set balance = balance - 11 where id = 1          => UPDATE 1
+         bob:   update accounts set note = 'some' where id = 1 and balance >= 0  => waits for the log
          disk: let go
          alice => UPDATE 1
          bob   => UPDATE 1
          bob:   commit                                                           => COMMIT",
+    );
+}
+
+#[test]
+fn a_hint_bit_does_not_hide_a_commit() {
+    play(
+        "disk: hold
+         alice: insert into accounts values (7, 70, 'g')   => waits for the log
+         bob:   select balance from accounts where id = 7  => waits for the log
+         carol: select balance from accounts where id = 7  => waits for the log
+         disk: let go
+         alice => INSERT 0 1
+         bob   => 70
+         carol => 70",
     );
 }
 
@@ -185,6 +199,20 @@ fn the_absence_of_a_row_waits() {
          dave  => INSERT 0 1
          erin  => INSERT 0 2
          dave:  rollback                                           => ROLLBACK",
+    );
+}
+
+#[test]
+fn a_row_that_was_left_out_waits_with_those_that_were_not() {
+    play(
+        "disk: hold
+         alice: delete from accounts where id = 1                     => waits for the log
+         bob:   begin                                                 => BEGIN
+         bob:   update accounts set balance = 0 where id in (1, 2)    => waits for the log
+         disk: let go
+         alice => DELETE 1
+         bob   => UPDATE 1
+         bob:   rollback                                              => ROLLBACK",
     );
 }
 
@@ -232,7 +260,7 @@ fn an_error_waits_for_what_no_tag_waited_for() {
          alice: update accounts set balance = 11 where id = 1           => waits for the log
          bob:   begin                                                   => BEGIN
          bob:   update accounts set balance = balance + 1 where id = 1  => UPDATE 1
-         bob:   select 1 / 0                                            => waits for the log
+         bob:   update accounts set balance = 1 / (id - 2) where id = 2 => waits for the log
          disk: let go
          alice => UPDATE 1
          bob   => ERROR 22012

@@ -7,6 +7,10 @@
 //! asked for, and none before the last one that it was told to be durable) and checked as `clearway check`
 //! does.
 //!
+//! Under `lock_release = early` the sessions also update one row that all of them count in, and show each other how far
+//! they are: what a session was shown that waits for the disk is durable, whether the other waits or not. Each commit of
+//! an image counts once in that row.
+//!
 //! `SEED=7 IMAGES=1000 cargo test --release -p clearway-engine --test power_cuts` is the long form.
 
 mod common;
@@ -18,9 +22,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use clearway_engine::{Config, Engine, Session, SessionInfo};
+use clearway_engine::{Config, Engine, Mechanisms, Session, SessionInfo};
+use clearway_storage::LockReleaseVariant;
 use clearway_storage::disk::SyncPurpose;
-use common::{config, query, run};
+use common::{config, mechanisms, query, run};
 use recording_disk::{Frozen, Random, RecordingDisk};
 
 const DIRECTORY: &str = "/disk/data";
@@ -34,6 +39,8 @@ type Tables = BTreeMap<String, BTreeMap<u64, u64>>;
 struct Ledger {
     /// What the tables hold after each commit that has begun, from the first on.
     states: Vec<Tables>,
+    /// The numbers, from 1, of those commits that changed anything.
+    changes: Vec<usize>,
     /// The commits that have returned.
     returned: usize,
     /// The commits that are durable for sure.
@@ -42,8 +49,9 @@ struct Ledger {
 
 type Ledgers = Arc<Mutex<Vec<Ledger>>>;
 
-fn open(disk: &RecordingDisk) -> Result<Arc<Engine>, String> {
+fn open(disk: &RecordingDisk, mechanisms: Mechanisms) -> Result<Arc<Engine>, String> {
     let config = Config {
+        mechanisms,
         fsync: true,
         autovacuum: false,
         shared_buffers: "1MB".parse().unwrap(),
@@ -59,6 +67,8 @@ struct Client {
     tables: Tables,
     random: Random,
     made: u64,
+    /// Whether what others have committed is durable before it is shown.
+    shows_durable: bool,
 }
 
 impl Client {
@@ -131,16 +141,29 @@ impl Client {
             self.tables = before;
             return;
         }
+        let changes = self.tables != before;
+        if changes {
+            let number = self.ledgers.lock().unwrap()[self.number].states.len() + 1;
+            self.run(&format!(
+                "update progress set n = {number} where id = {}",
+                self.number
+            ));
+            self.run(&format!("update progress set n = n + 1 where id = {SESSIONS}"));
+        }
         let returned: Vec<_> = {
             let mut ledgers = self.ledgers.lock().unwrap();
-            ledgers[self.number].states.push(self.tables.clone());
+            let ledger = &mut ledgers[self.number];
+            ledger.states.push(self.tables.clone());
+            if changes {
+                ledger.changes.push(ledger.states.len());
+            }
             ledgers.iter().map(|ledger| ledger.returned).collect()
         };
         self.run("commit");
         let mut ledgers = self.ledgers.lock().unwrap();
         ledgers[self.number].returned += 1;
         // A transaction that has changed nothing has no commit record, and waits for no earlier one.
-        if synchronous && self.tables != before {
+        if synchronous && changes {
             // What had returned to any session before this commit began is durable with it.
             for (ledger, returned) in ledgers.iter_mut().zip(returned) {
                 ledger.floor = ledger.floor.max(returned);
@@ -148,12 +171,45 @@ impl Client {
             ledgers[self.number].floor = ledgers[self.number].returned;
         }
     }
+
+    /// Looks how far the other sessions are. What this one is shown is durable.
+    fn look(&mut self) {
+        self.run("set synchronous_commit = on");
+        let shown = query(&mut self.session, "select id, n from progress where id < 1000");
+        if !self.shows_durable {
+            return;
+        }
+        let mut ledgers = self.ledgers.lock().unwrap();
+        for (id, n) in progress(&shown) {
+            if let Some(ledger) = ledgers.get_mut(id) {
+                ledger.floor = ledger.floor.max(n);
+            }
+        }
+    }
+}
+
+/// The rows of the table in which sessions count.
+fn progress(shown: &str) -> BTreeMap<usize, usize> {
+    let row = |row: &str| {
+        let (id, n) = row.split_once('|').unwrap();
+        (id.parse().unwrap(), n.parse().unwrap())
+    };
+    shown.split(", ").map(row).collect()
 }
 
 /// Clients at work on a new disk; the states at the cuts and at the end, each with what had been promised.
-fn work(random: &mut Random, ignored: Option<SyncPurpose>) -> Vec<(Frozen, Vec<Ledger>)> {
+fn work(
+    random: &mut Random,
+    ignored: Option<SyncPurpose>,
+    mechanisms: Mechanisms,
+) -> Vec<(Frozen, Vec<Ledger>)> {
     let disk = RecordingDisk::with_directory(Path::new("/disk"));
-    let engine = open(&disk).unwrap();
+    let engine = open(&disk, mechanisms).unwrap();
+    let mut setup = engine.session(SessionInfo::default()).unwrap();
+    query(&mut setup, "create table progress (id int primary key, n int)");
+    for id in 0..=SESSIONS {
+        query(&mut setup, &format!("insert into progress values ({id}, 0)"));
+    }
     disk.ignore(ignored);
     let ledgers: Ledgers = Arc::new(Mutex::new(vec![Ledger::default(); SESSIONS]));
     let snapshots: Arc<Mutex<BTreeMap<u64, Vec<Ledger>>>> = Arc::default();
@@ -175,8 +231,16 @@ fn work(random: &mut Random, ignored: Option<SyncPurpose>) -> Vec<(Frozen, Vec<L
                     tables: Tables::new(),
                     random: Random(random.next()),
                     made: 0,
+                    shows_durable: mechanisms.lock_release == LockReleaseVariant::Early,
                 };
-                scope.spawn(move || (0..60).for_each(|_| client.transaction()))
+                scope.spawn(move || {
+                    for _ in 0..60 {
+                        client.transaction();
+                        if client.random.one_in(2) {
+                            client.look();
+                        }
+                    }
+                })
             })
             .collect();
         scope.spawn(|| {
@@ -220,9 +284,19 @@ fn expected(tables: &Tables, table: &str) -> String {
 }
 
 /// Recovers an image and compares it with what was promised.
-fn check(image: &RecordingDisk, promised: &[Ledger]) -> Result<(), String> {
-    let engine = open(image)?;
+fn check(image: &RecordingDisk, promised: &[Ledger], mechanisms: Mechanisms) -> Result<(), String> {
+    let engine = open(image, mechanisms)?;
     let mut session = engine.session(SessionInfo::default()).unwrap();
+    let done = progress(&query(&mut session, "select id, n from progress"));
+    let counted =
+        |(number, ledger): (usize, &Ledger)| ledger.changes.iter().filter(|n| **n <= done[&number]).count();
+    let commits: usize = promised.iter().enumerate().map(counted).sum();
+    if commits != done[&SESSIONS] {
+        return Err(format!(
+            "{commits} commits are there, and {} were counted",
+            done[&SESSIONS]
+        ));
+    }
     for (number, ledger) in promised.iter().enumerate() {
         let names: BTreeSet<_> = ledger.states.iter().flat_map(Tables::keys).collect();
         let found: BTreeMap<_, _> = names
@@ -257,6 +331,19 @@ fn check(image: &RecordingDisk, promised: &[Ledger]) -> Result<(), String> {
 
 #[test]
 fn nothing_acknowledged_is_lost() {
+    play(mechanisms());
+}
+
+#[test]
+fn nothing_shown_is_lost() {
+    let early = LockReleaseVariant::Early;
+    play(Mechanisms {
+        lock_release: early,
+        ..mechanisms()
+    });
+}
+
+fn play(mechanisms: Mechanisms) {
     let variable = |name: &str, default: u64| {
         std::env::var(name).map_or(default, |value| value.parse().expect("a number"))
     };
@@ -265,20 +352,21 @@ fn nothing_acknowledged_is_lost() {
     let mut random = Random(seed);
     let mut done = 0;
     while done < images {
-        for (frozen, promised) in work(&mut random, None) {
+        for (frozen, promised) in work(&mut random, None, mechanisms) {
             for _ in 0..3 {
                 done += 1;
-                if let Err(problem) = check(&frozen.random_image(&mut random), &promised) {
+                if let Err(problem) = check(&frozen.random_image(&mut random), &promised, mechanisms) {
                     panic!("SEED={seed}, image {done}, a cut during work: {problem}");
                 }
             }
             // A kill, and the power is cut in the recovery after it.
             let killed = frozen.after_kill();
             killed.cut_before([random.below(60), random.below(120)], None);
-            check(&killed, &promised).unwrap_or_else(|problem| panic!("SEED={seed}, a kill: {problem}"));
+            check(&killed, &promised, mechanisms)
+                .unwrap_or_else(|problem| panic!("SEED={seed}, a kill: {problem}"));
             for inner in killed.take_frozen().into_values() {
                 done += 1;
-                if let Err(problem) = check(&inner.random_image(&mut random), &promised) {
+                if let Err(problem) = check(&inner.random_image(&mut random), &promised, mechanisms) {
                     panic!("SEED={seed}, image {done}, a cut during replay: {problem}");
                 }
             }
@@ -296,12 +384,14 @@ fn without_a_sync_an_image_fails() {
         SyncPurpose::DataFile,
         SyncPurpose::DataFileNames,
     ] {
-        let mut random = Random(5);
+        let (mut random, mechanisms) = (Random(5), mechanisms());
         let found = (1..=STORIES).find_map(|story| {
-            work(&mut random, Some(purpose))
+            work(&mut random, Some(purpose), mechanisms)
                 .into_iter()
                 .flat_map(|state| std::iter::repeat_n(state, 4))
-                .find_map(|(frozen, promised)| check(&frozen.random_image(&mut random), &promised).err())
+                .find_map(|(frozen, promised)| {
+                    check(&frozen.random_image(&mut random), &promised, mechanisms).err()
+                })
                 .map(|problem| (story, problem))
         });
         println!("without {purpose:?}: {found:?}");

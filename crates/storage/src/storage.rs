@@ -448,7 +448,7 @@ impl Storage {
 
     /// The position after the newest commit that was seen before it was durable.
     pub fn newest_seen_early(&self) -> Lsn {
-        self.commits.newest_async()
+        self.commits.newest_early()
     }
 
     /// Up to where the log has to be durable for the commit of `xid` to be, which the caller counts as committed;

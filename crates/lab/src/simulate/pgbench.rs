@@ -109,7 +109,7 @@ impl PageDevice for ResidentPages {
     fn write(&self, page: PageId, _bytes: &mut [u8; PAGE_SIZE]) -> clearway_storage::Result<()> {
         unreachable!("page {} needs no other frame", page.block);
     }
-    fn newest_async_commit(&self) -> Lsn {
+    fn newest_early_commit(&self) -> Lsn {
         Lsn(0)
     }
     fn flush_log(&self, _upto: Lsn) {}

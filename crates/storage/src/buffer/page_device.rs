@@ -25,9 +25,9 @@ pub trait PageDevice: Send + Sync {
     /// Writes a page; it may put a checksum on it.
     fn write(&self, page: PageId, bytes: &mut [u8; PAGE_SIZE]) -> Result<()>;
 
-    /// The position after the newest commit that did not wait for the disk: hint bits on any page may show
+    /// The position after the newest commit that was seen before it was durable: hint bits on any page may show
     /// that commit.
-    fn newest_async_commit(&self) -> Lsn;
+    fn newest_early_commit(&self) -> Lsn;
 
     /// Makes the log durable up to `upto`.
     fn flush_log(&self, upto: Lsn);
@@ -50,8 +50,8 @@ impl<D: PageDevice> PageDevice for Arc<D> {
         (**self).write(page, bytes)
     }
 
-    fn newest_async_commit(&self) -> Lsn {
-        (**self).newest_async_commit()
+    fn newest_early_commit(&self) -> Lsn {
+        (**self).newest_early_commit()
     }
 
     fn flush_log(&self, upto: Lsn) {
@@ -113,8 +113,8 @@ impl PageDevice for PagesOnDisk {
         self.files.file(page.rel)?.write(page, bytes)
     }
 
-    fn newest_async_commit(&self) -> Lsn {
-        self.commits.newest_async()
+    fn newest_early_commit(&self) -> Lsn {
+        self.commits.newest_early()
     }
 
     fn flush_log(&self, upto: Lsn) {

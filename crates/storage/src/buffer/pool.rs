@@ -255,7 +255,7 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         };
         let page = frame.page();
         // B3.
-        let upto = page::lsn(&copy[..]).max(self.device.newest_async_commit());
+        let upto = page::lsn(&copy[..]).max(self.device.newest_early_commit());
         self.device.flush_log(upto);
         self.device.write(page, &mut copy)?;
         frame.state.written();

@@ -73,7 +73,7 @@
 
 mod counters;
 pub mod lock_release;
-mod newest_async;
+mod newest_commit;
 mod recent;
 mod seen;
 
@@ -85,7 +85,7 @@ use clearway_txn::{CommitLog, LockManager, ProcId, Status, StatusDevice, Xid};
 
 pub use self::counters::CommitCounters;
 pub use self::lock_release::{CommitWait, LockReleaseVariant};
-use self::newest_async::NewestAsync;
+use self::newest_commit::NewestCommit;
 pub use self::recent::RecentCommits;
 pub use self::seen::SeenCommits;
 use crate::page::Lsn;
@@ -123,7 +123,8 @@ impl CommitOptions {
 #[derive(Debug)]
 pub struct Commits<M: Machine = Native> {
     counters: CommitCounters<M>,
-    newest_async: NewestAsync<M>,
+    newest_async: NewestCommit<M>,
+    newest_early: NewestCommit<M>,
     /// There under `early`.
     recent: Option<RecentCommits<M>>,
 }
@@ -134,7 +135,8 @@ impl<M: Machine> Commits<M> {
         let is_early = options.lock_release == LockReleaseVariant::Early;
         Self {
             counters: CommitCounters::new(options.sessions),
-            newest_async: NewestAsync::new(),
+            newest_async: NewestCommit::new(),
+            newest_early: NewestCommit::new(),
             recent: is_early.then(|| RecentCommits::new(options.recent_slots)),
         }
     }
@@ -144,9 +146,18 @@ impl<M: Machine> Commits<M> {
         &self.counters
     }
 
-    /// The position after the newest commit that was seen before it was durable.
+    /// The position after the newest commit that did not wait for the disk: what the log writer flushes.
     pub fn newest_async(&self) -> Lsn {
         self.newest_async.get()
+    }
+
+    /// The position after the newest commit that was seen before it was durable.
+    pub fn newest_early(&self) -> Lsn {
+        if self.are_early() {
+            self.newest_early.get()
+        } else {
+            self.newest_async()
+        }
     }
 
     /// Whether commits are seen before they are durable, and readers have to look them up.
@@ -158,16 +169,16 @@ impl<M: Machine> Commits<M> {
     /// Whether a snapshot taken before the call may see a commit that is not durable.
     #[inline]
     pub fn may_be_seen_early<D: LogDevice>(&self, log: &Wal<M, D>) -> bool {
-        self.are_early() && self.newest_async() > log.flushed()
+        self.are_early() && self.newest_early() > log.flushed()
     }
 
     /// The commit of `xid`, whose record ends at `end`, is going to be seen before it is durable (L4).
     #[inline]
     pub fn enter_early<D: LogDevice>(&self, xid: Xid, end: Lsn, log: &Wal<M, D>) {
         // C2 of the recent commits: the newest position first.
-        self.newest_async.note(end);
+        self.newest_early.note(end);
         if let Some(recent) = &self.recent {
-            recent.enter(xid, end, log.flushed(), || self.newest_async());
+            recent.enter(xid, end, log.flushed(), || self.newest_early());
         }
     }
 
@@ -193,7 +204,7 @@ impl<M: Machine> Commits<M> {
     #[inline]
     pub fn position_if_early<D: LogDevice>(&self, xid: Xid, log: &Wal<M, D>) -> Option<Lsn> {
         let recent = self.recent.as_ref()?;
-        recent.position(xid, || log.flushed(), || self.newest_async())
+        recent.position(xid, || log.flushed(), || self.newest_early())
     }
 }
 

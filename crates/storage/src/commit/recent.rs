@@ -18,7 +18,7 @@
 //! - C1: a slot never loses a commit that is not durable. A commit that finds its slot in use by such a one does not
 //!   wait: it leaves the later of the two positions there, as that of several commits, and all xids of the slot depend
 //!   on it. To wait for a later position than needed is sound.
-//! - C2: the newest position (`NewestAsync`) is noted before the slot is written. So a position beyond it is none of
+//! - C2: the newest position (`NewestCommit`) is noted before the slot is written. So a position beyond it is none of
 //!   these commits, but an entry 4 TiB old, and durable.
 //!
 //! # Why not two words

@@ -70,11 +70,6 @@ impl SeenCommits {
         raise(&self.unproven, position.0);
     }
 
-    /// A version was met that the transaction has made or deleted itself: it derives from all that it has seen.
-    pub(crate) fn note_own(&self) {
-        raise(&self.unproven, self.rows.load(Relaxed));
-    }
-
     /// Whether the session waits before it answers: its setting `synchronous_commit`.
     pub fn set_waits(&self, waits: bool) {
         self.waits.store(waits, Relaxed);
@@ -211,19 +206,6 @@ mod tests {
         seen.prove_row();
         seen.answer_with_rows();
         seen.end_transaction();
-        assert_eq!(seen.answer_position(), Lsn(200));
-    }
-
-    #[test]
-    fn own_versions_derive_from_all_that_was_seen() {
-        let seen = SeenCommits::default();
-        seen.begin_statement(false);
-        seen.note(Lsn(200));
-        seen.prove_row();
-        seen.end_statement();
-        seen.begin_statement(false);
-        seen.next_row();
-        seen.note_own();
         assert_eq!(seen.answer_position(), Lsn(200));
     }
 }

@@ -57,14 +57,6 @@ fn note_found(ctx: &TxnContext<'_>, xid: Xid) {
     }
 }
 
-/// Notes that the version is of the transaction itself.
-#[inline]
-fn note_own(ctx: &TxnContext<'_>) {
-    if let Some(seen) = ctx.seen {
-        seen.note_own();
-    }
-}
-
 /// Whether the snapshot sees the version.
 #[inline]
 pub(crate) fn visible(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_>) -> Result<bool> {
@@ -85,7 +77,6 @@ fn inserted(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_>) -> Resul
         return Ok(seen);
     }
     if ctx.xid == Some(xmin) {
-        note_own(ctx);
         return Ok(tuple.cmin() < ctx.command);
     }
     let hint = match snapshot_state(ctx, xmin)? {
@@ -107,7 +98,6 @@ fn deleted(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_>) -> Result
         return Ok(false);
     }
     if ctx.xid == Some(xmax) {
-        note_own(ctx);
         return Ok(tuple.cmax() < ctx.command);
     }
     if tuple.has(XMAX_COMMITTED) {
@@ -166,7 +156,6 @@ pub(crate) fn writer_conflict(
 ) -> Result<WriterConflict> {
     let xmin = Xid(tuple.xmin());
     if ctx.xid == Some(xmin) {
-        note_own(ctx);
         if tuple.cmin() >= ctx.command {
             return Ok(WriterConflict::SelfModified);
         }
@@ -189,7 +178,6 @@ pub(crate) fn writer_conflict(
         if lock_only {
             return Ok(WriterConflict::None);
         }
-        note_own(ctx);
         return Ok(WriterConflict::SelfModified);
     }
     let state = if tuple.has(XMAX_COMMITTED) {
@@ -228,9 +216,7 @@ pub enum Liveness {
 /// The state of the version for a unique check by the transaction of `ctx`.
 pub(crate) fn liveness(ctx: &TxnContext<'_>, tuple: &Tuple<'_>) -> Result<Liveness> {
     let xmin = Xid(tuple.xmin());
-    if ctx.xid == Some(xmin) {
-        note_own(ctx);
-    } else {
+    if ctx.xid != Some(xmin) {
         if !tuple.has(XMIN_COMMITTED) {
             match state_now(ctx.storage, xmin)? {
                 TransactionState::Running => return Ok(Liveness::DependsOn(xmin)),
@@ -245,7 +231,6 @@ pub(crate) fn liveness(ctx: &TxnContext<'_>, tuple: &Tuple<'_>) -> Result<Livene
         return Ok(Liveness::Alive);
     }
     if ctx.xid == Some(xmax) {
-        note_own(ctx);
         return Ok(Liveness::Dead);
     }
     Ok(match state_now(ctx.storage, xmax)? {

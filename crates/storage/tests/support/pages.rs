@@ -145,7 +145,7 @@ impl<M: Machine> PageDevice for MemoryPages<M> {
         Ok(())
     }
 
-    fn newest_async_commit(&self) -> Lsn {
+    fn newest_early_commit(&self) -> Lsn {
         Lsn(self.async_commit.load(Relaxed))
     }
 

@@ -62,7 +62,7 @@ impl PageDevice for GrowingFile {
         unreachable!("page {} needs no other frame", page.block);
     }
 
-    fn newest_async_commit(&self) -> Lsn {
+    fn newest_early_commit(&self) -> Lsn {
         Lsn(0)
     }
 

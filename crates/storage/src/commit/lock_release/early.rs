@@ -20,6 +20,9 @@ impl<M: Machine, D: LogDevice, S: StatusDevice> CommitPath<'_, M, D, S> {
     ) -> Lsn {
         self.commits.counters.begin(proc);
         let end = self.log.insert_any(RecordKind::Commit, xid, &[]);
+        if !synchronous {
+            self.commits.newest_async.note(end);
+        }
         self.commits.enter_early(xid, end, self.log);
         self.enter_committed(xid, end);
         self.commits.counters.end(proc);

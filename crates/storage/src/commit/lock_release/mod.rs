@@ -73,7 +73,8 @@
 //! update of a hot row would wait for its predecessor's sync, with the row locked, as under `after-flush`. All else
 //! (a row that was skipped or not found, a scan without an index, a chain that goes on to another page, a version that
 //! the transaction made itself) raises the mark. So does a change of indexed columns, since a later unique check
-//! compares the new key.
+//! compares the new key. A version that the transaction made itself of one that is not durable is met together with that
+//! one: on its chain, or, if the row has moved, on the chain that the same key leads to as well.
 //!
 //! | variant | the locks of a commit are free | wins |
 //! | --- | --- | --- |

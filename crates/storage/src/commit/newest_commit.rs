@@ -1,8 +1,12 @@
-//! The newest commit that was seen before it was durable.
+//! The newest of the commits that are seen before they are durable.
 //!
-//! That is one that does not wait for the disk, and under `lock_release = early` each that waits afterwards. A session
-//! that meets a row of it sets a hint bit which says *committed*, so a page must not reach the disk before that record
-//! does: rule B3 of `buffer`. Which commit a hint is from is not known, so a page waits for the newest of them.
+//! A session that meets a row of such a commit sets a hint bit which says *committed*, so a page must not reach the disk
+//! before that record does: rule B3 of `buffer`. Which commit a hint is from is not known, so a page waits for the newest
+//! of them.
+//!
+//! Two kinds are kept apart: those that do not wait for the disk, which the log writer flushes, and under
+//! `lock_release = early` all, which flush for themselves unless they are of the first kind. A log writer that flushed
+//! for all would be at the disk when a commit comes, which would then wait for two syncs.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
@@ -12,9 +16,9 @@ use crate::page::Lsn;
 
 /// The position after that commit's record.
 #[derive(Debug)]
-pub(super) struct NewestAsync<M: Machine>(M::U64);
+pub(super) struct NewestCommit<M: Machine>(M::U64);
 
-impl<M: Machine> NewestAsync<M> {
+impl<M: Machine> NewestCommit<M> {
     pub(super) fn new() -> Self {
         Self(M::U64::new(0))
     }
