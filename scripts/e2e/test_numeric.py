@@ -113,6 +113,16 @@ class Numeric(BesidePostgres):
             + ["select gcd(12, 18)", "select lcm(12, 18)", "select lcm(2147483647, 2)", "select gcd(0, 0)"]
         )
 
+    def test_series(self):
+        bounds = ["1", "0.0", "-1.5", "4.25", "3::numeric", "'NaN'::numeric", "'inf'::numeric", "null::numeric", "9e131071", "7::int2"]
+        steps = ["1", "-0.3", "0.0", "1.25", "'-inf'::numeric", "'nan'::numeric", "null::numeric", "1e131071", "-1e131071"]
+        self.assert_same([f"select * from generate_series({start}, {stop})" for start in bounds[:-2] for stop in bounds[:-2]]
+                         + [f"select i, i * 2 from generate_series({start}, {stop}, {step}) i where i <> 1"
+                            for start in bounds[:5] + bounds[-1:] for stop in bounds[:5] for step in steps[:4]]
+                         + [f"select * from generate_series(1.5, 3, {step})" for step in steps]
+                         + ["select count(*), sum(i) from generate_series(1, 1000, 0.1) i",
+                            "select (i / 1e131071)::int from generate_series(-9e131071, 9e131071, 1e131071) i"])
+
     def test_tables_indexes_and_aggregates(self):
         self.both("create table n (k int primary key, g int, v numeric, f numeric(12,3), i int4, l int8, s int2)")
         rows = []

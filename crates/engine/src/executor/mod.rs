@@ -33,6 +33,7 @@ mod group;
 pub(crate) mod modify;
 pub(crate) mod scan;
 pub(crate) mod select;
+mod series;
 pub(crate) mod unique;
 
 use std::sync::Arc;

@@ -19,11 +19,12 @@ use clearway_storage::heap::Tid;
 use crate::error::{EngineError, Result, SqlState};
 use crate::executor::group::{Distinct, GroupRows, Grouping};
 use crate::executor::scan::{Locked, ScanRows};
+use crate::executor::series::SeriesRows;
 use crate::executor::{Execution, evaluate_row};
 use crate::spill::record::{read_row, write_row, write_sort_key};
 use crate::spill::{Sorted, Sorter};
 use crate::sql::Expr;
-use crate::sql::plan::{AggregatePlan, SelectPlan, Series, Source};
+use crate::sql::plan::{AggregatePlan, SelectPlan, Source};
 use crate::value::{DataType, Value};
 
 /// Receives output rows.
@@ -397,67 +398,5 @@ impl Input {
             Input::Groups(rows) => rows.row(),
             Input::Done | Input::OneRow => &[],
         }
-    }
-}
-
-/// The rows of `generate_series`.
-#[derive(Debug)]
-struct SeriesRows {
-    /// The next value; `None` when there is none.
-    next: Option<i64>,
-    stop: i64,
-    step: i64,
-    row: [Value; 1],
-}
-
-impl SeriesRows {
-    /// `None` when one of the three numbers is NULL: no rows.
-    fn open(execution: &Execution<'_>, series: &Series) -> Result<Option<SeriesRows>> {
-        let mut numbers = [None, None, Some(1)];
-        let exprs = [Some(&series.start), Some(&series.stop), series.step.as_ref()];
-        for (number, expr) in numbers.iter_mut().zip(exprs) {
-            if let Some(expr) = expr {
-                *number = expr.eval(&[], &execution.eval)?.as_i64();
-            }
-        }
-        let [Some(start), Some(stop), Some(step)] = numbers else {
-            return Ok(None);
-        };
-        if step == 0 {
-            return Err(EngineError::new(
-                SqlState::INVALID_PARAMETER_VALUE,
-                "step size cannot equal zero",
-            ));
-        }
-        Ok(Some(SeriesRows {
-            next: Some(start),
-            stop,
-            step,
-            row: [Value::Null],
-        }))
-    }
-
-    fn next(&mut self, execution: &mut Execution<'_>, series: &Series) -> Result<bool> {
-        while let Some(current) = self.next {
-            let past = if self.step > 0 {
-                current > self.stop
-            } else {
-                current < self.stop
-            };
-            if past {
-                break;
-            }
-            execution.tick()?;
-            self.next = current.checked_add(self.step);
-            self.row = [match series.data_type {
-                DataType::Int4 => Value::Int4(current as i32),
-                _ => Value::Int8(current),
-            }];
-            match &series.filter {
-                Some(filter) if !filter.passes(&self.row, &execution.eval)? => {}
-                _ => return Ok(true),
-            }
-        }
-        Ok(false)
     }
 }

@@ -71,7 +71,7 @@ pub struct Series {
     pub stop: Expr,
     /// Step; 1 when absent. Zero is an error (22023).
     pub step: Option<Expr>,
-    /// Int4 or Int8; the three expressions have this type.
+    /// Int4, Int8 or Numeric; the three expressions have this type.
     pub data_type: DataType,
     /// WHERE
     pub filter: Option<Expr>,

@@ -105,9 +105,15 @@ impl Binder<'_> {
                 DataType::Int4
             }
             _ if types.iter().all(|t| t.is_integer() || *t == DataType::Unknown) => DataType::Int8,
+            _ if types
+                .iter()
+                .all(|t| t.is_integer() || matches!(t, DataType::Numeric | DataType::Unknown)) =>
+            {
+                DataType::Numeric
+            }
             _ => {
                 return Err(EngineError::not_supported(
-                    "generate_series over anything but integers",
+                    "generate_series over anything but integers and numerics",
                 ));
             }
         };
