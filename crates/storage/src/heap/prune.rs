@@ -1,9 +1,10 @@
 //! Removing dead versions from one page.
 //!
 //! Pruning removes the dead versions at the front of each HOT chain. The root becomes a Redirect to the first
-//! version that stays, or Dead if none stays. The line pointers of removed heap-only versions become Unused;
-//! roots do not (R3). Then the remaining tuples move together. One log record holds the moves and the line
-//! pointers.
+//! version that stays, or Dead if none stays. At the end of a chain, pruning removes the versions of an updater that
+//! rolled back; the version before them still names the first of them, and R2 tells a reader that the slot is used
+//! again. The line pointers of removed heap-only versions become Unused; roots do not (R3). Then the remaining tuples
+//! move together. One log record holds the moves and the line pointers.
 
 use clearway_txn::Xid;
 
@@ -13,7 +14,7 @@ use crate::heap::layout::{
     HAS_UNUSED, HEAP_ONLY, LINE_POINTER, Line, PAGE_FLAGS, Tuple, line, line_offset, slot_count,
 };
 use crate::heap::scan::{chain, chain_start};
-use crate::heap::visibility::removable;
+use crate::heap::visibility::{removable, rolled_back};
 use crate::page::{self, LOWER, PAGE_SIZE};
 use crate::storage::Storage;
 
@@ -39,25 +40,27 @@ pub(crate) fn prune(storage: &Storage, page: &mut PageExclusive<'_>, horizon: Xi
         let Some(start) = chain_start(bytes, root) else {
             continue;
         };
-        let mut dead = Vec::new();
+        let (mut dead, mut undone) = (Vec::new(), Vec::new());
         let mut first_live = None;
         for (slot, tuple) in chain(bytes, start) {
             visited[at(slot)] = true;
             if first_live.is_none() && removable(storage, &tuple, horizon)? {
                 dead.push(slot);
+            } else if first_live.is_some() && rolled_back(storage, &tuple, horizon)? {
+                undone.push(slot);
             } else {
                 first_live.get_or_insert(slot);
             }
         }
-        // A Redirect to nothing: the version it led to was rolled back and removed below.
-        if dead.is_empty() && first_live.is_some() {
-            continue;
-        }
-        pruned.removed += dead.len();
-        for slot in dead {
+        pruned.removed += dead.len() + undone.len();
+        // Without a version at all: a Redirect to one that was rolled back and removed below.
+        let root_changes = !dead.is_empty() || first_live.is_none();
+        for slot in dead.into_iter().chain(undone) {
             lines[at(slot)] = Line::Unused;
         }
-        lines[at(root)] = first_live.map_or(Line::Dead, Line::Redirect);
+        if root_changes {
+            lines[at(root)] = first_live.map_or(Line::Dead, Line::Redirect);
+        }
     }
     // Versions that no chain leads to any more: successors whose updater rolled back.
     for slot in 1..=count {

@@ -243,20 +243,23 @@ pub(crate) fn liveness(ctx: &TxnContext<'_>, tuple: &Tuple<'_>) -> Result<Livene
     })
 }
 
+/// Whether the version's inserter is known to have rolled back.
+pub(crate) fn rolled_back(storage: &Storage, tuple: &Tuple<'_>, horizon: Xid) -> Result<bool> {
+    if tuple.has(XMIN_ABORTED | XMIN_COMMITTED) {
+        return Ok(tuple.has(XMIN_ABORTED));
+    }
+    // Below the horizon nothing runs, so R5 is kept.
+    let xmin = Xid(tuple.xmin());
+    Ok(xmin < horizon && final_state(storage, xmin)? == TransactionState::Aborted)
+}
+
 /// Whether no snapshot can see the version (R4).
 pub(crate) fn removable(storage: &Storage, tuple: &Tuple<'_>, horizon: Xid) -> Result<bool> {
-    let xmin = Xid(tuple.xmin());
-    if tuple.has(XMIN_ABORTED) {
+    if rolled_back(storage, tuple, horizon)? {
         return Ok(true);
     }
-    if !tuple.has(XMIN_COMMITTED) {
-        // Below the horizon nothing runs, so R5 is kept.
-        if xmin >= horizon {
-            return Ok(false);
-        }
-        if final_state(storage, xmin)? == TransactionState::Aborted {
-            return Ok(true);
-        }
+    if !tuple.has(XMIN_COMMITTED) && Xid(tuple.xmin()) >= horizon {
+        return Ok(false);
     }
     let xmax = Xid(tuple.xmax());
     if !xmax.is_valid() || tuple.has(LOCK_ONLY | XMAX_ABORTED) || xmax >= horizon {

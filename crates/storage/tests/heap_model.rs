@@ -1,0 +1,465 @@
+//! The heap against a model: sessions insert, update, delete and lock rows under old and new snapshots, end either way
+//! or crash, while vacuum removes versions. Each session sees what the model says, and is told what stands against its
+//! changes.
+
+#[path = "support/chosen.rs"]
+mod chosen;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use clearway_storage::heap::{
+    DeleteOutcome, Heap, LockOutcome, Tid, TxnContext, UpdateOutcome, VersionOutcome,
+};
+use clearway_storage::vacuum::{VacuumStats, vacuum};
+use clearway_storage::{RelId, Storage, StorageOptions};
+use clearway_txn::{ProcId, Snapshot, Xid};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+const SESSIONS: usize = 3;
+const STEPS: usize = 150;
+
+/// A version of a row; no two have the same number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Version {
+    number: u64,
+    tid: Tid,
+}
+
+/// The version of each row.
+type Rows = BTreeMap<u64, Version>;
+/// The rows that a transaction has changed; `None`: deleted.
+type Changes = BTreeMap<u64, Option<Version>>;
+
+fn with_changes(rows: &Rows, changes: &Changes) -> Rows {
+    let mut changed = rows.clone();
+    for (&row, version) in changes {
+        match version {
+            Some(version) => changed.insert(row, *version),
+            None => changed.remove(&row),
+        };
+    }
+    changed
+}
+
+/// What stands against a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Conflict {
+    None,
+    SelfModified,
+    Wait(Xid),
+    Deleted,
+    Changed(Tid),
+}
+
+/// A session, with its transaction if it is in one.
+#[derive(Debug)]
+struct Session {
+    proc: ProcId,
+    transaction: Option<Transaction>,
+}
+
+#[derive(Debug)]
+struct Transaction {
+    xid: Option<Xid>,
+    command: u32,
+    snapshot: Snapshot,
+    /// What was committed when the snapshot was taken.
+    committed: Rows,
+    changes: Changes,
+    /// The changes without those of the last command.
+    changes_before: Changes,
+    /// The versions that it has ended, each with the one that replaced it.
+    ended: Vec<(u64, Option<Tid>)>,
+}
+
+/// The database and the model of it.
+struct Story<'a> {
+    dir: &'a Path,
+    /// Nothing between a crash and the next start.
+    open: Option<Arc<Storage>>,
+    rel: RelId,
+    sessions: Vec<Session>,
+    random: StdRng,
+    /// Bytes that each row has in addition to its two numbers.
+    padding: usize,
+    committed: Rows,
+    /// The versions that a committed transaction has ended, each with the one that replaced it.
+    ended: HashMap<u64, Option<Tid>>,
+    /// The session whose running transaction has changed or locked the row.
+    holders: HashMap<u64, usize>,
+    rows_made: u64,
+    versions_made: u64,
+    versions_removed: u64,
+}
+
+fn open(dir: &Path) -> (Arc<Storage>, Vec<Session>) {
+    let options = StorageOptions {
+        buffer_bytes: 1 << 20,
+        fsync: false,
+        sessions_max: SESSIONS as u32,
+        ..chosen::options()
+    };
+    let (storage, _) = Storage::open(dir, options).unwrap();
+    let session = |_| Session {
+        proc: storage.proc_array.attach().unwrap(),
+        transaction: None,
+    };
+    let sessions = (0..SESSIONS).map(session).collect();
+    (storage, sessions)
+}
+
+fn decode(row: &[u8]) -> (u64, u64) {
+    let number = |at: usize| u64::from_le_bytes(row[at..at + 8].try_into().unwrap());
+    (number(0), number(8))
+}
+
+impl Story<'_> {
+    fn storage(&self) -> &Storage {
+        self.open.as_ref().unwrap()
+    }
+
+    fn heap(&self) -> Heap {
+        Heap::new(self.rel.0)
+    }
+
+    fn transaction(&self, session: usize) -> &Transaction {
+        self.sessions[session].transaction.as_ref().unwrap()
+    }
+
+    fn transaction_mut(&mut self, session: usize) -> &mut Transaction {
+        self.sessions[session].transaction.as_mut().unwrap()
+    }
+
+    fn context(&self, session: usize, command: u32) -> TxnContext<'_> {
+        let transaction = self.transaction(session);
+        TxnContext {
+            storage: self.storage(),
+            proc: self.sessions[session].proc,
+            xid: transaction.xid,
+            command,
+            snapshot: &transaction.snapshot,
+            seen: None,
+        }
+    }
+
+    /// The session is in a transaction after this.
+    fn begin(&mut self, session: usize) {
+        if self.sessions[session].transaction.is_none() {
+            let mut snapshot = Snapshot::default();
+            let proc = self.sessions[session].proc;
+            self.storage().proc_array.snapshot(proc, &mut snapshot);
+            self.sessions[session].transaction = Some(Transaction {
+                xid: None,
+                command: 0,
+                snapshot,
+                committed: self.committed.clone(),
+                changes: Changes::new(),
+                changes_before: Changes::new(),
+                ended: Vec::new(),
+            });
+        }
+    }
+
+    /// What READ COMMITTED does at each statement.
+    fn renew_snapshot(&mut self, session: usize) {
+        let Session { proc, transaction } = &mut self.sessions[session];
+        let (Some(storage), Some(transaction)) = (&self.open, transaction) else {
+            unreachable!("the session is in a transaction")
+        };
+        storage.proc_array.snapshot(*proc, &mut transaction.snapshot);
+        transaction.committed = self.committed.clone();
+    }
+
+    /// Begins a command that changes rows.
+    fn begin_command(&mut self, session: usize) -> u32 {
+        let xid = self.transaction(session).xid;
+        let xid = xid.unwrap_or_else(|| self.storage().assign_xid(self.sessions[session].proc).unwrap());
+        let transaction = self.transaction_mut(session);
+        transaction.xid = Some(xid);
+        transaction.command += 1;
+        transaction.changes_before = transaction.changes.clone();
+        transaction.command
+    }
+
+    fn row(&mut self, row: u64) -> Vec<u8> {
+        self.versions_made += 1;
+        let mut bytes = row.to_le_bytes().to_vec();
+        bytes.extend(self.versions_made.to_le_bytes());
+        bytes.resize(16 + self.padding, b'p');
+        bytes
+    }
+
+    fn insert(&mut self, session: usize) {
+        let command = self.begin_command(session);
+        self.rows_made += 1;
+        let row = self.rows_made;
+        let bytes = self.row(row);
+        let tid = self
+            .heap()
+            .insert(&self.context(session, command), &bytes)
+            .unwrap();
+        let number = self.versions_made;
+        let made = Some(Version { number, tid });
+        self.transaction_mut(session).changes.insert(row, made);
+        self.holders.insert(row, session);
+        assert_eq!(self.conflict(session, command, tid), Conflict::SelfModified);
+    }
+
+    /// What stands against a change of the version at `tid`.
+    fn conflict(&self, session: usize, command: u32, tid: Tid) -> Conflict {
+        let context = self.context(session, command);
+        match self.heap().version(&context, tid, |_| ()).unwrap() {
+            VersionOutcome::NoConflict(()) => Conflict::None,
+            VersionOutcome::SelfModified => Conflict::SelfModified,
+            VersionOutcome::Wait(xid) => Conflict::Wait(xid),
+            VersionOutcome::Deleted => Conflict::Deleted,
+            VersionOutcome::Changed { latest } => Conflict::Changed(latest),
+        }
+    }
+
+    /// A row that the session sees, and what the model says of a change of it.
+    fn choose(&mut self, session: usize) -> Option<(u64, Version, Conflict)> {
+        let transaction = self.transaction(session);
+        let seen = with_changes(&transaction.committed, &transaction.changes);
+        if seen.is_empty() {
+            return None;
+        }
+        let at = self.random.random_range(0..seen.len());
+        let (&row, &version) = seen.iter().nth(at).unwrap();
+        let conflict = match (self.ended.get(&version.number), self.holders.get(&row)) {
+            (Some(Some(latest)), _) => Conflict::Changed(*latest),
+            (Some(None), _) => Conflict::Deleted,
+            (None, Some(&holder)) if holder != session => {
+                Conflict::Wait(self.transaction(holder).xid.unwrap())
+            }
+            (None, _) => Conflict::None,
+        };
+        Some((row, version, conflict))
+    }
+
+    fn update(&mut self, session: usize) {
+        let command = self.begin_command(session);
+        let Some((row, old, expected)) = self.choose(session) else {
+            return;
+        };
+        assert_eq!(self.conflict(session, command, old.tid), expected);
+        let hot_allowed = self.random.random_bool(0.6);
+        let bytes = self.row(row);
+        let context = self.context(session, command);
+        let outcome = self.heap().update(&context, old.tid, &bytes, hot_allowed);
+        let found = match outcome.unwrap() {
+            UpdateOutcome::Updated { tid, hot } => {
+                assert!(hot_allowed || !hot, "a row whose key changes has no new root");
+                let number = self.versions_made;
+                let transaction = self.transaction_mut(session);
+                transaction.changes.insert(row, Some(Version { number, tid }));
+                transaction.ended.push((old.number, Some(tid)));
+                self.holders.insert(row, session);
+                assert_eq!(self.conflict(session, command, old.tid), Conflict::SelfModified);
+                assert_eq!(self.conflict(session, command + 1, tid), Conflict::None);
+                Conflict::None
+            }
+            UpdateOutcome::SelfModified => Conflict::SelfModified,
+            UpdateOutcome::Wait(xid) => Conflict::Wait(xid),
+            UpdateOutcome::Deleted => Conflict::Deleted,
+            UpdateOutcome::Changed { latest } => Conflict::Changed(latest),
+        };
+        if found != Conflict::None {
+            self.versions_made -= 1;
+        }
+        assert_eq!(found, expected);
+    }
+
+    fn delete(&mut self, session: usize) {
+        let command = self.begin_command(session);
+        let Some((row, old, expected)) = self.choose(session) else {
+            return;
+        };
+        let outcome = self.heap().delete(&self.context(session, command), old.tid);
+        let found = match outcome.unwrap() {
+            DeleteOutcome::Deleted => {
+                let transaction = self.transaction_mut(session);
+                transaction.changes.insert(row, None);
+                transaction.ended.push((old.number, None));
+                self.holders.insert(row, session);
+                assert_eq!(self.conflict(session, command, old.tid), Conflict::SelfModified);
+                Conflict::None
+            }
+            DeleteOutcome::SelfModified => Conflict::SelfModified,
+            DeleteOutcome::Wait(xid) => Conflict::Wait(xid),
+            DeleteOutcome::Gone => Conflict::Deleted,
+            DeleteOutcome::Changed { latest } => Conflict::Changed(latest),
+        };
+        assert_eq!(found, expected);
+    }
+
+    fn lock(&mut self, session: usize) {
+        let command = self.begin_command(session);
+        let Some((row, version, expected)) = self.choose(session) else {
+            return;
+        };
+        let outcome = self
+            .heap()
+            .lock_row(&self.context(session, command), version.tid, true);
+        let found = match outcome.unwrap() {
+            LockOutcome::Locked => {
+                self.holders.insert(row, session);
+                assert_eq!(self.conflict(session, command, version.tid), Conflict::None);
+                Conflict::None
+            }
+            LockOutcome::SelfModified => Conflict::SelfModified,
+            LockOutcome::Wait(xid) => Conflict::Wait(xid),
+            LockOutcome::Deleted => Conflict::Deleted,
+            LockOutcome::Changed { latest } => Conflict::Changed(latest),
+        };
+        assert_eq!(found, expected);
+    }
+
+    fn end(&mut self, session: usize, commits: bool) {
+        let Some(transaction) = self.sessions[session].transaction.take() else {
+            return;
+        };
+        let proc = self.sessions[session].proc;
+        if let Some(xid) = transaction.xid {
+            if commits {
+                let synchronous = self.random.random_bool(0.5);
+                self.storage().commit(proc, xid, synchronous).unwrap();
+                self.committed = with_changes(&self.committed, &transaction.changes);
+                self.ended.extend(transaction.ended);
+            } else {
+                self.storage().abort(proc, xid).unwrap();
+            }
+        }
+        self.storage().proc_array.clear_xmin(proc);
+        self.holders.retain(|_, holder| *holder != session);
+    }
+
+    fn vacuum(&mut self) -> VacuumStats {
+        let horizon = self.storage().proc_array.horizon();
+        let stats = vacuum(self.storage(), self.rel, &[], horizon, &|| false).unwrap();
+        assert_eq!(stats.live_rows, self.committed.len() as u64);
+        self.versions_removed += stats.removed_versions;
+        stats
+    }
+
+    /// The process dies, with the whole log in the kernel.
+    fn crash(&mut self) {
+        self.storage().wal.flush(self.storage().wal.reserved());
+        self.storage().stop_threads();
+        self.open = None;
+        self.holders.clear();
+        let (storage, sessions) = open(self.dir);
+        (self.open, self.sessions) = (Some(storage), sessions);
+    }
+
+    /// The session sees its snapshot with its own changes, those of the last command only from the next one on.
+    fn look(&self, session: usize) {
+        let Some(transaction) = &self.sessions[session].transaction else {
+            return;
+        };
+        let command = transaction.command;
+        for (command, changes) in [
+            (command, &transaction.changes_before),
+            (command + 1, &transaction.changes),
+        ] {
+            let context = self.context(session, command);
+            let (mut found, mut roots) = (Rows::new(), Vec::new());
+            let mut scan = self.heap().scan(&context).unwrap();
+            let read = |tid: Tid, bytes: &[u8]| (tid, decode(bytes));
+            while let Some((tid, (row, number))) = scan.next(&context, read).unwrap() {
+                let twice = found.insert(row, Version { number, tid });
+                assert_eq!(twice, None, "row {row} is seen twice");
+            }
+            assert_eq!(found, with_changes(&transaction.committed, changes));
+            let mut scan = self.heap().scan(&context).unwrap();
+            while let Some((root, (row, _))) = scan.next_with_root(&context, read).unwrap() {
+                roots.push((row, root));
+            }
+            assert_eq!(roots.len(), found.len());
+            for (row, root) in roots {
+                let fetched = self.heap().fetch(&context, root, read).unwrap();
+                let Version { number, tid } = found[&row];
+                assert_eq!(fetched, Some((tid, (row, number))), "from root {root:?}");
+            }
+        }
+    }
+
+    fn step(&mut self) {
+        let session = self.random.random_range(0..SESSIONS);
+        self.begin(session);
+        match self.random.random_range(0..100) {
+            0..22 => self.insert(session),
+            22..48 => self.update(session),
+            48..58 => self.delete(session),
+            58..66 => self.lock(session),
+            66..74 => self.renew_snapshot(session),
+            74..84 => self.end(session, true),
+            84..90 => self.end(session, false),
+            90..95 => {
+                self.vacuum();
+            }
+            95 => self.crash(),
+            _ => {}
+        }
+        self.look(session);
+    }
+}
+
+/// Plays a story of `STEPS` steps; at its end no version is left that no snapshot sees.
+fn play(seed: u64, padding: usize) {
+    eprintln!("seed {seed}, {padding} bytes");
+    let dir = tempfile::tempdir().unwrap();
+    let (storage, sessions) = open(dir.path());
+    let rel = storage.create_rel().unwrap();
+    let mut story = Story {
+        dir: dir.path(),
+        open: Some(storage),
+        rel,
+        sessions,
+        random: StdRng::seed_from_u64(seed),
+        padding,
+        committed: Rows::new(),
+        ended: HashMap::new(),
+        holders: HashMap::new(),
+        rows_made: 0,
+        versions_made: 0,
+        versions_removed: 0,
+    };
+    for _ in 0..STEPS {
+        story.step();
+    }
+    for session in 0..SESSIONS {
+        story.end(session, false);
+    }
+    // Under `lock_release = early` a version stays until the commit that ended it is durable.
+    let storage = story.storage();
+    storage.wal.flush(storage.wal.reserved());
+    story.vacuum();
+    assert_eq!(story.vacuum().removed_versions, 0);
+    story.begin(0);
+    story.look(0);
+    // Only a page without room is pruned by an update, which does not count what it removes.
+    if padding == 0 {
+        let left = story.versions_made - story.versions_removed;
+        assert_eq!(left, story.committed.len() as u64);
+    }
+    story.storage().stop_threads();
+}
+
+#[test]
+fn sessions_see_what_the_model_says() {
+    for seed in 0..8 {
+        play(seed, 0);
+    }
+}
+
+/// As above, with four rows on a page: new versions go to other pages, and full pages are pruned.
+#[test]
+fn sessions_see_what_the_model_says_on_full_pages() {
+    for seed in 100..108 {
+        play(seed, 1_900);
+    }
+}
