@@ -3,11 +3,16 @@
 
 mod support;
 
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
 use clearway_machine::Native;
 use clearway_storage::Lsn;
+use clearway_storage::disk::NativeDisk;
 use clearway_storage::wal::reader::{LogReader, find_damage};
-use clearway_storage::wal::record::RecordKind;
-use clearway_storage::wal::{LogDevice, LogOptions, Wal};
+use clearway_storage::wal::record::{self, RecordKind};
+use clearway_storage::wal::{LogDevice, LogOptions, SEGMENT_SIZE, SegmentFiles, Wal};
 use clearway_txn::Xid;
 use proptest::prelude::*;
 use support::MemoryDevice;
@@ -176,4 +181,75 @@ fn records_of_an_earlier_life_of_a_segment_are_not_read() {
     let stale = old.0.lock().unwrap().bytes[START as usize..].to_vec();
     new.write(ends[0], &stale).unwrap();
     assert_eq!(read_log(&new), (vec![vec![3; 100]], ends[0]));
+}
+
+/// A log of these segments, which hold zeros.
+fn segments(dir: &Path, numbers: &[u64]) -> SegmentFiles {
+    for number in numbers {
+        let segment = File::create(dir.join(format!("{number:016x}"))).unwrap();
+        segment.set_len(SEGMENT_SIZE).unwrap();
+    }
+    SegmentFiles::open(Arc::new(NativeDisk), dir.to_owned(), false).unwrap()
+}
+
+/// The proof that is found behind a hole at `hole`, when all that is left is an empty record at `position` which says
+/// that the log was durable before it.
+fn proof_left_at(log: &SegmentFiles, hole: u64, position: u64) -> Option<u64> {
+    let header = record::header(
+        RecordKind::Idle,
+        Xid::INVALID,
+        position,
+        position,
+        0,
+        crc32c::crc32c(&[]),
+    );
+    log.write(position, &header).unwrap();
+    let proof = find_damage(log, Lsn(hole), 4 * SEGMENT_SIZE).unwrap();
+    log.write(position, &[0; record::HEADER]).unwrap();
+    proof.map(|proof| {
+        assert_eq!(proof.durable, Lsn(position));
+        proof.record.0
+    })
+}
+
+/// The hole may be long, and the proof may begin at any place behind it: the search leaves none out where it reads the
+/// next part of the log, or passes over zeros.
+#[test]
+fn a_proof_is_found_at_any_place_behind_the_hole() {
+    const PART: u64 = 256 << 10;
+    let dir = tempfile::tempdir().unwrap();
+    let log = segments(dir.path(), &[0, 1]);
+    let hole = SEGMENT_SIZE - 3 * PART;
+    let first = hole + 8;
+    let edges = (0..6).flat_map(|part| (0..10).map(move |step| first + part * PART + step * 8 - 32));
+    let blocks = (1..4).map(|block| first + block * 4096 + PART);
+    let ends = [2 * SEGMENT_SIZE - 4096, 2 * SEGMENT_SIZE - record::HEADER as u64];
+    for position in edges
+        .chain(blocks)
+        .chain(ends)
+        .filter(|&position| position >= first)
+    {
+        assert_eq!(proof_left_at(&log, hole, position), Some(position));
+    }
+}
+
+/// Segments that are missing behind the hole do not hide the proof in a later one, wherever the log ends before them.
+#[test]
+fn a_proof_is_found_behind_missing_segments() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = segments(dir.path(), &[1, 4]);
+    for hole in [
+        SEGMENT_SIZE + 64,
+        2 * SEGMENT_SIZE - 8,
+        2 * SEGMENT_SIZE,
+        3 * SEGMENT_SIZE + 4096,
+    ] {
+        for position in [4 * SEGMENT_SIZE, 4 * SEGMENT_SIZE + 512] {
+            assert_eq!(
+                proof_left_at(&log, hole, position),
+                Some(position),
+                "behind {hole}"
+            );
+        }
+    }
 }
