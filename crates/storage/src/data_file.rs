@@ -414,4 +414,31 @@ mod tests {
             assert_eq!(file.blocks(), block + 1);
         }
     }
+
+    /// A page in use has its place on the disk: a full disk is an error of `extend`, not of a write of the page. That
+    /// holds for files that were opened, and for one that has lost its end, as well.
+    #[test]
+    fn pages_have_a_place_before_they_are_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Arc::new(NativeDisk);
+        let rel = RelId(16);
+        let path = dir.path().join("16");
+        std::fs::write(&path, b"").unwrap();
+        for (kept, blocks) in [(0, 0), (40, 40), (30, 40)] {
+            let file = std::fs::File::options().write(true).open(&path).unwrap();
+            file.set_len(kept * PAGE_SIZE as u64).unwrap();
+            let lengths = Lengths::from([(rel, blocks)]);
+            let files = DataFiles::new(disk.clone(), dir.path().to_owned(), false, &lengths).unwrap();
+            let file = files.file(rel).unwrap();
+            for _ in 0..40 {
+                file.extend(|_| ()).unwrap();
+                let (needed, length) = (offset_of(file.blocks()), path.metadata().unwrap().len());
+                // Ahead of their use, but not by many.
+                assert!(
+                    (needed..needed * 2 + 8 * PAGE_SIZE as u64).contains(&length),
+                    "{length}, {needed}"
+                );
+            }
+        }
+    }
 }

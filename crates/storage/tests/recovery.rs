@@ -13,7 +13,7 @@ mod set_on_drop;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -336,6 +336,90 @@ fn a_directory_is_opened_once() {
     );
     crash(storage);
     open(dir.path());
+}
+
+/// One kind of operation on one file fails.
+#[derive(Debug)]
+struct FailingFile(Operation, PathBuf);
+
+impl Faults for FailingFile {
+    fn before(&self, operation: Operation, path: &Path) -> io::Result<()> {
+        if operation == self.0 && path == self.1 {
+            Err(io::Error::other("the disk is gone"))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// What cannot be read is neither the log's end nor a file that was dropped: the start fails, and a later one finds
+/// everything.
+#[test]
+fn a_start_that_cannot_read_a_file_fails() {
+    let dir = tempfile::tempdir().unwrap();
+    let (storage, _) = open(dir.path());
+    let rel = numbers(&storage, 2);
+    // Replay opens the file of a relation that it does not make.
+    storage.checkpoint().unwrap();
+    let proc = storage.proc_array.attach().unwrap();
+    let (committed, _) = add_and_commit(&storage, proc, rel, &[0, 1]);
+    crash(storage);
+    let log = dir.path().join("wal").join(format!("{:016x}", 0));
+    let data = dir.path().join("base").join(rel.0.to_string());
+    for (operation, file) in [
+        (Operation::Open, log.clone()),
+        (Operation::Read, log),
+        (Operation::Open, data),
+    ] {
+        let failing = FaultyDisk::new(Arc::new(NativeDisk), Arc::new(FailingFile(operation, file)));
+        let error = Storage::open_on(Arc::new(failing), dir.path(), options()).unwrap_err();
+        assert!(error.to_string().contains("the disk is gone"), "{error}");
+    }
+    let (storage, _) = open(dir.path());
+    assert_eq!(storage.status(committed).unwrap(), Status::Committed);
+    for block in [0, 1] {
+        assert_eq!(read(&storage, rel, block).unwrap(), 1);
+    }
+}
+
+/// After a shutdown, and only then, nothing stands behind the log's end that was not made durable.
+#[test]
+fn a_crash_right_after_a_checkpoint_is_not_a_shutdown() {
+    let dir = tempfile::tempdir().unwrap();
+    let (storage, _) = open(dir.path());
+    storage.checkpoint().unwrap();
+    crash(storage);
+    let (_, report) = open(dir.path());
+    assert!(!report.clean, "{report:?}");
+}
+
+/// A write behind the log's end may have reached the disk in part. All of it is gone before the log goes on, also where
+/// it is in the next segment: a whole record there could follow a new one.
+#[test]
+fn what_stands_behind_the_end_of_the_log_is_cleared() {
+    let dir = tempfile::tempdir().unwrap();
+    let (storage, _) = open(dir.path());
+    let rel = numbers(&storage, 1);
+    let proc = storage.proc_array.attach().unwrap();
+    add_and_commit(&storage, proc, rel, &[0]);
+    crash(storage);
+    let log = |number: u64| dir.path().join("wal").join(format!("{number:016x}"));
+    let (storage, _) = open(dir.path());
+    let end = storage.wal.reserved();
+    storage.wal.flush(end);
+    crash(storage);
+    patch(&log(0), end.0, &vec![0xEE; (SEGMENT_SIZE - end.0) as usize]);
+    fs::write(log(1), vec![0xEE; SEGMENT_SIZE as usize]).unwrap();
+    let (storage, report) = open(dir.path());
+    assert_eq!(report.end, end);
+    let end = storage.wal.reserved();
+    storage.wal.flush(end);
+    crash(storage);
+    for (number, from) in [(0, end.0), (1, 0)] {
+        let bytes = fs::read(log(number)).unwrap();
+        let zeros = vec![0; (SEGMENT_SIZE - from) as usize];
+        assert!(bytes[from as usize..] == zeros, "segment {number} is not cleared");
+    }
 }
 
 #[derive(Debug, Default)]

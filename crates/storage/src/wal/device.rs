@@ -411,4 +411,18 @@ mod tests {
         let kept: Vec<_> = again.lock().keys().copied().collect();
         assert_eq!(kept, [2, 3, 4]);
     }
+
+    /// A segment that was being made when the process died is made anew. Files that are none of the log's stay.
+    #[test]
+    fn unfinished_segments_are_removed_and_other_files_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["0000000000000003.new", "notes", "0000000000000000"] {
+            std::fs::write(dir.path().join(name), b"").unwrap();
+        }
+        let files = SegmentFiles::open(Arc::new(NativeDisk), dir.path().to_owned(), false).unwrap();
+        let mut names = NativeDisk.list(dir.path()).unwrap();
+        names.sort();
+        assert_eq!(names, ["0000000000000000", "notes"]);
+        assert!(files.lock().keys().eq(&[0]));
+    }
 }
