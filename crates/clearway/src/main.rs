@@ -42,7 +42,7 @@ static ALLOCATOR: clearway_sim::LineAllocator<mimalloc::MiMalloc> =
         clearway bench                              what this machine does, in about three minutes\n  \
         clearway serve --data /var/tmp/clearway     then: psql -h 127.0.0.1 -p 5433 postgres\n  \
         clearway check --data /var/tmp/clearway     is everything in it sound?\n  \
-        clearway mechanisms                         what --set can switch\n  \
+        clearway mechanisms --why                   what --set can switch, and why the default is what it is\n  \
         clearway simulate list                      experiments on machines one does not own\n\n\
         CLEARWAY_LOG=debug shows more of what happens (error, warn, info, debug, trace)."
 )]

@@ -2,20 +2,25 @@
 
 use clap::Args;
 use clearway_engine::Mechanisms;
+use clearway_machine::SwitchDescription;
 
 use crate::error::Result;
 use crate::output;
 
 /// List the switches, their variants, and what each preset chooses
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {}
+pub(crate) struct Arguments {
+    /// Also say what was found that speaks for the choice of the preset clearway, and where the figures are
+    #[arg(long)]
+    why: bool,
+}
 
-pub(crate) fn run(_arguments: &Arguments) -> Result<()> {
-    output::print(format_args!("{}", listing()))?;
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    output::print(format_args!("{}", listing(arguments.why)))?;
     Ok(())
 }
 
-fn listing() -> String {
+fn listing(why: bool) -> String {
     let mut text = String::new();
     let presets = Mechanisms::CLASSIC
         .list()
@@ -31,6 +36,9 @@ fn listing() -> String {
                 (false, false) => "",
             };
             text.push_str(&format!("    {:<16}{preset:<14}{}\n", variant.name, variant.text));
+            if why {
+                text.push_str(&evidence(switch, variant.name, variant.name == clearway));
+            }
         }
         if !switch.planned.is_empty() {
             text.push_str(&format!("    to come: {}\n", switch.planned.join(", ")));
@@ -43,11 +51,39 @@ fn listing() -> String {
     text
 }
 
+/// What speaks for or against a variant, in a line; empty if nothing is on record.
+fn evidence(switch: &SwitchDescription, variant: &str, chosen: bool) -> String {
+    if switch.variants.len() == 1 {
+        return "        Why: it is the only variant that is built.\n".to_owned();
+    }
+    let heading = if chosen { "Why" } else { "Why not" };
+    let evidence = switch.why.iter().filter(|evidence| evidence.variant == variant);
+    evidence
+        .map(|evidence| format!("        {heading}: {} ({})\n", evidence.text, evidence.section))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
+    /// With `--why` a preset's variant is followed by a line that says why.
+    #[test]
+    fn every_chosen_variant_has_its_reason() {
+        let text = super::listing(true);
+        let chosen = clearway_engine::Mechanisms::CLEARWAY.list();
+        for (name, variant) in chosen {
+            let mut lines = text
+                .lines()
+                .skip_while(|line| !line.starts_with(&format!("{name}: ")))
+                .skip_while(|line| !line.starts_with(&format!("    {variant} ")));
+            let reason = lines.nth(1).unwrap_or_default();
+            assert!(reason.starts_with("        Why: "), "{name} in {text}");
+        }
+        assert!(text.contains("        Why not: "), "{text}");
+    }
+
     #[test]
     fn every_switch_and_variant_has_its_line() {
-        let text = super::listing();
+        let text = super::listing(false);
         let mut lines = text.lines();
         for switch in clearway_engine::Mechanisms::SWITCHES {
             let heading = format!("{}: {}", switch.name, switch.about);

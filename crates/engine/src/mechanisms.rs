@@ -317,6 +317,40 @@ mod tests {
         }
     }
 
+    /// A section of a page as its address has it: the heading in lower case, words joined, punctuation left out.
+    fn anchor(heading: &str) -> String {
+        let kept = heading.trim_start_matches('#').trim().to_lowercase();
+        kept.chars()
+            .filter(|character| character.is_alphanumeric() || " -_".contains(*character))
+            .map(|character| if character == ' ' { '-' } else { character })
+            .collect()
+    }
+
+    #[test]
+    fn each_choice_has_evidence_in_a_section_that_exists() {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+        for (switch, (name, best)) in Mechanisms::SWITCHES.iter().zip(Mechanisms::CLEARWAY.list()) {
+            let of = |variant: &str| switch.why.iter().filter(|why| why.variant == variant).count();
+            // Where there is no choice there is nothing to give evidence for.
+            assert_eq!(
+                of(best),
+                usize::from(switch.variants.len() > 1),
+                "{name} = {best}"
+            );
+            for evidence in switch.why {
+                assert_eq!(of(evidence.variant), 1, "{name} = {}", evidence.variant);
+                assert!(evidence.text.ends_with('.'), "{}", evidence.text);
+                let (page, section) = evidence.section.split_once('#').expect(evidence.section);
+                let text = std::fs::read_to_string(format!("{root}/{page}")).expect(page);
+                let mut headings = text.lines().filter(|line| line.starts_with('#'));
+                assert!(
+                    headings.any(|heading| anchor(heading) == section),
+                    "{page} has no section {section}"
+                );
+            }
+        }
+    }
+
     #[test]
     fn each_variant_but_the_default_is_in_one_covering_set() {
         let sets = Mechanisms::covering_sets();

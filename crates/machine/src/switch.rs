@@ -21,6 +21,9 @@ pub trait Switch: Copy + Eq + Debug + Send + Sync + 'static {
     const PLANNED: &'static [&'static str];
     /// The variant of the preset `clearway`, and the enum's default.
     const BEST: Self;
+    /// Why [`BEST`](Self::BEST) is the best, and why not, or not yet, variants that were expected to win. Empty
+    /// while a single variant is built.
+    const WHY: &'static [Evidence];
 
     /// What the switch decides and how, without its type.
     const DESCRIPTION: SwitchDescription = SwitchDescription {
@@ -28,6 +31,7 @@ pub trait Switch: Copy + Eq + Debug + Send + Sync + 'static {
         about: Self::ABOUT,
         variants: Self::TEXTS,
         planned: Self::PLANNED,
+        why: Self::WHY,
     };
 
     /// The variant's name in a configuration.
@@ -48,6 +52,17 @@ pub struct VariantText {
     pub text: &'static str,
 }
 
+/// What speaks for or against a variant in the preset `clearway`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Evidence {
+    /// The variant's name in a configuration.
+    pub variant: &'static str,
+    /// What was found, in a line.
+    pub text: &'static str,
+    /// The section of the documentation that has the figures, as `docs/PAGE.md#SECTION`.
+    pub section: &'static str,
+}
+
 /// A switch, for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SwitchDescription {
@@ -59,10 +74,13 @@ pub struct SwitchDescription {
     pub variants: &'static [VariantText],
     /// The names of variants that are planned and not built.
     pub planned: &'static [&'static str],
+    /// Why the best is the best.
+    pub why: &'static [Evidence],
 }
 
 /// Defines the enum of a switch. The doc comments are the texts that `clearway mechanisms` prints; the first
-/// variant is the baseline, and `best` names the default.
+/// variant is the baseline, and `best` names the default. `why`, which only a switch with a single variant lacks,
+/// has the evidence that `clearway mechanisms --why` prints.
 ///
 /// ```
 /// use clearway_machine::{Switch, switch};
@@ -75,11 +93,15 @@ pub struct SwitchDescription {
 ///         /// With both hands.
 ///         Warm = "warm",
 ///     }
+///     why {
+///         Warm: "9 of 10 guests came again." in "docs/guests.md#who-came-again";
+///     }
 /// }
 ///
 /// assert_eq!(GreetingVariant::ALL, [GreetingVariant::Nod, GreetingVariant::Warm]);
 /// assert_eq!(GreetingVariant::named("warm"), Some(GreetingVariant::default()));
 /// assert_eq!(GreetingVariant::DESCRIPTION.variants[0].text, "With a nod.");
+/// assert_eq!(GreetingVariant::WHY[0].variant, "warm");
 /// ```
 #[macro_export]
 macro_rules! switch {
@@ -88,6 +110,7 @@ macro_rules! switch {
         $visibility:vis enum $switch:ident = $name:literal, best $best:ident, planned [$($planned:literal),*] {
             $( $(#[doc = $text:literal])+ $variant:ident = $variant_name:literal ),+ $(,)?
         }
+        $( why { $( $evident:ident: $evidence:literal in $section:literal; )+ } )?
     ) => {
         $(#[doc = $about])+
         #[doc = concat!("The switch `", $name, "`.")]
@@ -105,6 +128,14 @@ macro_rules! switch {
             ];
             const PLANNED: &'static [&'static str] = &[$($planned),*];
             const BEST: Self = $switch::$best;
+            const WHY: &'static [$crate::Evidence] = &[$($(
+                $crate::Evidence {
+                    // ALL and TEXTS are in the order of the enum.
+                    variant: <Self as $crate::Switch>::TEXTS[$switch::$evident as usize].name,
+                    text: $evidence,
+                    section: $section,
+                }
+            ),+)?];
 
             #[inline]
             fn name(self) -> &'static str {
@@ -134,6 +165,10 @@ mod tests {
             /// drop.
             Slow = "slow",
         }
+        why {
+            Slow: "Spills nothing." in "docs/cups.md#spills";
+            Fast: "Spills." in "docs/cups.md#spills";
+        }
     }
 
     #[test]
@@ -146,6 +181,11 @@ mod tests {
         assert_eq!(CupVariant::default(), CupVariant::Slow);
         assert_eq!(CupVariant::named("fast"), Some(CupVariant::Fast));
         assert_eq!(CupVariant::named("never"), None);
+        let evidence: Vec<_> = CupVariant::WHY
+            .iter()
+            .map(|why| (why.variant, why.text))
+            .collect();
+        assert_eq!(evidence, [("slow", "Spills nothing."), ("fast", "Spills.")]);
         for (variant, text) in CupVariant::ALL.iter().zip(CupVariant::TEXTS) {
             assert_eq!(variant.name(), text.name);
         }

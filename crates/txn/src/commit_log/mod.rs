@@ -91,6 +91,12 @@ macro_rules! variants {
             pub enum CommitLogVariant = "commit_log", best Latch, planned $planned {
                 $( $(#[doc = $text])+ $variant = $name, )+
             }
+            why {
+                Latch: "On two busy CPUs no variant differs from it by more than the noise, with the sync and without."
+                    in "docs/mechanisms/log.md#what-was-measured";
+                Atomic: "Expected to win where many CPUs look up or set statuses; not simulated yet."
+                    in "docs/mechanisms/commit-log.md#variants";
+            }
         }
 
         #[derive(Debug)]

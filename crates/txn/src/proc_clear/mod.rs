@@ -37,6 +37,12 @@ macro_rules! variants {
             pub enum ProcClearVariant = "proc_clear", best Single, planned $planned {
                 $( $(#[doc = $text])+ $variant = $name, )+
             }
+            why {
+                Single: "On two busy CPUs group does not differ from it by more than the noise, with the sync and without."
+                    in "docs/mechanisms/log.md#what-was-measured";
+                Group: "Expected to win with many CPUs and many short transactions; not simulated yet."
+                    in "docs/mechanisms/snapshots.md#many-sessions-end-at-once";
+            }
         }
 
         /// What the array keeps for its variant.
