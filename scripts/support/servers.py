@@ -1,6 +1,7 @@
 """Servers on scratch directories. Each is ended by its process id, also when the script is interrupted."""
 
 import atexit
+import contextlib
 import os
 import pathlib
 import pwd
@@ -36,21 +37,23 @@ def free_port():
 class Server:
     """A server process with a Unix-domain socket in `sockets`."""
 
-    user = "clearway"
-
     def __init__(self, directory):
         self.directory = pathlib.Path(directory)
         self.sockets = self.directory / "s"
         self.sockets.mkdir(parents=True, exist_ok=True)
         self.data = self.directory / "data"
         self.log = self.directory / "server.log"
-        self.port = free_port()
         self.process = None
 
     @property
     def address(self):
-        """The environment by which libpq's programs find this server."""
-        return {"PGHOST": str(self.sockets), "PGPORT": str(self.port), "PGUSER": self.user, "PGDATABASE": "postgres"}
+        """The environment by which client programs find this server."""
+        return {}
+
+    @property
+    def sysbench_address(self):
+        """The options by which sysbench finds this server."""
+        raise NotImplementedError
 
     def environment(self, **more):
         """A whole environment for a client's process."""
@@ -85,10 +88,7 @@ class Server:
 
     def answers(self):
         """Whether a session can be opened."""
-        run = subprocess.run(
-            [tools.find("psql"), "-XAtqc", "select 1"], env=self.environment(), capture_output=True, text=True
-        )
-        return run.returncode == 0
+        raise NotImplementedError
 
     def last_log(self, lines=30):
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:]) if self.log.exists() else ""
@@ -133,11 +133,6 @@ class Server:
             )
         return done
 
-    def sql(self, text):
-        """Runs SQL through psql; the rows, fields joined by |."""
-        done = self.run("psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-c", text)
-        return done.stdout.removesuffix("\n")
-
     def __enter__(self):
         return self
 
@@ -145,24 +140,61 @@ class Server:
         self.kill()
 
 
-class Clearway(Server):
-    """`clearway serve`."""
+class LibpqServer(Server):
+    """A server for PostgreSQL's clients."""
 
-    def __init__(self, binary, directory, configuration=""):
+    user = "clearway"
+
+    def __init__(self, directory):
+        super().__init__(directory)
+        self.port = free_port()
+
+    @property
+    def address(self):
+        return {"PGHOST": str(self.sockets), "PGPORT": str(self.port), "PGUSER": self.user, "PGDATABASE": "postgres"}
+
+    @property
+    def sysbench_address(self):
+        return {
+            "db-driver": "pgsql", "pgsql-host": self.sockets, "pgsql-port": self.port, "pgsql-user": self.user,
+            "pgsql-password": "none", "pgsql-db": "postgres",
+        }
+
+    def answers(self):
+        run = subprocess.run(
+            [tools.find("psql"), "-XAtqc", "select 1"], env=self.environment(), capture_output=True, text=True
+        )
+        return run.returncode == 0
+
+    def sql(self, text):
+        """Runs SQL through psql; the rows, fields joined by |."""
+        done = self.run("psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-c", text)
+        return done.stdout.removesuffix("\n")
+
+
+class Clearway(LibpqServer):
+    """`clearway serve`, with further options of its command line."""
+
+    name = "clearway"
+
+    def __init__(self, binary, directory, configuration="", options=()):
         super().__init__(directory)
         self.binary = binary
+        self.options = options
         self.configuration = self.directory / "clearway.toml"
         self.configuration.write_text(configuration)
 
     def command(self):
         return [
             self.binary, "serve", "--data", self.data, "--listen", f"127.0.0.1:{self.port}",
-            "--socket-dir", self.sockets, "--config", self.configuration,
+            "--socket-dir", self.sockets, "--config", self.configuration, *self.options,
         ]
 
 
-class Stub(Server):
+class Stub(LibpqServer):
     """`clearway stub-server`: answers constants."""
+
+    name = "stub"
 
     def __init__(self, binary, directory):
         super().__init__(directory)
@@ -172,22 +204,27 @@ class Stub(Server):
         return [self.binary, "stub-server", "--listen", f"127.0.0.1:{self.port}", "--socket-dir", self.sockets]
 
 
-class Postgres(Server):
-    """PostgreSQL 15 as packaged. It refuses to run as root, so it then runs as a user without rights."""
+def without_rights(name, *directories):
+    """The beginning of a command that runs as a user without rights, to whom the directories are given: `name`, or
+    `nobody` where there is no such user. Empty, unless this is root, as whom database servers refuse to run."""
+    if os.geteuid() != 0:
+        return []
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    user = pwd.getpwnam(name if name in names else "nobody")
+    for directory in directories:
+        shutil.chown(directory, user.pw_uid, user.pw_gid)
+    return [tools.find("setpriv"), f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
 
+
+class Postgres(LibpqServer):
+    """PostgreSQL 15 as packaged."""
+
+    name = "postgres"
     user = "postgres"
 
     def __init__(self, directory, settings=()):
         super().__init__(directory)
-        self.as_user = []
-        if os.geteuid() == 0:
-            names = {entry.pw_name for entry in pwd.getpwall()}
-            user = pwd.getpwnam("postgres" if "postgres" in names else "nobody")
-            self.as_user = [
-                tools.find("setpriv"), f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups",
-            ]
-            for path in (self.directory, self.sockets):
-                shutil.chown(path, user.pw_uid, user.pw_gid)
+        self.as_user = without_rights("postgres", self.directory, self.sockets)
         subprocess.run(
             [*self.as_user, tools.find("initdb"), "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8",
              "--no-locale"],
@@ -211,6 +248,18 @@ class Postgres(Server):
             except subprocess.TimeoutExpired:
                 pass
         super().kill()
+
+
+@contextlib.contextmanager
+def stopped(others):
+    """Stops the processes of these servers meanwhile, so that none of them does its background work."""
+    for server in others:
+        server.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for server in others:
+            server.process.send_signal(signal.SIGCONT)
 
 
 def scratch(prefix):

@@ -19,6 +19,11 @@ PACKAGES = {
     "initdb": "postgresql-15",
     "postgres": "postgresql-15",
     "sysbench": "sysbench",
+    # Not mariadb-server, which would start a server of its own on installation.
+    "mariadbd": "mariadb-server-core",
+    "mariadb-install-db": "mariadb-server-core",
+    # mariadb-install-db calls it.
+    "my_print_defaults": "mariadb-client-core",
     "setpriv": "util-linux",
 }
 
@@ -26,7 +31,8 @@ PACKAGES = {
 def find(program):
     """The path of a program, or None."""
     in_postgres = POSTGRES_BIN / program
-    return str(in_postgres) if in_postgres.exists() else shutil.which(program)
+    # A user's PATH may lack /usr/sbin, where mariadbd is.
+    return str(in_postgres) if in_postgres.exists() else shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin")
 
 
 def need(*programs):

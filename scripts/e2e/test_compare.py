@@ -1,0 +1,46 @@
+"""The scripts that compare speed: that they run to their table, and what they say of wrong options."""
+
+import json
+import subprocess
+import unittest
+
+from support import servers, tools
+
+
+def compare(name, *arguments):
+    return subprocess.run([tools.ROOT / "scripts" / name, *arguments], capture_output=True, text=True, timeout=600)
+
+
+class Compare(unittest.TestCase):
+    def test_a_short_comparison_ends_with_a_table(self):
+        out = servers.scratch("compare-test") / "out.json"
+        done = compare("compare-postgres", "--smoke", "--spread", "--set", "log_flush=group", "--out", str(out))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        headings = done.stdout.split("\n\n")[-1].splitlines()[0].split()
+        self.assertEqual(headings[:2], ["script", "clients"])
+        points = json.loads(out.read_text())["points"]
+        self.assertEqual(len(points), 9)
+        for point in points:
+            self.assertEqual(len(point["tps"]), 1)
+            self.assertGreater(point["tps"][0], 1, point)
+
+    def test_a_wrong_option_is_named(self):
+        wrong = [
+            (["--clients", "0"], "'0' is not a whole number"),
+            (["--scripts", "nonsense"], "there is no 'nonsense'; there are "),
+            (["--set", "log_flush"], "'log_flush' is not of the form NAME=VALUE"),
+            (["--buffers", "much"], "'much' is not an amount such as 256MB"),
+        ]
+        for name in ("compare-postgres", "compare-mariadb"):
+            for arguments, said in wrong:
+                with self.subTest(name=name, arguments=arguments):
+                    done = compare(name, *arguments)
+                    self.assertEqual(done.returncode, 2)
+                    self.assertIn(said, done.stderr)
+
+    def test_a_mechanism_that_does_not_exist_is_named(self):
+        tools.need("initdb", "postgres", "setpriv")
+        done = compare("compare-postgres", "--smoke", "--set", "log_flusch=group")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("did you mean log_flush?", done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
