@@ -28,18 +28,19 @@ def _installed(name, listing, install):
     return directory
 
 
-def _install_python(directory):
+def _install_python(directory, listing):
     # Debian's Python has no pip for its environments until this package is there.
     if subprocess.run([sys.executable, "-c", "import ensurepip"], stderr=subprocess.DEVNULL).returncode != 0:
         tools.install(["python3-venv"])
     subprocess.run([sys.executable, "-m", "venv", directory], check=True)
     pip = [directory / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "--requirement", HERE / "requirements.txt"], check=True)
+    subprocess.run([*pip, "--requirement", HERE / listing], check=True)
 
 
-def python():
-    """The path of a Python with the drivers. Node is beside it."""
-    return _installed("python", "requirements.txt", _install_python) / "bin" / "python"
+def python(name="python", listing="requirements.txt"):
+    """The path of a Python with the packages of a listing: the drivers, with Node beside it, if none is given."""
+    installed = _installed(name, listing, lambda directory: _install_python(directory, listing))
+    return installed / "bin" / "python"
 
 
 def node():
