@@ -150,6 +150,11 @@ def ratios(ours, theirs):
     return [ours.tps / theirs.tps for ours, theirs in zip(ours, theirs, strict=True)]
 
 
+def quartiles(values):
+    """The three values that cut the sorted ones into four parts."""
+    return statistics.quantiles(values, method="inclusive") if len(values) > 1 else values * 3
+
+
 def aligned(rows):
     """Rows of texts as lines: the first column to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
