@@ -99,7 +99,7 @@ use super::{RecentCommits, SeenCommits};
 
 switch! {
     /// When a commit is seen by others and its locks are free.
-    pub enum LockReleaseVariant = "lock_release", best AfterFlush, planned [] {
+    pub enum LockReleaseVariant = "lock_release", best Early, planned [] {
         /// When it is durable.
         AfterFlush = "after-flush",
         /// When its record is in the log; what depends on it is told to no client before it is durable.

@@ -25,11 +25,13 @@
 //! | `group` | the first of a group, for the whole group | sleep until their leader wakes them, once |
 //! | `self-clocking` | one that waits, named by its predecessor | sleep once, until durable; the woken wake others |
 //! | `overlapped` | as `group`, and several groups are synced at once | sleep until durable; one call wakes a group |
+//! | `polling` | the first that finds the device free, for all complete | poll, and yield their CPUs; sleep at last |
 //!
 //! `docs/mechanisms/log.md` says what each costs, and when it should win.
 
 mod group;
 mod overlapped;
+mod polling;
 mod self_clocking;
 mod single;
 mod split;
@@ -138,4 +140,7 @@ variants! {
     SelfClocking = "self-clocking" in self_clocking;
     /// As a group that one call wakes; several groups are synced at once, so that the device waits for no leader.
     Overlapped = "overlapped" in overlapped;
+    /// A commit that is not durable yet polls and yields its CPU; the first that finds the device free flushes all
+    /// that are complete.
+    Polling = "polling" in polling;
 }
