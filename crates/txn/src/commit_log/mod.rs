@@ -93,7 +93,7 @@ macro_rules! variants {
             }
             why {
                 Latch: "On two busy CPUs no variant differs from it by more than the noise, with the sync and without."
-                    in "docs/mechanisms/log.md#what-was-measured";
+                    in "docs/mechanisms/commit-log.md#variants";
                 Atomic: "Expected to win where many CPUs look up or set statuses; not simulated yet."
                     in "docs/mechanisms/commit-log.md#variants";
             }

@@ -39,7 +39,7 @@ macro_rules! variants {
             }
             why {
                 Single: "On two busy CPUs group does not differ from it by more than the noise, with the sync and without."
-                    in "docs/mechanisms/log.md#what-was-measured";
+                    in "docs/mechanisms/snapshots.md#many-sessions-end-at-once";
                 Group: "Expected to win with many CPUs and many short transactions; not simulated yet."
                     in "docs/mechanisms/snapshots.md#many-sessions-end-at-once";
             }
