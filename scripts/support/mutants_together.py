@@ -8,7 +8,8 @@ code's, and each passed. It is called unviable only if the compiler refuses the 
 2. Each test is run alone, a short one twice, and writes down which mutants it reaches. A test that depends on time may
    reach another mutant on another day; this is what the second run is for, and all that is done about it.
 3. Each mutant is run with the tests that reach it, one process a test: first those that caught another mutant of the
-   same function, then the shortest. The first that fails, or has no end, catches it.
+   same function, then those that are short and reach few mutants, since such a test is about what it reaches. The
+   first that fails, or has no end, catches it.
 
 A test has no end after 3 s and five times what it took before, by its own clock (own_clock.py). With a limit, tests
 that take more by that clock are left out: what is missed then is missed by the others, and run again without the limit.
@@ -161,6 +162,8 @@ class Test:
     name: str
     # What it takes by its own clock.
     seconds: float = 0.0
+    # How many mutants it reaches.
+    reaches: int = 0
 
     def __str__(self):
         return f"{pathlib.Path(self.program).name.rpartition('-')[0]}::{self.name}"
@@ -245,6 +248,7 @@ class Campaign:
             numbers = recorded(tree, test)
             if numbers is None:
                 print(f"left out, since it fails without any mutant: {test}", file=sys.stderr, flush=True)
+            test.reaches = len(numbers or ())
             for number in numbers or ():
                 self.reaching[number].append(test)
         seconds = sum(test.seconds for test in found)
@@ -255,7 +259,7 @@ class Campaign:
         with self.lock:
             favoured = set(self.caught_in.get(function(self.tree.names[number]), ()))
         found = [test for test in self.reaching[number] if test.seconds <= self.seconds_max]
-        return sorted(found, key=lambda test: (str(test) not in favoured, test.seconds))
+        return sorted(found, key=lambda test: (str(test) not in favoured, test.seconds * test.reaches))
 
     def run(self, number):
         """Outcome of a mutant and the test that says so."""
