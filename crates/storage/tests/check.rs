@@ -1,0 +1,115 @@
+//! What `clearway check` asks of storage: each damaged page and each foreign file is named, and nothing else is.
+
+#[path = "support/chosen.rs"]
+mod chosen;
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use clearway_storage::heap::{Heap, TxnContext};
+use clearway_storage::{Findings, PAGE_SIZE, RelId, Storage, StorageError, StorageOptions};
+use clearway_txn::Snapshot;
+
+/// More than one page of them, and fewer than 256.
+const ROWS: usize = 1_000;
+
+/// A storage with a table of several pages, all on disk, and how many those are.
+fn with_rows(dir: &Path) -> (Arc<Storage>, RelId, u32) {
+    let options = StorageOptions {
+        buffer_bytes: 1 << 20,
+        fsync: false,
+        sessions_max: 4,
+        ..chosen::options()
+    };
+    let (storage, _) = Storage::open(dir, options).unwrap();
+    let rel = storage.create_rel().unwrap();
+    let proc = storage.proc_array.attach().unwrap();
+    let xid = storage.assign_xid(proc).unwrap();
+    let mut snapshot = Snapshot::default();
+    storage.proc_array.snapshot(proc, &mut snapshot);
+    let context = TxnContext {
+        storage: &storage,
+        proc,
+        xid: Some(xid),
+        command: 0,
+        snapshot: &snapshot,
+        seen: None,
+    };
+    for _ in 0..ROWS {
+        Heap::new(rel.0).insert(&context, &[7; 100]).unwrap();
+    }
+    storage.commit(proc, xid, true).unwrap();
+    let blocks = storage.lengths_on_disk().unwrap()[&rel];
+    assert!((2..256).contains(&blocks), "{blocks} pages");
+    (storage, rel, blocks)
+}
+
+/// What the check of a relation's file finds; it counts all pages as read.
+fn check_file(storage: &Storage, rel: RelId, blocks: u32) -> Findings {
+    let (mut findings, mut read) = (storage.findings(rel), 0);
+    let mut progress = |pages| {
+        read += pages;
+        Ok::<_, StorageError>(())
+    };
+    storage
+        .check_file(rel, blocks, &mut findings, &mut progress)
+        .unwrap();
+    assert_eq!(read, blocks);
+    findings
+}
+
+#[test]
+fn a_damaged_page_is_found_and_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let (storage, rel, blocks) = with_rows(dir.path());
+    let sound = check_file(&storage, rel, blocks);
+    assert!(sound.is_empty() && sound.count() == 0, "{:?}", sound.list());
+    let path = dir.path().join("base").join(rel.0.to_string());
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.write_all_at(b"Mallory", PAGE_SIZE as u64 + 5_000).unwrap();
+    let damaged = check_file(&storage, rel, blocks);
+    assert_eq!(
+        (damaged.is_empty(), damaged.count(), damaged.list().len()),
+        (false, 1, 1)
+    );
+    assert_eq!(damaged.list()[0].block, Some(1));
+    let text = damaged.list()[0].to_string();
+    assert!(
+        text.starts_with("page 1 of ") && text.contains(&format!("(offset {PAGE_SIZE})")),
+        "{text}"
+    );
+    storage.stop_threads();
+}
+
+#[test]
+fn the_commit_log_of_a_sound_database_has_no_finding() {
+    let dir = tempfile::tempdir().unwrap();
+    let (storage, ..) = with_rows(dir.path());
+    let blocks = storage.lengths_on_disk().unwrap()[&RelId::COMMIT_LOG];
+    let mut findings = storage.findings(RelId::COMMIT_LOG);
+    storage.check_commit_log(blocks, &mut findings).unwrap();
+    assert!(blocks > 0 && findings.is_empty(), "{:?}", findings.list());
+    storage.stop_threads();
+}
+
+#[test]
+fn files_of_no_relation_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let (storage, rel, _) = with_rows(dir.path());
+    assert_eq!(storage.foreign_names().unwrap(), Vec::<String>::new());
+    // A number with a zero in front, and one that no relation has.
+    let names = [
+        format!("0{}", rel.0),
+        (rel.0 + 1).to_string(),
+        "letter.txt".to_owned(),
+    ];
+    for name in &names {
+        fs::write(dir.path().join("base").join(name), "").unwrap();
+    }
+    let mut expected = names.to_vec();
+    expected.sort();
+    assert_eq!(storage.foreign_names().unwrap(), expected);
+    storage.stop_threads();
+}

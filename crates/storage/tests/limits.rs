@@ -1,0 +1,94 @@
+//! The longest rows and keys: what is as long as may be is stored, and one byte more is refused before anything changes.
+
+#[path = "support/chosen.rs"]
+mod chosen;
+
+use clearway_storage::btree::{BTree, InsertOutcome, KEY_MAX};
+use clearway_storage::heap::{Heap, ROW_MAX, Tid, TxnContext, UpdateOutcome};
+use clearway_storage::{Storage, StorageError, StorageOptions};
+use clearway_txn::Snapshot;
+
+/// Runs `test` as one transaction, on a new database.
+fn with_session(test: impl FnOnce(&TxnContext<'_>)) {
+    let dir = tempfile::tempdir().unwrap();
+    let options = StorageOptions {
+        buffer_bytes: 1 << 20,
+        fsync: false,
+        sessions_max: 4,
+        ..chosen::options()
+    };
+    let (storage, _) = Storage::open(dir.path(), options).unwrap();
+    let proc = storage.proc_array.attach().unwrap();
+    let xid = storage.assign_xid(proc).unwrap();
+    let mut snapshot = Snapshot::default();
+    storage.proc_array.snapshot(proc, &mut snapshot);
+    test(&TxnContext {
+        storage: &storage,
+        proc,
+        xid: Some(xid),
+        command: 0,
+        snapshot: &snapshot,
+        seen: None,
+    });
+    storage.commit(proc, xid, true).unwrap();
+    storage.stop_threads();
+}
+
+#[track_caller]
+fn assert_too_large<T: std::fmt::Debug>(outcome: Result<T, StorageError>, size: usize, max: usize) {
+    match outcome {
+        Err(StorageError::TooLarge {
+            size: found,
+            max: most,
+            ..
+        }) => assert_eq!((found, most), (size, max)),
+        other => panic!("{size} bytes: {other:?}"),
+    }
+}
+
+#[test]
+fn a_row_fills_a_page_at_most() {
+    with_session(|ctx| {
+        let heap = Heap::new(ctx.storage.create_rel().unwrap().0);
+        let (longest, longer) = (vec![7; ROW_MAX], vec![7; ROW_MAX + 1]);
+        for rows in [&[&longest[..]][..], &[&longest, &longest]] {
+            assert_eq!(heap.insert_many(ctx, rows).unwrap().len(), rows.len());
+        }
+        assert_too_large(heap.insert(ctx, &longer), ROW_MAX + 1, ROW_MAX);
+        assert_too_large(heap.insert_many(ctx, &[b"a row", &longer]), ROW_MAX + 1, ROW_MAX);
+        // Beside a short row the longest has no room: it goes to another page.
+        let tid = heap.insert(ctx, b"a row").unwrap();
+        let later = TxnContext { command: 1, ..*ctx };
+        assert_too_large(heap.update(&later, tid, &longer, true), ROW_MAX + 1, ROW_MAX);
+        let outcome = heap.update(&later, tid, &longest, true).unwrap();
+        assert!(matches!(outcome, UpdateOutcome::Updated { .. }), "{outcome:?}");
+    });
+}
+
+#[test]
+fn a_key_has_a_longest_length() {
+    with_session(|ctx| {
+        let tid = Tid { block: 1, slot: 1 };
+        let rel = ctx.storage.create_rel().unwrap();
+        BTree::create(ctx.storage, rel).unwrap();
+        let tree = BTree::new(rel.0);
+        for length in [0, KEY_MAX] {
+            assert_eq!(
+                tree.insert(ctx, &vec![7; length], tid, None).unwrap(),
+                InsertOutcome::Inserted
+            );
+        }
+        assert_too_large(
+            tree.insert(ctx, &[7; KEY_MAX + 1], tid, None),
+            KEY_MAX + 1,
+            KEY_MAX,
+        );
+        let load = |length: usize| {
+            let rel = ctx.storage.create_rel().unwrap();
+            BTree::create(ctx.storage, rel).unwrap();
+            BTree::bulk_load(ctx.storage, rel, [(vec![7; length], tid)])
+        };
+        load(KEY_MAX).unwrap();
+        assert_too_large(load(KEY_MAX + 1), KEY_MAX + 1, KEY_MAX);
+    });
+}

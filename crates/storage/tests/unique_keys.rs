@@ -1,0 +1,151 @@
+//! Which rows keep their key from others: a unique check sees the state of now, not that of a snapshot.
+
+#[path = "support/chosen.rs"]
+mod chosen;
+
+use std::sync::Arc;
+
+use clearway_storage::btree::{BTree, InsertOutcome};
+use clearway_storage::heap::{Heap, LockOutcome, Tid, TxnContext};
+use clearway_storage::{Storage, StorageOptions};
+use clearway_txn::{ProcId, Snapshot, Xid};
+
+const KEY: &[u8] = b"Alice";
+
+/// A database with one table and a unique index of it.
+struct Table {
+    storage: Arc<Storage>,
+    heap: Heap,
+    heap_rel: u32,
+    tree: BTree,
+    _dir: tempfile::TempDir,
+}
+
+impl Table {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let options = StorageOptions {
+            buffer_bytes: 1 << 20,
+            fsync: false,
+            sessions_max: 4,
+            ..chosen::options()
+        };
+        let (storage, _) = Storage::open(dir.path(), options).unwrap();
+        let (heap, tree) = (storage.create_rel().unwrap(), storage.create_rel().unwrap());
+        BTree::create(&storage, tree).unwrap();
+        Self {
+            storage,
+            heap: Heap::new(heap.0),
+            heap_rel: heap.0,
+            tree: BTree::new(tree.0),
+            _dir: dir,
+        }
+    }
+
+    /// Runs a transaction up to its end, which the caller makes with the session and the xid.
+    fn begin<T>(&self, act: impl FnOnce(&TxnContext<'_>) -> T) -> (ProcId, Xid, T) {
+        let proc = self.storage.proc_array.attach().unwrap();
+        let xid = self.storage.assign_xid(proc).unwrap();
+        let mut snapshot = Snapshot::default();
+        self.storage.proc_array.snapshot(proc, &mut snapshot);
+        let done = act(&TxnContext {
+            storage: &self.storage,
+            proc,
+            xid: Some(xid),
+            command: 0,
+            snapshot: &snapshot,
+            seen: None,
+        });
+        (proc, xid, done)
+    }
+
+    fn commit<T>(&self, (proc, xid, done): (ProcId, Xid, T)) -> T {
+        self.storage.commit(proc, xid, true).unwrap();
+        self.storage.proc_array.detach(proc);
+        done
+    }
+
+    fn roll_back<T>(&self, (proc, xid, done): (ProcId, Xid, T)) -> T {
+        self.storage.abort(proc, xid).unwrap();
+        self.storage.proc_array.detach(proc);
+        done
+    }
+
+    /// A row with the key, committed.
+    fn with_a_row() -> (Self, Tid) {
+        let table = Self::new();
+        let tid = table.commit(table.begin(|ctx| {
+            let tid = table.heap.insert(ctx, b"Alice's row").unwrap();
+            assert_eq!(table.insert_key(ctx, tid), InsertOutcome::Inserted);
+            tid
+        }));
+        (table, tid)
+    }
+
+    fn insert_key(&self, ctx: &TxnContext<'_>, tid: Tid) -> InsertOutcome {
+        self.tree.insert(ctx, KEY, tid, Some(self.heap_rel)).unwrap()
+    }
+
+    /// Result of Bob's attempt to store another row with the key.
+    fn insert_another(&self) -> InsertOutcome {
+        self.roll_back(self.begin(|ctx| {
+            let tid = self.heap.insert(ctx, b"Bob's row").unwrap();
+            self.insert_key(ctx, tid)
+        }))
+    }
+}
+
+#[test]
+fn a_row_that_was_locked_keeps_its_key() {
+    let (table, tid) = Table::with_a_row();
+    let locking = table.begin(|ctx| table.heap.lock_row(ctx, tid, true).unwrap());
+    assert_eq!(locking.2, LockOutcome::Locked);
+    assert_eq!(table.insert_another(), InsertOutcome::Duplicate { tid });
+    table.commit(locking);
+    assert_eq!(table.insert_another(), InsertOutcome::Duplicate { tid });
+    table.storage.stop_threads();
+}
+
+#[test]
+fn the_end_of_an_insertion_decides() {
+    let table = Table::new();
+    let insert = || {
+        table.begin(|ctx| {
+            let tid = table.heap.insert(ctx, b"Alice's row").unwrap();
+            assert_eq!(table.insert_key(ctx, tid), InsertOutcome::Inserted);
+            tid
+        })
+    };
+    let inserting = insert();
+    assert_eq!(table.insert_another(), InsertOutcome::WaitFor(inserting.1));
+    table.roll_back(inserting);
+    assert_eq!(table.insert_another(), InsertOutcome::Inserted);
+    let tid = table.commit(insert());
+    assert_eq!(table.insert_another(), InsertOutcome::Duplicate { tid });
+    table.storage.stop_threads();
+}
+
+#[test]
+fn the_end_of_a_deletion_decides() {
+    let (table, tid) = Table::with_a_row();
+    let deleting = table.begin(|ctx| table.heap.delete(ctx, tid).map(|_| ()).unwrap());
+    assert_eq!(table.insert_another(), InsertOutcome::WaitFor(deleting.1));
+    table.roll_back(deleting);
+    assert_eq!(table.insert_another(), InsertOutcome::Duplicate { tid });
+    table.commit(table.begin(|ctx| table.heap.delete(ctx, tid).map(|_| ()).unwrap()));
+    assert_eq!(table.insert_another(), InsertOutcome::Inserted);
+    table.storage.stop_threads();
+}
+
+#[test]
+fn a_transaction_may_delete_a_row_and_use_its_key_again() {
+    let (table, tid) = Table::with_a_row();
+    let outcome = table.commit(table.begin(|ctx| {
+        table.heap.delete(ctx, tid).map(|_| ()).unwrap();
+        let tid = table.heap.insert(ctx, b"Alice's other row").unwrap();
+        table.insert_key(ctx, tid)
+    }));
+    assert_eq!(outcome, InsertOutcome::Inserted);
+    assert!(matches!(table.insert_another(), InsertOutcome::Duplicate { .. }));
+    table.storage.stop_threads();
+}
