@@ -140,6 +140,32 @@ fn no_record_built_for_an_old_redo_follows_it(options: LogOptions) {
     other.join().unwrap();
 }
 
+/// The ring is full. One worker makes room for a third record and inserts it over the first; the other flushes the second,
+/// and must not take the first for one that has yet to be written.
+fn no_flusher_reads_what_was_overwritten(options: LogOptions) {
+    let (log, device) = log(options, 64, 2);
+    log.insert_any(RecordKind::Commit, Xid(10), &[]);
+    let second = log.insert_any(RecordKind::Commit, Xid(11), &[]);
+    let other = {
+        let log = Arc::clone(&log);
+        loom::thread::spawn(move || log.insert_any(RecordKind::Commit, Xid(12), &[]))
+    };
+    log.flush(second);
+    log.flush(other.join().unwrap());
+    assert_eq!(durable_xids(&device), [10, 11, 12]);
+}
+
+#[test]
+fn loom_no_flusher_reads_what_was_overwritten() {
+    for &flush in LogFlushVariant::ALL {
+        let options = LogOptions {
+            flush,
+            ..LogOptions::default()
+        };
+        explore(options, 2, no_flusher_reads_what_was_overwritten);
+    }
+}
+
 /// Three workers flush three records that are in the ring, so that one may flush for two others, and one of these may
 /// have to flush again.
 fn each_flusher_finds_its_record_durable(options: LogOptions) {
