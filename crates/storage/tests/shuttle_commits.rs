@@ -164,7 +164,10 @@ fn commits_and_checkpoints(variants: Variants) {
 
 #[test]
 fn shuttle_commits_and_checkpoints() {
-    for variants in Variants::each() {
+    for variants in Variants::each()
+        .into_iter()
+        .chain(Variants::each_flush_and_release())
+    {
         eprintln!("under {variants:?}");
         shuttle::check_random(move || commits_and_checkpoints(variants), 500);
         shuttle::check_pct(move || commits_and_checkpoints(variants), 300, 3);

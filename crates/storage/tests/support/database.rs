@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clearway_latch::LwLockVariant;
 use clearway_machine::{Machine, Switch};
-use clearway_storage::wal::{LogOptions, Wal};
+use clearway_storage::wal::{LogFlushVariant, LogOptions, Wal};
 use clearway_storage::{CommitOptions, CommitPath, Commits, LockReleaseVariant, Lsn, SeenCommits};
 use clearway_txn::{
     CommitLog, CommitLogOptions, LockManager, NoPages, ProcArray, ProcArrayOptions, ProcId,
@@ -72,6 +72,21 @@ impl Variants {
         });
         each.extend(releases.filter(|variants| variants.lock_release != default.lock_release));
         each
+    }
+
+    /// Each way to flush the log under each way to release locks: both decide when a session learns that a commit is
+    /// durable.
+    pub fn each_flush_and_release() -> Vec<Self> {
+        let default = Self::each()[0];
+        let pairs = LogFlushVariant::ALL.iter().flat_map(|&flush| {
+            let releases = LockReleaseVariant::ALL.iter();
+            releases.map(move |&lock_release| Self {
+                log: LogOptions { flush, ..default.log },
+                lock_release,
+                ..default
+            })
+        });
+        pairs.collect()
     }
 }
 
