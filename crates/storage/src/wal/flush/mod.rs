@@ -98,7 +98,7 @@ macro_rules! variants {
             why {
                 Group: "Wakes a commit once where single wakes it 1.6 times, and takes 10 to 20 % less CPU time with \
                     16 and 64 clients on two CPUs; the same with one. Commits a second are level or more, natively \
-                    and simulated."
+                    and simulated; but about half over a socket while a sync takes milliseconds."
                     in "docs/mechanisms/log.md#what-was-measured";
                 SelfClocking: "Not in the preset: as group in the mean, but 0.92 to 1.11 times single with 16 clients."
                     in "docs/mechanisms/log.md#what-was-measured";
