@@ -4,14 +4,14 @@
 //! | arguments | does |
 //! | --- | --- |
 //! | `load DIRECTORY` | makes a database with pgbench's tables, scale 1, in which many rows have been updated |
-//! | `run DIRECTORY WORKLOAD COUNT` | warms up, then runs that many transactions in the function `measured` |
+//! | `run DIRECTORY WORKLOAD COUNT [NAME=VARIANT …]` | warms up, then runs that many transactions in `measured` |
 
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
 use clearway_engine::config::{ByteSize, Span};
-use clearway_engine::{Config, Engine, EngineError};
+use clearway_engine::{Config, Engine, EngineError, Mechanisms};
 use clearway_lab::workload::Workload;
 use clearway_lab::workload::pgbench::{self, Balances, Client};
 
@@ -30,7 +30,11 @@ const UPDATES: u64 = 20_000;
 const WARM_UP: u64 = 10_000;
 
 /// An engine in which nothing falls due by the clock, so that two runs do the same.
-fn open(directory: &Path, synchronous_commit: bool) -> Result<Arc<Engine>, EngineError> {
+fn open(
+    directory: &Path,
+    synchronous_commit: bool,
+    mechanisms: Mechanisms,
+) -> Result<Arc<Engine>, EngineError> {
     Engine::open(
         directory,
         Config {
@@ -39,6 +43,7 @@ fn open(directory: &Path, synchronous_commit: bool) -> Result<Arc<Engine>, Engin
             autovacuum: false,
             max_wal_size: ByteSize::mib(8_192),
             synchronous_commit,
+            mechanisms,
             ..Config::default()
         },
     )
@@ -62,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
         ["load", directory] => {
-            let engine = open(Path::new(directory), false)?;
+            let engine = open(Path::new(directory), false, Mechanisms::default())?;
             pgbench::load(&engine, SCALE, &mut |_| ())?;
             run(
                 &mut Client::new(&engine, Workload::SimpleUpdate, SCALE, 1)?,
@@ -70,8 +75,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             )?;
             engine.shutdown()?;
         }
-        ["run", directory, workload, count] => {
-            let engine = open(Path::new(directory), true)?;
+        ["run", directory, workload, count, ref assignments @ ..] => {
+            let mut mechanisms = Mechanisms::default();
+            for assignment in assignments {
+                mechanisms.set(assignment)?;
+            }
+            let engine = open(Path::new(directory), true, mechanisms)?;
             Balances::read(&engine)?;
             let mut client = Client::new(&engine, Workload::from_name(workload)?, SCALE, 2)?;
             run(&mut client, WARM_UP)?;
@@ -79,7 +88,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             drop(client);
             engine.shutdown()?;
         }
-        _ => return Err("load DIRECTORY, or run DIRECTORY WORKLOAD COUNT".into()),
+        _ => return Err("load DIRECTORY, or run DIRECTORY WORKLOAD COUNT [NAME=VARIANT …]".into()),
     }
     Ok(())
 }
