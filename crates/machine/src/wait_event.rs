@@ -139,6 +139,8 @@ wait_events! {
     ProcArrayGroup = (Ipc, "ProcArrayGroupUpdate"),
     /// A worker waits until another one has flushed the log for it, or has left the flushing to it.
     WalFlushGroup = (Ipc, "WALFlushGroup"),
+    /// A worker that flushes the log waits for a record that another worker is copying into it.
+    WalInsertFinish = (Ipc, "WALInsertFinish"),
     /// Sleeping inside the adaptive spin delay.
     SpinDelay = (Timeout, "SpinDelay"),
     /// Sleeping before a log flush so that more commits join it.

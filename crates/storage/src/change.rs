@@ -16,7 +16,8 @@
 //!
 //! # Rules
 //! - R1: the first change of a page after the redo position logs the whole page, which heals a torn page. The
-//!   page's LSN tells whether a change is the first one; this is checked again under the insertion latch.
+//!   page's LSN tells whether a change is the first one; the insertion checks that the redo position is still
+//!   the one that this was decided for.
 //! - R2: between the first write and the end of `finish` nothing can fail, except the log's device, which
 //!   ends the process. Every step that can fail (reading pages, extending a relation, `begin_change`) comes before.
 //!   `begin_change` has made sure of space for the record; an operation that latches pages first calls

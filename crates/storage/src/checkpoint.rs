@@ -1,6 +1,7 @@
 //! Checkpoints: bounding what recovery must replay.
 //!
-//! 1. Move the redo position to the end of the log, at an instant at which nothing is being inserted.
+//! 1. Move the redo position to the end of what is reserved of the log (R4 of `wal/insert`). What was done before those
+//!    reservations is seen from here on.
 //! 2. Wait for the commits that were logged before it to reach the commit log (R1), and write its pages.
 //! 3. Read the relations' lengths (`lengths`). Write all dirty pages; make the data files durable.
 //! 4. Log the lengths and a checkpoint record, and make them durable.
@@ -127,7 +128,7 @@ fn log_writer_loop(storage: Weak<Storage>, checkpointer: Arc<Checkpointer>) {
         if now != flushed {
             (flushed, moved) = (now, Instant::now());
         } else if now > proven && moved.elapsed() >= IDLE_DELAY && storage.wal.make_room().is_ok() {
-            proven = storage.wal.insert_any(RecordKind::Idle, Xid::INVALID, &[]);
+            proven = storage.wal.insert_any(RecordKind::Nothing, Xid::INVALID, &[]);
             storage.wal.flush(proven);
         }
         let mut upto = storage.commits.newest_async();

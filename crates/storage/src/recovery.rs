@@ -257,7 +257,7 @@ fn apply(
                 .map_err(storage_error)?;
             status.healed(number);
         }
-        RecordKind::Checkpoint | RecordKind::Lengths | RecordKind::Idle => {}
+        RecordKind::Checkpoint | RecordKind::Lengths | RecordKind::Nothing => {}
     }
     Ok(())
 }

@@ -196,7 +196,7 @@ fn segments(dir: &Path, numbers: &[u64]) -> SegmentFiles {
 /// that the log was durable before it.
 fn proof_left_at(log: &SegmentFiles, hole: u64, position: u64) -> Option<u64> {
     let header = record::header(
-        RecordKind::Idle,
+        RecordKind::Nothing,
         Xid::INVALID,
         position,
         position,

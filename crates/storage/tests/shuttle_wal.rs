@@ -15,7 +15,7 @@ use clearway_machine::Shuttle;
 use clearway_storage::Lsn;
 use clearway_storage::wal::reader::LogReader;
 use clearway_storage::wal::record::RecordKind;
-use clearway_storage::wal::{LogOptions, Wal};
+use clearway_storage::wal::{LogOptions, RedoMoved, Wal, record};
 use clearway_txn::Xid;
 use shuttle::sync::Arc;
 use support::MemoryDevice;
@@ -37,34 +37,58 @@ fn insert_flush_checkpoint(options: LogOptions) {
         .map(|worker| {
             let (log, device) = (Arc::clone(&log), device.clone());
             shuttle::thread::spawn(move || {
+                let mut inserted = Vec::new();
                 for number in 0..RECORDS {
                     let payload = vec![worker as u8; (worker + number * 9) as usize];
-                    let end = log.insert_any(RecordKind::Change, Xid(worker * 100 + number), &payload);
+                    let mut built_for = log.redo();
+                    let xid = Xid(worker * 100 + number);
+                    let end = loop {
+                        match log.insert(RecordKind::Change, xid, &payload, built_for) {
+                            Ok(end) => break end,
+                            Err(RedoMoved(now)) => built_for = now,
+                        }
+                    };
+                    inserted.push((built_for, end.0 - record::size(payload.len()) as u64));
                     if (worker + number) % 2 == 0 {
                         log.flush(end);
                         assert!(device.0.lock().unwrap().synced >= end.0);
                     }
                 }
+                inserted
             })
         })
         .collect();
     let checkpointer = {
         let log = Arc::clone(&log);
         shuttle::thread::spawn(move || {
-            for _ in 0..2 {
+            // Two moves with a flush in between and two without.
+            let mut redos = Vec::new();
+            for number in 0..3 {
                 let redo = log.move_redo();
-                log.flush(redo);
+                redos.push(redo);
+                if number == 0 {
+                    log.flush(redo);
+                }
             }
+            redos
         })
     };
-    for worker in workers {
-        worker.join().unwrap();
+    let inserted: Vec<_> = workers
+        .into_iter()
+        .flat_map(|worker| worker.join().unwrap())
+        .collect();
+    let redos = checkpointer.join().unwrap();
+    for (built_for, start) in inserted {
+        let moved = redos.iter().find(|redo| **redo > built_for && redo.0 <= start);
+        assert_eq!(moved, None, "the record at {start} was built for {built_for}");
     }
-    checkpointer.join().unwrap();
     log.flush(log.reserved());
     let mut reader = LogReader::new(&device, Lsn(START));
     let mut seen = Vec::new();
     while let Some((record, _)) = reader.next_record().unwrap() {
+        if record.kind == RecordKind::Nothing {
+            continue;
+        }
         let (worker, number) = (record.xid.0 / 100, record.xid.0 % 100);
         assert_eq!(record.payload, vec![worker as u8; (worker + number * 9) as usize]);
         seen.push(record.xid.0);

@@ -18,10 +18,11 @@
 //! between: recovery does not see its record and would hand it out again.
 //!
 //! # Orderings
-//! The record is inserted under an insertion latch, and the redo position moves under all of them. So if the
-//! record lies before the redo position, its latch was released before the checkpoint took it. The session
-//! made its counter odd before that, so this is visible to the checkpoint. Release and Acquire on the counter
-//! make the status visible, whether or not the commit log has a latch that would.
+//! If the record lies before the redo position, its place was reserved before the checkpoint moved that position: under
+//! an insertion latch that the checkpoint took afterwards (`log_insert = latches`), or by a change of the word that the
+//! checkpoint changed afterwards (`ring`). The session made its counter odd before that, so this is visible to the
+//! checkpoint. Release and Acquire on the counter make the status visible, whether or not the commit log has a latch
+//! that would.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::time::Duration;

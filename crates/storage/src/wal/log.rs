@@ -91,7 +91,7 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
         );
         Self {
             reservation: Reservation::new(options.reserve, end.0),
-            insertion: Insertion::new(options.insert, options.insert_latches, options.lwlock, redo.0),
+            insertion: Insertion::new(&options, end.0, redo.0),
             flusher: Flusher::new(options.flush, options.lwlock, options.commit_delay),
             output: LogOutput::new(device, Ring::new(options.ring_size), end.0),
         }
@@ -197,8 +197,9 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
         self.flusher.flush(&log, upto.0);
     }
 
-    /// Moves the redo position to the end of what is reserved: the start of a checkpoint. Nothing is being inserted at
-    /// that instant.
+    /// Moves the redo position to the end of what is reserved: the start of a checkpoint. What was done before those
+    /// reservations is visible to the caller. Every record inserted behind it was built for it; records before it may
+    /// still be on their way into the ring.
     pub fn move_redo(&self) -> Lsn {
         Lsn(self.insertion.move_redo(&self.reservation))
     }
@@ -232,11 +233,24 @@ impl<M: Machine, D: LogDevice> InsertedRecord for BuiltRecord<'_, M, D> {
 
     #[inline]
     fn copy_to(&self, start: u64) {
+        self.copy_as(self.kind, start);
+    }
+
+    #[cold]
+    fn withdraw_to(&self, start: u64) {
+        self.copy_as(RecordKind::Nothing, start);
+    }
+}
+
+impl<M: Machine, D: LogDevice> BuiltRecord<'_, M, D> {
+    /// Copies the record as one of `kind` to `start`, where its insertion has made room for it.
+    #[inline]
+    fn copy_as(&self, kind: RecordKind, start: u64) {
         let output = &self.log.output;
         // It is at most `start`, which nothing passes before the copy.
         let durable = output.durable_at_least();
         let header = record::header(
-            self.kind,
+            kind,
             self.xid,
             start,
             durable,

@@ -38,15 +38,16 @@ pub enum RecordKind {
     Checkpoint = 6,
     /// How many pages some relations have (see the `lengths` module).
     Lengths = 7,
-    /// Nothing was logged for a while. The record's header says that what stands before it is durable.
-    Idle = 8,
+    /// Nothing changed. Logged when nothing else was for a while: the header says that what stands before is durable.
+    /// Also what fills the place of a record that had to be built again (`wal/insert/ring.rs`).
+    Nothing = 8,
 }
 
 impl RecordKind {
     fn from_number(number: u16) -> Option<Self> {
         use RecordKind::*;
         [
-            Change, Commit, Abort, CreateRel, StatusPage, Checkpoint, Lengths, Idle,
+            Change, Commit, Abort, CreateRel, StatusPage, Checkpoint, Lengths, Nothing,
         ]
         .into_iter()
         .find(|kind| *kind as u16 == number)

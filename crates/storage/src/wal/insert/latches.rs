@@ -13,8 +13,9 @@
 //!   look began) are in the ring.
 //! - R2: a holder of an insertion latch waits for a flush only after advertising; `complete` waits for no
 //!   latch. So the two never wait for each other.
-//! - R4: `move_redo` holds *all* latches. It inserts nothing, and advertises the end of all time in each
-//!   latch as soon as it holds it. The reason: the inserter that holds the next latch may be waiting, in a
+//! - R4: `move_redo` holds *all* latches, so nothing is being inserted at that instant, and each insertion
+//!   compares the redo position under its latch. `move_redo` inserts nothing, and advertises the end of all time in
+//!   each latch as soon as it holds it. The reason: the inserter that holds the next latch may be waiting, in a
 //!   flush, for the latches that `move_redo` holds already.
 //!
 //! Cost: two locked instructions for each insertion without contention (the latch, the reservation), and a
@@ -24,12 +25,12 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use clearway_latch::{LatchClass, LwLock, LwLockExclusive, LwLockOptions};
+use clearway_latch::{LatchClass, LwLock, LwLockExclusive};
 use clearway_machine::{AtomicWord, Machine, Padded, WaitEvent};
 
-use super::InsertedRecord;
+use super::{Insert, InsertedRecord, RedoMoved};
 use crate::page::Lsn;
-use crate::wal::insert::RedoMoved;
+use crate::wal::LogOptions;
 use crate::wal::reserve::Reservation;
 
 static WAL_INSERT: LatchClass = LatchClass::new("WALInsert", WaitEvent::WalInsert, 500);
@@ -40,18 +41,19 @@ struct InsertLatch<M: Machine> {
     inserting_at: M::U64,
 }
 
-pub(in crate::wal) struct Latches<M: Machine> {
+pub(in crate::wal) struct Insertion<M: Machine> {
     latches: Box<[Padded<InsertLatch<M>>]>,
     redo: Padded<M::U64>,
     /// The latch to try, by worker slot; a hint.
     preferred: Box<[M::U32]>,
 }
 
-impl<M: Machine> Latches<M> {
-    pub(super) fn new(latches: usize, lwlock: LwLockOptions, redo: u64) -> Self {
+impl<M: Machine> Insert<M> for Insertion<M> {
+    fn new(options: &LogOptions, _end: u64, redo: u64) -> Self {
+        let latches = options.insert_latches;
         let insert_latch = |_| {
             Padded(InsertLatch {
-                latch: LwLock::new(&WAL_INSERT, lwlock),
+                latch: LwLock::new(&WAL_INSERT, options.lwlock),
                 inserting_at: M::U64::new(0),
             })
         };
@@ -63,7 +65,7 @@ impl<M: Machine> Latches<M> {
         }
     }
 
-    pub(super) fn insert(
+    fn insert(
         &self,
         reservation: &Reservation<M>,
         built_for: u64,
@@ -76,7 +78,7 @@ impl<M: Machine> Latches<M> {
             return Err(RedoMoved(Lsn(redo)));
         }
         // R1.
-        let start = reservation.reserve(record.size());
+        let start = reservation.reserve(record.size()).start;
         let end = start + record.size();
         if record.lacks_room(end) {
             // R2.
@@ -88,18 +90,7 @@ impl<M: Machine> Latches<M> {
         Ok(end)
     }
 
-    fn acquire(&self) -> (&InsertLatch<M>, LwLockExclusive<'_, M>) {
-        let preferred = &self.preferred[M::worker().0 as usize];
-        let number = preferred.load(Relaxed) as usize;
-        let chosen = &self.latches[number];
-        if let Some(guard) = chosen.latch.try_exclusive() {
-            return (chosen, guard);
-        }
-        preferred.store(((number + 1) % self.latches.len()) as u32, Relaxed);
-        (chosen, chosen.latch.exclusive())
-    }
-
-    pub(super) fn wait_complete(&self, reservation: &Reservation<M>, target: u64) -> u64 {
+    fn wait_complete(&self, reservation: &Reservation<M>, target: u64) -> u64 {
         let mut complete = reservation.end();
         assert!(
             target <= complete,
@@ -119,7 +110,7 @@ impl<M: Machine> Latches<M> {
         complete
     }
 
-    pub(super) fn complete(&self, reservation: &Reservation<M>) -> Option<u64> {
+    fn complete(&self, reservation: &Reservation<M>) -> Option<u64> {
         let mut complete = reservation.end();
         for insert in &self.latches {
             if insert.latch.is_held_exclusive() {
@@ -136,11 +127,11 @@ impl<M: Machine> Latches<M> {
     }
 
     #[inline]
-    pub(super) fn redo(&self) -> u64 {
+    fn redo(&self) -> u64 {
         self.redo.load(Acquire)
     }
 
-    pub(super) fn move_redo(&self, reservation: &Reservation<M>) -> u64 {
+    fn move_redo(&self, reservation: &Reservation<M>) -> u64 {
         let all = self.latches.iter().map(|insert| {
             let guard = insert.latch.exclusive();
             // R4.
@@ -154,5 +145,18 @@ impl<M: Machine> Latches<M> {
             guard.release_clear_var(inserting_at, 0);
         }
         redo
+    }
+}
+
+impl<M: Machine> Insertion<M> {
+    fn acquire(&self) -> (&InsertLatch<M>, LwLockExclusive<'_, M>) {
+        let preferred = &self.preferred[M::worker().0 as usize];
+        let number = preferred.load(Relaxed) as usize;
+        let chosen = &self.latches[number];
+        if let Some(guard) = chosen.latch.try_exclusive() {
+            return (chosen, guard);
+        }
+        preferred.store(((number + 1) % self.latches.len()) as u32, Relaxed);
+        (chosen, chosen.latch.exclusive())
     }
 }

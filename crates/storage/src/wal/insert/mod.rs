@@ -10,32 +10,25 @@
 //! # Contract
 //! - R1: space is reserved only inside an insertion, which ends when the bytes are in the ring. The flusher learns from
 //!   `Insertion::wait_complete` and `Insertion::complete` up to where all bytes are in the ring, and sees those bytes.
-//! - R2: an insertion that finds the ring full waits for a flush, and a flush waits for insertions. An
-//!   insertion therefore first advertises that it inserts nothing before its own start, and `complete`, which
-//!   is called while the log is being written, waits for no insertion.
-//! - R4: the redo position moves only at an instant at which nothing is being inserted. So a record is inserted either
-//!   before the redo position moves, and lies before it, or after, and is built for the new one.
+//! - R2: an insertion that finds the ring full waits for a flush, and a flush waits for insertions. A flush that waits
+//!   for insertions therefore does not wait for one that lies behind its target, and `complete`, which is called
+//!   while the log is being written, waits for no insertion.
+//! - R4: the redo position moves at one instant in the order of the reservations. A record that is reserved before lies
+//!   before the new redo position; one that is reserved after was built for the new one, or is withdrawn.
 //!
-//! | variant | an insertion | the flusher looks at |
-//! | --- | --- | --- |
-//! | `latches` | one of 8 latches | all 8 of them |
+//! | variant | an insertion | the flusher looks at | moving the redo position |
+//! | --- | --- | --- | --- |
+//! | `latches` | one of 8 latches | all 8 of them | stops all insertions |
+//! | `ring` | two atomic operations, no latch | a slot for each record | stops none; some records are built twice |
 
-pub(super) mod latches;
+mod latches;
+mod ring;
 
-use clearway_latch::LwLockOptions;
 use clearway_machine::{Machine, switch};
 
-use self::latches::Latches;
+use super::LogOptions;
 use super::reserve::Reservation;
 use crate::page::Lsn;
-
-switch! {
-    /// How a log record gets into memory, and how the flusher learns that it is whole.
-    pub enum LogInsertVariant = "log_insert", best Latches, planned ["ring"] {
-        /// One of 8 insertion latches is held from the reservation to the end of the copy.
-        Latches = "latches",
-    }
-}
 
 /// The redo position has moved since the record was built; build it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,60 +47,113 @@ pub(super) trait InsertedRecord {
 
     /// Copies the record to `start` in the ring. The caller has reserved the place, and it has room.
     fn copy_to(&self, start: u64);
+
+    /// As [`copy_to`](Self::copy_to), but marks the record as one that holds nothing.
+    fn withdraw_to(&self, start: u64);
 }
 
-/// Insertions in progress and the redo position, under the variant chosen.
-pub(super) enum Insertion<M: Machine> {
-    Latches(Latches<M>),
-}
-
-impl<M: Machine> Insertion<M> {
-    /// Nothing is being inserted; pages last changed before `redo` need a full image.
-    pub(super) fn new(variant: LogInsertVariant, latches: usize, lwlock: LwLockOptions, redo: u64) -> Self {
-        match variant {
-            LogInsertVariant::Latches => Self::Latches(Latches::new(latches, lwlock, redo)),
-        }
-    }
+/// What one variant keeps, and how it inserts.
+trait Insert<M: Machine> {
+    /// Nothing is being inserted. The log goes on at `end`; pages last changed before `redo` need a full image.
+    fn new(options: &LogOptions, end: u64, redo: u64) -> Self;
 
     /// Inserts a record that was built for the redo position `built_for`; returns its end.
-    #[inline]
-    pub(super) fn insert(
+    fn insert(
         &self,
         reservation: &Reservation<M>,
         built_for: u64,
         record: &impl InsertedRecord,
-    ) -> Result<u64, RedoMoved> {
-        match self {
-            Self::Latches(latches) => latches.insert(reservation, built_for, record),
-        }
-    }
+    ) -> Result<u64, RedoMoved>;
 
     /// Waits until everything before `target`, which is reserved, is in the ring; returns up to where that is known.
-    pub(super) fn wait_complete(&self, reservation: &Reservation<M>, target: u64) -> u64 {
-        match self {
-            Self::Latches(latches) => latches.wait_complete(reservation, target),
-        }
-    }
+    fn wait_complete(&self, reservation: &Reservation<M>, target: u64) -> u64;
 
     /// Up to where everything is in the ring, if that can be told without waiting (R2).
-    pub(super) fn complete(&self, reservation: &Reservation<M>) -> Option<u64> {
-        match self {
-            Self::Latches(latches) => latches.complete(reservation),
-        }
-    }
+    fn complete(&self, reservation: &Reservation<M>) -> Option<u64>;
 
     /// The redo position. Acquire: pairs with the Release in `move_redo`.
-    #[inline]
-    pub(super) fn redo(&self) -> u64 {
-        match self {
-            Self::Latches(latches) => latches.redo(),
-        }
-    }
+    fn redo(&self) -> u64;
 
     /// Moves the redo position to the end of what is reserved (R4); returns it.
-    pub(super) fn move_redo(&self, reservation: &Reservation<M>) -> u64 {
-        match self {
-            Self::Latches(latches) => latches.move_redo(reservation),
+    fn move_redo(&self, reservation: &Reservation<M>) -> u64;
+}
+
+/// Makes the switch and the dispatch over the variants from one line for each.
+macro_rules! variants {
+    (planned $planned:tt, $( $(#[doc = $text:literal])+ $variant:ident = $name:literal in $module:ident; )+) => {
+        switch! {
+            /// How a log record gets into memory, and how the flusher learns that it is whole.
+            pub enum LogInsertVariant = "log_insert", best Latches, planned $planned {
+                $( $(#[doc = $text])+ $variant = $name, )+
+            }
+            why {
+                Latches: "What databases ship. One client takes 0.1 % fewer instructions under ring; with more, \
+                    nothing has been measured yet."
+                    in "docs/mechanisms/log.md#when-a-record-is-whole-log_insert";
+            }
         }
-    }
+
+        /// Insertions in progress and the redo position, under the variant chosen.
+        pub(super) enum Insertion<M: Machine> { $( $variant($module::Insertion<M>), )+ }
+
+        impl<M: Machine> Insertion<M> {
+            /// Nothing is being inserted. The log goes on at `end`; pages last changed before `redo` need a full image.
+            pub(super) fn new(options: &LogOptions, end: u64, redo: u64) -> Self {
+                match options.insert {
+                    $( LogInsertVariant::$variant => Self::$variant(Insert::new(options, end, redo)), )+
+                }
+            }
+
+            /// Inserts a record that was built for the redo position `built_for`; returns its end.
+            #[inline]
+            pub(super) fn insert(
+                &self,
+                reservation: &Reservation<M>,
+                built_for: u64,
+                record: &impl InsertedRecord,
+            ) -> Result<u64, RedoMoved> {
+                match self {
+                    $( Self::$variant(insertion) => insertion.insert(reservation, built_for, record), )+
+                }
+            }
+
+            /// Waits until everything before `target`, which is reserved, is in the ring; returns up to where that is
+            /// known.
+            pub(super) fn wait_complete(&self, reservation: &Reservation<M>, target: u64) -> u64 {
+                match self {
+                    $( Self::$variant(insertion) => insertion.wait_complete(reservation, target), )+
+                }
+            }
+
+            /// Up to where everything is in the ring, if that can be told without waiting (R2).
+            pub(super) fn complete(&self, reservation: &Reservation<M>) -> Option<u64> {
+                match self {
+                    $( Self::$variant(insertion) => insertion.complete(reservation), )+
+                }
+            }
+
+            /// The redo position. Acquire: pairs with the Release in `move_redo`.
+            #[inline]
+            pub(super) fn redo(&self) -> u64 {
+                match self {
+                    $( Self::$variant(insertion) => insertion.redo(), )+
+                }
+            }
+
+            /// Moves the redo position to the end of what is reserved (R4); returns it.
+            pub(super) fn move_redo(&self, reservation: &Reservation<M>) -> u64 {
+                match self {
+                    $( Self::$variant(insertion) => insertion.move_redo(reservation), )+
+                }
+            }
+        }
+    };
+}
+
+variants! {
+    planned [],
+    /// One of 8 insertion latches is held from the reservation to the end of the copy.
+    Latches = "latches" in latches;
+    /// The end of each record is published in a ring of slots; no latch, and a checkpoint stops no insertion.
+    Ring = "ring" in ring;
 }

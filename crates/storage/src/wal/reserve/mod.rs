@@ -4,6 +4,9 @@
 //!
 //! # Contract
 //! - Reservations are disjoint and without gaps: each begins where the one before it ends.
+//! - Reservations belong to an era, which is one bit. `begin_era` ends one: what is reserved before it in the order of
+//!   reservations is of the old era, what is reserved behind it of the new. `log_insert = ring` moves the redo
+//!   position by it; `latches` has no use for it.
 //! - A reservation is made only inside an insertion (R1 of [`insert`](super::insert)), which publishes what
 //!   was reserved. `Reservation::reserve` is an acquire and a release, so that what one worker did before its
 //!   reservation is visible to the one that reserves behind it.
@@ -18,13 +21,36 @@ mod spin_latch;
 
 use clearway_machine::{Machine, switch};
 
+/// What is reserved: where it begins, and in which era, 0 or 1.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reserved {
+    pub(super) start: u64,
+    pub(super) era: u64,
+}
+
+impl Reserved {
+    /// Bit 0 of a variant's word is the era, the rest the position, a multiple of 8.
+    const ERA: u64 = 1;
+
+    #[inline]
+    fn from_word(word: u64) -> Self {
+        Self {
+            start: word & !Self::ERA,
+            era: word & Self::ERA,
+        }
+    }
+}
+
 /// What one variant keeps, and how it reserves.
 trait Reserve {
     /// Nothing is reserved from `end` on.
     fn new(end: u64) -> Self;
 
-    /// Reserves `size` bytes, a multiple of 8; returns where they begin.
-    fn reserve(&self, size: u64) -> u64;
+    /// Reserves `size` bytes, a multiple of 8.
+    fn reserve(&self, size: u64) -> Reserved;
+
+    /// Begins the other era at the end of what is reserved; returns both. One worker at a time calls this.
+    fn begin_era(&self) -> Reserved;
 
     /// The end of what is reserved. Acquire: what was done before those reservations is visible.
     fn end(&self) -> u64;
@@ -56,11 +82,19 @@ macro_rules! variants {
                 }
             }
 
-            /// Reserves `size` bytes, a multiple of 8; returns where they begin.
+            /// Reserves `size` bytes, a multiple of 8.
             #[inline]
-            pub(super) fn reserve(&self, size: u64) -> u64 {
+            pub(super) fn reserve(&self, size: u64) -> Reserved {
                 match self {
                     $( Self::$variant(reservation) => reservation.reserve(size), )+
+                }
+            }
+
+            /// Begins the other era at the end of what is reserved; returns both. One worker at a time calls this.
+            /// Acquire and Release, as a reservation.
+            pub(super) fn begin_era(&self) -> Reserved {
+                match self {
+                    $( Self::$variant(reservation) => reservation.begin_era(), )+
                 }
             }
 

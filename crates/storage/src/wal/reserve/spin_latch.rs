@@ -1,7 +1,7 @@
 //! The position under a spin latch, the baseline.
 //!
-//! Invariant: `end` changes only under the latch. So two reservations are disjoint, and the later one begins where the
-//! earlier one ends.
+//! Invariant: `word` changes only under the latch. So two reservations are disjoint, and the later one begins where the
+//! earlier one ends. Bit 0 of the word is the era; sizes are multiples of 8, so a reservation leaves it as it is.
 //!
 //! # Steps of a reservation
 //! 1. Take the latch.
@@ -24,14 +24,14 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use clearway_latch::{LatchClass, SpinLatch};
 use clearway_machine::{AtomicWord, Machine, Padded, WaitEvent};
 
-use super::Reserve;
+use super::{Reserve, Reserved};
 
 static WAL_POSITION: LatchClass = LatchClass::new("WALPosition", WaitEvent::SpinDelay, 0);
 
 /// The latch and what it protects, on one line: a worker that has got the latch has got the position.
 struct Position<M: Machine> {
     latch: SpinLatch<M>,
-    end: M::U64,
+    word: M::U64,
 }
 
 pub(in crate::wal) struct Reservation<M: Machine>(Padded<Position<M>>);
@@ -40,21 +40,29 @@ impl<M: Machine> Reserve for Reservation<M> {
     fn new(end: u64) -> Self {
         Self(Padded(Position {
             latch: SpinLatch::new(&WAL_POSITION),
-            end: M::U64::new(end),
+            word: M::U64::new(end),
         }))
     }
 
     #[inline]
-    fn reserve(&self, size: u64) -> u64 {
+    fn reserve(&self, size: u64) -> Reserved {
         let _held = self.0.latch.lock();
-        let start = self.0.end.load(Relaxed);
+        let word = self.0.word.load(Relaxed);
         // Release: pairs with the Acquire in `end`.
-        self.0.end.store(start + size, Release);
-        start
+        self.0.word.store(word + size, Release);
+        Reserved::from_word(word)
+    }
+
+    fn begin_era(&self) -> Reserved {
+        let _held = self.0.latch.lock();
+        let word = self.0.word.load(Relaxed) ^ Reserved::ERA;
+        // Release: as above.
+        self.0.word.store(word, Release);
+        Reserved::from_word(word)
     }
 
     #[inline]
     fn end(&self) -> u64 {
-        self.0.end.load(Acquire)
+        Reserved::from_word(self.0.word.load(Acquire)).start
     }
 }
