@@ -27,7 +27,7 @@ use clearway_machine::{AtomicWord, Loom, Machine, Switch};
 use clearway_storage::Lsn;
 use clearway_storage::wal::reader::LogReader;
 use clearway_storage::wal::record::RecordKind;
-use clearway_storage::wal::{LogFlushVariant, LogInsertVariant, LogOptions, Wal};
+use clearway_storage::wal::{LogFlushVariant, LogInsertVariant, LogOptions, LogReserveVariant, Wal};
 use clearway_txn::Xid;
 use loom::sync::Arc;
 use support::MemoryDevice;
@@ -191,11 +191,8 @@ fn no_flusher_reads_what_was_overwritten(options: LogOptions) {
 
 #[test]
 fn loom_no_flusher_reads_what_was_overwritten() {
-    for &flush in LogFlushVariant::ALL {
-        let options = LogOptions {
-            flush,
-            ..LogOptions::default()
-        };
+    let all = LogOptions::default().under_all_variants();
+    for options in all.filter(|options| options.reserve == LogReserveVariant::default()) {
         explore(options, 2, no_flusher_reads_what_was_overwritten);
     }
 }
