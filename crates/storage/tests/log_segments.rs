@@ -1,4 +1,5 @@
-//! Which segments of the log a flush syncs, and that the log grows where it is written.
+//! Which segments of the log a flush syncs, and that the log grows where it is written and loses nothing when old segments
+//! are used again.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -86,4 +87,25 @@ fn a_write_makes_the_segments_that_it_needs() {
         .map(|entry| number(&entry.unwrap().path()))
         .max();
     assert_eq!(last, Some(2));
+}
+
+/// An old segment gets a number that no other has: a name that is taken would replace the segment in use.
+#[test]
+fn the_segment_in_use_outlives_the_old_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let position = 2 * SEGMENT_SIZE;
+    let is_there = |log: &SegmentFiles| {
+        let mut bytes = [0; 5];
+        log.read(position, &mut bytes).unwrap();
+        assert_eq!(&bytes, b"Alice");
+    };
+    let (log, _) = open(dir.path(), false);
+    for number in 0..=2 {
+        log.make_room(number * SEGMENT_SIZE + 1).unwrap();
+    }
+    assert!(!dir.path().join("wal").join(format!("{:016x}", 3)).exists());
+    log.write(position, b"Alice").unwrap();
+    log.forget_before(position).unwrap();
+    is_there(&log);
+    is_there(&open(dir.path(), false).0);
 }
