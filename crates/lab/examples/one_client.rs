@@ -4,14 +4,15 @@
 //! | arguments | does |
 //! | --- | --- |
 //! | `load DIRECTORY` | makes a database with pgbench's tables, scale 1, in which many rows have been updated |
-//! | `run DIRECTORY WORKLOAD COUNT [NAME=VARIANT …]` | warms up, then runs that many transactions in `measured` |
+//! | `run DIRECTORY WORKLOAD COUNT [CHOICE …]` | warms up, then runs that many transactions in `measured` |
+//! | `choices` | lists what CHOICE can be: a preset, or a variant beside the others of the preset `clearway` |
 
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
 use clearway_engine::config::{ByteSize, Span};
-use clearway_engine::{Config, Engine, EngineError, Mechanisms};
+use clearway_engine::{Config, Engine, EngineError, MechanismError, Mechanisms};
 use clearway_lab::workload::Workload;
 use clearway_lab::workload::pgbench::{self, Balances, Client};
 
@@ -49,6 +50,31 @@ fn open(
     )
 }
 
+/// The mechanisms that assignments `preset=NAME` and `SWITCH=VARIANT` choose, one after the other.
+fn chosen(choices: &[&str]) -> Result<Mechanisms, MechanismError> {
+    let mut mechanisms = Mechanisms::default();
+    for choice in choices {
+        match choice.strip_prefix("preset=") {
+            Some(preset) => mechanisms = Mechanisms::preset(preset)?,
+            None => mechanisms.set(choice)?,
+        }
+    }
+    Ok(mechanisms)
+}
+
+/// Every argument of [`chosen`] that makes a difference, the presets first.
+fn choices() -> Vec<String> {
+    let presets = Mechanisms::PRESETS
+        .iter()
+        .map(|preset| format!("preset={preset}"));
+    let mut choices: Vec<String> = presets.collect();
+    for (switch, (name, best)) in Mechanisms::SWITCHES.iter().zip(Mechanisms::CLEARWAY.list()) {
+        let others = switch.variants.iter().filter(|variant| variant.name != best);
+        choices.extend(others.map(|variant| format!("{name}={}", variant.name)));
+    }
+    choices
+}
+
 fn run(client: &mut Client, count: u64) -> Result<(), EngineError> {
     for _ in 0..count {
         client.transaction()?;
@@ -67,7 +93,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
         ["load", directory] => {
-            let engine = open(Path::new(directory), false, Mechanisms::default())?;
+            // Under `lock_release = early` what is pruned depends on how far the log writer has come, and so would the
+            // pages that are measured.
+            let engine = open(Path::new(directory), false, Mechanisms::CLASSIC)?;
             pgbench::load(&engine, SCALE, &mut |_| ())?;
             run(
                 &mut Client::new(&engine, Workload::SimpleUpdate, SCALE, 1)?,
@@ -75,12 +103,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             )?;
             engine.shutdown()?;
         }
-        ["run", directory, workload, count, ref assignments @ ..] => {
-            let mut mechanisms = Mechanisms::default();
-            for assignment in assignments {
-                mechanisms.set(assignment)?;
-            }
-            let engine = open(Path::new(directory), true, mechanisms)?;
+        ["choices"] => choices().iter().for_each(|choice| println!("{choice}")),
+        ["run", directory, workload, count, ref choices @ ..] => {
+            let engine = open(Path::new(directory), true, chosen(choices)?)?;
             Balances::read(&engine)?;
             let mut client = Client::new(&engine, Workload::from_name(workload)?, SCALE, 2)?;
             run(&mut client, WARM_UP)?;
@@ -88,7 +113,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             drop(client);
             engine.shutdown()?;
         }
-        _ => return Err("load DIRECTORY, or run DIRECTORY WORKLOAD COUNT [NAME=VARIANT …]".into()),
+        _ => return Err("load DIRECTORY, run DIRECTORY WORKLOAD COUNT [CHOICE …], or choices".into()),
     }
     Ok(())
 }
