@@ -60,7 +60,7 @@ fn the_same_bytes_each_time() {
 #[test]
 fn every_client_gets_something_done() {
     let result = small("numa-simple-update", 2);
-    assert_eq!(result.points.len(), 6);
+    assert_eq!(result.points.len(), 8);
     for point in &result.points {
         assert!(point.transactions as usize > point.clients, "{point:?}");
         let all: f64 = point.shares.iter().map(|share| share.share).sum();
@@ -138,6 +138,53 @@ fn every_variant_of_every_switch_is_simulated() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// How often workers slept for the event.
+fn sleeps(result: &SimulationResult, event: &str) -> u64 {
+    let waits = result.points.iter().flat_map(|point| &point.report.waits);
+    waits
+        .filter(|wait| wait.event == event)
+        .map(|wait| wait.count)
+        .sum()
+}
+
+/// Mutation: let the log writer's pass flush up to 0 → nothing is synced until the log's buffer is full.
+#[test]
+fn commits_that_do_not_wait_are_flushed_by_the_log_writer() {
+    let mut experiment = shortened("numa-simple-update");
+    experiment.variants.truncate(1);
+    experiment.clients = vec![60];
+    // Three turns of the log writer, at a disk so slow that commits that waited for it would show.
+    for setting in ["measure_ms=30", "device_factor=20"] {
+        experiment.set(setting).unwrap();
+    }
+    let waited = run(experiment.clone(), 7, 1).unwrap();
+    experiment.set("synchronous_commit=off").unwrap();
+    let behind = run(experiment, 7, 1).unwrap();
+    assert!(behind.points[0].tps > 2.0 * waited.points[0].tps);
+    assert_eq!(sleeps(&waited, "Activity:WalWriterMain"), 0);
+    let turns = sleeps(&behind, "Activity:WalWriterMain");
+    assert!((3..=5).contains(&turns), "{turns} turns of the log writer");
+    assert!((2..=turns).contains(&sleeps(&behind, "IO:WALSync")));
+}
+
+/// Mutation: let the skeleton's sessions have no marks → no snapshot asks for the newest commit that may be seen early.
+#[test]
+fn where_commits_are_seen_early_readers_ask_what_is_durable() {
+    let accesses = |lock_release: &str| {
+        let mut experiment = shortened("numa-tpcb");
+        experiment.set(&format!("lock_release={lock_release}")).unwrap();
+        experiment.variants.truncate(1);
+        experiment.clients = vec![60];
+        let result = run(experiment, 7, 1).unwrap();
+        let point = &result.points[0];
+        let lines = point.report.lines.iter().find(|lines| lines.name == "commits");
+        lines.map_or(0, |lines| lines.accesses) as f64 / point.transactions as f64
+    };
+    // Five snapshots a transaction, of which each asks for the newest early commit.
+    let (after_flush, early) = (accesses("after-flush"), accesses("early"));
+    assert!(early > after_flush + 5.0, "{after_flush} accesses and {early}");
 }
 
 /// An adaptive latch that is never biased, because there are no readers, is a plain one.

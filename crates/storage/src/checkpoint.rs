@@ -37,9 +37,6 @@ const SIZE_POLL: Duration = Duration::from_millis(100);
 /// Time between a failed checkpoint and the next attempt.
 const RETRY_DELAY: Duration = Duration::from_secs(5);
 
-/// The log writer writes the log out when more than this many bytes are not yet durable.
-const UNWRITTEN_MAX: u64 = 1 << 20;
-
 /// After this long without a flush, the log writer adds a record to the log. Until then no record behind the
 /// last flush proves that it was durable (see the recovery module).
 const IDLE_DELAY: Duration = Duration::from_secs(1);
@@ -131,14 +128,7 @@ fn log_writer_loop(storage: Weak<Storage>, checkpointer: Arc<Checkpointer>) {
             proven = storage.wal.insert_any(RecordKind::Nothing, Xid::INVALID, &[]);
             storage.wal.flush(proven);
         }
-        let mut upto = storage.commits.newest_async();
-        let reserved = storage.wal.reserved();
-        if reserved.0 - storage.wal.flushed().0 > UNWRITTEN_MAX {
-            // A large transaction: the log writer writes its records out early, so that it does not find the
-            // log's buffer full.
-            upto = reserved;
-        }
-        storage.wal.flush(upto);
+        storage.commits.flush_in_background(&storage.wal);
         // The log writer makes segments ahead of time, so that sessions seldom have to. On a full disk, the
         // next session that changes something gets the error.
         let _ = storage.wal.make_room_ahead();

@@ -14,12 +14,16 @@ use crate::latches::catalogue::LatchFamily;
 use crate::latches::simulated::SpinKind;
 
 /// Name and text of each built-in experiment.
-pub const EXPERIMENTS: [(&str, &str); 5] = [
+pub const EXPERIMENTS: [(&str, &str); 9] = [
     (
         "numa-simple-update",
         include_str!("../../experiments/numa-simple-update.toml"),
     ),
     ("numa-tpcb", include_str!("../../experiments/numa-tpcb.toml")),
+    ("log-flush", include_str!("../../experiments/log-flush.toml")),
+    ("log-insert", include_str!("../../experiments/log-insert.toml")),
+    ("commit-log", include_str!("../../experiments/commit-log.toml")),
+    ("proc-clear", include_str!("../../experiments/proc-clear.toml")),
     ("latch-mix", include_str!("../../experiments/latch-mix.toml")),
     (
         "innodb-update-index",
@@ -49,8 +53,15 @@ pub struct Experiment {
     pub warm_up_ms: u64,
     /// Simulated time measured, ms.
     pub measure_ms: u64,
+    /// Whether commits wait for the disk; if not, a log writer flushes behind them.
+    #[serde(default = "yes")]
+    pub synchronous_commit: bool,
     /// What is compared.
+    #[serde(default)]
     pub variants: Vec<Variant>,
+    /// What is compared beside, before it: each combination of the variants of some switches.
+    #[serde(default, skip_serializing)]
+    pub every: Option<Every>,
     /// The workload's numbers.
     #[serde(default)]
     pub parameters: Parameters,
@@ -60,6 +71,53 @@ pub struct Experiment {
     /// What was measured elsewhere.
     #[serde(default)]
     pub published: Option<Published>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// A variant for each combination of all variants of some switches, so that what is built later joins by itself.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Every {
+    /// Names of the switches; the combinations of the first one's baseline come first.
+    pub switches: Vec<String>,
+    /// All other switches.
+    #[serde(default, deserialize_with = "obeyed")]
+    pub mechanisms: Mechanisms,
+}
+
+impl Every {
+    /// The combinations, each named by its variants.
+    fn variants(&self) -> std::result::Result<Vec<Variant>, String> {
+        let mut all = vec![(Vec::new(), self.mechanisms)];
+        for name in &self.switches {
+            let switch = Mechanisms::switch(name).map_err(|error| error.to_string())?;
+            if !is_simulated(name) {
+                return Err(has_no_part(name));
+            }
+            let mut longer = Vec::new();
+            for (names, mechanisms) in &all {
+                for choice in switch.variants {
+                    let (mut names, mut mechanisms) = (names.clone(), *mechanisms);
+                    names.push(choice.name);
+                    mechanisms
+                        .set_variant(name, choice.name)
+                        .map_err(|error| error.to_string())?;
+                    longer.push((names, mechanisms));
+                }
+            }
+            all = longer;
+        }
+        let variant = |(names, mechanisms): (Vec<&str>, Mechanisms)| Variant {
+            name: names.join(" "),
+            latch: LatchFamily::default(),
+            spin: SpinKind::default(),
+            mechanisms,
+        };
+        Ok(all.into_iter().map(variant).collect())
+    }
 }
 
 /// What each client does.
@@ -72,6 +130,14 @@ pub enum WorkloadKind {
     TpcbLike,
     /// One latch.
     LatchMix,
+}
+
+impl WorkloadKind {
+    /// Whether the workload obeys the parameter of this name.
+    pub(crate) fn uses(self, parameter: &str) -> bool {
+        let is_of_latch_mix = ["read_percent", "critical_ns", "outside_ns"].contains(&parameter);
+        is_of_latch_mix == (self == Self::LatchMix)
+    }
 }
 
 /// One of what is compared.
@@ -214,14 +280,15 @@ impl Experiment {
     }
 
     fn parse(path: &str, text: &str) -> Result<Self> {
-        let experiment: Self = toml::from_str(text).map_err(|error| LabError::ExperimentFile {
-            path: path.to_owned(),
-            message: error.to_string(),
-        })?;
         let wrong = |message: String| LabError::ExperimentFile {
             path: path.to_owned(),
             message,
         };
+        let mut experiment: Self = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        if let Some(every) = experiment.every.take() {
+            let combinations = every.variants().map_err(wrong)?;
+            experiment.variants.splice(..0, combinations);
+        }
         if experiment.variants.is_empty() || experiment.clients.is_empty() {
             return Err(wrong(
                 "there must be a variant and a number of clients at least".to_owned(),
@@ -233,11 +300,28 @@ impl Experiment {
         Ok(experiment)
     }
 
+    /// Whether a worker flushes the log behind the commits.
+    pub(crate) fn has_log_writer(&self) -> bool {
+        self.workload != WorkloadKind::LatchMix && !self.synchronous_commit
+    }
+
     /// `work_us=500`: a parameter; `lwlock=queued`: a switch of all variants, of which those that are the same then go.
     pub fn set(&mut self, setting: &str) -> Result<()> {
         let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
         if Mechanisms::SWITCHES.iter().any(|switch| switch.name == name) {
             return self.set_switch(name, value);
+        }
+        if name == "synchronous_commit" {
+            self.synchronous_commit = match value {
+                "on" => true,
+                "off" => false,
+                _ => {
+                    return Err(LabError::Setting {
+                        message: format!("synchronous_commit is on or off, not \"{value}\""),
+                    });
+                }
+            };
+            return Ok(());
         }
         let number = match name {
             "warm_up_ms" | "measure_ms" => None,
@@ -256,7 +340,7 @@ impl Experiment {
                             .numbers_mut()
                             .map(|(name, _)| name)
                             .join(", ")
-                            + ", warm_up_ms, measure_ms, "
+                            + ", warm_up_ms, measure_ms, synchronous_commit, "
                             + &simulated_switches().join(", "),
                     });
                 }
@@ -351,6 +435,83 @@ mod tests {
         }
     }
 
+    /// By its text: a description of a machine in the folder `by-path` is none.
+    fn is_machine(text: &str) -> bool {
+        text.contains("\n[topology]\n")
+    }
+
+    /// Every file in the folder is an experiment, or the machine of one; those at the top are built in.
+    #[test]
+    fn every_file_in_the_folder_can_be_run() {
+        let repository = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let folder = repository.join("crates/lab/experiments");
+        let files_in = |folder: std::path::PathBuf| {
+            let entries = std::fs::read_dir(folder).unwrap();
+            let paths = entries.map(|entry| entry.unwrap().path());
+            paths
+                .filter(|path| path.extension().is_some_and(|end| end == "toml"))
+                .collect::<Vec<_>>()
+        };
+        let top = files_in(folder.clone());
+        assert_eq!(top.len(), EXPERIMENTS.len());
+        for path in top {
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            assert!(EXPERIMENTS.iter().any(|(known, _)| *known == name), "{name}");
+        }
+        let mut by_path = 0;
+        for path in files_in(folder.join("by-path")) {
+            let path = path.to_str().unwrap();
+            if is_machine(&std::fs::read_to_string(path).unwrap()) {
+                clearway_sim::MachineModel::load(path).unwrap();
+                continue;
+            }
+            let experiment = Experiment::load(path).unwrap();
+            // A path is relative to the repository.
+            let machine = if experiment.machine.ends_with(".toml") {
+                repository.join(&experiment.machine).to_str().unwrap().to_owned()
+            } else {
+                experiment.machine
+            };
+            clearway_sim::MachineModel::load(&machine).unwrap();
+            by_path += 1;
+        }
+        assert!(by_path > 0);
+    }
+
+    #[test]
+    fn every_variant_of_a_switch_becomes_one_of_the_experiment() {
+        let names = |name: &str| -> Vec<String> {
+            let experiment = Experiment::load(name).unwrap();
+            experiment
+                .variants
+                .into_iter()
+                .map(|variant| variant.name)
+                .collect()
+        };
+        let variants_of = |name: &str| Mechanisms::switch(name).unwrap().variants;
+        let expected: Vec<&str> = variants_of("commit_log").iter().map(|v| v.name).collect();
+        assert_eq!(names("commit-log"), expected);
+        let combinations = names("log-flush");
+        assert_eq!(
+            combinations.len(),
+            variants_of("lock_release").len() * variants_of("log_flush").len()
+        );
+        assert_eq!(combinations[..2], ["after-flush single", "after-flush split"]);
+        let (last, experiment) = (combinations.len() - 1, Experiment::load("log-flush").unwrap());
+        assert_eq!(combinations[last], "early overlapped");
+        let mechanisms = experiment.variants[last].mechanisms;
+        assert_eq!(mechanisms.lock_release.name(), "early");
+        assert_eq!(mechanisms.log_flush.name(), "overlapped");
+    }
+
+    #[test]
+    fn a_switch_that_nothing_simulated_uses_makes_no_variants() {
+        let text =
+            include_str!("../../experiments/commit-log.toml").replace("\"commit_log\"", "\"relation_locks\"");
+        let error = Experiment::parse("it", &text).unwrap_err().to_string();
+        assert!(error.contains("relation_locks has no part"), "{error}");
+    }
+
     #[test]
     fn mistakes_are_answered_with_what_there_is() {
         let error = Experiment::load("numa").unwrap_err().to_string();
@@ -365,6 +526,7 @@ mod tests {
             ("relation_locks=table", "lwlock_fairness"),
             ("read_percent=many", "NUMBER"),
             ("read_percent=-1", "NUMBER"),
+            ("synchronous_commit=0", "on or off"),
         ] {
             let error = experiment.set(setting).unwrap_err().to_string();
             assert!(error.contains(hint), "{setting}: {error}");
@@ -378,6 +540,6 @@ mod tests {
         let mut experiment = Experiment::load("numa-simple-update").unwrap();
         experiment.set("lwlock=single-cas").unwrap();
         let names: Vec<_> = experiment.variants.iter().map(|v| v.name.as_str()).collect();
-        assert_eq!(names, ["single-cas"]);
+        assert_eq!(names, ["single-cas", "clearway"]);
     }
 }

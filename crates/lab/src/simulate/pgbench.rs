@@ -7,6 +7,8 @@
 //! | `BufferPool` | finding and pinning a page, its content latch, marking it changed; all pages are resident |
 //! | `Wal` | insertion latches, reservation, flush |
 //! | `CommitPath` with `CommitLog`, `LockManager` and `Commits` | the end of a transaction, each step that the engine's has |
+//! | `SeenCommits` | under `lock_release = early`: what answers depend on, and the wait before each |
+//! | `Commits::flush_in_background` | the log writer, where commits do not wait for the disk |
 //!
 //! Charged: everything else, `work_us` a transaction, in parts that follow the statements: protocol,
 //! planning, executor, B+tree binary searches, tuple work, memory. The parts' proportions are fixed here;
@@ -19,6 +21,8 @@
 //! 8 KiB in the pool, 400 MiB in all, but of the bytes only the log position of changed pages is ever touched, and the
 //! operating system provides no more than those pieces.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -33,7 +37,7 @@ use clearway_storage::wal::record::RecordKind;
 use clearway_storage::wal::{LogDevice, LogOptions, Wal};
 use clearway_storage::{
     BufferPool, CommitOptions, CommitPath, CommitWait, Commits, Lsn, PAGE_SIZE, PageDevice, PageId,
-    PinnedPage, RelId,
+    PinnedPage, RelId, SeenCommits,
 };
 use clearway_txn::{
     COMMIT_LOG_PAGE_SIZE, CommitLog, LockManager, ProcArray, ProcId, Snapshot, StatusDevice, Xid,
@@ -50,6 +54,10 @@ const INNER_PAGES: u32 = 256;
 const HISTORY_ROWS: u32 = 150;
 /// Branches at scale 900; tellers are ten times as many.
 const BRANCHES: u64 = 900;
+/// How long the log writer sleeps between two flushes: the engine's default.
+const LOG_WRITER_DELAY: Duration = Duration::from_millis(10);
+/// The xid of the transaction that loaded the tables.
+const LOADER: Xid = Xid(1 << 19);
 /// Payload bytes of log records, as PostgreSQL's pg_waldump shows them for these statements (headers apart).
 const UPDATE_BYTES: usize = 120;
 const INSERT_BYTES: usize = 80;
@@ -136,6 +144,9 @@ struct Database {
     commit_log: CommitLog<Simulated, NoPages>,
     locks: LockManager<Simulated>,
     commits: Commits<Simulated>,
+    /// Which transaction changed each teller and each branch last.
+    writers: RefCell<BTreeMap<(RelId, u32), Xid>>,
+    synchronous: bool,
 }
 
 impl Database {
@@ -184,6 +195,8 @@ impl Database {
                 clients as u32,
                 variant.mechanisms.lock_release,
             )),
+            writers: RefCell::default(),
+            synchronous: experiment.synchronous_commit,
             procs,
             pool,
             log: Wal::new(disk, log, Lsn(1 << 24), Lsn(1 << 24)),
@@ -227,6 +240,8 @@ struct Session {
     proc: ProcId,
     number: u32,
     snapshot: Snapshot,
+    /// There under `lock_release = early`, as in the engine.
+    seen: Option<SeenCommits>,
     rows: u32,
     /// A hundredth of the transaction's work, ns.
     percent: u64,
@@ -240,9 +255,33 @@ impl Session {
         Simulated::charge(Work::Nanos(all - all / 10 + random_below(all / 5 + 1)));
     }
 
-    fn take_snapshot(&mut self) {
+    /// A statement begins. `with_rows`: it answers with more than a number of rows.
+    fn begin_statement(&mut self, with_rows: bool) {
         let _span = span("snapshot");
-        self.database.procs.snapshot(self.proc, &mut self.snapshot);
+        let database = &self.database;
+        database.procs.snapshot(self.proc, &mut self.snapshot);
+        if let Some(seen) = &self.seen {
+            seen.use_snapshot(database.commits.may_be_seen_early(&database.log));
+            seen.begin_statement(with_rows);
+        }
+    }
+
+    /// A statement ends: its answer waits for what it depends on.
+    fn end_statement(&self) {
+        self.database.procs.clear_xmin(self.proc);
+        if let Some(seen) = &self.seen {
+            seen.end_statement();
+            seen.wait_before_answer(&self.database.log);
+        }
+    }
+
+    /// A row is met that `writer` has changed, and found by its key: its new version counts as the old one would.
+    fn meet(&self, writer: Xid) {
+        if let Some(seen) = &self.seen {
+            seen.next_row();
+            self.database.commits.note_seen(writer, &self.database.log, seen);
+            seen.prove_row();
+        }
     }
 
     /// Down the index to an account's leaf.
@@ -280,19 +319,21 @@ impl Session {
         self.answer();
         // UPDATE accounts
         self.work(16);
-        self.take_snapshot();
+        self.begin_statement(false);
         self.descend(account);
+        self.meet(LOADER);
         let xid = database.procs.assign_xid(self.proc);
         self.update(xid, ACCOUNTS, heap_page);
-        database.procs.clear_xmin(self.proc);
+        self.end_statement();
         self.work(16);
         self.answer();
         // SELECT accounts
         self.work(10);
-        self.take_snapshot();
+        self.begin_statement(true);
         self.descend(account);
+        // The session's own version of the row: nothing to look up.
         database.read(ACCOUNTS, heap_page, 300);
-        database.procs.clear_xmin(self.proc);
+        self.end_statement();
         self.work(14);
         self.answer();
         if kind == WorkloadKind::TpcbLike {
@@ -302,9 +343,11 @@ impl Session {
                 (BRANCHES_TABLE, branch),
             ] {
                 self.work(7);
-                self.take_snapshot();
+                self.begin_statement(false);
+                let writer = database.writers.borrow_mut().insert((rel, block as u32), xid);
+                self.meet(writer.unwrap_or(LOADER));
                 self.update(xid, rel, block as u32);
-                database.procs.clear_xmin(self.proc);
+                self.end_statement();
                 self.work(7);
                 self.answer();
             }
@@ -312,14 +355,14 @@ impl Session {
         // INSERT history
         let last = if kind == WorkloadKind::TpcbLike { 12 } else { 40 };
         self.work(last / 4);
-        self.take_snapshot();
+        self.begin_statement(false);
         self.rows += 1;
         let block = self.number * 2 + self.rows / HISTORY_ROWS % 2;
         {
             let _span = span("insert");
             database.change(xid, HISTORY, block, 400, &[0; INSERT_BYTES]);
         }
-        database.procs.clear_xmin(self.proc);
+        self.end_statement();
         self.work(last / 2);
         self.answer();
         // END
@@ -327,8 +370,16 @@ impl Session {
         let _span = span("commit");
         database
             .commit_path()
-            .commit(self.proc, xid, CommitWait::BeforeAcknowledged, || ())
+            .commit(
+                self.proc,
+                xid,
+                CommitWait::synchronous(database.synchronous),
+                || (),
+            )
             .expect("the devices of a simulation do not fail");
+        if let Some(seen) = &self.seen {
+            seen.end_transaction();
+        }
     }
 }
 
@@ -349,18 +400,36 @@ pub(crate) fn spawn(
     simulation.name(&*database.procs, "ProcArray");
     simulation.name(&database.log, "log");
     simulation.name(&database.commit_log, "commit log");
+    simulation.name(&database.commits, "commits");
     let frames = database.pool.frames();
     simulation.name(frames, "frames");
     simulation.name(&frames[HEAP_PAGES as usize], "index root");
     let kind = experiment.workload;
     let percent = (experiment.parameters.work_us * 10.0) as u64;
     let client = (experiment.parameters.client_us * 1e3) as u64;
+    if experiment.has_log_writer() {
+        let (database, meter) = (Rc::clone(&database), Rc::clone(meter));
+        simulation.spawn(move || {
+            while meter.goes_on() {
+                {
+                    let _wait = WaitScope::<Simulated>::enter(WaitEvent::WalWriterMain);
+                    Simulated::sleep(LOG_WRITER_DELAY);
+                }
+                database.commits.flush_in_background(&database.log);
+            }
+        });
+    }
     for (number, proc) in procs.into_iter().enumerate() {
         let mut session = Session {
             database: Rc::clone(&database),
             proc,
             number: number as u32,
             snapshot: Snapshot::default(),
+            seen: database.commits.are_early().then(|| {
+                let seen = SeenCommits::default();
+                seen.set_waits(database.synchronous);
+                seen
+            }),
             rows: 0,
             percent,
             client,

@@ -58,7 +58,8 @@ pub(crate) fn run_point(
     seed: u64,
     trace: Option<TraceWindow>,
 ) -> Result<(Point, Option<clearway_sim::Trace>)> {
-    let mut simulation = Simulation::new(model, clients.max(1), seed);
+    let workers = clients + usize::from(experiment.has_log_writer());
+    let mut simulation = Simulation::new(model, workers.max(1), seed);
     simulation.set_step_budget(STEPS_MAX);
     if let Some(window) = trace {
         simulation.trace(window.from_ns, window.to_ns);

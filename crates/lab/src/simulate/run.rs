@@ -119,6 +119,9 @@ pub fn run_experiment(options: &SimulateOptions) -> Result<SimulationResult> {
             for index in 0..experiment.parameters.clone().numbers_mut().len() {
                 let mut changed = experiment.clone();
                 let (name, number) = &mut changed.parameters.numbers_mut()[index];
+                if **number == 0.0 || !experiment.workload.uses(name) {
+                    continue;
+                }
                 **number *= factor;
                 changes.push((*name, factor));
                 add(&options.machine, &changed, largest);

@@ -97,6 +97,9 @@ use crate::wal::{LogDevice, SegmentFiles, Wal};
 /// way there before two share a slot.
 const RECENT_SLOTS_A_SESSION: usize = 64;
 
+/// The log writer writes the log out when more than this many bytes are not yet durable.
+const UNWRITTEN_MAX: u64 = 1 << 20;
+
 /// How commits release what they hold, and for how many sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommitOptions {
@@ -149,6 +152,18 @@ impl<M: Machine> Commits<M> {
     /// The position after the newest commit that did not wait for the disk: what the log writer flushes.
     pub fn newest_async(&self) -> Lsn {
         self.newest_async.get()
+    }
+
+    /// What the log writer does each time it wakes up: makes the commits durable that do not wait for the disk.
+    pub fn flush_in_background<D: LogDevice>(&self, log: &Wal<M, D>) {
+        let reserved = log.reserved();
+        let upto = if reserved.0 - log.flushed().0 > UNWRITTEN_MAX {
+            // A large transaction: its records are written out early, so that it does not find the log's buffer full.
+            reserved
+        } else {
+            self.newest_async()
+        };
+        log.flush(upto);
     }
 
     /// The position after the newest commit that was seen before it was durable.
