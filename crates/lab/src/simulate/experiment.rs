@@ -497,11 +497,13 @@ mod tests {
             variants_of("lock_release").len() * variants_of("log_flush").len()
         );
         assert_eq!(combinations[..2], ["after-flush single", "after-flush split"]);
-        let (last, experiment) = (combinations.len() - 1, Experiment::load("log-flush").unwrap());
-        assert_eq!(combinations[last], "early overlapped");
-        let mechanisms = experiment.variants[last].mechanisms;
-        assert_eq!(mechanisms.lock_release.name(), "early");
-        assert_eq!(mechanisms.log_flush.name(), "overlapped");
+        let last_of = |name: &str| variants_of(name).last().unwrap().name;
+        let (last_release, last_flush) = (last_of("lock_release"), last_of("log_flush"));
+        let experiment = Experiment::load("log-flush").unwrap();
+        let last = experiment.variants.last().unwrap();
+        assert_eq!(last.name, format!("{last_release} {last_flush}"));
+        assert_eq!(last.mechanisms.lock_release.name(), last_release);
+        assert_eq!(last.mechanisms.log_flush.name(), last_flush);
     }
 
     #[test]
