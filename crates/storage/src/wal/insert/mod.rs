@@ -87,7 +87,7 @@ macro_rules! variants {
                 $( $(#[doc = $text])+ $variant = $name, )+
             }
             why {
-                Latches: "What databases ship. One client takes 0.1 % fewer instructions under ring; with more, \
+                Latches: "What databases ship. One client takes 0.2 % fewer instructions under ring; with more, \
                     nothing has been measured yet."
                     in "docs/mechanisms/log.md#when-a-record-is-whole-log_insert";
             }
