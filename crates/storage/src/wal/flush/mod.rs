@@ -92,13 +92,13 @@ macro_rules! variants {
     (planned $planned:tt, $( $(#[doc = $text:literal])+ $variant:ident = $name:literal in $module:ident; )+) => {
         switch! {
             /// How the log reaches the disk.
-            pub enum LogFlushVariant = "log_flush", best Group, planned $planned {
+            pub enum LogFlushVariant = "log_flush", best Single, planned $planned {
                 $( $(#[doc = $text])+ $variant = $name, )+
             }
             why {
-                Group: "Wakes a commit once where single wakes it 1.6 times, and takes 10 to 20 % less CPU time with \
-                    16 and 64 clients on two CPUs; the same with one. Commits a second are level or more, natively \
-                    and simulated; but about half over a socket while a sync takes milliseconds."
+                Group: "Not in the preset: it wakes a commit once where single wakes it 1.6 times, and takes 10 to \
+                    20 % less CPU time with 16 and 64 clients on two CPUs; but over a socket, while a sync takes \
+                    milliseconds, it commits about half as much."
                     in "docs/mechanisms/log.md#what-was-measured";
                 SelfClocking: "Not in the preset: as group in the mean, but 0.92 to 1.11 times single with 16 clients."
                     in "docs/mechanisms/log.md#what-was-measured";
