@@ -7,7 +7,7 @@ use clearway_machine::{Machine, Native, Switch};
 use clearway_txn::Xid;
 
 use super::flush::{Flushed, Flusher, LogFlushVariant};
-use super::insert::{InsertedRecord, Insertion, LogInsertVariant, RedoMoved};
+use super::insert::{InsertedRecord, Insertion, InsertionOptions, LogInsertVariant, RedoMoved};
 use super::output::LogOutput;
 use super::record::{self, RecordKind};
 use super::reserve::{LogReserveVariant, Reservation};
@@ -89,9 +89,14 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
             options.ring_size as u64 <= SEGMENT_SIZE,
             "recovery clears a segment behind the log's end, no more"
         );
+        let insertion = InsertionOptions {
+            lwlock: options.lwlock,
+            latches: options.insert_latches,
+            ring_size: options.ring_size,
+        };
         Self {
             reservation: Reservation::new(options.reserve, end.0),
-            insertion: Insertion::new(&options, end.0, redo.0),
+            insertion: Insertion::new(options.insert, &insertion, end.0, redo.0),
             flusher: Flusher::new(options.flush, options.lwlock, options.commit_delay),
             output: LogOutput::new(device, Ring::new(options.ring_size), end.0),
         }

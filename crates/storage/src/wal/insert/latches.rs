@@ -28,9 +28,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use clearway_latch::{LatchClass, LwLock, LwLockExclusive};
 use clearway_machine::{AtomicWord, Machine, Padded, WaitEvent};
 
-use super::{Insert, InsertedRecord, RedoMoved};
+use super::{Insert, InsertedRecord, InsertionOptions, RedoMoved};
 use crate::page::Lsn;
-use crate::wal::LogOptions;
 use crate::wal::reserve::Reservation;
 
 static WAL_INSERT: LatchClass = LatchClass::new("WALInsert", WaitEvent::WalInsert, 500);
@@ -49,8 +48,8 @@ pub(in crate::wal) struct Insertion<M: Machine> {
 }
 
 impl<M: Machine> Insert<M> for Insertion<M> {
-    fn new(options: &LogOptions, _end: u64, redo: u64) -> Self {
-        let latches = options.insert_latches;
+    fn new(options: &InsertionOptions, _end: u64, redo: u64) -> Self {
+        let latches = options.latches;
         let insert_latch = |_| {
             Padded(InsertLatch {
                 latch: LwLock::new(&WAL_INSERT, options.lwlock),

@@ -24,15 +24,25 @@
 mod latches;
 mod ring;
 
+use clearway_latch::LwLockOptions;
 use clearway_machine::{Machine, switch};
 
-use super::LogOptions;
 use super::reserve::Reservation;
 use crate::page::Lsn;
 
 /// The redo position has moved since the record was built; build it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RedoMoved(pub Lsn);
+
+/// What an insertion is built from; a variant uses what it needs.
+pub(super) struct InsertionOptions {
+    /// Algorithm of the insertion latches.
+    pub(super) lwlock: LwLockOptions,
+    /// Number of insertion latches.
+    pub(super) latches: usize,
+    /// Bytes of the ring: a power of two.
+    pub(super) ring_size: usize,
+}
 
 /// The part of an insertion that uses the ring, once the insertion has its place.
 pub(super) trait InsertedRecord {
@@ -55,7 +65,7 @@ pub(super) trait InsertedRecord {
 /// What one variant keeps, and how it inserts.
 trait Insert<M: Machine> {
     /// Nothing is being inserted. The log goes on at `end`; pages last changed before `redo` need a full image.
-    fn new(options: &LogOptions, end: u64, redo: u64) -> Self;
+    fn new(options: &InsertionOptions, end: u64, redo: u64) -> Self;
 
     /// Inserts a record that was built for the redo position `built_for`; returns its end.
     fn insert(
@@ -98,8 +108,8 @@ macro_rules! variants {
 
         impl<M: Machine> Insertion<M> {
             /// Nothing is being inserted. The log goes on at `end`; pages last changed before `redo` need a full image.
-            pub(super) fn new(options: &LogOptions, end: u64, redo: u64) -> Self {
-                match options.insert {
+            pub(super) fn new(variant: LogInsertVariant, options: &InsertionOptions, end: u64, redo: u64) -> Self {
+                match variant {
                     $( LogInsertVariant::$variant => Self::$variant(Insert::new(options, end, redo)), )+
                 }
             }

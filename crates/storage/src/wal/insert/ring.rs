@@ -77,9 +77,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use clearway_latch::{LatchClass, SpinLatch};
 use clearway_machine::{AtomicWord, Half, Machine, Padded, WaitEvent, WaitScope};
 
-use super::{Insert, InsertedRecord, RedoMoved};
+use super::{Insert, InsertedRecord, InsertionOptions, RedoMoved};
 use crate::page::Lsn;
-use crate::wal::LogOptions;
 use crate::wal::record::HEADER;
 use crate::wal::reserve::Reservation;
 
@@ -103,7 +102,7 @@ pub(in crate::wal) struct Insertion<M: Machine> {
 }
 
 impl<M: Machine> Insert<M> for Insertion<M> {
-    fn new(options: &LogOptions, end: u64, redo: u64) -> Self {
+    fn new(options: &InsertionOptions, end: u64, redo: u64) -> Self {
         let slots = (options.ring_size / HEADER).max(1);
         debug_assert!(slots.is_power_of_two(), "slots are found by a mask");
         Self {
@@ -284,6 +283,7 @@ impl<M: Machine> Insertion<M> {
 
 #[cfg(test)]
 mod tests {
+    use clearway_latch::LwLockOptions;
     use clearway_machine::Native;
 
     use super::*;
@@ -293,9 +293,10 @@ mod tests {
     #[test]
     fn a_late_walker_stops_at_a_hole() {
         // The ring holds two records.
-        let options = LogOptions {
+        let options = InsertionOptions {
+            lwlock: LwLockOptions::default(),
+            latches: 0,
             ring_size: 64,
-            ..LogOptions::default()
         };
         let insertion = Insertion::<Native>::new(&options, 64, 64);
         let late = insertion.complete.load(Relaxed);
