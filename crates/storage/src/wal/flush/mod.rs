@@ -96,6 +96,9 @@ macro_rules! variants {
                 $( $(#[doc = $text])+ $variant = $name, )+
             }
             why {
+                Single: "The baseline: each of the others loses somewhere, with 2 to 16 clients in process, over a socket \
+                    on a slow disk, or simulated."
+                    in "docs/mechanisms/log.md#what-was-measured";
                 Group: "Not in the preset: it wakes a commit once where single wakes it 1.6 times, and takes 10 to \
                     20 % less CPU time with 16 and 64 clients on two CPUs; but over a socket, while a sync takes \
                     milliseconds, it commits about half as much."
