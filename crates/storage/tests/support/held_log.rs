@@ -1,0 +1,76 @@
+//! A disk whose syncs of the log can be held: none returns before the log is let go.
+
+#![allow(dead_code, reason = "each suite uses its part")]
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use clearway_storage::disk::{Faults, FaultyDisk, NativeDisk, Operation, SyncPurpose};
+
+/// Whether syncs of the log are held, and how many wait for that.
+#[derive(Debug, Default)]
+struct Syncs {
+    are_held: bool,
+    waiting: u32,
+}
+
+/// The syncs of the log.
+#[derive(Debug, Default)]
+pub struct HeldLog {
+    syncs: Mutex<Syncs>,
+    changed: Condvar,
+}
+
+impl HeldLog {
+    /// A disk whose log is not held yet, and what holds it.
+    pub fn disk() -> (Arc<FaultyDisk>, Arc<HeldLog>) {
+        let held = Arc::<HeldLog>::default();
+        let faults = Arc::<HeldLog>::clone(&held);
+        (Arc::new(FaultyDisk::new(Arc::new(NativeDisk), faults)), held)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Syncs> {
+        self.syncs.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn set(&self, are_held: bool) {
+        self.lock().are_held = are_held;
+        self.changed.notify_all();
+    }
+
+    /// Holds the log until the result is dropped, also when a test fails.
+    pub fn hold(&self) -> LetGo<'_> {
+        self.set(true);
+        LetGo(self)
+    }
+
+    /// Returns when a sync waits for the log to be let go.
+    pub fn wait_for_a_sync(&self) {
+        let waiting = self.changed.wait_while(self.lock(), |syncs| syncs.waiting == 0);
+        drop(waiting.unwrap());
+    }
+}
+
+impl Faults for HeldLog {
+    fn before(&self, operation: Operation, _path: &Path) -> io::Result<()> {
+        if operation == Operation::Sync(SyncPurpose::LogFlush) {
+            let mut syncs = self.lock();
+            syncs.waiting += 1;
+            self.changed.notify_all();
+            syncs = self.changed.wait_while(syncs, |syncs| syncs.are_held).unwrap();
+            syncs.waiting -= 1;
+        }
+        Ok(())
+    }
+}
+
+/// Lets the log go when it is dropped.
+#[derive(Debug)]
+pub struct LetGo<'a>(&'a HeldLog);
+
+impl Drop for LetGo<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
+}
