@@ -160,6 +160,7 @@ mod tests {
         seen.next_row();
         seen.note(Lsn(200));
         assert_eq!(seen.answer_position(), Lsn(200), "nothing is proven yet");
+        assert_eq!(seen.unproven(), Lsn(200), "for the row in hand");
         seen.prove_row();
         assert_eq!(seen.answer_position(), Lsn(100), "the row that was left out");
         seen.end_statement();
@@ -183,6 +184,19 @@ mod tests {
             Lsn(200),
             "the answer may still be in a buffer"
         );
+    }
+
+    /// A changed key: the tag of a later statement says whether another row has it.
+    #[test]
+    fn later_tags_depend_on_what_a_key_was_made_of() {
+        let seen = SeenCommits::default();
+        seen.begin_statement(false);
+        seen.note(Lsn(200));
+        seen.note_in_tags();
+        seen.prove_row();
+        seen.end_statement();
+        seen.begin_statement(false);
+        assert_eq!(seen.answer_position(), Lsn(200));
     }
 
     #[test]
