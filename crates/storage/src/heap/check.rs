@@ -193,6 +193,7 @@ mod tests {
     use crate::heap::{TxnContext, UpdateOutcome};
     use crate::page::{LOWER, RelId};
     use crate::storage::StorageOptions;
+    use crate::vacuum::vacuum;
 
     /// A page with rows at line pointers 1 to 4, of which 2 was updated to 5 and that to 6, each by a
     /// transaction that committed.
@@ -261,12 +262,43 @@ mod tests {
         };
         let storage: Arc<Storage> = Storage::open(dir.path(), options).unwrap().0;
         let normal = |offset, length| Line::Normal { offset, length }.encode();
-        let damages: [(Option<u16>, usize, Vec<u8>, &str); 9] = [
+        let free_space = |lower: u16, upper: u16| [lower.to_le_bytes(), upper.to_le_bytes()].concat();
+        let damages: [(Option<u16>, usize, Vec<u8>, &str); 17] = [
             (None, LOWER, vec![0xFF, 0x3F], "the free space from"),
+            // Behind the tuples, within a line pointer, within the header; and tuples behind the page's end.
+            (None, LOWER, free_space(8_188, 7_952), "the free space from"),
+            (None, LOWER, free_space(50, 7_952), "the free space from"),
+            (None, LOWER, free_space(20, 7_952), "the free space from"),
+            (None, LOWER, free_space(48, 8_200), "the free space from"),
             (
                 None,
                 line_offset(3),
                 normal(8_188, 35).into(),
+                "line pointer 3 leads to the bytes",
+            ),
+            // In the free space, not at a multiple of 8, shorter than a header, and behind the page's end.
+            (
+                None,
+                line_offset(3),
+                normal(4_096, 35).into(),
+                "line pointer 3 leads to the bytes",
+            ),
+            (
+                None,
+                line_offset(3),
+                normal(8_076, 35).into(),
+                "line pointer 3 leads to the bytes",
+            ),
+            (
+                None,
+                line_offset(3),
+                normal(8_072, 31).into(),
+                "line pointer 3 leads to the bytes",
+            ),
+            (
+                None,
+                line_offset(3),
+                normal(8_152, 41).into(),
                 "line pointer 3 leads to the bytes",
             ),
             (None, line_offset(3), normal(8_112, 35).into(), "overlap"),
@@ -313,6 +345,15 @@ mod tests {
                 "{problem}: {found:?}"
             );
         }
+        // A version of the transaction that is the next to begin.
+        let rel = page_of_rows(&storage);
+        let next = storage.proc_array.next_xid();
+        damage(&storage, rel, Some(3), XMIN, &next.0.to_le_bytes());
+        let found = check(&storage, rel);
+        assert!(
+            found.iter().any(|found| found.contains("which has not begun")),
+            "{found:?}"
+        );
         // A version that is its own successor.
         let rel = page_of_rows(&storage);
         let own = [Xid::FIRST_NORMAL.0.to_le_bytes(); 2].concat();
@@ -324,6 +365,46 @@ mod tests {
             found.iter().any(|found| found.contains("on a chain already")),
             "{found:?}"
         );
+        storage.stop_threads();
+    }
+
+    /// An update that was rolled back leaves its mark on the version before. Vacuum takes the new version away, with its
+    /// line pointer, which is the page's last one.
+    #[test]
+    fn a_page_with_an_update_rolled_back_is_sound() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = StorageOptions {
+            fsync: false,
+            buffer_bytes: 1 << 20,
+            ..StorageOptions::default()
+        };
+        let storage: Arc<Storage> = Storage::open(dir.path(), options).unwrap().0;
+        let rel = page_of_rows(&storage);
+        let heap = Heap::new(rel.0);
+        let proc = storage.proc_array.attach().unwrap();
+        let xid = storage.assign_xid(proc).unwrap();
+        let context = TxnContext {
+            storage: &storage,
+            proc,
+            xid: Some(xid),
+            command: 1,
+            snapshot: &Snapshot::default(),
+            seen: None,
+        };
+        let new = Tid { block: 0, slot: 7 };
+        let outcome = heap.update(&context, Tid { block: 0, slot: 1 }, b"new", true);
+        assert_eq!(outcome.unwrap(), UpdateOutcome::Updated { tid: new, hot: true });
+        storage.abort(proc, xid).unwrap();
+        for _ in 0..2 {
+            let horizon = storage.proc_array.horizon();
+            vacuum(&storage, rel, &[], horizon, &|| false).unwrap();
+            assert_eq!(check(&storage, rel), Vec::<String>::new());
+            let bytes = storage.pin(PageId { rel, block: 0 }).unwrap().into_shared();
+            assert_eq!(slot_count(bytes.bytes()), 6);
+            for slot in [0, 7] {
+                assert_eq!(line(bytes.bytes(), slot), Line::Unused);
+            }
+        }
         storage.stop_threads();
     }
 

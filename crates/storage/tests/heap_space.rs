@@ -1,0 +1,168 @@
+//! How many pages a table has: a page takes as many rows as it has room for, to its last byte and no further, and room
+//! that vacuum has found is used again.
+
+#[path = "support/chosen.rs"]
+mod chosen;
+
+use std::sync::Arc;
+
+use clearway_machine::Watchdog;
+use clearway_storage::heap::{DeleteOutcome, Heap, ROW_MAX, Tid, TxnContext};
+use clearway_storage::vacuum::vacuum;
+use clearway_storage::{PAGE_HEADER, PAGE_SIZE, RelId, Storage, StorageError, StorageOptions};
+use clearway_txn::Snapshot;
+
+/// A table, and its rows by their places.
+struct Table {
+    storage: Arc<Storage>,
+    rel: RelId,
+    rows: Vec<(Tid, Vec<u8>)>,
+    inserted: usize,
+    _dir: tempfile::TempDir,
+}
+
+impl Table {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let options = StorageOptions {
+            buffer_bytes: 1 << 20,
+            fsync: false,
+            sessions_max: 4,
+            ..chosen::options()
+        };
+        let (storage, _) = Storage::open(dir.path(), options).unwrap();
+        Self {
+            rel: storage.create_rel().unwrap(),
+            storage,
+            rows: Vec::new(),
+            inserted: 0,
+            _dir: dir,
+        }
+    }
+
+    fn heap(&self) -> Heap {
+        Heap::new(self.rel.0)
+    }
+
+    fn blocks(&self) -> u32 {
+        self.storage.block_count(self.rel).unwrap()
+    }
+
+    /// A committed transaction.
+    fn transact<R>(&self, act: impl FnOnce(&TxnContext<'_>) -> R) -> R {
+        let proc = self.storage.proc_array.attach().unwrap();
+        let xid = self.storage.assign_xid(proc).unwrap();
+        let mut snapshot = Snapshot::default();
+        self.storage.proc_array.snapshot(proc, &mut snapshot);
+        let done = act(&TxnContext {
+            storage: &self.storage,
+            proc,
+            xid: Some(xid),
+            command: 0,
+            snapshot: &snapshot,
+            seen: None,
+        });
+        self.storage.commit(proc, xid, true).unwrap();
+        self.storage.proc_array.detach(proc);
+        done
+    }
+
+    /// Inserts rows of this length, one by one.
+    fn insert(&mut self, count: usize, length: usize) {
+        let rows: Vec<Vec<u8>> = (0..count)
+            .map(|number| vec![(self.inserted + number) as u8; length])
+            .collect();
+        self.inserted += count;
+        let tids = self.transact(|ctx| {
+            let tids = rows.iter().map(|row| self.heap().insert(ctx, row).unwrap());
+            tids.collect::<Vec<_>>()
+        });
+        self.rows.extend(tids.into_iter().zip(rows));
+    }
+
+    /// Deletes every second row, and vacuums; returns how many are gone.
+    fn delete_every_second(&mut self) -> usize {
+        let before = self.rows.len();
+        let (deleted, kept): (Vec<_>, Vec<_>) = self
+            .rows
+            .drain(..)
+            .enumerate()
+            .partition(|(number, _)| number.is_multiple_of(2));
+        self.rows = kept.into_iter().map(|(_, row)| row).collect();
+        self.transact(|ctx| {
+            for (_, (tid, _)) in &deleted {
+                assert_eq!(self.heap().delete(ctx, *tid).unwrap(), DeleteOutcome::Deleted);
+            }
+        });
+        let horizon = self.storage.proc_array.horizon();
+        let stats = vacuum(&self.storage, self.rel, &[], horizon, &|| false).unwrap();
+        assert_eq!(stats.removed_rows, deleted.len() as u64);
+        before - self.rows.len()
+    }
+
+    /// Each row is where it was put, nothing else is there, and each page is sound, also for an index.
+    #[track_caller]
+    fn check(&self) {
+        let mut expected = self.rows.clone();
+        expected.sort();
+        let found = self.transact(|ctx| {
+            let mut scan = self.heap().scan(ctx).unwrap();
+            std::iter::from_fn(|| scan.next(ctx, |tid, row| (tid, row.to_vec())).unwrap()).collect::<Vec<_>>()
+        });
+        assert!(found == expected, "{} of {} rows", found.len(), expected.len());
+        let mut findings = self.storage.findings(self.rel);
+        let mut progress = |_| Ok::<_, StorageError>(());
+        self.storage
+            .check_heap(self.rel, self.blocks(), &mut findings, &mut progress)
+            .unwrap();
+        assert_eq!(findings.list(), []);
+        for (tid, _) in &self.rows {
+            assert_eq!(
+                self.heap().entry_problem(&self.storage, *tid).unwrap(),
+                None,
+                "{tid:?}"
+            );
+        }
+    }
+}
+
+/// Bytes of a page that a row takes: its line pointer, and the tuple with its header.
+fn bytes_of(length: usize) -> usize {
+    4 + (32 + length).next_multiple_of(8)
+}
+
+/// A row too much on a page overwrites another; one too few, on each, is a table of twice the size where two would fit.
+#[test]
+fn a_page_takes_as_many_rows_as_it_has_room_for() {
+    let _watchdog = Watchdog::over_test();
+    // Two rows of 4,048 bytes fill a page; rows without a byte leave as much as one of them takes without its line pointer.
+    for length in [0, 1, 100, 1_000, 2_680, 4_048, 4_049, ROW_MAX] {
+        let mut table = Table::new();
+        let fit = (PAGE_SIZE - PAGE_HEADER) / bytes_of(length);
+        table.insert(3 * fit, length);
+        table.check();
+        assert_eq!(table.blocks(), 3, "{length}: pages with room for {fit} rows");
+        table.storage.stop_threads();
+    }
+}
+
+/// A table whose rows are deleted and inserted, and which is vacuumed in between, stays as large as it is: the room and
+/// the line pointers of rows that are gone are used again, and those of others are not touched.
+#[test]
+fn what_vacuum_has_found_is_used_again() {
+    let _watchdog = Watchdog::over_test();
+    for length in [0, 100, 3_000] {
+        let mut table = Table::new();
+        let fit = (PAGE_SIZE - PAGE_HEADER) / bytes_of(length);
+        table.insert(4 * fit, length);
+        assert_eq!(table.blocks(), 4);
+        for _ in 0..3 {
+            let gone = table.delete_every_second();
+            table.check();
+            table.insert(gone, length);
+            table.check();
+            assert_eq!(table.blocks(), 4, "{length}");
+        }
+        table.storage.stop_threads();
+    }
+}
