@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clearway_storage::disk::{Faults, FaultyDisk, NativeDisk, Operation};
 use clearway_storage::wal::SEGMENT_SIZE;
+use clearway_storage::wal::record::RecordKind;
 use clearway_storage::{
     Lsn, PAGE_SIZE, PageId, PageKind, RecoveryReport, RelId, Storage, StorageError, StorageOptions,
 };
@@ -304,6 +305,32 @@ fn a_torn_page_is_healed_by_its_image() {
     assert_eq!(read(&storage, rel, 1).unwrap(), 0);
 }
 
+/// Replay may evict a page between two of its records, and reads it again for the second, which changes a part of it.
+#[test]
+fn replay_may_need_more_pages_than_the_pool_has() {
+    const PAGES: u32 = 400;
+    const OTHER: usize = 6_000;
+    let dir = tempfile::tempdir().unwrap();
+    let (storage, _) = open(dir.path());
+    let rel = numbers(&storage, PAGES);
+    for block in 0..PAGES {
+        let mut page = storage.pin(PageId { rel, block }).unwrap().into_exclusive();
+        let mut change = storage.begin_change(Xid::INVALID).unwrap();
+        change.write(&mut page, OTHER, &block.to_le_bytes());
+        change.finish().unwrap();
+    }
+    storage.wal.flush(storage.wal.reserved());
+    crash(storage);
+    let (storage, report) = open(dir.path());
+    assert!(report.records >= 2 * u64::from(PAGES), "{report:?}");
+    for block in 0..PAGES {
+        assert_eq!(read(&storage, rel, block).unwrap(), 0);
+        let page = storage.pin(PageId { rel, block }).unwrap().into_shared();
+        assert_eq!(page.bytes()[OTHER..OTHER + 4], block.to_le_bytes());
+    }
+    storage.stop_threads();
+}
+
 #[test]
 fn a_torn_commit_log_page_is_healed_by_its_image() {
     let dir = tempfile::tempdir().unwrap();
@@ -420,6 +447,43 @@ fn what_stands_behind_the_end_of_the_log_is_cleared() {
         let zeros = vec![0; (SEGMENT_SIZE - from) as usize];
         assert!(bytes[from as usize..] == zeros, "segment {number} is not cleared");
     }
+}
+
+/// A lost segment of the log, or two in a row, are damage and not the log's end: what stands behind them proves it.
+#[test]
+fn a_start_without_a_part_of_the_log_fails() {
+    let dir = tempfile::tempdir().unwrap();
+    let (storage, _) = open(dir.path());
+    let rel = numbers(&storage, 1);
+    let proc = storage.proc_array.attach().unwrap();
+    while storage.wal.reserved().0 < 3 * SEGMENT_SIZE + (1 << 20) {
+        storage.make_log_room().unwrap();
+        let nothing = storage
+            .wal
+            .insert_any(RecordKind::Nothing, Xid::INVALID, &[0; 1 << 19]);
+        storage.wal.flush(nothing);
+    }
+    add_and_commit(&storage, proc, rel, &[0]);
+    crash(storage);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let name = |number: u64| format!("{number:016x}");
+    let (log, lost) = (dir.path().join("wal"), elsewhere.path());
+    for numbers in [1..2, 1..3] {
+        for number in numbers.clone() {
+            fs::copy(log.join(name(number)), lost.join(name(number))).unwrap();
+            fs::remove_file(log.join(name(number))).unwrap();
+        }
+        let error = Storage::open(dir.path(), options()).unwrap_err();
+        assert!(
+            error.to_string().contains("committed changes are damaged here"),
+            "{error}"
+        );
+        for number in numbers {
+            fs::copy(lost.join(name(number)), log.join(name(number))).unwrap();
+        }
+    }
+    let (storage, _) = open(dir.path());
+    assert_eq!(read(&storage, rel, 0).unwrap(), 1);
 }
 
 #[derive(Debug, Default)]
