@@ -283,6 +283,17 @@ mod tests {
         assert!(matches!(error, StorageError::CorruptFile { .. }), "{error}");
     }
 
+    /// A crash in the middle of a write leaves the front of the new copy before the rest of the old one.
+    #[test]
+    fn a_copy_that_was_half_written_does_not_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control");
+        let mut file = ControlFile::create(&NativeDisk, path.clone(), true, control(100)).unwrap();
+        file.write(control(200)).unwrap();
+        file.file.write_at(&control(300).encode(4)[..32], 0).unwrap();
+        assert_eq!(opened(&path).unwrap(), 100);
+    }
+
     #[test]
     fn an_empty_control_file_is_an_error() {
         let dir = tempfile::tempdir().unwrap();

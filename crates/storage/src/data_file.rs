@@ -424,9 +424,14 @@ mod tests {
         let rel = RelId(16);
         let path = dir.path().join("16");
         std::fs::write(&path, b"").unwrap();
-        for (kept, blocks) in [(0, 0), (40, 40), (30, 40)] {
+        for (kept, blocks) in [
+            (0, 0),
+            (offset_of(40), 40),
+            (offset_of(30), 40),
+            (offset_of(30) + 100, 40),
+        ] {
             let file = std::fs::File::options().write(true).open(&path).unwrap();
-            file.set_len(kept * PAGE_SIZE as u64).unwrap();
+            file.set_len(kept).unwrap();
             let lengths = Lengths::from([(rel, blocks)]);
             let files = DataFiles::new(disk.clone(), dir.path().to_owned(), false, &lengths).unwrap();
             let file = files.file(rel).unwrap();
