@@ -191,6 +191,38 @@ fn where_commits_are_seen_early_readers_ask_what_is_durable() {
 ///
 /// Mutation: let an exclusive that had to wait load the word again to see whether it is biased, as it once
 /// did → 5 to 8 % less on 4 sockets.
+/// Where a flush takes long beside what the clients do between two commits, a leader that begins at once carries half of
+/// them, and one that waits for the others all. Where it does not, waiting is given up.
+///
+/// Mutation: let no leader wait (`crates/lab/mutations/simulate.toml`) → a slow disk does not commit more.
+#[test]
+fn gathering_commits_more_on_a_slow_disk_and_no_less_on_a_fast_one() {
+    let tps = |log_flush: &str, device_factor: f64, work_us: f64, milliseconds: u32| {
+        let mut experiment = Experiment::load("log-flush").unwrap();
+        experiment.clients = vec![16];
+        experiment.also_on.clear();
+        for (name, number) in [
+            ("device_factor", device_factor),
+            ("warm_up_ms", f64::from(milliseconds / 4)),
+            ("measure_ms", f64::from(milliseconds)),
+            ("work_us", work_us),
+        ] {
+            experiment.set(&format!("{name}={number}")).unwrap();
+        }
+        experiment.variants.truncate(1);
+        let mechanisms = &mut experiment.variants[0].mechanisms;
+        mechanisms.set_variant("lock_release", "after-flush").unwrap();
+        mechanisms.set_variant("log_flush", log_flush).unwrap();
+        run(experiment, 7, 1).unwrap().points[0].tps
+    };
+    let (slow, fast) = (
+        tps("gathering", 10.0, 50.0, 200) / tps("group", 10.0, 50.0, 200),
+        tps("gathering", 1.0, 450.0, 100) / tps("group", 1.0, 450.0, 100),
+    );
+    assert!(slow > 1.3, "{slow} times group's commits on a slow disk");
+    assert!(fast > 0.95, "{fast} times group's commits on a fast one");
+}
+
 #[test]
 fn writers_alone_pay_nothing_for_bias() {
     let mut experiment = Experiment::load("latch-mix").unwrap();

@@ -9,7 +9,7 @@
 //!    `WALFlushGroup`.
 //! 3. The list was empty: this worker leads. It takes the write latch, and only then the list. So all that came while
 //!    the group before was being synced are in one group. Those that come later find the list empty and form the next.
-//! 4. Sleep `commit_delay`, if there is one, before taking the list.
+//! 4. Sleep `commit_delay`, if there is one, before taking the list. `gathering` waits here for others.
 //! 5. Write and sync up to the furthest target on the list, and further if more is complete.
 //! 6. Release the write latch: the next leader goes on. Then tell the others on the list.
 //!
@@ -45,26 +45,59 @@ use super::waiters::{NONE, Outcome, Waiters};
 use super::{Flush, Flushed, WAL_WRITE, sleep_before_flush};
 use crate::wal::LogDevice;
 
-pub(in crate::wal) struct Flusher<M: Machine> {
+/// When a leader takes its group.
+pub(in crate::wal) trait Pace<M: Machine> {
+    /// No worker has come yet.
+    fn new() -> Self;
+
+    /// A worker has come to wait for a flush.
+    fn arrived(&self);
+
+    /// Returns when the group is to be taken. Called by the leader, under the write latch.
+    fn wait(&self);
+
+    /// The group that was taken last is durable. Called by its leader, under the write latch.
+    fn flushed(&self);
+}
+
+/// As soon as the device is free.
+pub(in crate::wal) struct AtOnce;
+
+impl<M: Machine> Pace<M> for AtOnce {
+    fn new() -> Self {
+        Self
+    }
+
+    fn arrived(&self) {}
+
+    fn wait(&self) {}
+
+    fn flushed(&self) {}
+}
+
+pub(in crate::wal) struct Flusher<M: Machine, P: Pace<M> = AtOnce> {
     write_latch: Padded<LwLock<M>>,
     /// The list: the worker that joined last.
     last: Padded<M::U32>,
     waiters: Waiters<M>,
+    pace: P,
     commit_delay: Duration,
 }
 
-impl<M: Machine> Flush<M> for Flusher<M> {
+impl<M: Machine, P: Pace<M>> Flush<M> for Flusher<M, P> {
     fn new(lwlock: LwLockOptions, commit_delay: Duration) -> Self {
         Self {
             write_latch: Padded(LwLock::new(&WAL_WRITE, lwlock)),
             last: Padded(M::U32::new(NONE)),
             waiters: Waiters::new(),
+            pace: P::new(),
             commit_delay,
         }
     }
 
     fn flush<D: LogDevice>(&self, log: &Flushed<'_, M, D>, upto: u64) {
         log.wait_complete(upto);
+        self.pace.arrived();
         let me = M::worker().0;
         if self.join(me, upto) {
             self.lead(log, me);
@@ -76,7 +109,7 @@ impl<M: Machine> Flush<M> for Flusher<M> {
     }
 }
 
-impl<M: Machine> Flusher<M> {
+impl<M: Machine, P: Pace<M>> Flusher<M, P> {
     /// Puts `me` on the list; `true` if it leads the group.
     fn join(&self, me: u32, upto: u64) -> bool {
         let mut last = self.last.load(Relaxed);
@@ -93,6 +126,7 @@ impl<M: Machine> Flusher<M> {
     fn lead<D: LogDevice>(&self, log: &Flushed<'_, M, D>, me: u32) {
         let write = self.write_latch.exclusive();
         sleep_before_flush::<M>(self.commit_delay);
+        self.pace.wait();
         // Acquire: pairs with the Release in `join`. Release: so that the next group's RMWs order their places behind.
         let group = self.last.swap(NONE, AcqRel);
         let mut furthest = 0;
@@ -106,6 +140,7 @@ impl<M: Machine> Flusher<M> {
             // SAFETY: the write latch is held, and everything before `target` is in the ring.
             unsafe { log.output.write(target) };
             log.output.sync(target);
+            self.pace.flushed();
         }
         drop(write);
         let mut worker = group;

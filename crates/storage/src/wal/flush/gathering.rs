@@ -1,0 +1,165 @@
+//! Gathering flush: `group`, whose leader waits until those that the last flush let go have come again, if that pays.
+//!
+//! Invariant: as in [`group`](super::group). A leader waits before it takes its list, for at most half of the time that
+//! a flush usually takes, and for no particular worker.
+//!
+//! # Why
+//! `n` clients commit in a closed loop, and together work for `W` between two commits of each, on all CPUs; a flush
+//! takes `S`. A leader that begins at once leaves behind those that the last flush has just let go: two halves take
+//! turns, and a flush carries n/2 every S. One that waits for them carries n every S + W. So waiting wins while W < S
+//! (`docs/mechanisms/log.md`, "How many commits a sync can carry"), and doubles the commits where S is much longer, as
+//! on a disk that spins, or one that others keep busy.
+//!
+//! # Steps
+//! Under the write latch, the leader
+//! 1. waits until as many workers have come, since the last flush ended, as it let go; but for S/2 at most;
+//! 2. takes its list, and notes how many have come since the list before was taken: so many does this flush let go;
+//! 3. flushes, and notes how many have come in all, and how long the flush took.
+//!
+//! A wait in vain costs S/2. After one the next flush begins at once, after two in a row the next two, then four, up
+//! to [`PAUSE_MAX`]: where waiting does not pay, less than 1 % is lost. One that succeeds resets this.
+//!
+//! # How the rules are kept
+//! - R2: the leader waits for a time, as with `commit_delay`. An inserter that finds the ring full is on the list, and
+//!   may be what the leader waits for in vain; it goes on when the time is over.
+//! - R3, R5: as in `group`. What the leaders note is ordered by the write latch; `arrivals` is a number and tells of
+//!   nothing else.
+//!
+//! # Cost
+//! One more atomic addition a commit, and the clock three times a flush. A worker alone never waits: it has come again
+//! when it leads.
+//!
+//! Origin: ours. PostgreSQL's `commit_delay` waits for a time that the administrator guesses, if `commit_siblings`
+//! transactions are open; MySQL's binary log waits for a number that he guesses. Here both follow from what the last
+//! flush was like.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use clearway_machine::{AtomicWord, Machine, Padded, WaitEvent, WaitScope};
+
+use super::group::{self, Pace};
+
+/// The usual duration of a flush moves by this part of each one's difference from it.
+const SMOOTHING: u64 = 8;
+
+/// So many flushes begin at once, at most, after one has waited in vain.
+const PAUSE_MAX: u64 = 64;
+
+/// A leader looks so many times, at most, while it waits; with naps between, unless they are too short to sleep.
+const LOOKS: u64 = 32;
+
+/// A shorter nap is a yield, nanoseconds: the kernel rounds sleeps up by about this.
+const NAP_MIN_NS: u64 = 50_000;
+
+pub(in crate::wal) type Flusher<M> = group::Flusher<M, Gatherer<M>>;
+
+/// Knows how many a flush let go, and how many have come since. All but `arrivals` is read and written by leaders.
+pub(in crate::wal) struct Gatherer<M: Machine> {
+    /// Workers that have come to wait for a flush, ever.
+    arrivals: Padded<M::U64>,
+    led: Padded<Led<M>>,
+}
+
+struct Led<M: Machine> {
+    /// `arrivals` when the last list was taken.
+    taken: M::U64,
+    /// How many came with the last list.
+    group_size: M::U64,
+    /// The leader waits for so many arrivals.
+    wanted: M::U64,
+    /// When the flush in progress began, nanoseconds.
+    begun: M::U64,
+    /// How long a flush usually takes, nanoseconds; 0 before the first.
+    usual_ns: M::U64,
+    /// So many flushes are to begin at once.
+    pause: M::U64,
+    /// So many were to after the last wait in vain; 0 after one that succeeded.
+    last_pause: M::U64,
+}
+
+impl<M: Machine> Pace<M> for Gatherer<M> {
+    fn new() -> Self {
+        let zero = || M::U64::new(0);
+        Self {
+            arrivals: Padded(zero()),
+            led: Padded(Led {
+                taken: zero(),
+                group_size: zero(),
+                wanted: zero(),
+                begun: zero(),
+                usual_ns: zero(),
+                pause: zero(),
+                last_pause: zero(),
+            }),
+        }
+    }
+
+    fn arrived(&self) {
+        self.arrivals.fetch_add(1, Relaxed);
+    }
+
+    fn wait(&self) {
+        let led = &self.led;
+        if !self.all_came() {
+            let pause = led.pause.load(Relaxed);
+            if pause > 0 {
+                led.pause.store(pause - 1, Relaxed);
+            } else {
+                let next_pause = if self.wait_for_all(led.usual_ns.load(Relaxed) / 2) {
+                    0
+                } else {
+                    (2 * led.last_pause.load(Relaxed)).clamp(1, PAUSE_MAX)
+                };
+                led.last_pause.store(next_pause, Relaxed);
+                led.pause.store(next_pause, Relaxed);
+            }
+        }
+        let arrivals = self.arrivals.load(Relaxed);
+        let group_size = arrivals - led.taken.load(Relaxed);
+        led.taken.store(arrivals, Relaxed);
+        led.group_size.store(group_size, Relaxed);
+        led.begun.store(M::now(), Relaxed);
+    }
+
+    fn flushed(&self) {
+        let led = &self.led;
+        let ns = M::now().saturating_sub(led.begun.load(Relaxed));
+        let usual = match led.usual_ns.load(Relaxed) {
+            0 => ns,
+            usual => usual - usual / SMOOTHING + ns / SMOOTHING,
+        };
+        led.usual_ns.store(usual, Relaxed);
+        let wanted = self.arrivals.load(Relaxed) + led.group_size.load(Relaxed);
+        led.wanted.store(wanted, Relaxed);
+    }
+}
+
+impl<M: Machine> Gatherer<M> {
+    /// As many have come again as the last flush let go.
+    fn all_came(&self) -> bool {
+        self.arrivals.load(Relaxed) >= self.led.wanted.load(Relaxed)
+    }
+
+    /// Waits until all have come; `false` if they have not after `budget_ns`.
+    fn wait_for_all(&self, budget_ns: u64) -> bool {
+        let _wait = WaitScope::<M>::enter(WaitEvent::CommitDelay);
+        if M::EXPLORED {
+            // The clock of a checker says nothing, and it explores what comes before the yield and behind it.
+            M::yield_now();
+            return self.all_came();
+        }
+        let (begun, nap_ns) = (M::now(), budget_ns / LOOKS);
+        while M::now().saturating_sub(begun) < budget_ns {
+            if nap_ns < NAP_MIN_NS {
+                M::yield_now();
+            } else {
+                M::sleep(Duration::from_nanos(nap_ns));
+            }
+            if self.all_came() {
+                return true;
+            }
+        }
+        false
+    }
+}
