@@ -94,7 +94,7 @@ macro_rules! variants {
             why {
                 Latch: "On two busy CPUs no variant differs from it by more than the noise, with the sync and without."
                     in "docs/mechanisms/commit-log.md#variants";
-                Atomic: "Not in the preset: with up to 256 clients on two and four sockets it makes 0.99 to 1.01 times the \
+                Atomic: "With up to 256 clients on two and four sockets it makes 0.99 to 1.01 times the \
                     commits of latch, simulated; no reader in the simulation asks for statuses."
                     in "docs/commit-path-predictions.md#the-commit-log-commit-log";
             }

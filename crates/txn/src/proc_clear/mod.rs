@@ -40,7 +40,7 @@ macro_rules! variants {
             why {
                 Single: "On two busy CPUs group does not differ from it by more than the noise, with the sync and without."
                     in "docs/mechanisms/snapshots.md#many-sessions-end-at-once";
-                Group: "Not in the preset yet, for want of a measurement on a quiet machine: simulated on four sockets, it \
+                Group: "Not measured on a quiet machine yet. Simulated on four sockets, it \
                     makes 1.14 times single's commits with 434 clients, and 2.5 times with the scanned queue."
                     in "docs/commit-path-predictions.md#leaving-the-array-proc-clear";
             }

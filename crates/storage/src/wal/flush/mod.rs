@@ -101,20 +101,20 @@ macro_rules! variants {
                 Single: "The baseline: each of the others that was measured loses somewhere, with 2 to 16 clients in \
                     process, over a socket on a slow disk, or simulated."
                     in "docs/mechanisms/log.md#what-was-measured";
-                Group: "Not in the preset: it wakes a commit once where single wakes it 1.6 times, and takes 10 to \
+                Group: "It wakes a commit once where single wakes it 1.6 times, and takes 10 to \
                     20 % less CPU time with 16 and 64 clients on two CPUs; but over a socket, while a sync takes \
                     milliseconds, it commits about half as much."
                     in "docs/mechanisms/log.md#what-was-measured";
-                Gathering: "Not in the preset yet, for want of a native measurement: simulated on two CPUs it makes \
+                Gathering: "Not measured natively yet. Simulated on two CPUs it makes \
                     1.59, 1.05 and 1.11 times the commits of single with 4, 16 and 64 clients, and on a slow disk \
                     1.71, 1.53 and 1.28 times."
                     in "docs/mechanisms/log.md#what-was-measured";
-                SelfClocking: "Not in the preset: as group in the mean, but 0.92 to 1.11 times single with 16 clients."
+                SelfClocking: "As group in the mean, but 0.92 to 1.11 times single with 16 clients."
                     in "docs/mechanisms/log.md#what-was-measured";
-                Overlapped: "Not in the preset: the simulation promised up to 1.84 times single; on the disk that was \
+                Overlapped: "The simulation promised up to 1.84 times single; on the disk that was \
                     measured it did 0.88 with 4 and 16 clients, since each sync takes CPU time."
                     in "docs/mechanisms/log.md#what-was-measured";
-                Polling: "Not in the preset: 1.4 and 1.5 times single with 16 and 64 clients natively, for up to twice \
+                Polling: "1.4 and 1.5 times single with 16 and 64 clients natively, for up to twice \
                     the CPU time with 2 and 4; simulated, it loses two thirds."
                     in "docs/mechanisms/log.md#what-was-measured";
             }
