@@ -3,7 +3,7 @@
 #[path = "support/chosen.rs"]
 mod chosen;
 
-use clearway_storage::btree::{BTree, InsertOutcome, KEY_MAX};
+use clearway_storage::btree::{BTree, Direction, InsertOutcome, KEY_MAX};
 use clearway_storage::heap::{Heap, ROW_MAX, Tid, TxnContext, UpdateOutcome};
 use clearway_storage::{Storage, StorageError, StorageOptions};
 use clearway_txn::Snapshot;
@@ -90,5 +90,32 @@ fn a_key_has_a_longest_length() {
         };
         load(KEY_MAX).unwrap();
         assert_too_large(load(KEY_MAX + 1), KEY_MAX + 1, KEY_MAX);
+    });
+}
+
+/// A page of a tree that is made at once has room for its upper bound, which is as long as the next key.
+#[test]
+fn keys_of_each_length_can_be_loaded() {
+    with_session(|ctx| {
+        for lengths in [&[KEY_MAX][..], &[500], &[20], &[8, KEY_MAX, 300, 2_000, 60]] {
+            let key = |number: u32| {
+                let mut key = number.to_be_bytes().to_vec();
+                key.resize(lengths[number as usize % lengths.len()], 7);
+                key
+            };
+            let keys: Vec<Vec<u8>> = (0..400).map(key).collect();
+            let rel = ctx.storage.create_rel().unwrap();
+            BTree::create(ctx.storage, rel).unwrap();
+            let tids = (0..).map(|block| Tid { block, slot: 1 });
+            BTree::bulk_load(ctx.storage, rel, keys.iter().zip(tids)).unwrap();
+            let mut cursor = BTree::new(rel.0).range(&[], None, Direction::Forward);
+            let mut found = Vec::new();
+            while cursor.next_entries(ctx.storage, 100, &mut found).unwrap() {}
+            assert!(
+                found.iter().map(|(key, _)| key).eq(&keys),
+                "{lengths:?}: {} keys",
+                found.len()
+            );
+        }
     });
 }

@@ -416,4 +416,97 @@ mod tests {
             assert_eq!(cut(head_of(&behind), a.len() as u16), head_of(a), "{a:?}");
         }
     }
+
+    /// Keys as far from evenly spread as can be, and what is looked for among them and far outside.
+    #[test]
+    fn a_search_finds_the_place_however_keys_are_spread() {
+        let even: Vec<u64> = (0..100).map(|number| 1_000 + 10 * number).collect();
+        let with = |at: usize, head: u64| {
+            let mut heads = even.clone();
+            heads[at] = head;
+            heads
+        };
+        let equal = vec![1_000; 100];
+        for heads in [
+            even.clone(),
+            with(0, 0),
+            with(99, u64::MAX),
+            equal,
+            even[..48].to_vec(),
+        ] {
+            let near = heads
+                .iter()
+                .flat_map(|head| [head.saturating_sub(1), *head, head.saturating_add(1)]);
+            for wanted in near.chain([0, 3_000, 1 << 40, u64::MAX]) {
+                // From 1 on for an inner page, whose first entry stands for all that is below the second.
+                for low in [0, 1] {
+                    let below = |index: usize| heads[index] < wanted;
+                    let found = partition(low..heads.len(), wanted, |index| heads[index], below);
+                    let expected = low + heads[low..].partition_point(|head| *head < wanted);
+                    assert_eq!(found, expected, "{wanted} in {heads:?} from {low}");
+                }
+            }
+        }
+    }
+
+    fn put(page: &mut [u8; PAGE_SIZE], at: usize, number: usize) {
+        page[at..at + 2].copy_from_slice(&(number as u16).to_le_bytes());
+    }
+
+    /// The offsets of the entries of `sound_page`.
+    const FIRST: usize = RIGHT - ENTRY - 5;
+    const SECOND: usize = FIRST - ENTRY - 5;
+
+    /// A leaf with two entries, each with a key of five bytes.
+    fn sound_page() -> Box<[u8; PAGE_SIZE]> {
+        let mut page = Box::new([0; PAGE_SIZE]);
+        page::init(&mut page[..], PageKind::BTREE_NODE, SPECIAL);
+        for (slot, at) in [FIRST, SECOND].into_iter().enumerate() {
+            put(&mut page, PAGE_HEADER + 2 * slot, at);
+            put(&mut page, at, 5);
+        }
+        put(&mut page, LOWER, PAGE_HEADER + 4);
+        put(&mut page, page::UPPER, SECOND);
+        page
+    }
+
+    #[test]
+    fn an_empty_page_is_sound() {
+        assert_eq!(layout_problem(&sound_page()), None);
+        let mut page = sound_page();
+        put(&mut page, LOWER, PAGE_HEADER);
+        assert_eq!(layout_problem(&page), None);
+        // As vacuum may leave a leaf that has a right neighbour.
+        put(&mut page, LOWER, PAGE_HEADER + 2);
+        put(&mut page, FLAGS, usize::from(HAS_HIGH));
+        assert_eq!(layout_problem(&page), None);
+    }
+
+    /// Each rule of the layout broken by itself, by as little as can be.
+    #[test]
+    fn each_broken_rule_of_the_layout_is_found() {
+        const KIND: usize = 12;
+        const SPECIAL_FIELD: usize = 20;
+        let broken: [(&[(usize, usize)], &str); 11] = [
+            (&[(KIND, 2)], "of kind 2"),
+            (&[(LOWER, PAGE_HEADER - 2)], "free space"),
+            (&[(LOWER, SECOND + 2)], "free space"),
+            (&[(LOWER, PAGE_HEADER + 3)], "free space"),
+            (&[(page::UPPER, RIGHT + 1)], "free space"),
+            (&[(SPECIAL_FIELD, RIGHT - 1)], "free space"),
+            (&[(LOWER, PAGE_HEADER), (FLAGS, 1)], "high key"),
+            (&[(PAGE_HEADER, SECOND - 1)], "slot 0"),
+            (&[(PAGE_HEADER, RIGHT - ENTRY + 1)], "slot 0"),
+            (&[(PAGE_HEADER, PAGE_SIZE - 1)], "slot 0"),
+            (&[(FIRST, 6)], "slot 0"),
+        ];
+        for (numbers, problem) in broken {
+            let mut page = sound_page();
+            for &(at, number) in numbers {
+                put(&mut page, at, number);
+            }
+            let found = layout_problem(&page).unwrap_or_default();
+            assert!(found.contains(problem), "{numbers:?}: {found:?}");
+        }
+    }
 }

@@ -4,16 +4,18 @@ mod check;
 mod incomplete_splits;
 mod unique;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use clearway_txn::{ProcId, Snapshot};
+use clearway_txn::{ProcId, Snapshot, Xid};
 
-use super::descend::Descent;
+use super::descend::{Descent, META_ROOT};
 use super::node::{Bound, Entry, Node};
 use super::{BTree, Direction};
 use crate::buffer::PageLatchVariant;
+use crate::error::StorageError;
 use crate::heap::{Tid, TxnContext};
-use crate::page::RelId;
+use crate::page::{PageId, RelId};
 use crate::storage::{Storage, StorageOptions};
 
 fn tid(number: u32) -> Tid {
@@ -202,4 +204,151 @@ fn an_outdated_root(page_latch: PageLatchVariant) {
     let mut tids = Vec::new();
     tree.lookup(&storage, &between, &mut tids).unwrap();
     assert_eq!(tids, [tid(1)]);
+}
+
+/// Rows that a scan has passed may be dead to every snapshot, its own included, and vacuum may remove their entries
+/// before the scan goes on.
+#[test]
+fn a_scan_goes_on_where_vacuum_has_removed_entries() {
+    const COUNT: u32 = 600;
+    // Not in the first batch of a few leaves only, nor to the end of the tree.
+    const UPPER: u32 = 550;
+    let dir = tempfile::tempdir().unwrap();
+    let storage = open(dir.path(), PageLatchVariant::default());
+    for direction in [Direction::Forward, Direction::Backward] {
+        let (tree, _) = tree(&storage);
+        let snapshot = Snapshot::default();
+        let ctx = context(&storage, &snapshot);
+        let mut there: Vec<u32> = (0..COUNT).collect();
+        for &number in &there {
+            tree.insert(&ctx, &key(number), tid(number), None).unwrap();
+        }
+        for stop in 1..200 {
+            let mut wanted: Vec<Tid> = there
+                .iter()
+                .filter(|&&number| number < UPPER)
+                .map(|&number| tid(number))
+                .collect();
+            if direction == Direction::Backward {
+                wanted.reverse();
+            }
+            let mut cursor = tree.range(&[], Some(&key(UPPER)), direction);
+            let mut tids = Vec::new();
+            assert!(cursor.next_batch(&storage, stop, &mut tids).unwrap());
+            let last = tids[tids.len() - 1];
+            assert_eq!(tree.vacuum_delete(&storage, &HashSet::from([last])).unwrap(), 1);
+            there.retain(|&number| tid(number) != last);
+            while cursor.next_batch(&storage, 50, &mut tids).unwrap() {}
+            assert!(
+                tids == wanted,
+                "{direction:?}, after {stop} entries: {} of {}",
+                tids.len(),
+                wanted.len()
+            );
+        }
+    }
+    storage.stop_threads();
+}
+
+/// A link to a page that is no node is an error, and nothing is read there.
+#[test]
+fn a_link_to_another_kind_of_page_is_an_error() {
+    for page_latch in PAGE_LATCHES {
+        let dir = tempfile::tempdir().unwrap();
+        let storage = open(dir.path(), page_latch);
+        let (tree, rel) = tree(&storage);
+        let other = storage.extend(rel).unwrap().page_id().block;
+        let meta = storage.pin(PageId { rel, block: 0 }).unwrap();
+        let mut change = storage.begin_change(Xid::INVALID).unwrap();
+        let mut meta = meta.exclusive();
+        change.write(&mut meta, META_ROOT, &other.to_le_bytes());
+        change.finish().unwrap();
+        drop(meta);
+        let found = tree.lookup(&storage, &key(1), &mut Vec::new());
+        assert!(
+            matches!(found, Err(StorageError::Inconsistent { .. })),
+            "{found:?}"
+        );
+        let snapshot = Snapshot::default();
+        let outcome = tree.insert(&context(&storage, &snapshot), &key(1), tid(1), None);
+        assert!(
+            matches!(outcome, Err(StorageError::Inconsistent { .. })),
+            "{outcome:?}"
+        );
+        storage.stop_threads();
+    }
+}
+
+/// A key whose first bytes are those of many others; what follows the number sorts before any of its bytes.
+fn common_key(number: u32) -> Vec<u8> {
+    let mut key = format!("a common beginning {number:06}").into_bytes();
+    key.resize(200, 1);
+    key
+}
+
+/// Keys that differ behind their first eight bytes only, and many rows with one key, near and far: a descent compares
+/// all of a key, and then the rows. From memory and, with checksums on the pages, from disk.
+#[test]
+fn a_descent_compares_whole_keys_and_places() {
+    const COUNT: u32 = 1_500;
+    const OFTEN: u32 = 700;
+    for page_latch in PAGE_LATCHES {
+        let dir = tempfile::tempdir().unwrap();
+        let storage = open(dir.path(), page_latch);
+        let (tree, rel) = tree(&storage);
+        let mut wanted: Vec<(Vec<u8>, Tid)> = (0..COUNT)
+            .map(|number| (common_key(number), tid(number)))
+            .collect();
+        for number in 1..=600 {
+            wanted.push((
+                common_key(OFTEN),
+                Tid {
+                    block: 5_000_000,
+                    slot: number,
+                },
+            ));
+            wanted.push((common_key(OFTEN), tid(6_000_000 + u32::from(number))));
+        }
+        // Scattered: the number of them is no multiple of 7.
+        let scattered: Vec<_> = (0..wanted.len())
+            .map(|index| wanted[index * 7 % wanted.len()].clone())
+            .collect();
+        wanted.sort_unstable();
+        let (first, second) = scattered.split_at(scattered.len() * 2 / 3);
+        let insert = |storage: &Storage, entries: &[(Vec<u8>, Tid)]| {
+            let snapshot = Snapshot::default();
+            for (key, tid) in entries {
+                tree.insert(&context(storage, &snapshot), key, *tid, None)
+                    .unwrap();
+            }
+        };
+        insert(&storage, first);
+        storage.shutdown().unwrap();
+        drop(storage);
+        let storage = open(dir.path(), page_latch);
+        insert(&storage, second);
+        for number in 0..COUNT {
+            let mut tids = Vec::new();
+            tree.lookup(&storage, &common_key(number), &mut tids).unwrap();
+            assert_eq!(tids.len(), if number == OFTEN { 1_201 } else { 1 }, "{number}");
+        }
+        let mut cursor = tree.range(&[], None, Direction::Forward);
+        let mut found = Vec::new();
+        while cursor.next_entries(&storage, 1_000, &mut found).unwrap() {}
+        assert!(
+            found == wanted,
+            "{page_latch:?}: {} of {} entries",
+            found.len(),
+            wanted.len()
+        );
+        let mut findings = storage.findings(rel);
+        let blocks = storage.block_count(rel).unwrap();
+        let shape = tree.check_structure::<StorageError>(&storage, blocks, &mut findings, &mut |_| Ok(()));
+        assert_eq!(
+            (shape.unwrap().levels, findings.list()),
+            (3, &[][..]),
+            "{page_latch:?}"
+        );
+        storage.stop_threads();
+    }
 }

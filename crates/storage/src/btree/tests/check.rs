@@ -92,7 +92,7 @@ fn three_levels(storage: &Arc<Storage>) -> (RelId, Places) {
 type Damage = fn(&Storage, RelId, &Places);
 
 /// For each damage: its name, what it does to the tree, and the finding of the check.
-const DAMAGES: [(&str, Damage, &str); 13] = [
+const DAMAGES: [(&str, Damage, &str); 14] = [
     (
         "two entries of a leaf in the wrong order",
         |storage, rel, at| {
@@ -193,6 +193,15 @@ const DAMAGES: [(&str, Damage, &str); 13] = [
         "has another key than the page's lower bound",
     ),
     (
+        "a first entry of an inner page with a key",
+        |storage, rel, at| {
+            let mut inner = parts(storage, rel, at.inner);
+            inner.entries[0].key = key(1).into();
+            put(storage, rel, at.inner, &inner);
+        },
+        "the first entry of an inner page has a key",
+    ),
+    (
         "an entry where no entry can be",
         |storage, rel, at| write(storage, rel, at.leaf, PAGE_HEADER + 6, &[0, 0]),
         "slot 3 leads to offset 0, where no entry can be",
@@ -221,6 +230,24 @@ fn each_broken_rule_is_found() {
             .any(|finding| finding.problem.contains(problem));
         assert!(said, "{what}: {:?}", findings.list());
     }
+    storage.stop_threads();
+}
+
+#[test]
+fn an_inner_page_without_entries_is_one_finding() {
+    let dir = tempfile::tempdir().unwrap();
+    let storage = open(dir.path(), PageLatchVariant::default());
+    let (rel, places) = three_levels(&storage);
+    let mut inner = parts(&storage, rel, places.inner);
+    inner.entries.clear();
+    put(&storage, rel, places.inner, &inner);
+    let (_, findings) = check(&storage, rel);
+    let problems: Vec<_> = findings
+        .list()
+        .iter()
+        .map(|finding| &finding.problem[..])
+        .collect();
+    assert_eq!(problems, ["an inner page without entries"]);
     storage.stop_threads();
 }
 
