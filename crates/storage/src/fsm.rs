@@ -139,3 +139,49 @@ impl FreeSpaceMaps {
         self.rels.write().unwrap_or_else(|e| e.into_inner()).remove(&rel);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REL: RelId = RelId(20);
+    const BLOCKS: u32 = 1_000;
+
+    /// A session that has no page of its own puts each row on another one, and one that does not leave a full page
+    /// comes back to it for ever.
+    #[test]
+    fn each_session_has_a_page_of_its_own_until_that_is_full() {
+        let maps = FreeSpaceMaps::default();
+        let target = |session| maps.target(REL, ProcId(session), 100, BLOCKS);
+        let sessions = [0, 1, 5, TARGETS as u32 - 1];
+        for session in sessions {
+            assert_eq!(target(session), None);
+            maps.use_page(REL, ProcId(session), 10 + session);
+        }
+        for session in sessions {
+            assert_eq!(target(session), Some(10 + session));
+            maps.is_full(REL, ProcId(session), 10 + session, 40);
+            assert_eq!(target(session), None, "of session {session}");
+        }
+    }
+
+    /// A page with just as much room as is needed is found, by one session, which keeps it.
+    #[test]
+    fn room_is_found_to_the_last_unit() {
+        let maps = FreeSpaceMaps::default();
+        maps.record(REL, 3, 10 * UNIT);
+        assert_eq!(maps.target(REL, ProcId(6), 10 * UNIT + 1, BLOCKS), None);
+        maps.record(REL, 3, 10 * UNIT);
+        assert_eq!(maps.target(REL, ProcId(5), 10 * UNIT, BLOCKS), Some(3));
+        assert_eq!(maps.target(REL, ProcId(6), UNIT, BLOCKS), None);
+        assert_eq!(maps.target(REL, ProcId(5), UNIT, BLOCKS), Some(3));
+    }
+
+    #[test]
+    fn a_dropped_relation_leaves_nothing() {
+        let maps = FreeSpaceMaps::default();
+        maps.use_page(REL, ProcId(0), 1);
+        maps.forget(REL);
+        assert!(maps.rels.read().unwrap().is_empty());
+    }
+}

@@ -5,11 +5,13 @@
 mod chosen;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
 
-use clearway_machine::Watchdog;
-use clearway_storage::heap::{DeleteOutcome, Heap, ROW_MAX, Tid, TxnContext};
+use clearway_machine::{Machine, Native, WaitEvent, Watchdog, WorkerId};
+use clearway_storage::heap::{DeleteOutcome, Heap, ROW_MAX, Tid, TxnContext, UpdateOutcome};
 use clearway_storage::vacuum::vacuum;
-use clearway_storage::{PAGE_HEADER, PAGE_SIZE, RelId, Storage, StorageError, StorageOptions};
+use clearway_storage::{PAGE_HEADER, PAGE_SIZE, PageId, RelId, Storage, StorageError, StorageOptions};
 use clearway_txn::Snapshot;
 
 /// A table, and its rows by their places.
@@ -165,4 +167,111 @@ fn what_vacuum_has_found_is_used_again() {
         }
         table.storage.stop_threads();
     }
+}
+
+/// Rows that no statement has looked at since: vacuum finds out by itself how their transactions ended.
+#[test]
+fn rows_that_were_never_read_are_removed() {
+    let _watchdog = Watchdog::over_test();
+    let table = Table::new();
+    let heap = table.heap();
+    table.transact(|ctx| {
+        let tids: Vec<Tid> = (0..20).map(|_| heap.insert(ctx, b"a row").unwrap()).collect();
+        let later = TxnContext { command: 1, ..*ctx };
+        for tid in tids {
+            assert_eq!(heap.delete(&later, tid).unwrap(), DeleteOutcome::Deleted);
+        }
+    });
+    let horizon = table.storage.proc_array.horizon();
+    let stats = vacuum(&table.storage, table.rel, &[], horizon, &|| false).unwrap();
+    assert_eq!((stats.removed_versions, stats.removed_rows), (20, 20));
+    table.storage.stop_threads();
+}
+
+/// An update whose page is full puts the new version on a page that has room for it, if there is one.
+#[test]
+fn an_updated_row_goes_where_there_is_room() {
+    let _watchdog = Watchdog::over_test();
+    let mut table = Table::new();
+    let heap = table.heap();
+    // Page 0 is full; the session's own page is 1, with 1,000 bytes left.
+    table.insert(2, 4_048);
+    table.insert(2, 3_500);
+    assert_eq!(table.blocks(), 2);
+    let update = |table: &mut Table, at: usize, length: usize| {
+        let old = table.rows[at].0;
+        let row = vec![b'u'; length];
+        let outcome = table.transact(|ctx| heap.update(ctx, old, &row, false).unwrap());
+        let UpdateOutcome::Updated { tid, .. } = outcome else {
+            panic!("{outcome:?}")
+        };
+        table.rows[at] = (tid, row);
+        tid.block
+    };
+    // Too long for what is left on page 1.
+    assert_eq!(update(&mut table, 0, 4_049), 2);
+    table.check();
+    // Page 2 has as much room again.
+    assert_eq!(update(&mut table, 2, 4_020), 2);
+    table.check();
+    table.storage.stop_threads();
+}
+
+/// Two pages are latched in the order of their numbers, whichever of them the row is on: of two updates with the same
+/// two pages each would else wait for the other for ever.
+#[test]
+fn an_update_latches_the_lower_page_first() {
+    let _watchdog = Watchdog::over_test();
+    let mut table = Table::new();
+    table.insert(4, 4_048);
+    // Both pages are full; page 0 gets room.
+    let gone = table.rows.remove(0).0;
+    table.transact(|ctx| assert_eq!(table.heap().delete(ctx, gone).unwrap(), DeleteOutcome::Deleted));
+    let horizon = table.storage.proc_array.horizon();
+    vacuum(&table.storage, table.rel, &[], horizon, &|| false).unwrap();
+    let (old, _) = table.rows[1];
+    assert_eq!((gone.block, old.block, table.blocks()), (0, 1, 2));
+
+    let page = |block| {
+        table
+            .storage
+            .pin(PageId {
+                rel: table.rel,
+                block,
+            })
+            .unwrap()
+    };
+    let worker = AtomicU32::new(u32::MAX);
+    let (lower, higher) = (page(0), page(1));
+    let held = lower.exclusive();
+    let outcome = thread::scope(|scope| {
+        let updating = scope.spawn(|| {
+            worker.store(Native::worker().0, Ordering::Release);
+            table.transact(|ctx| table.heap().update(ctx, old, &[b'u'; 3_000], false).unwrap())
+        });
+        let waits = || match worker.load(Ordering::Acquire) {
+            u32::MAX => false,
+            slot => Native::workers().slot(WorkerId(slot)).wait_event() == WaitEvent::BufferContent,
+        };
+        while !updating.is_finished() && !waits() {
+            thread::yield_now();
+        }
+        let higher_is_free = higher.try_exclusive().is_some();
+        drop(held);
+        let outcome = updating.join().unwrap();
+        assert!(higher_is_free, "the page of the row was latched first");
+        outcome
+    });
+    assert!(
+        matches!(
+            outcome,
+            UpdateOutcome::Updated {
+                tid: Tid { block: 0, .. },
+                ..
+            }
+        ),
+        "{outcome:?}"
+    );
+    drop((lower, higher));
+    table.storage.stop_threads();
 }

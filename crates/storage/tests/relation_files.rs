@@ -105,3 +105,28 @@ fn a_page_that_cannot_be_read_is_not_one_that_is_gone() {
     );
     storage.stop_threads();
 }
+
+/// The pages of a dropped relation that are still in memory, changed or not, leave their frames to others and are
+/// written nowhere.
+#[test]
+fn a_dropped_relation_leaves_its_frames() {
+    let dir = tempfile::tempdir().unwrap();
+    let (storage, _) = Failing::open(dir.path());
+    let (dropped, other) = (storage.create_rel().unwrap(), storage.create_rel().unwrap());
+    // All frames, 128 of them, and those of the other relation then need all again.
+    let fill = |rel: RelId| {
+        for _ in 0..150 {
+            let pinned = storage.extend(rel).unwrap();
+            let mut change = storage.begin_change(Xid::INVALID).unwrap();
+            let mut page = pinned.exclusive();
+            change.init_page(&mut page, PageKind::SEQUENCE, 0);
+            change.finish().unwrap();
+        }
+    };
+    fill(dropped);
+    storage.drop_rel(dropped).unwrap();
+    fill(other);
+    storage.checkpoint().unwrap();
+    assert!(!storage.list_rels().unwrap().contains(&dropped));
+    storage.stop_threads();
+}
