@@ -50,3 +50,30 @@ impl<M: Machine> RootHints<M> {
         self.of(rel).store(0, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two trees whose numbers collide take turns; a number has no bound.
+    #[test]
+    fn a_root_is_that_of_its_own_tree() {
+        let hints = RootHints::<Native>::default();
+        let collides = 16 + HINTS as u32;
+        for (rel, root) in [
+            (16, 3),
+            (17, 1),
+            (collides, 5),
+            (16, 7),
+            (70_000, 4),
+            (u32::MAX, u32::MAX),
+        ] {
+            assert_eq!(hints.get(RelId(rel)), None, "the root of another tree for {rel}");
+            hints.set(RelId(rel), root);
+            assert_eq!(hints.get(RelId(rel)), Some(root));
+        }
+        assert_eq!(hints.get(RelId(17)), Some(1));
+        hints.forget(RelId(17));
+        assert_eq!(hints.get(RelId(17)), None);
+    }
+}

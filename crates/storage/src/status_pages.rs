@@ -148,3 +148,43 @@ fn place(number: u32) -> PageId {
         block: number,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt;
+
+    use clearway_txn::Status;
+
+    use super::*;
+    use crate::storage::{Storage, StorageOptions};
+
+    /// A damaged page may be in the log while that is replayed. Later it is an error: read as zeros, it would make
+    /// committed transactions ones that never ended.
+    #[test]
+    fn a_damaged_page_is_an_error_after_recovery() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = StorageOptions {
+            buffer_bytes: 1 << 20,
+            fsync: false,
+            ..StorageOptions::default()
+        };
+        let (storage, _) = Storage::open(dir.path(), options).unwrap();
+        storage
+            .commit_log
+            .set(Xid::FIRST_NORMAL, Status::Committed, 0)
+            .unwrap();
+        storage.checkpoint().unwrap();
+        let mut bytes = [0; PAGE_SIZE];
+        let pages = StatusPages::new(Arc::clone(&storage.files), Arc::clone(&storage.wal));
+        assert!(pages.read_page(0, &mut bytes).unwrap());
+        let path = dir.path().join("base").join(RelId::COMMIT_LOG.0.to_string());
+        let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+        file.write_all_at(b"Mallory", 4_000).unwrap();
+        assert!(!pages.read_page(0, &mut bytes).unwrap());
+        pages.healed(0);
+        pages.end_recovery().unwrap();
+        let error = storage_error(pages.read_page(0, &mut bytes).unwrap_err());
+        assert!(matches!(error, StorageError::CorruptPage { .. }), "{error}");
+        storage.stop_threads();
+    }
+}

@@ -253,3 +253,17 @@ fn a_proof_is_found_behind_missing_segments() {
         }
     }
 }
+
+/// How far the log was durable is told of every record, not only of one that follows a flush.
+#[test]
+fn a_record_tells_how_far_the_log_was_durable() {
+    const POSITION: u64 = 1 << 30;
+    for distance in [0, 8, 4_096, 8 << 20] {
+        let durable = POSITION - distance;
+        let header = record::header(RecordKind::Nothing, Xid::INVALID, POSITION, durable, 0, 0);
+        match record::decode(&header, POSITION) {
+            record::Decoded::Record(record, _) => assert_eq!(record.durable, Lsn(durable)),
+            other => panic!("{distance}: {other:?}"),
+        }
+    }
+}

@@ -121,3 +121,43 @@ impl PageDevice for PagesOnDisk {
         self.wal.flush(upto);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::PageKind;
+    use crate::storage::{Storage, StorageOptions};
+
+    /// The log has lost its end: what a page tells of is nowhere else.
+    #[test]
+    fn a_page_newer_than_the_log_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = StorageOptions {
+            buffer_bytes: 1 << 20,
+            fsync: false,
+            ..StorageOptions::default()
+        };
+        let (storage, _) = Storage::open(dir.path(), options).unwrap();
+        let rel = storage.create_rel().unwrap();
+        let page = storage.extend(rel).unwrap().page_id();
+        let device = PagesOnDisk {
+            files: Arc::clone(&storage.files),
+            wal: Arc::clone(&storage.wal),
+            commits: Arc::clone(&storage.commits),
+        };
+        let mut bytes = [0; PAGE_SIZE];
+        let end = storage.wal.reserved();
+        for (lsn, is_newer) in [(end, false), (Lsn(end.0 + (1 << 30)), true)] {
+            page::init(&mut bytes, PageKind::HEAP, 0);
+            page::set_lsn(&mut bytes, lsn);
+            storage.files.file(rel).unwrap().write(page, &mut bytes).unwrap();
+            let read = device.read(page, &mut bytes);
+            assert_eq!(
+                matches!(read, Err(StorageError::Inconsistent { .. })),
+                is_newer,
+                "{read:?}"
+            );
+        }
+        storage.stop_threads();
+    }
+}
