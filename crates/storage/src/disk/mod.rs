@@ -207,3 +207,76 @@ pub(crate) fn sync_failed(path: &Path, error: &io::Error) -> ! {
         path.display()
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// Notes whose names are synced. One directory cannot be opened.
+    #[derive(Debug, Default)]
+    struct Watched {
+        synced: Mutex<Vec<PathBuf>>,
+        closed: Option<(PathBuf, io::ErrorKind)>,
+    }
+
+    impl Faults for Watched {
+        fn before(&self, operation: Operation, path: &Path) -> io::Result<()> {
+            match (operation, &self.closed) {
+                (Operation::Open, Some((closed, kind))) if closed == path => return Err((*kind).into()),
+                (Operation::Sync(SyncPurpose::ParentDirectory), _) => {
+                    self.synced.lock().unwrap().push(path.to_owned());
+                }
+                _ => {}
+            }
+            Ok(())
+        }
+    }
+
+    fn on(watched: &Arc<Watched>) -> FaultyDisk {
+        FaultyDisk::new(Arc::new(NativeDisk), watched.clone())
+    }
+
+    /// The data directory and all above it, and each of their names survives a power cut.
+    #[test]
+    fn directories_that_are_missing_are_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a").join("b").join("c");
+        let watched = Arc::new(Watched::default());
+        ensure_directory(&on(&watched), &path, true).unwrap();
+        assert!(path.is_dir());
+        let mut synced = std::mem::take(&mut *watched.synced.lock().unwrap());
+        synced.sort();
+        synced.dedup();
+        let names: Vec<_> = path.ancestors().skip(1).take(4).collect();
+        assert!(synced.iter().rev().eq(&names), "{synced:?}");
+        ensure_directory(&on(&watched), &path, true).unwrap();
+        assert!(watched.synced.lock().unwrap().is_empty(), "nothing was made");
+    }
+
+    #[test]
+    fn a_name_without_a_directory_is_in_the_current_one() {
+        let watched = Arc::new(Watched::default());
+        sync_name(&on(&watched), Path::new("data")).unwrap();
+        assert_eq!(*watched.synced.lock().unwrap(), [Path::new(".")]);
+    }
+
+    /// A directory whose parent may not be read can hold a database; a disk that fails cannot.
+    #[test]
+    fn only_a_lack_of_permission_is_no_error() {
+        let dir = tempfile::tempdir().unwrap();
+        for (kind, is_error) in [
+            (io::ErrorKind::PermissionDenied, false),
+            (io::ErrorKind::Other, true),
+        ] {
+            let watched = Arc::new(Watched {
+                closed: Some((dir.path().to_owned(), kind)),
+                ..Watched::default()
+            });
+            let found = sync_name_found(&on(&watched), &dir.path().join("data"));
+            assert_eq!(found.is_err(), is_error, "{kind}");
+        }
+    }
+}

@@ -81,6 +81,19 @@ impl Disk for NativeDisk {
     }
 }
 
+impl NativeFile {
+    fn write_zeros(&self, offset: u64, length: u64) -> io::Result<()> {
+        let zeros = vec![0; ZEROS.min(length as usize)];
+        let mut done = 0;
+        while done < length {
+            let take = (length - done).min(zeros.len() as u64);
+            self.write_at(&zeros[..take as usize], offset + done)?;
+            done += take;
+        }
+        Ok(())
+    }
+}
+
 impl DiskFile for NativeFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut filled = 0;
@@ -102,16 +115,7 @@ impl DiskFile for NativeFile {
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
         match rustix::fs::fallocate(&self.0, FallocateFlags::empty(), offset, length) {
             // This file system cannot allocate space: written zeros take the space as well.
-            Err(Errno::OPNOTSUPP) => {
-                let zeros = vec![0; ZEROS.min(length as usize)];
-                let mut done = 0;
-                while done < length {
-                    let take = (length - done).min(zeros.len() as u64);
-                    self.write_at(&zeros[..take as usize], offset + done)?;
-                    done += take;
-                }
-                Ok(())
-            }
+            Err(Errno::OPNOTSUPP) => self.write_zeros(offset, length),
             result => result.map_err(io::Error::from),
         }
     }
@@ -155,5 +159,62 @@ mod tests {
         drop(locked);
         assert!(NativeDisk.lock(directory.path()).unwrap().is_some());
         drop(inherited);
+    }
+
+    fn new_file(directory: &Path) -> NativeFile {
+        let path = directory.join("file");
+        NativeFile(
+            File::options()
+                .read(true)
+                .write(true)
+                .create_new(true)
+                .open(path)
+                .unwrap(),
+        )
+    }
+
+    #[test]
+    fn a_file_has_the_length_that_it_is_given() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = new_file(directory.path());
+        file.write_at(b"Alice and Bob", 10).unwrap();
+        assert_eq!(file.length().unwrap(), 23);
+        file.set_length(15).unwrap();
+        assert_eq!(file.length().unwrap(), 15);
+        let mut bytes = [7; 20];
+        assert_eq!(file.read_at(&mut bytes, 8).unwrap(), 7);
+        assert_eq!(bytes[..8], *b"\0\0Alice\x07");
+    }
+
+    /// Where the file system cannot allocate, zeros are as many as were asked for, in their place.
+    #[test]
+    fn zeros_take_the_place_of_space() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = new_file(directory.path());
+        let (offset, length) = (5, 2 * ZEROS as u64 + 3);
+        file.write_at(&vec![1; 3 * ZEROS], 0).unwrap();
+        file.write_zeros(offset, length).unwrap();
+        let mut bytes = vec![7; 3 * ZEROS];
+        file.read_at(&mut bytes, 0).unwrap();
+        let zeros = |at: usize| (offset..offset + length).contains(&(at as u64));
+        assert!(
+            bytes
+                .iter()
+                .enumerate()
+                .all(|(at, &byte)| byte == u8::from(!zeros(at)))
+        );
+        file.write_zeros(0, 0).unwrap();
+    }
+
+    /// Nothing but a power cut shows that a sync was left out. Of what cannot be synced, a sync fails.
+    #[test]
+    fn a_sync_reaches_the_operating_system() {
+        let file = NativeDisk
+            .open(Path::new("/dev/null"), OpenMode::Existing)
+            .unwrap();
+        file.sync_data(SyncPurpose::LogFlush).unwrap_err();
+        file.sync_all(SyncPurpose::LogFlush).unwrap_err();
+        let directory = NativeDisk.open_directory(Path::new("/proc")).unwrap();
+        directory.sync(SyncPurpose::DataFileNames).unwrap_err();
     }
 }

@@ -293,7 +293,7 @@ mod tests {
     fn a_file_reads_as_it_was_written_and_stays_as_it_was() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
-        let before: Vec<u8> = (0..30_000_u32).map(|number| number as u8).collect();
+        let before: Vec<u8> = (0..30_000_u32).map(|number| (number % 251) as u8).collect();
         fs::write(&path, &before).unwrap();
         let file = ReadOnlyDisk::default().open(&path, OpenMode::Existing).unwrap();
         let mut model = before.clone();
@@ -305,7 +305,10 @@ mod tests {
         for _ in 0..400 {
             match random(4) {
                 0 => {
-                    let length = random(60_000);
+                    let length = match random(3) {
+                        0 => random(8) * BLOCK as u64,
+                        _ => random(60_000),
+                    };
                     file.set_length(length).unwrap();
                     model.resize(length as usize, 0);
                 }
@@ -345,6 +348,7 @@ mod tests {
         disk.remove_file(&at("b")).unwrap();
         disk.create_directory(&at("e")).unwrap();
         assert_eq!(disk.list(dir.path()).unwrap(), ["c", "d", "e"]);
+        assert_eq!(disk.list(&at("e")).unwrap(), Vec::<OsString>::new());
         assert_eq!(content(&*disk.open(&at("d"), OpenMode::Existing).unwrap()), b"a");
         let error = disk.open(&at("a"), OpenMode::Existing).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
