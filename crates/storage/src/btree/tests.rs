@@ -303,11 +303,11 @@ fn a_descent_compares_whole_keys_and_places() {
             wanted.push((
                 common_key(OFTEN),
                 Tid {
-                    block: 5_000_000,
+                    block: 50_000_000,
                     slot: number,
                 },
             ));
-            wanted.push((common_key(OFTEN), tid(6_000_000 + u32::from(number))));
+            wanted.push((common_key(OFTEN), tid(60_000_000 + u32::from(number))));
         }
         // Scattered: the number of them is no multiple of 7.
         let scattered: Vec<_> = (0..wanted.len())

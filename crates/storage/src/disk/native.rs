@@ -186,6 +186,13 @@ mod tests {
         assert_eq!(bytes[..8], *b"\0\0Alice\x07");
     }
 
+    #[test]
+    fn an_error_of_a_read_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = NativeFile(File::open(directory.path()).unwrap());
+        file.read_at(&mut [0; 8], 0).unwrap_err();
+    }
+
     /// Where the file system cannot allocate, zeros are as many as were asked for, in their place.
     #[test]
     fn zeros_take_the_place_of_space() {

@@ -336,6 +336,13 @@ mod tests {
     }
 
     #[test]
+    fn an_error_of_a_read_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = CopiedFile::new(Some(File::open(dir.path()).unwrap()), 100);
+        file.read_at(&mut [0; 8], 0).unwrap_err();
+    }
+
+    #[test]
     fn names_change_in_memory_only() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["a", "b"] {
