@@ -9,6 +9,7 @@ use clearway_sim::{LineAllocator, MachineModel, SimulatedU32};
 
 mod coherence;
 mod determinism;
+mod digits;
 mod errors;
 mod far_atomics;
 mod hardware_threads;
