@@ -116,3 +116,28 @@ variants! {
     /// One atomic add.
     FetchAdd = "fetch-add" in fetch_add;
 }
+
+#[cfg(test)]
+mod tests {
+    use clearway_machine::{Native, Switch};
+
+    use super::*;
+
+    /// Reservations follow one another, and an era is told of all that is reserved in it, however many there were before.
+    #[test]
+    fn each_era_is_another_than_the_one_before() {
+        for &variant in LogReserveVariant::ALL {
+            let reservation = Reservation::<Native>::new(variant, 64);
+            for round in 0..4_u64 {
+                let (start, era) = (64 + 48 * round, round % 2);
+                for at in [start, start + 24] {
+                    let reserved = reservation.reserve(24);
+                    assert_eq!((reserved.start, reserved.era), (at, era), "{variant:?}");
+                }
+                assert_eq!(reservation.end(), start + 48);
+                let begun = reservation.begin_era();
+                assert_eq!((begun.start, begun.era), (start + 48, 1 - era), "{variant:?}");
+            }
+        }
+    }
+}
