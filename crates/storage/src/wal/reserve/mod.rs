@@ -123,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    /// Reservations follow one another, and an era is told of all that is reserved in it, however many there were before.
+    /// Reservations follow one another, and each tells of its era, however many there were before.
     #[test]
     fn each_era_is_another_than_the_one_before() {
         for &variant in LogReserveVariant::ALL {
