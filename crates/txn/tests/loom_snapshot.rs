@@ -163,3 +163,104 @@ fn loom_the_horizon_never_passes_a_snapshot() {
         assert_eq!(array.horizon(), a.next());
     });
 }
+
+/// As the case before, for a session that has taken a snapshot earlier, and let go of it: a variant may use it again.
+///
+/// Caught mutations: no fence between installing the xmin and the look at what has ended; no fence in `horizon`; the
+/// look before the xmin is installed; an xmin that is not installed.
+#[test]
+fn loom_the_horizon_never_passes_a_second_snapshot() {
+    explore_each_array(2, |options| {
+        let array = Arc::new(array::<Loom>(options, 2));
+        let a = array.assign_xid(ALICE);
+        let mut seen = snapshot(&array, BOB);
+        array.clear_xmin(BOB);
+        let bob = {
+            let array = Arc::clone(&array);
+            thread::spawn(move || {
+                array.snapshot(BOB, &mut seen);
+                seen
+            })
+        };
+        let vacuum = {
+            let array = Arc::clone(&array);
+            thread::spawn(move || array.horizon())
+        };
+        array.end(ALICE, Some(a));
+        let (seen, horizon) = (bob.join().unwrap(), vacuum.join().unwrap());
+        if seen.sees_committed(a, &log()).unwrap() {
+            array.clear_xmin(BOB);
+            assert_eq!(array.horizon(), a.next());
+        } else {
+            assert!(horizon <= a, "horizon {horizon} passed {seen:?}");
+            assert!(array.horizon() <= a, "a later horizon passed {seen:?}");
+        }
+    });
+}
+
+/// Alice's transaction ends and then Bob's, while Carol, who has taken a snapshot earlier, takes another: S2, and
+/// Bob's status is set for a snapshot that has his transaction finished.
+///
+/// Caught mutation: a snapshot used again without a look at what has ended.
+#[test]
+fn loom_a_second_snapshot_keeps_the_order_of_ends() {
+    explore_each_array(2, |options| {
+        let shared = Arc::new(Ending::new(options));
+        let array = &shared.array;
+        let (a, b) = (array.assign_xid(ALICE), array.assign_xid(BOB));
+        let mut seen = snapshot(array, CAROL);
+        array.clear_xmin(CAROL);
+        let carol = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                shared.array.snapshot(CAROL, &mut seen);
+                let statuses = shared
+                    .committed
+                    .each_ref()
+                    .map(|status| status.load(Relaxed) == 1);
+                (seen, statuses)
+            })
+        };
+        for (number, (proc, xid)) in [(ALICE, a), (BOB, b)].into_iter().enumerate() {
+            // Relaxed: what a snapshot finds must order it.
+            shared.committed[number].store(1, Relaxed);
+            array.end(proc, Some(xid));
+        }
+        let ((seen, statuses), log) = (carol.join().unwrap(), log());
+        let finished = [a, b].map(|xid| seen.sees_committed(xid, &log).unwrap());
+        assert!(finished[0] || !finished[1], "b finished, a not, in {seen:?}");
+        for (finished, committed) in finished.into_iter().zip(statuses) {
+            assert!(committed || !finished, "half an end in {seen:?}");
+        }
+        let mut last = seen;
+        array.snapshot(CAROL, &mut last);
+        assert!(last.sees_committed(a, &log).unwrap() && last.sees_committed(b, &log).unwrap());
+    });
+}
+
+/// Bob looks, without a latch, whether Alice's transaction has ended, as one does who waits for her. If it has, his
+/// next snapshot has it finished (S5).
+///
+/// Caught mutation: the variant told of the end after the slot's xid is cleared.
+#[test]
+fn loom_an_end_that_a_session_has_learnt_of_is_in_its_snapshot() {
+    explore_each_array(2, |options| {
+        let array = Arc::new(array::<Loom>(options, 2));
+        let a = array.assign_xid(ALICE);
+        let mut seen = snapshot(&array, BOB);
+        array.clear_xmin(BOB);
+        let bob = {
+            let array = Arc::clone(&array);
+            thread::spawn(move || {
+                array.xid_of(ALICE).is_none().then(|| {
+                    array.snapshot(BOB, &mut seen);
+                    seen
+                })
+            })
+        };
+        array.end(ALICE, Some(a));
+        if let Some(seen) = bob.join().unwrap() {
+            assert!(seen.sees_committed(a, &log()).unwrap(), "{a} runs in {seen:?}");
+        }
+    });
+}

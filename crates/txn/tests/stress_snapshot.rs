@@ -11,7 +11,7 @@ use clearway_latch::{LwLockOptions, LwLockVariant};
 use clearway_machine::{Native, Switch};
 use clearway_txn::{
     CommitLog, CommitLogOptions, NoPages, ProcArray, ProcArrayLatchVariant, ProcArrayOptions,
-    ProcClearVariant, Snapshot, Status, TransactionState, Xid,
+    ProcClearVariant, Snapshot, SnapshotVariant, Status, TransactionState, Xid,
 };
 use support::Random;
 
@@ -101,7 +101,9 @@ fn snapshots(options: ProcArrayOptions, log_options: CommitLogOptions) {
             let started = Instant::now();
             while started.elapsed() < RUN {
                 let horizon = array.horizon();
-                assert!(horizon >= before, "the horizon went back");
+                // An xmin that is installed without the latch may be out of date by then, and lower the horizon.
+                let by_latch = options.snapshot == SnapshotVariant::Scan;
+                assert!(horizon >= before || !by_latch, "the horizon went back");
                 before = horizon;
                 log.flush_all().unwrap();
             }

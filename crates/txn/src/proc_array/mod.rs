@@ -25,7 +25,7 @@
 //! | `xids[i]`: xid → 0 | ProcArray exclusive | ProcArray shared |
 //! | `procs[i]`, `slot.index`, `attached_count` | XidGen and ProcArray exclusive | either |
 //! | `slot.xid` | as `xids[i]` | nothing: one load |
-//! | `slot.xmin`: 0 → xmin | ProcArray shared, by its session | ProcArray |
+//! | `slot.xmin`: 0 → xmin | ProcArray shared, or nothing but a fence, by its session | ProcArray |
 //! | `slot.xmin`: xmin → 0 | nothing, by its session | ProcArray |
 //! | `latest_completed` | ProcArray exclusive | ProcArray shared |
 //!
@@ -34,7 +34,10 @@
 //! - R2: an xid leaves `xids[]`, and `latest_completed` moves, under ProcArray exclusive; its status is in the commit
 //!   log before that. So an xid that is *not* found in the array has its end in the commit log.
 //! - R3: a snapshot that scans the array does so under ProcArray shared, and installs its xmin before it releases the
-//!   latch.
+//!   latch. One that does without the latch installs its xmin, passes a fence, and then looks which transactions have
+//!   ended, at words that are written under ProcArray exclusive. The horizon passes a fence between acquiring the latch
+//!   and reading the xmins. One of the two fences comes first: either the horizon finds the xmin, or the snapshot finds
+//!   every end that the horizon counts.
 //! - R4: entries move only under both latches: neither handing out an xid nor a scan meets a half-moved entry.
 //!
 //! Why these make snapshots consistent, and why the horizon does not pass them, stands with the snapshots (`snapshot`).
@@ -46,7 +49,7 @@
 
 mod latch;
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use clearway_latch::{LatchClass, Latched, LwLock, LwLockOptions, LwLockVariant};
 use clearway_machine::{AtomicWord, Machine, Native, Padded, Switch, WaitEvent};
@@ -148,7 +151,7 @@ pub struct ProcArray<M: Machine = Native> {
     xid_gen: Padded<LwLock<M>>,
     next_xid: M::U64,
     latest_completed: Padded<M::U64>,
-    snapshots: Snapshots<M>,
+    snapshots: Padded<Snapshots<M>>,
     clearing: Clearing<M>,
 }
 
@@ -178,7 +181,7 @@ impl<M: Machine> ProcArray<M> {
             xid_gen: Padded(LwLock::new(&XID_GEN, lwlock)),
             next_xid: M::U64::new(first_xid.0),
             latest_completed: Padded(M::U64::new(first_xid.0 - 1)),
-            snapshots: Snapshots::new(options.snapshot, capacity),
+            snapshots: Padded(Snapshots::new(options.snapshot, capacity)),
             clearing: Clearing::new(options.clear, capacity),
         }
     }
@@ -325,6 +328,22 @@ impl<M: Machine> ProcArray<M> {
         self.snapshots.take(self, proc, snapshot);
     }
 
+    /// Whether the slot of `proc`, the caller's, holds an xmin: that of its oldest snapshot.
+    #[inline]
+    pub(crate) fn holds_back_horizon(&self, proc: ProcId) -> bool {
+        self.slot(proc).xmin.load(Relaxed) != 0
+    }
+
+    /// Installs an xmin in the slot of `proc`, the caller's, which holds none: R3 without the latch. A horizon whose
+    /// fence comes after the one here finds it. One whose fence came before has seen no end of a transaction that the
+    /// caller, from now on, does not find ended in the words that it reads.
+    #[inline]
+    pub(crate) fn hold_back_horizon_and_fence(&self, proc: ProcId, xmin: Xid) {
+        self.slot(proc).xmin.store(xmin.0, Relaxed);
+        // StoreLoad: pairs with the fence in `horizon`.
+        M::fence(SeqCst);
+    }
+
     /// `proc` needs no snapshot any more. No latch: moving the horizon forward late is harmless.
     #[inline]
     pub fn clear_xmin(&self, proc: ProcId) {
@@ -353,6 +372,9 @@ impl<M: Machine> ProcArray<M> {
         let mut horizon;
         {
             let _shared = self.latch.shared();
+            // StoreLoad: pairs with the fence in `hold_back_horizon_and_fence` (R3). The ends of transactions that the
+            // latch has made visible come before it, the xmins that are read come after it.
+            M::fence(SeqCst);
             horizon = self.latest_completed.load(Relaxed) + 1;
             for (index, entry) in self.dense().iter().enumerate() {
                 let proc = ProcId(self.procs[index].load(Relaxed));
@@ -435,6 +457,8 @@ impl<M: Machine> ExclusiveArray<'_, M> {
     pub(crate) fn remove(&self, proc: ProcId, xid: Xid) {
         let array = self.array;
         let slot = array.slot(proc);
+        // S5: before others can learn of the end by `xid_of`, which takes no latch.
+        array.snapshots.transaction_ends(xid);
         array.xids[slot.index.load(Relaxed) as usize].store(0, Relaxed);
         // Release: pairs with the Acquire in `xid_of`.
         slot.xid.store(0, Release);
@@ -442,7 +466,6 @@ impl<M: Machine> ExclusiveArray<'_, M> {
         if array.latest_completed.load(Relaxed) < xid.0 {
             array.latest_completed.store(xid.0, Relaxed);
         }
-        array.snapshots.transaction_ended(xid);
     }
 }
 

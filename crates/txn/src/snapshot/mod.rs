@@ -22,10 +22,14 @@
 //! - S3: what a snapshot regards as running, the horizon does not pass, from when the snapshot is taken until its
 //!   session calls [`ProcArray::clear_xmin`] or [`ProcArray::end`].
 //! - S4: the answer about the session's own transaction means nothing. A caller looks for its own xid first.
+//! - S5: a snapshot taken after its session has learnt that a transaction has ended, by [`ProcArray::xid_of`] too,
+//!   regards it as finished.
 //!
 //! A variant is a file with a [`SnapshotSource`], which takes snapshots, and the [`SnapshotView`] that it fills. What a
 //! snapshot is made of stays inside: others ask [`Snapshot::sees`], or one of the questions beside it.
 
+mod reuse;
+mod running_list;
 mod scan;
 
 use std::io;
@@ -62,8 +66,9 @@ pub(crate) trait SnapshotSource<M: Machine> {
     /// Takes a snapshot for `proc` into `view`, whose memory it reuses, and installs its xmin (S3).
     fn take(&self, array: &ProcArray<M>, proc: ProcId, view: &mut Self::View);
 
-    /// `xid` leaves the array. The caller holds ProcArray exclusively, and its status is in the commit log.
-    fn transaction_ended(&self, _xid: Xid) {}
+    /// `xid` is about to leave the array: S5. The caller holds ProcArray exclusively, and the status of `xid` is in the
+    /// commit log.
+    fn transaction_ends(&self, _xid: Xid) {}
 }
 
 /// Makes the switch and the dispatch over the variants from one line for each.
@@ -73,6 +78,11 @@ macro_rules! variants {
             /// How a snapshot is taken.
             pub enum SnapshotVariant = "snapshot", best Scan, planned $planned {
                 $( $(#[doc = $text])+ $variant = $name, )+
+            }
+            why {
+                Scan: "No other variant has been measured natively yet; how each one takes a snapshot, and what it is \
+                    expected to win, stands there."
+                    in "docs/mechanisms/snapshots.md#which-snapshot-when";
             }
         }
 
@@ -91,7 +101,6 @@ macro_rules! variants {
             }
 
             #[inline]
-            #[allow(irrefutable_let_patterns, reason = "there may be a single variant")]
             pub(crate) fn take(&self, array: &ProcArray<M>, proc: ProcId, snapshot: &mut Snapshot) {
                 match self {
                     $( Self::$variant(source) => {
@@ -106,9 +115,9 @@ macro_rules! variants {
             }
 
             #[inline]
-            pub(crate) fn transaction_ended(&self, xid: Xid) {
+            pub(crate) fn transaction_ends(&self, xid: Xid) {
                 match self {
-                    $( Self::$variant(source) => source.transaction_ended(xid), )+
+                    $( Self::$variant(source) => source.transaction_ends(xid), )+
                 }
             }
         }
@@ -140,9 +149,11 @@ macro_rules! variants {
 }
 
 variants! {
-    planned ["shared-cache", "reuse", "csn"],
+    planned ["shared-cache", "csn"],
     /// Scan the running transactions.
     Scan = "scan" in scan;
+    /// The session's last one again, while no transaction with an xid has ended since.
+    Reuse = "reuse" in reuse;
 }
 
 /// The transactions that had finished at one moment. The default one, never taken, regards all as running.

@@ -1,7 +1,6 @@
 //! The baseline: a scan of the array of running transactions, under its latch.
 //!
-//! A snapshot is a list. Finished: everything below `xmin`. Not finished: everything from `xmax` on. Between the two:
-//! not finished if it is listed.
+//! A snapshot is a list ([`RunningList`]).
 //!
 //! # Why it is consistent (S1, S2)
 //! `xmax` is `latest_completed + 1`. Take any xid x below it that has not ended. Some y > x had ended, so y was handed
@@ -18,68 +17,19 @@
 //! may not have it there yet, but the horizon finds the same xids running and the same xmax. A later one finds only
 //! greater ones.
 //!
-//! Costs: a shared acquire and a scan of 8 bytes a session, without allocation once the list has grown. A session's own
-//! xid may be listed (S4).
+//! Costs: a shared acquire and a scan of 8 bytes a session, without allocation once the list has grown.
 //!
 //! Origin: PostgreSQL's procarray.c; the dense array is that of its version 14.
 
-use std::io;
 use std::marker::PhantomData;
 
 use clearway_machine::Machine;
 
-use super::{SnapshotSource, SnapshotView};
-use crate::{CommitLog, ProcArray, ProcId, StatusDevice, TransactionState, Xid, final_state};
+use super::SnapshotSource;
+use super::running_list::RunningList;
+use crate::{ProcArray, ProcId};
 
-/// The list of running transactions.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct View {
-    /// The oldest transaction that was running, or `xmax`.
-    xmin: Xid,
-    /// One past the newest transaction that had ended.
-    xmax: Xid,
-    /// The running ones below `xmax`, ascending.
-    running: Vec<Xid>,
-}
-
-/// Below this many entries a straight look beats a binary search.
-const LINEAR_MAX: usize = 16;
-
-impl View {
-    #[inline]
-    fn is_running(&self, xid: Xid) -> bool {
-        if xid < self.xmin {
-            return false;
-        }
-        if xid >= self.xmax {
-            return true;
-        }
-        if self.running.len() <= LINEAR_MAX {
-            self.running.contains(&xid)
-        } else {
-            self.running.binary_search(&xid).is_ok()
-        }
-    }
-}
-
-impl SnapshotView for View {
-    #[inline]
-    fn state<M: Machine, D: StatusDevice>(
-        &self,
-        xid: Xid,
-        log: &CommitLog<M, D>,
-    ) -> io::Result<TransactionState> {
-        if self.is_running(xid) {
-            return Ok(TransactionState::Running);
-        }
-        final_state(log, xid)
-    }
-
-    #[inline]
-    fn sees_committed<M: Machine, D: StatusDevice>(&self, xid: Xid, _: &CommitLog<M, D>) -> io::Result<bool> {
-        Ok(!self.is_running(xid))
-    }
-}
+pub(crate) type View = RunningList;
 
 /// Nothing is kept from one scan to the next.
 #[derive(Debug)]
@@ -94,27 +44,13 @@ impl<M: Machine> SnapshotSource<M> for Source<M> {
 
     #[inline]
     fn take(&self, array: &ProcArray<M>, proc: ProcId, view: &mut View) {
-        let running = &mut view.running;
-        running.clear();
         {
             let shared = array.shared();
-            let xmax = shared.latest_completed() + 1;
-            let mut xmin = xmax;
-            for xid in shared.entries() {
-                // 0, wrapped, is above every xmax.
-                if xid.wrapping_sub(1) < xmax - 1 {
-                    xmin = xmin.min(xid);
-                    running.push(Xid(xid));
-                }
-            }
-            view.xmin = Xid(xmin);
-            view.xmax = Xid(xmax);
+            view.scan(&shared);
             // R3.
             shared.hold_back_horizon(proc, view.xmin);
         }
-        if running.len() > 1 {
-            running.sort_unstable();
-        }
+        view.sort();
     }
 }
 
@@ -123,6 +59,7 @@ mod tests {
     use clearway_machine::Native;
 
     use super::*;
+    use crate::Xid;
 
     /// What `proc` finds running.
     fn scan(array: &ProcArray<Native>, proc: ProcId) -> View {
@@ -144,22 +81,5 @@ mod tests {
         let view = scan(&array, all[3]);
         assert_eq!(view.running, xids[..3]);
         assert_eq!((view.xmin, view.xmax), (xids[0], xids[3].next()));
-    }
-
-    #[test]
-    fn bounds_and_list_decide() {
-        let few = View {
-            xmin: Xid(10),
-            xmax: Xid(20),
-            running: vec![Xid(10), Xid(15)],
-        };
-        let many = View {
-            xmin: Xid(10),
-            xmax: Xid(60),
-            running: (10..60).step_by(2).map(Xid).collect(),
-        };
-        assert!(!few.is_running(Xid(9)) && few.is_running(Xid(10)) && !few.is_running(Xid(11)));
-        assert!(few.is_running(Xid(15)) && few.is_running(Xid(20)) && few.is_running(Xid(99)));
-        assert!(many.is_running(Xid(58)) && !many.is_running(Xid(57)) && many.is_running(Xid(60)));
     }
 }
