@@ -384,7 +384,7 @@ mod tests {
         let error = |assignment: &str| Mechanisms::default().set(assignment).unwrap_err().to_string();
         assert_eq!(
             error("snapshot=csn"),
-            "snapshot = csn is not built yet; available: scan, reuse"
+            "snapshot = csn is not built yet; available: scan, shared-cache, reuse"
         );
         assert_eq!(
             error("lwlock=fast"),

@@ -264,3 +264,34 @@ fn loom_an_end_that_a_session_has_learnt_of_is_in_its_snapshot() {
         }
     });
 }
+
+/// Bob and Carol take snapshots at once, and Alice's transaction ends meanwhile; that of an earlier session of hers has
+/// ended before.
+///
+/// Caught mutations: a copy that is full before it is written; one published without Release; a snapshot taken from it
+/// that installs no xmin.
+#[test]
+fn loom_two_take_snapshots_at_once() {
+    explore_each_array(2, |options| {
+        let array = Arc::new(array::<Loom>(options, 3));
+        let a = array.assign_xid(ALICE);
+        array.end(ALICE, Some(a));
+        let b = array.assign_xid(ALICE);
+        let sessions = [BOB, CAROL].map(|proc| {
+            let array = Arc::clone(&array);
+            thread::spawn(move || snapshot(&array, proc))
+        });
+        array.end(ALICE, Some(b));
+        let taken = sessions.map(|session| session.join().unwrap());
+        let log = log();
+        for seen in &taken {
+            assert!(seen.sees_committed(a, &log).unwrap(), "{a} runs in {seen:?}");
+            assert!(
+                seen.sees_committed(b, &log).unwrap() || array.horizon() <= b,
+                "the horizon passed {seen:?}"
+            );
+        }
+        let last = snapshot(&array, ALICE);
+        assert!(last.sees_committed(b, &log).unwrap(), "{b} runs in {last:?}");
+    });
+}

@@ -31,6 +31,7 @@
 mod reuse;
 mod running_list;
 mod scan;
+mod shared_cache;
 
 use std::io;
 
@@ -149,9 +150,11 @@ macro_rules! variants {
 }
 
 variants! {
-    planned ["shared-cache", "csn"],
+    planned ["csn"],
     /// Scan the running transactions.
     Scan = "scan" in scan;
+    /// One scan for all sessions, until a transaction with an xid ends.
+    SharedCache = "shared-cache" in shared_cache;
     /// The session's last one again, while no transaction with an xid has ended since.
     Reuse = "reuse" in reuse;
 }
