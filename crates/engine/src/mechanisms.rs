@@ -56,11 +56,12 @@ macro_rules! mechanisms {
 
             /// Sets one switch by name.
             pub fn set_variant(&mut self, name: &str, variant: &str) -> Result<(), MechanismError> {
+                let switch = Mechanisms::switch(name)?;
                 let known = match name {
                     $(stringify!($field) => <$switch>::named(variant).map(|known| self.$field = known),)*
-                    _ => return Err(MechanismError::name(name)),
+                    _ => None,
                 };
-                known.ok_or_else(|| MechanismError::variant(name, variant))
+                known.ok_or_else(|| MechanismError::variant(switch, variant))
             }
         }
     };
@@ -218,17 +219,16 @@ impl MechanismError {
         ))
     }
 
-    fn variant(name: &str, variant: &str) -> MechanismError {
-        let switch = Mechanisms::SWITCHES.iter().find(|switch| switch.name == name);
-        let (variants, planned) = switch.map_or((&[][..], &[][..]), |s| (s.variants, s.planned));
-        let fault = if planned.contains(&variant) {
+    fn variant(switch: &SwitchDescription, variant: &str) -> MechanismError {
+        let fault = if switch.planned.contains(&variant) {
             "is not built yet"
         } else {
             "does not exist"
         };
-        let available: Vec<&str> = variants.iter().map(|known| known.name).collect();
+        let available: Vec<&str> = switch.variants.iter().map(|known| known.name).collect();
         MechanismError(format!(
-            "{name} = {variant} {fault}; available: {}",
+            "{} = {variant} {fault}; available: {}",
+            switch.name,
             available.join(", ")
         ))
     }
@@ -382,9 +382,13 @@ mod tests {
         mechanisms.set("lwlock=queued").unwrap();
         assert_eq!(mechanisms.lwlock, LwLockVariant::Queued);
         let error = |assignment: &str| Mechanisms::default().set(assignment).unwrap_err().to_string();
+        let planned = SwitchDescription {
+            planned: &["futex"],
+            ..*Mechanisms::switch("lwlock").unwrap()
+        };
         assert_eq!(
-            error("snapshot=csn"),
-            "snapshot = csn is not built yet; available: scan, shared-cache, reuse"
+            MechanismError::variant(&planned, "futex").to_string(),
+            "lwlock = futex is not built yet; available: queued, single-cas, queued-scan"
         );
         assert_eq!(
             error("lwlock=fast"),

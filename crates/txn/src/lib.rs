@@ -34,7 +34,8 @@
 //! 8. Any wait can end with `Deadlock`, `Cancelled` or `Timeout`. The session then holds what it held before, and must
 //!    roll back to let the others of the cycle go on.
 //! 9. Latches are taken in ascending rank: HeldLocks 190, LockManager 200, ProcSlots 290, XidGen 300, ProcArray 310,
-//!    CommitLogIo 390, CommitLog 400. `StatusDevice` is called under CommitLogIo and may take the log's latches.
+//!    OlderCommitNumbers 320, CommitLogIo 390, CommitLog 400. `StatusDevice` is called under CommitLogIo and may take
+//!    the log's latches.
 //!
 //! The rules inside each algorithm (R1, R2, …) stand at the top of its module.
 

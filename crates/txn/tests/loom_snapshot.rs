@@ -13,10 +13,10 @@ mod support;
 use std::sync::atomic::Ordering::Relaxed;
 
 use clearway_machine::{AtomicWord, Loom, Machine};
-use clearway_txn::{CommitLog, NoPages, ProcArray, ProcArrayOptions, ProcId, Xid};
+use clearway_txn::{CommitLog, NoPages, ProcArray, ProcArrayOptions, ProcId, Snapshot, Xid};
 use loom::sync::Arc;
 use loom::thread;
-use support::{ALICE, BOB, CAROL, FIRST, array, explore_each_array, snapshot};
+use support::{ALICE, BOB, CAROL, DAVE, FIRST, array, explore_each_array, snapshot};
 
 /// Alice's and Bob's statuses, standing in for the commit log: written before they leave the array (R2 of
 /// `proc_array`).
@@ -293,5 +293,75 @@ fn loom_two_take_snapshots_at_once() {
         }
         let last = snapshot(&array, ALICE);
         assert!(last.sees_committed(b, &log).unwrap(), "{b} runs in {last:?}");
+    });
+}
+
+/// Bob runs on, while Carol's transaction ends and then Alice's, which began first. For Dave's snapshot, Alice's is
+/// finished only if Carol's is (S2), and what the snapshot says at once it says later too (S1).
+///
+/// Caught mutations: what has ended is read before the oldest that runs; a number is published before it is entered.
+#[test]
+fn loom_ends_have_another_order_than_xids() {
+    explore_each_array(2, |options| {
+        let array = Arc::new(array::<Loom>(options, 4));
+        let [a, b, c] = [ALICE, BOB, CAROL].map(|proc| array.assign_xid(proc));
+        let answers = move |seen: &Snapshot| {
+            let log = log();
+            [a, b, c].map(|xid| seen.sees_committed(xid, &log).unwrap())
+        };
+        let dave = {
+            let array = Arc::clone(&array);
+            thread::spawn(move || {
+                let seen = snapshot(&array, DAVE);
+                let first = answers(&seen);
+                (seen, first)
+            })
+        };
+        array.end(CAROL, Some(c));
+        array.end(ALICE, Some(a));
+        let (seen, first) = dave.join().unwrap();
+        assert_eq!(first, answers(&seen), "answers changed: {seen:?}");
+        let [a, b, c] = first;
+        assert!(!b && (c || !a), "a {a}, b {b}, c {c} in {seen:?}");
+    });
+}
+
+/// Alice runs on from before Carol's snapshot, Bob's first transaction has ended before it. Bob runs three more
+/// transactions, and Alice ends, while Carol asks twice. A variant that keeps so few transactions at hand, as variants
+/// do under a checker, must look elsewhere for the older ones.
+///
+/// Caught mutations: what is at hand is cleared before it is noted that it is; the older ones are thrown away; an end
+/// looks for its place without the latch.
+#[test]
+fn loom_a_snapshot_outlives_what_is_at_hand() {
+    explore_each_array(2, |options| {
+        let array = Arc::new(array::<Loom>(options, 3));
+        let (a, b) = (array.assign_xid(ALICE), array.assign_xid(BOB));
+        array.end(BOB, Some(b));
+        let seen = snapshot(&array, CAROL);
+        let answers = move |seen: &Snapshot| {
+            let log = log();
+            [a, b].map(|xid| seen.sees_committed(xid, &log).unwrap())
+        };
+        let bob = {
+            let array = Arc::clone(&array);
+            thread::spawn(move || {
+                for _ in 0..3 {
+                    let xid = array.assign_xid(BOB);
+                    array.end(BOB, Some(xid));
+                }
+            })
+        };
+        let carol = thread::spawn(move || {
+            assert_eq!(answers(&seen), [false, true], "{seen:?}");
+            seen
+        });
+        array.end(ALICE, Some(a));
+        bob.join().unwrap();
+        let seen = carol.join().unwrap();
+        assert_eq!(answers(&seen), [false, true], "{seen:?}");
+        let last = snapshot(&array, BOB);
+        assert_eq!(answers(&last), [true, true], "{last:?}");
+        assert_eq!(array.horizon(), a, "Carol's snapshot is in use");
     });
 }

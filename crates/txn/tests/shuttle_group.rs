@@ -14,8 +14,9 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use clearway_machine::{AtomicWord, Machine, Shuttle, Switch};
 use clearway_txn::{
-    COMMIT_LOG_PAGE_SIZE, CommitLog, CommitLogOptions, ProcArray, ProcArrayLatchVariant, ProcArrayOptions,
-    ProcClearVariant, ProcId, Snapshot, Status, StatusDevice, XIDS_PER_PAGE, Xid,
+    COMMIT_LOG_PAGE_SIZE, CommitLog, CommitLogOptions, NoPages, ProcArray, ProcArrayLatchVariant,
+    ProcArrayOptions, ProcClearVariant, ProcId, Snapshot, SnapshotVariant, Status, StatusDevice,
+    XIDS_PER_PAGE, Xid,
 };
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
@@ -26,35 +27,44 @@ const SESSIONS: u32 = 6;
 const ROUNDS: u32 = 2;
 const SCHEDULES: usize = 500;
 
-/// Six sessions run two transactions each, with every variant of `proc_clear` under every latch. Each has left the
-/// array when its call returns and is finished for its own next snapshot, whichever session took it out; none sleeps
-/// for ever.
+/// Six sessions run two transactions each, with every variant of `proc_clear` under every latch and every snapshot.
+/// Each has left the array when its call returns and is finished for its own next snapshot, whichever session took it
+/// out; none sleeps for ever.
 ///
 /// Caught mutations: members popped one by one; a follower that wakes none of its own; a member's link read after it
 /// was told that it may go (by the schedules with few preemptions only); a leader that is still a member when its call
 /// returns.
 #[test]
 fn shuttle_sessions_leave_together() {
-    for &latch in ProcArrayLatchVariant::ALL {
-        for &clear in ProcClearVariant::ALL {
-            let options = ProcArrayOptions {
-                latch,
-                clear,
-                ..ProcArrayOptions::default()
-            };
-            eprintln!("under {options:?}");
-            shuttle::check_random(move || leave_together(options), SCHEDULES);
-            shuttle::check_pct(move || leave_together(options), SCHEDULES, 4);
+    let under = |options: ProcArrayOptions| {
+        eprintln!("under {options:?}");
+        shuttle::check_random(move || leave_together(options), SCHEDULES);
+        shuttle::check_pct(move || leave_together(options), SCHEDULES, 4);
+    };
+    for &clear in ProcClearVariant::ALL {
+        let options = ProcArrayOptions {
+            clear,
+            ..ProcArrayOptions::default()
+        };
+        for &latch in ProcArrayLatchVariant::ALL {
+            under(ProcArrayOptions { latch, ..options });
+        }
+        for &snapshot in SnapshotVariant::ALL {
+            if snapshot != options.snapshot {
+                under(ProcArrayOptions { snapshot, ..options });
+            }
         }
     }
 }
 
 fn leave_together(options: ProcArrayOptions) {
     let array = Arc::new(array::<Shuttle>(options, SESSIONS));
+    // No status is asked for: a snapshot is asked with `sees_committed`.
+    let log = Arc::new(CommitLog::new(NoPages, options.lwlock));
     let sessions: Vec<_> = (0..SESSIONS)
         .map(|number| {
-            let array = Arc::clone(&array);
-            thread::spawn(move || run_session(&array, ProcId(number)))
+            let (array, log) = (Arc::clone(&array), Arc::clone(&log));
+            thread::spawn(move || run_session(&array, &log, ProcId(number)))
         })
         .collect();
     for session in sessions {
@@ -68,7 +78,7 @@ fn leave_together(options: ProcArrayOptions) {
     );
 }
 
-fn run_session(array: &ProcArray<Shuttle>, proc: ProcId) {
+fn run_session(array: &ProcArray<Shuttle>, log: &CommitLog<Shuttle, NoPages>, proc: ProcId) {
     let mut snapshot = Snapshot::default();
     for _ in 0..ROUNDS {
         let xid = array.assign_xid(proc);
@@ -84,6 +94,10 @@ fn run_session(array: &ProcArray<Shuttle>, proc: ProcId) {
             "R1: a session returns before it has left"
         );
         array.snapshot(proc, &mut snapshot);
+        assert!(
+            snapshot.sees_committed(xid, log).unwrap(),
+            "{xid} runs in {snapshot:?}"
+        );
         assert!(array.horizon() <= array.next_xid());
         array.clear_xmin(proc);
         assert_eq!(array.find_running(xid), None);

@@ -131,6 +131,16 @@ fn snapshots_are_consistent_with_every_variant() {
             snapshots(options, CommitLogOptions::default());
         }
     }
+    for &snapshot in SnapshotVariant::ALL {
+        let options = ProcArrayOptions {
+            snapshot,
+            clear: ProcClearVariant::Group,
+            ..ProcArrayOptions::default()
+        };
+        if snapshot != SnapshotVariant::default() {
+            snapshots(options, CommitLogOptions::default());
+        }
+    }
     let default = CommitLogOptions::default();
     for log_options in CommitLogOptions::each_variant().filter(|options| *options != default) {
         snapshots(ProcArrayOptions::default(), log_options);

@@ -58,7 +58,7 @@ pub use latch::ProcArrayLatchVariant;
 use latch::{ProcArrayExclusive, ProcArrayLatch, ProcArrayShared};
 
 use crate::proc_clear::{Clearing, ProcClearVariant};
-use crate::snapshot::{SnapshotVariant, Snapshots};
+use crate::snapshot::{ArrayParameters, SnapshotVariant, Snapshots};
 use crate::{Snapshot, Xid};
 
 static XID_GEN: LatchClass = LatchClass::new("XidGen", WaitEvent::XidGen, 300);
@@ -165,6 +165,11 @@ impl<M: Machine> ProcArray<M> {
             "xids below {} are reserved",
             Xid::FIRST_NORMAL
         );
+        let parameters = ArrayParameters {
+            capacity,
+            first_xid,
+            lwlock,
+        };
         let slot = || Slot {
             xid: M::U64::new(0),
             xmin: M::U64::new(0),
@@ -181,7 +186,7 @@ impl<M: Machine> ProcArray<M> {
             xid_gen: Padded(LwLock::new(&XID_GEN, lwlock)),
             next_xid: M::U64::new(first_xid.0),
             latest_completed: Padded(M::U64::new(first_xid.0 - 1)),
-            snapshots: Padded(Snapshots::new(options.snapshot, capacity)),
+            snapshots: Padded(Snapshots::new(options.snapshot, parameters)),
             clearing: Clearing::new(options.clear, capacity),
         }
     }
@@ -296,6 +301,7 @@ impl<M: Machine> ProcArray<M> {
         let xid = self.next_xid.load(Relaxed);
         let slot = self.slot(proc);
         assert_eq!(slot.xid.load(Relaxed), 0, "a transaction gets a second xid");
+        self.snapshots.xid_is_handed_out(self, Xid(xid));
         // Release: pairs with the Acquire in `xid_of`.
         slot.xid.store(xid, Release);
         // R1: before `next_xid` moves. Scans are ordered after it: a snapshot by a later xid's way through both
@@ -369,24 +375,29 @@ impl<M: Machine> ProcArray<M> {
     /// The oldest xid that any snapshot, present or future, may regard as running. A row version deleted by a
     /// transaction that committed below it is visible to no session.
     pub fn horizon(&self) -> Xid {
-        let mut horizon;
-        {
+        let horizon = {
             let _shared = self.latch.shared();
-            // StoreLoad: pairs with the fence in `hold_back_horizon_and_fence` (R3). The ends of transactions that the
-            // latch has made visible come before it, the xmins that are read come after it.
-            M::fence(SeqCst);
-            horizon = self.latest_completed.load(Relaxed) + 1;
-            for (index, entry) in self.dense().iter().enumerate() {
-                let proc = ProcId(self.procs[index].load(Relaxed));
-                for word in [entry, &self.slot(proc).xmin] {
-                    let xid = word.load(Relaxed);
-                    if xid != 0 {
-                        horizon = horizon.min(xid);
-                    }
+            self.horizon_under_latch()
+        };
+        M::fence(Acquire);
+        horizon
+    }
+
+    /// The horizon; the caller holds ProcArray.
+    fn horizon_under_latch(&self) -> Xid {
+        // StoreLoad: pairs with the fence in `hold_back_horizon_and_fence` (R3). The ends of transactions that the
+        // latch has made visible come before it, the xmins that are read come after it.
+        M::fence(SeqCst);
+        let mut horizon = self.latest_completed.load(Relaxed) + 1;
+        for (index, entry) in self.dense().iter().enumerate() {
+            let proc = ProcId(self.procs[index].load(Relaxed));
+            for word in [entry, &self.slot(proc).xmin] {
+                let xid = word.load(Relaxed);
+                if xid != 0 {
+                    horizon = horizon.min(xid);
                 }
             }
         }
-        M::fence(Acquire);
         Xid(horizon)
     }
 
@@ -450,6 +461,11 @@ impl<M: Machine> ExclusiveArray<'_, M> {
     #[inline]
     pub(crate) fn running(&self, proc: ProcId) -> Xid {
         Xid(self.array.slot(proc).xid.load(Relaxed))
+    }
+
+    /// As [`ProcArray::horizon`].
+    pub(crate) fn horizon(&self) -> Xid {
+        self.array.horizon_under_latch()
     }
 
     /// Takes `xid` of `proc` out of the array (R2).

@@ -108,7 +108,9 @@ fn a_second_snapshot_does_not_let_go_of_the_first() {
         let first = snapshot(array, bob);
         commit(array, log, alice, a);
         let second = snapshot(array, bob);
-        assert!(!first.sees(a, log).unwrap() && second.sees(a, log).unwrap());
+        let mut third = first.clone();
+        array.snapshot(bob, &mut third);
+        assert!(!first.sees(a, log).unwrap() && second.sees(a, log).unwrap() && third.sees(a, log).unwrap());
         assert_eq!(
             array.horizon(),
             a,
@@ -163,4 +165,62 @@ fn slots_in_use_are_listed() {
         array.detach(all[0]);
         assert!(array.slots().any(|slot| slot == all[1]));
     });
+}
+
+/// A snapshot that is older than many thousand transactions, and one that is older still and runs all the time.
+#[test]
+fn a_long_snapshot_keeps_its_answers() {
+    const TRANSACTIONS: u64 = 150_000;
+    let _watchdog = Watchdog::over_test();
+    for &snapshot_variant in SnapshotVariant::ALL {
+        let options = ProcArrayOptions {
+            snapshot: snapshot_variant,
+            ..ProcArrayOptions::default()
+        };
+        let log = Log::new(NoPages, options.lwlock);
+        let array = ProcArray::<Native>::new(3, options, Xid(100));
+        let [alice, bob, carol] = std::array::from_fn(|_| array.attach().unwrap());
+        let a = array.assign_xid(alice);
+        let before = array.assign_xid(bob);
+        commit(&array, &log, bob, before);
+        let taken = snapshot(&array, carol);
+        let run = |count: u64| {
+            for _ in 0..count {
+                let xid = array.assign_xid(bob);
+                array.end(bob, Some(xid));
+            }
+        };
+        run(TRANSACTIONS);
+        let finished = |snapshot: &Snapshot, xid| snapshot.sees_committed(xid, &log).unwrap();
+        let last = array.assign_xid(bob);
+        for (below, step) in [(100, 1), (TRANSACTIONS, 997)] {
+            let later = (before.0 + 1..before.0 + below).step_by(step).map(Xid);
+            for xid in later {
+                assert!(!finished(&taken, xid), "{xid} began later than {taken:?}");
+            }
+        }
+        assert!(finished(&taken, before) && !finished(&taken, a) && !finished(&taken, last));
+        assert!(finished(&taken, Xid(99)));
+        let now = snapshot(&array, bob);
+        for xid in (before.0..last.0).step_by(991).map(Xid) {
+            assert!(finished(&now, xid), "{xid} has ended before {now:?}");
+        }
+        assert!(!finished(&now, a) && !finished(&now, last));
+        assert!(!finished(&now, Xid(last.0 + 65_536)), "it has not begun");
+        array.clear_xmin(bob);
+        commit(&array, &log, alice, a);
+        assert!(!finished(&taken, a) && finished(&snapshot(&array, alice), a));
+        array.clear_xmin(alice);
+        assert_eq!(array.horizon(), a, "the long snapshot is in use");
+        array.clear_xmin(carol);
+        assert_eq!(array.horizon(), last);
+        array.end(bob, Some(last));
+        // What no snapshot can ask for is not kept.
+        run(TRANSACTIONS);
+        assert!(
+            array.snapshots.kept_for_old_snapshots() <= 1,
+            "{snapshot_variant:?}"
+        );
+        assert!(finished(&snapshot(&array, carol), last));
+    }
 }

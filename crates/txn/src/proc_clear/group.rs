@@ -14,8 +14,9 @@
 //! Why a conditional acquire first: with the latch free there is nothing to share, and joining costs two RMWs more.
 //!
 //! # Linearization
-//! All members leave at the leader's release, together: a snapshot has all of them finished or none. So S2 holds: no
-//! member has ended before another one.
+//! All members leave at the leader's release, together: a snapshot taken under the latch has all of them finished or
+//! none. One taken without the latch (`snapshot = csn`) has them finished in the order in which the leader removes
+//! them. S2 holds either way: to all others, no member has ended before another one.
 //!
 //! # Orderings
 //! A member's status is in the commit log before it joins. The leader acquires that with the list, and releases it

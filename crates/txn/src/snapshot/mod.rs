@@ -28,6 +28,7 @@
 //! A variant is a file with a [`SnapshotSource`], which takes snapshots, and the [`SnapshotView`] that it fills. What a
 //! snapshot is made of stays inside: others ask [`Snapshot::sees`], or one of the questions beside it.
 
+mod csn;
 mod reuse;
 mod running_list;
 mod scan;
@@ -35,6 +36,7 @@ mod shared_cache;
 
 use std::io;
 
+use clearway_latch::LwLockOptions;
 use clearway_machine::{Machine, switch};
 
 use crate::{CommitLog, ProcArray, ProcId, StatusDevice, TransactionState, Xid};
@@ -56,16 +58,30 @@ pub(crate) trait SnapshotView: Default {
     ) -> io::Result<bool>;
 }
 
+/// What a variant may need to know of the array.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ArrayParameters {
+    /// How many sessions can be attached.
+    pub(crate) capacity: u32,
+    /// The next xid to be handed out; all before it have ended.
+    pub(crate) first_xid: Xid,
+    /// How LwLocks are built.
+    pub(crate) lwlock: LwLockOptions,
+}
+
 /// What one variant keeps beside the array of running transactions, and how it takes a snapshot.
 pub(crate) trait SnapshotSource<M: Machine> {
     /// Its snapshots.
     type View: SnapshotView;
 
-    /// For an array of `capacity` sessions.
-    fn new(capacity: u32) -> Self;
+    /// For one array.
+    fn new(parameters: ArrayParameters) -> Self;
 
     /// Takes a snapshot for `proc` into `view`, whose memory it reuses, and installs its xmin (S3).
     fn take(&self, array: &ProcArray<M>, proc: ProcId, view: &mut Self::View);
+
+    /// `xid` is about to be handed out. The caller holds XidGen exclusively, and not ProcArray.
+    fn xid_is_handed_out(&self, _array: &ProcArray<M>, _xid: Xid) {}
 
     /// `xid` is about to leave the array: S5. The caller holds ProcArray exclusively, and the status of `xid` is in the
     /// commit log.
@@ -95,9 +111,9 @@ macro_rules! variants {
         pub(crate) enum Snapshots<M: Machine> { $( $variant($module::Source<M>), )+ }
 
         impl<M: Machine> Snapshots<M> {
-            pub(crate) fn new(variant: SnapshotVariant, capacity: u32) -> Self {
+            pub(crate) fn new(variant: SnapshotVariant, parameters: ArrayParameters) -> Self {
                 match variant {
-                    $( SnapshotVariant::$variant => Self::$variant(SnapshotSource::new(capacity)), )+
+                    $( SnapshotVariant::$variant => Self::$variant(SnapshotSource::new(parameters)), )+
                 }
             }
 
@@ -112,6 +128,13 @@ macro_rules! variants {
                         source.take(array, proc, &mut view);
                         snapshot.0 = Views::$variant(view);
                     } )+
+                }
+            }
+
+            #[inline]
+            pub(crate) fn xid_is_handed_out(&self, array: &ProcArray<M>, xid: Xid) {
+                match self {
+                    $( Self::$variant(source) => source.xid_is_handed_out(array, xid), )+
                 }
             }
 
@@ -150,13 +173,15 @@ macro_rules! variants {
 }
 
 variants! {
-    planned ["csn"],
+    planned [],
     /// Scan the running transactions.
     Scan = "scan" in scan;
     /// One scan for all sessions, until a transaction with an xid ends.
     SharedCache = "shared-cache" in shared_cache;
     /// The session's last one again, while no transaction with an xid has ended since.
     Reuse = "reuse" in reuse;
+    /// One number, below which a row's transaction must have ended.
+    Csn = "csn" in csn;
 }
 
 /// The transactions that had finished at one moment. The default one, never taken, regards all as running.
@@ -174,5 +199,16 @@ impl Snapshot {
     #[inline]
     pub fn sees<M: Machine, D: StatusDevice>(&self, xid: Xid, log: &CommitLog<M, D>) -> io::Result<bool> {
         Ok(self.state(xid, log)? == TransactionState::Committed)
+    }
+}
+
+#[cfg(test)]
+impl<M: Machine> Snapshots<M> {
+    /// Parts of its memory that a variant keeps for old snapshots alone.
+    pub(crate) fn kept_for_old_snapshots(&self) -> usize {
+        match self {
+            Self::Csn(source) => source.older_chunks(),
+            _ => 0,
+        }
     }
 }

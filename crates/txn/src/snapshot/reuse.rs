@@ -60,7 +60,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use clearway_machine::{AtomicWord, Machine, Padded};
 
 use super::running_list::RunningList;
-use super::{SnapshotSource, SnapshotView};
+use super::{ArrayParameters, SnapshotSource, SnapshotView};
 use crate::{CommitLog, ProcArray, ProcId, StatusDevice, TransactionState, Xid};
 
 /// A list, and the count of ends at which it was found.
@@ -122,7 +122,7 @@ impl<M: Machine> Source<M> {
 impl<M: Machine> SnapshotSource<M> for Source<M> {
     type View = View;
 
-    fn new(_capacity: u32) -> Self {
+    fn new(_: ArrayParameters) -> Self {
         let number = ARRAYS.fetch_add(1, Relaxed) + 1;
         Self {
             count: Padded(M::U64::new(number << COUNT_BITS)),

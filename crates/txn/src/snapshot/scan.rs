@@ -25,8 +25,8 @@ use std::marker::PhantomData;
 
 use clearway_machine::Machine;
 
-use super::SnapshotSource;
 use super::running_list::RunningList;
+use super::{ArrayParameters, SnapshotSource};
 use crate::{ProcArray, ProcId};
 
 pub(crate) type View = RunningList;
@@ -38,7 +38,7 @@ pub(crate) struct Source<M>(PhantomData<M>);
 impl<M: Machine> SnapshotSource<M> for Source<M> {
     type View = View;
 
-    fn new(_capacity: u32) -> Self {
+    fn new(_: ArrayParameters) -> Self {
         Self(PhantomData)
     }
 

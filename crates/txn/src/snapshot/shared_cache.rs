@@ -61,8 +61,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use clearway_machine::{AtomicWord, Machine, Padded};
 
-use super::SnapshotSource;
 use super::running_list::RunningList;
+use super::{ArrayParameters, SnapshotSource};
 use crate::{ProcArray, ProcId, Xid};
 
 pub(crate) type View = RunningList;
@@ -131,7 +131,7 @@ impl<M: Machine> Source<M> {
 impl<M: Machine> SnapshotSource<M> for Source<M> {
     type View = View;
 
-    fn new(capacity: u32) -> Self {
+    fn new(parameters: ArrayParameters) -> Self {
         let head = Head {
             state: M::U32::new(EMPTY),
             length: M::U32::new(0),
@@ -140,7 +140,7 @@ impl<M: Machine> SnapshotSource<M> for Source<M> {
         };
         Self {
             head: Padded(head),
-            running: (0..capacity).map(|_| M::U64::new(0)).collect(),
+            running: (0..parameters.capacity).map(|_| M::U64::new(0)).collect(),
         }
     }
 

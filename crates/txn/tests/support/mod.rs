@@ -11,6 +11,7 @@ pub const FIRST: Xid = Xid(100);
 pub const ALICE: ProcId = ProcId(0);
 pub const BOB: ProcId = ProcId(1);
 pub const CAROL: ProcId = ProcId(2);
+pub const DAVE: ProcId = ProcId(3);
 
 /// An array with `sessions` attached, numbered from 0.
 pub fn array<M: Machine>(options: impl Into<ProcArrayOptions>, sessions: u32) -> ProcArray<M> {
