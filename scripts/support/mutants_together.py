@@ -127,9 +127,11 @@ class Tree:
             # Another result of a function that hides its type is refused beside the old one, and may do alone.
             self.dropped.setdefault(name, "unviable" if own and " -> impl " not in name else "alone")
 
-    def build(self):
-        """The test programs, with all mutants that compile."""
-        steps = [("check",), ("check", "--tests"), ("test", "--no-run")][2 if self.taken_out.exists() else 0:]
+    def build(self, suites):
+        """The test programs, with all mutants that compile; only these, if any are named."""
+        chosen = [f"--test={suite}" for suite in suites]
+        steps = [("check",), ("check", *(chosen or ["--tests"])), ("test", "--no-run", *chosen)]
+        steps = steps[2 if self.taken_out.exists() else 0:]
         while steps:
             self.write()
             succeeded, messages = self.cargo(*steps[0])
@@ -279,10 +281,10 @@ def function(name):
     return file, inside
 
 
-def run(crate, mutants, chosen, results, label, repeat, jobs, seconds_max):
+def run(crate, mutants, chosen, results, label, repeat, jobs, seconds_max, suites):
     """Runs the chosen ones of all mutants that have no outcome under this label; not those that need a build each."""
     tree = Tree(crate, mutants)
-    programs = tree.build()
+    programs = tree.build(suites)
     for name, why in tree.dropped.items():
         if why == "unviable" and results.find(name, label) is None:
             results.add(label, "unviable", name)
