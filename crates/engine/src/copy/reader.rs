@@ -269,9 +269,13 @@ fn unescape(raw: &[u8], out: &mut Vec<u8>) {
     while at < raw.len() {
         let byte = raw[at];
         at += 1;
-        if byte != b'\\' || at == raw.len() {
+        if byte != b'\\' {
             out.push(byte);
             continue;
+        }
+        if at == raw.len() {
+            // The data ends with it: it stands for nothing.
+            return;
         }
         let escaped = raw[at];
         at += 1;

@@ -176,8 +176,12 @@ impl Settings {
         if self.replaced.is_empty() {
             return told;
         }
+        // What a SET without LOCAL has set last stays, whatever LOCAL had set before it.
+        let mut settled: Vec<String> = Vec::new();
         for replaced in std::mem::take(&mut self.replaced).into_iter().rev() {
-            if replaced.local || !committed {
+            if committed && (!replaced.local || settled.contains(&replaced.name)) {
+                settled.push(replaced.name);
+            } else {
                 self.put(&replaced.name, replaced.value);
                 if let Some(definition) = definition(&replaced.name).filter(|d| d.reported)
                     && !told.contains(&definition.name)

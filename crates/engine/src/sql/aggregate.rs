@@ -218,7 +218,7 @@ impl AggregateCall {
                 other => return Err(self.unexpected(other)),
             },
             State::FloatSpread { sum, squares } => {
-                take_deviation(sum, squares, accumulator.rows as f64, self.float(value)?);
+                take_deviation(sum, squares, accumulator.rows as f64, self.float(value)?)?;
             }
             State::NumericSpread(sums) => match (value, value.as_i64()) {
                 (Value::Numeric(v), _) => sums.take(v),
@@ -357,13 +357,18 @@ fn overflow() -> EngineError {
     )
 }
 
-/// Takes the `rows`-th value into the sum of squared deviations (Youngs and Cramer, 1971).
-fn take_deviation(sum: &mut f64, squares: &mut f64, rows: f64, value: f64) {
-    *sum += value;
+/// Takes the `rows`-th value into the sum of squared deviations (Youngs and Cramer, 1971); 22003 when finite values make
+/// it infinite.
+fn take_deviation(sum: &mut f64, squares: &mut f64, rows: f64, value: f64) -> Result<()> {
+    let before = std::mem::replace(sum, *sum + value);
     if !value.is_finite() {
         *squares = f64::NAN;
     } else if rows > 1.0 {
         let deviation = value * rows - *sum;
         *squares += deviation * deviation / (rows * (rows - 1.0));
+        if (sum.is_infinite() || squares.is_infinite()) && !before.is_infinite() {
+            return Err(overflow());
+        }
     }
+    Ok(())
 }

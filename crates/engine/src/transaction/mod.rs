@@ -80,6 +80,8 @@ pub(crate) struct Transaction {
     command: u32,
     snapshot: Snapshot,
     has_snapshot: bool,
+    /// An earlier statement has had a snapshot, which is gone.
+    has_looked: bool,
     /// What its answers depend on; there if commits are seen before they are durable.
     seen: Option<Arc<SeenCommits>>,
     /// Whether the session's caller waits before it shows an answer, so that the session does not.
@@ -123,6 +125,7 @@ impl Transaction {
             command: 0,
             snapshot: Snapshot::default(),
             has_snapshot: false,
+            has_looked: false,
             seen,
             caller_waits: false,
             holds_xmin: false,
@@ -146,6 +149,7 @@ impl Transaction {
         self.isolation = isolation;
         self.read_only = read_only;
         self.command = 0;
+        self.has_looked = false;
         self.number += 1;
         self.start_us = now_us;
         self.slot.set_transaction(now_us, 0);
@@ -172,7 +176,7 @@ impl Transaction {
 
     /// Whether it has taken a snapshot or an id, so that its isolation can no longer change.
     pub(crate) fn has_started_work(&self) -> bool {
-        self.has_snapshot || self.xid.is_some()
+        self.has_snapshot || self.has_looked || self.xid.is_some()
     }
 
     /// Whether changes by `xid` are this transaction's own.
@@ -272,6 +276,7 @@ impl Transaction {
         }
         if self.has_snapshot && self.isolation == IsolationLevel::ReadCommitted {
             self.has_snapshot = false;
+            self.has_looked = true;
             // P1 of `portal`: the slot keeps the oldest xmin that it was given, so not clearing it is enough.
             self.holds_xmin = Arc::strong_count(&self.portals) > 1;
             if !self.holds_xmin {

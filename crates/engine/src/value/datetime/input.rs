@@ -525,8 +525,9 @@ impl Fields {
         else {
             return Ok(());
         };
-        let past_midnight = hour == 24 && (minute > 0 || second > 0 || micros > 0);
-        if minute > 59 || second > 60 || hour > 24 || past_midnight {
+        // 24:00:00 and 23:59:60 are the next midnight, and nothing is beyond it.
+        let in_day = ((hour * 60 + minute) * 60 + second) * MICROS_PER_SECOND + micros;
+        if minute > 59 || second > 60 || in_day > MICROS_PER_DAY {
             return Err(Fault::Field);
         }
         Ok(())

@@ -174,10 +174,6 @@ fn name_of(tree: &ast::Expr) -> ColumnName {
         },
         ast::Expr::Ceil { .. } => OfPart("ceil".to_owned()),
         ast::Expr::Floor { .. } => OfPart("floor".to_owned()),
-        ast::Expr::Value(ast::ValueWithSpan {
-            value: ast::Value::Boolean(_),
-            ..
-        }) => OfForm("bool".to_owned()),
         ast::Expr::TypedString(typed) => OfForm(internal_type_name(&typed.data_type)),
         _ => Nothing,
     }

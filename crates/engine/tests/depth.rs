@@ -1,0 +1,88 @@
+//! How deep a statement may nest, and that chains of operators have no such limit. `server/tests/deep_statements.rs`
+//! has each construct of the grammar; here are one of each kind, close to the limit of 100 levels.
+
+mod common;
+
+use common::{Fixture, query, run};
+
+#[test]
+fn nesting_has_a_limit_and_what_is_below_it_is_right() {
+    let fixture = Fixture::new("");
+    let mut session = fixture.session();
+    for (before, leaf, after, value) in [
+        ("(", "1", ")", "1"),
+        ("not ", "true", "", "t"),
+        ("- ", "1", "", "1"),
+        ("+ ", "1", "", "1"),
+        ("abs(", "1", ")", "1"),
+        ("case when true then ", "1", " end", "1"),
+        ("case 1 when ", "1", " then 1 end", "1"),
+        ("case ", "1", " when 1 then 1 end", "1"),
+        ("coalesce(null, ", "1", ")", "1"),
+        ("1 in (", "1", ")", ""),
+    ] {
+        let nested =
+            |levels: usize| format!("select {}{leaf}{}", before.repeat(levels), after.repeat(levels));
+        // 1 in (1 in (1)) compares a number with a truth value, which there is no operator for.
+        if value.is_empty() {
+            assert_eq!(run(&mut session, &nested(90)), "ERROR 42883");
+        } else {
+            assert_eq!(query(&mut session, &nested(90)), value, "{before}");
+        }
+        for levels in [102, 200] {
+            assert_eq!(
+                run(&mut session, &nested(levels)),
+                "ERROR 54001",
+                "{levels} {before}"
+            );
+        }
+    }
+    // What stands side by side does not nest.
+    let aside = format!(
+        "select {}",
+        vec!["((1)), case when not false then - 1 end"; 150].join(", ")
+    );
+    assert_eq!(query(&mut session, &aside), vec!["1|-1"; 150].join("|"));
+}
+
+#[test]
+fn chains_are_evaluated_from_left_to_right_however_long() {
+    let fixture = Fixture::new("create table t (a int); insert into t values (7), (8)");
+    let mut session = fixture.session();
+    for terms in [1, 14, 15, 16, 17, 31, 32, 33, 300] {
+        let sum = format!("select a{} from t order by a", " - 1".repeat(terms));
+        let expected = |a: usize| (a as i64 - terms as i64).to_string();
+        assert_eq!(
+            query(&mut session, &sum),
+            format!("{}, {}", expected(7), expected(8))
+        );
+        let mixed = format!("select (a{}) from t where a = 7", " * 2 - a".repeat(terms));
+        assert_eq!(
+            query(&mut session, &mixed),
+            (14 * (2 - terms as i64) - 7).to_string()
+        );
+        let text = format!("select a{} from t where a = 7", " || 'x'".repeat(terms));
+        assert_eq!(query(&mut session, &text), format!("7{}", "x".repeat(terms)));
+        let any = format!("select a from t where a = 9{}", " or a = 8".repeat(terms));
+        assert_eq!(query(&mut session, &any), "8");
+        let all = format!("select a from t where a > 6{}", " and a <> 8".repeat(terms));
+        assert_eq!(query(&mut session, &all), "7");
+        let cast = format!("select a{} from t where a = 7", "::int8::int4".repeat(terms));
+        assert_eq!(query(&mut session, &cast), "7");
+        let is = format!(
+            "select a from t where a > 7{} order by a",
+            " is true".repeat(terms)
+        );
+        assert_eq!(query(&mut session, &is), "8");
+        let negated = format!(
+            "select a from t where a > 7{} order by a",
+            " is not true".repeat(terms)
+        );
+        assert_eq!(
+            query(&mut session, &negated),
+            if terms % 2 == 0 { "8" } else { "7" }
+        );
+    }
+    let mixed = "select a from t where a = 7 and a > 1 or a = 8 and a < 1 or a = 8 and (a > 1 or a < 1) and not (a = 7 or a = 9)";
+    assert_eq!(query(&mut session, mixed), "7, 8");
+}
