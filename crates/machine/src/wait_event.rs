@@ -71,7 +71,7 @@ impl WaitClass {
 wait_events! {
     /// On the CPU, or ready to be.
     Running = (None, ""),
-    /// The latch over one partition of the buffer mapping table.
+    /// The latch over one part of the buffer mapping table: a partition, or a bucket with its overflow lines.
     BufferMapping = (LwLock, "BufferMapping"),
     /// The latch over one page's content.
     BufferContent = (LwLock, "BufferContent"),

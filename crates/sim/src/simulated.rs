@@ -625,11 +625,15 @@ impl Machine for Simulated {
     }
 
     fn worker() -> WorkerId {
-        let kernel = inside_worker().expect("Simulated::worker() outside of a worker of a simulation");
+        Self::known_worker().expect("Simulated::worker() outside of a worker of a simulation")
+    }
+
+    fn known_worker() -> Option<WorkerId> {
+        let kernel = inside_worker()?;
         // SAFETY: as in `settle`.
         unsafe {
             let worker = at(kernel).cpu().running as usize;
-            WorkerId(at(kernel).workers[worker].slot)
+            Some(WorkerId(at(kernel).workers[worker].slot))
         }
     }
 

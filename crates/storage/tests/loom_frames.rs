@@ -4,7 +4,9 @@
 //!
 //! Caught mutations (`mutations/buffer.toml`), each of a shipped file: `unpin` with `Relaxed`, and `try_take`
 //! that does not look at the pins (`pin/state.rs`); a lookup that pins after it has let go of the partition
-//! (`map/partitioned.rs`).
+//! (`map/partitioned.rs`); a lookup without the latch that does not compare the frame's tag, that keeps its pin
+//! on another page's frame, or that takes a page for missing, and an insertion that does not look for the page
+//! (`map/concurrent.rs`, `map/chash.rs`); a removal without a mark, and each of the two fences (`map/chash.rs`).
 
 #![cfg(feature = "loom")]
 
@@ -32,7 +34,7 @@ impl Deref for Pool {
     }
 }
 
-fn explore(preemptions: usize, case: impl Fn(Arc<Pool>) + Copy + Send + Sync + 'static) {
+fn explore(frames: usize, preemptions: usize, case: impl Fn(Arc<Pool>) + Copy + Send + Sync + 'static) {
     for options in BufferPoolOptions::each_map() {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(preemptions);
@@ -44,7 +46,7 @@ fn explore(preemptions: usize, case: impl Fn(Arc<Pool>) + Copy + Send + Sync + '
                 page_latch: PageLatchVariant::LwLock,
                 ..options
             };
-            let pool = BufferPool::with_frames(1, options, std::sync::Arc::clone(&device));
+            let pool = BufferPool::with_frames(frames, options, std::sync::Arc::clone(&device));
             case(Arc::new(Pool(pool, device)));
         });
     }
@@ -70,7 +72,7 @@ fn change(pool: &Pool, block: u32, number: u64) -> bool {
 /// One frame, and two readers that want different pages in it.
 #[test]
 fn loom_a_pinned_page_stays() {
-    explore(2, |pool| {
+    explore(1, 2, |pool| {
         assert_eq!(look(&pool, 0), Some(0));
         let other = {
             let pool = Arc::clone(&pool);
@@ -84,7 +86,7 @@ fn loom_a_pinned_page_stays() {
 /// A changed page gives way to another, while its reader comes back: the change is found, in memory or on file.
 #[test]
 fn loom_a_change_is_written_before_its_frame_is_used() {
-    explore(2, |pool| {
+    explore(1, 2, |pool| {
         assert!(change(&pool, 0, 7));
         let other = {
             let pool = Arc::clone(&pool);
@@ -99,7 +101,7 @@ fn loom_a_change_is_written_before_its_frame_is_used() {
 /// A page is changed while it is written: it stays dirty, or the copy has the change.
 #[test]
 fn loom_a_change_during_a_write_is_not_lost() {
-    explore(2, |pool| {
+    explore(1, 2, |pool| {
         assert!(change(&pool, 0, 7));
         let writer = {
             let pool = Arc::clone(&pool);
@@ -110,5 +112,66 @@ fn loom_a_change_during_a_write_is_not_lost() {
         pool.write_all().unwrap();
         assert_eq!(pool.1.on_file(0).0, 8);
         assert_eq!(pool.write_all().unwrap(), 0, "a page that was written is clean");
+    });
+}
+
+/// Two workers want a page that is in no frame: it is read into one of the two frames, and both change that one.
+#[test]
+fn loom_a_page_is_read_into_one_frame() {
+    explore(2, 2, |pool| {
+        let add = |pool: &Pool| {
+            let pinned = pool.pin(pool.1.page(0)).expect("a frame for each worker");
+            let mut page = pinned.exclusive();
+            let number = number_on(page.bytes()).0;
+            page.change_and_log(|bytes| put_number(bytes, number + 1), || pool.1.log());
+        };
+        let other = {
+            let pool = Arc::clone(&pool);
+            thread::spawn(move || add(&pool))
+        };
+        add(&pool);
+        other.join().unwrap();
+        assert_eq!(look(&pool, 0), Some(2));
+    });
+}
+
+/// A page leaves the map that entered it before a dirty one, and stands before it, and one that comes behind it enters;
+/// meanwhile a checkpoint asks for the dirty one.
+#[test]
+fn loom_a_page_is_found_while_its_neighbours_come_and_go() {
+    explore(2, 2, |pool| {
+        look(&pool, 0);
+        // Used twice, so that the clock prefers the other one.
+        assert!(change(&pool, 1, 6));
+        assert!(change(&pool, 1, 7));
+        let writer = {
+            let pool = Arc::clone(&pool);
+            thread::spawn(move || {
+                pool.write_all().unwrap();
+                assert_eq!(pool.1.on_file(1).0, 7, "a dirty page was not found");
+            })
+        };
+        look(&pool, 2);
+        writer.join().unwrap();
+    });
+}
+
+/// A page leaves the map while another worker enters one next to it: the new one can be found.
+#[test]
+fn loom_a_page_enters_while_its_neighbour_goes() {
+    explore(2, 2, |pool| {
+        look(&pool, 1);
+        let other = {
+            let pool = Arc::clone(&pool);
+            thread::spawn(move || change(&pool, 2, 5))
+        };
+        look(&pool, 0);
+        if other.join().unwrap() {
+            assert_eq!(
+                look(&pool, 2),
+                Some(5),
+                "a change is in a frame that is not found"
+            );
+        }
     });
 }

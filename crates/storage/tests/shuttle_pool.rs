@@ -23,7 +23,9 @@ use pages::{HINTS, MemoryPages, number_on, put_number};
 use shuttle::sync::Arc;
 use shuttle::thread;
 
-const PAGES: u32 = 3;
+const PAGES: u32 = 9;
+/// Pages that the cases with two frames use.
+const FEW_PAGES: u32 = 3;
 const WRITERS: u64 = 2;
 const CHANGES: u64 = 3;
 
@@ -104,7 +106,7 @@ fn readers_writers_and_a_checkpointer(options: BufferPoolOptions) {
             let pool = Arc::clone(&pool);
             thread::spawn(move || {
                 for number in 0..CHANGES {
-                    pool.count_up(((writer + number) % u64::from(PAGES)) as u32);
+                    pool.count_up(((writer + number) % u64::from(FEW_PAGES)) as u32);
                     if number == 1 {
                         pool.commit_and_hint(writer as u32);
                     }
@@ -116,7 +118,7 @@ fn readers_writers_and_a_checkpointer(options: BufferPoolOptions) {
     threads.push(thread::spawn(move || {
         let mut seen = [0; PAGES as usize];
         for number in 0..4 {
-            let block = number % PAGES;
+            let block = number % FEW_PAGES;
             seen[block as usize] = reader.look(block, seen[block as usize]);
         }
     }));
@@ -178,6 +180,31 @@ fn shuttle_frames_are_shared_under_hybrid_latches() {
         1_500,
         readers_writers_and_a_checkpointer,
     );
+}
+
+/// More frames than a bucket or a chain of the maps has room for under a checker, and more pages than frames: chains
+/// grow, lose entries in the middle, and pass lines on to each other, while all pages are looked for.
+#[test]
+fn shuttle_pages_come_and_go() {
+    check(PageLatchVariant::LwLock, 1_500, |options| {
+        let pool = Pool::new(6, options);
+        let threads = (0..3_u32).map(|worker| {
+            let pool = Arc::clone(&pool);
+            thread::spawn(move || {
+                let mut seen = [0; PAGES as usize];
+                for number in 0..7 {
+                    let block = (worker * 4 + number * 5) % PAGES;
+                    pool.count_up(block);
+                    let other = (block + 2 * worker + 1) % PAGES;
+                    seen[other as usize] = pool.look(other, seen[other as usize]);
+                }
+            })
+        });
+        for thread in threads.collect::<Vec<_>>() {
+            thread.join().unwrap();
+        }
+        pool.check_files();
+    });
 }
 
 /// A relation is dropped while a checkpoint writes its pages, and another user wants their frames: afterwards

@@ -88,14 +88,13 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
     pub fn pin(&self, page: PageId) -> Result<PinnedPage<'_, M>> {
         match self.map.lookup_and_pin(page, &self.frames) {
             Some((frame, state)) if state & VALID != 0 => Ok(PinnedPage::from_pin(frame)),
-            Some((frame, _)) => self.wait_valid(frame, page),
-            None => self.read_in(page, true),
+            found => self.pin_slow(page, found, true),
         }
     }
 
     /// Pins a page that is about to be replaced as a whole (replay): what its file holds is not read.
     pub(crate) fn pin_replaced(&self, page: PageId) -> Result<PinnedPage<'_, M>> {
-        self.read_in(page, false)
+        self.pin_slow(page, None, false)
     }
 
     /// Adds an empty page to `rel` and pins it. The page can be found, and is dirty, before the relation's
@@ -124,36 +123,50 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         }
     }
 
-    /// Another worker is reading the page.
+    /// Pins a page that is in no frame as far as the map knows, or in one that is not valid. If it is in none, it gets
+    /// one, and is read unless the caller is going to replace it.
     #[cold]
-    fn wait_valid<'a>(&'a self, frame: &'a Frame<M>, page: PageId) -> Result<PinnedPage<'a, M>> {
-        drop(frame.io().shared());
-        let pinned = PinnedPage::from_pin(frame);
-        // P3.
-        if frame.state.has(VALID) && frame.page() == page {
-            return Ok(pinned);
+    fn pin_slow<'a>(
+        &'a self,
+        page: PageId,
+        mut found: Option<PinnedFrame<'a, M>>,
+        read: bool,
+    ) -> Result<PinnedPage<'a, M>> {
+        loop {
+            let (frame, state) = match found {
+                Some(found) => found,
+                None => self.read_in(page, read)?,
+            };
+            if state & VALID == 0 {
+                // Another worker is reading the page.
+                drop(frame.io().shared());
+            }
+            let pinned = PinnedPage::from_pin(frame);
+            // P3.
+            if state & VALID != 0 || frame.state.has(VALID) && frame.page() == page {
+                return Ok(pinned);
+            }
+            // The read failed, and trying again gives this caller its own error. Or the frame's owner has not taken the
+            // page out of the map yet.
+            drop(pinned);
+            M::yield_now();
+            found = self.map.lookup_and_pin(page, &self.frames);
         }
-        // The read failed; trying again gives this caller its own error.
-        drop(pinned);
-        self.pin(page)
     }
 
-    #[cold]
-    fn read_in(&self, page: PageId, read: bool) -> Result<PinnedPage<'_, M>> {
+    /// Reads a page into a frame, unless another worker has entered it in the map meanwhile: then its frame is pinned,
+    /// and valid or not.
+    fn read_in(&self, page: PageId, read: bool) -> Result<PinnedFrame<'_, M>> {
         self.device.check_exists(page)?;
         let (number, frame) = self.claim_frame()?;
         // B5: taken before the page can be found.
         let io = frame.io().exclusive();
         frame.set_tag(Some(page));
-        if let Insertion::Found((other, state)) = self.map.insert_or_pin(page, number, &self.frames) {
+        if let Insertion::Found(found) = self.map.insert_or_pin(page, number, &self.frames) {
             frame.set_tag(None);
             drop(io);
             frame.state.unpin();
-            return if state & VALID != 0 {
-                Ok(PinnedPage::from_pin(other))
-            } else {
-                self.wait_valid(other, page)
-            };
+            return Ok(found);
         }
         // SAFETY: the I/O latch is held and the page is not valid, so no other worker looks at the bytes.
         let bytes = unsafe { &mut *frame.bytes_to_write() };
@@ -174,7 +187,7 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         }
         frame.state.set(VALID);
         drop(io);
-        Ok(PinnedPage::from_pin(frame))
+        Ok((frame, VALID))
     }
 
     /// Finds a frame to use, and makes this worker its owner: clean, not valid, and not in the map.
@@ -296,14 +309,20 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         for (number, frame) in self.frames.iter().enumerate() {
             while let Some(page) = frame.tagged_page().filter(|page| page.rel == rel) {
                 // A pinned frame is pinned by a worker that writes the page: the relation is no longer used
-                // in any other way.
+                // in any other way. A lookup of another page may have it for a moment.
+                if !frame.state.try_pin_alone() {
+                    M::yield_now();
+                    continue;
+                }
+                // M5.
                 let seized = self
                     .map
                     .remove_if(page, number as u32, &self.frames, |frame| frame.state.try_seize());
                 if seized {
                     frame.set_tag(None);
-                    frame.state.unpin();
-                } else {
+                }
+                frame.state.unpin();
+                if !seized {
                     M::yield_now();
                 }
             }

@@ -20,6 +20,8 @@
 //! - M3: a page goes in one step with its frame: `remove_if` evaluates the condition when no lookup can get a pin that
 //!   it does not see. If the condition holds, every later lookup finds nothing, or a state without `VALID`.
 //! - M4: a frame has the page's tag before the page can be found.
+//! - M5: a worker that calls `remove_if` has a pin on the frame. So if it finds the page's entry there, the frame has
+//!   the page when the condition is evaluated.
 //!
 //! # Steps
 //! - `lookup_and_pin`: find the page's entry, pin the frame. A variant with latches keeps the entry's latch meanwhile.
@@ -34,18 +36,36 @@
 //! | variant | a lookup that hits |
 //! | --- | --- |
 //! | `partitioned` | acquires and releases the partition's latch shared; pins |
+//! | `chash` | announces the scan and fences; walks a list, a cache line a node; pins; compares the frame's tag |
+//! | `concurrent` | reads one or two cache lines; pins; compares the frame's tag |
 //!
 //! A variant is a file with a [`PageMap`].
 
+mod chash;
+mod concurrent;
 mod partitioned;
 #[cfg(test)]
 mod tests;
 
-use clearway_latch::LwLockOptions;
-use clearway_machine::{Machine, Native, switch};
+use clearway_latch::{ClassOf, LatchClass, LwLockOptions};
+use clearway_machine::{Machine, Native, WaitEvent, switch};
 
 use super::frame::Frame;
 use crate::page::PageId;
+
+/// The latches on parts of a map.
+static BUFFER_MAPPING: LatchClass = LatchClass::new("BufferMapping", WaitEvent::BufferMapping, 410);
+
+/// The class of those latches, for latches that do not carry a reference to it.
+#[derive(Debug)]
+struct BufferMapping;
+
+impl ClassOf for BufferMapping {
+    #[inline]
+    fn class() -> &'static LatchClass {
+        &BUFFER_MAPPING
+    }
+}
 
 /// A frame with a pin of the caller's, and its state with that pin.
 pub(super) type PinnedFrame<'a, M> = (&'a Frame<M>, u32);
@@ -81,12 +101,17 @@ pub(super) trait PageMap<M: Machine>: Sized {
 
 /// Makes the switch and the dispatch over the variants from one line for each.
 macro_rules! variants {
-    (planned $planned:tt, $( $(#[doc = $text:literal])+ $variant:ident = $name:literal in $module:ident; )+) => {
+    (
+        planned $planned:tt,
+        $( $(#[doc = $text:literal])+ $variant:ident = $name:literal in $module:ident; )+
+        why $why:tt
+    ) => {
         switch! {
             /// The table from page to buffer.
             pub enum BufferMapVariant = "buffer_map", best Partitioned, planned $planned {
                 $( $(#[doc = $text])+ $variant = $name, )+
             }
+            why $why
         }
 
         /// The map of a pool.
@@ -111,9 +136,24 @@ macro_rules! variants {
 }
 
 variants! {
-    planned ["chash", "concurrent"],
+    planned [],
     /// 128 partitions, a latch each.
     Partitioned = "partitioned" in partitioned;
+    /// Lists of nodes, walked without a latch; nodes are used again when no scan can see them.
+    Chash = "chash" in chash;
+    /// One-line buckets, read without a latch and without a store; the frame's own tag decides.
+    Concurrent = "concurrent" in concurrent;
+    why {
+        Partitioned: "It is the baseline. For the others, instructions of one client have been counted; times have not \
+            been measured."
+            in "docs/mechanisms/buffer-pool.md#what-was-measured";
+        Chash: "A point SELECT of one client takes as many instructions as under partitioned, a fence for each page \
+            among them; times have not been measured."
+            in "docs/mechanisms/buffer-pool.md#what-was-measured";
+        Concurrent: "A point SELECT of one client takes 2 % fewer instructions than under partitioned; times have \
+            not been measured."
+            in "docs/mechanisms/buffer-pool.md#what-was-measured";
+    }
 }
 
 impl<M: Machine> BufferMap<M> {

@@ -11,14 +11,12 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use clearway_latch::{LatchClass, Latched, LwLockOptions};
-use clearway_machine::{Machine, Native, Padded, WaitEvent};
+use clearway_latch::{Latched, LwLockOptions};
+use clearway_machine::{Machine, Native, Padded};
 
-use super::{Insertion, PageMap, PinnedFrame, hash};
+use super::{BUFFER_MAPPING, Insertion, PageMap, PinnedFrame, hash};
 use crate::buffer::frame::Frame;
 use crate::page::PageId;
-
-static BUFFER_MAPPING: LatchClass = LatchClass::new("BufferMapping", WaitEvent::BufferMapping, 410);
 
 const PARTITIONS: usize = 128;
 

@@ -18,9 +18,34 @@ fn page(number: u32) -> PageId {
     }
 }
 
-fn frames() -> Vec<Frame> {
+/// So many frames without pages and without bytes.
+pub(super) fn frames(count: u32) -> Vec<Frame> {
     let frame = |_| Frame::new(PageLatchVariant::LwLock, Default::default(), std::ptr::null());
-    (0..FRAMES).map(frame).collect()
+    (0..count).map(frame).collect()
+}
+
+/// The first so many pages of which `condition` holds.
+pub(super) fn pages_where(count: u32, condition: impl Fn(PageId) -> bool) -> Vec<PageId> {
+    let pages = (0..).map(page).filter(|page| condition(*page));
+    pages.take(count as usize).collect()
+}
+
+/// Enters a page that is in no frame, as the pool does it: the frame gets its tag, then its entry, then its content.
+pub(super) fn own_and_insert(map: &impl PageMap<Native>, page: PageId, number: u32, frames: &[Frame]) {
+    frames[number as usize].set_tag(Some(page));
+    assert!(matches!(
+        map.insert_or_pin(page, number, frames),
+        Insertion::Inserted
+    ));
+    frames[number as usize].state.set(VALID);
+}
+
+/// Removes a page that is not pinned, and gives its frame up.
+pub(super) fn take_out(map: &impl PageMap<Native>, page: PageId, number: u32, frames: &[Frame]) {
+    assert!(frames[number as usize].state.try_pin_alone());
+    assert!(map.remove_if(page, number, frames, |frame| frame.state.try_seize()));
+    frames[number as usize].set_tag(None);
+    frames[number as usize].state.unpin();
 }
 
 /// What a pin found: number of the frame, and whether it is valid.
@@ -35,7 +60,7 @@ fn unpinned(found: PinnedFrame<'_, Native>, frames: &[Frame]) -> (u32, bool) {
 #[test]
 fn a_map_agrees_with_a_plain_table() {
     for &variant in BufferMapVariant::ALL {
-        let frames = frames();
+        let frames = frames(FRAMES);
         let map = BufferMap::new(variant, frames.len(), LwLockOptions::default());
         let mut expected: HashMap<PageId, u32> = HashMap::new();
         let mut free: Vec<u32> = (0..FRAMES).collect();
@@ -67,6 +92,7 @@ fn a_map_agrees_with_a_plain_table() {
                         let frame = &frames[number as usize];
                         assert!(!map.remove_if(page, (number + 1) % FRAMES, &frames, |_| true));
                         assert!(!map.remove_if(page, number, &frames, |_| false));
+                        assert!(frame.state.try_pin_alone());
                         assert!(map.remove_if(page, number, &frames, |frame| frame.state.try_seize()));
                         frame.set_tag(None);
                         frame.state.unpin();
@@ -84,7 +110,7 @@ fn a_map_agrees_with_a_plain_table() {
 #[test]
 fn a_pinned_page_is_not_removed() {
     for &variant in BufferMapVariant::ALL {
-        let frames = frames();
+        let frames = frames(FRAMES);
         let map = BufferMap::new(variant, frames.len(), LwLockOptions::default());
         frames[5].set_tag(Some(page(7)));
         assert!(matches!(

@@ -23,7 +23,8 @@
 //!    another worker wants the page again: unpin, and claim another frame.
 //! 4. *Reuse*: the owner takes the I/O latch, sets the tag, enters the page in the map, reads it in, and sets `VALID`.
 //!
-//! *Seize* is claim and take at once, without regard to unwritten changes: for frames of a relation that was dropped.
+//! *Seize* is claim and take without regard to usage and to unwritten changes: for frames of a relation that was
+//! dropped.
 //!
 //! # Writing out
 //! The writer takes the content latch shared and the I/O latch. It clears `REDIRTIED`, copies the page, releases the

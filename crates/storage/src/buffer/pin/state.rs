@@ -103,12 +103,22 @@ impl<M: Machine> FrameState<M> {
             .is_ok()
     }
 
-    /// Makes the caller the owner of an unpinned frame whose page is not needed any more, changed or not; `false` if
-    /// another worker has the frame pinned.
+    /// Takes a pin if there is none, whatever the usage.
+    pub(crate) fn try_pin_alone(&self) -> bool {
+        let state = self.0.load(Ordering::Relaxed);
+        state & PIN_MASK == 0
+            && self
+                .0
+                .compare_exchange(state, state + PIN, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// Makes the caller, which has a pin, the owner of a frame whose page is not needed any more, changed or not;
+    /// `false` if another worker has the frame pinned too.
     pub(crate) fn try_seize(&self) -> bool {
         let state = self.0.load(Ordering::Relaxed);
-        let new = (state & !(CHANGED | VALID)) + PIN;
-        state & PIN_MASK == 0
+        let new = state & !(CHANGED | VALID);
+        state & PIN_MASK == PIN
             && self
                 .0
                 .compare_exchange(state, new, Ordering::Acquire, Ordering::Relaxed)
