@@ -89,6 +89,7 @@ pub(crate) struct Costs {
     pub(crate) slice_min: u64,
     pub(crate) wakeup_granularity: u64,
     pub(crate) balance: u64,
+    pub(crate) yield_goes_last: bool,
     /// 1024ths of full speed for a hardware thread whose sibling is busy.
     smt_slowdown_1024: u64,
     /// The same while the sibling polls with pauses.
@@ -190,6 +191,7 @@ impl Costs {
             slice_min: picoseconds(o.slice_min_us * 1e3),
             wakeup_granularity: picoseconds(o.wakeup_granularity_us * 1e3),
             balance: picoseconds(o.balance_us * 1e3),
+            yield_goes_last: o.yield_goes_last,
             smt_slowdown_1024: (1024.0 / o.smt_speed).round() as u64,
             smt_slowdown_pausing_1024: (1024.0 / o.smt_speed_pausing.unwrap_or(o.smt_speed)).round() as u64,
             cpus,

@@ -136,6 +136,10 @@ pub struct OperatingSystem {
     pub wakeup_granularity_us: f64,
     /// How often idle CPUs look for work elsewhere, µs.
     pub balance_us: f64,
+    /// Whether a thread that yields goes behind all that are ready on its CPU; else the scheduler's order stands, and a
+    /// thread that has run less than others may be back at once.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub yield_goes_last: bool,
     /// The speed of each of two busy hardware threads of a core, against one alone.
     pub smt_speed: f64,
     /// The speed of a hardware thread while the other one polls with pauses; none: as if it were busy.
@@ -166,6 +170,8 @@ impl Default for OperatingSystem {
             slice_min_us: 3_000.0,
             wakeup_granularity_us: 4_000.0,
             balance_us: 4_000.0,
+            // yield_task_fair moves the thread's virtual runtime since Linux 6.18 and 6.12.63 (79104becf42b).
+            yield_goes_last: false,
             // Intel's own figure for hyper-threading is 20 to 30 % more from two threads than from one.
             smt_speed: 0.625,
             smt_speed_pausing: None,

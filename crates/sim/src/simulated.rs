@@ -540,7 +540,7 @@ impl Machine for Simulated {
                 system_call(kernel, at(kernel).costs.syscall);
                 let cpu = usize::from(at(kernel).current);
                 if !at(kernel).cpus[cpu].queue.is_empty() {
-                    at(kernel).cpus[cpu].resched = true;
+                    at(kernel).give_way(cpu);
                     settle(kernel);
                 }
             }

@@ -8,6 +8,8 @@
 //!   to an idle hardware thread there, else it queues where it ran; its virtual runtime is set to at most
 //!   half the scheduling latency behind the queue's least, and it preempts the running thread if it lags by
 //!   more than the wake-up granularity;
+//! - a thread that yields makes room for the one with the least virtual runtime besides its own, and may be the next
+//!   but one; where `os.yield_goes_last` says so, it goes behind all in the queue, as since Linux 6.18;
 //! - a CPU that runs out of threads takes one from the longest queue of its socket, else of any;
 //! - every few milliseconds CPUs that are idle already do the same.
 //!
@@ -276,6 +278,20 @@ impl Kernel {
         let clock = self.cpus[cpu].clock;
         // A worker that is still being switched in begins first.
         self.tree.set(cpu, tree::key(clock, cpu));
+    }
+
+    /// The CPU's worker, which is the current one, yields to those that are ready there.
+    pub(crate) fn give_way(&mut self, cpu: usize) {
+        self.cpus[cpu].resched = true;
+        if self.costs.yield_goes_last {
+            let running = self.cpus[cpu].running as usize;
+            let furthest = self.cpus[cpu].queue.iter();
+            let furthest = furthest
+                .map(|worker| self.workers[*worker as usize].virtual_runtime)
+                .max();
+            let state = &mut self.workers[running];
+            state.virtual_runtime = state.virtual_runtime.max(furthest.unwrap_or(0) + 1);
+        }
     }
 
     /// The running worker makes room: it goes to the end of its CPU's queue.

@@ -1,6 +1,6 @@
 //! CPUs and sleeps.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -39,6 +39,48 @@ fn more_workers_than_cpus_share_them() {
     assert!(report.account.share(Activity::Work) > 0.98);
     let work_ms = report.account.picoseconds(Activity::Work) / 1_000_000_000;
     assert_eq!(work_ms, 600, "what a preemption cuts off is spent later");
+}
+
+/// How often two workers that only yield have done so before a third on their CPU, which has run for longer than they
+/// have, is through with 300 µs of work.
+fn yields_beside_work(yield_goes_last: bool) -> u64 {
+    let mut model = machine("laptop");
+    model.topology.sockets = 1;
+    model.topology.cores_per_socket = 1;
+    model.topology.threads_per_core = 1;
+    model.topology.cores_per_cluster = None;
+    model.os.yield_goes_last = yield_goes_last;
+    let mut simulation = Simulation::new(&model, 3, seed());
+    let done = simulation.enter(|| word(0));
+    let (done2, yields) = (Rc::clone(&done), Rc::new(Cell::new(0)));
+    simulation.spawn(move || {
+        Simulated::charge(Work::Nanos(1_000_000));
+        for _ in 0..30 {
+            Simulated::charge(Work::Nanos(10_000));
+            Simulated::yield_now();
+        }
+        done2.store(1, Relaxed);
+    });
+    for _ in 0..2 {
+        let (done, yields) = (Rc::clone(&done), Rc::clone(&yields));
+        simulation.spawn(move || {
+            while done.load(Relaxed) == 0 {
+                Simulated::yield_now();
+                yields.set(yields.get() + 1);
+            }
+        });
+    }
+    simulation.run().unwrap();
+    yields.get()
+}
+
+#[test]
+fn a_yield_goes_last_where_the_kernel_says_so() {
+    let (by_runtime, last) = (yields_beside_work(false), yields_beside_work(true));
+    // Each of the 30 rounds lets both yield once, and the first of each comes before the work.
+    assert!((55..=65).contains(&last), "{last}");
+    // By virtual runtime the two take turns until they have run for as long as the third.
+    assert!(by_runtime > 3 * last, "{by_runtime}, {last}");
 }
 
 #[test]
