@@ -14,10 +14,12 @@
 //! 2. Durable far enough: done.
 //! 3. `FREE`: take the device by a CAS. Look at `durable` again; sleep `commit_delay` if there is one; write and sync
 //!    all that are complete. Give the device back by a swap, and wake the sleepers if there may be some. Done.
-//! 4. Else yield the CPU, and go on with 2. The worker spends at most about twice the time on this that a flush
-//!    usually takes, and none if that is more than [`PATIENCE_NS`]. While others run on its CPU it spends none, so polls
-//!    are counted, at [`POLL_NS`] each.
+//! 4. Else, while polling is the faster way, yield the CPU, and go on with 2. The worker spends at most about twice the
+//!    time on this that a flush takes, and none if that is more than [`PATIENCE_NS`]. While others run on its CPU it
+//!    spends none, so polls are counted, at [`POLL_NS`] each.
 //! 5. Then sleep: make `BUSY` `AWAITED` by a CAS, and sleep while it is. Go on with 2, without polling again.
+//!
+//! Which way is faster, 4 or 5, the owners find out by taking both in turn ([`trial`](super::trial)).
 //!
 //! # Why
 //! To put a worker to sleep and to wake it takes two context switches and, on a virtual machine, an interrupt to an
@@ -25,6 +27,11 @@
 //! until the next leader runs. A worker that polls runs already, or its CPU runs another that is as good: no leader is
 //! named, so the first that finds the device free takes it. A yield gives the CPU to a worker that has a transaction
 //! to go on with, so with more workers than CPUs polling takes little from them.
+//!
+//! That is so where a thread that yields goes behind the others, as it does since Linux 6.18 and 6.12.63. Before, the
+//! scheduler took the thread that had run least: two that poll pass the CPU to each other while a third, which has work
+//! and has run more, waits. Limits on the CPU time of a container speak against polling too. A worker sees none of this,
+//! but the rate of the log shows it; hence the trials.
 //!
 //! # How the rules are kept
 //! - R3, R5: the owner alone writes and syncs. Ownership passes by the swap (Release) and the CAS (Acquire), so the next
@@ -54,6 +61,7 @@ use std::time::Duration;
 use clearway_latch::LwLockOptions;
 use clearway_machine::{AtomicWord, Machine, Padded, WaitEvent, WaitScope};
 
+use super::trial::{Trial, Way};
 use super::{Flush, Flushed, sleep_before_flush};
 use crate::wal::LogDevice;
 
@@ -68,13 +76,16 @@ const PATIENCE_NS: u64 = 500_000;
 /// What a poll takes if no other worker wants the CPU, nanoseconds: two loads and a system call.
 const POLL_NS: u64 = 500;
 
-/// The usual duration of a flush moves by this part of each one's difference from it.
-const SMOOTHING: u64 = 8;
+/// The duration of a flush is taken for the part of it that moves down to shorter ones by a half of the difference, and
+/// up to longer ones by this part: an owner that has to wait for a CPU after the sync measures that, too.
+const SMOOTHING: u64 = 64;
 
 pub(in crate::wal) struct Flusher<M: Machine> {
     device: Padded<M::U32>,
-    /// How long a flush usually takes, nanoseconds; 0 before the first. Stored by owners of the device.
+    /// How long a flush takes, nanoseconds; 0 before the first. Stored by owners of the device.
     usual_ns: Padded<M::U64>,
+    /// Whether to poll.
+    trial: Trial<M>,
     commit_delay: Duration,
 }
 
@@ -83,6 +94,7 @@ impl<M: Machine> Flush<M> for Flusher<M> {
         Self {
             device: Padded(M::U32::new(FREE)),
             usual_ns: Padded(M::U64::new(0)),
+            trial: Trial::new(),
             commit_delay,
         }
     }
@@ -110,7 +122,9 @@ impl<M: Machine> Flusher<M> {
             // SAFETY: the caller owns the device, and everything before `target` is in the ring.
             unsafe { log.output.write(target) };
             log.output.sync(target);
-            self.note_duration(M::now().saturating_sub(begun));
+            let now = M::now();
+            self.note_duration(now.saturating_sub(begun));
+            self.trial.flushed(target, now);
         }
         self.give_device_back();
         true
@@ -135,10 +149,10 @@ impl<M: Machine> Flusher<M> {
     /// Called by the owner of the device.
     fn note_duration(&self, ns: u64) {
         let usual = self.usual_ns.load(Relaxed);
-        let moved = if usual == 0 {
-            ns
-        } else {
-            usual - usual / SMOOTHING + ns / SMOOTHING
+        let moved = match usual {
+            0 => ns,
+            _ if ns < usual => usual - (usual - ns) / 2,
+            _ => usual + (ns - usual) / SMOOTHING,
         };
         self.usual_ns.store(moved, Relaxed);
     }
@@ -150,6 +164,7 @@ impl<M: Machine> Flusher<M> {
             if self.flushed_by_me(log, upto) {
                 return;
             }
+            self.trial.waits();
             if polls > 0 {
                 polls -= 1;
                 M::yield_now();
@@ -159,11 +174,12 @@ impl<M: Machine> Flusher<M> {
         }
     }
 
-    /// How often a worker looks again before it sleeps. Once under a checker, whose clock says nothing.
+    /// How often a worker looks again before it sleeps. Once under a checker, which so explores both ways.
     fn polls_max(&self) -> u64 {
         match self.usual_ns.load(Relaxed) {
             _ if M::EXPLORED => 1,
             PATIENCE_NS.. => 0,
+            _ if self.trial.way() == Way::Sleep => 0,
             usual => 2 * usual / POLL_NS,
         }
     }
