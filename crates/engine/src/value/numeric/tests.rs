@@ -41,6 +41,9 @@ fn the_range_is_postgresqls() {
     assert_eq!(shown(most.multiply(&n("10"))), "22003");
     assert_eq!(shown(Numeric::parse("1e131072")), "22003");
     assert_eq!(shown(Numeric::parse("1e-16384")), "22003");
+    // i32::MIN has no absolute value of its type.
+    assert_eq!(shown(Numeric::parse("1e-2147483648")), "22003");
+    assert_eq!(shown(Numeric::parse("1e2147483647")), "22003");
     let least = n("1e-16383");
     assert_eq!(least.scale(), Some(16_383));
     // A product's digits beyond the last place are rounded away; the range before the point is not left.

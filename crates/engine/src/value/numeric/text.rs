@@ -74,7 +74,7 @@ fn parse_exponent(text: &str) -> Option<Result<i64>> {
         return None;
     }
     Some(match i32::from_str(text) {
-        Ok(exponent) if exponent.abs() < i32::MAX / 2 => Ok(i64::from(exponent)),
+        Ok(exponent) if exponent.unsigned_abs() < u32::MAX / 4 => Ok(i64::from(exponent)),
         _ => Err(overflow()),
     })
 }
