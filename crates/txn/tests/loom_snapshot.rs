@@ -268,8 +268,7 @@ fn loom_an_end_that_a_session_has_learnt_of_is_in_its_snapshot() {
 /// Bob and Carol take snapshots at once, and Alice's transaction ends meanwhile; that of an earlier session of hers has
 /// ended before.
 ///
-/// Caught mutations: a copy that is full before it is written; one published without Release; a snapshot taken from it
-/// that installs no xmin.
+/// Caught mutations: a copy that is full before it is written; one published without Release.
 #[test]
 fn loom_two_take_snapshots_at_once() {
     explore_each_array(2, |options| {
