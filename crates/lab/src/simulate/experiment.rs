@@ -14,7 +14,7 @@ use crate::latches::catalogue::LatchFamily;
 use crate::latches::simulated::SpinKind;
 
 /// Name and text of each built-in experiment.
-pub const EXPERIMENTS: [(&str, &str); 9] = [
+pub const EXPERIMENTS: [(&str, &str); 10] = [
     (
         "numa-simple-update",
         include_str!("../../experiments/numa-simple-update.toml"),
@@ -28,6 +28,10 @@ pub const EXPERIMENTS: [(&str, &str); 9] = [
     (
         "innodb-update-index",
         include_str!("../../experiments/innodb-update-index.toml"),
+    ),
+    (
+        "read-not-in-buffers",
+        include_str!("../../experiments/read-not-in-buffers.toml"),
     ),
     ("one-client", include_str!("../../experiments/one-client.toml")),
 ];
@@ -128,6 +132,8 @@ pub enum WorkloadKind {
     SimpleUpdate,
     /// pgbench's default.
     TpcbLike,
+    /// Reading pages that are in no frame.
+    ReadNotInBuffers,
     /// One latch.
     LatchMix,
 }
@@ -137,6 +143,11 @@ impl WorkloadKind {
     pub(crate) fn uses(self, parameter: &str) -> bool {
         let is_of_latch_mix = ["read_percent", "critical_ns", "outside_ns"].contains(&parameter);
         is_of_latch_mix == (self == Self::LatchMix)
+    }
+
+    /// Whether it writes to the log.
+    fn has_log(self) -> bool {
+        matches!(self, Self::SimpleUpdate | Self::TpcbLike)
     }
 }
 
@@ -187,7 +198,7 @@ pub struct Parameters {
     pub critical_ns: f64,
     /// A latch-mix's work between acquisitions, ns.
     pub outside_ns: f64,
-    /// What the times of the log's device are multiplied by.
+    /// What the times of the devices are multiplied by.
     pub device_factor: f64,
 }
 
@@ -220,7 +231,7 @@ impl Parameters {
     }
 }
 
-/// The log's device, as quantiles: pairs of a probability and microseconds.
+/// The log's device and the pages' files, as quantiles: pairs of a probability and microseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Devices {
@@ -228,6 +239,13 @@ pub struct Devices {
     pub log_write_us: Latency,
     /// Making the writes durable; the CPU is free meanwhile.
     pub log_sync_us: Latency,
+    /// Reading a page that is in the kernel's cache; the CPU works meanwhile.
+    #[serde(default = "page_read")]
+    pub page_read_us: Latency,
+}
+
+fn page_read() -> Latency {
+    Latency::constant(2_000)
 }
 
 impl Default for Devices {
@@ -235,6 +253,7 @@ impl Default for Devices {
         Self {
             log_write_us: Latency::constant(5_000),
             log_sync_us: Latency::constant(40_000),
+            page_read_us: page_read(),
         }
     }
 }
@@ -302,7 +321,7 @@ impl Experiment {
 
     /// Whether a worker flushes the log behind the commits.
     pub(crate) fn has_log_writer(&self) -> bool {
-        self.workload != WorkloadKind::LatchMix && !self.synchronous_commit
+        self.workload.has_log() && !self.synchronous_commit
     }
 
     /// `work_us=500`: a parameter; `lwlock=queued`: a switch of all variants, of which those that are the same then go.

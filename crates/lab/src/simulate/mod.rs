@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   experiment file (TOML) ──▶ clients × variants = points ──▶ a simulation each, on as many host threads as there are
-//!                                                                 │ worker bodies: `pgbench`, `latch_mix`
+//!                                                                 │ worker bodies: `pgbench`, `reads`, `latch_mix`
 //!   table, result.json, report.html  ◀── throughput, latency, where the CPUs' time went, the hottest lines
 //! ```
 //!
@@ -16,6 +16,7 @@ mod latch_mix;
 mod meter;
 mod pgbench;
 mod point;
+mod reads;
 mod report;
 mod run;
 mod table;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::error::{LabError, Result};
 use crate::simulate::experiment::{Experiment, Variant, WorkloadKind};
 use crate::simulate::meter::Meter;
-use crate::simulate::{latch_mix, pgbench};
+use crate::simulate::{latch_mix, pgbench, reads};
 
 /// Steps after which a point is given up as a livelock.
 const STEPS_MAX: u64 = 20_000_000_000;
@@ -71,6 +71,7 @@ pub(crate) fn run_point(
         WorkloadKind::SimpleUpdate | WorkloadKind::TpcbLike => {
             pgbench::spawn(&mut simulation, experiment, variant, clients, &meter);
         }
+        WorkloadKind::ReadNotInBuffers => reads::spawn(&mut simulation, experiment, variant, clients, &meter),
         WorkloadKind::LatchMix => latch_mix::spawn(&mut simulation, experiment, variant, clients, &meter),
     }
     let report = simulation.run().map_err(|source| LabError::Simulation {
