@@ -103,7 +103,9 @@ const fn free_lists<M: Machine>() -> usize {
 /// reclaimer is needed.
 const fn nodes_for<M: Machine>(frames: usize) -> usize {
     if M::EXPLORED {
-        frames
+        // One to spare in the smallest pool, so that a page can come in there while a scan goes on; none in a larger one,
+        // so that a node is used again at once.
+        if frames == 1 { 2 } else { frames }
     } else {
         frames + frames / 4 + 16
     }
