@@ -169,7 +169,7 @@ struct Position<'m, M: Machine> {
 impl<M: Machine> Map<M> {
     #[inline]
     fn bucket(&self, page: PageId) -> usize {
-        ((hash(page.to_u64()) >> 32) * self.buckets.len() as u64 >> 32) as usize
+        (((hash(page.to_u64()) >> 32) * self.buckets.len() as u64) >> 32) as usize
     }
 
     /// The node of `next` or `link`, without its mark.

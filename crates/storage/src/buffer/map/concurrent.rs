@@ -153,7 +153,7 @@ impl<M: Machine> Map<M> {
     fn place(&self, page: PageId) -> Place {
         let hash = hash(page.to_u64());
         Place {
-            bucket: ((hash >> 32) * u64::from(self.buckets) >> 32) as usize,
+            bucket: (((hash >> 32) * u64::from(self.buckets)) >> 32) as usize,
             fingerprint: (hash << 32) | 1 << 32,
         }
     }
