@@ -14,7 +14,7 @@ use crate::latches::catalogue::LatchFamily;
 use crate::latches::simulated::SpinKind;
 
 /// Name and text of each built-in experiment.
-pub const EXPERIMENTS: [(&str, &str); 10] = [
+pub const EXPERIMENTS: [(&str, &str); 11] = [
     (
         "numa-simple-update",
         include_str!("../../experiments/numa-simple-update.toml"),
@@ -24,6 +24,7 @@ pub const EXPERIMENTS: [(&str, &str); 10] = [
     ("log-insert", include_str!("../../experiments/log-insert.toml")),
     ("commit-log", include_str!("../../experiments/commit-log.toml")),
     ("proc-clear", include_str!("../../experiments/proc-clear.toml")),
+    ("snapshots", include_str!("../../experiments/snapshots.toml")),
     ("latch-mix", include_str!("../../experiments/latch-mix.toml")),
     (
         "innodb-update-index",
@@ -134,6 +135,8 @@ pub enum WorkloadKind {
     TpcbLike,
     /// Reading pages that are in no frame.
     ReadNotInBuffers,
+    /// pgbench --select-only, and --skip-some-updates in `write_percent` of the transactions.
+    Mixed,
     /// One latch.
     LatchMix,
 }
@@ -142,12 +145,13 @@ impl WorkloadKind {
     /// Whether the workload obeys the parameter of this name.
     pub(crate) fn uses(self, parameter: &str) -> bool {
         let is_of_latch_mix = ["read_percent", "critical_ns", "outside_ns"].contains(&parameter);
-        is_of_latch_mix == (self == Self::LatchMix)
+        let is_of_mixed = parameter == "write_percent";
+        is_of_latch_mix == (self == Self::LatchMix) && (self == Self::Mixed || !is_of_mixed)
     }
 
     /// Whether it writes to the log.
     fn has_log(self) -> bool {
-        matches!(self, Self::SimpleUpdate | Self::TpcbLike)
+        matches!(self, Self::SimpleUpdate | Self::TpcbLike | Self::Mixed)
     }
 }
 
@@ -192,6 +196,8 @@ pub struct Parameters {
     pub client_us: f64,
     /// The log's `commit_delay`, µs.
     pub commit_delay_us: f64,
+    /// Transactions of a mixed workload that write, %.
+    pub write_percent: f64,
     /// Reads among a latch-mix's acquisitions, %.
     pub read_percent: f64,
     /// A latch-mix's critical section, ns.
@@ -208,6 +214,7 @@ impl Default for Parameters {
             work_us: 100.0,
             client_us: 10.0,
             commit_delay_us: 0.0,
+            write_percent: 10.0,
             read_percent: 90.0,
             critical_ns: 100.0,
             outside_ns: 500.0,
@@ -218,11 +225,12 @@ impl Default for Parameters {
 
 impl Parameters {
     /// Every number by its name.
-    pub fn numbers_mut(&mut self) -> [(&'static str, &mut f64); 7] {
+    pub fn numbers_mut(&mut self) -> [(&'static str, &mut f64); 8] {
         [
             ("work_us", &mut self.work_us),
             ("client_us", &mut self.client_us),
             ("commit_delay_us", &mut self.commit_delay_us),
+            ("write_percent", &mut self.write_percent),
             ("read_percent", &mut self.read_percent),
             ("critical_ns", &mut self.critical_ns),
             ("outside_ns", &mut self.outside_ns),

@@ -3,7 +3,7 @@
 //!
 //! | real, instantiated with `Simulated` | stands for itself |
 //! | --- | --- |
-//! | `ProcArray` | snapshots (one a statement), xids, the end of transactions |
+//! | `ProcArray` | snapshots (one a statement), what they say of the rows' writers, xids, the end of transactions |
 //! | `BufferPool` | finding and pinning a page, its content latch, marking it changed; all pages are resident |
 //! | `Wal` | insertion latches, reservation, flush |
 //! | `CommitPath` with `CommitLog`, `LockManager` and `Commits` | the end of a transaction, each step that the engine's has |
@@ -54,6 +54,8 @@ const INNER_PAGES: u32 = 256;
 const HISTORY_ROWS: u32 = 150;
 /// Branches at scale 900; tellers are ten times as many.
 const BRANCHES: u64 = 900;
+/// In how many parts the share of writing transactions is given.
+const PARTS: u64 = 1_000_000;
 /// How long the log writer sleeps between two flushes: the engine's default.
 const LOG_WRITER_DELAY: Duration = Duration::from_millis(10);
 /// The xid of the transaction that loaded the tables.
@@ -246,6 +248,8 @@ struct Session {
     /// A hundredth of the transaction's work, ns.
     percent: u64,
     client: u64,
+    /// Transactions of a mixed workload that write, of [`PARTS`].
+    writing_parts: u64,
 }
 
 impl Session {
@@ -275,8 +279,11 @@ impl Session {
         }
     }
 
-    /// A row is met that `writer` has changed, and found by its key: its new version counts as the old one would.
+    /// A row is met that `writer`, which has committed, has changed, and found by its key: its new version counts as
+    /// the old one would.
     fn meet(&self, writer: Xid) {
+        let answer = self.snapshot.sees_committed(writer, &self.database.commit_log);
+        answer.expect("the devices of a simulation do not fail");
         if let Some(seen) = &self.seen {
             seen.next_row();
             self.database.commits.note_seen(writer, &self.database.log, seen);
@@ -294,7 +301,7 @@ impl Session {
         }
     }
 
-    fn update(&self, xid: Xid, rel: RelId, block: u32) {
+    fn update_row(&self, xid: Xid, rel: RelId, block: u32) {
         let _span = span("update");
         // Reading the old version, then changing the page and logging it under the exclusive latch.
         self.database.read(rel, block, 300);
@@ -311,6 +318,29 @@ impl Session {
     }
 
     fn transaction(&mut self, kind: WorkloadKind) {
+        let writes = kind != WorkloadKind::Mixed || random_below(PARTS) < self.writing_parts;
+        if writes {
+            self.update(kind);
+        } else {
+            self.select();
+        }
+    }
+
+    /// A SELECT by key that is a transaction by itself.
+    fn select(&mut self) {
+        let account = random_below(u64::from(u32::MAX));
+        self.work(10);
+        self.begin_statement(true);
+        self.descend(account);
+        self.meet(LOADER);
+        let heap_page = (account % u64::from(HEAP_PAGES)) as u32;
+        self.database.read(ACCOUNTS, heap_page, 300);
+        self.end_statement();
+        self.work(14);
+    }
+
+    /// A transaction of several statements that changes rows.
+    fn update(&mut self, kind: WorkloadKind) {
         let database = Rc::clone(&self.database);
         let account = random_below(u64::from(u32::MAX));
         let heap_page = (account % u64::from(HEAP_PAGES)) as u32;
@@ -323,7 +353,7 @@ impl Session {
         self.descend(account);
         self.meet(LOADER);
         let xid = database.procs.assign_xid(self.proc);
-        self.update(xid, ACCOUNTS, heap_page);
+        self.update_row(xid, ACCOUNTS, heap_page);
         self.end_statement();
         self.work(16);
         self.answer();
@@ -346,7 +376,7 @@ impl Session {
                 self.begin_statement(false);
                 let writer = database.writers.borrow_mut().insert((rel, block as u32), xid);
                 self.meet(writer.unwrap_or(LOADER));
-                self.update(xid, rel, block as u32);
+                self.update_row(xid, rel, block as u32);
                 self.end_statement();
                 self.work(7);
                 self.answer();
@@ -407,6 +437,7 @@ pub(crate) fn spawn(
     let kind = experiment.workload;
     let percent = (experiment.parameters.work_us * 10.0) as u64;
     let client = (experiment.parameters.client_us * 1e3) as u64;
+    let writing_parts = (experiment.parameters.write_percent / 100.0 * PARTS as f64) as u64;
     if experiment.has_log_writer() {
         let (database, meter) = (Rc::clone(&database), Rc::clone(meter));
         simulation.spawn(move || {
@@ -433,6 +464,7 @@ pub(crate) fn spawn(
             rows: 0,
             percent,
             client,
+            writing_parts,
         };
         let meter = Rc::clone(meter);
         simulation.spawn(move || {

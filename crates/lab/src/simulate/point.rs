@@ -68,7 +68,7 @@ pub(crate) fn run_point(
     let to_ns = from_ns + experiment.measure_ms * 1_000_000;
     let meter = Rc::new(Meter::new(from_ns, to_ns));
     match experiment.workload {
-        WorkloadKind::SimpleUpdate | WorkloadKind::TpcbLike => {
+        WorkloadKind::SimpleUpdate | WorkloadKind::TpcbLike | WorkloadKind::Mixed => {
             pgbench::spawn(&mut simulation, experiment, variant, clients, &meter);
         }
         WorkloadKind::ReadNotInBuffers => reads::spawn(&mut simulation, experiment, variant, clients, &meter),
