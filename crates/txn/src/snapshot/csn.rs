@@ -79,10 +79,10 @@
 //! # Costs
 //! A snapshot: three loads of two lines, a store to the session's own line, a fence; nothing that grows with sessions.
 //! An end: two stores more, and one step of `oldest`, on average, per transaction. A question about a transaction that
-//! is not below `oldest`: a call by pointer and three loads. Room: for each [`CHUNK`](Numbers::CHUNK) transactions, one
-//! hold of ProcArray for as long as a horizon and 64 KiB of copying take. 512 KiB for the window, and 8 bytes for each
-//! transaction since the horizon that the window does not hold: 36 million transactions under a report of an hour are
-//! 288 MB.
+//! is not below `oldest`: a call by pointer and three loads. Room: for each [`CHUNK`](Numbers::CHUNK) transactions,
+//! one hold of ProcArray for as long as a horizon takes, and to copy 32 KiB and clear as much. 512 KiB for the window,
+//! and 8 bytes for each transaction since the horizon that the window does not hold: 36 million transactions under a
+//! report of an hour are 288 MB.
 //!
 //! # What it does not do
 //! It does not do without the array: `find_running` and the horizon read it.
