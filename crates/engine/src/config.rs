@@ -493,7 +493,7 @@ mod tests {
         let error = Config::from_toml("max_connections = 10\nshared_bufers = \"1GB\"").unwrap_err();
         assert!(error.message().contains("line 2"), "{error}");
         assert_eq!(error.hint(), Some("Did you mean shared_buffers?"));
-        let error = Config::from_toml("[mechanisms]\nsnapshot = \"csn\"").unwrap_err();
+        let error = Config::from_toml("[mechanisms]\nsnapshot = \"snap\"").unwrap_err();
         assert!(error.message().contains("available: scan"), "{error}");
     }
 
