@@ -1,5 +1,5 @@
 //! Statements and their answers, by subject: the tables in `answers/`, whose answers are PostgreSQL 15's
-//! (`scripts/e2e/run answers` asks it for each).
+//! (`scripts/e2e/run Answers` asks it for each).
 //!
 //! ```text
 //! select 7 / 2, null              => 3|NULL

@@ -164,6 +164,15 @@ fn loom_the_horizon_never_passes_a_snapshot() {
     });
 }
 
+/// Alice runs a transaction, and Bob has taken a snapshot and let go of it, which a variant may use again.
+fn after_a_first_snapshot(options: ProcArrayOptions) -> (Arc<ProcArray<Loom>>, Xid, Snapshot) {
+    let array = Arc::new(array::<Loom>(options, 2));
+    let a = array.assign_xid(ALICE);
+    let seen = snapshot(&array, BOB);
+    array.clear_xmin(BOB);
+    (array, a, seen)
+}
+
 /// As the case before, for a session that has taken a snapshot earlier, and let go of it: a variant may use it again.
 ///
 /// Caught mutations: no fence between installing the xmin and the look at what has ended; no fence in `horizon`; the
@@ -171,10 +180,7 @@ fn loom_the_horizon_never_passes_a_snapshot() {
 #[test]
 fn loom_the_horizon_never_passes_a_second_snapshot() {
     explore_each_array(2, |options| {
-        let array = Arc::new(array::<Loom>(options, 2));
-        let a = array.assign_xid(ALICE);
-        let mut seen = snapshot(&array, BOB);
-        array.clear_xmin(BOB);
+        let (array, a, mut seen) = after_a_first_snapshot(options);
         let bob = {
             let array = Arc::clone(&array);
             thread::spawn(move || {
@@ -245,10 +251,7 @@ fn loom_a_second_snapshot_keeps_the_order_of_ends() {
 #[test]
 fn loom_an_end_that_a_session_has_learnt_of_is_in_its_snapshot() {
     explore_each_array(2, |options| {
-        let array = Arc::new(array::<Loom>(options, 2));
-        let a = array.assign_xid(ALICE);
-        let mut seen = snapshot(&array, BOB);
-        array.clear_xmin(BOB);
+        let (array, a, mut seen) = after_a_first_snapshot(options);
         let bob = {
             let array = Arc::clone(&array);
             thread::spawn(move || {

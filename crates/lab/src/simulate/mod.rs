@@ -10,10 +10,12 @@
 //! host threads compute it.
 
 mod calibrate;
+mod client;
 mod experiment;
 mod here;
 mod latch_mix;
 mod meter;
+mod pages;
 mod pgbench;
 mod point;
 mod reads;

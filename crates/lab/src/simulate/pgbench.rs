@@ -30,21 +30,20 @@ use std::sync::atomic::Ordering::Acquire;
 use std::time::Duration;
 
 use clearway_machine::{Machine, WaitEvent, WaitScope, Work};
-use clearway_sim::{
-    Latency, Simulated, Simulation, charge_drawn, client_round_trip, clock_ns, device, random_below, span,
-};
+use clearway_sim::{Latency, Simulated, Simulation, charge_drawn, clock_ns, device, random_below, span};
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::wal::{LogDevice, LogOptions, Wal};
 use clearway_storage::{
-    BufferPool, CommitOptions, CommitPath, CommitWait, Commits, Lsn, PAGE_SIZE, PageDevice, PageId,
-    PinnedPage, RelId, SeenCommits,
+    BufferPool, CommitOptions, CommitPath, CommitWait, Commits, Lsn, PageId, PinnedPage, RelId, SeenCommits,
 };
 use clearway_txn::{
     COMMIT_LOG_PAGE_SIZE, CommitLog, LockManager, ProcArray, ProcId, Snapshot, StatusDevice, Xid,
 };
 
+use crate::simulate::client;
 use crate::simulate::experiment::{Experiment, Variant, WorkloadKind};
 use crate::simulate::meter::Meter;
+use crate::simulate::pages::TablePages;
 
 const HEAP_PAGES: u32 = 32_768;
 const LEAF_PAGES: u32 = 8_192;
@@ -102,29 +101,6 @@ impl LogDevice for Disk {
     }
 }
 
-/// Tables that are in memory from the start, in a pool with room for all of them.
-struct ResidentPages;
-
-impl PageDevice for ResidentPages {
-    fn check_exists(&self, _page: PageId) -> clearway_storage::Result<()> {
-        Ok(())
-    }
-    fn extend(&self, _rel: RelId, _enter: &mut dyn FnMut(PageId)) -> clearway_storage::Result<()> {
-        unreachable!("the tables have all their pages");
-    }
-    /// The bytes stay the zeros that they are, untouched.
-    fn read(&self, _page: PageId, _bytes: &mut [u8; PAGE_SIZE]) -> clearway_storage::Result<()> {
-        Ok(())
-    }
-    fn write(&self, page: PageId, _bytes: &mut [u8; PAGE_SIZE]) -> clearway_storage::Result<()> {
-        unreachable!("page {} needs no other frame", page.block);
-    }
-    fn newest_early_commit(&self) -> Lsn {
-        Lsn(0)
-    }
-    fn flush_log(&self, _upto: Lsn) {}
-}
-
 /// Commit-log pages that are never written out: a checkpoint is far away.
 struct NoPages;
 
@@ -141,7 +117,7 @@ impl StatusDevice for NoPages {
 /// What all sessions share.
 struct Database {
     procs: Arc<ProcArray<Simulated>>,
-    pool: BufferPool<Simulated, ResidentPages>,
+    pool: BufferPool<Simulated, TablePages>,
     log: Wal<Simulated, Disk>,
     commit_log: CommitLog<Simulated, NoPages>,
     locks: LockManager<Simulated>,
@@ -175,7 +151,7 @@ impl Database {
         ];
         let pages: u32 = tables.iter().map(|(_, pages)| pages).sum();
         let options = variant.mechanisms.buffer_pool_options();
-        let pool = BufferPool::with_frames(pages as usize, options, ResidentPages);
+        let pool = BufferPool::with_frames(pages as usize, options, TablePages { read: None });
         for (rel, pages) in tables {
             for block in 0..pages {
                 pool.pin(PageId { rel, block }).expect("a frame for each page");
@@ -247,16 +223,14 @@ struct Session {
     rows: u32,
     /// A hundredth of the transaction's work, ns.
     percent: u64,
-    client: u64,
+    client_ns: u64,
     /// Transactions of a mixed workload that write, of [`PARTS`].
     writing_parts: u64,
 }
 
 impl Session {
     fn work(&self, percent: u64) {
-        let all = self.percent * percent;
-        // A tenth more or less, so that sessions do not march in step.
-        Simulated::charge(Work::Nanos(all - all / 10 + random_below(all / 5 + 1)));
+        client::work(self.percent * percent);
     }
 
     /// A statement begins. `with_rows`: it answers with more than a number of rows.
@@ -308,15 +282,6 @@ impl Session {
         self.database.change(xid, rel, block, 500, &[0; UPDATE_BYTES]);
     }
 
-    fn answer(&self) {
-        // As in `clearway bench`: the client's thread calls the engine, and there is no message.
-        if self.client == 0 {
-            return;
-        }
-        let _wait = WaitScope::<Simulated>::enter(WaitEvent::ClientRead);
-        client_round_trip(self.client);
-    }
-
     fn transaction(&mut self, kind: WorkloadKind) {
         let writes = kind != WorkloadKind::Mixed || random_below(PARTS) < self.writing_parts;
         if writes {
@@ -346,7 +311,7 @@ impl Session {
         let heap_page = (account % u64::from(HEAP_PAGES)) as u32;
         // BEGIN
         self.work(4);
-        self.answer();
+        client::answer(self.client_ns);
         // UPDATE accounts
         self.work(16);
         self.begin_statement(false);
@@ -356,7 +321,7 @@ impl Session {
         self.update_row(xid, ACCOUNTS, heap_page);
         self.end_statement();
         self.work(16);
-        self.answer();
+        client::answer(self.client_ns);
         // SELECT accounts
         self.work(10);
         self.begin_statement(true);
@@ -365,7 +330,7 @@ impl Session {
         database.read(ACCOUNTS, heap_page, 300);
         self.end_statement();
         self.work(14);
-        self.answer();
+        client::answer(self.client_ns);
         if kind == WorkloadKind::TpcbLike {
             let branch = random_below(BRANCHES);
             for (rel, block) in [
@@ -379,7 +344,7 @@ impl Session {
                 self.update_row(xid, rel, block as u32);
                 self.end_statement();
                 self.work(7);
-                self.answer();
+                client::answer(self.client_ns);
             }
         }
         // INSERT history
@@ -394,7 +359,7 @@ impl Session {
         }
         self.end_statement();
         self.work(last / 2);
-        self.answer();
+        client::answer(self.client_ns);
         // END
         self.work(last - last / 4 - last / 2);
         let _span = span("commit");
@@ -436,7 +401,7 @@ pub(crate) fn spawn(
     simulation.name(&frames[HEAP_PAGES as usize], "index root");
     let kind = experiment.workload;
     let percent = (experiment.parameters.work_us * 10.0) as u64;
-    let client = (experiment.parameters.client_us * 1e3) as u64;
+    let client_ns = (experiment.parameters.client_us * 1e3) as u64;
     let writing_parts = (experiment.parameters.write_percent / 100.0 * PARTS as f64) as u64;
     if experiment.has_log_writer() {
         let (database, meter) = (Rc::clone(&database), Rc::clone(meter));
@@ -463,7 +428,7 @@ pub(crate) fn spawn(
             }),
             rows: 0,
             percent,
-            client,
+            client_ns,
             writing_parts,
         };
         let meter = Rc::clone(meter);
@@ -475,7 +440,7 @@ pub(crate) fn spawn(
                 let began = clock_ns();
                 session.transaction(kind);
                 meter.done(began);
-                session.answer();
+                client::answer(session.client_ns);
             }
         });
     }

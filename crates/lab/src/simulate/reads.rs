@@ -10,14 +10,14 @@
 
 use std::rc::Rc;
 
-use clearway_machine::{Machine, WaitEvent, WaitScope, Work};
-use clearway_sim::{
-    Latency, Simulated, Simulation, charge_drawn, client_round_trip, clock_ns, random_below, span,
-};
-use clearway_storage::{BufferPool, Lsn, PAGE_SIZE, PageDevice, PageId, RelId};
+use clearway_machine::{Machine, Work};
+use clearway_sim::{Simulated, Simulation, clock_ns, random_below, span};
+use clearway_storage::{BufferPool, PageId, RelId};
 
+use crate::simulate::client;
 use crate::simulate::experiment::{Experiment, Variant};
 use crate::simulate::meter::Meter;
+use crate::simulate::pages::TablePages;
 
 /// 128 MiB, as `shared_buffers` is by default.
 const FRAMES: u32 = 16_384;
@@ -26,33 +26,6 @@ const PAGES: u64 = 1 << 25;
 const TABLE: RelId = RelId(16);
 /// What is done with the page under its latch, ns.
 const READ_NS: u64 = 300;
-
-/// Clean pages in the kernel's cache.
-struct CachedPages {
-    read: Latency,
-}
-
-impl PageDevice for CachedPages {
-    fn check_exists(&self, _page: PageId) -> clearway_storage::Result<()> {
-        Ok(())
-    }
-    fn extend(&self, _rel: RelId, _enter: &mut dyn FnMut(PageId)) -> clearway_storage::Result<()> {
-        unreachable!("the table has all its pages");
-    }
-    /// The bytes stay the zeros that they are, untouched.
-    fn read(&self, _page: PageId, _bytes: &mut [u8; PAGE_SIZE]) -> clearway_storage::Result<()> {
-        let _wait = WaitScope::<Simulated>::enter(WaitEvent::DataFileRead);
-        charge_drawn(&self.read);
-        Ok(())
-    }
-    fn write(&self, page: PageId, _bytes: &mut [u8; PAGE_SIZE]) -> clearway_storage::Result<()> {
-        unreachable!("page {} is clean", page.block);
-    }
-    fn newest_early_commit(&self) -> Lsn {
-        Lsn(0)
-    }
-    fn flush_log(&self, _upto: Lsn) {}
-}
 
 fn page(number: u64) -> PageId {
     PageId {
@@ -69,8 +42,8 @@ pub(crate) fn spawn(
     meter: &Rc<Meter>,
 ) {
     let parameters = &experiment.parameters;
-    let device = CachedPages {
-        read: experiment.devices.page_read_us.times(parameters.device_factor),
+    let device = TablePages {
+        read: Some(experiment.devices.page_read_us.times(parameters.device_factor)),
     };
     let pool = simulation.enter(|| {
         let options = variant.mechanisms.buffer_pool_options();
@@ -82,8 +55,8 @@ pub(crate) fn spawn(
         Rc::new(pool)
     });
     simulation.name(pool.frames(), "frames");
-    let work = (parameters.work_us * 1e3) as u64;
-    let client = (parameters.client_us * 1e3) as u64;
+    let work_ns = (parameters.work_us * 1e3) as u64;
+    let client_ns = (parameters.client_us * 1e3) as u64;
     for _ in 0..clients {
         let (pool, meter) = (Rc::clone(&pool), Rc::clone(meter));
         simulation.spawn(move || {
@@ -91,8 +64,7 @@ pub(crate) fn spawn(
             Simulated::charge(Work::Nanos(random_below(100_000)));
             while meter.goes_on() {
                 let began = clock_ns();
-                // A tenth more or less, so that sessions do not march in step.
-                Simulated::charge(Work::Nanos(work - work / 10 + random_below(work / 5 + 1)));
+                client::work(work_ns);
                 {
                     let _span = span("read");
                     let pinned = pool.pin(page(random_below(PAGES)));
@@ -100,11 +72,7 @@ pub(crate) fn spawn(
                     Simulated::charge(Work::Nanos(READ_NS));
                 }
                 meter.done(began);
-                // As in `clearway bench` where it is 0: the client's thread calls the engine.
-                if client > 0 {
-                    let _wait = WaitScope::<Simulated>::enter(WaitEvent::ClientRead);
-                    client_round_trip(client);
-                }
+                client::answer(client_ns);
             }
         });
     }

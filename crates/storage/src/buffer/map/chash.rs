@@ -487,7 +487,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::buffer::map::tests::{frames, own_and_insert, pages_where, take_out};
+    use crate::buffer::map::tests::{Random, frames, own_and_insert, pages_where, take_out};
 
     const FRAMES: u32 = 40;
 
@@ -527,11 +527,8 @@ mod tests {
         let frames = frames(FRAMES);
         let map = Map::<Native>::new(frames.len(), LwLockOptions::default());
         let pages = pages_where(FRAMES, |page| map.bucket(page) == 3);
-        let mut random = 1_u64;
-        let mut below = |end: usize| {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (random >> 33) as usize % end
-        };
+        let mut random = Random::new();
+        let mut below = |end| random.below(end);
         for _ in 0..20 {
             let mut absent: Vec<u32> = (0..FRAMES).collect();
             let mut entered = Vec::new();

@@ -336,7 +336,7 @@ impl<M: Machine> PageMap<M> for Map<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::map::tests::{frames, own_and_insert, pages_where, take_out};
+    use crate::buffer::map::tests::{Random, frames, own_and_insert, pages_where, take_out};
 
     const FRAMES: u32 = 40;
 
@@ -349,7 +349,7 @@ mod tests {
         let map = Map::<Native>::new(frames.len(), LwLockOptions::default());
         let lines_at_first = map.free_lines.exclusive().len();
         let pages = pages_where(FRAMES, |page| map.place(page).bucket == 3);
-        let mut random = 1_u64;
+        let mut random = Random::new();
         for _ in 0..50 {
             let mut entered: Vec<u32> = (0..FRAMES).collect();
             for &number in &entered {
@@ -357,8 +357,7 @@ mod tests {
             }
             assert_eq!(map.free_lines.exclusive().len(), lines_at_first - 5);
             while !entered.is_empty() {
-                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                let number = entered.swap_remove((random >> 33) as usize % entered.len());
+                let number = entered.swap_remove(random.below(entered.len()));
                 take_out(&map, pages[number as usize], number, &frames);
                 let chain = map.chain(map.place(pages[0]));
                 let slots = || chain.lines().flat_map(Line::slots).map(|slot| slot.load(Relaxed));

@@ -18,6 +18,20 @@ fn page(number: u32) -> PageId {
     }
 }
 
+/// Numbers that are the same in every run.
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new() -> Self {
+        Self(1)
+    }
+
+    pub(super) fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) as usize % end
+    }
+}
+
 /// So many frames without pages and without bytes.
 pub(super) fn frames(count: u32) -> Vec<Frame> {
     let frame = |_| Frame::new(PageLatchVariant::LwLock, Default::default(), std::ptr::null());
@@ -64,10 +78,9 @@ fn a_map_agrees_with_a_plain_table() {
         let map = BufferMap::new(variant, frames.len(), LwLockOptions::default());
         let mut expected: HashMap<PageId, u32> = HashMap::new();
         let mut free: Vec<u32> = (0..FRAMES).collect();
-        let mut random = 1_u64;
+        let mut random = Random::new();
         for _ in 0..20_000 {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let page = page((random >> 33) as u32 % 100);
+            let page = page(random.below(100) as u32);
             let known = expected.get(&page).copied();
             let found = map
                 .lookup_and_pin(page, &frames)
@@ -88,7 +101,7 @@ fn a_map_agrees_with_a_plain_table() {
                         panic!("{variant:?}: {page:?} is in two frames");
                     };
                     assert_eq!(unpinned(found, &frames), (number, true));
-                    if random >> 60 < 8 {
+                    if random.below(2) == 0 {
                         let frame = &frames[number as usize];
                         assert!(!map.remove_if(page, (number + 1) % FRAMES, &frames, |_| true));
                         assert!(!map.remove_if(page, number, &frames, |_| false));

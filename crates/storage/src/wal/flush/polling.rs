@@ -76,9 +76,9 @@ const PATIENCE_NS: u64 = 500_000;
 /// What a poll takes if no other worker wants the CPU, nanoseconds: two loads and a system call.
 const POLL_NS: u64 = 500;
 
-/// The duration of a flush is taken for the part of it that moves down to shorter ones by a half of the difference, and
-/// up to longer ones by this part: an owner that has to wait for a CPU after the sync measures that, too.
-const SMOOTHING: u64 = 64;
+/// `usual_ns` moves half of the way down to a shorter flush, and by this part of the difference up to a longer one,
+/// because an owner that waits for a CPU after its sync measures that wait too.
+const SMOOTHING_UP: u64 = 64;
 
 pub(in crate::wal) struct Flusher<M: Machine> {
     device: Padded<M::U32>,
@@ -152,7 +152,7 @@ impl<M: Machine> Flusher<M> {
         let moved = match usual {
             0 => ns,
             _ if ns < usual => usual - (usual - ns) / 2,
-            _ => usual + (ns - usual) / SMOOTHING,
+            _ => usual + (ns - usual) / SMOOTHING_UP,
         };
         self.usual_ns.store(moved, Relaxed);
     }

@@ -21,10 +21,13 @@
 //! 2. The winner is held for [`HOLD`] epochs; for twice as many after each trial that has changed nothing, up to
 //!    [`HOLD_MAX`]. Then the next trial.
 //!
-//! Only flushes that others waited for are counted: a worker alone waits in neither way, and its rate says nothing.
+//! Only flushes that others waited for are counted: a worker alone waits in neither way, and its rate says nothing. An
+//! epoch begins anew with such a flush, since there may have been a pause before it. So with two clients, of whose flushes
+//! one in three has no waiter, hardly an epoch is ever whole, and no trial ends.
 //!
 //! Invariant: one worker at a time calls [`Trial::flushed`], and acquires what the one before has stored, because it owns
-//! the log's device. `poll` and `waited` are hints that carry nothing else.
+//! the log's device. `poll` and `waited` are hints that carry nothing else: a worker that reads an old one waits in the
+//! other way once more, and a flush whose waiter is not seen is not counted.
 //!
 //! Origin: ours, after the interleaved runs by which `clearway bench` compares.
 
