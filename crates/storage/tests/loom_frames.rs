@@ -6,9 +6,8 @@
 //! that does not look at the pins (`pin/state.rs`); a lookup that pins after it has let go of the partition
 //! (`map/partitioned.rs`); a lookup without the latch that does not compare the frame's tag, that keeps its pin
 //! on another page's frame, or that takes a page for missing, and an insertion that does not look for the page
-//! (`map/concurrent.rs`). Of `map/chash.rs` one was seen here, a reclaimer that finds no announcement; the fences and
-//! the mark have not been tried, and its comparison of the tag is not covered, because with as few nodes as here no
-//! page comes into a frame while another worker scans.
+//! (`map/concurrent.rs`); the same comparison and the same insertion of `map/chash.rs`, a node that is unlinked without
+//! its mark, and each of the two fences between scans and reclaimers.
 
 #![cfg(feature = "loom")]
 
