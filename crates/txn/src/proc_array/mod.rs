@@ -149,11 +149,47 @@ pub struct ProcArray<M: Machine = Native> {
     slots_end: M::U32,
     latch: ProcArrayLatch<M>,
     xid_gen: Padded<LwLock<M>>,
-    next_xid: M::U64,
+    /// Stored with every xid that is handed out, so it is not beside the pointers that every snapshot reads.
+    next_xid: Padded<M::U64>,
     latest_completed: Padded<M::U64>,
     snapshots: Padded<Snapshots<M>>,
     clearing: Clearing<M>,
 }
+
+// What each xid or each end writes shares no line with what each snapshot reads, nor with another of its kind.
+const _: () = {
+    use std::mem::offset_of;
+    type Array = ProcArray<Native>;
+    let written = [
+        offset_of!(Array, latch),
+        offset_of!(Array, xid_gen),
+        offset_of!(Array, next_xid),
+        offset_of!(Array, latest_completed),
+        offset_of!(Array, snapshots),
+    ];
+    let read = [
+        offset_of!(Array, xids),
+        offset_of!(Array, procs),
+        offset_of!(Array, slots),
+        offset_of!(Array, attached_count),
+        offset_of!(Array, slots_end),
+    ];
+    let mut index = 0;
+    while index < written.len() {
+        let line = written[index] / 128;
+        let mut other = 0;
+        while other < read.len() {
+            assert!(read[other] / 128 != line);
+            other += 1;
+        }
+        other = 0;
+        while other < index {
+            assert!(written[other] / 128 != line);
+            other += 1;
+        }
+        index += 1;
+    }
+};
 
 impl<M: Machine> ProcArray<M> {
     /// An array for `capacity` sessions; `first_xid` is the next to be handed out, and all before it have ended.
@@ -184,7 +220,7 @@ impl<M: Machine> ProcArray<M> {
             slots_end: M::U32::new(0),
             latch: ProcArrayLatch::new(options.latch, &PROC_ARRAY, lwlock),
             xid_gen: Padded(LwLock::new(&XID_GEN, lwlock)),
-            next_xid: M::U64::new(first_xid.0),
+            next_xid: Padded(M::U64::new(first_xid.0)),
             latest_completed: Padded(M::U64::new(first_xid.0 - 1)),
             snapshots: Padded(Snapshots::new(options.snapshot, parameters)),
             clearing: Clearing::new(options.clear, capacity),
