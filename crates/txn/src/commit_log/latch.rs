@@ -8,7 +8,7 @@
 use std::io;
 
 use clearway_latch::LwLockOptions;
-use clearway_machine::Machine;
+use clearway_machine::{Machine, Padded};
 
 use super::bank::Bank;
 use super::page::{CachedPage, Place};
@@ -19,7 +19,8 @@ use crate::Xid;
 #[derive(Debug)]
 pub(super) struct Log<M: Machine, D: StatusDevice> {
     device: D,
-    pages: Bank<M, 1>,
+    /// On lines of its own: readers write its latch, and what stands beside it in the owner is read by all.
+    pages: Padded<Bank<M, 1>>,
 }
 
 impl<M: Machine, D: StatusDevice> StatusLog<M, D> for Log<M, D> {
@@ -28,7 +29,7 @@ impl<M: Machine, D: StatusDevice> StatusLog<M, D> for Log<M, D> {
         let slots = if M::EXPLORED { 2 } else { CACHED_PAGES };
         Self {
             device,
-            pages: Bank::new(slots, lwlock),
+            pages: Padded(Bank::new(slots, lwlock)),
         }
     }
 
