@@ -9,26 +9,46 @@ use super::{LogDevice, SEGMENT_SIZE};
 
 /// The device with the ring before it.
 pub(super) struct LogOutput<M: Machine, D: LogDevice> {
-    pub(super) device: D,
+    /// The latches of its list of segments are written with each write and sync, so they are not beside the ring's
+    /// pointers, which each insertion reads.
+    pub(super) device: Padded<D>,
     pub(super) ring: Ring<M>,
     written: Padded<M::U64>,
     durable: Padded<M::U64>,
     /// Up to where the disk has room for the log.
     room_on_disk: M::U64,
     /// Syncs so far.
-    syncs: M::U64,
+    syncs: Padded<M::U64>,
 }
+
+// What is written with each sync shares no line with what each insertion reads.
+const _: () = {
+    use std::mem::offset_of;
+    type Output = LogOutput<clearway_machine::Native, super::SegmentFiles>;
+    let read = [
+        offset_of!(Output, ring) / 128,
+        offset_of!(Output, room_on_disk) / 128,
+    ];
+    let (device, syncs) = (offset_of!(Output, device), offset_of!(Output, syncs));
+    let device_end = device + size_of::<Padded<super::SegmentFiles>>();
+    let mut index = 0;
+    while index < read.len() {
+        assert!(read[index] < device / 128 || read[index] >= device_end / 128);
+        assert!(read[index] != syncs / 128);
+        index += 1;
+    }
+};
 
 impl<M: Machine, D: LogDevice> LogOutput<M, D> {
     /// Everything before `end` is durable.
     pub(super) fn new(device: D, ring: Ring<M>, end: u64) -> Self {
         Self {
-            device,
+            device: Padded(device),
             ring,
             written: Padded(M::U64::new(end)),
             durable: Padded(M::U64::new(end)),
             room_on_disk: M::U64::new(0),
-            syncs: M::U64::new(0),
+            syncs: Padded(M::U64::new(0)),
         }
     }
 
