@@ -20,7 +20,7 @@
 
 use std::sync::atomic::Ordering;
 
-use clearway_machine::{AtomicWord, Machine, Native};
+use clearway_machine::{AtomicWord, Machine, Native, Padded};
 
 use super::frame::Frame;
 use super::pin::ROUNDS_TO_CLAIM;
@@ -28,15 +28,17 @@ use super::pin::ROUNDS_TO_CLAIM;
 /// Rounds of a sweep. Two more than an unpinned frame needs, since other workers move the hand too.
 const ROUNDS: usize = ROUNDS_TO_CLAIM + 2;
 
-/// The hand of the clock.
+/// The hand of the clock, on a line of its own: each miss writes it, and each pin reads the pool's pointers beside it.
 pub(super) struct Clock<M: Machine = Native> {
-    hand: M::U64,
+    hand: Padded<M::U64>,
 }
 
 impl<M: Machine> Clock<M> {
     /// The hand stands at the first frame.
     pub(super) fn new() -> Self {
-        Self { hand: M::U64::new(0) }
+        Self {
+            hand: Padded(M::U64::new(0)),
+        }
     }
 
     /// Goes around and claims frames, one for each call of `next`, until each frame has been looked at [`ROUNDS`]
