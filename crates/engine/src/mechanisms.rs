@@ -19,7 +19,9 @@ use std::fmt;
 use clearway_latch::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant};
 use clearway_machine::{Switch, SwitchDescription};
 use clearway_storage::wal::{LogFlushVariant, LogInsertVariant, LogReserveVariant};
-use clearway_storage::{BufferMapVariant, BufferPoolOptions, LockReleaseVariant, PageLatchVariant};
+use clearway_storage::{
+    BufferMapVariant, BufferPoolOptions, LockReleaseVariant, PageLatchVariant, PageReadVariant,
+};
 use clearway_txn::{
     CommitLogOptions, CommitLogVariant, ProcArrayLatchVariant, ProcArrayOptions, ProcClearVariant,
     RelationLocksVariant, SnapshotVariant,
@@ -73,6 +75,7 @@ mechanisms! {
     lwlock_fairness: LwLockFairnessVariant,
     proc_array_latch: ProcArrayLatchVariant,
     page_latch: PageLatchVariant,
+    page_read: PageReadVariant,
     buffer_map: BufferMapVariant,
     snapshot: SnapshotVariant,
     proc_clear: ProcClearVariant,
@@ -148,6 +151,7 @@ impl Mechanisms {
         BufferPoolOptions {
             map: self.buffer_map,
             page_latch: self.page_latch,
+            page_read: self.page_read,
             lwlock: self.lwlock_options(),
         }
     }

@@ -13,7 +13,8 @@ use clearway_txn::{
 };
 
 use crate::buffer::{
-    BufferMapVariant, BufferPool, BufferPoolOptions, PageLatchVariant, PagesOnDisk, PinnedPage,
+    BufferMapVariant, BufferPool, BufferPoolOptions, PageLatchVariant, PageReadVariant, PagesOnDisk,
+    PinnedPage, RacyPage,
 };
 use crate::change::AtomicChange;
 use crate::checkpoint::Checkpointer;
@@ -42,6 +43,8 @@ pub struct StorageOptions {
     pub lwlock: LwLockOptions,
     /// Which latch guards a page's content.
     pub page_latch: PageLatchVariant,
+    /// How a page that a descent passes is read.
+    pub page_read: PageReadVariant,
     /// How the frame of a page is found.
     pub buffer_map: BufferMapVariant,
     /// Which latch guards the array of running transactions.
@@ -83,6 +86,7 @@ impl Default for StorageOptions {
             sessions_max: 600,
             lwlock: LwLockOptions::default(),
             page_latch: PageLatchVariant::default(),
+            page_read: PageReadVariant::default(),
             buffer_map: BufferMapVariant::default(),
             proc_array_latch: ProcArrayLatchVariant::default(),
             log_reserve: LogReserveVariant::default(),
@@ -120,7 +124,6 @@ pub struct Storage {
     pub(crate) checkpointer: Arc<Checkpointer>,
     pub(crate) fsm: FreeSpaceMaps,
     pub(crate) root_hints: RootHints,
-    page_latch: PageLatchVariant,
     pub(crate) options: StorageOptions,
     pub(crate) commits: Arc<Commits>,
     dir: PathBuf,
@@ -240,6 +243,7 @@ impl Storage {
             BufferPoolOptions {
                 map: options.buffer_map,
                 page_latch: options.page_latch,
+                page_read: options.page_read,
                 lwlock: options.lwlock,
             },
             PagesOnDisk {
@@ -283,7 +287,6 @@ impl Storage {
             checkpointer: Arc::default(),
             fsm: FreeSpaceMaps::default(),
             root_hints: RootHints::default(),
-            page_latch: options.page_latch,
             commits,
             options,
             dir: dir.to_owned(),
@@ -307,10 +310,20 @@ impl Storage {
         &self.dir
     }
 
-    /// Whether page latches have versions, so that a page can be read without latching it.
+    /// [`BufferPool::reads_optimistically`].
     #[inline]
     pub(crate) fn reads_optimistically(&self) -> bool {
-        self.page_latch == PageLatchVariant::Hybrid
+        self.pool.reads_optimistically()
+    }
+
+    /// [`BufferPool::read`].
+    #[inline]
+    pub(crate) fn read_page<R>(
+        &self,
+        page: PageId,
+        read: impl Fn(RacyPage<'_>) -> Option<R>,
+    ) -> Result<Option<R>> {
+        self.pool.read(page, read)
     }
 
     /// Keeps a page in memory.

@@ -173,9 +173,9 @@ impl Tree {
     }
 }
 
-/// Random schedules under every variant of the pool's map, with this page latch.
+/// Random schedules under every variant of the pool's map and of `page_read`, with this page latch.
 fn check(page_latch: PageLatchVariant, schedules: usize, case: fn(BufferPoolOptions)) {
-    for options in BufferPoolOptions::each_map() {
+    for options in BufferPoolOptions::each_map_and_page_read() {
         let options = BufferPoolOptions {
             page_latch,
             ..options

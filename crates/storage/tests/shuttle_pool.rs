@@ -2,7 +2,7 @@
 //! memory that holds it to the log rule. Random schedules of readers, of writers that count pages up, of a
 //! checkpointer and of a worker that drops a relation.
 //!
-//! Each case runs under every variant of `buffer_map`.
+//! Each case runs under every variant of `buffer_map` and of `page_read`.
 //!
 //! Caught mutations (`mutations/buffer.toml`). In `buffer/pool.rs`: no log flush before a page is written; a
 //! flush that does not regard the newest asynchronous commit; a copy that does not clear `REDIRTIED`. In
@@ -18,8 +18,8 @@ mod pages;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use clearway_machine::Shuttle;
-use clearway_storage::{BufferPool, BufferPoolOptions, PageLatchVariant, StorageError};
-use pages::{HINTS, MemoryPages, number_on, put_number};
+use clearway_storage::{BufferPool, BufferPoolOptions, PageLatchVariant, RacyPage, StorageError};
+use pages::{HINTS, MemoryPages, number_on, put_number, racy_numbers};
 use shuttle::sync::Arc;
 use shuttle::thread;
 
@@ -70,7 +70,29 @@ impl Pool {
         }
     }
 
+    /// Reads a page as `page_read` has it.
+    fn read(&self, block: u32, at_least: u64) -> u64 {
+        let read = |page: RacyPage<'_>| {
+            let [first, ..] = racy_numbers(page)?;
+            // Others change the page, or use its frame, in the middle of the read.
+            thread::yield_now();
+            let [_, second, _] = racy_numbers(page)?;
+            Some((first, second))
+        };
+        let (first, second) = match self.pool.read(self.device.page(block), read) {
+            Err(StorageError::NoFreeBuffer { .. }) => return at_least,
+            numbers => numbers.unwrap().expect("both are on the page"),
+        };
+        assert_eq!(first, second, "half of a change, or of another page");
+        assert!(
+            u64::from(first) >= at_least,
+            "page {block} goes back from {at_least} to {first}"
+        );
+        first.into()
+    }
+
     fn look(&self, block: u32, at_least: u64) -> u64 {
+        let at_least = self.read(block, at_least);
         let pinned = match self.pool.pin(self.device.page(block)) {
             Err(StorageError::NoFreeBuffer { .. }) => return at_least,
             pinned => pinned.unwrap(),
@@ -144,9 +166,9 @@ fn readers_writers_and_a_checkpointer(options: BufferPoolOptions) {
     pool.check_files();
 }
 
-/// Random schedules under every map, with this page latch.
+/// Random schedules under every map and every way to read a page, with this page latch.
 fn check(page_latch: PageLatchVariant, schedules: usize, case: fn(BufferPoolOptions)) {
-    for options in BufferPoolOptions::each_map() {
+    for options in BufferPoolOptions::each_map_and_page_read() {
         shuttle::check_random(
             move || {
                 case(BufferPoolOptions {

@@ -1,4 +1,5 @@
-//! The buffer pool with real threads: many more pages than frames, under every variant of `buffer_map`.
+//! The buffer pool with real threads: many more pages than frames, under every variant of `buffer_map` and
+//! of `page_read`.
 //!
 //! Each worker counts pages up and looks at others, while a checkpointer writes. A page that was in two frames would
 //! lose a count; one that was given away while it was pinned would show another page's number; one that a checkpoint
@@ -14,7 +15,7 @@ use std::thread;
 
 use clearway_machine::Native;
 use clearway_storage::{BufferPool, BufferPoolOptions};
-use pages::{MemoryPages, number_on, put_number};
+use pages::{MemoryPages, number_on, put_number, racy_numbers};
 
 const FRAMES: usize = 24;
 const PAGES: u32 = 60;
@@ -22,8 +23,8 @@ const WORKERS: u64 = 6;
 const STEPS: u64 = 15_000;
 
 #[test]
-fn no_count_is_lost_under_any_map() {
-    for options in BufferPoolOptions::each_map() {
+fn no_count_is_lost_under_any_map_and_page_read() {
+    for options in BufferPoolOptions::each_map_and_page_read() {
         let device = Arc::new(MemoryPages::<Native>::new(PAGES));
         let pool = BufferPool::<Native, _>::with_frames(FRAMES, options, Arc::clone(&device));
         let counted: Vec<AtomicU64> = (0..PAGES).map(|_| AtomicU64::new(0)).collect();
@@ -39,6 +40,14 @@ fn no_count_is_lost_under_any_map() {
                             // Half of the accesses go to few pages, which stay; the others keep the clock turning.
                             let range = if random >> 63 == 0 { PAGES } else { 8 };
                             let block = (random >> 33) as u32 % range;
+                            if random >> 61 & 1 == 0 {
+                                let before = counted[block as usize].load(Relaxed);
+                                let read = pool.read(device.page(block), racy_numbers);
+                                let [first, second, _] = read.expect("more frames than workers").unwrap();
+                                assert_eq!(first, second, "{options:?}: half of a change");
+                                assert!(u64::from(first) >= before, "{options:?}: an old page {block}");
+                                continue;
+                            }
                             let pinned = pool.pin(device.page(block)).expect("more frames than workers");
                             assert_eq!(pinned.page_id(), device.page(block), "{options:?}");
                             if random >> 62 & 1 == 0 {

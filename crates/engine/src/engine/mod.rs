@@ -70,6 +70,7 @@ fn storage_options(config: &Config) -> StorageOptions {
         deadlock_timeout: config.deadlock_timeout.duration(),
         lwlock: config.mechanisms.lwlock_options(),
         page_latch: config.mechanisms.page_latch,
+        page_read: config.mechanisms.page_read,
         buffer_map: config.mechanisms.buffer_map,
         proc_array_latch: config.mechanisms.proc_array_latch,
         log_reserve: config.mechanisms.log_reserve,

@@ -126,13 +126,16 @@ impl BTree {
     ) -> Result<Option<u32>> {
         let Descent { above, crossed } = descent;
         above.clear();
-        let arrived = self.descend_optimistically(storage, bound, level, |block, step| match step {
-            Step::Down(_) => above.push(block),
-            Step::Right(_) => crossed.push(block),
-            Step::Arrived => {}
+        let arrived = self.descend_optimistically(storage, bound, level, |block, step| {
+            match step {
+                Step::Down { .. } => above.push(block),
+                Step::Right(_) => crossed.push(block),
+                Step::Arrived => {}
+            }
+            None
         })?;
-        if let Some(pinned) = arrived {
-            return Ok(Some(pinned.page_id().block));
+        if arrived.is_some() {
+            return Ok(arrived);
         }
         above.clear();
         // A page that was once the root may be below the level that the caller asks for.
@@ -172,9 +175,17 @@ impl BTree {
         storage: &'s S,
         bound: Bound<'_>,
     ) -> Result<PageShared<'s, S::Machine>> {
-        if let Some(pinned) = self.descend_optimistically(storage, bound, 0, |_, _| {})? {
-            let page = pinned.into_shared();
-            self.check(page.page_id().block, page.bytes())?;
+        // The leaf is looked at once, under its latch.
+        let leaf = self.descend_optimistically(storage, bound, 0, |_, step| match step {
+            Step::Down { child, from: 1 } => Some(child),
+            _ => None,
+        })?;
+        if let Some(leaf) = leaf {
+            let page = self.read(storage, leaf)?;
+            let level = Node(page.bytes()).level();
+            if level != 0 {
+                return Err(self.inconsistent(leaf, &format!("a page of level {level} stands in for a leaf")));
+            }
             return self.move_right(storage, page, bound, |_| {});
         }
         let mut page = self.start(storage)?;

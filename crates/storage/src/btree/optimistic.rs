@@ -1,16 +1,17 @@
-//! Going down without latches, where the page latch has versions (`page_latch = hybrid`).
+//! Going down without latches, where pages or their latches have versions (`page_read = optimistic`, or
+//! `page_latch = hybrid`).
 //!
 //! Every descent reads inner pages, and an inner page is written only when a page below it splits. With a
 //! latch, each descent writes the latch word of the root and of every page on its way, and those lines travel
-//! between the CPUs; without, they are only read.
+//! between the CPUs. `hybrid` leaves the pin, which is on the same line. `optimistic` leaves nothing: inner pages
+//! are only read. The difference is made by `BufferPool::read`; here both are one.
 //!
 //! Lock coupling by versions would also look at the parent's version again after taking the child's. That is
 //! not needed here, for the same reason that latches are not coupled (see the module's rules): a child's
 //! number, once it was in a parent, leads to the page or to the left of it for ever (R2, R3). So a step is
 //! good if the page it was read from did not change while it was read.
 //!
-//! Anything odd, be it a writer in the way or a page that makes no sense, sends the descent back to the
-//! latched form, which knows how to wait and how to complain.
+//! A page that makes no sense sends the descent back to the latched form, which knows how to complain.
 //!
 //! Origin: optimistic lock coupling, Leis, Haubenschild and Neumann, 2019; on B-link trees before that,
 //! Lehman and Yao, 1981, who read pages without locks because a page was copied from the disk in one piece.
@@ -19,7 +20,7 @@ use std::cmp::Ordering;
 
 use crate::btree::node::{self, Bound, ENTRY, FLAGS, HAS_HIGH, LEVEL, RIGHT};
 use crate::btree::{BTree, TreeStorage};
-use crate::buffer::{PinnedPage, RacyPage};
+use crate::buffer::RacyPage;
 use crate::error::Result;
 use crate::heap::Tid;
 use crate::page::{KIND, LOWER, PAGE_HEADER, PAGE_SIZE, PageKind};
@@ -32,24 +33,24 @@ const STEPS_MAX: usize = 1_000;
 pub(super) enum Step {
     /// The page has split: to its right neighbour.
     Right(u32),
-    /// To the child.
-    Down(u32),
+    /// To the child, from a page of this level.
+    Down { child: u32, from: u16 },
     /// This is the page, or lies left of it.
     Arrived,
 }
 
 impl BTree {
-    /// The page at `level` that covers `bound`, or one left of it, pinned; `took` is called with each page on
-    /// the way and the step from there. `None`: the descent has to be done under latches, whatever steps were
-    /// taken.
+    /// The number of the page at `level` that covers `bound`, or of one left of it; `took` is called with each page
+    /// on the way and the step from there, and ends the descent where it returns a number. `None`: the descent has to
+    /// be done under latches, whatever steps were taken.
     #[inline]
-    pub(super) fn descend_optimistically<'s, S: TreeStorage>(
+    pub(super) fn descend_optimistically<S: TreeStorage>(
         &self,
-        storage: &'s S,
+        storage: &S,
         bound: Bound<'_>,
         level: u16,
-        mut took: impl FnMut(u32, Step),
-    ) -> Result<Option<PinnedPage<'s, S::Machine>>> {
+        mut took: impl FnMut(u32, Step) -> Option<u32>,
+    ) -> Result<Option<u32>> {
         if !storage.reads_optimistically() {
             return Ok(None);
         }
@@ -64,7 +65,6 @@ impl BTree {
             }
         };
         for number in 0..STEPS_MAX {
-            let pinned = storage.pin(self.page(block))?;
             let look = |page: RacyPage<'_>| {
                 // A root has no right neighbour.
                 if number == 0 && hint.is_some() && page.u32_at(RIGHT)? != 0 {
@@ -72,13 +72,15 @@ impl BTree {
                 }
                 step(page, bound, level)
             };
-            let Some(step) = pinned.read_optimistically(look) else {
+            let Some(step) = storage.read_page(self.page(block), look)? else {
                 return Ok(None);
             };
-            took(block, step);
+            if let Some(found) = took(block, step) {
+                return Ok(Some(found));
+            }
             match step {
-                Step::Right(next) | Step::Down(next) => block = next,
-                Step::Arrived => return Ok(Some(pinned)),
+                Step::Right(next) | Step::Down { child: next, .. } => block = next,
+                Step::Arrived => return Ok(Some(block)),
             }
         }
         Ok(None)
@@ -100,7 +102,8 @@ fn step(page: RacyPage<'_>, bound: Bound<'_>, level: u16) -> Option<Step> {
         let right = page.u32_at(RIGHT)?;
         return (right != 0).then_some(Step::Right(right));
     }
-    match page.u16_at(LEVEL)?.cmp(&level) {
+    let from = page.u16_at(LEVEL)?;
+    match from.cmp(&level) {
         // The tree does not reach up to there.
         Ordering::Less => return None,
         Ordering::Equal => return Some(Step::Arrived),
@@ -115,7 +118,7 @@ fn step(page: RacyPage<'_>, bound: Bound<'_>, level: u16) -> Option<Step> {
         |index| compare(page, first + index, &bound, head).is_some_and(Ordering::is_le),
     ) - 1;
     let at = offset(page, first + index)?;
-    page.u32_at(at + 8).map(Step::Down)
+    page.u32_at(at + 8).map(|child| Step::Down { child, from })
 }
 
 #[inline]

@@ -7,7 +7,7 @@ use clearway_machine::{Machine, Native};
 use clearway_txn::Xid;
 
 use crate::btree::RootHints;
-use crate::buffer::PinnedPage;
+use crate::buffer::{PinnedPage, RacyPage};
 use crate::change::{AtomicChange, ChangeLog};
 use crate::error::Result;
 use crate::page::{PageId, RelId};
@@ -42,8 +42,14 @@ pub trait TreeStorage {
     /// The roots of the trees used last.
     fn root_hints(&self) -> &RootHints<Self::Machine>;
 
-    /// Whether page latches have versions, so that a page can be read without latching it.
+    /// Whether pages can be read without latching them: [`BufferPool::reads_optimistically`].
     fn reads_optimistically(&self) -> bool;
+
+    /// Result of `read` on a page as it was at one instant: [`BufferPool::read`].
+    ///
+    /// [`BufferPool::read`]: crate::BufferPool::read
+    /// [`BufferPool::reads_optimistically`]: crate::BufferPool::reads_optimistically
+    fn read_page<R>(&self, page: PageId, read: impl Fn(RacyPage<'_>) -> Option<R>) -> Result<Option<R>>;
 }
 
 impl TreeStorage for Storage {
@@ -76,6 +82,11 @@ impl TreeStorage for Storage {
     fn reads_optimistically(&self) -> bool {
         self.reads_optimistically()
     }
+
+    #[inline]
+    fn read_page<R>(&self, page: PageId, read: impl Fn(RacyPage<'_>) -> Option<R>) -> Result<Option<R>> {
+        self.read_page(page, read)
+    }
 }
 
 impl<S: TreeStorage> TreeStorage for Arc<S> {
@@ -107,5 +118,10 @@ impl<S: TreeStorage> TreeStorage for Arc<S> {
     #[inline]
     fn reads_optimistically(&self) -> bool {
         (**self).reads_optimistically()
+    }
+
+    #[inline]
+    fn read_page<R>(&self, page: PageId, read: impl Fn(RacyPage<'_>) -> Option<R>) -> Result<Option<R>> {
+        (**self).read_page(page, read)
     }
 }

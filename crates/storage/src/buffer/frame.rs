@@ -3,11 +3,14 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::Ordering;
 
-use clearway_latch::{LatchClass, LwLock, LwLockOptions};
+use clearway_latch::{LatchClass, LwLock};
 use clearway_machine::{AtomicWord, DataCell, Machine, Native, WaitEvent};
 
-use crate::buffer::page_latch::{PageLatch, PageLatchVariant};
-use crate::buffer::pin::FrameState;
+use crate::buffer::page_latch::PageLatch;
+use crate::buffer::page_read::PageReadVariant;
+use crate::buffer::page_read::optimistic::PageVersion;
+use crate::buffer::pin::{FrameState, VALID};
+use crate::buffer::pool::BufferPoolOptions;
 use crate::page::{PAGE_SIZE, PageId};
 
 static BUFFER_IO: LatchClass = LatchClass::new("BufferIO", WaitEvent::BufferIo, 405);
@@ -24,17 +27,24 @@ pub(crate) struct PageBytes(pub(crate) UnsafeCell<[u8; PAGE_SIZE]>);
 #[repr(C, align(128))]
 pub(crate) struct Frame<M: Machine = Native> {
     pub(crate) state: FrameState<M>,
+    page_read: PageReadVariant,
     pub(crate) content: PageLatch<M>,
     tag: M::U64,
     bytes: *const PageBytes,
+    /// Counts changes under `page_read = optimistic`.
+    pub(in crate::buffer) version: PageVersion<M>,
     /// Represents the bytes where a checker looks at every access; natively it is empty.
     watched: M::Data<()>,
-    io: OnSecondLine<LwLock<M>>,
+    second: SecondLine<M>,
 }
 
 /// What only reading in and writing out use.
 #[repr(align(64))]
-struct OnSecondLine<T>(T);
+struct SecondLine<M: Machine> {
+    io: LwLock<M>,
+    /// Stands for the bytes where a checker looks at readers without a latch: each write of bytes changes it.
+    writes: M::U32,
+}
 
 // SAFETY: the bytes are reached only through page guards, which hold the content latch, or by the holder of
 // the I/O latch of a frame that is not valid yet.
@@ -43,21 +53,26 @@ unsafe impl<M: Machine> Sync for Frame<M> {}
 unsafe impl<M: Machine> Send for Frame<M> {}
 
 impl<M: Machine> Frame<M> {
-    pub(crate) fn new(page_latch: PageLatchVariant, lwlock: LwLockOptions, bytes: *const PageBytes) -> Self {
+    pub(crate) fn new(options: BufferPoolOptions, bytes: *const PageBytes) -> Self {
         Self {
             state: FrameState::empty(),
+            page_read: options.page_read,
+            content: PageLatch::new(options.page_latch, options.lwlock),
             tag: M::U64::new(NO_PAGE),
-            content: PageLatch::new(page_latch, lwlock),
-            io: OnSecondLine(LwLock::new(&BUFFER_IO, lwlock)),
             bytes,
+            version: PageVersion::without_page(),
             watched: M::Data::new(()),
+            second: SecondLine {
+                io: LwLock::new(&BUFFER_IO, options.lwlock),
+                writes: M::U32::new(0),
+            },
         }
     }
 
     /// The I/O latch.
     #[inline]
     pub(crate) fn io(&self) -> &LwLock<M> {
-        &self.io.0
+        &self.second.io
     }
 
     /// The page that the frame holds, for a worker that has pinned it.
@@ -78,6 +93,55 @@ impl<M: Machine> Frame<M> {
             .store(page.map_or(NO_PAGE, PageId::to_u64), Ordering::Relaxed);
     }
 
+    /// Makes the caller the owner of the frame, if its pin is the only one and the page is clean (P2, V4).
+    pub(crate) fn try_take(&self) -> bool {
+        let taken = self.state.try_take();
+        if taken {
+            self.begin_change();
+        }
+        taken
+    }
+
+    /// As [`try_take`](Self::try_take), for a page that is not needed any more, changed or not.
+    pub(crate) fn try_seize(&self) -> bool {
+        let seized = self.state.try_seize();
+        if seized {
+            self.begin_change();
+        }
+        seized
+    }
+
+    /// Ends the ownership: the bytes are those of the tagged page. `bits` come with `VALID`.
+    pub(crate) fn show_page(&self, bits: u32) {
+        // V2: before another worker may change the page.
+        self.end_change();
+        self.state.set(VALID | bits);
+    }
+
+    #[inline]
+    fn begin_change(&self) {
+        if self.page_read == PageReadVariant::Optimistic {
+            self.version.begin_change();
+        }
+    }
+
+    /// The worker that may have changed the bytes is about to let other workers do so (V3).
+    #[inline]
+    pub(crate) fn end_change(&self) {
+        if self.page_read == PageReadVariant::Optimistic {
+            self.version.end_change();
+        }
+    }
+
+    /// Tells a checker that bytes are read without a latch: what the reader sees of them, it sees of `writes`.
+    #[inline]
+    pub(crate) fn note_unpinned_read(&self) {
+        if M::EXPLORED {
+            // A read-modify-write reads the newest value, as the bytes in a checker's memory are the newest.
+            self.second.writes.fetch_add(0, Ordering::Relaxed);
+        }
+    }
+
     /// The bytes, without telling a checker: for callers that may find them half changed and detect that by
     /// other means.
     pub(crate) fn bytes(&self) -> *mut [u8; PAGE_SIZE] {
@@ -92,9 +156,13 @@ impl<M: Machine> Frame<M> {
         self.bytes()
     }
 
-    /// The bytes, to write them.
+    /// The bytes, to write them, under the exclusive latch or as the owner (V3).
     #[inline]
     pub(crate) fn bytes_to_write(&self) -> *mut [u8; PAGE_SIZE] {
+        self.begin_change();
+        if M::EXPLORED {
+            self.second.writes.fetch_add(1, Ordering::Relaxed);
+        }
         self.watched.with_mut(|_| ());
         self.bytes()
     }
@@ -102,4 +170,5 @@ impl<M: Machine> Frame<M> {
 
 // One cache line for the fields that each pin uses, and one for the I/O latch; `watched` takes no space.
 const _: () = assert!(size_of::<Frame>() == 128);
-const _: () = assert!(std::mem::offset_of!(Frame, watched) <= 64 && std::mem::offset_of!(Frame, io) == 64);
+const _: () =
+    assert!(std::mem::offset_of!(Frame, watched) <= 64 && std::mem::offset_of!(Frame, second) == 64);

@@ -8,10 +8,11 @@
 //!
 //! | module | holds | rules |
 //! | --- | --- | --- |
-//! | [`map`] | switch `buffer_map`: which frame holds a page | M1 to M4 |
+//! | [`map`] | switch `buffer_map`: which frame holds a page | M1 to M6 |
 //! | [`pin`] | the word of a frame's state: pins, claims, what is unwritten | P1 to P4 |
 //! | [`clock`] | which page gives way | C1 to C3 |
 //! | `page_latch` | switch `page_latch`: the latch on a page's content | |
+//! | [`page_read`] | switch `page_read`: with a pin and a latch, or without | V1 to V5 |
 //! | `page_guard` | pins and content latches as values | |
 //! | `racy` | a page as a reader without a latch sees it | |
 //! | `frame`, `page_memory` | a frame, and the bytes of all pages | |
@@ -24,7 +25,8 @@
 //! # Rules
 //! - B1: a page is looked at only while pinned, and only under its content latch: shared or update to read, exclusive
 //!   to change. The one exception is an optimistic reader (`racy`): it uses what it read only if no other worker has
-//!   written meanwhile. The content latch says nothing about the tag, so a guard borrows or owns a pin.
+//!   written meanwhile, and, if it has no pin, only if the frame was the page's all the time ([`page_read`]). The
+//!   content latch says nothing about the tag, so a guard borrows or owns a pin.
 //! - B2: content latches of several pages are taken in the order of the access method. Heap pages: by ascending number.
 //!   Tree pages: downwards, then to the right. A unique check looks at heap pages while it holds a leaf; no worker
 //!   takes a tree page while it holds a heap page. No content latch is held across a wait for a lock, a transaction, a
@@ -44,6 +46,7 @@ mod page_device;
 pub(crate) mod page_guard;
 mod page_latch;
 mod page_memory;
+mod page_read;
 mod pin;
 mod pool;
 mod racy;
@@ -52,5 +55,6 @@ pub use map::BufferMapVariant;
 pub use page_device::{PageDevice, PagesOnDisk};
 pub use page_guard::{PageExclusive, PageShared, PageUpdate, PinnedPage};
 pub use page_latch::PageLatchVariant;
+pub use page_read::PageReadVariant;
 pub use pool::{BufferPool, BufferPoolOptions};
-pub(crate) use racy::RacyPage;
+pub use racy::RacyPage;

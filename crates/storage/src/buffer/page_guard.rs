@@ -139,7 +139,7 @@ impl<'a, M: Machine> PinnedPage<'a, M> {
     pub(crate) fn read_optimistically<R>(&self, read: impl Fn(RacyPage<'_>) -> Option<R>) -> Option<R> {
         for _ in 0..OPTIMISTIC_ATTEMPTS {
             let version = self.frame.content.optimistic()?;
-            // SAFETY: the page is pinned for as long as `self` is.
+            // SAFETY: the frame lives as long as the pool, and the page is pinned.
             let result = read(unsafe { RacyPage::new(self.frame.bytes()) });
             if self.frame.content.validate(version) {
                 return result;
@@ -335,6 +335,7 @@ impl<M: Machine> Drop for PageExclusive<'_, M> {
                 self.frame.page()
             ));
         }
+        self.frame.end_change();
         self.frame.content.release_exclusive();
         if self.owns_pin {
             self.frame.state.unpin();

@@ -8,6 +8,7 @@ use super::frame::Frame;
 use super::map::{BufferMap, BufferMapVariant, Insertion, PinnedFrame};
 use super::page_latch::PageLatchVariant;
 use super::page_memory::PageMemory;
+use super::page_read::PageReadVariant;
 use super::pin::{CHANGED, DIRTY, REDIRTIED, VALID};
 use super::{PageDevice, PagesOnDisk, PinnedPage};
 use crate::error::{Result, StorageError};
@@ -23,6 +24,8 @@ pub struct BufferPoolOptions {
     pub map: BufferMapVariant,
     /// The switch `page_latch`.
     pub page_latch: PageLatchVariant,
+    /// The switch `page_read`.
+    pub page_read: PageReadVariant,
     /// How its LwLocks are built.
     pub lwlock: LwLockOptions,
 }
@@ -35,6 +38,15 @@ impl BufferPoolOptions {
             ..Self::default()
         })
     }
+
+    /// One for each pair of variants of the map and of `page_read`.
+    pub fn each_map_and_page_read() -> impl Iterator<Item = Self> {
+        Self::each_map().flat_map(|options| {
+            PageReadVariant::ALL
+                .iter()
+                .map(move |&page_read| Self { page_read, ..options })
+        })
+    }
 }
 
 /// The pages in memory, above a device.
@@ -42,6 +54,7 @@ pub struct BufferPool<M: Machine = Native, D: PageDevice = PagesOnDisk> {
     frames: Box<[Frame<M>]>,
     map: BufferMap<M>,
     clock: Clock<M>,
+    options: BufferPoolOptions,
     device: D,
     memory: PageMemory,
 }
@@ -68,13 +81,26 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         let memory = PageMemory::new(count);
         Self {
             frames: (0..count)
-                .map(|number| Frame::new(options.page_latch, options.lwlock, memory.page(number)))
+                .map(|number| Frame::new(options, memory.page(number)))
                 .collect(),
             map: BufferMap::new(options.map, count, options.lwlock),
             clock: Clock::new(),
+            options,
             device,
             memory,
         }
+    }
+
+    /// The variants that the pool was built with.
+    #[inline]
+    pub(super) fn options(&self) -> BufferPoolOptions {
+        self.options
+    }
+
+    /// A frame that may hold `page`, without a pin (M6).
+    #[inline]
+    pub(super) fn find(&self, page: PageId) -> Option<&Frame<M>> {
+        self.map.find(page, &self.frames)
     }
 
     /// The frames' headers, without the bytes of the pages, for reports that name memory. The frames of a new pool are
@@ -106,7 +132,7 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
             // SAFETY: the I/O latch is held and the page is not valid, so no other worker looks at the bytes.
             page::init(unsafe { &mut *frame.bytes_to_write() }, PageKind::NEW, 0);
             frame.set_tag(Some(page));
-            frame.state.set(VALID | CHANGED);
+            frame.show_page(CHANGED);
             let inserted = self.map.insert_or_pin(page, number, &self.frames);
             assert!(
                 matches!(inserted, Insertion::Inserted),
@@ -185,7 +211,7 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
             frame.state.unpin();
             return Err(error);
         }
-        frame.state.set(VALID);
+        frame.show_page(0);
         drop(io);
         Ok((frame, VALID))
     }
@@ -217,10 +243,8 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
     /// page again.
     fn take(&self, number: u32, frame: &Frame<M>) -> bool {
         let taken = match frame.tagged_page() {
-            Some(page) => self
-                .map
-                .remove_if(page, number, &self.frames, |frame| frame.state.try_take()),
-            None => frame.state.try_take(),
+            Some(page) => self.map.remove_if(page, number, &self.frames, Frame::try_take),
+            None => frame.try_take(),
         };
         if taken {
             frame.set_tag(None);
@@ -317,7 +341,7 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
                 // M5.
                 let seized = self
                     .map
-                    .remove_if(page, number as u32, &self.frames, |frame| frame.state.try_seize());
+                    .remove_if(page, number as u32, &self.frames, Frame::try_seize);
                 if seized {
                     frame.set_tag(None);
                 }

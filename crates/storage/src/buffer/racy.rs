@@ -1,9 +1,10 @@
-//! A page as an optimistic reader sees it: without a latch, while another worker may write.
+//! A page as an optimistic reader sees it: without a latch, and perhaps without a pin, while another worker may write
+//! or use the frame for another page.
 //!
 //! Each value is copied out with one volatile read, so that the compiler neither reads twice nor assumes that
 //! two reads agree. A value may be from before a change or after it, or for unaligned ones from both. Nothing
 //! here trusts it: an offset is checked against the page, and the reader uses what it concluded only if the
-//! latch's version has not moved.
+//! version, the latch's or the frame's, has not moved.
 //!
 //! By the letter of the memory model a read that races with a plain write is undefined, whatever becomes of
 //! the value; Rust has no sanctioned form of this other than making every byte an atomic, which would make
@@ -14,11 +15,11 @@ use std::marker::PhantomData;
 
 use crate::page::PAGE_SIZE;
 
-/// The bytes of a pinned page that the reader has not latched.
-#[derive(Clone, Copy)]
-pub(crate) struct RacyPage<'a> {
+/// The bytes of a page that the reader need not have latched: two looks at a value may differ.
+#[derive(Debug, Clone, Copy)]
+pub struct RacyPage<'a> {
     bytes: *const u8,
-    pinned: PhantomData<&'a ()>,
+    frame: PhantomData<&'a ()>,
 }
 
 /// A number wherever it stands, read with one instruction.
@@ -29,12 +30,12 @@ macro_rules! read {
     ($($(#[$doc:meta])* $name:ident: $int:ty, $decode:ident;)*) => {$(
         $(#[$doc])*
         #[inline]
-        pub(crate) fn $name(self, offset: usize) -> Option<$int> {
+        pub fn $name(self, offset: usize) -> Option<$int> {
             const SIZE: usize = size_of::<$int>();
             if offset > PAGE_SIZE - SIZE {
                 return None;
             }
-            // SAFETY: the offset is on the page, which stays where it is while it is pinned; every value of
+            // SAFETY: the offset is on the page, whose memory lives for `'a`; every value of
             // the bytes is a value of the type. For the race see the top of this file.
             let number = unsafe { self.bytes.add(offset).cast::<Unaligned<$int>>().read_volatile() };
             Some(<$int>::$decode(number.0))
@@ -46,11 +47,20 @@ impl<'a> RacyPage<'a> {
     /// The page at `bytes`.
     ///
     /// # Safety
-    /// `bytes` are those of a page that stays pinned for `'a`.
+    /// `bytes` can be read for `'a`: those of a frame, whose memory is the pool's. Other workers may write them.
     pub(crate) unsafe fn new(bytes: *const [u8; PAGE_SIZE]) -> Self {
         Self {
             bytes: bytes.cast(),
-            pinned: PhantomData,
+            frame: PhantomData,
+        }
+    }
+
+    /// A page that does not change.
+    #[inline]
+    pub(crate) fn latched(bytes: &'a [u8; PAGE_SIZE]) -> Self {
+        Self {
+            bytes: bytes.as_ptr(),
+            frame: PhantomData,
         }
     }
 
@@ -65,7 +75,7 @@ impl<'a> RacyPage<'a> {
 
     /// The byte at `offset`; `None` if that is not on the page.
     #[inline]
-    pub(crate) fn u8_at(self, offset: usize) -> Option<u8> {
+    pub fn u8_at(self, offset: usize) -> Option<u8> {
         if offset >= PAGE_SIZE {
             return None;
         }

@@ -14,6 +14,7 @@ pub fn options() -> StorageOptions {
             || choose(&mut options.lwlock.shared_path, name, variant)
             || choose(&mut options.lwlock.fairness, name, variant)
             || choose(&mut options.page_latch, name, variant)
+            || choose(&mut options.page_read, name, variant)
             || choose(&mut options.buffer_map, name, variant)
             || choose(&mut options.proc_array_latch, name, variant)
             || choose(&mut options.snapshot, name, variant)

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use clearway_machine::{AtomicWord, Machine};
-use clearway_storage::{Lsn, PAGE_SIZE, PageDevice, PageId, RelId, Result, StorageError, page};
+use clearway_storage::{Lsn, PAGE_SIZE, PageDevice, PageId, RacyPage, RelId, Result, StorageError, page};
 
 /// Where the tests keep a number on each page, twice.
 pub const NUMBERS: [usize; 2] = [64, PAGE_SIZE - 8];
@@ -18,6 +18,15 @@ pub fn number_on(bytes: &[u8; PAGE_SIZE]) -> (u64, Lsn) {
     let [first, second] = NUMBERS.map(|at| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()));
     assert_eq!(first, second, "half of a change");
     (first, page::lsn(bytes))
+}
+
+/// The number on a page that may be changing, where the tests keep it, and the log position. They may not fit together.
+pub fn racy_numbers(page: RacyPage<'_>) -> Option<[u32; 3]> {
+    Some([
+        page.u32_at(NUMBERS[0])?,
+        page.u32_at(NUMBERS[1])?,
+        page.u32_at(0)?,
+    ])
 }
 
 pub fn put_number(bytes: &mut [u8; PAGE_SIZE], number: u64) {

@@ -10,7 +10,7 @@ use clearway_storage::wal::RedoMoved;
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::{
     AtomicChange, BufferPool, BufferPoolOptions, ChangeLog, Findings, Lsn, PAGE_SIZE, PageDevice, PageId,
-    PageLatchVariant, PinnedPage, RelId, Result, StorageError,
+    PinnedPage, RacyPage, RelId, Result, StorageError,
 };
 use clearway_txn::Xid;
 use shuttle::sync::Mutex;
@@ -101,7 +101,6 @@ pub struct InMemory {
     file: std::sync::Arc<GrowingFile>,
     log: Positions,
     root_hints: RootHints<Shuttle>,
-    page_latch: PageLatchVariant,
 }
 
 impl InMemory {
@@ -116,7 +115,6 @@ impl InMemory {
             file,
             log: Positions::default(),
             root_hints: RootHints::default(),
-            page_latch: options.page_latch,
         }
     }
 
@@ -167,6 +165,10 @@ impl TreeStorage for InMemory {
     }
 
     fn reads_optimistically(&self) -> bool {
-        self.page_latch == PageLatchVariant::Hybrid
+        self.pool.reads_optimistically()
+    }
+
+    fn read_page<R>(&self, page: PageId, read: impl Fn(RacyPage<'_>) -> Option<R>) -> Result<Option<R>> {
+        self.pool.read(page, read)
     }
 }

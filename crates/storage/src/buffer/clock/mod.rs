@@ -58,10 +58,9 @@ impl<M: Machine> Clock<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::page_latch::PageLatchVariant;
 
     fn frames(count: usize) -> Vec<Frame> {
-        let frame = |_| Frame::new(PageLatchVariant::LwLock, Default::default(), std::ptr::null());
+        let frame = |_| Frame::new(Default::default(), std::ptr::null());
         (0..count).map(frame).collect()
     }
 

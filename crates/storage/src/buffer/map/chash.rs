@@ -421,6 +421,22 @@ impl<M: Machine> PageMap<M> for Map<M> {
         }
     }
 
+    #[inline]
+    fn find<'a>(&self, page: PageId, frames: &'a [Frame<M>]) -> Option<&'a Frame<M>> {
+        let bucket = self.bucket(page);
+        let wanted = page.to_u64();
+        let _scan = self.scan(bucket);
+        let mut node = self.node(self.buckets[bucket].load(Acquire))?;
+        loop {
+            let found = node.page.load(Relaxed);
+            if found >= wanted {
+                // Marked or not: the frame's version knows.
+                return (found == wanted).then(|| &frames[node.frame.load(Relaxed) as usize]);
+            }
+            node = self.node(node.next.load(Acquire))?;
+        }
+    }
+
     fn insert_or_pin<'a>(&self, page: PageId, number: u32, frames: &'a [Frame<M>]) -> Insertion<'a, M> {
         let bucket = self.bucket(page);
         // Outside of the scan: it may wait for the scans of others.

@@ -303,6 +303,21 @@ impl<M: Machine> PageMap<M> for Map<M> {
         self.lookup_latched(place, page, frames)
     }
 
+    #[inline]
+    fn find<'a>(&self, page: PageId, frames: &'a [Frame<M>]) -> Option<&'a Frame<M>> {
+        let place = self.place(page);
+        let mut line = &self.lines[place.bucket];
+        for _ in 0..LINES_WITHOUT_LATCH {
+            let entries = line.slots().iter().map(|slot| slot.load(Relaxed));
+            let mut alike = entries.filter(|entry| entry >> 32 == place.fingerprint >> 32);
+            if let Some(entry) = alike.next() {
+                return Some(&frames[frame_number(entry)]);
+            }
+            line = self.next(line)?;
+        }
+        None
+    }
+
     fn insert_or_pin<'a>(&self, page: PageId, number: u32, frames: &'a [Frame<M>]) -> Insertion<'a, M> {
         let place = self.place(page);
         let chain = self.chain(place);

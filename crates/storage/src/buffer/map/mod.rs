@@ -22,6 +22,8 @@
 //! - M4: a frame has the page's tag before the page can be found.
 //! - M5: a worker that calls `remove_if` has a pin on the frame. So if it finds the page's entry there, the frame has
 //!   the page when the condition is evaluated.
+//! - M6: `find` pins nothing, so its answer is a hint: the page may be in that frame, in another, or in none. Rules V1
+//!   to V4 of [`page_read`](super::page_read) say how a caller can tell. `None` means "pin it" and nothing else.
 //!
 //! # Steps
 //! - `lookup_and_pin`: find the page's entry, pin the frame. A variant with latches keeps the entry's latch meanwhile.
@@ -85,6 +87,9 @@ pub(super) trait PageMap<M: Machine>: Sized {
 
     /// Pins the frame of `page`; `None` if it is in no frame.
     fn lookup_and_pin<'a>(&self, page: PageId, frames: &'a [Frame<M>]) -> Option<PinnedFrame<'a, M>>;
+
+    /// A frame that may hold `page`; no pin (M6).
+    fn find<'a>(&self, page: PageId, frames: &'a [Frame<M>]) -> Option<&'a Frame<M>>;
 
     /// Enters `page` as the one in frame `number`, unless it is in another: then that one is pinned.
     fn insert_or_pin<'a>(&self, page: PageId, number: u32, frames: &'a [Frame<M>]) -> Insertion<'a, M>;
@@ -165,6 +170,12 @@ impl<M: Machine> BufferMap<M> {
         frames: &'a [Frame<M>],
     ) -> Option<PinnedFrame<'a, M>> {
         dispatch!(self, map => map.lookup_and_pin(page, frames))
+    }
+
+    /// [`PageMap::find`].
+    #[inline]
+    pub(super) fn find<'a>(&self, page: PageId, frames: &'a [Frame<M>]) -> Option<&'a Frame<M>> {
+        dispatch!(self, map => map.find(page, frames))
     }
 
     /// [`PageMap::insert_or_pin`].

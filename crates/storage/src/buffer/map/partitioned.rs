@@ -69,6 +69,14 @@ impl<M: Machine> PageMap<M> for Map<M> {
         })
     }
 
+    #[inline]
+    fn find<'a>(&self, page: PageId, frames: &'a [Frame<M>]) -> Option<&'a Frame<M>> {
+        let entries = self.partition(page).shared();
+        entries
+            .get(&page.to_u64())
+            .map(|&number| &frames[number as usize])
+    }
+
     fn insert_or_pin<'a>(&self, page: PageId, number: u32, frames: &'a [Frame<M>]) -> Insertion<'a, M> {
         match self.partition(page).exclusive().entry(page.to_u64()) {
             Entry::Vacant(vacant) => {

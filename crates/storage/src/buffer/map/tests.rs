@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use clearway_machine::{Native, Switch};
 
 use super::*;
-use crate::buffer::page_latch::PageLatchVariant;
 use crate::buffer::pin::VALID;
 use crate::page::RelId;
 
@@ -34,7 +33,7 @@ impl Random {
 
 /// So many frames without pages and without bytes.
 pub(super) fn frames(count: u32) -> Vec<Frame> {
-    let frame = |_| Frame::new(PageLatchVariant::LwLock, Default::default(), std::ptr::null());
+    let frame = |_| Frame::new(Default::default(), std::ptr::null());
     (0..count).map(frame).collect()
 }
 

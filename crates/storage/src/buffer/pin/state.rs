@@ -60,6 +60,19 @@ impl<M: Machine> FrameState<M> {
         }
     }
 
+    /// Raises the usage without a pin, unless it is at its top. One attempt: that other workers use the page raises it
+    /// as well.
+    #[inline]
+    pub(crate) fn raise_usage(&self) {
+        let state = self.0.load(Ordering::Relaxed);
+        if state & USAGE_MASK < USAGE_MAX {
+            // Relaxed: a change by another worker that comes with a Release is carried on by this one.
+            let _ = self
+                .0
+                .compare_exchange(state, state + USAGE, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
     #[inline]
     pub(crate) fn unpin(&self) {
         // Release: what this pin's owner did comes before an eviction that sees the pin gone.

@@ -1,0 +1,28 @@
+//! The baseline: the page is pinned, and latched to read it.
+//!
+//! The pin keeps the page in its frame, the latch keeps writers away, so what is read needs no check. The read takes
+//! place at any instant under the latch. It costs four writes of the frame's line, which is the line that all readers
+//! of the page write: the root's of a busy index travels between the CPUs.
+//!
+//! Where the latch has versions (`page_latch = hybrid`), the page is pinned and read without the latch first.
+
+use clearway_machine::Machine;
+
+use crate::buffer::{BufferPool, PageDevice, RacyPage};
+use crate::error::Result;
+use crate::page::PageId;
+
+/// [`BufferPool::read`].
+#[inline]
+pub(super) fn read<M: Machine, D: PageDevice, R>(
+    pool: &BufferPool<M, D>,
+    page: PageId,
+    read: impl Fn(RacyPage<'_>) -> Option<R>,
+) -> Result<Option<R>> {
+    let pinned = pool.pin(page)?;
+    if let Some(result) = pinned.read_optimistically(&read) {
+        return Ok(Some(result));
+    }
+    let latched = pinned.into_shared();
+    Ok(read(RacyPage::latched(latched.bytes())))
+}
