@@ -43,7 +43,7 @@ pub struct StorageOptions {
     pub lwlock: LwLockOptions,
     /// Which latch guards a page's content.
     pub page_latch: PageLatchVariant,
-    /// How a page that a descent passes is read.
+    /// How a page is read by a descent, and by the lookup of a row.
     pub page_read: PageReadVariant,
     /// How the frame of a page is found.
     pub buffer_map: BufferMapVariant,
@@ -316,12 +316,18 @@ impl Storage {
         self.pool.reads_optimistically()
     }
 
+    /// [`BufferPool::reads_unpinned`].
+    #[inline]
+    pub(crate) fn reads_unpinned(&self) -> bool {
+        self.pool.reads_unpinned()
+    }
+
     /// [`BufferPool::read`].
     #[inline]
     pub(crate) fn read_page<R>(
         &self,
         page: PageId,
-        read: impl Fn(RacyPage<'_>) -> Option<R>,
+        read: impl FnMut(RacyPage<'_>) -> Option<R>,
     ) -> Result<Option<R>> {
         self.pool.read(page, read)
     }

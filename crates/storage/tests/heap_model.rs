@@ -1,6 +1,6 @@
 //! The heap against a model: sessions insert, update, delete and lock rows under old and new snapshots, end either way
 //! or crash, while vacuum removes versions. Each session sees what the model says, and is told what stands against its
-//! changes.
+//! changes. Each story is played under every variant of `page_read`.
 
 #[path = "support/chosen.rs"]
 mod chosen;
@@ -9,11 +9,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
+use clearway_machine::Switch;
 use clearway_storage::heap::{
     DeleteOutcome, Heap, LockOutcome, Tid, TxnContext, UpdateOutcome, VersionOutcome,
 };
 use clearway_storage::vacuum::{VacuumStats, vacuum};
-use clearway_storage::{RelId, Storage, StorageOptions};
+use clearway_storage::{PageReadVariant, RelId, Storage, StorageOptions};
 use clearway_txn::{ProcId, Snapshot, Xid};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -78,6 +79,7 @@ struct Transaction {
 /// The database and the model of it.
 struct Story<'a> {
     dir: &'a Path,
+    page_read: PageReadVariant,
     /// Nothing between a crash and the next start.
     open: Option<Arc<Storage>>,
     rel: RelId,
@@ -95,8 +97,9 @@ struct Story<'a> {
     versions_removed: u64,
 }
 
-fn open(dir: &Path) -> (Arc<Storage>, Vec<Session>) {
+fn open(dir: &Path, page_read: PageReadVariant) -> (Arc<Storage>, Vec<Session>) {
     let options = StorageOptions {
+        page_read,
         buffer_bytes: 1 << 20,
         fsync: false,
         sessions_max: SESSIONS as u32,
@@ -351,7 +354,7 @@ impl Story<'_> {
         self.storage().stop_threads();
         self.open = None;
         self.holders.clear();
-        let (storage, sessions) = open(self.dir);
+        let (storage, sessions) = open(self.dir, self.page_read);
         (self.open, self.sessions) = (Some(storage), sessions);
     }
 
@@ -409,13 +412,14 @@ impl Story<'_> {
 }
 
 /// Plays a story of `STEPS` steps; at its end no version is left that no snapshot sees.
-fn play(seed: u64, padding: usize) {
-    eprintln!("seed {seed}, {padding} bytes");
+fn play(seed: u64, padding: usize, page_read: PageReadVariant) {
+    eprintln!("seed {seed}, {padding} bytes, {page_read:?}");
     let dir = tempfile::tempdir().unwrap();
-    let (storage, sessions) = open(dir.path());
+    let (storage, sessions) = open(dir.path(), page_read);
     let rel = storage.create_rel().unwrap();
     let mut story = Story {
         dir: dir.path(),
+        page_read,
         open: Some(storage),
         rel,
         sessions,
@@ -452,7 +456,9 @@ fn play(seed: u64, padding: usize) {
 #[test]
 fn sessions_see_what_the_model_says() {
     for seed in 0..8 {
-        play(seed, 0);
+        for &page_read in PageReadVariant::ALL {
+            play(seed, 0, page_read);
+        }
     }
 }
 
@@ -460,6 +466,8 @@ fn sessions_see_what_the_model_says() {
 #[test]
 fn sessions_see_what_the_model_says_on_full_pages() {
     for seed in 100..108 {
-        play(seed, 1_900);
+        for &page_read in PageReadVariant::ALL {
+            play(seed, 1_900, page_read);
+        }
     }
 }

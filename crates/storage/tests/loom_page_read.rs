@@ -5,7 +5,7 @@
 //! without a latch reads (`Frame::note_unpinned_read`), so that what such a reader sees of the bytes is ordered as it
 //! would be by them.
 //!
-//! Mutations that it should catch (`mutations/page_read.toml`; none has been run): a read that is not validated, or
+//! Mutations for it (`mutations/page_read.toml`): a read that is not validated, or
 //! does not compare the tag; each of the two fences left out; an even version stored Relaxed; a writer, and an owner,
 //! that leaves the version even.
 
@@ -16,18 +16,25 @@
 mod pages;
 
 use clearway_machine::{AtomicWord, Loom, Machine};
-use clearway_storage::{BufferPool, BufferPoolOptions, StorageError};
+use clearway_storage::{BufferPool, BufferPoolOptions, PAGE_SIZE, RacyPage, StorageError};
 use loom::sync::Arc;
 use loom::thread;
 use pages::{MemoryPages, put_number, racy_numbers};
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 type Device = std::sync::Arc<MemoryPages<Loom>>;
 
 struct Pool {
     pool: BufferPool<Loom, Device>,
     device: Device,
+    step: <Loom as Machine>::U32,
 }
+
+/// Where a page says where its row is (0: on the next page), as a line pointer or a right link does.
+const POINTER: usize = 256;
+/// Two places for the row.
+const PLACES: [u32; 2] = [512, 1024];
+const ROW: u32 = 7;
 
 fn explore(frames: usize, preemptions: usize, case: impl Fn(Arc<Pool>) + Copy + Send + Sync + 'static) {
     for options in BufferPoolOptions::each_map_and_page_read() {
@@ -38,7 +45,8 @@ fn explore(frames: usize, preemptions: usize, case: impl Fn(Arc<Pool>) + Copy + 
             Loom::workers();
             let device = Device::new(MemoryPages::new(2));
             let pool = BufferPool::with_frames(frames, options, std::sync::Arc::clone(&device));
-            case(Arc::new(Pool { pool, device }));
+            let step = <Loom as Machine>::U32::new(0);
+            case(Arc::new(Pool { pool, device, step }));
         });
     }
 }
@@ -66,9 +74,88 @@ impl Pool {
     }
 }
 
+/// Preemptions in cases in which pages are evicted: with two they take minutes (`CLEARWAY_LOOM=exhaustive`).
+fn preemptions_of_evictions() -> usize {
+    let exhaustive = std::env::var("CLEARWAY_LOOM").is_ok_and(|how| how == "exhaustive");
+    if exhaustive { 2 } else { 1 }
+}
+
+fn put(bytes: &mut [u8; PAGE_SIZE], at: usize, number: u32) {
+    bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
+}
+
+/// Puts the row in a place, and wipes the other one.
+fn put_row(bytes: &mut [u8; PAGE_SIZE], place: u32) {
+    for each in PLACES {
+        put(bytes, each as usize, if each == place { ROW } else { 0 });
+    }
+    put(bytes, POINTER, place);
+}
+
+impl Pool {
+    /// The row, by the pointer on a page; `None`: the page has no row.
+    fn read_row(&self, block: u32) -> Option<u32> {
+        let read = |page: RacyPage<'_>| {
+            let place = page.u32_at(POINTER)?;
+            // The writer goes on in the middle of the read.
+            self.step.load(Relaxed);
+            if place == 0 {
+                Some(None)
+            } else {
+                page.u32_at(place as usize).map(Some)
+            }
+        };
+        let read = self.pool.read(self.device.page(block), read).unwrap();
+        read.expect("the row is on the page")
+    }
+}
+
+/// A row moves on its page, as when the page is pruned: the reader follows the pointer to it, and not to where it was.
+#[test]
+fn loom_a_page_is_read_while_its_row_moves() {
+    explore(1, 2, |pool| {
+        let page = pool.device.page(0);
+        let move_row = move |pool: &Pool, place: u32| {
+            let mut page = pool.pool.pin(page).unwrap().into_exclusive();
+            page.change_and_log(|bytes| put_row(bytes, place), || pool.device.log());
+        };
+        move_row(&pool, PLACES[0]);
+        let writer = {
+            let pool = Arc::clone(&pool);
+            thread::spawn(move || move_row(&pool, PLACES[1]))
+        };
+        assert_eq!(pool.read_row(0), Some(ROW));
+        writer.join().unwrap();
+    });
+}
+
+/// A page splits, and the row goes to the right. A reader that finds the page without the row finds it on the next one.
+#[test]
+fn loom_a_row_is_read_while_its_page_splits() {
+    explore(2, 2, |pool| {
+        let pages = [0, 1].map(|block| pool.device.page(block));
+        for (page, place) in pages.into_iter().zip([PLACES[0], 0]) {
+            let mut page = pool.pool.pin(page).unwrap().into_exclusive();
+            page.change_and_log(|bytes| put_row(bytes, place), || pool.device.log());
+        }
+        let writer = {
+            let pool = Arc::clone(&pool);
+            thread::spawn(move || {
+                let [mut left, mut right] = pages.map(|page| pool.pool.pin(page).unwrap().into_exclusive());
+                right.change_and_log(|bytes| put_row(bytes, PLACES[1]), || pool.device.log());
+                left.change_and_log(|bytes| put_row(bytes, 0), || pool.device.log());
+            })
+        };
+        let found = pool.read_row(0).or_else(|| pool.read_row(1));
+        assert_eq!(found, Some(ROW), "the row is on neither page");
+        writer.join().unwrap();
+    });
+}
+
 /// A page gives way to another in the only frame, while a reader reads the one of the two: never the other's number.
 fn one_page_goes_and_one_comes(read: u32) {
-    explore(1, 2, move |pool| {
+    let preemptions = preemptions_of_evictions();
+    explore(1, preemptions, move |pool| {
         assert!(pool.change(1, 8) && pool.change(0, 7));
         let other = {
             let pool = Arc::clone(&pool);
@@ -113,7 +200,7 @@ fn loom_a_page_is_read_while_it_changes() {
 /// A page goes, comes back and is changed. A reader that knows of the change sees it.
 #[test]
 fn loom_a_reader_sees_the_change_that_it_knows_of() {
-    explore(1, 2, |pool| {
+    explore(1, preemptions_of_evictions(), |pool| {
         let changed = Arc::new(<Loom as Machine>::U32::new(0));
         pool.read(0);
         let writer = {

@@ -52,6 +52,9 @@ impl BTree {
             key,
             tid: Tid::default(),
         };
+        if storage.reads_unpinned() && self.lookup_unpinned(storage, start, out)? {
+            return Ok(());
+        }
         let mut page = self.find_leaf(storage, start)?;
         loop {
             let node = Node(page.bytes());

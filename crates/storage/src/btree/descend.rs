@@ -175,12 +175,7 @@ impl BTree {
         storage: &'s S,
         bound: Bound<'_>,
     ) -> Result<PageShared<'s, S::Machine>> {
-        // The leaf is looked at once, under its latch.
-        let leaf = self.descend_optimistically(storage, bound, 0, |_, step| match step {
-            Step::Down { child, from: 1 } => Some(child),
-            _ => None,
-        })?;
-        if let Some(leaf) = leaf {
+        if let Some(leaf) = self.find_leaf_number(storage, bound)? {
             let page = self.read(storage, leaf)?;
             let level = Node(page.bytes()).level();
             if level != 0 {

@@ -87,6 +87,96 @@ impl BTree {
     }
 }
 
+impl BTree {
+    /// The number of the leaf that covers `bound`, or of one left of it; the leaf is not looked at, unless it is the
+    /// root. `None`: as [`descend_optimistically`](Self::descend_optimistically).
+    #[inline]
+    pub(super) fn find_leaf_number<S: TreeStorage>(
+        &self,
+        storage: &S,
+        bound: Bound<'_>,
+    ) -> Result<Option<u32>> {
+        self.descend_optimistically(storage, bound, 0, |_, step| match step {
+            Step::Down { child, from: 1 } => Some(child),
+            _ => None,
+        })
+    }
+
+    /// Appends the tids of all entries with exactly the key of `start`, which precedes them all, from leaves that are
+    /// neither pinned nor latched. `false`: nothing was appended, and the lookup has to be done under latches.
+    ///
+    /// Leaves are looked at one after the other, not coupled. A split in between moves entries to a page that this
+    /// lookup does not visit, but only entries of the page that it has looked at before: it goes on to the right
+    /// neighbour of that time. Entries that come in between belong to versions that no snapshot of before sees.
+    #[inline]
+    pub(super) fn lookup_unpinned<S: TreeStorage>(
+        &self,
+        storage: &S,
+        start: Bound<'_>,
+        out: &mut Vec<Tid>,
+    ) -> Result<bool> {
+        let Some(mut block) = self.find_leaf_number(storage, start)? else {
+            return Ok(false);
+        };
+        let begin = out.len();
+        for _ in 0..STEPS_MAX {
+            let before = out.len();
+            let looked = storage.read_page(self.page(block), |page| {
+                // A look that was not valid may have left something.
+                out.truncate(before);
+                tids_on_leaf(page, start, out)
+            })?;
+            match looked {
+                Some(LeafLook::All) => return Ok(true),
+                Some(LeafLook::More { right }) => block = right,
+                None => break,
+            }
+        }
+        out.truncate(begin);
+        Ok(false)
+    }
+}
+
+/// Result of a look at a leaf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LeafLook {
+    /// No page to the right has entries of the key.
+    All,
+    /// The right neighbour may have some.
+    More { right: u32 },
+}
+
+/// Appends the tids of the entries with the key of `start` on a leaf that this worker has not latched. `None` if its
+/// content cannot be a leaf.
+#[inline]
+fn tids_on_leaf(page: RacyPage<'_>, start: Bound<'_>, out: &mut Vec<Tid>) -> Option<LeafLook> {
+    if page.u16_at(KIND)? != PageKind::BTREE_NODE.0 || page.u16_at(LEVEL)? != 0 {
+        return None;
+    }
+    let slots = usize::from(page.u16_at(LOWER)?).checked_sub(PAGE_HEADER)? / 2;
+    let first = usize::from(page.u16_at(FLAGS)? & HAS_HIGH != 0);
+    let len = slots.checked_sub(first)?;
+    let head = node::head_of(start.key);
+    let index = node::partition(
+        0..len,
+        head,
+        |index| head_at(page, first + index).unwrap_or(0),
+        |index| compare(page, first + index, &start, head).is_some_and(Ordering::is_lt),
+    );
+    for slot in first + index..slots {
+        let at = offset(page, slot)?;
+        if compare_key(page, at, start.key)?.is_ne() {
+            return Some(LeafLook::All);
+        }
+        out.push(tid_at(page, at)?);
+    }
+    if first == 0 || compare_key(page, offset(page, 0)?, start.key)?.is_gt() {
+        return Some(LeafLook::All);
+    }
+    let right = page.u32_at(RIGHT)?;
+    (right != 0).then_some(LeafLook::More { right })
+}
+
 /// The next step from a page that this worker has not latched. `None` if its content cannot be a page of a
 /// tree, which may be because another worker is changing it.
 #[inline]
@@ -143,16 +233,69 @@ fn compare(page: RacyPage<'_>, slot: usize, bound: &Bound<'_>, head: u64) -> Opt
 }
 
 fn compare_whole(page: RacyPage<'_>, at: usize, bound: &Bound<'_>) -> Option<Ordering> {
+    let by_key = compare_key(page, at, bound.key)?;
+    Some(by_key.then(tid_at(page, at)?.cmp(&bound.tid)))
+}
+
+/// The key of the entry at `at` against `key`.
+fn compare_key(page: RacyPage<'_>, at: usize, key: &[u8]) -> Option<Ordering> {
     let length = usize::from(page.u16_at(at)?).min(PAGE_SIZE);
-    for (index, &wanted) in bound.key.iter().take(length).enumerate() {
+    for (index, &wanted) in key.iter().take(length).enumerate() {
         match page.u8_at(at + ENTRY + index)?.cmp(&wanted) {
             Ordering::Equal => {}
             decided => return Some(decided),
         }
     }
-    let tid = Tid {
+    Some(length.cmp(&key.len()))
+}
+
+/// The tid of the entry at `at`.
+#[inline]
+fn tid_at(page: RacyPage<'_>, at: usize) -> Option<Tid> {
+    Some(Tid {
         block: page.u32_at(at + 2)?,
         slot: page.u16_at(at + 6)?,
-    };
-    Some(length.cmp(&bound.key.len()).then(tid.cmp(&bound.tid)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::rngs::StdRng;
+    use rand::{RngExt, SeedableRng};
+
+    use super::*;
+
+    /// Whatever the bytes are, a look at them ends, in a descent and on a leaf.
+    #[test]
+    fn nonsense_is_no_node() {
+        let mut random = StdRng::seed_from_u64(7);
+        let mut bytes = Box::new([0_u8; PAGE_SIZE]);
+        let mut tids = Vec::new();
+        let (mut steps, mut looks) = (0, 0);
+        for round in 0..20_000 {
+            for at in (PAGE_HEADER..PAGE_SIZE).step_by(8).take(60).chain([RIGHT]) {
+                bytes[at..at + 8].copy_from_slice(&random.random::<u64>().to_le_bytes());
+            }
+            let mut put = |at: usize, number: u16| bytes[at..at + 2].copy_from_slice(&number.to_le_bytes());
+            put(KIND, PageKind::BTREE_NODE.0);
+            put(LEVEL, round % 3);
+            put(LOWER, if round % 5 == 0 { random.random() } else { 64 });
+            for slot in 0..20 {
+                put(
+                    PAGE_HEADER + slot * 2,
+                    random.random_range(0..PAGE_SIZE as u16 + 9),
+                );
+            }
+            let key = [random.random::<u8>(), 0, 0, random.random::<u8>()];
+            let bound = Bound {
+                key: &key[..random.random_range(0..=4)],
+                tid: Tid::default(),
+            };
+            let page = RacyPage::latched(&bytes);
+            steps += usize::from(step(page, bound, round % 2).is_some());
+            looks += usize::from(tids_on_leaf(page, bound, &mut tids).is_some());
+            tids.clear();
+        }
+        assert!(steps > 0 && looks > 0, "{steps} steps, {looks} leaves");
+    }
 }

@@ -45,11 +45,16 @@ pub trait TreeStorage {
     /// Whether pages can be read without latching them: [`BufferPool::reads_optimistically`].
     fn reads_optimistically(&self) -> bool;
 
+    /// Whether pages can be read without pinning them: [`BufferPool::reads_unpinned`].
+    ///
+    /// [`BufferPool::reads_unpinned`]: crate::BufferPool::reads_unpinned
+    fn reads_unpinned(&self) -> bool;
+
     /// Result of `read` on a page as it was at one instant: [`BufferPool::read`].
     ///
     /// [`BufferPool::read`]: crate::BufferPool::read
     /// [`BufferPool::reads_optimistically`]: crate::BufferPool::reads_optimistically
-    fn read_page<R>(&self, page: PageId, read: impl Fn(RacyPage<'_>) -> Option<R>) -> Result<Option<R>>;
+    fn read_page<R>(&self, page: PageId, read: impl FnMut(RacyPage<'_>) -> Option<R>) -> Result<Option<R>>;
 }
 
 impl TreeStorage for Storage {
@@ -84,7 +89,12 @@ impl TreeStorage for Storage {
     }
 
     #[inline]
-    fn read_page<R>(&self, page: PageId, read: impl Fn(RacyPage<'_>) -> Option<R>) -> Result<Option<R>> {
+    fn reads_unpinned(&self) -> bool {
+        self.reads_unpinned()
+    }
+
+    #[inline]
+    fn read_page<R>(&self, page: PageId, read: impl FnMut(RacyPage<'_>) -> Option<R>) -> Result<Option<R>> {
         self.read_page(page, read)
     }
 }
@@ -121,7 +131,12 @@ impl<S: TreeStorage> TreeStorage for Arc<S> {
     }
 
     #[inline]
-    fn read_page<R>(&self, page: PageId, read: impl Fn(RacyPage<'_>) -> Option<R>) -> Result<Option<R>> {
+    fn reads_unpinned(&self) -> bool {
+        (**self).reads_unpinned()
+    }
+
+    #[inline]
+    fn read_page<R>(&self, page: PageId, read: impl FnMut(RacyPage<'_>) -> Option<R>) -> Result<Option<R>> {
         (**self).read_page(page, read)
     }
 }

@@ -57,4 +57,5 @@ pub use page_guard::{PageExclusive, PageShared, PageUpdate, PinnedPage};
 pub use page_latch::PageLatchVariant;
 pub use page_read::PageReadVariant;
 pub use pool::{BufferPool, BufferPoolOptions};
+pub(crate) use racy::RacyCopy;
 pub use racy::RacyPage;

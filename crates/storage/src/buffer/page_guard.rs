@@ -136,7 +136,10 @@ impl<'a, M: Machine> PinnedPage<'a, M> {
     /// Result of `read` on the page without a latch. `None` if another worker wrote meanwhile in each of a
     /// few attempts, or if the page's latch cannot tell.
     #[inline]
-    pub(crate) fn read_optimistically<R>(&self, read: impl Fn(RacyPage<'_>) -> Option<R>) -> Option<R> {
+    pub(crate) fn read_optimistically<R>(
+        &self,
+        mut read: impl FnMut(RacyPage<'_>) -> Option<R>,
+    ) -> Option<R> {
         for _ in 0..OPTIMISTIC_ATTEMPTS {
             let version = self.frame.content.optimistic()?;
             // SAFETY: the frame lives as long as the pool, and the page is pinned.

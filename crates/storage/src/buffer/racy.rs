@@ -12,6 +12,7 @@
 //! is confined to this file.
 
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 
 use crate::page::PAGE_SIZE;
 
@@ -69,6 +70,8 @@ impl<'a> RacyPage<'a> {
         u16_at: u16, from_le;
         /// The number at `offset`; `None` if that is not on the page.
         u32_at: u32, from_le;
+        /// The number at `offset`; `None` if that is not on the page.
+        u64_at: u64, from_le;
         /// The big-endian number at `offset`; `None` if that is not on the page.
         u64_be_at: u64, from_be;
     }
@@ -81,5 +84,67 @@ impl<'a> RacyPage<'a> {
         }
         // SAFETY: as in the reads above.
         Some(unsafe { self.bytes.add(offset).read_volatile() })
+    }
+
+    /// The `SIZE` bytes at `offset`, a multiple of 8 of them; `None` if they are not on the page.
+    #[inline]
+    pub(crate) fn array_at<const SIZE: usize>(self, offset: usize) -> Option<[u8; SIZE]> {
+        const { assert!(SIZE.is_multiple_of(WORD)) };
+        let mut array = [0; SIZE];
+        for (number, word) in array.as_chunks_mut::<WORD>().0.iter_mut().enumerate() {
+            *word = self.u64_at(offset + number * WORD)?.to_le_bytes();
+        }
+        Some(array)
+    }
+
+    /// Copies `length` bytes from `offset` on over what is in `copy`, in whole words; `None` if these are not on the
+    /// page.
+    #[inline]
+    pub(crate) fn copy(self, offset: usize, length: usize, copy: &mut RacyCopy) -> Option<()> {
+        copy.length = 0;
+        let words = length.div_ceil(WORD);
+        if offset > PAGE_SIZE || words > (PAGE_SIZE - offset) / WORD {
+            return None;
+        }
+        for (number, word) in copy.words[..words].iter_mut().enumerate() {
+            // SAFETY: as in the reads above: all the words are on the page.
+            let read = unsafe {
+                self.bytes
+                    .add(offset + number * WORD)
+                    .cast::<Unaligned<u64>>()
+                    .read_volatile()
+            };
+            word.write(read.0);
+        }
+        copy.length = length;
+        Some(())
+    }
+}
+
+/// Bytes that are copied at a time.
+const WORD: usize = 8;
+
+/// Bytes copied from a page, on the stack.
+pub(crate) struct RacyCopy {
+    /// The words up to `length` bytes are initialised.
+    words: [MaybeUninit<u64>; PAGE_SIZE / WORD],
+    length: usize,
+}
+
+impl RacyCopy {
+    /// Nothing.
+    #[inline]
+    pub(crate) fn new() -> Self {
+        Self {
+            words: [const { MaybeUninit::uninit() }; PAGE_SIZE / WORD],
+            length: 0,
+        }
+    }
+
+    /// What was copied last.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: `copy` has initialised the words that hold so many bytes, and any byte is a `u8`.
+        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), self.length) }
     }
 }

@@ -89,7 +89,13 @@ pub(crate) fn line_offset(slot: u16) -> usize {
 /// How many line pointers the page has.
 #[inline]
 pub(crate) fn slot_count(bytes: &[u8]) -> u16 {
-    ((page::lower(bytes).max(PAGE_HEADER) - PAGE_HEADER) / LINE_POINTER) as u16
+    slots_below(page::lower(bytes))
+}
+
+/// How many line pointers there are on a page whose free space begins at `lower`.
+#[inline]
+pub(crate) fn slots_below(lower: usize) -> u16 {
+    ((lower.max(PAGE_HEADER) - PAGE_HEADER) / LINE_POINTER) as u16
 }
 
 /// Line pointer `slot`; Unused if there is none.
@@ -127,6 +133,21 @@ impl<'p> Tuple<'p> {
         match line(page, slot) {
             Line::Normal { offset, length } => Some(Tuple { page, offset, length }),
             _ => None,
+        }
+    }
+
+    /// A tuple that was copied from its page, or the header of one.
+    #[inline]
+    pub(crate) fn copied(bytes: &'p [u8]) -> Tuple<'p> {
+        debug_assert!(
+            bytes.len() >= TUPLE_HEADER,
+            "a copied tuple of {} bytes",
+            bytes.len()
+        );
+        Tuple {
+            page: bytes,
+            offset: 0,
+            length: bytes.len(),
         }
     }
 

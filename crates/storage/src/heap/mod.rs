@@ -26,6 +26,7 @@
 //! | `visibility` | which version is seen; hint bits |
 //! | `insert`, `update`, `lock` | changing rows |
 //! | `scan` | fetching one row, scanning all |
+//! | `unpinned` | fetching one row without a pin or a latch |
 //! | `prune` | removing dead versions on one page |
 //! | `survivors` | which versions a crash may leave as the newest |
 //! | `check` | whether a page keeps these rules |
@@ -37,6 +38,7 @@ mod lock;
 pub(crate) mod prune;
 mod scan;
 mod survivors;
+mod unpinned;
 mod update;
 pub(crate) mod visibility;
 

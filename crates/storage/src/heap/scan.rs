@@ -62,6 +62,22 @@ impl Heap {
         root: Tid,
         mut read: impl FnMut(Tid, &[u8]) -> R,
     ) -> Result<Option<R>> {
+        if ctx.storage.reads_unpinned()
+            && let Some(found) = self.fetch_unpinned(ctx, root, &mut read)?
+        {
+            return Ok(found);
+        }
+        self.fetch_pinned(ctx, root, &mut read)
+    }
+
+    /// [`fetch`](Self::fetch) from a page that is pinned and latched.
+    #[inline]
+    pub(super) fn fetch_pinned<R>(
+        &self,
+        ctx: &TxnContext<'_>,
+        root: Tid,
+        read: &mut impl FnMut(Tid, &[u8]) -> R,
+    ) -> Result<Option<R>> {
         let page = ctx
             .storage
             .pin(PageId {

@@ -168,7 +168,11 @@ impl TreeStorage for InMemory {
         self.pool.reads_optimistically()
     }
 
-    fn read_page<R>(&self, page: PageId, read: impl Fn(RacyPage<'_>) -> Option<R>) -> Result<Option<R>> {
+    fn reads_unpinned(&self) -> bool {
+        self.pool.reads_unpinned()
+    }
+
+    fn read_page<R>(&self, page: PageId, read: impl FnMut(RacyPage<'_>) -> Option<R>) -> Result<Option<R>> {
         self.pool.read(page, read)
     }
 }

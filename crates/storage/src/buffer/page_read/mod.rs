@@ -20,8 +20,8 @@
 //! # Contract
 //! [`BufferPool::read`] calls a function with the page's bytes, and returns its result. The result is that of a call at
 //! one instant between the begin and the end of `read` (*linearization*), on a page that no worker was changing.
-//! Results of other calls are dropped. So the function has no effects, and does not trust what it reads: it ends, and
-//! does not panic, whatever the bytes are.
+//! Results of other calls are dropped. So the function has no effect but on memory of its caller's, which each call
+//! writes anew; and it does not trust what it reads: it ends, and does not panic, whatever the bytes are.
 //!
 //! # Rules
 //! - V1: the version of a frame is odd while its bytes or its tag change, and while it holds no page. It rises by one
@@ -56,8 +56,13 @@
 //!
 //! What the map writes comes on top: `partitioned` takes the partition's latch shared, `chash` announces the scan.
 //!
-//! What reads this way today: descents of B+trees, to the level above the one they are looking for. Leaves and heap
-//! pages are pinned and latched.
+//! # What reads this way
+//! | reader | under `optimistic` | under `pinned` |
+//! | --- | --- | --- |
+//! | a descent of a B+tree, on inner pages | a look at each | the same, pinned (and latched, unless `page_latch = hybrid`) |
+//! | `BTree::lookup`, on leaves | a look at each, which copies the tids | pinned and latched |
+//! | `Heap::fetch` | a look, which copies a settled chain; else pinned and latched | pinned and latched |
+//! | cursors over ranges, scans of heaps, all that changes pages | pinned and latched | pinned and latched |
 
 pub(super) mod optimistic;
 mod pinned;
@@ -69,7 +74,7 @@ use crate::error::Result;
 use crate::page::PageId;
 
 switch! {
-    /// How a page that a descent passes is read.
+    /// How a page is read by a descent, and by the lookup of a row.
     pub enum PageReadVariant = "page_read", best Pinned, planned [] {
         /// Pinned, and under its latch (without it under page_latch = hybrid).
         Pinned = "pinned",
@@ -86,7 +91,7 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
     /// Result of `read` on `page`, which is read from its file if it is not in memory; see the contract at the top of
     /// the module `page_read`. `None` if that is what `read` returned on the page as it was at one instant.
     #[inline]
-    pub fn read<R>(&self, page: PageId, read: impl Fn(RacyPage<'_>) -> Option<R>) -> Result<Option<R>> {
+    pub fn read<R>(&self, page: PageId, read: impl FnMut(RacyPage<'_>) -> Option<R>) -> Result<Option<R>> {
         match self.options().page_read {
             PageReadVariant::Pinned => pinned::read(self, page, read),
             PageReadVariant::Optimistic => optimistic::read(self, page, read),
@@ -99,5 +104,11 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
     pub fn reads_optimistically(&self) -> bool {
         let options = self.options();
         options.page_read == PageReadVariant::Optimistic || options.page_latch == PageLatchVariant::Hybrid
+    }
+
+    /// Whether [`read`](Self::read) writes nothing to the frame of a page in memory.
+    #[inline]
+    pub fn reads_unpinned(&self) -> bool {
+        self.options().page_read == PageReadVariant::Optimistic
     }
 }

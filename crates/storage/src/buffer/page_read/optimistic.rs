@@ -128,11 +128,11 @@ fn is_stable(version: u64) -> bool {
 pub(super) fn read<M: Machine, D: PageDevice, R>(
     pool: &BufferPool<M, D>,
     page: PageId,
-    read: impl Fn(RacyPage<'_>) -> Option<R>,
+    mut read: impl FnMut(RacyPage<'_>) -> Option<R>,
 ) -> Result<Option<R>> {
     for _ in 0..attempts::<M>() {
         let Some(frame) = pool.find(page) else { break };
-        if let Some(result) = read_unpinned(frame, page, &read) {
+        if let Some(result) = read_unpinned(frame, page, &mut read) {
             return Ok(result);
         }
         M::spin_hint();
@@ -145,7 +145,7 @@ pub(super) fn read<M: Machine, D: PageDevice, R>(
 fn read_unpinned<M: Machine, R>(
     frame: &Frame<M>,
     page: PageId,
-    read: &impl Fn(RacyPage<'_>) -> Option<R>,
+    read: &mut impl FnMut(RacyPage<'_>) -> Option<R>,
 ) -> Option<Option<R>> {
     let version = frame.version.stable()?;
     if frame.tagged_page() != Some(page) {
@@ -196,32 +196,48 @@ mod tests {
             let page = storage.extend(rel).unwrap().page_id();
             let frame = storage.pool.find(page).expect("an extended page is in memory");
             let byte = |page: RacyPage<'_>| page.u8_at(PAGE_HEADER);
-            assert_eq!(read_unpinned(frame, page, &byte), Some(Some(0)), "{page_latch:?}");
+            assert_eq!(
+                read_unpinned(frame, page, &mut { byte }),
+                Some(Some(0)),
+                "{page_latch:?}"
+            );
 
             let pinned = storage.pin(page).unwrap();
             let mut guard = pinned.exclusive();
             assert_eq!(
-                read_unpinned(frame, page, &byte),
+                read_unpinned(frame, page, &mut { byte }),
                 Some(Some(0)),
                 "no byte has changed"
             );
             guard.bytes_mut()[PAGE_HEADER] = 7;
             assert_eq!(
-                read_unpinned(frame, page, &byte),
+                read_unpinned(frame, page, &mut { byte }),
                 None,
                 "{page_latch:?}: under change"
             );
             drop(guard);
-            assert_eq!(read_unpinned(frame, page, &byte), Some(Some(7)), "{page_latch:?}");
+            assert_eq!(
+                read_unpinned(frame, page, &mut { byte }),
+                Some(Some(7)),
+                "{page_latch:?}"
+            );
 
             let other = PageId {
                 block: page.block + 1,
                 ..page
             };
-            assert_eq!(read_unpinned(frame, other, &byte), None, "another page's frame");
+            assert_eq!(
+                read_unpinned(frame, other, &mut { byte }),
+                None,
+                "another page's frame"
+            );
             drop(pinned);
             storage.drop_rel(rel).unwrap();
-            assert_eq!(read_unpinned(frame, page, &byte), None, "a page that is gone");
+            assert_eq!(
+                read_unpinned(frame, page, &mut { byte }),
+                None,
+                "a page that is gone"
+            );
         }
     }
 
@@ -250,7 +266,7 @@ mod tests {
         let rel = storage.create_rel().unwrap();
         let page = storage.extend(rel).unwrap().page_id();
         let frame = storage.pool.find(page).expect("an extended page is in memory");
-        assert_eq!(read_unpinned(frame, page, &|_: RacyPage<'_>| Some(())), None);
+        assert_eq!(read_unpinned(frame, page, &mut |_: RacyPage<'_>| Some(())), None);
         let kind = |page: RacyPage<'_>| page.u16_at(crate::page::KIND);
         let read = storage.read_page(page, kind).unwrap();
         assert_eq!(read, Some(crate::page::PageKind::NEW.0));

@@ -17,10 +17,10 @@ use crate::page::PageId;
 pub(super) fn read<M: Machine, D: PageDevice, R>(
     pool: &BufferPool<M, D>,
     page: PageId,
-    read: impl Fn(RacyPage<'_>) -> Option<R>,
+    mut read: impl FnMut(RacyPage<'_>) -> Option<R>,
 ) -> Result<Option<R>> {
     let pinned = pool.pin(page)?;
-    if let Some(result) = pinned.read_optimistically(&read) {
+    if let Some(result) = pinned.read_optimistically(&mut read) {
         return Ok(Some(result));
     }
     let latched = pinned.into_shared();
