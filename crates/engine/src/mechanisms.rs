@@ -20,7 +20,8 @@ use clearway_latch::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, 
 use clearway_machine::{Switch, SwitchDescription};
 use clearway_storage::wal::{LogFlushVariant, LogInsertVariant, LogReserveVariant};
 use clearway_storage::{
-    BufferMapVariant, BufferPoolOptions, LockReleaseVariant, PageLatchVariant, PageReadVariant,
+    BufferClockVariant, BufferMapVariant, BufferPoolOptions, LockReleaseVariant, PageLatchVariant,
+    PageReadVariant,
 };
 use clearway_txn::{
     CommitLogOptions, CommitLogVariant, ProcArrayLatchVariant, ProcArrayOptions, ProcClearVariant,
@@ -77,6 +78,7 @@ mechanisms! {
     page_latch: PageLatchVariant,
     page_read: PageReadVariant,
     buffer_map: BufferMapVariant,
+    buffer_clock: BufferClockVariant,
     snapshot: SnapshotVariant,
     proc_clear: ProcClearVariant,
     commit_log: CommitLogVariant,
@@ -150,6 +152,7 @@ impl Mechanisms {
     pub fn buffer_pool_options(&self) -> BufferPoolOptions {
         BufferPoolOptions {
             map: self.buffer_map,
+            clock: self.buffer_clock,
             page_latch: self.page_latch,
             page_read: self.page_read,
             lwlock: self.lwlock_options(),

@@ -73,6 +73,8 @@ wait_events! {
     Running = (None, ""),
     /// The latch over one part of the buffer mapping table: a partition, or a bucket with its overflow lines.
     BufferMapping = (LwLock, "BufferMapping"),
+    /// The latch over the clock that finds a frame for a page that is not in memory.
+    BufferClock = (LwLock, "BufferClock"),
     /// The latch over one page's content.
     BufferContent = (LwLock, "BufferContent"),
     /// The latch over the array of running transactions.

@@ -13,8 +13,8 @@ use clearway_txn::{
 };
 
 use crate::buffer::{
-    BufferMapVariant, BufferPool, BufferPoolOptions, PageLatchVariant, PageReadVariant, PagesOnDisk,
-    PinnedPage, RacyPage,
+    BufferClockVariant, BufferMapVariant, BufferPool, BufferPoolOptions, PageLatchVariant, PageReadVariant,
+    PagesOnDisk, PinnedPage, RacyPage,
 };
 use crate::change::AtomicChange;
 use crate::checkpoint::Checkpointer;
@@ -47,6 +47,8 @@ pub struct StorageOptions {
     pub page_read: PageReadVariant,
     /// How the frame of a page is found.
     pub buffer_map: BufferMapVariant,
+    /// How a page that is not in memory gets a frame.
+    pub buffer_clock: BufferClockVariant,
     /// Which latch guards the array of running transactions.
     pub proc_array_latch: ProcArrayLatchVariant,
     /// How a log record gets its position.
@@ -88,6 +90,7 @@ impl Default for StorageOptions {
             page_latch: PageLatchVariant::default(),
             page_read: PageReadVariant::default(),
             buffer_map: BufferMapVariant::default(),
+            buffer_clock: BufferClockVariant::default(),
             proc_array_latch: ProcArrayLatchVariant::default(),
             log_reserve: LogReserveVariant::default(),
             log_insert: LogInsertVariant::default(),
@@ -242,6 +245,7 @@ impl Storage {
             options.buffer_bytes,
             BufferPoolOptions {
                 map: options.buffer_map,
+                clock: options.buffer_clock,
                 page_latch: options.page_latch,
                 page_read: options.page_read,
                 lwlock: options.lwlock,

@@ -1,6 +1,6 @@
 //! The buffer pool under loom: the shipped frames, maps, clock and pool, on loom's atomics and latches, over a
-//! device in memory that holds the pool to the log rule. Each case runs under every variant of `buffer_map`,
-//! and is so small that loom sees all its schedules within a bound of preemptions.
+//! device in memory that holds the pool to the log rule. Each case runs under every variant of `buffer_map`
+//! and of `buffer_clock`, and is so small that loom sees all its schedules within a bound of preemptions.
 //!
 //! Caught mutations (`mutations/buffer.toml`), each of a shipped file: `unpin` with `Relaxed`, and `try_take`
 //! that does not look at the pins (`pin/state.rs`); a lookup that pins after it has let go of the partition
@@ -36,7 +36,7 @@ impl Deref for Pool {
 }
 
 fn explore(frames: usize, preemptions: usize, case: impl Fn(Arc<Pool>) + Copy + Send + Sync + 'static) {
-    for options in BufferPoolOptions::each_map() {
+    for options in BufferPoolOptions::each_map().chain(BufferPoolOptions::each_other_clock()) {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(preemptions);
         builder.max_branches = 20_000;

@@ -2,7 +2,7 @@
 //! memory that holds it to the log rule. Random schedules of readers, of writers that count pages up, of a
 //! checkpointer and of a worker that drops a relation.
 //!
-//! Each case runs under every variant of `buffer_map` and of `page_read`.
+//! Each case runs under every variant of `buffer_map`, of `page_read` and of `buffer_clock`.
 //!
 //! Caught mutations (`mutations/buffer.toml`). In `buffer/pool.rs`: no log flush before a page is written; a
 //! flush that does not regard the newest asynchronous commit; a copy that does not clear `REDIRTIED`. In
@@ -168,7 +168,7 @@ fn readers_writers_and_a_checkpointer(options: BufferPoolOptions) {
 
 /// Random schedules under every map and every way to read a page, with this page latch.
 fn check(page_latch: PageLatchVariant, schedules: usize, case: fn(BufferPoolOptions)) {
-    for options in BufferPoolOptions::each_map_and_page_read() {
+    for options in BufferPoolOptions::each_map_and_page_read().chain(BufferPoolOptions::each_other_clock()) {
         shuttle::check_random(
             move || {
                 case(BufferPoolOptions {

@@ -1,5 +1,5 @@
 //! The buffer pool with real threads: many more pages than frames, under every variant of `buffer_map` and
-//! of `page_read`.
+//! of `page_read`, and of `buffer_clock`.
 //!
 //! Each worker counts pages up and looks at others, while a checkpointer writes. A page that was in two frames would
 //! lose a count; one that was given away while it was pinned would show another page's number; one that a checkpoint
@@ -23,8 +23,8 @@ const WORKERS: u64 = 6;
 const STEPS: u64 = 15_000;
 
 #[test]
-fn no_count_is_lost_under_any_map_and_page_read() {
-    for options in BufferPoolOptions::each_map_and_page_read() {
+fn no_count_is_lost_under_any_variant() {
+    for options in BufferPoolOptions::each_map_and_page_read().chain(BufferPoolOptions::each_other_clock()) {
         let device = Arc::new(MemoryPages::<Native>::new(PAGES));
         let pool = BufferPool::<Native, _>::with_frames(FRAMES, options, Arc::clone(&device));
         let counted: Vec<AtomicU64> = (0..PAGES).map(|_| AtomicU64::new(0)).collect();

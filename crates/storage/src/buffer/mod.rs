@@ -10,7 +10,7 @@
 //! | --- | --- | --- |
 //! | [`map`] | switch `buffer_map`: which frame holds a page | M1 to M6 |
 //! | [`pin`] | the word of a frame's state: pins, claims, what is unwritten | P1 to P4 |
-//! | [`clock`] | which page gives way | C1 to C3 |
+//! | [`clock`] | switch `buffer_clock`: which page gives way | C1 to C4 |
 //! | `page_latch` | switch `page_latch`: the latch on a page's content | |
 //! | [`page_read`] | switch `page_read`: with a pin and a latch, or without | V1 to V5 |
 //! | `page_guard` | pins and content latches as values | |
@@ -51,6 +51,7 @@ mod pin;
 mod pool;
 mod racy;
 
+pub use clock::BufferClockVariant;
 pub use map::BufferMapVariant;
 pub use page_device::{PageDevice, PagesOnDisk};
 pub use page_guard::{PageExclusive, PageShared, PageUpdate, PinnedPage};

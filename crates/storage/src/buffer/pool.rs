@@ -3,7 +3,7 @@
 use clearway_latch::LwLockOptions;
 use clearway_machine::{Machine, Native, Switch};
 
-use super::clock::Clock;
+use super::clock::{BufferClockVariant, Clock};
 use super::frame::Frame;
 use super::map::{BufferMap, BufferMapVariant, Insertion, PinnedFrame};
 use super::page_latch::PageLatchVariant;
@@ -22,6 +22,8 @@ const MIN_FRAMES: usize = 64;
 pub struct BufferPoolOptions {
     /// The switch `buffer_map`.
     pub map: BufferMapVariant,
+    /// The switch `buffer_clock`.
+    pub clock: BufferClockVariant,
     /// The switch `page_latch`.
     pub page_latch: PageLatchVariant,
     /// The switch `page_read`.
@@ -31,7 +33,7 @@ pub struct BufferPoolOptions {
 }
 
 impl BufferPoolOptions {
-    /// One for each variant of the map: what test suites run over.
+    /// One for each variant of the map: what test suites of what stands above the pool run over.
     pub fn each_map() -> impl Iterator<Item = Self> {
         BufferMapVariant::ALL.iter().map(|&map| Self {
             map,
@@ -46,6 +48,15 @@ impl BufferPoolOptions {
                 .iter()
                 .map(move |&page_read| Self { page_read, ..options })
         })
+    }
+
+    /// One for each variant of the clock that is not the default.
+    pub fn each_other_clock() -> impl Iterator<Item = Self> {
+        let each = BufferClockVariant::ALL.iter().map(|&clock| Self {
+            clock,
+            ..Self::default()
+        });
+        each.filter(|options| *options != Self::default())
     }
 }
 
@@ -84,7 +95,7 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
                 .map(|number| Frame::new(options, memory.page(number)))
                 .collect(),
             map: BufferMap::new(options.map, count, options.lwlock),
-            clock: Clock::new(),
+            clock: Clock::new(options.clock, count, options.lwlock),
             options,
             device,
             memory,
@@ -103,8 +114,8 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         self.map.find(page, &self.frames)
     }
 
-    /// The frames' headers, without the bytes of the pages, for reports that name memory. The frames of a new pool are
-    /// used in this order.
+    /// The frames' headers, without the bytes of the pages, for reports that name memory. Under `buffer_clock = hand`
+    /// the frames of a new pool are used in this order.
     pub fn frames(&self) -> &[impl Sized + use<M, D>] {
         &self.frames
     }
@@ -143,10 +154,17 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         match added {
             Ok(()) => Ok(PinnedPage::from_pin(frame)),
             Err(error) => {
-                frame.state.unpin();
+                self.give_back(number, frame);
                 Err(error)
             }
         }
+    }
+
+    /// Gives back a frame that this worker owns, and that has no page.
+    fn give_back(&self, number: u32, frame: &Frame<M>) {
+        // Before a worker can find it listed (step 3 of the clock).
+        frame.state.unpin();
+        self.clock.freed(number);
     }
 
     /// Pins a page that is in no frame as far as the map knows, or in one that is not valid. If it is in none, it gets
@@ -191,7 +209,7 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         if let Insertion::Found(found) = self.map.insert_or_pin(page, number, &self.frames) {
             frame.set_tag(None);
             drop(io);
-            frame.state.unpin();
+            self.give_back(number, frame);
             return Ok(found);
         }
         // SAFETY: the I/O latch is held and the page is not valid, so no other worker looks at the bytes.
@@ -208,7 +226,7 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
             debug_assert!(removed, "a page is in the map while it is read");
             frame.set_tag(None);
             drop(io);
-            frame.state.unpin();
+            self.give_back(number, frame);
             return Err(error);
         }
         frame.show_page(0);
@@ -344,9 +362,9 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
                     .remove_if(page, number as u32, &self.frames, Frame::try_seize);
                 if seized {
                     frame.set_tag(None);
-                }
-                frame.state.unpin();
-                if !seized {
+                    self.give_back(number as u32, frame);
+                } else {
+                    frame.state.unpin();
                     M::yield_now();
                 }
             }

@@ -17,7 +17,8 @@
 //!
 //! # Steps
 //! 1. *Pin*: a lookup in the map adds 1 to the count, and raises the usage. *Unpin* subtracts 1.
-//! 2. *Claim*: the clock hand passes a frame without pins. It lowers the usage; if that is 0, it takes a pin.
+//! 2. *Claim*: the clock hand passes a frame without pins. It lowers the usage; if that is 0, it takes a pin. A frame
+//!    without a page that the clock has listed is claimed whatever its usage.
 //! 3. *Take*: a worker has claimed the frame, and has written it out if it was dirty. If its pin is still the only one
 //!    and the page is still clean, the map forgets the page (`remove_if`), and the worker owns the frame. Otherwise
 //!    another worker wants the page again: unpin, and claim another frame.

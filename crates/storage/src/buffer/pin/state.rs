@@ -103,6 +103,22 @@ impl<M: Machine> FrameState<M> {
         swapped && new & PIN_MASK != 0
     }
 
+    /// Step 2, for a frame that is listed as free: takes a pin if the frame has none, and no page. The usage, which is
+    /// that of the page it had, becomes 0.
+    pub(crate) fn try_claim_free(&self) -> bool {
+        let state = self.0.load(Ordering::Relaxed);
+        state & (PIN_MASK | VALID) == 0
+            && self
+                .0
+                .compare_exchange(
+                    state,
+                    (state & !USAGE_MASK) + PIN,
+                    Ordering::Acquire,
+                    Ordering::Relaxed,
+                )
+                .is_ok()
+    }
+
     /// Step 3, for the worker that has claimed the frame: makes it the owner; `false` if another worker has pinned the
     /// page since, or changed it.
     pub(crate) fn try_take(&self) -> bool {
