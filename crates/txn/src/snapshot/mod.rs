@@ -29,6 +29,7 @@
 //! snapshot is made of stays inside: others ask [`Snapshot::sees`], or one of the questions beside it.
 
 mod csn;
+mod last_committed;
 mod reuse;
 mod running_list;
 mod scan;
@@ -39,6 +40,7 @@ use std::io;
 use clearway_latch::LwLockOptions;
 use clearway_machine::{Machine, switch};
 
+use self::last_committed::LastCommitted;
 use crate::{CommitLog, ProcArray, ProcId, StatusDevice, TransactionState, Xid};
 
 /// The answers of one variant's snapshots.
@@ -121,12 +123,12 @@ macro_rules! variants {
             pub(crate) fn take(&self, array: &ProcArray<M>, proc: ProcId, snapshot: &mut Snapshot) {
                 match self {
                     $( Self::$variant(source) => {
-                        if let Views::$variant(view) = &mut snapshot.0 {
+                        if let Views::$variant(view) = &mut snapshot.view {
                             return source.take(array, proc, view);
                         }
                         let mut view = $module::View::default();
                         source.take(array, proc, &mut view);
-                        snapshot.0 = Views::$variant(view);
+                        snapshot.view = Views::$variant(view);
                     } )+
                 }
             }
@@ -154,7 +156,14 @@ macro_rules! variants {
                 xid: Xid,
                 log: &CommitLog<M, D>,
             ) -> io::Result<TransactionState> {
-                match &self.0 { $( Views::$variant(view) => view.state(xid, log), )+ }
+                if self.last_committed.is(xid) {
+                    return Ok(TransactionState::Committed);
+                }
+                let state = match &self.view { $( Views::$variant(view) => view.state(xid, log), )+ }?;
+                if state == TransactionState::Committed {
+                    self.last_committed.set(xid);
+                }
+                Ok(state)
             }
 
             /// Whether `xid` had committed when the snapshot was taken. The caller knows that it has committed by now,
@@ -166,7 +175,7 @@ macro_rules! variants {
                 xid: Xid,
                 log: &CommitLog<M, D>,
             ) -> io::Result<bool> {
-                match &self.0 { $( Views::$variant(view) => view.sees_committed(xid, log), )+ }
+                match &self.view { $( Views::$variant(view) => view.sees_committed(xid, log), )+ }
             }
         }
     };
@@ -184,13 +193,20 @@ variants! {
     Csn = "csn" in csn;
 }
 
-/// The transactions that had finished at one moment. The default one, never taken, regards all as running.
+/// The transactions that had finished at one moment. The default one, never taken, regards all as running. One value is
+/// used with one array and its commit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Snapshot(Views);
+pub struct Snapshot {
+    view: Views,
+    last_committed: LastCommitted,
+}
 
 impl Default for Snapshot {
     fn default() -> Self {
-        Self(Views::Scan(scan::View::default()))
+        Self {
+            view: Views::Scan(scan::View::default()),
+            last_committed: LastCommitted::default(),
+        }
     }
 }
 
