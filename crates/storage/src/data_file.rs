@@ -103,6 +103,16 @@ impl DataFiles {
         }
     }
 
+    /// How many pages `rel` has. The file is looked at under the lock: a reference of the caller's own would be counted
+    /// up and down beside the length that all sessions read.
+    pub(crate) fn blocks(&self, rel: RelId) -> Result<u32> {
+        let known = self.relations().open.get(&rel).map(|file| file.blocks());
+        match known {
+            Some(blocks) => Ok(blocks),
+            None => Ok(self.open_file(rel)?.blocks()),
+        }
+    }
+
     #[cold]
     fn open_file(&self, rel: RelId) -> Result<Arc<DataFile>> {
         let mut relations = self.relations_to_change();

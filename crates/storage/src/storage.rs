@@ -350,7 +350,7 @@ impl Storage {
 
     /// How many pages `rel` has.
     pub fn block_count(&self, rel: RelId) -> Result<u32> {
-        Ok(self.files.file(rel)?.blocks())
+        self.files.blocks(rel)
     }
 
     /// Hands out a relation number and makes its empty file. Until something durable names the relation, the

@@ -84,7 +84,7 @@ impl PagesOnDisk {
 
 impl PageDevice for PagesOnDisk {
     fn check_exists(&self, page: PageId) -> Result<()> {
-        if page.block < self.files.file(page.rel)?.blocks() {
+        if page.block < self.files.blocks(page.rel)? {
             return Ok(());
         }
         Err(StorageError::NoSuchPage {
