@@ -111,6 +111,9 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
     /// of a change may still insert. A caller calls this before it changes anything, so that a full disk is
     /// an error and not half a change.
     pub fn make_room(&self) -> std::io::Result<()> {
+        if self.output.surely_has_room_on_disk_for(SEGMENT_SIZE) {
+            return Ok(());
+        }
         self.output
             .make_room_on_disk(self.reservation.end() + SEGMENT_SIZE)
     }
@@ -119,9 +122,9 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
     /// before it took them. Half a segment is enough, so the session makes a segment only if others have
     /// logged 8 MiB in between.
     pub fn make_room_latched(&self) -> std::io::Result<()> {
-        if self
-            .output
-            .has_room_on_disk(self.reservation.end() + SEGMENT_SIZE / 2)
+        let half = SEGMENT_SIZE / 2;
+        if self.output.surely_has_room_on_disk_for(half)
+            || self.output.has_room_on_disk(self.reservation.end() + half)
         {
             return Ok(());
         }
@@ -252,6 +255,7 @@ impl<M: Machine, D: LogDevice> BuiltRecord<'_, M, D> {
     #[inline]
     fn copy_as(&self, kind: RecordKind, start: u64) {
         let output = &self.log.output;
+        output.reserved_bound.note(start, start + self.size);
         // It is at most `start`, which nothing passes before the copy.
         let durable = output.durable_at_least();
         let header = record::header(

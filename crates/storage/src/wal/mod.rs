@@ -15,6 +15,7 @@
 //! | [`flush`] | switch `log_flush`: how inserted records become durable |
 //! | `log` | the log as its users see it |
 //! | `ring` | the buffer between the two |
+//! | `reserved_bound` | how far the log is reserved at most, for sessions that ask for room on the disk |
 //! | `output` | the way to the device: `written`, `durable`, room on the disk |
 //! | `device` | what the log is written to, and the segment files that are that in production |
 //! | [`reader`] | reading records back until the last whole one |
@@ -35,6 +36,7 @@ mod output;
 pub mod reader;
 pub mod record;
 pub mod reserve;
+mod reserved_bound;
 mod ring;
 
 pub use device::{LogDevice, SEGMENT_SIZE, SYNC_LANES, SegmentFiles};

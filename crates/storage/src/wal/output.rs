@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use clearway_machine::{AtomicWord, Machine, Padded};
 
+use super::reserved_bound::ReservedBound;
 use super::ring::Ring;
 use super::{LogDevice, SEGMENT_SIZE};
 
@@ -17,6 +18,7 @@ pub(super) struct LogOutput<M: Machine, D: LogDevice> {
     durable: Padded<M::U64>,
     /// Up to where the disk has room for the log.
     room_on_disk: M::U64,
+    pub(super) reserved_bound: ReservedBound<M>,
     /// Syncs so far.
     syncs: Padded<M::U64>,
 }
@@ -48,6 +50,7 @@ impl<M: Machine, D: LogDevice> LogOutput<M, D> {
             written: Padded(M::U64::new(end)),
             durable: Padded(M::U64::new(end)),
             room_on_disk: M::U64::new(0),
+            reserved_bound: ReservedBound::new(end),
             syncs: Padded(M::U64::new(0)),
         }
     }
@@ -125,6 +128,13 @@ impl<M: Machine, D: LogDevice> LogOutput<M, D> {
                 }
             }
         }
+    }
+
+    /// True if the disk is sure to have room for `more` bytes of log behind what is reserved. `false` means only that
+    /// the reservation has to be asked.
+    #[inline]
+    pub(super) fn surely_has_room_on_disk_for(&self, more: u64) -> bool {
+        self.has_room_on_disk(self.reserved_bound.upper_bound(self.ring.size() as u64) + more)
     }
 
     /// True if the disk has room for the log up to `end`.
