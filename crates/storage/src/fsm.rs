@@ -6,7 +6,7 @@
 //! then rows go to new pages. It is a hint: an inserter looks at the page itself.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Mutex, RwLock};
 
 use clearway_txn::ProcId;
 
@@ -32,7 +32,7 @@ struct RelSpace {
 /// The free-space maps of all relations.
 #[derive(Debug, Default)]
 pub(crate) struct FreeSpaceMaps {
-    rels: RwLock<HashMap<RelId, Arc<Mutex<RelSpace>>>>,
+    rels: RwLock<HashMap<RelId, Mutex<RelSpace>>>,
 }
 
 impl RelSpace {
@@ -81,20 +81,14 @@ impl RelSpace {
 
 impl FreeSpaceMaps {
     fn with<R>(&self, rel: RelId, body: impl FnOnce(&mut RelSpace) -> R) -> R {
-        let found = self
-            .rels
-            .read()
-            .unwrap_or_else(|e| e.into_inner())
-            .get(&rel)
-            .cloned();
-        let space = found.unwrap_or_else(|| {
-            let mut rels = self.rels.write().unwrap_or_else(|e| e.into_inner());
-            Arc::clone(
-                rels.entry(rel)
-                    .or_insert_with(|| Arc::new(Mutex::new(RelSpace::new()))),
-            )
-        });
-        body(&mut space.lock().unwrap_or_else(|e| e.into_inner()))
+        // Under the shared lock: a reference of the caller's own would be counted up and down beside the mutex that all
+        // inserters take.
+        if let Some(space) = self.rels.read().unwrap_or_else(|e| e.into_inner()).get(&rel) {
+            return body(&mut space.lock().unwrap_or_else(|e| e.into_inner()));
+        }
+        let mut rels = self.rels.write().unwrap_or_else(|e| e.into_inner());
+        let space = rels.entry(rel).or_insert_with(|| Mutex::new(RelSpace::new()));
+        body(space.get_mut().unwrap_or_else(|e| e.into_inner()))
     }
 
     /// A page that may have `need` bytes of room; `None`: add one.
