@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use clearway_engine::config::ByteSize;
 use clearway_lab::workload::Workload;
 use clearway_lab::{BenchOptions, Variant, run_bench, table};
 
@@ -29,6 +30,8 @@ use crate::{bench_latches, options};
                                                       commit costs: syncs, wake-ups, context switches, CPU time\n  \
     clearway bench --vary commit_log --sync-commit off --preset classic\n  \
     clearway bench --sync-commit off --data /mnt/fast/bench\n  \
+    clearway bench --vary buffer_map --scale 50 --buffers 64MB --workload select-only\n  \
+                                                      tables that are larger than the buffer pool\n  \
     clearway bench latches                            the latches by themselves, beside parking_lot and std\n\n\
     Which presets are compared: without --preset and --set, classic against clearway. With --set alone, clearway against\n\
     clearway with these settings. With --preset, the named ones, with the settings applied to each. With --vary, one\n\
@@ -66,6 +69,9 @@ pub(crate) struct Arguments {
     /// Compare all variants of this switch instead of presets, and show what a commit costs under each
     #[arg(long, value_name = "SWITCH")]
     vary: Option<String>,
+    /// Buffer memory of each database, e.g. 64MB; without it, as much as holds everything
+    #[arg(long, value_name = "SIZE")]
+    buffers: Option<ByteSize>,
     /// Keep the databases here, one directory per preset or variant, and use what is there already
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -118,6 +124,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             .collect::<Result<_, _>>()?,
         varied,
         variants,
+        buffers: arguments.buffers,
         data: arguments.data.clone(),
         synchronous_commit: arguments.sync_commit == Switch::On,
         seed: arguments.seed,

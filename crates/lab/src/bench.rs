@@ -47,6 +47,8 @@ pub struct BenchOptions {
     pub varied: Option<VariedSwitch>,
     /// What is compared; ratios are to the first.
     pub variants: Vec<Variant>,
+    /// Buffer memory of each database; none is as much as holds everything.
+    pub buffers: Option<ByteSize>,
     /// Where the databases are kept, one directory per variant; none is a temporary directory.
     pub data: Option<PathBuf>,
     /// Whether a commit waits for the disk.
@@ -204,13 +206,13 @@ impl BenchOptions {
         (self.duration + self.warm_up()) * points as u32
     }
 
-    /// The engine's configuration for a variant. Buffers hold everything, and no checkpoint falls due by the clock, so
-    /// that points differ by what is compared and not by when they are measured.
+    /// The engine's configuration for a variant. Unless they were chosen, buffers hold everything. No checkpoint falls
+    /// due by the clock, so that points differ by what is compared and not by when they are measured.
     fn config(&self, variant: &Variant) -> Config {
-        let buffers = (u64::from(self.scale) * BUFFER_BYTES_PER_SCALE).clamp(BUFFER_BYTES.0, BUFFER_BYTES.1);
+        let all = (u64::from(self.scale) * BUFFER_BYTES_PER_SCALE).clamp(BUFFER_BYTES.0, BUFFER_BYTES.1);
         let clients = self.clients.iter().copied().max().unwrap_or(1) as u32;
         Config {
-            shared_buffers: ByteSize::from_bytes(buffers),
+            shared_buffers: self.buffers.unwrap_or(ByteSize::from_bytes(all)),
             max_connections: clients.max(100) + 20,
             synchronous_commit: self.synchronous_commit,
             checkpoint_timeout: Span::from_secs(3_600),

@@ -16,6 +16,7 @@ fn options() -> BenchOptions {
         workloads: Workload::ALL.to_vec(),
         varied: None,
         variants: Variant::choose(&[], &[]).unwrap(),
+        buffers: None,
         data: None,
         synchronous_commit: false,
         seed: 7,
