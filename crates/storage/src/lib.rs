@@ -60,8 +60,9 @@ pub mod vacuum;
 pub mod wal;
 
 pub use buffer::{
-    BufferClockVariant, BufferMapVariant, BufferPool, BufferPoolOptions, PageDevice, PageExclusive,
-    PageLatchVariant, PageReadVariant, PageShared, PageUpdate, PagesOnDisk, PinnedPage, RacyPage,
+    BufferClockVariant, BufferMapVariant, BufferPool, BufferPoolOptions, FrameRing, PageDevice,
+    PageExclusive, PageLatchVariant, PageReadVariant, PageShared, PageUpdate, PagesOnDisk, PinnedPage,
+    RacyPage,
 };
 pub use change::{AtomicChange, ChangeLog};
 pub use commit::{

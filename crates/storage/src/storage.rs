@@ -13,8 +13,8 @@ use clearway_txn::{
 };
 
 use crate::buffer::{
-    BufferClockVariant, BufferMapVariant, BufferPool, BufferPoolOptions, PageLatchVariant, PageReadVariant,
-    PagesOnDisk, PinnedPage, RacyPage,
+    BufferClockVariant, BufferMapVariant, BufferPool, BufferPoolOptions, FrameRing, PageLatchVariant,
+    PageReadVariant, PagesOnDisk, PinnedPage, RacyPage,
 };
 use crate::change::AtomicChange;
 use crate::checkpoint::Checkpointer;
@@ -346,6 +346,35 @@ impl Storage {
     /// or may not have it, until it is changed.
     pub fn extend(&self, rel: RelId) -> Result<PinnedPage<'_>> {
         self.pool.extend(rel)
+    }
+
+    /// As [`pin`](Self::pin); if the page is not in memory, it gets a frame of the ring, if there is one.
+    #[inline]
+    pub(crate) fn pin_in(&self, page: PageId, ring: Option<&mut FrameRing>) -> Result<PinnedPage<'_>> {
+        match ring {
+            None => self.pool.pin(page),
+            Some(ring) => self.pool.pin_in(page, ring),
+        }
+    }
+
+    /// As [`extend`](Self::extend); the page gets a frame of the ring, if there is one.
+    pub(crate) fn extend_in(&self, rel: RelId, ring: Option<&mut FrameRing>) -> Result<PinnedPage<'_>> {
+        self.pool.extend_in(rel, ring)
+    }
+
+    /// A ring of frames for a scan of so many pages, if that would sweep the buffer pool.
+    pub(crate) fn scan_ring(&self, pages: u32) -> Option<FrameRing> {
+        self.pool.scan_ring(pages)
+    }
+
+    /// A ring of frames for a bulk write.
+    pub fn write_ring(&self) -> FrameRing {
+        self.pool.write_ring()
+    }
+
+    /// How many pages of a relation are in memory, as far as a look without pins can tell.
+    pub fn resident_pages(&self, rel: RelId) -> usize {
+        self.pool.resident_pages(rel)
     }
 
     /// How many pages `rel` has.

@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use clearway_txn::Xid;
 
 use crate::btree::BTree;
-use crate::buffer::PageExclusive;
+use crate::buffer::{FrameRing, PageExclusive};
 use crate::error::Result;
 use crate::heap::Tid;
 use crate::heap::layout::{Line, Tuple, free_space, line, slot_count};
@@ -51,12 +51,15 @@ pub fn vacuum(
 ) -> Result<VacuumStats> {
     let mut stats = VacuumStats::default();
     let mut dead: Vec<Tid> = Vec::new();
+    let mut ring = storage.write_ring();
     for block in 0..storage.block_count(rel)? {
         if cancel() {
             return Ok(stats);
         }
         storage.make_log_room()?;
-        let mut page = storage.pin(PageId { rel, block })?.into_exclusive();
+        let mut page = storage
+            .pin_in(PageId { rel, block }, Some(&mut ring))?
+            .into_exclusive();
         let pruned = prune(storage, &mut page, horizon)?;
         let bytes = &page.bytes()[..];
         stats.pages += 1;
@@ -70,10 +73,10 @@ pub fn vacuum(
         storage.fsm.record(rel, block, free_space(bytes));
         drop(page);
         if dead.len() >= BATCH {
-            stats.removed_rows += remove(storage, rel, indexes, &mut dead)?;
+            stats.removed_rows += remove(storage, rel, indexes, &mut dead, &mut ring)?;
         }
     }
-    stats.removed_rows += remove(storage, rel, indexes, &mut dead)?;
+    stats.removed_rows += remove(storage, rel, indexes, &mut dead, &mut ring)?;
     Ok(stats)
 }
 
@@ -89,7 +92,13 @@ fn live_rows(storage: &Storage, page: &PageExclusive<'_>) -> Result<u64> {
 }
 
 /// Steps 2 and 3.
-fn remove(storage: &Storage, rel: RelId, indexes: &[RelId], dead: &mut Vec<Tid>) -> Result<u64> {
+fn remove(
+    storage: &Storage,
+    rel: RelId,
+    indexes: &[RelId],
+    dead: &mut Vec<Tid>,
+    ring: &mut FrameRing,
+) -> Result<u64> {
     if dead.is_empty() {
         return Ok(0);
     }
@@ -100,10 +109,13 @@ fn remove(storage: &Storage, rel: RelId, indexes: &[RelId], dead: &mut Vec<Tid>)
     for tids in dead.chunk_by(|a, b| a.block == b.block) {
         let mut change = storage.begin_change(Xid::INVALID)?;
         let mut page = storage
-            .pin(PageId {
-                rel,
-                block: tids[0].block,
-            })?
+            .pin_in(
+                PageId {
+                    rel,
+                    block: tids[0].block,
+                },
+                Some(&mut *ring),
+            )?
             .into_exclusive();
         let bytes = &page.bytes()[..];
         let mut lines: Vec<Line> = (1..=slot_count(bytes)).map(|slot| line(bytes, slot)).collect();

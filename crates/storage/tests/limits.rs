@@ -52,10 +52,19 @@ fn a_row_fills_a_page_at_most() {
         let heap = Heap::new(ctx.storage.create_rel().unwrap().0);
         let (longest, longer) = (vec![7; ROW_MAX], vec![7; ROW_MAX + 1]);
         for rows in [&[&longest[..]][..], &[&longest, &longest]] {
-            assert_eq!(heap.insert_many(ctx, rows).unwrap().len(), rows.len());
+            assert_eq!(
+                heap.insert_many(ctx, rows, &mut ctx.storage.write_ring())
+                    .unwrap()
+                    .len(),
+                rows.len()
+            );
         }
         assert_too_large(heap.insert(ctx, &longer), ROW_MAX + 1, ROW_MAX);
-        assert_too_large(heap.insert_many(ctx, &[b"a row", &longer]), ROW_MAX + 1, ROW_MAX);
+        assert_too_large(
+            heap.insert_many(ctx, &[b"a row", &longer], &mut ctx.storage.write_ring()),
+            ROW_MAX + 1,
+            ROW_MAX,
+        );
         // Beside a short row the longest has no room: it goes to another page.
         let tid = heap.insert(ctx, b"a row").unwrap();
         let later = TxnContext { command: 1, ..*ctx };

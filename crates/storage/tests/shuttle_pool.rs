@@ -18,7 +18,7 @@ mod pages;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use clearway_machine::Shuttle;
-use clearway_storage::{BufferPool, BufferPoolOptions, PageLatchVariant, RacyPage, StorageError};
+use clearway_storage::{BufferPool, BufferPoolOptions, PageLatchVariant, PinnedPage, RacyPage, StorageError};
 use pages::{HINTS, MemoryPages, number_on, put_number, racy_numbers};
 use shuttle::sync::Arc;
 use shuttle::thread;
@@ -52,7 +52,11 @@ impl Pool {
 
     /// Adds 1 to a page, unless all frames are pinned.
     fn count_up(&self, block: u32) {
-        let pinned = match self.pool.pin(self.device.page(block)) {
+        self.count_up_on(block, self.pool.pin(self.device.page(block)));
+    }
+
+    fn count_up_on(&self, block: u32, pinned: Result<PinnedPage<'_, Shuttle>, StorageError>) {
+        let pinned = match pinned {
             Err(StorageError::NoFreeBuffer { .. }) => return,
             pinned => pinned.unwrap(),
         };
@@ -223,6 +227,52 @@ fn shuttle_pages_come_and_go() {
             })
         });
         for thread in threads.collect::<Vec<_>>() {
+            thread.join().unwrap();
+        }
+        pool.check_files();
+    });
+}
+
+/// A scan and a bulk write with a ring of one frame each, beside workers that use the same pages without: no count is
+/// lost, and no page is in two frames.
+#[test]
+fn shuttle_rings_share_frames_with_the_clock() {
+    check(PageLatchVariant::LwLock, 1_500, |options| {
+        let pool = Pool::new(3, options);
+        let worker = Arc::clone(&pool);
+        let writer = Arc::clone(&pool);
+        let threads = [
+            thread::spawn(move || {
+                for number in 0..4 {
+                    worker.count_up(number * 2 % PAGES);
+                }
+            }),
+            thread::spawn(move || {
+                let mut ring = writer.pool.write_ring();
+                for block in 0..5 {
+                    let page = writer.device.page(block);
+                    writer.count_up_on(block, writer.pool.pin_in(page, &mut ring));
+                }
+            }),
+        ];
+        let mut ring = pool.pool.scan_ring(PAGES).expect("the table is big");
+        let mut seen = 0;
+        for block in [0, 1, 2, 3, 0, 2] {
+            let Ok(pinned) = pool.pool.pin_in(pool.device.page(block), &mut ring) else {
+                continue;
+            };
+            assert_eq!(
+                pinned.page_id(),
+                pool.device.page(block),
+                "the frame has another page"
+            );
+            let number = number_on(pinned.shared().bytes()).0;
+            if block == 0 {
+                assert!(number >= seen, "page 0 goes back from {seen} to {number}");
+                seen = number;
+            }
+        }
+        for thread in threads {
             thread.join().unwrap();
         }
         pool.check_files();

@@ -8,6 +8,7 @@
 mod reader;
 mod writer;
 
+use clearway_storage::FrameRing;
 use clearway_storage::heap::Heap;
 
 use crate::convert::storage_error;
@@ -34,7 +35,7 @@ pub(crate) fn copy_in(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut 
     execution.txn.assign_xid()?;
     out.copy_in_start(plan.columns.len())?;
     let mut reader = RowReader::new(&plan.options);
-    let mut batch = Batch::new(table);
+    let mut batch = Batch::new(table, execution.txn.context().storage.write_ring());
     let mut fields = Fields::default();
     let mut chunk = Vec::new();
     let mut count = 0u64;
@@ -119,15 +120,18 @@ struct Batch<'t> {
     bytes: Vec<u8>,
     ends: Vec<usize>,
     one: Vec<u8>,
+    /// The frames that the table's pages use.
+    ring: FrameRing,
 }
 
 impl<'t> Batch<'t> {
-    fn new(table: &'t TableDef) -> Batch<'t> {
+    fn new(table: &'t TableDef, ring: FrameRing) -> Batch<'t> {
         Batch {
             table,
             bytes: Vec::new(),
             ends: Vec::new(),
             one: Vec::new(),
+            ring,
         }
     }
 
@@ -154,7 +158,7 @@ impl<'t> Batch<'t> {
             .collect();
         let heap = Heap::new(heap_rel(table));
         let tids = heap
-            .insert_many(&execution.txn.context(), &rows)
+            .insert_many(&execution.txn.context(), &rows, &mut self.ring)
             .map_err(storage_error)?;
         if !table.indexes.is_empty() {
             for (bytes, tid) in rows.iter().zip(tids) {

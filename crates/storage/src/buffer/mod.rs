@@ -11,6 +11,7 @@
 //! | [`map`] | switch `buffer_map`: which frame holds a page | M1 to M6 |
 //! | [`pin`] | the word of a frame's state: pins, claims, what is unwritten | P1 to P4 |
 //! | [`clock`] | switch `buffer_clock`: which page gives way | C1 to C4 |
+//! | [`ring`] | which page gives way to a big scan or a bulk write | F1 to F3 |
 //! | `page_latch` | switch `page_latch`: the latch on a page's content | |
 //! | [`page_read`] | switch `page_read`: with a pin and a latch, or without | V1 to V5 |
 //! | `page_guard` | pins and content latches as values | |
@@ -50,6 +51,7 @@ mod page_read;
 mod pin;
 mod pool;
 mod racy;
+mod ring;
 
 pub use clock::BufferClockVariant;
 pub use map::BufferMapVariant;
@@ -60,3 +62,4 @@ pub use page_read::PageReadVariant;
 pub use pool::{BufferPool, BufferPoolOptions};
 pub(crate) use racy::RacyCopy;
 pub use racy::RacyPage;
+pub use ring::FrameRing;

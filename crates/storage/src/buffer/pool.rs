@@ -10,6 +10,7 @@ use super::page_latch::PageLatchVariant;
 use super::page_memory::PageMemory;
 use super::page_read::PageReadVariant;
 use super::pin::{CHANGED, DIRTY, REDIRTIED, VALID};
+use super::ring::FrameRing;
 use super::{PageDevice, PagesOnDisk, PinnedPage};
 use crate::error::{Result, StorageError};
 use crate::page::{self, PAGE_SIZE, PageId, PageKind, RelId};
@@ -125,19 +126,46 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
     pub fn pin(&self, page: PageId) -> Result<PinnedPage<'_, M>> {
         match self.map.lookup_and_pin(page, &self.frames) {
             Some((frame, state)) if state & VALID != 0 => Ok(PinnedPage::from_pin(frame)),
-            found => self.pin_slow(page, found, true),
+            found => self.pin_slow(page, found, true, None),
+        }
+    }
+
+    /// A ring of frames for a scan of so many pages, if that would sweep the pool.
+    pub fn scan_ring(&self, pages: u32) -> Option<FrameRing> {
+        FrameRing::for_scan(pages, self.frames.len())
+    }
+
+    /// A ring of frames for a bulk write.
+    pub fn write_ring(&self) -> FrameRing {
+        FrameRing::for_writing(self.frames.len())
+    }
+
+    /// As [`pin`](Self::pin), for a scan or a bulk write: if the page is not in memory, it gets a frame of the ring.
+    pub fn pin_in(&self, page: PageId, ring: &mut FrameRing) -> Result<PinnedPage<'_, M>> {
+        match self.map.lookup_and_pin(page, &self.frames) {
+            Some((frame, state)) if state & VALID != 0 => {
+                // F3.
+                frame.state.forget_use();
+                Ok(PinnedPage::from_pin(frame))
+            }
+            found => self.pin_slow(page, found, true, Some(ring)),
         }
     }
 
     /// Pins a page that is about to be replaced as a whole (replay): what its file holds is not read.
     pub(crate) fn pin_replaced(&self, page: PageId) -> Result<PinnedPage<'_, M>> {
-        self.pin_slow(page, None, false)
+        self.pin_slow(page, None, false, None)
     }
 
     /// Adds an empty page to `rel` and pins it. The page can be found, and is dirty, before the relation's
     /// length counts it (`lengths`, step 1).
     pub fn extend(&self, rel: RelId) -> Result<PinnedPage<'_, M>> {
-        let (number, frame) = self.claim_frame()?;
+        self.extend_in(rel, None)
+    }
+
+    /// As [`extend`](Self::extend); the page gets a frame of the ring, if there is one.
+    pub fn extend_in(&self, rel: RelId, ring: Option<&mut FrameRing>) -> Result<PinnedPage<'_, M>> {
+        let (number, frame) = self.claim_frame(ring)?;
         let io = frame.io().exclusive();
         let added = self.device.extend(rel, &mut |page| {
             // SAFETY: the I/O latch is held and the page is not valid, so no other worker looks at the bytes.
@@ -175,11 +203,12 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         page: PageId,
         mut found: Option<PinnedFrame<'a, M>>,
         read: bool,
+        mut ring: Option<&mut FrameRing>,
     ) -> Result<PinnedPage<'a, M>> {
         loop {
             let (frame, state) = match found {
                 Some(found) => found,
-                None => self.read_in(page, read)?,
+                None => self.read_in(page, read, ring.as_deref_mut())?,
             };
             if state & VALID == 0 {
                 // Another worker is reading the page.
@@ -200,9 +229,9 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
 
     /// Reads a page into a frame, unless another worker has entered it in the map meanwhile: then its frame is pinned,
     /// and valid or not.
-    fn read_in(&self, page: PageId, read: bool) -> Result<PinnedFrame<'_, M>> {
+    fn read_in(&self, page: PageId, read: bool, ring: Option<&mut FrameRing>) -> Result<PinnedFrame<'_, M>> {
         self.device.check_exists(page)?;
-        let (number, frame) = self.claim_frame()?;
+        let (number, frame) = self.claim_frame(ring)?;
         // B5: taken before the page can be found.
         let io = frame.io().exclusive();
         frame.set_tag(Some(page));
@@ -235,26 +264,62 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
     }
 
     /// Finds a frame to use, and makes this worker its owner: clean, not valid, and not in the map.
-    fn claim_frame(&self) -> Result<(u32, &Frame<M>)> {
+    fn claim_frame(&self, ring: Option<&mut FrameRing>) -> Result<(u32, &Frame<M>)> {
+        let Some(ring) = ring else {
+            return self.claim_by_clock();
+        };
+        let claimed = match self.claim_in(ring)? {
+            Some(claimed) => claimed,
+            None => self.claim_by_clock()?,
+        };
+        ring.put(claimed.0);
+        Ok(claimed)
+    }
+
+    /// As [`claim_frame`](Self::claim_frame), of the ring's oldest frame, if that can be used.
+    fn claim_in(&self, ring: &FrameRing) -> Result<Option<(u32, &Frame<M>)>> {
+        let Some(number) = ring.oldest() else {
+            return Ok(None);
+        };
+        let frame = &self.frames[number as usize];
+        // Step 1, and F1.
+        if self.clock.has_free(self.frames.len()) || !frame.state.try_claim_unused() {
+            return Ok(None);
+        }
+        // F2.
+        if frame.state.has(DIRTY) && !ring.writes() {
+            frame.state.unpin();
+            return Ok(None);
+        }
+        Ok(self.take_claimed(number, frame)?.then_some((number, frame)))
+    }
+
+    /// As [`claim_frame`](Self::claim_frame), of a frame that the clock chooses.
+    fn claim_by_clock(&self) -> Result<(u32, &Frame<M>)> {
         for (number, frame) in self.clock.sweep(&self.frames) {
-            // C3.
-            let clean = if frame.state.has(DIRTY) {
-                self.try_write_out(frame)
-            } else {
-                Ok(true)
-            };
-            if let Err(error) = clean {
-                frame.state.unpin();
-                return Err(error);
-            }
-            if matches!(clean, Ok(true)) && self.take(number, frame) {
+            if self.take_claimed(number, frame)? {
                 return Ok((number, frame));
             }
-            frame.state.unpin();
         }
         Err(StorageError::NoFreeBuffer {
             frames: self.frames.len(),
         })
+    }
+
+    /// Writes a frame that this worker has claimed, if it is dirty, and takes it. Otherwise, that is if a latch of its
+    /// page is held or if another worker wants the page again, the claim is given back.
+    fn take_claimed(&self, number: u32, frame: &Frame<M>) -> Result<bool> {
+        // C3.
+        let clean = if frame.state.has(DIRTY) {
+            self.try_write_out(frame)
+        } else {
+            Ok(true)
+        };
+        let taken = clean.map(|clean| clean && self.take(number, frame));
+        if !matches!(taken, Ok(true)) {
+            frame.state.unpin();
+        }
+        taken
     }
 
     /// Takes a frame that this worker has claimed, and its page out of the map; `false` if another worker wants the
@@ -317,8 +382,19 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         Ok(())
     }
 
+    /// How many pages of a relation are in memory, as far as a look without pins can tell.
+    pub fn resident_pages(&self, rel: RelId) -> usize {
+        let is_of = |frame: &&Frame<M>| frame.tagged_page().is_some_and(|page| page.rel == rel);
+        self.frames.iter().filter(is_of).count()
+    }
+
+    /// Whether a page is in memory at this moment. It need not be read in to find out, and does not count as used.
+    pub fn holds(&self, page: PageId) -> bool {
+        self.frames.iter().any(|frame| frame.tagged_page() == Some(page))
+    }
+
     /// Pins `page` if it is still in frame `number`.
-    fn pin_in(&self, number: u32, page: PageId) -> Option<PinnedPage<'_, M>> {
+    fn pin_in_frame(&self, number: u32, page: PageId) -> Option<PinnedPage<'_, M>> {
         let (frame, state): PinnedFrame<'_, M> = self.map.lookup_and_pin(page, &self.frames)?;
         let pinned = PinnedPage::from_pin(frame);
         (state & VALID != 0 && std::ptr::eq(frame, &self.frames[number as usize])).then_some(pinned)
@@ -338,7 +414,7 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         let mut written = 0;
         for (page, number) in dirty {
             // If the page is no longer there, the worker that took the frame has written it.
-            if let Some(_pin) = self.pin_in(number, page) {
+            if let Some(_pin) = self.pin_in_frame(number, page) {
                 self.write_out(&self.frames[number as usize])?;
                 written += 1;
             }

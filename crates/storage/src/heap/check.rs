@@ -216,7 +216,8 @@ mod tests {
         };
         change(&|ctx| {
             let rows: Vec<&[u8]> = vec![b"one", b"two", b"three", b"four"];
-            heap.insert_many(ctx, &rows).unwrap();
+            heap.insert_many(ctx, &rows, &mut ctx.storage.write_ring())
+                .unwrap();
         });
         for slot in [2, 5] {
             change(&|ctx| {

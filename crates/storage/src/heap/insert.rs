@@ -1,6 +1,6 @@
 //! New rows.
 
-use crate::buffer::PageExclusive;
+use crate::buffer::{FrameRing, PageExclusive};
 use crate::change::AtomicChange;
 use crate::error::{Result, StorageError};
 use crate::heap::layout::{
@@ -58,20 +58,35 @@ pub(crate) fn place(change: &mut AtomicChange<'_>, page: &mut PageExclusive<'_>,
 impl Heap {
     /// Stores a row; no index leads to it yet.
     pub fn insert(&self, ctx: &TxnContext<'_>, row: &[u8]) -> Result<Tid> {
-        let mut tids = self.insert_many(ctx, &[row])?;
+        let mut tids = self.insert_all(ctx, &[row], None)?;
         Ok(tids.pop().unwrap_or_default())
     }
 
-    /// Stores rows, a page and a log record at a time.
-    pub fn insert_many(&self, ctx: &TxnContext<'_>, rows: &[&[u8]]) -> Result<Vec<Tid>> {
+    /// Stores rows, a page and a log record at a time, in frames of the ring.
+    pub fn insert_many(
+        &self,
+        ctx: &TxnContext<'_>,
+        rows: &[&[u8]],
+        ring: &mut FrameRing,
+    ) -> Result<Vec<Tid>> {
+        self.insert_all(ctx, rows, Some(ring))
+    }
+
+    fn insert_all(
+        &self,
+        ctx: &TxnContext<'_>,
+        rows: &[&[u8]],
+        mut ring: Option<&mut FrameRing>,
+    ) -> Result<Vec<Tid>> {
         let xid = ctx.writing_xid();
         let mut tids = Vec::with_capacity(rows.len());
         let mut tuple = Vec::new();
         while tids.len() < rows.len() {
             check_size(rows[tids.len()].len())?;
-            let block = self.target(ctx, rows[tids.len()].len())?;
+            let block = self.target(ctx, rows[tids.len()].len(), ring.as_deref_mut())?;
             let mut change = ctx.storage.begin_change(xid)?;
-            let mut page = ctx.storage.pin(PageId { rel: self.rel, block })?.into_exclusive();
+            let page = PageId { rel: self.rel, block };
+            let mut page = ctx.storage.pin_in(page, ring.as_deref_mut())?.into_exclusive();
             if page::is_new(page.bytes()) {
                 change.init_page(&mut page, PageKind::HEAP, 0);
             }
@@ -92,8 +107,13 @@ impl Heap {
         Ok(tids)
     }
 
-    /// A page that probably has room for a row.
-    pub(crate) fn target(&self, ctx: &TxnContext<'_>, row: usize) -> Result<u32> {
+    /// A page that probably has room for a row; a page added gets a frame of the ring, if there is one.
+    pub(crate) fn target(
+        &self,
+        ctx: &TxnContext<'_>,
+        row: usize,
+        ring: Option<&mut FrameRing>,
+    ) -> Result<u32> {
         let need = tuple_size(row) + LINE_POINTER;
         if let Some(block) =
             ctx.storage
@@ -102,7 +122,7 @@ impl Heap {
         {
             return Ok(block);
         }
-        let block = ctx.storage.extend(self.rel)?.page_id().block;
+        let block = ctx.storage.extend_in(self.rel, ring)?.page_id().block;
         ctx.storage.fsm.use_page(self.rel, ctx.proc, block);
         Ok(block)
     }

@@ -2,6 +2,7 @@
 
 use clearway_txn::Xid;
 
+use crate::buffer::FrameRing;
 use crate::error::Result;
 use crate::heap::layout::{HEAP_ONLY, Line, Tuple, line, slot_count};
 use crate::heap::visibility::{self, Liveness, WriterConflict, liveness, next_in_chain, writer_conflict};
@@ -156,6 +157,7 @@ impl Heap {
         let blocks = ctx.storage.block_count(self.rel)?;
         Ok(HeapScan {
             heap: *self,
+            ring: ctx.storage.scan_ring(blocks).map(Box::new),
             block: 0,
             blocks,
             rows: Vec::new(),
@@ -168,6 +170,8 @@ impl Heap {
 #[derive(Debug)]
 pub struct HeapScan {
     heap: Heap,
+    /// The frames that the scan uses, if the table is big. Apart, because few scans have any.
+    ring: Option<Box<FrameRing>>,
     block: u32,
     blocks: u32,
     /// The visible versions of the page before `block`: slot and root.
@@ -205,10 +209,13 @@ impl HeapScan {
                 let block = self.block - 1;
                 let page = ctx
                     .storage
-                    .pin(PageId {
-                        rel: self.heap.rel,
-                        block,
-                    })?
+                    .pin_in(
+                        PageId {
+                            rel: self.heap.rel,
+                            block,
+                        },
+                        self.ring.as_deref_mut(),
+                    )?
                     .into_shared();
                 // What the snapshot sees is not removed (R4), so the version is still there.
                 match Tuple::at(page.bytes(), slot) {
@@ -227,10 +234,13 @@ impl HeapScan {
     fn collect(&mut self, ctx: &TxnContext<'_>) -> Result<()> {
         let page = ctx
             .storage
-            .pin(PageId {
-                rel: self.heap.rel,
-                block: self.block,
-            })?
+            .pin_in(
+                PageId {
+                    rel: self.heap.rel,
+                    block: self.block,
+                },
+                self.ring.as_deref_mut(),
+            )?
             .into_shared();
         self.block += 1;
         self.at = 0;

@@ -179,7 +179,7 @@ impl Heap {
     /// A page other than `not` that probably has room.
     fn other_page(&self, ctx: &TxnContext<'_>, not: u32, row: usize) -> Result<u32> {
         loop {
-            let block = self.target(ctx, row)?;
+            let block = self.target(ctx, row, None)?;
             if block != not {
                 return Ok(block);
             }

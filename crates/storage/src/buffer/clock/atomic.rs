@@ -59,6 +59,10 @@ impl<M: Machine> VictimSource<M> for Clock<M> {
         self.hand.claim_by_hand(frames, looks_left)
     }
 
+    fn has_free(&self, _frames: usize) -> bool {
+        (0..self.free.count()).any(|list| !self.free.is_empty(list))
+    }
+
     fn freed(&self, number: u32) {
         self.free.push(self.own_list(), number);
     }

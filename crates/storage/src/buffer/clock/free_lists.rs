@@ -82,6 +82,11 @@ impl<M: Machine> FreeLists<M> {
         self.first.len()
     }
 
+    /// Whether a list has no entry at this moment.
+    pub(super) fn is_empty(&self, list: usize) -> bool {
+        self.first[list].load(Relaxed) as u32 == END
+    }
+
     /// Enters a frame in a list, unless it is in one.
     pub(super) fn push(&self, list: usize, frame: u32) {
         let next = &self.next[frame as usize];

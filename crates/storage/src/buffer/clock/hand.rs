@@ -51,4 +51,9 @@ impl<M: Machine> VictimSource<M> for Clock<M> {
     }
 
     fn freed(&self, _number: u32) {}
+
+    /// In a new pool all frames that the hand has not looked at. It does not know of those freed later.
+    fn has_free(&self, frames: usize) -> bool {
+        self.hand.load(Ordering::Relaxed) < frames as u64
+    }
 }

@@ -61,6 +61,10 @@ impl<M: Machine> VictimSource<M> for Clock<M> {
         None
     }
 
+    fn has_free(&self, _frames: usize) -> bool {
+        !self.0.exclusive().free.is_empty()
+    }
+
     fn freed(&self, number: u32) {
         let mut state = self.0.exclusive();
         if !std::mem::replace(&mut state.listed[number as usize], true) {

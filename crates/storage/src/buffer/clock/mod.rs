@@ -67,6 +67,9 @@ pub(super) trait VictimSource<M: Machine>: Sized {
 
     /// The frame has no page, and the caller no pin on it any more.
     fn freed(&self, number: u32);
+
+    /// Whether, as far as the clock knows, some of so many frames have no page, so that a claim makes none give way.
+    fn has_free(&self, frames: usize) -> bool;
 }
 
 /// Makes the switch and the dispatch over the variants from one line for each.
@@ -138,6 +141,11 @@ impl<M: Machine> Clock<M> {
     /// Step 3: the frame has no page, and the caller no pin on it any more.
     pub(super) fn freed(&self, number: u32) {
         dispatch!(self, clock => clock.freed(number));
+    }
+
+    /// Whether, as far as the clock knows, some of so many frames have no page.
+    pub(super) fn has_free(&self, frames: usize) -> bool {
+        dispatch!(self, clock => clock.has_free(frames))
     }
 }
 
@@ -222,6 +230,23 @@ mod tests {
                 all.into_iter().eq((0..21).filter(|&number| number != 5)),
                 "{variant:?}"
             );
+        }
+    }
+
+    /// Mutation that it catches: a hand that counts a pool as new for ever.
+    #[test]
+    fn a_new_pool_has_free_frames_until_all_are_claimed() {
+        for &variant in BufferClockVariant::ALL {
+            let frames = frames(9);
+            for frame in &frames {
+                frame.state.clear(VALID);
+            }
+            let clock = clock(variant, &frames);
+            for claims in 0..9 {
+                assert!(clock.has_free(frames.len()), "{variant:?} after {claims}");
+                assert_eq!(claimed(&clock, &frames, 1).len(), 1);
+            }
+            assert!(!clock.has_free(frames.len()), "{variant:?}");
         }
     }
 

@@ -103,6 +103,31 @@ impl<M: Machine> FrameState<M> {
         swapped && new & PIN_MASK != 0
     }
 
+    /// Step 2, for a frame of a ring: takes a pin if the frame has none and its usage is 0 (F1). A usage above 0 stays.
+    pub(crate) fn try_claim_unused(&self) -> bool {
+        let state = self.0.load(Ordering::Relaxed);
+        state & (PIN_MASK | USAGE_MASK) == 0
+            && self
+                .0
+                .compare_exchange(state, state + PIN, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// Lowers the usage, which a pin of the caller has raised (F3).
+    pub(crate) fn forget_use(&self) {
+        let mut state = self.0.load(Ordering::Relaxed);
+        while state & USAGE_MASK != 0 {
+            // Relaxed: the caller has a pin, which orders what it does.
+            match self
+                .0
+                .compare_exchange_weak(state, state - USAGE, Ordering::Relaxed, Ordering::Relaxed)
+            {
+                Ok(_) => return,
+                Err(found) => state = found,
+            }
+        }
+    }
+
     /// Step 2, for a frame that is listed as free: takes a pin if the frame has none, and no page. The usage, which is
     /// that of the page it had, becomes 0.
     pub(crate) fn try_claim_free(&self) -> bool {
