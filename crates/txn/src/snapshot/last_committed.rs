@@ -103,6 +103,7 @@ mod tests {
             assert_eq!(state(&snapshot, 11, &other), Committed, "{variant:?}");
             assert_eq!(state(&snapshot, 10, &other), Aborted, "{variant:?}");
             assert_eq!(state(&snapshot, 12, &log), Aborted);
+            assert_eq!(state(&snapshot, 12, &log), Aborted, "{variant:?}: asked again");
             assert_eq!(state(&snapshot, 12, &other), Committed, "{variant:?}");
             // The next snapshot in the same memory, and a copy, know it still.
             array.snapshot(proc, &mut snapshot);
