@@ -10,6 +10,8 @@
 //! | next, bit 0 | `MARK`: the entry is removed, and `next` does not change any more |
 //! | link | the next node on a free list or a garbage list |
 //!
+//! There are many garbage lists, each for some of the buckets, and many free lists, each for some of the workers.
+//!
 //! A node is *free*, *in hand* (of the worker that is about to enter it), *in the list* of a bucket, marked or not, or
 //! *garbage*: no list leads to it any more, but a scan that came by before may stand on it.
 //!
@@ -31,8 +33,8 @@
 //! - *Remove*, in a scan: walk to the node; evaluate the condition; mark the node; unlink it by one CAS of the
 //!   predecessor's `next`. On failure walk again, which unlinks it.
 //! - *Unlink*: the worker whose CAS takes a node out of its list pushes it on the bucket's garbage list.
-//! - *Reclaim*, when the free lists are empty: (d) detach a garbage list; (e) a fence; (f) for each worker, wait
-//!   until it does not announce that list; all its nodes are free.
+//! - *Reclaim*, when a worker lacks free nodes: (d) detach a garbage list; (e) a fence; (f) for each worker, wait
+//!   until it does not announce that list; all its nodes are free. Which list, and for which workers: `supply.rs`.
 //!
 //! # Linearization
 //! - An insertion: its CAS. It fails if anything was linked to or unlinked from this place, or if the predecessor was
@@ -65,96 +67,41 @@
 //! A hit: a store to a line of the worker's own that reclaimers read, a full fence, loads of the bucket and of each
 //! node on the way, which are as many cache lines, another store, and the pin. It takes no latch and writes nothing
 //! that another lookup reads or writes. The fence and the walk are what the table loses with one client. Removing and
-//! entering a page each take a CAS or two in the list, and one on a garbage or free list. 44 bytes a frame, and 128
-//! bytes a worker slot.
+//! entering a page each take a CAS or two in the list, and one on a garbage or free list. 68 bytes a frame, 128 bytes
+//! a worker slot, and 16 KiB of lists.
 //!
 //! What it does not do: a reclaimer waits for a scan whose worker has lost its CPU.
 //!
 //! Origin: the hash table that Robert Haas proposed for PostgreSQL's buffer mapping in 2014; lists after Harris
 //! (2001) and Michael (2002).
 
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+mod node;
+mod scans;
+mod supply;
+
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use clearway_latch::LwLockOptions;
-use clearway_machine::{AtomicWord, Machine, Native, Padded, WorkerId};
+use clearway_machine::{AtomicWord, Machine, Native};
 
+use self::node::{MARK, NO_NODE, Node};
+use self::scans::{Scan, Scans};
+use self::supply::Supply;
 use super::{Insertion, PageMap, PinnedFrame, hash};
 use crate::buffer::frame::Frame;
 use crate::page::PageId;
 
-/// In place of a node's number + 1.
-const NO_NODE: u32 = 0;
-/// In `next`: the entry of this node is removed.
-const MARK: u32 = 1;
-/// Announces no garbage list.
-const NOT_SCANNING: u32 = 0;
-/// Looks at an announcement before the reclaimer gives up its CPU for a moment.
-const POLLS_MAX: u32 = 100;
-
-/// Garbage lists: a reclaimer waits for the scans of one bucket in so many. A checker needs scans that meet.
-const fn garbage_lists<M: Machine>() -> usize {
-    if M::EXPLORED { 1 } else { 16 }
-}
-/// Free lists, of which a worker prefers one.
-const fn free_lists<M: Machine>() -> usize {
-    if M::EXPLORED { 1 } else { 8 }
-}
-/// Nodes for so many frames. As many as frames are enough (H4); the others may lie on garbage lists before a
-/// reclaimer is needed.
-const fn nodes_for<M: Machine>(frames: usize) -> usize {
-    if M::EXPLORED {
-        // One to spare in the smallest pool, so that a page can come in there while a scan goes on; none in a larger one,
-        // so that a node is used again at once.
-        if frames == 1 { 2 } else { frames }
-    } else {
-        frames + frames / 4 + 16
-    }
-}
 /// Buckets for so many frames. A checker needs lists of several nodes.
 const fn buckets_for<M: Machine>(frames: usize) -> usize {
     if M::EXPLORED { frames.div_ceil(2) } else { frames }
 }
 
-/// An entry, on one half of a cache line.
-#[repr(C, align(32))]
-struct Node<M: Machine> {
-    page: M::U64,
-    frame: M::U32,
-    next: M::U32,
-    link: M::U32,
-}
-
-const _: () = assert!(size_of::<Node<Native>>() == 32);
-
 /// The table.
 pub(in crate::buffer) struct Map<M: Machine = Native> {
     /// First nodes, as in [`Node::next`].
     buckets: Box<[M::U32]>,
-    nodes: Box<[Node<M>]>,
-    /// Nodes to use. Bits 31–0: the first one's number + 1; bits 63–32 count changes, so that a list which has the
-    /// same first node again is not taken for unchanged.
-    free: Box<[Padded<M::U64>]>,
-    /// Unlinked nodes, by bucket: the first one's number + 1.
-    garbage: Box<[Padded<M::U32>]>,
-    /// By worker slot: number + 1 of the garbage list of the bucket that the worker scans.
-    scans: Box<[Padded<M::U32>]>,
-    /// One past the highest worker slot that has ever announced a scan: how far reclaimers look.
-    scans_end: M::U32,
-}
-
-/// The announcement of a scan. What is found in it may be relied on until it is dropped.
-struct Scan<'m, M: Machine> {
-    /// `None` before a simulation begins: then there is no other worker.
-    announcement: Option<&'m M::U32>,
-}
-
-impl<M: Machine> Drop for Scan<'_, M> {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(announcement) = self.announcement {
-            announcement.store(NOT_SCANNING, Release);
-        }
-    }
+    supply: Supply<M>,
+    scans: Scans<M>,
 }
 
 /// A page's place in a list: the word that leads to the first node which is not of a lower page, and that node.
@@ -172,45 +119,15 @@ impl<M: Machine> Map<M> {
         (((hash(page.to_u64()) >> 32) * self.buckets.len() as u64) >> 32) as usize
     }
 
-    /// The node of `next` or `link`, without its mark.
     #[inline]
     fn node(&self, reference: u32) -> Option<&Node<M>> {
-        (reference >> 1)
-            .checked_sub(1)
-            .map(|number| &self.nodes[number as usize])
+        self.supply.node(reference)
     }
 
     /// Announces a scan of the bucket.
     #[inline]
     fn scan(&self, bucket: usize) -> Scan<'_, M> {
-        let worker = M::known_worker();
-        let announcement = worker.map(|worker| &*self.scans[worker.0 as usize]);
-        if let (Some(worker), Some(announcement)) = (worker, announcement) {
-            if worker.0 >= self.scans_end.load(Relaxed) {
-                self.raise_scans_end(worker);
-            }
-            debug_assert_eq!(announcement.load(Relaxed), NOT_SCANNING, "a scan within a scan");
-            announcement.store((bucket % garbage_lists::<M>()) as u32 + 1, Relaxed);
-            // Fence: pairs with the one in `reclaim` (H3).
-            M::fence(SeqCst);
-        }
-        Scan { announcement }
-    }
-
-    /// Before the first scan of a worker with this slot. The fence of that scan comes after it, so a reclaimer that
-    /// must see the announcement sees the new end too.
-    #[cold]
-    fn raise_scans_end(&self, worker: WorkerId) {
-        let mut end = self.scans_end.load(Relaxed);
-        while end <= worker.0 {
-            match self
-                .scans_end
-                .compare_exchange(end, worker.0 + 1, Relaxed, Relaxed)
-            {
-                Ok(_) => return,
-                Err(found) => end = found,
-            }
-        }
+        self.scans.announce(self.supply.garbage_list(bucket))
     }
 
     /// Walks to the page's place, for a worker that scans and will change the list there. Unlinks marked nodes.
@@ -228,7 +145,7 @@ impl<M: Machine> Map<M> {
                     {
                         continue 'walk;
                     }
-                    self.discard(bucket, at);
+                    self.supply.discard(bucket, at);
                     at = next & !MARK;
                     continue;
                 }
@@ -247,115 +164,6 @@ impl<M: Machine> Map<M> {
         }
     }
 
-    /// Puts a node that this worker has unlinked on the garbage list of its bucket.
-    fn discard(&self, bucket: usize, reference: u32) {
-        let list = &self.garbage[bucket % garbage_lists::<M>()];
-        let Some(node) = self.node(reference) else { return };
-        let mut first = list.load(Relaxed);
-        loop {
-            node.link.store(first, Relaxed);
-            // Release: pairs with the Acquire in `reclaim`; publishes the link, and that the node is unlinked.
-            match list.compare_exchange(first, reference, Release, Relaxed) {
-                Ok(_) => return,
-                Err(found) => first = found,
-            }
-        }
-    }
-
-    /// A node in hand.
-    fn allocate(&self) -> u32 {
-        let preferred = M::known_worker().map_or(0, |worker: WorkerId| worker.0 as usize);
-        loop {
-            for offset in 0..self.free.len() {
-                if let Some(reference) = self.pop_free((preferred + offset) % self.free.len()) {
-                    return reference;
-                }
-            }
-            // H4: the missing ones are garbage, or in the hands of workers that unlink or reclaim them.
-            let mut reclaimed = false;
-            for offset in 0..self.garbage.len() {
-                reclaimed |= self.reclaim((preferred + offset) % self.garbage.len(), preferred);
-                if reclaimed {
-                    break;
-                }
-            }
-            if !reclaimed {
-                M::yield_now();
-            }
-        }
-    }
-
-    fn pop_free(&self, list: usize) -> Option<u32> {
-        let list = &self.free[list];
-        let mut first = list.load(Acquire);
-        loop {
-            let reference = first as u32;
-            let node = self.node(reference)?;
-            let changed = first.wrapping_add(1 << 32) >> 32 << 32 | u64::from(node.link.load(Relaxed));
-            // Acquire: pairs with the Release in `push_free`; the link is the node's.
-            match list.compare_exchange(first, changed, Acquire, Acquire) {
-                Ok(_) => return Some(reference),
-                Err(found) => first = found,
-            }
-        }
-    }
-
-    /// Adds the nodes from `reference` on, as they are linked to `last`.
-    fn push_free(&self, list: usize, reference: u32, last: &Node<M>) {
-        let list = &self.free[list % self.free.len()];
-        let mut first = list.load(Relaxed);
-        loop {
-            last.link.store(first as u32, Relaxed);
-            let changed = first.wrapping_add(1 << 32) >> 32 << 32 | u64::from(reference);
-            match list.compare_exchange(first, changed, Release, Relaxed) {
-                Ok(_) => return,
-                Err(found) => first = found,
-            }
-        }
-    }
-
-    /// Gives back a node in hand that was not entered: no scan has seen it.
-    fn give_back(&self, reference: u32) {
-        let preferred = M::known_worker().map_or(0, |worker| worker.0 as usize);
-        if let Some(node) = self.node(reference) {
-            self.push_free(preferred, reference, node);
-        }
-    }
-
-    /// Makes the nodes of a garbage list free, for a worker that does not scan; false if there are none.
-    #[cold]
-    fn reclaim(&self, list: usize, to: usize) -> bool {
-        if self.garbage[list].load(Relaxed) == NO_NODE {
-            return false;
-        }
-        // Acquire: pairs with the Release in `discard`.
-        let first = self.garbage[list].swap(NO_NODE, Acquire);
-        let Some(mut last) = self.node(first) else {
-            return false;
-        };
-        // Fence: pairs with the one in `scan`. A scan whose announcement is not seen below sees that the nodes are
-        // unlinked.
-        M::fence(SeqCst);
-        let end = self.scans_end.load(Relaxed) as usize;
-        for announcement in &self.scans[..end] {
-            let mut polls = 0;
-            // Acquire: pairs with the Release at the end of a scan (H3).
-            while announcement.load(Acquire) == list as u32 + 1 {
-                polls += 1;
-                if polls % POLLS_MAX == 0 || M::EXPLORED {
-                    M::yield_now();
-                } else {
-                    M::spin_hint();
-                }
-            }
-        }
-        while let Some(next) = self.node(last.link.load(Relaxed)) {
-            last = next;
-        }
-        self.push_free(to, first, last);
-        true
-    }
-
     /// Pins the frame of a node that this worker has found in a scan; `None` if the frame is another page's by now, so
     /// that the node is about to go.
     #[inline]
@@ -372,35 +180,13 @@ impl<M: Machine> Map<M> {
 
 impl<M: Machine> PageMap<M> for Map<M> {
     fn new(frames: usize, _lwlock: LwLockOptions) -> Self {
-        let count = nodes_for::<M>(frames);
-        assert!(
-            u32::try_from(count).is_ok_and(|count| count < 1 << 30),
-            "a buffer pool of 2^30 frames or more"
-        );
-        let node = |_| Node {
-            page: M::U64::new(0),
-            frame: M::U32::new(0),
-            next: M::U32::new(NO_NODE),
-            link: M::U32::new(NO_NODE),
-        };
-        let map = Self {
+        Self {
             buckets: (0..buckets_for::<M>(frames))
                 .map(|_| M::U32::new(NO_NODE))
                 .collect(),
-            nodes: (0..count).map(node).collect(),
-            free: (0..free_lists::<M>()).map(|_| Padded(M::U64::new(0))).collect(),
-            garbage: (0..garbage_lists::<M>())
-                .map(|_| Padded(M::U32::new(NO_NODE)))
-                .collect(),
-            scans: (0..M::workers().capacity())
-                .map(|_| Padded(M::U32::new(NOT_SCANNING)))
-                .collect(),
-            scans_end: M::U32::new(0),
-        };
-        for (number, node) in map.nodes.iter().enumerate() {
-            map.push_free(number, (number as u32 + 1) << 1, node);
+            supply: Supply::new(frames),
+            scans: Scans::new(),
         }
-        map
     }
 
     #[inline]
@@ -440,7 +226,7 @@ impl<M: Machine> PageMap<M> for Map<M> {
     fn insert_or_pin<'a>(&self, page: PageId, number: u32, frames: &'a [Frame<M>]) -> Insertion<'a, M> {
         let bucket = self.bucket(page);
         // Outside of the scan: it may wait for the scans of others.
-        let added = self.allocate();
+        let added = self.supply.allocate(&self.scans);
         let Some(node) = self.node(added) else {
             unreachable!("a node in hand has a number");
         };
@@ -452,7 +238,7 @@ impl<M: Machine> PageMap<M> for Map<M> {
             if let Some(there) = position.node {
                 if let Some(found) = self.pin(there, page, frames) {
                     drop(scan);
-                    self.give_back(added);
+                    self.supply.give_back(added);
                     return Insertion::Found(found);
                 }
                 // The owner of its frame is about to mark it.
@@ -490,7 +276,7 @@ impl<M: Machine> PageMap<M> for Map<M> {
         let next = node.next.fetch_or(MARK, AcqRel);
         debug_assert!(next & MARK == 0, "an entry is removed twice");
         if before.compare_exchange(at, next, AcqRel, Relaxed).is_ok() {
-            self.discard(bucket, at);
+            self.supply.discard(bucket, at);
         } else {
             self.position(bucket, page.to_u64());
         }
@@ -500,33 +286,12 @@ impl<M: Machine> PageMap<M> for Map<M> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::buffer::map::tests::{Random, frames, own_and_insert, pages_where, take_out};
 
     const FRAMES: u32 = 40;
 
     impl Map<Native> {
-        /// Nodes of a list that is linked by `link`.
-        fn linked(&self, first: u32) -> usize {
-            std::iter::successors(self.node(first), |node| self.node(node.link.load(Relaxed))).count()
-        }
-
-        fn free_nodes(&self) -> usize {
-            self.free
-                .iter()
-                .map(|list| self.linked(list.load(Relaxed) as u32))
-                .sum()
-        }
-
-        fn garbage_nodes(&self) -> usize {
-            self.garbage
-                .iter()
-                .map(|list| self.linked(list.load(Relaxed)))
-                .sum()
-        }
-
         fn pages_in(&self, bucket: usize) -> Vec<u64> {
             let first = self.node(self.buckets[bucket].load(Relaxed));
             let nodes = std::iter::successors(first, |node| self.node(node.next.load(Relaxed)));
@@ -563,36 +328,9 @@ mod tests {
                     .collect();
                 expected.sort_unstable();
                 assert_eq!(map.pages_in(3), expected);
-                let known = map.free_nodes() + map.garbage_nodes() + entered.len();
-                assert_eq!(known, map.nodes.len());
+                let known = map.supply.free_nodes() + map.supply.garbage_nodes() + entered.len();
+                assert_eq!(known, map.supply.nodes());
             }
         }
-    }
-
-    /// H3: what was unlinked during a scan is not free before the scan has ended.
-    ///
-    /// Mutation that it catches: a reclaimer that does not look at the announcements.
-    #[test]
-    fn a_scan_keeps_the_garbage_of_its_bucket() {
-        let frames = frames(FRAMES);
-        let map = Map::<Native>::new(frames.len(), LwLockOptions::default());
-        let page = pages_where(1, |page| map.bucket(page) == 3)[0];
-        own_and_insert(&map, page, 5, &frames);
-        take_out(&map, page, 5, &frames);
-        let free = map.free_nodes();
-        let other = map.scan(4);
-        assert!(!map.reclaim(4, 0), "no garbage on that list");
-        drop(other);
-        let scan = map.scan(3);
-        std::thread::scope(|scope| {
-            let reclaimer = scope.spawn(|| map.reclaim(3, 0));
-            // However long this is, the reclaimer may not have ended; the longer, the surer a wrong one is seen.
-            std::thread::sleep(Duration::from_millis(50));
-            assert!(!reclaimer.is_finished(), "nodes that a scan may see are free");
-            assert_eq!(map.free_nodes(), free);
-            drop(scan);
-            assert!(reclaimer.join().unwrap());
-        });
-        assert_eq!((map.free_nodes(), map.garbage_nodes()), (free + 1, 0));
     }
 }
