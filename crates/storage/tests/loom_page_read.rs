@@ -153,16 +153,24 @@ fn loom_a_row_is_read_while_its_page_splits() {
 }
 
 /// A page gives way to another in the only frame, while a reader reads the one of the two: never the other's number.
-fn one_page_goes_and_one_comes(read: u32) {
-    let preemptions = preemptions_of_evictions();
-    explore(1, preemptions, move |pool| {
+/// `reader_first`: which of the two is interrupted, where only one preemption is explored.
+fn one_page_goes_and_one_comes(read: u32, reader_first: bool) {
+    explore(1, preemptions_of_evictions(), move |pool| {
         assert!(pool.change(1, 8) && pool.change(0, 7));
+        let read = move |pool: &Pool| {
+            if let Some((number, _)) = pool.read(read) {
+                assert_eq!(number, [7, 8][read as usize], "another page's number");
+            }
+        };
+        let evict = |pool: &Pool| drop(pool.pool.pin(pool.device.page(1)));
         let other = {
             let pool = Arc::clone(&pool);
-            thread::spawn(move || drop(pool.pool.pin(pool.device.page(1))))
+            thread::spawn(move || if reader_first { evict(&pool) } else { read(&pool) })
         };
-        if let Some((number, _)) = pool.read(read) {
-            assert_eq!(number, [7, 8][read as usize], "another page's number");
+        if reader_first {
+            read(&pool)
+        } else {
+            evict(&pool)
         }
         other.join().unwrap();
     });
@@ -170,12 +178,12 @@ fn one_page_goes_and_one_comes(read: u32) {
 
 #[test]
 fn loom_a_page_is_read_while_it_goes() {
-    one_page_goes_and_one_comes(0);
+    one_page_goes_and_one_comes(0, true);
 }
 
 #[test]
 fn loom_a_page_is_read_while_it_comes() {
-    one_page_goes_and_one_comes(1);
+    one_page_goes_and_one_comes(1, false);
 }
 
 /// A page is changed while it is read: the reader sees all of the change or nothing of it.

@@ -133,12 +133,29 @@ impl<M: Machine> Frame<M> {
         }
     }
 
-    /// Tells a checker that bytes are read without a latch: what the reader sees of them, it sees of `writes`.
+    /// Tells a checker that bytes are read without a latch: what the reader sees of them, it sees of `writes`. Its
+    /// value as the reader may see it, for [`check_unpinned_read`](Self::check_unpinned_read).
     #[inline]
-    pub(crate) fn note_unpinned_read(&self) {
+    pub(crate) fn note_unpinned_read(&self) -> u32 {
+        if !M::EXPLORED {
+            return 0;
+        }
+        let seen = self.second.writes.load(Ordering::Relaxed);
+        // A read-modify-write reads the newest value, as the bytes in a checker's memory are the newest.
+        self.second.writes.fetch_add(0, Ordering::Relaxed);
+        seen
+    }
+
+    /// Tells a checker that a read has been found valid. Bytes in its memory are never old ones, so this compares
+    /// instead: if no worker has begun a change since `version`, the writes that the reader saw are all there are.
+    #[inline]
+    pub(crate) fn check_unpinned_read(&self, version: u64, seen: u32) {
         if M::EXPLORED {
-            // A read-modify-write reads the newest value, as the bytes in a checker's memory are the newest.
-            self.second.writes.fetch_add(0, Ordering::Relaxed);
+            let writes = self.second.writes.fetch_add(0, Ordering::Relaxed);
+            assert!(
+                seen == writes || !self.version.is_newest(version),
+                "a valid read may have seen bytes of before its version"
+            );
         }
     }
 

@@ -109,6 +109,11 @@ impl<M: Machine> PageVersion<M> {
         Some(self.0.load(Acquire)).filter(|&version| is_stable(version))
     }
 
+    /// Whether no worker has stored another version, for checkers.
+    pub(in crate::buffer) fn is_newest(&self, version: u64) -> bool {
+        self.0.fetch_add(0, Relaxed) == version
+    }
+
     /// Whether the frame has not changed since `version` was loaded.
     #[inline]
     fn is_still(&self, version: u64) -> bool {
@@ -151,12 +156,13 @@ fn read_unpinned<M: Machine, R>(
     if frame.tagged_page() != Some(page) {
         return None;
     }
-    frame.note_unpinned_read();
+    let seen = frame.note_unpinned_read();
     // SAFETY: the bytes of a frame live as long as the frame, which is borrowed here.
     let result = read(unsafe { RacyPage::new(frame.bytes()) });
     if !frame.version.is_still(version) {
         return None;
     }
+    frame.check_unpinned_read(version, seen);
     frame.state.raise_usage();
     Some(result)
 }
