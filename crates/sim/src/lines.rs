@@ -33,6 +33,44 @@ pub(crate) struct LineCounters {
     pub(crate) spin_ps: u64,
 }
 
+/// Which workers have used a line, and how often it was changed, since [`begin_line_account`] was called last.
+///
+/// [`begin_line_account`]: crate::begin_line_account
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct LineUse {
+    /// The number of the account; in another one all else counts as none.
+    account: u32,
+    /// The first worker.
+    worker: u32,
+    is_shared: bool,
+    changes: u64,
+}
+
+impl LineUse {
+    /// Notes an access.
+    #[inline(always)]
+    pub(crate) fn note(&mut self, account: u32, worker: u32, changes: bool) {
+        if self.account != account {
+            *self = Self {
+                account,
+                worker,
+                ..Self::default()
+            };
+        }
+        self.is_shared |= self.worker != worker;
+        self.changes += u64::from(changes);
+    }
+
+    /// Changes of a line that several workers have used.
+    pub(crate) fn shared_changes(&self, account: u32) -> u64 {
+        if self.account == account && self.is_shared {
+            self.changes
+        } else {
+            0
+        }
+    }
+}
+
 /// The instant at which a transfer takes the line from the core that has it then.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Departure {
@@ -73,6 +111,7 @@ pub(crate) struct Line {
     pub(crate) version: u32,
     pub(crate) name: u32,
     pub(crate) counters: LineCounters,
+    pub(crate) used: LineUse,
 }
 
 impl Line {
@@ -221,6 +260,7 @@ impl Lines {
             version: 0,
             name,
             counters: LineCounters::default(),
+            used: LineUse::default(),
         });
         self.index.insert(line, number as u32);
         number

@@ -42,6 +42,11 @@ pub struct NamedLines {
     pub queue_ns: u64,
     /// Polling while nothing changed.
     pub spin_ns: u64,
+    /// Of the accesses since the account of lines began, by [`begin_line_account`](crate::begin_line_account) or with the
+    /// run: those that change a line which several workers have used since then. An access that has to wait for the
+    /// store buffer counts twice.
+    #[serde(skip)]
+    pub shared_changes: u64,
 }
 
 /// Sleeps under one wait event.
@@ -77,6 +82,7 @@ impl Report {
                     transfer_ns: 0,
                     queue_ns: 0,
                     spin_ns: 0,
+                    shared_changes: 0,
                 });
                 lines.len() - 1
             });
@@ -87,6 +93,7 @@ impl Report {
             sum.transfer_ns += counters.transfer_ps;
             sum.queue_ns += counters.queue_ps;
             sum.spin_ns += counters.spin_ps;
+            sum.shared_changes += line.used.shared_changes(kernel.line_account);
         }
         for sum in &mut lines {
             // Rounded once, not line by line.

@@ -76,6 +76,16 @@ pub fn account_so_far() -> Account {
     all
 }
 
+/// Begins the account of lines that are changed and shared anew: see [`NamedLines::shared_changes`].
+///
+/// [`NamedLines::shared_changes`]: crate::NamedLines::shared_changes
+pub fn begin_line_account() {
+    if let Some(kernel) = inside() {
+        // SAFETY: as in `clock_ns`.
+        unsafe { at(kernel).line_account += 1 };
+    }
+}
+
 /// A named span of the calling worker in traces, from here to where it is dropped.
 #[derive(Debug)]
 #[must_use = "a span ends where it is dropped"]

@@ -14,7 +14,7 @@ use crate::latches::catalogue::LatchFamily;
 use crate::latches::simulated::SpinKind;
 
 /// Name and text of each built-in experiment.
-pub const EXPERIMENTS: [(&str, &str); 11] = [
+pub const EXPERIMENTS: [(&str, &str); 12] = [
     (
         "numa-simple-update",
         include_str!("../../experiments/numa-simple-update.toml"),
@@ -33,6 +33,10 @@ pub const EXPERIMENTS: [(&str, &str); 11] = [
     (
         "read-not-in-buffers",
         include_str!("../../experiments/read-not-in-buffers.toml"),
+    ),
+    (
+        "point-select",
+        include_str!("../../experiments/point-select.toml"),
     ),
     ("one-client", include_str!("../../experiments/one-client.toml")),
 ];
@@ -82,6 +86,10 @@ fn yes() -> bool {
     true
 }
 
+fn is_false(it: &bool) -> bool {
+    !it
+}
+
 /// A variant for each combination of all variants of some switches, so that what is built later joins by itself.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -119,6 +127,7 @@ impl Every {
             name: names.join(" "),
             latch: LatchFamily::default(),
             spin: SpinKind::default(),
+            work_alone: false,
             mechanisms,
         };
         Ok(all.into_iter().map(variant).collect())
@@ -133,6 +142,8 @@ pub enum WorkloadKind {
     SimpleUpdate,
     /// pgbench's default.
     TpcbLike,
+    /// pgbench --select-only, prepared: one row by its key, all pages in memory.
+    PointSelect,
     /// Reading pages that are in no frame.
     ReadNotInBuffers,
     /// pgbench --select-only, and --skip-some-updates in `write_percent` of the transactions.
@@ -167,12 +178,16 @@ pub struct Variant {
     /// What its waiters do before they sleep.
     #[serde(default)]
     pub spin: SpinKind,
+    /// Whether the work of a transaction is all that it does: what is left to win.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub work_alone: bool,
     /// The engine's switches.
     #[serde(default, deserialize_with = "obeyed")]
     pub mechanisms: Mechanisms,
 }
 
-/// The switches that no simulated transaction and no simulated latch uses: relation locks are left out.
+/// The switches that no experiment sets: of the simulated transactions only a point-select takes relation locks, and
+/// as its preset has them.
 const NOT_SIMULATED: [&str; 1] = [RelationLocksVariant::NAME];
 
 /// Names of the switches that simulated transactions and latches obey: the engine's, without those that nothing
@@ -409,7 +424,8 @@ impl Experiment {
             let was_so = changed == variant;
             let twin = kept.iter_mut().find(|(twin, _)| {
                 twin.mechanisms == changed.mechanisms
-                    && (twin.latch, twin.spin) == (changed.latch, changed.spin)
+                    && (twin.latch, twin.spin, twin.work_alone)
+                        == (changed.latch, changed.spin, changed.work_alone)
             });
             match twin {
                 // Of two variants that have become the same, keep the one whose name says what it is.

@@ -2,7 +2,7 @@
 
 use std::cell::{Ref, RefCell};
 
-use clearway_sim::{Account, account_so_far, clock_ns};
+use clearway_sim::{Account, account_so_far, begin_line_account, clock_ns};
 use hdrhistogram::Histogram;
 
 use crate::run::latency_histogram;
@@ -47,6 +47,7 @@ impl Meter {
         let state = &mut *self.state.borrow_mut();
         if now >= self.from_ns && state.at_start.is_none() {
             state.at_start = Some(account_so_far());
+            begin_line_account();
         }
         if (self.from_ns..self.to_ns).contains(&now) {
             state.latency.saturating_record(now - began_ns);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   experiment file (TOML) ──▶ clients × variants = points ──▶ a simulation each, on as many host threads as there are
-//!                                                                 │ worker bodies: `pgbench`, `reads`, `latch_mix`
+//!                                                                 │ worker bodies: `pgbench`, `point_select`, `reads`, `latch_mix`
 //!   table, result.json, report.html  ◀── throughput, latency, where the CPUs' time went, the hottest lines
 //! ```
 //!
@@ -18,6 +18,7 @@ mod meter;
 mod pages;
 mod pgbench;
 mod point;
+mod point_select;
 mod reads;
 mod report;
 mod run;

@@ -13,7 +13,7 @@
 //! Charged: everything else, `work_us` a transaction, in parts that follow the statements: protocol,
 //! planning, executor, B+tree binary searches, tuple work, memory. The parts' proportions are fixed here;
 //! only their sum is calibrated. Left out: relation locks (the fast path touches the session's own lines
-//! alone), row locks, so that no session waits for another's transaction, extending relations, checkpoints, vacuum, the
+//! alone; `point_select` has them), row locks, so that no session waits for another's transaction, extending relations, checkpoints, vacuum, the
 //! visibility map. Of the end of a transaction: publishing definitions and unlinking files, since none are changed.
 //!
 //! The tables are folded: instead of a page for each of the real ones there are [`HEAP_PAGES`] and
@@ -44,6 +44,7 @@ use crate::simulate::client;
 use crate::simulate::experiment::{Experiment, Variant, WorkloadKind};
 use crate::simulate::meter::Meter;
 use crate::simulate::pages::TablePages;
+use crate::simulate::point_select;
 
 const HEAP_PAGES: u32 = 32_768;
 const LEAF_PAGES: u32 = 8_192;
@@ -55,6 +56,8 @@ const HISTORY_ROWS: u32 = 150;
 const BRANCHES: u64 = 900;
 /// In how many parts the share of writing transactions is given.
 const PARTS: u64 = 1_000_000;
+/// Uses of a page before the simulation begins.
+const USES: u32 = 8;
 /// How long the log writer sleeps between two flushes: the engine's default.
 const LOG_WRITER_DELAY: Duration = Duration::from_millis(10);
 /// The xid of the transaction that loaded the tables.
@@ -63,7 +66,7 @@ const LOADER: Xid = Xid(1 << 19);
 const UPDATE_BYTES: usize = 120;
 const INSERT_BYTES: usize = 80;
 
-const ACCOUNTS: RelId = RelId(16);
+pub(super) const ACCOUNTS: RelId = RelId(16);
 const ACCOUNTS_INDEX: RelId = RelId(17);
 const HISTORY: RelId = RelId(18);
 const TELLERS: RelId = RelId(19);
@@ -115,12 +118,12 @@ impl StatusDevice for NoPages {
 }
 
 /// What all sessions share.
-struct Database {
-    procs: Arc<ProcArray<Simulated>>,
+pub(super) struct Database {
+    pub(super) procs: Arc<ProcArray<Simulated>>,
     pool: BufferPool<Simulated, TablePages>,
     log: Wal<Simulated, Disk>,
     commit_log: CommitLog<Simulated, NoPages>,
-    locks: LockManager<Simulated>,
+    pub(super) locks: LockManager<Simulated>,
     commits: Commits<Simulated>,
     /// Which transaction changed each teller and each branch last.
     writers: RefCell<BTreeMap<(RelId, u32), Xid>>,
@@ -154,7 +157,10 @@ impl Database {
         let pool = BufferPool::with_frames(pages as usize, options, TablePages { read: None });
         for (rel, pages) in tables {
             for block in 0..pages {
-                pool.pin(PageId { rel, block }).expect("a frame for each page");
+                // As often as lets the clock pass a page the longest: the pages of a pool that is in use.
+                for _ in 0..USES {
+                    pool.pin(PageId { rel, block }).expect("a frame for each page");
+                }
             }
         }
         let procs = Arc::new(ProcArray::new(
@@ -196,10 +202,22 @@ impl Database {
         pinned.expect("every page is resident")
     }
 
-    /// Works on a page under its shared latch.
-    fn read(&self, rel: RelId, block: u32, work_ns: u64) {
+    /// Reads a page as the engine reads leaves and heap pages: under its shared latch, or without a pin.
+    pub(super) fn read(&self, rel: RelId, block: u32, work_ns: u64) {
+        if self.pool.reads_unpinned() {
+            return self.read_inner(rel, block, work_ns);
+        }
         let _page = self.pin(rel, block).into_shared();
         Simulated::charge(Work::Nanos(work_ns));
+    }
+
+    /// Reads a page as the engine reads the inner pages of an index.
+    pub(super) fn read_inner(&self, rel: RelId, block: u32, work_ns: u64) {
+        let read = self.pool.read(PageId { rel, block }, |_| {
+            Simulated::charge(Work::Nanos(work_ns));
+            Some(())
+        });
+        read.expect("every page is resident");
     }
 
     /// Works on a page under its exclusive latch, and logs the change.
@@ -213,9 +231,9 @@ impl Database {
 }
 
 /// One client's session.
-struct Session {
-    database: Rc<Database>,
-    proc: ProcId,
+pub(super) struct Session {
+    pub(super) database: Rc<Database>,
+    pub(super) proc: ProcId,
     number: u32,
     snapshot: Snapshot,
     /// There under `lock_release = early`, as in the engine.
@@ -229,7 +247,7 @@ struct Session {
 }
 
 impl Session {
-    fn work(&self, percent: u64) {
+    pub(super) fn work(&self, percent: u64) {
         client::work(self.percent * percent);
     }
 
@@ -270,9 +288,10 @@ impl Session {
         let _span = span("descend");
         let leaf = (account % u64::from(LEAF_PAGES)) as u32;
         let inner = 1 + leaf % INNER_PAGES;
-        for block in [0, inner, 1 + INNER_PAGES + leaf] {
-            self.database.read(ACCOUNTS_INDEX, block, 200);
+        for block in [0, inner] {
+            self.database.read_inner(ACCOUNTS_INDEX, block, 200);
         }
+        self.database.read(ACCOUNTS_INDEX, 1 + INNER_PAGES + leaf, 200);
     }
 
     fn update_row(&self, xid: Xid, rel: RelId, block: u32) {
@@ -283,6 +302,9 @@ impl Session {
     }
 
     fn transaction(&mut self, kind: WorkloadKind) {
+        if kind == WorkloadKind::PointSelect {
+            return point_select::transaction(self);
+        }
         let writes = kind != WorkloadKind::Mixed || random_below(PARTS) < self.writing_parts;
         if writes {
             self.update(kind);
@@ -293,15 +315,19 @@ impl Session {
 
     /// A SELECT by key that is a transaction by itself.
     fn select(&mut self) {
-        let account = random_below(u64::from(u32::MAX));
         self.work(10);
+        self.select_row(random_below(u64::from(u32::MAX)));
+        self.work(14);
+    }
+
+    /// Reads an account under a snapshot of its own.
+    pub(super) fn select_row(&mut self, account: u64) {
         self.begin_statement(true);
         self.descend(account);
         self.meet(LOADER);
         let heap_page = (account % u64::from(HEAP_PAGES)) as u32;
         self.database.read(ACCOUNTS, heap_page, 300);
         self.end_statement();
-        self.work(14);
     }
 
     /// A transaction of several statements that changes rows.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::error::{LabError, Result};
 use crate::simulate::experiment::{Experiment, Variant, WorkloadKind};
 use crate::simulate::meter::Meter;
-use crate::simulate::{latch_mix, pgbench, reads};
+use crate::simulate::{latch_mix, pgbench, point_select, reads};
 
 /// Steps after which a point is given up as a livelock.
 const STEPS_MAX: u64 = 20_000_000_000;
@@ -39,6 +39,8 @@ pub struct Point {
     pub p99_us: f64,
     /// Where the CPUs' time went in the measured window.
     pub shares: Vec<Share>,
+    /// Accesses a transaction that change a cache line which several sessions used, from the end of the warm-up on.
+    pub shared_changes: f64,
     /// Sleeps and cache lines over the whole run.
     pub report: Report,
 }
@@ -68,7 +70,13 @@ pub(crate) fn run_point(
     let to_ns = from_ns + experiment.measure_ms * 1_000_000;
     let meter = Rc::new(Meter::new(from_ns, to_ns));
     match experiment.workload {
-        WorkloadKind::SimpleUpdate | WorkloadKind::TpcbLike | WorkloadKind::Mixed => {
+        WorkloadKind::PointSelect if variant.work_alone => {
+            point_select::spawn_work_alone(&mut simulation, experiment, clients, &meter);
+        }
+        WorkloadKind::SimpleUpdate
+        | WorkloadKind::TpcbLike
+        | WorkloadKind::Mixed
+        | WorkloadKind::PointSelect => {
             pgbench::spawn(&mut simulation, experiment, variant, clients, &meter);
         }
         WorkloadKind::ReadNotInBuffers => reads::spawn(&mut simulation, experiment, variant, clients, &meter),
@@ -81,6 +89,7 @@ pub(crate) fn run_point(
     let trace = simulation.take_trace();
     let latency = meter.latency();
     let window = meter.window().unwrap_or(report.account);
+    let shared_changes: u64 = report.lines.iter().map(|lines| lines.shared_changes).sum();
     let point = Point {
         clients,
         variant: variant.name.clone(),
@@ -95,6 +104,7 @@ pub(crate) fn run_point(
                 share: window.share(*activity),
             })
             .collect(),
+        shared_changes: shared_changes as f64 / latency.len().max(1) as f64,
         report,
     };
     Ok((point, trace))

@@ -15,6 +15,7 @@ pub fn text(result: &SimulationResult) -> String {
             "TPS",
             "to the first",
             "published",
+            "shared changes",
             "p50",
             "p99",
             "where the CPUs' time went",
@@ -46,6 +47,7 @@ pub fn text(result: &SimulationResult) -> String {
                 || "–".to_owned(),
                 |tps| format!("{} ({:+.0}%)", grouped(tps), (point.tps / tps - 1.0) * 100.0),
             ),
+            format!("{:.2}", point.shared_changes),
             latency(point.p50_us),
             latency(point.p99_us),
             shares.join(", "),
@@ -61,7 +63,8 @@ pub fn text(result: &SimulationResult) -> String {
         for lines in point.report.lines.iter().take(6) {
             let _ = writeln!(
                 text,
-                "  {:16} {:>6} lines  {:>12} accesses  {:>5.1}% misses  transfer {:>8} queue {:>8} spin {:>8}",
+                "  {:16} {:>6} lines  {:>12} accesses  {:>5.1}% misses  transfer {:>8} queue {:>8} spin {:>8}  \
+                 {:>10} shared changes",
                 lines.name,
                 lines.lines,
                 grouped(lines.accesses as f64),
@@ -69,6 +72,7 @@ pub fn text(result: &SimulationResult) -> String {
                 latency(lines.transfer_ns as f64 / 1e3),
                 latency(lines.queue_ns as f64 / 1e3),
                 latency(lines.spin_ns as f64 / 1e3),
+                grouped(lines.shared_changes as f64),
             );
         }
         for wait in point.report.waits.iter().take(6) {

@@ -111,6 +111,8 @@ impl Kernel {
             line.sharers = Default::default();
         }
         line.counters.accesses += 1;
+        let worker = self.cpus[cpu_number].running;
+        line.used.note(self.line_account, worker, access != Access::Load);
         if access == Access::Load {
             self.issue_load(number, address, cpu_number, core)
         } else {

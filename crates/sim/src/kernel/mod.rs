@@ -167,6 +167,8 @@ pub(crate) struct Kernel {
     pub(crate) events: u64,
     pub(crate) step_budget: u64,
     pub(crate) free_polls: u64,
+    /// The number of the account of changed and shared lines; 0 is none's.
+    pub(crate) line_account: u32,
     pub(crate) failure: Option<Failure>,
     pub(crate) trace: Option<Trace>,
     pub(crate) balance_armed: bool,
@@ -215,6 +217,7 @@ impl Kernel {
             events: 0,
             step_budget: u64::MAX,
             free_polls: 0,
+            line_account: 1,
             failure: None,
             trace: None,
             balance_armed: false,

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use clearway_machine::{AtomicWord, Machine, Work};
-use clearway_sim::{Simulated, SimulatedU64, Simulation, clock_ns};
+use clearway_sim::{Simulated, SimulatedU64, Simulation, begin_line_account, clock_ns};
 
 use crate::{machine, seed, word};
 
@@ -32,6 +32,40 @@ fn false_sharing_follows_from_the_layout() {
         same_line * 10 > 16 * own_lines,
         "{same_line} against {own_lines} ns"
     );
+}
+
+/// Two workers change words of their own and read a common one, which the first has changed before the account began.
+///
+/// Mutations that it should catch (`crates/sim/mutations`; not run): the account does not begin anew; loads count.
+#[test]
+fn only_changes_of_shared_lines_since_the_account_began_are_counted() {
+    let shared_changes = |apart: usize| {
+        let mut simulation = Simulation::new(&machine("haswell-ex-4s"), 2, seed());
+        let words = simulation.enter(|| Rc::new((0..48).map(|_| SimulatedU64::new(0)).collect::<Vec<_>>()));
+        for me in 0..2 {
+            let words = Rc::clone(&words);
+            simulation.spawn(move || {
+                if me == 0 {
+                    words[40].store(1, Relaxed);
+                }
+                words[me * apart].fetch_add(1, Relaxed);
+                Simulated::charge(Work::Nanos(10_000));
+                if me == 0 {
+                    begin_line_account();
+                }
+                Simulated::charge(Work::Nanos(10_000));
+                for _ in 0..100 {
+                    words[me * apart].fetch_add(1, Relaxed);
+                    words[40].load(Relaxed);
+                    Simulated::charge(Work::Nanos(200));
+                }
+            });
+        }
+        let report = simulation.run().unwrap();
+        report.lines.iter().map(|lines| lines.shared_changes).sum::<u64>()
+    };
+    assert_eq!(shared_changes(8), 0, "on lines of their own");
+    assert_eq!(shared_changes(1), 200, "on one line");
 }
 
 #[test]
