@@ -18,7 +18,7 @@ use std::fmt;
 
 use clearway_latch::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant};
 use clearway_machine::{Switch, SwitchDescription};
-use clearway_storage::wal::{LogFlushVariant, LogInsertVariant, LogReserveVariant};
+use clearway_storage::wal::{LogFlushVariant, LogInsertVariant, LogReserveVariant, LogWakeVariant};
 use clearway_storage::{
     BufferClockVariant, BufferMapVariant, BufferPoolOptions, LockReleaseVariant, PageLatchVariant,
     PageReadVariant,
@@ -85,6 +85,7 @@ mechanisms! {
     log_reserve: LogReserveVariant,
     log_insert: LogInsertVariant,
     log_flush: LogFlushVariant,
+    log_wake: LogWakeVariant,
     lock_release: LockReleaseVariant,
     relation_locks: RelationLocksVariant,
 }

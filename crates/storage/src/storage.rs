@@ -30,7 +30,9 @@ use crate::recovery::{self, RecoveryReport};
 use crate::root_hints::RootHints;
 use crate::status_pages::{StatusPages, storage_error};
 use crate::wal::record::RecordKind;
-use crate::wal::{LogFlushVariant, LogInsertVariant, LogOptions, LogReserveVariant, SegmentFiles, Wal};
+use crate::wal::{
+    LogFlushVariant, LogInsertVariant, LogOptions, LogReserveVariant, LogWakeVariant, SegmentFiles, Wal,
+};
 
 /// How a data directory is opened.
 #[derive(Debug, Clone)]
@@ -57,6 +59,8 @@ pub struct StorageOptions {
     pub log_insert: LogInsertVariant,
     /// How the log reaches the disk.
     pub log_flush: LogFlushVariant,
+    /// Which worker wakes a group of commits that is durable.
+    pub log_wake: LogWakeVariant,
     /// How a snapshot is taken.
     pub snapshot: SnapshotVariant,
     /// How a transaction leaves the array of running ones.
@@ -95,6 +99,7 @@ impl Default for StorageOptions {
             log_reserve: LogReserveVariant::default(),
             log_insert: LogInsertVariant::default(),
             log_flush: LogFlushVariant::default(),
+            log_wake: LogWakeVariant::default(),
             snapshot: SnapshotVariant::default(),
             proc_clear: ProcClearVariant::default(),
             commit_log: CommitLogVariant::default(),
@@ -232,6 +237,7 @@ impl Storage {
             reserve: options.log_reserve,
             insert: options.log_insert,
             flush: options.log_flush,
+            wake: options.log_wake,
             commit_delay: options.commit_delay,
             ..LogOptions::default()
         };

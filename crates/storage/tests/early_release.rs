@@ -94,7 +94,11 @@ impl Table {
     }
 
     fn delete(&self, ctx: &TxnContext<'_>) {
-        assert_eq!(self.heap().delete(ctx, self.row).unwrap(), DeleteOutcome::Deleted);
+        self.delete_at(ctx, self.row);
+    }
+
+    fn delete_at(&self, ctx: &TxnContext<'_>, tid: Tid) {
+        assert_eq!(self.heap().delete(ctx, tid).unwrap(), DeleteOutcome::Deleted);
     }
 
     fn update(&self, ctx: &TxnContext<'_>) {
@@ -188,6 +192,36 @@ fn a_row_that_a_reader_is_shown_is_durable() {
     table.is_durable_before_it_is_told(end, |table, ctx| {
         assert_eq!(table.rows(ctx), [NEW, NEW]);
     });
+}
+
+/// Not for later commits, nor for rows of the same page that were not looked at, nor for what is durable.
+#[test]
+fn a_reader_waits_for_what_it_saw_and_for_nothing_behind_it() {
+    let table = Table::new();
+    let (old, end) = table.commit_without_a_wait(|table, ctx| table.insert(ctx, NEW, b"durable"));
+    table.storage.wal.flush(end);
+    let (_, first) = table.commit_without_a_wait(|table, ctx| table.replace(ctx, table.row, OLD));
+    let (_, second) = table.commit_without_a_wait(|table, ctx| table.insert(ctx, NEW, b"new"));
+    let waits_for = |look: fn(&Table, &TxnContext<'_>, Tid)| {
+        let bob = table.session();
+        bob.transact(|table, ctx| look(table, ctx, old));
+        bob.seen.answer_position()
+    };
+    let durable = waits_for(|table, ctx, old| {
+        assert!(table.heap().fetch(ctx, old, |_, _| ()).unwrap().is_some());
+    });
+    assert_eq!(durable, Lsn(0));
+    let replaced = waits_for(|table, ctx, _| assert!(table.row(ctx).is_some()));
+    assert_eq!(replaced, first);
+    let all = waits_for(|table, ctx, _| assert_eq!(table.rows(ctx).len(), 3));
+    assert_eq!(all, second);
+    // What still runs when Bob takes his snapshot is not seen, and not waited for.
+    let carol = table.session();
+    carol.transact(|table, ctx| table.delete_at(ctx, old));
+    let durable = waits_for(|table, ctx, old| {
+        assert!(table.heap().fetch(ctx, old, |_, _| ()).unwrap().is_some());
+    });
+    assert_eq!(durable, Lsn(0));
 }
 
 /// A reader before Bob has left hint bits, which say that Alice has committed.

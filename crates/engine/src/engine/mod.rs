@@ -77,6 +77,7 @@ fn storage_options(config: &Config) -> StorageOptions {
         log_reserve: config.mechanisms.log_reserve,
         log_insert: config.mechanisms.log_insert,
         log_flush: config.mechanisms.log_flush,
+        log_wake: config.mechanisms.log_wake,
         snapshot: config.mechanisms.snapshot,
         proc_clear: config.mechanisms.proc_clear,
         commit_log: config.mechanisms.commit_log,

@@ -142,6 +142,7 @@ impl Database {
             reserve: variant.mechanisms.log_reserve,
             insert: variant.mechanisms.log_insert,
             flush: variant.mechanisms.log_flush,
+            wake: variant.mechanisms.log_wake,
             commit_delay: Duration::from_nanos((parameters.commit_delay_us * 1e3) as u64),
             ..LogOptions::default()
         };

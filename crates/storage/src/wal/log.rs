@@ -6,7 +6,8 @@ use clearway_latch::LwLockOptions;
 use clearway_machine::{Machine, Native, Switch};
 use clearway_txn::Xid;
 
-use super::flush::{Flushed, Flusher, LogFlushVariant};
+use super::flush::wake::LogWakeVariant;
+use super::flush::{FlushOptions, Flushed, Flusher, LogFlushVariant};
 use super::insert::{InsertedRecord, Insertion, InsertionOptions, LogInsertVariant, RedoMoved};
 use super::output::LogOutput;
 use super::record::{self, RecordKind};
@@ -26,6 +27,8 @@ pub struct LogOptions {
     pub insert: LogInsertVariant,
     /// How records become durable.
     pub flush: LogFlushVariant,
+    /// Which worker wakes a group of commits.
+    pub wake: LogWakeVariant,
     /// Time that a flusher waits for others to join it; zero: it does not wait.
     pub commit_delay: Duration,
     /// Bytes of the ring: a power of two, at most a segment, since recovery clears that much behind the log's
@@ -42,6 +45,7 @@ impl Default for LogOptions {
             reserve: LogReserveVariant::default(),
             insert: LogInsertVariant::default(),
             flush: LogFlushVariant::default(),
+            wake: LogWakeVariant::default(),
             commit_delay: Duration::ZERO,
             ring_size: 8 << 20,
             insert_latches: 8,
@@ -50,9 +54,10 @@ impl Default for LogOptions {
 }
 
 impl LogOptions {
-    /// These options under every combination of the log's switches: what test suites run over.
+    /// These options under every combination of the log's switches: what test suites run over. Who wakes a group has
+    /// nothing to do with how records get into the log, and is varied under the flushes that it concerns alone.
     pub fn under_all_variants(self) -> impl Iterator<Item = Self> {
-        LogReserveVariant::ALL.iter().flat_map(move |&reserve| {
+        let combined = LogReserveVariant::ALL.iter().flat_map(move |&reserve| {
             LogInsertVariant::ALL.iter().flat_map(move |&insert| {
                 LogFlushVariant::ALL.iter().map(move |&flush| Self {
                     reserve,
@@ -61,6 +66,19 @@ impl LogOptions {
                     ..self
                 })
             })
+        });
+        combined.chain(
+            self.under_all_wakes()
+                .filter(move |options| options.wake != self.wake),
+        )
+    }
+
+    /// These options under every `log_wake`, for each `log_flush` that wakes groups by it.
+    pub fn under_all_wakes(self) -> impl Iterator<Item = Self> {
+        let flushes = [LogFlushVariant::Group, LogFlushVariant::Gathering];
+        flushes.into_iter().flat_map(move |flush| {
+            let wakes = LogWakeVariant::ALL.iter();
+            wakes.map(move |&wake| Self { flush, wake, ..self })
         })
     }
 }
@@ -94,10 +112,15 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
             latches: options.insert_latches,
             ring_size: options.ring_size,
         };
+        let flush = FlushOptions {
+            lwlock: options.lwlock,
+            commit_delay: options.commit_delay,
+            wake: options.wake,
+        };
         Self {
             reservation: Reservation::new(options.reserve, end.0),
             insertion: Insertion::new(options.insert, &insertion, end.0, redo.0),
-            flusher: Flusher::new(options.flush, options.lwlock, options.commit_delay),
+            flusher: Flusher::new(options.flush, &flush),
             output: LogOutput::new(device, Ring::new(options.ring_size), end.0),
         }
     }

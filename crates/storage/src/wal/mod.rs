@@ -13,6 +13,7 @@
 //! | [`reserve`] | switch `log_reserve`: how a record gets its position |
 //! | [`insert`] | switch `log_insert`: how a record gets into the ring, and how the flusher learns that it is whole |
 //! | [`flush`] | switch `log_flush`: how inserted records become durable |
+//! | [`flush::wake`] | switch `log_wake`: which worker wakes a group of commits that is durable |
 //! | `log` | the log as its users see it |
 //! | `ring` | the buffer between the two |
 //! | `reserved_bound` | how far the log is reserved at most, for sessions that ask for room on the disk |
@@ -25,7 +26,8 @@
 //! there is written; *room on the disk* is made before anything is changed, so that a full disk is an error and not
 //! half a change.
 //!
-//! Each of the three switches has its rules in its module: R1, R2 and R4 in [`insert`], R3 and R5 in [`flush`].
+//! Each of the switches has its rules in its module: R1, R2 and R4 in [`insert`], R3 and R5 in [`flush`], W1 to W3 in
+//! [`flush::wake`].
 //! `docs/mechanisms/log.md` shows them at work.
 
 mod device;
@@ -41,6 +43,7 @@ mod ring;
 
 pub use device::{LogDevice, SEGMENT_SIZE, SYNC_LANES, SegmentFiles};
 pub use flush::LogFlushVariant;
+pub use flush::wake::LogWakeVariant;
 pub use insert::{LogInsertVariant, RedoMoved};
 pub use log::{LogOptions, Wal};
 pub use reserve::LogReserveVariant;

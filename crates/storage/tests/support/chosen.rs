@@ -24,6 +24,7 @@ pub fn options() -> StorageOptions {
             || choose(&mut options.log_reserve, name, variant)
             || choose(&mut options.log_insert, name, variant)
             || choose(&mut options.log_flush, name, variant)
+            || choose(&mut options.log_wake, name, variant)
             || choose(&mut options.lock_release, name, variant)
             || choose(&mut options.relation_locks, name, variant);
         assert!(known, "CLEARWAY_MECHANISMS: storage has no switch {name}");

@@ -18,6 +18,7 @@ use crate::support::MemoryDevice;
 
 pub const ALICE: ProcId = ProcId(0);
 pub const BOB: ProcId = ProcId(1);
+pub const CAROL: ProcId = ProcId(2);
 
 /// The first xid handed out.
 pub const FIRST: Xid = Xid(100);
@@ -62,7 +63,8 @@ impl Variants {
         let logs = log.under_all_variants().filter(|other| {
             let inserts_alike = other.insert == log.insert;
             let rest_alike = (other.reserve, other.flush) == (log.reserve, log.flush);
-            inserts_alike != rest_alike
+            // Which worker wakes a group is the log's own business.
+            inserts_alike != rest_alike && other.wake == log.wake
         });
         each.extend(logs.map(|log| Self { log, ..default }));
         let locks = RelationLocksVariant::ALL.iter().map(|&relation_locks| Self {

@@ -1,7 +1,7 @@
-//! Group flush: the first of a group writes and syncs for all of them, and wakes each once.
+//! Group flush: the first of a group writes and syncs for all of them, and each is woken once.
 //!
 //! Invariant: a worker on the list sleeps, and the first that joined the list, its leader, is on its way to take the
-//! whole list, sync, and wake all on it. Nothing that can fail stands between taking the list and waking it.
+//! whole list, sync, and have all on it woken. Nothing that can fail stands between taking the list and waking it.
 //!
 //! # Steps
 //! 1. Wait for the insertions before one's own target.
@@ -11,7 +11,8 @@
 //!    the group before was being synced are in one group. Those that come later find the list empty and form the next.
 //! 4. Sleep `commit_delay`, if there is one, before taking the list. `gathering` waits here for others.
 //! 5. Write and sync up to the furthest target on the list, and further if more is complete.
-//! 6. Release the write latch: the next leader goes on. Then tell the others on the list.
+//! 6. Release the write latch: the next leader goes on. Then the others on the list are woken: by the leader, or as the
+//!    switch `log_wake` says ([`wake`](super::wake)).
 //!
 //! # Why the list is taken whole
 //! A leader that took workers off one by one would compare the head with a worker that may have been told, have come
@@ -28,8 +29,8 @@
 //!
 //! # Cost
 //! One CAS to join. A follower sleeps and wakes once, where `single` makes those that come too late for a sync sleep
-//! twice. The leader pays for all wake-ups of its group before its own client hears. A worker whose record was taken
-//! along by the sync before, but that joined too late to be told by its leader, waits for one more sync than it
+//! twice. By default the leader pays for all wake-ups of its group before its own client hears. A worker whose record was
+//! taken along by the sync before, but that joined too late to be told by its leader, waits for one more sync than it
 //! needs.
 //!
 //! Origin: PostgreSQL's group clear of the ProcArray (Amit Kapila, 2015), applied to the log; MySQL's binary log
@@ -38,11 +39,12 @@
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 use std::time::Duration;
 
-use clearway_latch::{LwLock, LwLockOptions};
+use clearway_latch::LwLock;
 use clearway_machine::{AtomicWord, Machine, Padded};
 
-use super::waiters::{NONE, Outcome, Waiters};
-use super::{Flush, Flushed, WAL_WRITE, sleep_before_flush};
+use super::waiters::{NONE, Waiters};
+use super::wake::{Followers, Waker};
+use super::{Flush, FlushOptions, Flushed, WAL_WRITE, sleep_before_flush};
 use crate::wal::LogDevice;
 
 /// When a leader takes its group.
@@ -77,21 +79,44 @@ impl<M: Machine> Pace<M> for AtOnce {
 
 pub(in crate::wal) struct Flusher<M: Machine, P: Pace<M> = AtOnce> {
     write_latch: Padded<LwLock<M>>,
-    /// The list: the worker that joined last.
-    last: Padded<M::U32>,
+    /// The list of the group that is open.
+    open: Padded<M::U64>,
     waiters: Waiters<M>,
+    waker: Waker<M>,
     pace: P,
     commit_delay: Duration,
 }
 
-impl<M: Machine, P: Pace<M>> Flush<M> for Flusher<M, P> {
-    fn new(lwlock: LwLockOptions, commit_delay: Duration) -> Self {
+/// The open group: its number, and the worker that joined its list last, or [`NONE`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Open {
+    group: u32,
+    last: u32,
+}
+
+impl Open {
+    fn from_word(word: u64) -> Self {
         Self {
-            write_latch: Padded(LwLock::new(&WAL_WRITE, lwlock)),
-            last: Padded(M::U32::new(NONE)),
+            group: (word >> 32) as u32,
+            last: word as u32,
+        }
+    }
+
+    fn word(self) -> u64 {
+        u64::from(self.group) << 32 | u64::from(self.last)
+    }
+}
+
+impl<M: Machine, P: Pace<M>> Flush<M> for Flusher<M, P> {
+    fn new(options: &FlushOptions) -> Self {
+        let first = Open { group: 0, last: NONE };
+        Self {
+            write_latch: Padded(LwLock::new(&WAL_WRITE, options.lwlock)),
+            open: Padded(M::U64::new(first.word())),
             waiters: Waiters::new(),
+            waker: Waker::new(options.wake),
             pace: P::new(),
-            commit_delay,
+            commit_delay: options.commit_delay,
         }
     }
 
@@ -99,42 +124,49 @@ impl<M: Machine, P: Pace<M>> Flush<M> for Flusher<M, P> {
         log.wait_complete(upto);
         self.pace.arrived();
         let me = M::worker().0;
-        if self.join(me, upto) {
-            self.lead(log, me);
+        let found = self.join(me, upto);
+        if found.last == NONE {
+            self.lead(log, me, found.group);
         } else {
-            let outcome = self.waiters.sleep(me);
-            debug_assert_eq!(outcome, Outcome::Durable);
+            self.waker.follow(&self.waiters, me, found.group);
         }
         debug_assert!(log.output.durable() >= upto);
     }
 }
 
 impl<M: Machine, P: Pace<M>> Flusher<M, P> {
-    /// Puts `me` on the list; `true` if it leads the group.
-    fn join(&self, me: u32, upto: u64) -> bool {
-        let mut last = self.last.load(Relaxed);
+    /// Puts `me` on the list of the open group, and returns that group as it was; `me` leads it if there was no other.
+    fn join(&self, me: u32, upto: u64) -> Open {
+        let mut found = self.open.load(Relaxed);
         loop {
-            self.waiters.fill_in(me, upto, last);
+            let open = Open::from_word(found);
+            self.waiters.fill_in(me, upto, open.last);
+            let joined = Open { last: me, ..open };
             // Release: pairs with the Acquire in `lead`; the place is filled in, and the bytes are visible (R1).
-            match self.last.compare_exchange_weak(last, me, Release, Relaxed) {
-                Ok(_) => return last == NONE,
-                Err(found) => last = found,
+            match self
+                .open
+                .compare_exchange_weak(found, joined.word(), Release, Relaxed)
+            {
+                Ok(_) => return open,
+                Err(now) => found = now,
             }
         }
     }
 
-    fn lead<D: LogDevice>(&self, log: &Flushed<'_, M, D>, me: u32) {
+    /// Flushes for `group`, which the caller, `me`, was the first to join.
+    fn lead<D: LogDevice>(&self, log: &Flushed<'_, M, D>, me: u32, group: u32) {
         let write = self.write_latch.exclusive();
+        self.waker.leader_begins(&self.waiters);
         sleep_before_flush::<M>(self.commit_delay);
         self.pace.wait();
+        let next = Open {
+            group: group.wrapping_add(1),
+            last: NONE,
+        };
         // Acquire: pairs with the Release in `join`. Release: so that the next group's RMWs order their places behind.
-        let group = self.last.swap(NONE, AcqRel);
-        let mut furthest = 0;
-        let mut worker = group;
-        while worker != NONE {
-            furthest = furthest.max(self.waiters.upto(worker));
-            worker = self.waiters.next(worker);
-        }
+        let taken = Open::from_word(self.open.swap(next.word(), AcqRel));
+        debug_assert_eq!(taken.group, group);
+        let furthest = self.furthest(taken.last);
         if furthest > log.output.durable() {
             let target = log.complete_at_least(furthest);
             // SAFETY: the write latch is held, and everything before `target` is in the ring.
@@ -142,15 +174,37 @@ impl<M: Machine, P: Pace<M>> Flusher<M, P> {
             log.output.sync(target);
             self.pace.flushed();
         }
+        let mut followers = Followers {
+            first: self.without_leader(taken.last, me),
+            group,
+        };
+        let has_next_leader = Open::from_word(self.open.load(Relaxed)).last != NONE;
+        self.waker
+            .group_ended(&self.waiters, &mut followers, has_next_leader);
         drop(write);
-        let mut worker = group;
+        self.waker.wake(&self.waiters, followers);
+    }
+
+    /// The furthest target on the list that begins with `first`.
+    fn furthest(&self, first: u32) -> u64 {
+        let (mut worker, mut furthest) = (first, 0);
         while worker != NONE {
-            // Read first: once told, the worker may join the next group.
-            let next = self.waiters.next(worker);
-            if worker != me {
-                self.waiters.tell(worker, Outcome::Durable);
-            }
-            worker = next;
+            furthest = furthest.max(self.waiters.upto(worker));
+            worker = self.waiters.next(worker);
         }
+        furthest
+    }
+
+    /// The list that begins with `first`, without its end, which is the leader: it was the first to join.
+    fn without_leader(&self, first: u32, leader: u32) -> u32 {
+        if first == leader {
+            return NONE;
+        }
+        let mut worker = first;
+        while self.waiters.next(worker) != leader {
+            worker = self.waiters.next(worker);
+        }
+        self.waiters.set_next(worker, NONE);
+        first
     }
 }

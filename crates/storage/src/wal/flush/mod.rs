@@ -28,6 +28,9 @@
 //! | `gathering` | as `group`, when those that the last flush let go have come again, if that pays | as `group` |
 //! | `polling` | the first that finds the device free, for all complete | poll, and yield their CPUs; sleep at last |
 //!
+//! Under `group` and `gathering` the switch `log_wake` ([`wake`]) says which worker wakes a group; in the table it is the
+//! leader.
+//!
 //! `docs/mechanisms/log.md` says what each costs, and when it should win.
 
 mod gathering;
@@ -39,12 +42,14 @@ mod single;
 mod split;
 mod trial;
 mod waiters;
+pub mod wake;
 
 use std::time::Duration;
 
 use clearway_latch::{LatchClass, LwLockOptions};
 use clearway_machine::{Machine, WaitEvent, WaitScope, switch};
 
+use self::wake::LogWakeVariant;
 use super::LogDevice;
 use super::insert::Insertion;
 use super::output::LogOutput;
@@ -81,10 +86,21 @@ fn sleep_before_flush<M: Machine>(commit_delay: Duration) {
     }
 }
 
+/// How a flusher is built.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FlushOptions {
+    /// Algorithm of the latches, in the variants that have any.
+    pub(super) lwlock: LwLockOptions,
+    /// How long a flusher waits for others to join it.
+    pub(super) commit_delay: Duration,
+    /// Which worker wakes a group, in the variants whose leader would.
+    pub(super) wake: LogWakeVariant,
+}
+
 /// What one variant keeps, and how it flushes.
 trait Flush<M: Machine> {
-    /// No flush is in progress. `commit_delay`: how long a flusher waits for others to join it.
-    fn new(lwlock: LwLockOptions, commit_delay: Duration) -> Self;
+    /// No flush is in progress.
+    fn new(options: &FlushOptions) -> Self;
 
     /// Makes everything before `upto` durable.
     fn flush<D: LogDevice>(&self, log: &Flushed<'_, M, D>, upto: u64);
@@ -127,10 +143,10 @@ macro_rules! variants {
         pub(super) enum Flusher<M: Machine> { $( $variant($module::Flusher<M>), )+ }
 
         impl<M: Machine> Flusher<M> {
-            /// No flush is in progress. `commit_delay`: how long a flusher waits for others to join it.
-            pub(super) fn new(variant: LogFlushVariant, lwlock: LwLockOptions, commit_delay: Duration) -> Self {
+            /// No flush is in progress.
+            pub(super) fn new(variant: LogFlushVariant, options: &FlushOptions) -> Self {
                 match variant {
-                    $( LogFlushVariant::$variant => Self::$variant(Flush::new(lwlock, commit_delay)), )+
+                    $( LogFlushVariant::$variant => Self::$variant(Flush::new(options)), )+
                 }
             }
 

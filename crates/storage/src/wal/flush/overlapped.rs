@@ -59,10 +59,10 @@
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::Duration;
 
-use clearway_latch::{LwLock, LwLockOptions};
+use clearway_latch::LwLock;
 use clearway_machine::{AtomicWord, Machine, Padded, WaitEvent, WaitScope};
 
-use super::{Flush, Flushed, WAL_WRITE, sleep_before_flush};
+use super::{Flush, FlushOptions, Flushed, WAL_WRITE, sleep_before_flush};
 use crate::wal::{LogDevice, SYNC_LANES};
 
 /// In `lanes`: a leader sleeps until one is free.
@@ -84,14 +84,14 @@ pub(in crate::wal) struct Flusher<M: Machine> {
 }
 
 impl<M: Machine> Flush<M> for Flusher<M> {
-    fn new(lwlock: LwLockOptions, commit_delay: Duration) -> Self {
+    fn new(options: &FlushOptions) -> Self {
         Self {
             open: Padded(M::U64::new(0)),
             furthest: Padded(M::U64::new(0)),
             lanes: Padded(M::U32::new(0)),
             ended: std::array::from_fn(|_| Padded(M::U32::new(0))),
-            write_latch: Padded(LwLock::new(&WAL_WRITE, lwlock)),
-            commit_delay,
+            write_latch: Padded(LwLock::new(&WAL_WRITE, options.lwlock)),
+            commit_delay: options.commit_delay,
         }
     }
 

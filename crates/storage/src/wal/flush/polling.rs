@@ -58,11 +58,10 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-use clearway_latch::LwLockOptions;
 use clearway_machine::{AtomicWord, Machine, Padded, WaitEvent, WaitScope};
 
 use super::trial::{Trial, Way};
-use super::{Flush, Flushed, sleep_before_flush};
+use super::{Flush, FlushOptions, Flushed, sleep_before_flush};
 use crate::wal::LogDevice;
 
 const FREE: u32 = 0;
@@ -90,12 +89,12 @@ pub(in crate::wal) struct Flusher<M: Machine> {
 }
 
 impl<M: Machine> Flush<M> for Flusher<M> {
-    fn new(_lwlock: LwLockOptions, commit_delay: Duration) -> Self {
+    fn new(options: &FlushOptions) -> Self {
         Self {
             device: Padded(M::U32::new(FREE)),
             usual_ns: Padded(M::U64::new(0)),
             trial: Trial::new(),
-            commit_delay,
+            commit_delay: options.commit_delay,
         }
     }
 

@@ -25,7 +25,7 @@
 //!    rest, a CAS from `NONE` to `IDLE` frees the device; it fails if a worker has arrived, and the owner looks again.
 //! 6. The next leader is told first, while nothing else is: from here on the device is not this worker's business.
 //! 7. It plans the wake-ups of those that are durable as a tree over their list: the first few are its own, and
-//!    each of these inherits the next few.
+//!    each of these inherits the next few (`wake/tree.rs`).
 //! 8. It tells its own part, and returns. So does each worker that is woken with "durable".
 //!
 //! # Why the tree
@@ -58,13 +58,12 @@
 //! log disk); naming the next leader first, and the tree, come from what `group` was seen to cost.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::time::Duration;
 
-use clearway_latch::LwLockOptions;
 use clearway_machine::{AtomicWord, Machine, Padded};
 
 use super::waiters::{NONE, Outcome, Waiters};
-use super::{Flush, Flushed};
+use super::wake::Tree;
+use super::{Flush, FlushOptions, Flushed};
 use crate::wal::LogDevice;
 
 /// The device is free, and no worker waits.
@@ -113,13 +112,15 @@ impl List {
 pub(in crate::wal) struct Flusher<M: Machine> {
     arrivals: Padded<M::U32>,
     waiters: Waiters<M>,
+    tree: Tree<M>,
 }
 
 impl<M: Machine> Flush<M> for Flusher<M> {
-    fn new(_lwlock: LwLockOptions, _commit_delay: Duration) -> Self {
+    fn new(_options: &FlushOptions) -> Self {
         Self {
             arrivals: Padded(M::U32::new(IDLE)),
             waiters: Waiters::new(),
+            tree: Tree::new(WIDTH),
         }
     }
 
@@ -133,7 +134,7 @@ impl<M: Machine> Flush<M> for Flusher<M> {
         let outcome = self.waiters.sleep(me);
         let inherited = self.waiters.inherited(me);
         match outcome {
-            Outcome::Durable => self.tell_durable(inherited),
+            Outcome::Durable => self.tree.tell_part(&self.waiters, inherited),
             Outcome::Leader => {
                 let mut served = List::EMPTY;
                 served.push_all(&self.waiters, inherited);
@@ -180,8 +181,8 @@ impl<M: Machine> Flusher<M> {
             log.output.sync(target);
         }
         self.give_device_away(log.output.durable(), &mut served);
-        self.plan_wake_ups(&served);
-        self.tell_durable(served.first);
+        self.tree.plan(&self.waiters, served.first);
+        self.tree.tell_part(&self.waiters, served.first);
     }
 
     /// All that have arrived, the oldest first.
@@ -230,47 +231,6 @@ impl<M: Machine> Flusher<M> {
             {
                 return;
             }
-        }
-    }
-
-    /// How many followers a worker wakes. One under a checker, so that few workers make a deep tree.
-    const WIDTH: u32 = if M::EXPLORED { 1 } else { WIDTH };
-
-    /// Makes each worker of the list inherit its part of the wake-ups. The first `WIDTH` are the caller's; each
-    /// worker, in the order of the list, gets the next `WIDTH`.
-    fn plan_wake_ups(&self, list: &List) {
-        let mut waker = list.first;
-        let mut woken = self.after_part(list.first);
-        while woken != NONE {
-            self.waiters.set_inherited(waker, woken);
-            waker = self.waiters.next(waker);
-            woken = self.after_part(woken);
-        }
-    }
-
-    /// The worker behind the part that begins with `first`.
-    fn after_part(&self, first: u32) -> u32 {
-        let mut worker = first;
-        for _ in 0..Self::WIDTH {
-            if worker == NONE {
-                break;
-            }
-            worker = self.waiters.next(worker);
-        }
-        worker
-    }
-
-    /// Tells the workers of the part that begins with `first` that they are durable.
-    fn tell_durable(&self, first: u32) {
-        let mut worker = first;
-        for _ in 0..Self::WIDTH {
-            if worker == NONE {
-                break;
-            }
-            // Read first: once told, the worker may be among the arrivals again.
-            let next = self.waiters.next(worker);
-            self.waiters.tell(worker, Outcome::Durable);
-            worker = next;
         }
     }
 }

@@ -19,10 +19,10 @@
 
 use std::time::Duration;
 
-use clearway_latch::{LwLock, LwLockOptions};
+use clearway_latch::LwLock;
 use clearway_machine::{Machine, Padded};
 
-use super::{Flush, Flushed, WAL_WRITE, sleep_before_flush};
+use super::{Flush, FlushOptions, Flushed, WAL_WRITE, sleep_before_flush};
 use crate::wal::LogDevice;
 
 pub(in crate::wal) struct Flusher<M: Machine> {
@@ -31,10 +31,10 @@ pub(in crate::wal) struct Flusher<M: Machine> {
 }
 
 impl<M: Machine> Flush<M> for Flusher<M> {
-    fn new(lwlock: LwLockOptions, commit_delay: Duration) -> Self {
+    fn new(options: &FlushOptions) -> Self {
         Self {
-            write_latch: Padded(LwLock::new(&WAL_WRITE, lwlock)),
-            commit_delay,
+            write_latch: Padded(LwLock::new(&WAL_WRITE, options.lwlock)),
+            commit_delay: options.commit_delay,
         }
     }
 

@@ -31,10 +31,10 @@
 
 use std::time::Duration;
 
-use clearway_latch::{LatchClass, LwLock, LwLockOptions};
+use clearway_latch::{LatchClass, LwLock};
 use clearway_machine::{Machine, Padded, WaitEvent};
 
-use super::{Flush, Flushed, WAL_WRITE, sleep_before_flush};
+use super::{Flush, FlushOptions, Flushed, WAL_WRITE, sleep_before_flush};
 use crate::wal::LogDevice;
 
 static WAL_SYNC: LatchClass = LatchClass::new("WALSync", WaitEvent::WalSyncLatch, 511);
@@ -46,11 +46,11 @@ pub(in crate::wal) struct Flusher<M: Machine> {
 }
 
 impl<M: Machine> Flush<M> for Flusher<M> {
-    fn new(lwlock: LwLockOptions, commit_delay: Duration) -> Self {
+    fn new(options: &FlushOptions) -> Self {
         Self {
-            write_latch: Padded(LwLock::new(&WAL_WRITE, lwlock)),
-            sync_latch: Padded(LwLock::new(&WAL_SYNC, lwlock)),
-            commit_delay,
+            write_latch: Padded(LwLock::new(&WAL_WRITE, options.lwlock)),
+            sync_latch: Padded(LwLock::new(&WAL_SYNC, options.lwlock)),
+            commit_delay: options.commit_delay,
         }
     }
 
