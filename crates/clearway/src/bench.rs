@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use clearway_engine::config::ByteSize;
-use clearway_lab::workload::Workload;
+use clearway_lab::workload::Mix;
 use clearway_lab::{BenchOptions, Variant, run_bench, table};
 
 use crate::error::{Result, plural};
@@ -28,6 +28,8 @@ use crate::{bench_latches, options};
     clearway bench --vary log_flush --workload simple-update --clients 1,16,64\n  \
                                                       every variant of one switch, everything else equal, and what a\n  \
                                                       commit costs: syncs, wake-ups, context switches, CPU time\n  \
+    clearway bench --vary snapshot --workload tpcb-like+select-only --clients 4,16\n  \
+                                                      half of the clients read while the other half write\n  \
     clearway bench --vary commit_log --sync-commit off --preset classic\n  \
     clearway bench --sync-commit off --data /mnt/fast/bench\n  \
     clearway bench --vary buffer_map --scale 50 --buffers 64MB --workload select-only\n  \
@@ -52,7 +54,9 @@ pub(crate) struct Arguments {
     /// How often each point is measured; the table shows medians
     #[arg(long, value_name = "N", default_value_t = 5)]
     rounds: usize,
-    /// Workloads: select-only, simple-update, tpcb-like
+    /// Workloads: select-only, simple-update, tpcb-like; or some of them side by side with `+` in between, which take
+    /// the clients in turn (tpcb-like+select-only: half of them each) and have a row each in the table. Waits and costs
+    /// are then those of all clients
     #[arg(
         long,
         value_name = "NAME,…",
@@ -120,7 +124,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         workloads: arguments
             .workload
             .iter()
-            .map(|name| Workload::from_name(name))
+            .map(|name| Mix::from_name(name))
             .collect::<Result<_, _>>()?,
         varied,
         variants,

@@ -17,7 +17,7 @@ use crate::result::{
 };
 use crate::run::{self, Measured, Point, latency_histogram, seed_of};
 use crate::sampler::Samples;
-use crate::workload::Workload;
+use crate::workload::Mix;
 use crate::workload::pgbench::{self, Acknowledged, Balances};
 use crate::{schedule, stats};
 
@@ -41,8 +41,8 @@ pub struct BenchOptions {
     pub duration: Duration,
     /// How often each point is measured.
     pub rounds: usize,
-    /// Workloads.
-    pub workloads: Vec<Workload>,
+    /// Workloads, each alone or some side by side.
+    pub workloads: Vec<Mix>,
     /// The switch whose variants these are, if they are those of one.
     pub varied: Option<VariedSwitch>,
     /// What is compared; ratios are to the first.
@@ -179,6 +179,14 @@ impl BenchOptions {
                 "one or more numbers from 1 to 1000",
             );
         }
+        let clients_min = self.workloads.iter().map(Mix::clients_min).max().unwrap_or(1);
+        if self.clients.iter().any(|clients| *clients < clients_min) {
+            return refuse(
+                "--clients",
+                format!("{:?}", self.clients),
+                "at least one for each of the workloads side by side",
+            );
+        }
         if self.rounds == 0 {
             return refuse("--rounds", "0".to_owned(), "at least 1");
         }
@@ -233,11 +241,36 @@ struct Database {
 
 /// What the rounds of one cell have gathered.
 struct Gathered {
-    tps: Vec<f64>,
-    latency: Histogram<u64>,
+    parts: Vec<GatheredPart>,
+    /// Of the clients of all parts.
     waits: Samples,
     counted: Counters,
+}
+
+/// What they have gathered of one workload.
+struct GatheredPart {
+    tps: Vec<f64>,
+    latency: Histogram<u64>,
     retries: u64,
+}
+
+impl Gathered {
+    fn new(mix: &Mix) -> Gathered {
+        let parts = mix.parts().into_iter().map(|_| GatheredPart {
+            tps: Vec::new(),
+            latency: latency_histogram(),
+            retries: 0,
+        });
+        Gathered {
+            parts: parts.collect(),
+            waits: Samples::new(),
+            counted: Counters::default(),
+        }
+    }
+
+    fn transactions(&self) -> u64 {
+        self.parts.iter().map(|part| part.latency.len()).sum()
+    }
 }
 
 /// Runs a bench: opens and fills a database per variant, measures every point of the [schedule], checks the sums.
@@ -258,7 +291,7 @@ pub fn run_bench(options: &BenchOptions) -> Result<BenchResult> {
         workloads: options
             .workloads
             .iter()
-            .map(|workload| workload.name().to_owned())
+            .flat_map(|mix| mix.parts().into_iter().map(|part| mix.part_name(part)))
             .collect(),
         duration_s: options.duration.as_secs_f64(),
         warm_up_s: options.warm_up().as_secs_f64(),
@@ -342,13 +375,7 @@ fn open(directory: &Path, variant: &VariantInfo, options: &BenchOptions) -> Resu
 fn measure(options: &BenchOptions, databases: &mut [Database]) -> Result<Vec<Gathered>> {
     let (workloads, clients, variants) = (options.workloads.len(), options.clients.len(), databases.len());
     let mut gathered: Vec<Gathered> = (0..workloads * clients * variants)
-        .map(|_| Gathered {
-            tps: Vec::new(),
-            latency: latency_histogram(),
-            waits: Samples::new(),
-            counted: Counters::default(),
-            retries: 0,
-        })
+        .map(|cell| Gathered::new(&options.workloads[cell / (clients * variants)]))
         .collect();
     let steps = schedule::interleaved(options.rounds, workloads, clients, variants);
     let bar = progress_bar(
@@ -358,26 +385,24 @@ fn measure(options: &BenchOptions, databases: &mut [Database]) -> Result<Vec<Gat
     );
     for step in steps {
         let database = &mut databases[step.variant];
-        let workload = options.workloads[step.workload];
+        let mix = &options.workloads[step.workload];
         bar.set_message(format!(
             "{} × {} {}",
-            workload.name(),
+            mix.name(),
             options.clients[step.clients],
             database.name
         ));
         // The variants of one step draw the same numbers.
         let place = (step.round * workloads + step.workload) * clients + step.clients;
         let Measured {
-            tps,
-            latency,
+            parts,
             waits,
             counted,
             acknowledged,
-            retries,
         } = run::run(Point {
             engine: &database.engine,
             variant: &database.name,
-            workload,
+            mix,
             clients: options.clients[step.clients],
             scale: options.scale,
             warm_up: options.warm_up(),
@@ -386,12 +411,15 @@ fn measure(options: &BenchOptions, databases: &mut [Database]) -> Result<Vec<Gat
         })?;
         database.acknowledged += acknowledged;
         let cell = &mut gathered[(step.workload * clients + step.clients) * variants + step.variant];
-        cell.tps.push(tps);
-        cell.latency
-            .add(&latency)
-            .expect("all histograms have the same bounds");
+        for (known, measured) in cell.parts.iter_mut().zip(parts) {
+            known.tps.push(measured.tps);
+            known
+                .latency
+                .add(&measured.latency)
+                .expect("all histograms have the same bounds");
+            known.retries += measured.retries;
+        }
         cell.counted += counted;
-        cell.retries += retries;
         for (event, count) in waits {
             *cell.waits.entry(event).or_default() += count;
         }
@@ -421,30 +449,39 @@ fn close(database: &Database) -> Result<BalanceCheck> {
 }
 
 fn cells(options: &BenchOptions, gathered: &[Gathered]) -> Vec<Cell> {
-    let mut gathered = gathered.iter();
+    let points = options.clients.len() * options.variants.len();
     let mut cells = Vec::new();
-    for workload in &options.workloads {
-        for clients in &options.clients {
-            for (variant, cell) in options.variants.iter().zip(gathered.by_ref()) {
-                cells.push(Cell {
-                    workload: workload.name().to_owned(),
-                    clients: *clients,
-                    variant: variant.name.clone(),
-                    tps: stats::median(&cell.tps),
-                    tps_spread: stats::spread(&cell.tps),
-                    tps_rounds: cell.tps.clone(),
-                    ratio: None,
-                    p50_us: cell.latency.value_at_quantile(0.5) as f64 / 1e3,
-                    p99_us: cell.latency.value_at_quantile(0.99) as f64 / 1e3,
-                    transactions: cell.latency.len(),
-                    per_commit: cell.counted.per_commit(cell.latency.len()),
-                    retries: cell.retries,
-                    waits: shares(&cell.waits),
-                });
+    for (mix, gathered) in options.workloads.iter().zip(gathered.chunks(points)) {
+        for (place, part) in mix.parts().into_iter().enumerate() {
+            let mut gathered = gathered.iter();
+            for clients in &options.clients {
+                for (variant, point) in options.variants.iter().zip(gathered.by_ref()) {
+                    cells.push(cell(mix.part_name(part), *clients, &variant.name, point, place));
+                }
             }
         }
     }
     cells
+}
+
+/// The cell of one part of a point.
+fn cell(workload: String, clients: usize, variant: &str, point: &Gathered, part: usize) -> Cell {
+    let part = &point.parts[part];
+    Cell {
+        workload,
+        clients,
+        variant: variant.to_owned(),
+        tps: stats::median(&part.tps),
+        tps_spread: stats::spread(&part.tps),
+        tps_rounds: part.tps.clone(),
+        ratio: None,
+        p50_us: part.latency.value_at_quantile(0.5) as f64 / 1e3,
+        p99_us: part.latency.value_at_quantile(0.99) as f64 / 1e3,
+        transactions: part.latency.len(),
+        per_commit: point.counted.per_commit(point.transactions()),
+        retries: part.retries,
+        waits: shares(&point.waits),
+    }
 }
 
 /// Counts as shares, most first.

@@ -119,9 +119,9 @@ pub struct WaitShare {
 /// One workload × clients × variant.
 #[derive(Debug, Clone, Serialize)]
 pub struct Cell {
-    /// The workload's name.
+    /// The workload's name; with that of the mix if others ran beside it.
     pub workload: String,
-    /// How many clients.
+    /// How many clients, those of workloads beside it included.
     pub clients: usize,
     /// The variant's name.
     pub variant: String,
@@ -139,11 +139,11 @@ pub struct Cell {
     pub p99_us: f64,
     /// Transactions measured.
     pub transactions: u64,
-    /// What each of them cost, over all rounds.
+    /// What each of them cost, over all rounds; in a mix, an average of all its transactions.
     pub per_commit: CommitCosts,
     /// Transactions rolled back for another's sake and run again.
     pub retries: u64,
-    /// What the clients' time went to, most first.
+    /// What the clients' time went to, most first; in a mix, the time of all its clients.
     pub waits: Vec<WaitShare>,
 }
 

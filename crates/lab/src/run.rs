@@ -17,8 +17,8 @@ use hdrhistogram::Histogram;
 use crate::costs::Counters;
 use crate::error::{LabError, Result};
 use crate::sampler::{Sampler, Samples};
-use crate::workload::Workload;
 use crate::workload::pgbench::{Acknowledged, Client};
+use crate::workload::{Mix, Workload};
 
 const WARM_UP: u8 = 0;
 const MEASURE: u8 = 1;
@@ -38,7 +38,7 @@ pub(crate) fn latency_histogram() -> Histogram<u64> {
 pub(crate) struct Point<'a> {
     pub(crate) engine: &'a Arc<Engine>,
     pub(crate) variant: &'a str,
-    pub(crate) workload: Workload,
+    pub(crate) mix: &'a Mix,
     pub(crate) clients: usize,
     pub(crate) scale: u32,
     pub(crate) warm_up: Duration,
@@ -49,16 +49,26 @@ pub(crate) struct Point<'a> {
 /// What came out.
 #[derive(Debug)]
 pub(crate) struct Measured {
-    pub(crate) tps: f64,
-    pub(crate) latency: Histogram<u64>,
+    /// In the order of [`Mix::parts`].
+    pub(crate) parts: Vec<MeasuredPart>,
+    /// Of the clients of all parts.
     pub(crate) waits: Samples,
     /// What the counters rose by in the measured window.
     pub(crate) counted: Counters,
     pub(crate) acknowledged: Acknowledged,
+}
+
+/// What came out for the clients of one workload.
+#[derive(Debug)]
+pub(crate) struct MeasuredPart {
+    workload: Workload,
+    pub(crate) tps: f64,
+    pub(crate) latency: Histogram<u64>,
     pub(crate) retries: u64,
 }
 
 struct ClientResult {
+    workload: Workload,
     latency: Histogram<u64>,
     acknowledged: Acknowledged,
     retries: u64,
@@ -95,13 +105,17 @@ pub(crate) fn run(point: Point<'_>) -> Result<Measured> {
         let counted = Counters::now(point.engine) - before;
         sampler.stop();
         let (waits, looking) = looking.join().unwrap_or_default();
-        let mut measured = Measured {
+        let parts = point.mix.parts().into_iter().map(|workload| MeasuredPart {
+            workload,
             tps: 0.0,
             latency: latency_histogram(),
+            retries: 0,
+        });
+        let mut measured = Measured {
+            parts: parts.collect(),
             waits,
             counted: counted.without(looking),
             acknowledged: Acknowledged::default(),
-            retries: 0,
         };
         for client in clients {
             let result = client
@@ -111,17 +125,23 @@ pub(crate) fn run(point: Point<'_>) -> Result<Measured> {
                 })?
                 .map_err(LabError::engine(format!(
                     "a {} client of {}",
-                    point.workload.name(),
+                    point.mix.name(),
                     point.variant
                 )))?;
-            measured
-                .latency
+            measured.acknowledged += result.acknowledged;
+            let part = measured
+                .parts
+                .iter_mut()
+                .find(|part| part.workload == result.workload)
+                .expect("clients run workloads of the mix");
+            part.latency
                 .add(&result.latency)
                 .expect("all histograms have the same bounds");
-            measured.acknowledged += result.acknowledged;
-            measured.retries += result.retries;
+            part.retries += result.retries;
         }
-        measured.tps = measured.latency.len() as f64 / elapsed.as_secs_f64();
+        for part in &mut measured.parts {
+            part.tps = part.latency.len() as f64 / elapsed.as_secs_f64();
+        }
         Ok(measured)
     })
 }
@@ -135,9 +155,10 @@ fn client(
     sampler: &Sampler,
 ) -> Result<ClientResult, EngineError> {
     sampler.register_this_thread();
+    let workload = point.mix.workload_of(number);
     let client = Client::new(
         point.engine,
-        point.workload,
+        workload,
         point.scale,
         seed_of(point.seed, number as u64),
     );
@@ -160,6 +181,7 @@ fn client(
         before = after;
     }
     Ok(ClientResult {
+        workload,
         latency,
         acknowledged: client.acknowledged,
         retries: client.retries,

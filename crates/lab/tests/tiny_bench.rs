@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clearway_engine::Mechanisms;
-use clearway_lab::workload::Workload;
+use clearway_lab::workload::{Mix, Workload};
 use clearway_lab::{BenchOptions, LabError, Variant, run_bench, table};
 
 fn options() -> BenchOptions {
@@ -13,7 +13,7 @@ fn options() -> BenchOptions {
         clients: vec![1, 3],
         duration: Duration::from_millis(150),
         rounds: 1,
-        workloads: Workload::ALL.to_vec(),
+        workloads: Workload::ALL.iter().copied().map(Mix::from).collect(),
         varied: None,
         variants: Variant::choose(&[], &[]).unwrap(),
         buffers: None,
@@ -68,6 +68,37 @@ fn a_tiny_bench_from_tables_to_report() {
     assert_eq!(page.matches("<svg").count(), 6);
 }
 
+/// Readers and writers in one database: each part has its own numbers.
+#[test]
+fn workloads_side_by_side() {
+    let options = BenchOptions {
+        clients: vec![3],
+        workloads: vec![Mix::from_name("tpcb-like+select-only").unwrap()],
+        variants: Variant::choose(&["clearway".to_owned()], &[]).unwrap(),
+        ..options()
+    };
+    let result = run_bench(&options).unwrap();
+    let cell = |part: &str| result.cell(&format!("{part} in tpcb-like+select-only"), 3, "clearway");
+    let (writes, reads) = (cell("tpcb-like").unwrap(), cell("select-only").unwrap());
+    assert_eq!(result.cells.len(), 2);
+    assert!(writes.transactions > 0 && reads.transactions > 0, "{result:?}");
+    assert!(result.balances[0].acknowledged_writes >= writes.transactions as i64);
+    let text = table::text(&result);
+    assert!(text.contains("select-only in tpcb-like+select-only"), "{text}");
+
+    let too_few = BenchOptions {
+        clients: vec![1, 3],
+        ..options
+    };
+    assert!(matches!(
+        run_bench(&too_few),
+        Err(LabError::BadNumber {
+            what: "--clients",
+            ..
+        })
+    ));
+}
+
 fn copy_directory(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
@@ -86,7 +117,7 @@ fn a_data_directory_is_used_again_and_its_scale_is_checked() {
     let small = BenchOptions {
         clients: vec![2],
         duration: Duration::from_millis(30),
-        workloads: vec![Workload::SimpleUpdate],
+        workloads: vec![Workload::SimpleUpdate.into()],
         variants: Variant::choose(&["clearway".to_owned()], &[]).unwrap(),
         data: Some(data.path().to_owned()),
         ..options()
@@ -117,7 +148,7 @@ fn a_tiny_run_over_every_switch() {
     let loaded = tempfile::tempdir().unwrap();
     run_bench(&BenchOptions {
         clients: vec![1],
-        workloads: vec![Workload::SimpleUpdate],
+        workloads: vec![Workload::SimpleUpdate.into()],
         variants: Variant::choose(&["clearway".to_owned()], &[]).unwrap(),
         data: Some(loaded.path().to_owned()),
         ..options()
@@ -140,7 +171,7 @@ fn a_tiny_run_over_every_switch() {
         let result = run_bench(&BenchOptions {
             clients: vec![3],
             duration: Duration::from_millis(if synchronous_commit { 500 } else { 100 }),
-            workloads: vec![Workload::SimpleUpdate],
+            workloads: vec![Workload::SimpleUpdate.into()],
             varied: Some(varied),
             variants,
             data: Some(data.path().to_owned()),

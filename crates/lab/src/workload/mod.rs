@@ -51,9 +51,82 @@ impl Workload {
     }
 }
 
+/// Workloads that run side by side in one engine, each with a part of the clients; mostly one alone.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Mix {
+    /// Clients take these in turn, so a workload that stands here twice has twice the clients.
+    turns: Vec<Workload>,
+}
+
+impl Mix {
+    /// The mix of this name: that of a workload, or several with `+` between them.
+    pub fn from_name(name: &str) -> Result<Mix> {
+        let turns = name.split('+').map(Workload::from_name).collect::<Result<_>>()?;
+        Ok(Mix { turns })
+    }
+
+    /// `tpcb-like+select-only`.
+    pub fn name(&self) -> String {
+        let names: Vec<&str> = self.turns.iter().map(|workload| workload.name()).collect();
+        names.join("+")
+    }
+
+    /// Clients that it needs, so that each workload has one.
+    pub fn clients_min(&self) -> usize {
+        self.turns.len()
+    }
+
+    /// The workload of a client.
+    pub fn workload_of(&self, client: usize) -> Workload {
+        self.turns[client % self.turns.len()]
+    }
+
+    /// Its workloads, each once.
+    pub fn parts(&self) -> Vec<Workload> {
+        let mut parts = Vec::new();
+        for workload in &self.turns {
+            if !parts.contains(workload) {
+                parts.push(*workload);
+            }
+        }
+        parts
+    }
+
+    /// What a part is called in tables.
+    pub fn part_name(&self, part: Workload) -> String {
+        match self.turns[..] {
+            [_] => part.name().to_owned(),
+            _ => format!("{} in {}", part.name(), self.name()),
+        }
+    }
+}
+
+impl From<Workload> for Mix {
+    fn from(workload: Workload) -> Mix {
+        Mix {
+            turns: vec![workload],
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clients_take_the_workloads_of_a_mix_in_turn() {
+        let mix = Mix::from_name("tpcb-like+select-only+select-only").unwrap();
+        let of_clients: Vec<Workload> = (0..5).map(|client| mix.workload_of(client)).collect();
+        let (write, read) = (Workload::TpcbLike, Workload::SelectOnly);
+        assert_eq!(of_clients, [write, read, read, write, read]);
+        assert_eq!(mix.parts(), [write, read]);
+        assert_eq!(
+            mix.part_name(read),
+            "select-only in tpcb-like+select-only+select-only"
+        );
+        assert_eq!(Mix::from(read).part_name(read), "select-only");
+        assert!(Mix::from_name("select-only+").is_err());
+    }
 
     #[test]
     fn a_wrong_name_gets_the_list() {
