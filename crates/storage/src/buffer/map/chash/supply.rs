@@ -52,8 +52,8 @@ const fn unused_taken<M: Machine>() -> u32 {
 /// reclaimer is needed.
 const fn nodes_for<M: Machine>(frames: usize) -> usize {
     if M::EXPLORED {
-        // One to spare in the smallest pool, so that a page can come in there while a scan goes on; none in a larger one,
-        // so that a node is used again at once.
+        // One to spare in the smallest pool, so that a page can come in there while a scan goes on; none in a larger
+        // one, so that a node is used again at once.
         if frames == 1 { 2 } else { frames }
     } else {
         2 * frames + 16
@@ -314,8 +314,8 @@ mod tests {
 
     /// One group takes nodes that were never used, and gives one back; the other wants all there are.
     ///
-    /// Mutations that it catches: a group that does not take what is free for others (allocation has no end); nodes that
-    /// are made free and hide those that were free.
+    /// Mutations that it catches: a group that does not take what is free for others (allocation has no end); nodes
+    /// that are made free and hide those that were free.
     #[test]
     fn a_group_gets_what_is_free_for_another() {
         let (supply, scans) = (Supply::<Native>::new(100), Scans::new());
