@@ -13,8 +13,8 @@
 //! Charged: everything else, `work_us` a transaction, in parts that follow the statements: protocol,
 //! planning, executor, B+tree binary searches, tuple work, memory. The parts' proportions are fixed here;
 //! only their sum is calibrated. Left out: relation locks (the fast path touches the session's own lines
-//! alone; `point_select` has them), row locks, so that no session waits for another's transaction, extending relations, checkpoints, vacuum, the
-//! visibility map. Of the end of a transaction: publishing definitions and unlinking files, since none are changed.
+//! alone; `point_select` has them), row locks, so that no session waits for another's transaction, extending
+//! relations, checkpoints, vacuum, the visibility map. Of the end of a transaction: publishing definitions and unlinking files, since none are changed.
 //!
 //! The tables are folded: instead of a page for each of the real ones there are [`HEAP_PAGES`] and
 //! [`LEAF_PAGES`], enough that two of a few hundred clients rarely meet on one, as at the real scale. Each has its
@@ -44,7 +44,6 @@ use crate::simulate::client;
 use crate::simulate::experiment::{Experiment, Variant, WorkloadKind};
 use crate::simulate::meter::Meter;
 use crate::simulate::pages::TablePages;
-use crate::simulate::point_select;
 
 const HEAP_PAGES: u32 = 32_768;
 const LEAF_PAGES: u32 = 8_192;
@@ -302,10 +301,8 @@ impl Session {
         self.database.change(xid, rel, block, 500, &[0; UPDATE_BYTES]);
     }
 
-    fn transaction(&mut self, kind: WorkloadKind) {
-        if kind == WorkloadKind::PointSelect {
-            return point_select::transaction(self);
-        }
+    /// A transaction of pgbench's, or of the mix.
+    pub(super) fn transaction(&mut self, kind: WorkloadKind) {
         let writes = kind != WorkloadKind::Mixed || random_below(PARTS) < self.writing_parts;
         if writes {
             self.update(kind);
@@ -411,6 +408,7 @@ pub(crate) fn spawn(
     variant: &Variant,
     clients: usize,
     meter: &Rc<Meter>,
+    transaction: fn(&mut Session, WorkloadKind),
 ) {
     let database = simulation.enter(|| {
         let database = Rc::new(Database::new(experiment, variant, clients));
@@ -465,7 +463,7 @@ pub(crate) fn spawn(
             Simulated::fence(Acquire);
             while meter.goes_on() {
                 let began = clock_ns();
-                session.transaction(kind);
+                transaction(&mut session, kind);
                 meter.done(began);
                 client::answer(session.client_ns);
             }

@@ -73,11 +73,13 @@ pub(crate) fn run_point(
         WorkloadKind::PointSelect if variant.work_alone => {
             point_select::spawn_work_alone(&mut simulation, experiment, clients, &meter);
         }
-        WorkloadKind::SimpleUpdate
-        | WorkloadKind::TpcbLike
-        | WorkloadKind::Mixed
-        | WorkloadKind::PointSelect => {
-            pgbench::spawn(&mut simulation, experiment, variant, clients, &meter);
+        WorkloadKind::PointSelect => {
+            let transaction = point_select::transaction;
+            pgbench::spawn(&mut simulation, experiment, variant, clients, &meter, transaction);
+        }
+        WorkloadKind::SimpleUpdate | WorkloadKind::TpcbLike | WorkloadKind::Mixed => {
+            let transaction = pgbench::Session::transaction;
+            pgbench::spawn(&mut simulation, experiment, variant, clients, &meter, transaction);
         }
         WorkloadKind::ReadNotInBuffers => reads::spawn(&mut simulation, experiment, variant, clients, &meter),
         WorkloadKind::LatchMix => latch_mix::spawn(&mut simulation, experiment, variant, clients, &meter),

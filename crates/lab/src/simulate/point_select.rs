@@ -21,7 +21,7 @@ use clearway_sim::{Simulated, SimulatedU64, Simulation, clock_ns, random_below};
 use clearway_txn::{LockMode, LockTag, LockWait};
 
 use crate::simulate::client;
-use crate::simulate::experiment::Experiment;
+use crate::simulate::experiment::{Experiment, WorkloadKind};
 use crate::simulate::meter::Meter;
 use crate::simulate::pgbench::{ACCOUNTS, Session};
 
@@ -32,7 +32,7 @@ const ROWS: u64 = 256;
 const PAGES_NS: [u64; 4] = [200, 200, 200, 300];
 
 /// One SELECT.
-pub(super) fn transaction(session: &mut Session) {
+pub(super) fn transaction(session: &mut Session, _kind: WorkloadKind) {
     session.work(50);
     let database = Rc::clone(&session.database);
     let wait = LockWait {

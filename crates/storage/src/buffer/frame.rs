@@ -3,14 +3,12 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::Ordering;
 
-use clearway_latch::{LatchClass, LwLock};
+use clearway_latch::{LatchClass, LwLock, LwLockOptions};
 use clearway_machine::{AtomicWord, DataCell, Machine, Native, WaitEvent};
 
-use crate::buffer::page_latch::PageLatch;
-use crate::buffer::page_read::PageReadVariant;
-use crate::buffer::page_read::optimistic::PageVersion;
+use crate::buffer::page_latch::{PageLatch, PageLatchVariant};
+use crate::buffer::page_version::PageVersion;
 use crate::buffer::pin::{FrameState, VALID};
-use crate::buffer::pool::BufferPoolOptions;
 use crate::page::{PAGE_SIZE, PageId};
 
 static BUFFER_IO: LatchClass = LatchClass::new("BufferIO", WaitEvent::BufferIo, 405);
@@ -27,7 +25,7 @@ pub(crate) struct PageBytes(pub(crate) UnsafeCell<[u8; PAGE_SIZE]>);
 #[repr(C, align(128))]
 pub(crate) struct Frame<M: Machine = Native> {
     pub(crate) state: FrameState<M>,
-    page_read: PageReadVariant,
+    counts_changes: bool,
     pub(crate) content: PageLatch<M>,
     tag: M::U64,
     bytes: *const PageBytes,
@@ -36,6 +34,17 @@ pub(crate) struct Frame<M: Machine = Native> {
     /// Represents the bytes where a checker looks at every access; natively it is empty.
     watched: M::Data<()>,
     second: SecondLine<M>,
+}
+
+/// How a frame is built.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct FrameOptions {
+    /// The switch `page_latch`.
+    pub(crate) page_latch: PageLatchVariant,
+    /// Algorithm of its latches.
+    pub(crate) lwlock: LwLockOptions,
+    /// Whether its version counts changes, for `page_read = optimistic`.
+    pub(crate) counts_changes: bool,
 }
 
 /// What only reading in and writing out use.
@@ -53,10 +62,11 @@ unsafe impl<M: Machine> Sync for Frame<M> {}
 unsafe impl<M: Machine> Send for Frame<M> {}
 
 impl<M: Machine> Frame<M> {
-    pub(crate) fn new(options: BufferPoolOptions, bytes: *const PageBytes) -> Self {
+    /// A frame without a page.
+    pub(crate) fn new(options: FrameOptions, bytes: *const PageBytes) -> Self {
         Self {
             state: FrameState::empty(),
-            page_read: options.page_read,
+            counts_changes: options.counts_changes,
             content: PageLatch::new(options.page_latch, options.lwlock),
             tag: M::U64::new(NO_PAGE),
             bytes,
@@ -120,7 +130,7 @@ impl<M: Machine> Frame<M> {
 
     #[inline]
     fn begin_change(&self) {
-        if self.page_read == PageReadVariant::Optimistic {
+        if self.counts_changes {
             self.version.begin_change();
         }
     }
@@ -128,7 +138,7 @@ impl<M: Machine> Frame<M> {
     /// The worker that may have changed the bytes is about to let other workers do so (V3).
     #[inline]
     pub(crate) fn end_change(&self) {
-        if self.page_read == PageReadVariant::Optimistic {
+        if self.counts_changes {
             self.version.end_change();
         }
     }

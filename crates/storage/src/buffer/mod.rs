@@ -14,6 +14,7 @@
 //! | [`ring`] | which page gives way to a big scan or a bulk write | F1 to F3 |
 //! | `page_latch` | switch `page_latch`: the latch on a page's content | |
 //! | [`page_read`] | switch `page_read`: with a pin and a latch, or without | V1 to V5 |
+//! | `page_version` | the version by which a reader without a pin sees changes | |
 //! | `page_guard` | pins and content latches as values | |
 //! | `racy` | a page as a reader without a latch sees it | |
 //! | `frame`, `page_memory` | a frame, and the bytes of all pages | |
@@ -48,6 +49,7 @@ pub(crate) mod page_guard;
 mod page_latch;
 mod page_memory;
 mod page_read;
+mod page_version;
 mod pin;
 mod pool;
 mod racy;

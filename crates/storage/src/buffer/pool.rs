@@ -4,14 +4,14 @@ use clearway_latch::LwLockOptions;
 use clearway_machine::{Machine, Native, Switch};
 
 use super::clock::{BufferClockVariant, Clock};
-use super::frame::Frame;
+use super::frame::{Frame, FrameOptions};
 use super::map::{BufferMap, BufferMapVariant, Insertion, PinnedFrame};
 use super::page_latch::PageLatchVariant;
 use super::page_memory::PageMemory;
-use super::page_read::PageReadVariant;
+use super::page_read::{PageReadVariant, Pages};
 use super::pin::{CHANGED, DIRTY, REDIRTIED, VALID};
 use super::ring::FrameRing;
-use super::{PageDevice, PagesOnDisk, PinnedPage};
+use super::{PageDevice, PagesOnDisk, PinnedPage, RacyPage};
 use crate::error::{Result, StorageError};
 use crate::page::{self, PAGE_SIZE, PageId, PageKind, RelId};
 
@@ -79,6 +79,18 @@ impl<M: Machine, D: PageDevice> std::fmt::Debug for BufferPool<M, D> {
     }
 }
 
+impl<M: Machine, D: PageDevice> Pages<M> for BufferPool<M, D> {
+    #[inline]
+    fn find(&self, page: PageId) -> Option<&Frame<M>> {
+        self.map.find(page, &self.frames)
+    }
+
+    #[inline]
+    fn pin(&self, page: PageId) -> Result<PinnedPage<'_, M>> {
+        self.pin(page)
+    }
+}
+
 impl<M: Machine, D: PageDevice> BufferPool<M, D> {
     /// A pool of about so many bytes, in huge pages if there are any.
     pub fn new(bytes: usize, options: BufferPoolOptions, device: D) -> Self {
@@ -91,9 +103,14 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
     /// do not touch most of the pages' bytes. Memory is not asked for in huge pages.
     pub fn with_frames(count: usize, options: BufferPoolOptions, device: D) -> Self {
         let memory = PageMemory::new(count);
+        let frame_options = FrameOptions {
+            page_latch: options.page_latch,
+            lwlock: options.lwlock,
+            counts_changes: options.page_read == PageReadVariant::Optimistic,
+        };
         Self {
             frames: (0..count)
-                .map(|number| Frame::new(options, memory.page(number)))
+                .map(|number| Frame::new(frame_options, memory.page(number)))
                 .collect(),
             map: BufferMap::new(options.map, count, options.lwlock),
             clock: Clock::new(options.clock, count, options.lwlock),
@@ -101,18 +118,6 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
             device,
             memory,
         }
-    }
-
-    /// The variants that the pool was built with.
-    #[inline]
-    pub(super) fn options(&self) -> BufferPoolOptions {
-        self.options
-    }
-
-    /// A frame that may hold `page`, without a pin (M6).
-    #[inline]
-    pub(super) fn find(&self, page: PageId) -> Option<&Frame<M>> {
-        self.map.find(page, &self.frames)
     }
 
     /// The frames' headers, without the bytes of the pages, for reports that name memory. Under `buffer_clock = hand`
@@ -150,6 +155,26 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
             }
             found => self.pin_slow(page, found, true, Some(ring)),
         }
+    }
+
+    /// Result of `read` on `page`, which is read from its file if it is not in memory; see the contract at the top of
+    /// the module `page_read`. `None` if that is what `read` returned on the page as it was at one instant.
+    #[inline]
+    pub fn read<R>(&self, page: PageId, read: impl FnMut(RacyPage<'_>) -> Option<R>) -> Result<Option<R>> {
+        self.options.page_read.read(self, page, read)
+    }
+
+    /// Whether [`read`](Self::read) does without page latches. If not, a caller that reads many values of a page is
+    /// better off with a guard.
+    #[inline]
+    pub fn reads_optimistically(&self) -> bool {
+        self.reads_unpinned() || self.options.page_latch == PageLatchVariant::Hybrid
+    }
+
+    /// Whether [`read`](Self::read) writes nothing to the frame of a page in memory.
+    #[inline]
+    pub fn reads_unpinned(&self) -> bool {
+        self.options.page_read == PageReadVariant::Optimistic
     }
 
     /// Pins a page that is about to be replaced as a whole (replay): what its file holds is not read.

@@ -18,7 +18,7 @@
 //! 3 belongs to the pool for as long as the pool lives, whatever page is in it.
 //!
 //! # Contract
-//! [`BufferPool::read`] calls a function with the page's bytes, and returns its result. The result is that of a call at
+//! [`BufferPool::read`](super::BufferPool::read) calls a function with the page's bytes, and returns its result. The result is that of a call at
 //! one instant between the begin and the end of `read` (*linearization*), on a page that no worker was changing.
 //! Results of other calls are dropped. So the function has no effect but on memory of its caller's, which each call
 //! writes anew; and it does not trust what it reads: it ends, and does not panic, whatever the bytes are.
@@ -64,12 +64,13 @@
 //! | `Heap::fetch` | a look, which copies a settled chain; else pinned and latched | pinned and latched |
 //! | cursors over ranges, scans of heaps, all that changes pages | pinned and latched | pinned and latched |
 
-pub(super) mod optimistic;
+mod optimistic;
 mod pinned;
 
 use clearway_machine::{Machine, switch};
 
-use super::{BufferPool, PageDevice, PageLatchVariant, RacyPage};
+use super::frame::Frame;
+use super::{PinnedPage, RacyPage};
 use crate::error::Result;
 use crate::page::PageId;
 
@@ -87,28 +88,27 @@ switch! {
     }
 }
 
-impl<M: Machine, D: PageDevice> BufferPool<M, D> {
-    /// Result of `read` on `page`, which is read from its file if it is not in memory; see the contract at the top of
-    /// the module `page_read`. `None` if that is what `read` returned on the page as it was at one instant.
+/// What a read needs of the pool.
+pub(super) trait Pages<M: Machine> {
+    /// A frame that may hold `page`, without a pin (M6).
+    fn find(&self, page: PageId) -> Option<&Frame<M>>;
+
+    /// Pins `page`, reading it in if it is not in memory.
+    fn pin(&self, page: PageId) -> Result<PinnedPage<'_, M>>;
+}
+
+impl PageReadVariant {
+    /// Result of `read` on `page`, by the contract at the top of this module.
     #[inline]
-    pub fn read<R>(&self, page: PageId, read: impl FnMut(RacyPage<'_>) -> Option<R>) -> Result<Option<R>> {
-        match self.options().page_read {
-            PageReadVariant::Pinned => pinned::read(self, page, read),
-            PageReadVariant::Optimistic => optimistic::read(self, page, read),
+    pub(super) fn read<M: Machine, R>(
+        self,
+        pages: &impl Pages<M>,
+        page: PageId,
+        read: impl FnMut(RacyPage<'_>) -> Option<R>,
+    ) -> Result<Option<R>> {
+        match self {
+            PageReadVariant::Pinned => pinned::read(pages, page, read),
+            PageReadVariant::Optimistic => optimistic::read(pages, page, read),
         }
-    }
-
-    /// Whether [`read`](Self::read) does without page latches. If not, a caller that reads many values of a page is
-    /// better off with a guard.
-    #[inline]
-    pub fn reads_optimistically(&self) -> bool {
-        let options = self.options();
-        options.page_read == PageReadVariant::Optimistic || options.page_latch == PageLatchVariant::Hybrid
-    }
-
-    /// Whether [`read`](Self::read) writes nothing to the frame of a page in memory.
-    #[inline]
-    pub fn reads_unpinned(&self) -> bool {
-        self.options().page_read == PageReadVariant::Optimistic
     }
 }

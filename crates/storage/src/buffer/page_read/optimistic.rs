@@ -57,13 +57,11 @@
 //! Origin: sequence locks (Linux; Lameter, 2005); the placing of their fences: Boehm, "Can seqlocks get along with
 //! programming language memory models?", 2012. Optimistic latches over buffer frames that are never freed: LeanStore.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use clearway_machine::Machine;
 
-use clearway_machine::{AtomicWord, Machine, Native};
-
-use super::pinned;
+use super::{Pages, pinned};
+use crate::buffer::RacyPage;
 use crate::buffer::frame::Frame;
-use crate::buffer::{BufferPool, PageDevice, RacyPage};
 use crate::error::Result;
 use crate::page::PageId;
 
@@ -72,77 +70,21 @@ const fn attempts<M: Machine>() -> u32 {
     if M::EXPLORED { 1 } else { 3 }
 }
 
-/// The version of a frame.
-pub(in crate::buffer) struct PageVersion<M: Machine = Native>(M::U64);
-
-impl<M: Machine> PageVersion<M> {
-    /// Of a frame without a page.
-    pub(in crate::buffer) fn without_page() -> Self {
-        Self(M::U64::new(1))
-    }
-
-    /// Makes the version odd, unless it is. The caller is the worker of V2.
-    #[inline]
-    pub(in crate::buffer) fn begin_change(&self) {
-        let version = self.0.load(Relaxed);
-        if is_stable(version) {
-            self.0.store(version + 1, Relaxed);
-            // Pairs with the fence in `is_still`: a reader that sees a byte or a tag of this change sees that the
-            // version is odd, or has been.
-            M::fence(Release);
-        }
-    }
-
-    /// Makes the version even, unless it is.
-    #[inline]
-    pub(in crate::buffer) fn end_change(&self) {
-        let version = self.0.load(Relaxed);
-        if !is_stable(version) {
-            // Release: pairs with the Acquire in `stable`; publishes the tag and the bytes.
-            self.0.store(version + 1, Release);
-        }
-    }
-
-    /// The version, if no worker changes the frame and it holds a page.
-    #[inline]
-    fn stable(&self) -> Option<u64> {
-        Some(self.0.load(Acquire)).filter(|&version| is_stable(version))
-    }
-
-    /// Whether no worker has stored another version, for checkers.
-    pub(in crate::buffer) fn is_newest(&self, version: u64) -> bool {
-        self.0.fetch_add(0, Relaxed) == version
-    }
-
-    /// Whether the frame has not changed since `version` was loaded.
-    #[inline]
-    fn is_still(&self, version: u64) -> bool {
-        // The reads come before the look.
-        M::fence(Acquire);
-        self.0.load(Relaxed) == version
-    }
-}
-
+/// [`PageReadVariant::read`](super::PageReadVariant::read).
 #[inline]
-fn is_stable(version: u64) -> bool {
-    version.is_multiple_of(2)
-}
-
-/// [`BufferPool::read`].
-#[inline]
-pub(super) fn read<M: Machine, D: PageDevice, R>(
-    pool: &BufferPool<M, D>,
+pub(super) fn read<M: Machine, R>(
+    pages: &impl Pages<M>,
     page: PageId,
     mut read: impl FnMut(RacyPage<'_>) -> Option<R>,
 ) -> Result<Option<R>> {
     for _ in 0..attempts::<M>() {
-        let Some(frame) = pool.find(page) else { break };
+        let Some(frame) = pages.find(page) else { break };
         if let Some(result) = read_unpinned(frame, page, &mut read) {
             return Ok(result);
         }
         M::spin_hint();
     }
-    pinned::read(pool, page, read)
+    pinned::read(pages, page, read)
 }
 
 /// Steps 2 to 5. `None` if the attempt failed.

@@ -8,18 +8,19 @@
 
 use clearway_machine::Machine;
 
-use crate::buffer::{BufferPool, PageDevice, RacyPage};
+use super::Pages;
+use crate::buffer::RacyPage;
 use crate::error::Result;
 use crate::page::PageId;
 
-/// [`BufferPool::read`].
+/// [`PageReadVariant::read`](super::PageReadVariant::read).
 #[inline]
-pub(super) fn read<M: Machine, D: PageDevice, R>(
-    pool: &BufferPool<M, D>,
+pub(super) fn read<M: Machine, R>(
+    pages: &impl Pages<M>,
     page: PageId,
     mut read: impl FnMut(RacyPage<'_>) -> Option<R>,
 ) -> Result<Option<R>> {
-    let pinned = pool.pin(page)?;
+    let pinned = pages.pin(page)?;
     if let Some(result) = pinned.read_optimistically(&mut read) {
         return Ok(Some(result));
     }
