@@ -1,0 +1,25 @@
+//! What statements do, one by one, errors with their SQLSTATEs included; a file a subject.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod activity;
+mod changes;
+mod copy;
+mod indexes_and_sequences;
+mod names;
+mod prepared;
+mod select;
+mod settings;
+mod transactions;
+
+use common::Fixture;
+
+/// A shop with three items, and a log.
+fn shop() -> Fixture {
+    Fixture::new(
+        "create table items (id int primary key, name varchar(20) not null, price numeric(8,2), stock smallint default 0);
+         insert into items values (1, 'apple', 0.50, 100), (2, 'bread', 2.25, 10), (3, 'cheese', 7.80, null);
+         create table log (at int, what text)",
+    )
+}

@@ -1,0 +1,56 @@
+//! Names: the search path, and names that do not exist.
+
+use clearway_engine::{Session, SqlState};
+
+use crate::common::{Fixture, error, query, run};
+use crate::shop;
+
+#[test]
+fn names_that_do_not_exist() {
+    let fixture = shop();
+    let mut s = fixture.session();
+    assert_eq!(run(&mut s, "select * from nothing"), "ERROR 42P01");
+    assert_eq!(run(&mut s, "select colour from items"), "ERROR 42703");
+    assert_eq!(run(&mut s, "select nosuch(1)"), "ERROR 42883");
+    assert_eq!(run(&mut s, "selec 1"), "ERROR 42601");
+    assert_eq!(run(&mut s, "set no_such_setting = 1"), "ERROR 42704");
+    assert_eq!(run(&mut s, "create table items (id int)"), "ERROR 42P07");
+    assert_eq!(run(&mut s, "drop table nothing"), "ERROR 42P01");
+    assert_eq!(
+        run(&mut s, "select * from items a join log b on true"),
+        "ERROR 0A000"
+    );
+    assert_eq!(run(&mut s, "savepoint a"), "ERROR 0A000");
+}
+
+#[test]
+fn names_are_looked_for_along_the_search_path() {
+    let fixture = Fixture::new("create table t (a int); insert into t values (7)");
+    let mut session = fixture.session();
+    let ok = |session: &mut Session, sql: &str| run(session, sql);
+    // A schema that does not exist is no error, as in PostgreSQL; a name is not found there.
+    assert_eq!(ok(&mut session, "set search_path to nowhere"), "SET");
+    assert_eq!(
+        error(&mut session, "select * from t").sqlstate(),
+        SqlState::UNDEFINED_TABLE
+    );
+    assert_eq!(query(&mut session, "select a from public.t"), "7");
+    assert_eq!(query(&mut session, "select count(*) from pg_tables"), "1");
+    assert_eq!(query(&mut session, "select current_schema() is null"), "t");
+    let refused = error(&mut session, "create table u (a int)");
+    assert_eq!(refused.sqlstate(), SqlState::INVALID_SCHEMA_NAME);
+    assert_eq!(refused.message(), "no schema has been selected to create in");
+    assert_eq!(ok(&mut session, "create table public.u (a int)"), "CREATE TABLE");
+    assert_eq!(ok(&mut session, "set search_path to nowhere, public"), "SET");
+    assert_eq!(query(&mut session, "select a from t"), "7");
+    assert_eq!(query(&mut session, "select current_schema()"), "public");
+    // A prepared statement is planned anew.
+    ok(&mut session, "prepare p as select a from t");
+    ok(&mut session, "set search_path to ''");
+    assert_eq!(
+        error(&mut session, "execute p").sqlstate(),
+        SqlState::UNDEFINED_TABLE
+    );
+    ok(&mut session, "reset search_path");
+    assert_eq!(query(&mut session, "execute p"), "7");
+}

@@ -1,0 +1,206 @@
+//! What queries answer: expressions, order, groups, and how long a list may be.
+
+use clearway_engine::SqlState;
+
+use crate::common::{Fixture, error, query, run};
+use crate::shop;
+
+/// Texts that sqlparser reads otherwise than PostgreSQL; the answers are PostgreSQL's.
+#[test]
+fn texts_mean_what_they_mean_in_postgresql() {
+    let fixture = shop();
+    let mut s = fixture.session();
+    assert_eq!(
+        query(&mut s, "select -2 ^ 2, 2 ^ -3 ^ 2, - -2 ^ 2"),
+        "4|0.015625|4"
+    );
+    assert_eq!(query(&mut s, "select @ -5 + 3, |/ 7 + 9, @ -5 || 'x'"), "2|4|5x");
+    assert_eq!(
+        query(&mut s, "select 1 isnull, null isnull or false, 1 isnull = false"),
+        "f|t|t"
+    );
+    assert_eq!(query(&mut s, "select 'a'\n'b' -- and\n 'c'"), "abc");
+    assert_eq!(
+        query(&mut s, "select concat(true, null, 'ab'::char(4), 'x', false)"),
+        "tab  xf"
+    );
+    assert_eq!(
+        query(
+            &mut s,
+            "select coalesce(null, 1, 1 / 0), coalesce(id, 1 / (id - id)) from items where id = 1"
+        ),
+        "1|1"
+    );
+    for mistake in [
+        "select 'a' 'b'",
+        "select 1 as 'b'",
+        "select 1 'b'",
+        "select id from items 'i'",
+    ] {
+        assert_eq!(run(&mut s, mistake), "ERROR 42601", "{mistake}");
+    }
+}
+
+#[test]
+fn where_order_limit_and_arithmetic() {
+    let fixture = shop();
+    let mut s = fixture.session();
+    assert_eq!(
+        query(
+            &mut s,
+            "select name from items where price > 1 order by price desc"
+        ),
+        "cheese, bread"
+    );
+    assert_eq!(
+        query(&mut s, "select id from items where id in (3, 1, 9) order by id"),
+        "1, 3"
+    );
+    assert_eq!(
+        query(
+            &mut s,
+            "select id from items where id between 2 and 3 order by 1 desc"
+        ),
+        "3, 2"
+    );
+    assert_eq!(query(&mut s, "select id from items where stock is null"), "3");
+    assert_eq!(
+        query(
+            &mut s,
+            "select id from items where not (id = 1 or name = 'bread')"
+        ),
+        "3"
+    );
+    assert_eq!(
+        query(
+            &mut s,
+            "select id, price * 2 from items order by id limit 1 offset 1"
+        ),
+        "2|4.50"
+    );
+    assert_eq!(
+        query(&mut s, "select id from items where name like '%e%' order by id"),
+        "1, 2, 3"
+    );
+    assert_eq!(
+        query(&mut s, "select distinct stock is null from items order by 1"),
+        "f, t"
+    );
+    assert_eq!(
+        query(&mut s, "select id from items order by stock nulls first, id"),
+        "3, 2, 1"
+    );
+    assert_eq!(query(&mut s, "select 2 + 3 * 4, 7 / 2, -7 % 3"), "14|3|-1");
+    assert_eq!(run(&mut s, "select 1 / 0"), "ERROR 22012");
+    assert_eq!(run(&mut s, "select id from items limit -1"), "ERROR 2201W");
+}
+
+#[test]
+fn aggregates_and_groups() {
+    let fixture = shop();
+    let mut s = fixture.session();
+    assert_eq!(
+        query(
+            &mut s,
+            "select count(*), count(stock), sum(stock), min(name), max(price) from items"
+        ),
+        "3|2|110|apple|7.80"
+    );
+    assert_eq!(
+        query(&mut s, "select count(*), sum(stock) from items where id > 99"),
+        "0|"
+    );
+    query(
+        &mut s,
+        "insert into log select i, case when i % 2 = 0 then 'even' else 'odd' end from generate_series(1, 9) i",
+    );
+    assert_eq!(
+        query(
+            &mut s,
+            "select what, count(*), avg(at) from log group by what order by what"
+        ),
+        "even|4|5.0000000000000000, odd|5|5.0000000000000000"
+    );
+    assert_eq!(
+        query(&mut s, "select what from log group by what having count(*) > 4"),
+        "odd"
+    );
+    assert_eq!(query(&mut s, "select count(distinct what) from log"), "2");
+    assert_eq!(run(&mut s, "select at, count(*) from log"), "ERROR 42803");
+    // The ends of an index are looked up, not searched for.
+    assert_eq!(query(&mut s, "select min(id), max(id) from items"), "1|3");
+    assert_eq!(query(&mut s, "select max(id) from items where id < 3"), "2");
+}
+
+#[test]
+fn values_of_double_precision() {
+    let fixture = shop();
+    let mut s = fixture.session();
+    assert_eq!(
+        query(
+            &mut s,
+            "select sum(g::double precision / 4), avg(g::double precision) from generate_series(1, 3) g"
+        ),
+        "1.5|2"
+    );
+    assert_eq!(
+        query(
+            &mut s,
+            "select sqrt(2.25::double precision), power(1.5::double precision, 2)"
+        ),
+        "1.5|2.25"
+    );
+}
+
+/// Each entry is compared with those before it, so their number is bounded, as in PostgreSQL. More than 32,767
+/// aggregates were once counted in 16 bits.
+#[test]
+fn lists_have_a_limit() {
+    let fixture = Fixture::new("create table t (x int); insert into t values (1)");
+    let mut s = fixture.session();
+    let list = |of: &str, count: usize| {
+        let entries: Vec<String> = (0..count)
+            .map(|number| of.replace('#', &number.to_string()))
+            .collect();
+        entries.join(", ")
+    };
+    let sum = |count: usize| list("sum(x + #)", count).replace(", sum", " + sum");
+    let statements = |count: usize| {
+        [
+            format!("select {} from t", list("#", count)),
+            format!("select x from t order by {}", list("x + #", count - 1)),
+            format!("select 1 from t group by {}", list("x + #", count)),
+            format!("select {} from t", sum(count)),
+            format!("select x from t group by x having {} > 0", sum(count)),
+            format!("delete from t where x < 0 returning {}", list("#", count)),
+        ]
+    };
+    for sql in statements(1_664) {
+        assert!(!run(&mut s, &sql).starts_with("ERROR"), "{}", &sql[..60]);
+    }
+    for sql in statements(1_665).into_iter().chain(statements(40_000)) {
+        let error = error(&mut s, &sql);
+        assert_eq!(
+            error.sqlstate(),
+            SqlState::TOO_MANY_COLUMNS,
+            "{}: {error:?}",
+            &sql[..60]
+        );
+    }
+    // The same one again is none more.
+    assert_eq!(
+        query(&mut s, &format!("select x from t group by {}", list("x", 5_000))),
+        "1"
+    );
+    assert_eq!(
+        query(&mut s, &format!("select x from t order by {}", list("x", 5_000))),
+        "1"
+    );
+    assert_eq!(
+        query(
+            &mut s,
+            &format!("select {} from t", list("sum(x)", 5_000).replace(',', " +"))
+        ),
+        "5000"
+    );
+}

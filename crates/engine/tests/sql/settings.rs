@@ -1,0 +1,142 @@
+//! SET, SHOW, set_config, notices, and statements about the server.
+
+use clearway_engine::{Collected, Session, SqlState};
+
+use crate::common::{Fixture, error, query, run};
+use crate::shop;
+
+#[test]
+fn settings_are_shown_and_undone() {
+    let fixture = shop();
+    let mut s = fixture.session();
+    assert_eq!(query(&mut s, "show server_version_num"), "150000");
+    query(&mut s, "set application_name = 'till'");
+    assert_eq!(query(&mut s, "show application_name"), "till");
+    query(&mut s, "begin; set local synchronous_commit = off");
+    assert_eq!(query(&mut s, "show synchronous_commit"), "off");
+    query(&mut s, "commit");
+    assert_eq!(query(&mut s, "show synchronous_commit"), "on");
+    query(&mut s, "begin isolation level repeatable read");
+    assert_eq!(query(&mut s, "show transaction_isolation"), "repeatable read");
+    query(&mut s, "rollback");
+    assert_eq!(run(&mut s, "set client_encoding = 'LATIN1'"), "ERROR 0A000");
+}
+
+#[test]
+fn set_config_sets_for_the_session_or_the_transaction() {
+    let fixture = Fixture::new("");
+    let mut session = fixture.session();
+    let show = |session: &mut Session| query(session, "show statement_timeout");
+    // What pg_dump says first.
+    assert_eq!(
+        query(
+            &mut session,
+            "select pg_catalog.set_config('search_path', '', false)"
+        ),
+        ""
+    );
+    assert_eq!(query(&mut session, "show search_path"), "");
+    assert_eq!(
+        query(
+            &mut session,
+            "select set_config('statement_timeout', '5000', false)"
+        ),
+        "5s"
+    );
+    assert_eq!(show(&mut session), "5s");
+    run(&mut session, "begin");
+    assert_eq!(
+        query(&mut session, "select set_config('statement_timeout', '7s', true)"),
+        "7s"
+    );
+    assert_eq!(show(&mut session), "7s");
+    run(&mut session, "commit");
+    assert_eq!(show(&mut session), "5s");
+    run(&mut session, "begin");
+    query(
+        &mut session,
+        "select set_config('statement_timeout', '9s', false)",
+    );
+    run(&mut session, "rollback");
+    assert_eq!(show(&mut session), "5s");
+    // For a transaction that is the statement alone, it ends with it.
+    assert_eq!(
+        query(&mut session, "select set_config('statement_timeout', '8s', true)"),
+        "8s"
+    );
+    assert_eq!(show(&mut session), "5s");
+    let wrong = error(
+        &mut session,
+        "select set_config('statement_timeout', '-3', false)",
+    );
+    assert_eq!(wrong.sqlstate(), SqlState::INVALID_PARAMETER_VALUE);
+    let unknown = error(&mut session, "select set_config('no_such_thing', '1', false)");
+    assert_eq!(unknown.sqlstate(), SqlState::UNDEFINED_OBJECT);
+    // An error takes back what the same statement set.
+    error(
+        &mut session,
+        "select set_config('statement_timeout', '1s', false), 1 / 0",
+    );
+    assert_eq!(show(&mut session), "5s");
+    assert_eq!(
+        query(
+            &mut session,
+            "select set_config('statement_timeout', null, false)"
+        ),
+        "0"
+    );
+}
+
+#[test]
+fn set_constraints_knows_its_constraints() {
+    let fixture = Fixture::new("create table t (a int primary key)");
+    let mut session = fixture.session();
+    assert_eq!(
+        run(&mut session, "set constraints all deferred"),
+        "SET CONSTRAINTS"
+    );
+    let unknown = error(&mut session, "set constraints nonsense immediate");
+    assert_eq!(unknown.sqlstate(), SqlState::UNDEFINED_OBJECT);
+    assert_eq!(unknown.message(), "constraint \"nonsense\" does not exist");
+    let fixed = error(&mut session, "set constraints t_pkey deferred");
+    assert_eq!(fixed.sqlstate(), SqlState::WRONG_OBJECT_TYPE);
+    assert_eq!(
+        error(&mut session, "set constraints nonsense").sqlstate(),
+        SqlState::SYNTAX_ERROR
+    );
+}
+
+#[test]
+fn notices_below_the_wanted_level_are_not_sent() {
+    let fixture = Fixture::new("");
+    let mut session = fixture.session();
+    let notices = |session: &mut Session, sql: &str| {
+        let mut out = Collected::default();
+        session.execute_simple(sql, &mut out).unwrap();
+        out.notices.len()
+    };
+    assert_eq!(notices(&mut session, "drop table if exists t"), 1);
+    run(&mut session, "set client_min_messages = warning");
+    assert_eq!(notices(&mut session, "drop table if exists t"), 0);
+    assert_eq!(notices(&mut session, "commit"), 1);
+    run(&mut session, "set client_min_messages = error");
+    assert_eq!(notices(&mut session, "commit"), 0);
+}
+
+#[test]
+fn utility_statements() {
+    let fixture = shop();
+    let mut s = fixture.session();
+    assert_eq!(query(&mut s, "vacuum"), "VACUUM");
+    assert_eq!(query(&mut s, "vacuum analyze items"), "VACUUM");
+    assert_eq!(query(&mut s, "analyze"), "ANALYZE");
+    assert_eq!(query(&mut s, "checkpoint"), "CHECKPOINT");
+    assert_eq!(run(&mut s, "begin; vacuum"), "ERROR 25001");
+    query(&mut s, "rollback");
+    assert!(query(&mut s, "explain select * from items where id = 1").contains("items_pkey"));
+    assert_eq!(query(&mut s, "drop table if exists nothing, log"), "DROP TABLE");
+    assert_eq!(
+        query(&mut s, "create table if not exists items (id int)"),
+        "CREATE TABLE"
+    );
+}
