@@ -42,7 +42,7 @@ pub trait TreeStorage {
     /// The roots of the trees used last.
     fn root_hints(&self) -> &RootHints<Self::Machine>;
 
-    /// Whether pages can be read without latching them: [`BufferPool::reads_optimistically`].
+    /// Whether pages can be read without latching them: [`BufferPool::reads_optimistically`](crate::BufferPool::reads_optimistically).
     fn reads_optimistically(&self) -> bool;
 
     /// Whether pages can be read without pinning them: [`BufferPool::reads_unpinned`].
