@@ -196,7 +196,7 @@ fn where_commits_are_seen_early_readers_ask_what_is_durable() {
 fn a_point_select_changes_no_shared_line() {
     let mut experiment = Experiment::load("point-select").unwrap();
     experiment.clients = vec![144];
-    for setting in ["warm_up_ms=5", "measure_ms=3"] {
+    for setting in ["warm_up_ms=5", "measure_ms=1"] {
         experiment.set(setting).unwrap();
     }
     let names = ["work alone", "classic", "and csn", "and reuse"];
