@@ -153,7 +153,9 @@ impl DataFiles {
             growing: Mutex::new(allocated),
             // Replay writes again what a process wrote between its last checkpoint and a kill: the first
             // record of each of these pages holds the whole page, and is applied whatever the file holds.
-            unsynced: AtomicBool::new(false),
+            // A commit-log page is not written again if it holds the replayed statuses already, and a killed
+            // process may have written them without a sync.
+            unsynced: AtomicBool::new(rel == RelId::COMMIT_LOG),
         })
     }
 

@@ -36,7 +36,8 @@
 //! `nothing_acknowledged_is_lost` fails: `PagesOnDisk::write` or the commit log's write without the flush of the log
 //! before it (B3's assertion, and its own of the commit log), a checkpoint without `DataFiles::sync_all`.
 //! `each_sync_is_needed` fails as shipped when `ensure_directory` does not sync the name of the directory in which it
-//! makes one. Each record claiming that the log is durable up to itself: `log_reader.rs` fails, and the story of
+//! makes one. `statuses_that_a_killed_process_wrote_are_synced` fails under `atomic` if the commit log's file counts as
+//! synced when it is opened. Each record claiming that the log is durable up to itself: `log_reader.rs` fails, and the story of
 //! `LogCleared` here.
 
 #[path = "support/chosen.rs"]
@@ -52,11 +53,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use clearway_machine::Switch;
 use clearway_storage::disk::SyncPurpose;
 use clearway_storage::wal::SEGMENT_SIZE;
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::{PAGE_SIZE, RelId, Storage, StorageOptions};
-use clearway_txn::{Status, Xid};
+use clearway_txn::{CommitLogVariant, Status, Xid};
 use ledger::{Ledger, Session, Worker, promised_before, verify};
 use recording_disk::{Frozen, Keep, Random, RecordingDisk};
 
@@ -72,10 +74,19 @@ fn open(disk: &RecordingDisk) -> Result<Arc<Storage>, String> {
 }
 
 fn open_with(disk: &RecordingDisk, frames: usize) -> Result<Arc<Storage>, String> {
+    open_as(disk, frames, chosen::options().commit_log)
+}
+
+fn open_as(
+    disk: &RecordingDisk,
+    frames: usize,
+    commit_log: CommitLogVariant,
+) -> Result<Arc<Storage>, String> {
     let options = StorageOptions {
         buffer_bytes: frames * PAGE_SIZE,
         sessions_max: 32,
         checkpoint_timeout: Duration::from_secs(3600),
+        commit_log,
         ..chosen::options()
     };
     Storage::open_on(Arc::new(disk.clone()), Path::new(DIRECTORY), options)
@@ -501,5 +512,28 @@ fn each_sync_is_needed() {
             Ok(()) => panic!("{purpose:?} is not needed, or its story does not show why"),
             Err(problem) => println!("without {purpose:?}: {problem}"),
         }
+    }
+}
+
+/// A kill between the write and the sync of the commit log's pages. The next process replays the commits and finds
+/// each status in its page already, so `atomic`, which writes no page that has not changed, writes none. Its checkpoint
+/// moves the redo position past the commits, and the power goes.
+#[test]
+fn statuses_that_a_killed_process_wrote_are_synced() {
+    for &variant in CommitLogVariant::ALL {
+        let disk = disk();
+        let ledger = Ledger::new(1);
+        let storage = open_as(&disk, 64, variant).unwrap();
+        commit(&storage, &ledger);
+        // The page is in its file from here on.
+        storage.checkpoint().unwrap();
+        commit(&storage, &ledger);
+        let killed = killed_before(&disk, SyncPurpose::DataFile, || storage.checkpoint().unwrap());
+        crash(storage);
+        let storage = open_as(&killed, 64, variant).unwrap();
+        storage.checkpoint().unwrap();
+        let result = check(&image(&killed, nothing), &ledger.snapshot());
+        crash(storage);
+        result.unwrap_or_else(|problem| panic!("commit_log={}: {problem}", variant.name()));
     }
 }
