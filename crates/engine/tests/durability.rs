@@ -51,7 +51,7 @@ fn crashed(fixture: &Fixture) -> TempDir {
     let (from, to) = (fixture.directory.path(), directory.path());
     fs::copy(from.join("control"), to.join("control")).unwrap();
     copy_directory(&from.join("base"), &to.join("base"));
-    copy_log(&from.join("wal"), &to.join("wal"));
+    copy_log(&from.join("pg_wal"), &to.join("pg_wal"));
     directory
 }
 

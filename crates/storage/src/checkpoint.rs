@@ -23,6 +23,7 @@ use clearway_machine::{Native, WaitEvent, WaitScope};
 use clearway_txn::Xid;
 
 use crate::control_file::{Control, State};
+use crate::data_directory;
 use crate::error::{Result, StorageError};
 use crate::lengths::{self, Lengths};
 use crate::page::Lsn;
@@ -139,7 +140,7 @@ impl Storage {
     pub(crate) fn run_checkpoint(&self, shutdown: bool) -> Result<()> {
         let _one = lock(&self.checkpointer.running);
         let started = Instant::now();
-        let wal_dir = || self.dir().join("wal");
+        let wal_dir = || self.dir().join(data_directory::LOG);
         self.wal
             .make_room()
             .map_err(|error| StorageError::io("extend", &wal_dir(), error))?;
@@ -161,6 +162,9 @@ impl Storage {
             next_xid,
             next_rel,
             state: if shutdown { State::Clean } else { State::Running },
+            system_identifier: self.system_identifier(),
+            // What recovery has replayed reached it.
+            backup_end: Lsn(0),
         })?;
         let recycled = self.wal.device().forget_before(redo.0);
         recycled.map_err(|error| StorageError::io("recycle", &wal_dir(), error))?;

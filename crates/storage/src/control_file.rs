@@ -7,7 +7,7 @@
 //!          │ copy of odd generations, 512 bytes                       │
 //!          └─────────────────────────────────────────────────────────┘
 //!   a copy: magic, version, generation, redo, next xid, next relation, state,
-//!           end of the log (8 bytes each), …, CRC-32C
+//!           end of the log, system identifier, end of the backup (8 bytes each), …, CRC-32C
 //! ```
 //!
 //! The two copies are written in turn, and the valid one of the higher generation counts. They lie 8 KiB
@@ -16,7 +16,7 @@
 //!
 //! - R1: a directory without a valid copy is never taken for an empty database. The file gets its name when
 //!   its first copy is on disk, and before the directory holds anything else; so the process that made `base`
-//!   or `wal` had made this file before.
+//!   or `pg_wal` had made this file before.
 //! - R2: magic, version and checksum lie in the same place in every version of the format, so that a
 //!   directory of another version is reported as one.
 
@@ -37,7 +37,7 @@ const COPIES: [u64; 2] = [0, 8192];
 const EARLIER_COPIES: [u64; 1] = [512];
 const MAGIC: u64 = u64::from_le_bytes(*b"CLEARWAY");
 /// The version of everything in a data directory: control file, log and pages.
-pub(crate) const VERSION: u64 = 2;
+pub(crate) const VERSION: u64 = 3;
 
 /// The state in which a data directory was left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +70,11 @@ pub(crate) struct Control {
     /// All relation numbers below were handed out before `redo`.
     pub(crate) next_rel: u32,
     pub(crate) state: State,
+    /// Which database this is. Programs that copy its log compare it.
+    pub(crate) system_identifier: u64,
+    /// In a backup: the log must go on to here, since the copied files hold changes that were logged before. Zero
+    /// in a directory that was recovered once.
+    pub(crate) backup_end: Lsn,
 }
 
 #[derive(Debug)]
@@ -89,16 +94,19 @@ enum Copy {
 
 impl Control {
     /// A database that holds nothing yet.
-    pub(crate) const fn new(log_start: Lsn) -> Control {
+    pub(crate) const fn new(log_start: Lsn, system_identifier: u64) -> Control {
         Control {
             redo: log_start,
             log_end: log_start,
             next_xid: Xid::FIRST_NORMAL,
             next_rel: RelId::FIRST_NORMAL.0,
             state: State::Initialising,
+            system_identifier,
+            backup_end: Lsn(0),
         }
     }
 
+    /// A copy as the file has it.
     fn encode(&self, generation: u64) -> [u8; COPY_SIZE] {
         let mut copy = [0; COPY_SIZE];
         let words = [
@@ -110,6 +118,8 @@ impl Control {
             u64::from(self.next_rel),
             self.state as u64,
             self.log_end.0,
+            self.system_identifier,
+            self.backup_end.0,
         ];
         for (word, place) in words.iter().zip(copy.chunks_exact_mut(8)) {
             place.copy_from_slice(&word.to_le_bytes());
@@ -139,6 +149,8 @@ impl Control {
                 next_rel: get_u64(copy, 40) as u32,
                 state,
                 log_end: Lsn(get_u64(copy, 56)),
+                system_identifier: get_u64(copy, 64),
+                backup_end: Lsn(get_u64(copy, 72)),
             },
         }
     }
@@ -258,6 +270,8 @@ mod tests {
             next_xid: Xid(5),
             next_rel: 20,
             state: State::Running,
+            system_identifier: 7,
+            backup_end: Lsn(0),
         }
     }
 
@@ -322,7 +336,7 @@ mod tests {
                     error,
                     StorageError::OtherVersion {
                         found: 1,
-                        supported: 2,
+                        supported: 3,
                         ..
                     }
                 ),

@@ -8,7 +8,7 @@
 //! has left:
 //!
 //! 1. The control file, in the state "initialising", written beside its name and then renamed.
-//! 2. `wal` and `base`, with the files of the system relations.
+//! 2. `pg_wal` and `base`, with the files of the system relations.
 //! 3. The first checkpoint, which is durable before the control file says "running".
 //!
 //! A directory found in the state "initialising" was never used: the next start removes what step 2 has made,
@@ -24,8 +24,8 @@ use crate::page::RelId;
 
 /// The file that says where recovery begins.
 pub(crate) const CONTROL: &str = "control";
-/// The directory of the log's segments.
-pub(crate) const LOG: &str = "wal";
+/// The directory of the log's segments, called as PostgreSQL's programs call it (`wal/segment_name.rs`).
+pub(crate) const LOG: &str = "pg_wal";
 /// The directory of the relations' files.
 pub(crate) const RELATIONS: &str = "base";
 /// The relations whose files a database has from its first moment on.

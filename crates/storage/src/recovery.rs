@@ -43,6 +43,7 @@ use clearway_txn::{Status, Xid};
 
 use crate::change;
 use crate::control_file::{Control, State};
+use crate::data_directory;
 use crate::disk::SyncPurpose;
 use crate::error::{Result, StorageError};
 use crate::lengths::{self, Lengths};
@@ -51,6 +52,7 @@ use crate::status_pages::{StatusPages, storage_error};
 use crate::storage::Storage;
 use crate::wal::reader::{self, LogReader};
 use crate::wal::record::{Record, RecordKind};
+use crate::wal::segment_name::{FIRST_SEGMENT, segment_name_at};
 use crate::wal::{LogDevice, SEGMENT_SIZE, SegmentFiles};
 
 /// Result of a recovery.
@@ -88,8 +90,8 @@ pub(crate) struct ScannedLog {
 /// record the next two segments have the proof. The rest of the distance is for lost segments.
 const DAMAGE_SEARCH: u64 = 4 * SEGMENT_SIZE;
 
-/// The first record's place; 0 is the LSN of pages that were never changed.
-pub(crate) const LOG_START: Lsn = Lsn(64);
+/// The first record's place, in the first segment; 0 is the LSN of pages that were never changed.
+pub(crate) const LOG_START: Lsn = Lsn(FIRST_SEGMENT * SEGMENT_SIZE + 64);
 
 /// Finds the log's end, and what was handed out before it.
 pub(crate) fn scan_log(
@@ -145,6 +147,19 @@ pub(crate) fn scan_log(
             control.log_end
         )));
     }
+    if scanned.end < control.backup_end {
+        return Err(StorageError::CorruptFile {
+            file: segment_path(wal_dir, scanned.end),
+            offset: scanned.end.0 % SEGMENT_SIZE,
+            problem: format!(
+                "the log ends at position {}, but the files of this backup need it up to {}; put the segments that are \
+                 missing into {}",
+                scanned.end,
+                control.backup_end,
+                wal_dir.display()
+            ),
+        });
+    }
     // A database that is being made has no checkpoint yet.
     let checkpointed = control.state != State::Initialising;
     if checkpointed && relations != Some(scanned.lengths.len() as u64) {
@@ -171,7 +186,7 @@ pub(crate) fn scan_log(
 }
 
 fn segment_path(wal_dir: &Path, position: Lsn) -> PathBuf {
-    wal_dir.join(format!("{:016x}", position.0 / SEGMENT_SIZE))
+    wal_dir.join(segment_name_at(position.0))
 }
 
 /// Applies the log from `scanned.redo` on.
@@ -187,7 +202,7 @@ pub(crate) fn replay(
         end: scanned.end,
         ..RecoveryReport::default()
     };
-    let wal_dir = storage.dir().join("wal");
+    let wal_dir = storage.dir().join(data_directory::LOG);
     let fail = |error| StorageError::io("read the log in", &wal_dir, error);
     let mut reader = LogReader::new(storage.wal.device(), scanned.redo);
     loop {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clearway_latch::LwLockOptions;
 use clearway_txn::{
@@ -135,6 +135,7 @@ pub struct Storage {
     pub(crate) options: StorageOptions,
     pub(crate) commits: Arc<Commits>,
     dir: PathBuf,
+    system_identifier: u64,
     closed: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Locked for as long as the directory is open.
@@ -161,7 +162,7 @@ fn open_control(
     let (file, control) = match content {
         Content::Database => ControlFile::open(disk, path, fsync)?,
         Content::Nothing => {
-            let control = Control::new(recovery::LOG_START);
+            let control = Control::new(recovery::LOG_START, new_system_identifier());
             (ControlFile::create(disk, path, fsync, control)?, control)
         }
     };
@@ -170,6 +171,14 @@ fn open_control(
         State::Running | State::Clean => data_directory::check_parts(disk, dir)?,
     }
     Ok((file, control))
+}
+
+/// A number that no other database is likely to have: the nanosecond at which it was made, and the process that made it.
+fn new_system_identifier() -> u64 {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let high = since_1970.as_secs() << 32;
+    // Programs print it as a number without a sign, and PostgreSQL's own ones stay below 2^63 until 2038.
+    (high | u64::from(since_1970.subsec_nanos() ^ std::process::id().rotate_left(16))) & (u64::MAX >> 1)
 }
 
 /// Makes the names in the data directory durable, and the directory's own name. Each start does this, because
@@ -300,6 +309,7 @@ impl Storage {
             commits,
             options,
             dir: dir.to_owned(),
+            system_identifier: control.system_identifier,
             closed: AtomicBool::new(false),
             threads: Mutex::default(),
             _lock: lock,
@@ -318,6 +328,11 @@ impl Storage {
     /// The data directory.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// Which database this is; it is chosen when the database is made, and programs that copy its log compare it.
+    pub fn system_identifier(&self) -> u64 {
+        self.system_identifier
     }
 
     /// [`BufferPool::reads_optimistically`].
@@ -420,7 +435,7 @@ impl Storage {
     /// Makes sure that there is room in the log for the changes of one operation. It may have to make a
     /// segment, which is 16 MiB to write and to sync, so an operation calls this before it latches a page.
     pub fn make_log_room(&self) -> Result<()> {
-        let wal_dir = || self.dir.join("wal");
+        let wal_dir = || self.dir.join(data_directory::LOG);
         self.wal
             .make_room()
             .map_err(|error| StorageError::io("extend", &wal_dir(), error))
@@ -431,7 +446,7 @@ impl Storage {
     pub(crate) fn begin_change_latched(&self, xid: Xid) -> Result<AtomicChange<'_>> {
         self.wal
             .make_room_latched()
-            .map_err(|error| StorageError::io("extend", &self.dir.join("wal"), error))?;
+            .map_err(|error| StorageError::io("extend", &self.dir.join(data_directory::LOG), error))?;
         Ok(AtomicChange::new(&*self.wal, xid))
     }
 
@@ -472,7 +487,9 @@ impl Storage {
     #[cold]
     fn not_committed(&self, error: NotCommitted) -> StorageError {
         match error {
-            NotCommitted::NoLogRoom(error) => StorageError::io("extend", &self.dir.join("wal"), error),
+            NotCommitted::NoLogRoom(error) => {
+                StorageError::io("extend", &self.dir.join(data_directory::LOG), error)
+            }
             NotCommitted::NoStatusPage(error) => storage_error(error),
         }
     }

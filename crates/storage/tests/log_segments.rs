@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use clearway_storage::disk::{Faults, FaultyDisk, NativeDisk, Operation, SyncPurpose};
+use clearway_storage::wal::segment_name::{segment_name, segment_number};
 use clearway_storage::wal::{LogDevice, SEGMENT_SIZE, SegmentFiles};
 
 /// Makes no fault: it notes the segments that are synced as part of a flush.
@@ -25,14 +26,14 @@ impl Faults for Flushed {
 
 /// The number of the segment in this file. A segment that was made since has the name under which it was made.
 fn number(path: &Path) -> u64 {
-    u64::from_str_radix(path.file_stem().unwrap().to_str().unwrap(), 16).unwrap()
+    segment_number(path.file_stem().unwrap().to_str().unwrap()).unwrap()
 }
 
 fn open(dir: &Path, fsync: bool) -> (SegmentFiles, Arc<Flushed>) {
     let flushed = Arc::new(Flushed::default());
     let disk = FaultyDisk::new(Arc::new(NativeDisk), flushed.clone());
     (
-        SegmentFiles::open(Arc::new(disk), dir.join("wal"), fsync).unwrap(),
+        SegmentFiles::open(Arc::new(disk), dir.join("pg_wal"), fsync).unwrap(),
         flushed,
     )
 }
@@ -42,6 +43,8 @@ fn open(dir: &Path, fsync: bool) -> (SegmentFiles, Arc<Flushed>) {
 fn a_flush_syncs_the_segments_of_its_range() {
     let dir = tempfile::tempdir().unwrap();
     let (log, flushed) = open(dir.path(), true);
+    // An empty directory begins with segment 1, unless an earlier one is needed.
+    log.make_room(1).unwrap();
     log.make_room(3 * SEGMENT_SIZE + 1).unwrap();
     for (from, to, expected) in [
         (2 * SEGMENT_SIZE, 2 * SEGMENT_SIZE + 1, vec![2]),
@@ -82,7 +85,7 @@ fn a_write_makes_the_segments_that_it_needs() {
     let mut bytes = [0; 4];
     assert_eq!(log.read(position, &mut bytes).unwrap(), 4);
     assert_eq!(&bytes, b"Bob!");
-    let last = fs::read_dir(dir.path().join("wal"))
+    let last = fs::read_dir(dir.path().join("pg_wal"))
         .unwrap()
         .map(|entry| number(&entry.unwrap().path()))
         .max();
@@ -103,7 +106,7 @@ fn the_segment_in_use_outlives_the_old_ones() {
     for number in 0..=2 {
         log.make_room(number * SEGMENT_SIZE + 1).unwrap();
     }
-    assert!(!dir.path().join("wal").join(format!("{:016x}", 3)).exists());
+    assert!(!dir.path().join("pg_wal").join(segment_name(3)).exists());
     log.write(position, b"Alice").unwrap();
     log.forget_before(position).unwrap();
     is_there(&log);

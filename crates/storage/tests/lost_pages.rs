@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use clearway_storage::wal::SEGMENT_SIZE;
+use clearway_storage::wal::segment_name::segment_name;
 use clearway_storage::{PAGE_SIZE, PageId, PageKind, RelId, Storage, StorageError, StorageOptions};
 use clearway_txn::Xid;
 use copied_log::copy_log;
@@ -351,14 +353,17 @@ fn a_relation_dropped_after_the_checkpoint_is_passed_over() {
 #[test]
 fn a_start_without_lengths_is_refused() {
     let (dir, ..) = two_relations();
-    let mut log = fs::read(dir.path().join("wal").join(format!("{:016x}", 0))).unwrap();
+    let mut log = fs::read(dir.path().join("pg_wal").join(segment_name(1))).unwrap();
     // The last record but one: the lengths of four relations. Its kind stands 16 bytes behind its start.
     let at = (0..log.len() - 24)
         .step_by(8)
-        .rfind(|&at| log[at + 8..at + 16] == (at as u64).to_le_bytes() && log[at + 16..at + 18] == [7, 0])
+        .rfind(|&at| {
+            log[at + 8..at + 16] == (SEGMENT_SIZE + at as u64).to_le_bytes()
+                && log[at + 16..at + 18] == [7, 0]
+        })
         .unwrap();
     log[at + 40] ^= 1;
-    fs::write(dir.path().join("wal").join(format!("{:016x}", 0)), log).unwrap();
+    fs::write(dir.path().join("pg_wal").join(segment_name(1)), log).unwrap();
     let error = Storage::open(dir.path(), options()).unwrap_err();
     assert!(matches!(error, StorageError::CorruptFile { .. }), "{error}");
 }
@@ -408,7 +413,7 @@ fn every_page_below_a_length_is_written() {
             let copy = tempfile::tempdir().unwrap();
             fs::copy(dir.path().join("control"), copy.path().join("control")).unwrap();
             copy_files(&dir.path().join("base"), &copy.path().join("base"));
-            copy_log(&dir.path().join("wal"), &copy.path().join("wal"));
+            copy_log(&dir.path().join("pg_wal"), &copy.path().join("pg_wal"));
             let copied = open(copy.path());
             for rel in &rels {
                 for block in 0..copied.block_count(*rel).unwrap() {

@@ -57,6 +57,7 @@ use clearway_machine::Switch;
 use clearway_storage::disk::SyncPurpose;
 use clearway_storage::wal::SEGMENT_SIZE;
 use clearway_storage::wal::record::RecordKind;
+use clearway_storage::wal::segment_name::segment_name;
 use clearway_storage::{PAGE_SIZE, RelId, Storage, StorageOptions};
 use clearway_txn::{CommitLogVariant, Status, Xid};
 use ledger::{Ledger, Session, Worker, promised_before, verify};
@@ -101,7 +102,7 @@ fn crash(storage: Arc<Storage>) {
 
 /// Opens an image and compares it with the promises of the ledger.
 fn check(image: &RecordingDisk, sessions: &[Session]) -> Result<(), String> {
-    for (name, length) in image.files(&Path::new(DIRECTORY).join("wal")) {
+    for (name, length) in image.files(&Path::new(DIRECTORY).join("pg_wal")) {
         if !name.ends_with(".new") && length != SEGMENT_SIZE {
             return Err(format!("log segment {name} has {length} bytes"));
         }
@@ -239,9 +240,9 @@ fn fill_to_segment(storage: &Storage, number: u64) {
 /// segments ahead of it then, so the first recycled one is at most the third, and there are enough for the
 /// one below with two ahead of it: before the log is in that one no new segment is made, which would sync the
 /// names too.
-const PAST: u64 = 8;
+const PAST: u64 = 9;
 /// A recycled segment.
-const RECYCLED: u64 = 12;
+const RECYCLED: u64 = 13;
 
 /// One session makes a relation and commits.
 fn commit(storage: &Storage, ledger: &Ledger) -> RelId {
@@ -262,7 +263,7 @@ fn nothing(_: &Path) -> Keep {
 }
 
 fn in_log(path: &Path) -> bool {
-    path.components().any(|part| part.as_os_str() == "wal")
+    path.components().any(|part| part.as_os_str() == "pg_wal")
 }
 
 /// The disk as a kill leaves it that comes just before the next sync for `purpose`, which `action` leads to.
@@ -446,7 +447,7 @@ fn old_record_behind_the_end(ignored: bool) -> Result<(), String> {
     let storage = open(&disk)?;
     fill(&storage, SEGMENT_SIZE - (2 << 20));
     let payload = |bytes: u64| vec![0; bytes as usize - 32];
-    let end = SEGMENT_SIZE - logged_by_opening;
+    let end = 2 * SEGMENT_SIZE - logged_by_opening;
     while storage.wal.reserved().0 + (1 << 19) < end {
         fill(&storage, 1);
     }
@@ -463,7 +464,7 @@ fn old_record_behind_the_end(ignored: bool) -> Result<(), String> {
     storage.commit(proc, xid, true).unwrap();
     crash(storage);
     let second = |path: &Path| {
-        if path.ends_with(format!("{:016x}", 1)) {
+        if path.ends_with(segment_name(2)) {
             Keep::All
         } else {
             Keep::Nothing
@@ -476,7 +477,7 @@ fn old_record_behind_the_end(ignored: bool) -> Result<(), String> {
     let storage = open(&torn)?;
     assert_eq!(
         storage.wal.reserved(),
-        clearway_storage::Lsn(SEGMENT_SIZE),
+        clearway_storage::Lsn(2 * SEGMENT_SIZE),
         "the story's arithmetic"
     );
     assert_ne!(storage.status(xid).unwrap(), Status::Committed);

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use clearway_storage::disk::{Faults, FaultyDisk, NativeDisk, Operation};
 use clearway_storage::wal::SEGMENT_SIZE;
 use clearway_storage::wal::record::RecordKind;
+use clearway_storage::wal::segment_name::segment_name;
 use clearway_storage::{
     Lsn, PAGE_SIZE, PageId, PageKind, RecoveryReport, RelId, Storage, StorageError, StorageOptions,
 };
@@ -195,7 +196,7 @@ proptest! {
         let end = storage.wal.flushed();
         crash(storage);
         let at = whole_until.0 + position.index((end.0 - whole_until.0).max(1) as usize) as u64;
-        let segment = dir.path().join("wal").join(format!("{:016x}", at / SEGMENT_SIZE));
+        let segment = dir.path().join("pg_wal").join(segment_name(at / SEGMENT_SIZE));
         // With a checkpoint at the end there is nothing behind it but the byte where the next record would begin.
         let mut tail = vec![0; ((end.0 - at) as usize).max(1)];
         fs::File::open(&segment).unwrap().read_exact_at(&mut tail, at % SEGMENT_SIZE).unwrap();
@@ -248,11 +249,11 @@ fn damage_before_the_last_checkpoint_is_an_error_that_names_the_place() {
     storage.checkpoint().unwrap();
     let redo = storage.wal.redo();
     crash(storage);
-    let segment = dir.path().join("wal").join(format!("{:016x}", 0));
-    patch(&segment, redo.0, &[0; 8]);
+    let segment = dir.path().join("pg_wal").join(segment_name(1));
+    patch(&segment, redo.0 % SEGMENT_SIZE, &[0; 8]);
     let error = Storage::open(dir.path(), options()).unwrap_err();
     assert!(
-        matches!(&error, StorageError::CorruptFile { file, offset, .. } if *file == segment && *offset == redo.0),
+        matches!(&error, StorageError::CorruptFile { file, offset, .. } if *file == segment && *offset == redo.0 % SEGMENT_SIZE),
         "{error}"
     );
     assert_eq!(error.sqlstate(), "XX001");
@@ -391,7 +392,7 @@ fn a_start_that_cannot_read_a_file_fails() {
     let proc = storage.proc_array.attach().unwrap();
     let (committed, _) = add_and_commit(&storage, proc, rel, &[0, 1]);
     crash(storage);
-    let log = dir.path().join("wal").join(format!("{:016x}", 0));
+    let log = dir.path().join("pg_wal").join(segment_name(1));
     let data = dir.path().join("base").join(rel.0.to_string());
     for (operation, file) in [
         (Operation::Open, log.clone()),
@@ -430,19 +431,20 @@ fn what_stands_behind_the_end_of_the_log_is_cleared() {
     let proc = storage.proc_array.attach().unwrap();
     add_and_commit(&storage, proc, rel, &[0]);
     crash(storage);
-    let log = |number: u64| dir.path().join("wal").join(format!("{number:016x}"));
+    let log = |number: u64| dir.path().join("pg_wal").join(segment_name(number));
     let (storage, _) = open(dir.path());
     let end = storage.wal.reserved();
     storage.wal.flush(end);
     crash(storage);
-    patch(&log(0), end.0, &vec![0xEE; (SEGMENT_SIZE - end.0) as usize]);
-    fs::write(log(1), vec![0xEE; SEGMENT_SIZE as usize]).unwrap();
+    let within = end.0 % SEGMENT_SIZE;
+    patch(&log(1), within, &vec![0xEE; (SEGMENT_SIZE - within) as usize]);
+    fs::write(log(2), vec![0xEE; SEGMENT_SIZE as usize]).unwrap();
     let (storage, report) = open(dir.path());
     assert_eq!(report.end, end);
     let end = storage.wal.reserved();
     storage.wal.flush(end);
     crash(storage);
-    for (number, from) in [(0, end.0), (1, 0)] {
+    for (number, from) in [(1, end.0 % SEGMENT_SIZE), (2, 0)] {
         let bytes = fs::read(log(number)).unwrap();
         let zeros = vec![0; (SEGMENT_SIZE - from) as usize];
         assert!(bytes[from as usize..] == zeros, "segment {number} is not cleared");
@@ -456,7 +458,7 @@ fn a_start_without_a_part_of_the_log_fails() {
     let (storage, _) = open(dir.path());
     let rel = numbers(&storage, 1);
     let proc = storage.proc_array.attach().unwrap();
-    while storage.wal.reserved().0 < 3 * SEGMENT_SIZE + (1 << 20) {
+    while storage.wal.reserved().0 < 4 * SEGMENT_SIZE + (1 << 20) {
         storage.make_log_room().unwrap();
         let nothing = storage
             .wal
@@ -466,9 +468,9 @@ fn a_start_without_a_part_of_the_log_fails() {
     add_and_commit(&storage, proc, rel, &[0]);
     crash(storage);
     let elsewhere = tempfile::tempdir().unwrap();
-    let name = |number: u64| format!("{number:016x}");
-    let (log, lost) = (dir.path().join("wal"), elsewhere.path());
-    for numbers in [1..2, 1..3] {
+    let name = segment_name;
+    let (log, lost) = (dir.path().join("pg_wal"), elsewhere.path());
+    for numbers in [2..3, 2..4] {
         for number in numbers.clone() {
             fs::copy(log.join(name(number)), lost.join(name(number))).unwrap();
             fs::remove_file(log.join(name(number))).unwrap();
@@ -622,7 +624,7 @@ fn a_copy_taken_at_a_checkpoint_recovers() {
             let promised = acknowledged.load(Ordering::Acquire);
             fs::copy(dir.path().join("control"), copy.path().join("control")).unwrap();
             copy_dir(&dir.path().join("base"), &copy.path().join("base"));
-            copy_log(&dir.path().join("wal"), &copy.path().join("wal"));
+            copy_log(&dir.path().join("pg_wal"), &copy.path().join("pg_wal"));
             let (copied, _) = open(copy.path());
             for block in 0..8 {
                 assert!(read(&copied, rel, block).unwrap() >= promised);

@@ -147,8 +147,9 @@ fn a_recycled_segment_is_not_there_before_its_name_is_durable() {
     let dir = tempfile::tempdir().unwrap();
     let faults = Arc::new(ReadsDuringSync::default());
     let disk = Arc::new(FaultyDisk::new(Arc::new(NativeDisk), faults.clone()));
-    let log = Arc::new(SegmentFiles::open(disk, dir.path().join("wal"), true).unwrap());
+    let log = Arc::new(SegmentFiles::open(disk, dir.path().join("pg_wal"), true).unwrap());
     faults.log.set(Arc::clone(&log)).unwrap();
+    log.make_room(0).unwrap();
     log.make_room(3 * SEGMENT_SIZE - 1).unwrap();
     log.forget_before(SEGMENT_SIZE).unwrap();
     assert!(faults.synced.load(Ordering::Relaxed) && !faults.found.load(Ordering::Relaxed));

@@ -1,6 +1,6 @@
 //! The device that the log is written to.
 //!
-//! In production: segment files of 16 MiB, named by their number. A segment is filled with zeros before it is
+//! In production: segment files of 16 MiB, named by their number (`segment_name`). A segment is filled with zeros before it is
 //! used, so that writing to it never needs space and syncing it never needs metadata; segments that recovery
 //! no longer needs are renamed to be future ones.
 
@@ -11,10 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use clearway_machine::{Native, WaitEvent, WaitScope};
 
+use super::segment_name::{FIRST_SEGMENT, SEGMENT_SIZE, segment_name, segment_number};
 use crate::disk::{self, Disk, DiskDirectory, DiskFile, OpenMode, SyncPurpose};
 
-/// Bytes in a segment.
-pub const SEGMENT_SIZE: u64 = 16 << 20;
 /// Syncs of the log that may be in progress at once. `docs/mechanisms/log.md` says what two and four were measured to
 /// do.
 pub const SYNC_LANES: usize = 4;
@@ -84,7 +83,7 @@ impl SegmentFiles {
         let mut segments = BTreeMap::new();
         for name in disk.list(&dir)? {
             let path = dir.join(&name);
-            match name.to_str().and_then(|name| u64::from_str_radix(name, 16).ok()) {
+            match name.to_str().and_then(segment_number) {
                 Some(number) => {
                     segments.insert(number, Segment::new(disk.open(&path, OpenMode::Existing)?));
                 }
@@ -112,7 +111,7 @@ impl SegmentFiles {
     }
 
     fn path(&self, number: u64) -> PathBuf {
-        self.dir.join(format!("{number:016x}"))
+        self.dir.join(segment_name(number))
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Segment>> {
@@ -138,7 +137,7 @@ impl SegmentFiles {
 
     fn make_segment(&self, number: u64) -> io::Result<Arc<dyn DiskFile>> {
         let _wait = WaitScope::<Native>::enter(WaitEvent::WalSegmentInit);
-        let unfinished = self.dir.join(format!("{number:016x}.new"));
+        let unfinished = self.dir.join(segment_name(number) + ".new");
         let made = (|| {
             let file = self.disk.open(&unfinished, OpenMode::Truncate)?;
             file.allocate(0, SEGMENT_SIZE)?;
@@ -235,7 +234,8 @@ impl LogDevice for SegmentFiles {
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner());
         // Not just after the newest: a crash may have left holes between recycled segments.
-        let first = self.lock().keys().next().copied().unwrap_or(0);
+        let first = self.lock().keys().next().copied();
+        let first = first.unwrap_or(FIRST_SEGMENT.min(last));
         for number in first..=last {
             if self.segment(number).is_none() {
                 let made = self.make_segment(number)?;
@@ -351,7 +351,8 @@ mod tests {
     fn with_two_segments(opened: &Arc<Opened>) -> (tempfile::TempDir, SegmentFiles) {
         let dir = tempfile::tempdir().unwrap();
         let disk = FaultyDisk::new(Arc::new(NativeDisk), Arc::clone(opened) as Arc<dyn Faults>);
-        let files = SegmentFiles::open(Arc::new(disk), dir.path().join("wal"), true).unwrap();
+        let files = SegmentFiles::open(Arc::new(disk), dir.path().join("pg_wal"), true).unwrap();
+        files.make_room(0).unwrap();
         files.make_room(2 * SEGMENT_SIZE - 1).unwrap();
         (dir, files)
     }
@@ -394,11 +395,12 @@ mod tests {
     #[test]
     fn bytes_cross_segments_and_old_segments_are_recycled() {
         let dir = tempfile::tempdir().unwrap();
-        let files = SegmentFiles::open(Arc::new(NativeDisk), dir.path().join("wal"), false).unwrap();
+        let files = SegmentFiles::open(Arc::new(NativeDisk), dir.path().join("pg_wal"), false).unwrap();
+        files.make_room(0).unwrap();
         files.make_room(2 * SEGMENT_SIZE).unwrap();
         let position = SEGMENT_SIZE - 3;
         files.write(position, b"across").unwrap();
-        let again = SegmentFiles::open(Arc::new(NativeDisk), dir.path().join("wal"), false).unwrap();
+        let again = SegmentFiles::open(Arc::new(NativeDisk), dir.path().join("pg_wal"), false).unwrap();
         let mut bytes = [0; 6];
         assert_eq!(again.read(position, &mut bytes).unwrap(), 6);
         assert_eq!(&bytes, b"across");
@@ -416,13 +418,17 @@ mod tests {
     #[test]
     fn unfinished_segments_are_removed_and_other_files_are_not() {
         let dir = tempfile::tempdir().unwrap();
-        for name in ["0000000000000003.new", "notes", "0000000000000000"] {
+        for name in [
+            "000000010000000000000003.new",
+            "notes",
+            "000000010000000000000001",
+        ] {
             std::fs::write(dir.path().join(name), b"").unwrap();
         }
         let files = SegmentFiles::open(Arc::new(NativeDisk), dir.path().to_owned(), false).unwrap();
         let mut names = NativeDisk.list(dir.path()).unwrap();
         names.sort();
-        assert_eq!(names, ["0000000000000000", "notes"]);
-        assert!(files.lock().keys().eq(&[0]));
+        assert_eq!(names, ["000000010000000000000001", "notes"]);
+        assert!(files.lock().keys().eq(&[1]));
     }
 }

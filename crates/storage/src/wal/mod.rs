@@ -19,6 +19,7 @@
 //! | `reserved_bound` | how far the log is reserved at most, for sessions that ask for room on the disk |
 //! | `output` | the way to the device: `written`, `durable`, room on the disk |
 //! | `device` | what the log is written to, and the segment files that are that in production |
+//! | [`segment_name`] | how these files are called |
 //! | [`reader`] | reading records back until the last whole one |
 //! | [`record`] | the form of a record |
 //!
@@ -40,10 +41,12 @@ pub mod record;
 pub mod reserve;
 mod reserved_bound;
 mod ring;
+pub mod segment_name;
 
-pub use device::{LogDevice, SEGMENT_SIZE, SYNC_LANES, SegmentFiles};
+pub use device::{LogDevice, SYNC_LANES, SegmentFiles};
 pub use flush::LogFlushVariant;
 pub use flush::wake::LogWakeVariant;
 pub use insert::{LogInsertVariant, RedoMoved};
 pub use log::{LogOptions, Wal};
 pub use reserve::LogReserveVariant;
+pub use segment_name::SEGMENT_SIZE;

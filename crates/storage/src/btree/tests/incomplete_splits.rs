@@ -25,6 +25,7 @@ use crate::page::{Lsn, RelId};
 use crate::storage::{Storage, StorageOptions};
 use crate::wal::SEGMENT_SIZE;
 use crate::wal::reader::LogReader;
+use crate::wal::segment_name::segment_number;
 
 /// A key so long that three or four entries fill a page, and a few dozen make a deep tree.
 fn key(number: u32) -> Vec<u8> {
@@ -221,7 +222,7 @@ struct FullDisk(AtomicI64);
 
 impl Faults for FullDisk {
     fn before(&self, operation: Operation, path: &Path) -> std::io::Result<()> {
-        let in_log = path.components().any(|part| part.as_os_str() == "wal");
+        let in_log = path.components().any(|part| part.as_os_str() == "pg_wal");
         if in_log || !matches!(operation, Operation::Allocate(_)) {
             return Ok(());
         }
@@ -285,10 +286,10 @@ fn record_ends(storage: &Storage, from: Lsn) -> Vec<Lsn> {
 
 /// Makes everything in the log's segment files behind `end` zeros.
 fn cut_log(dir: &Path, end: Lsn) {
-    for entry in fs::read_dir(dir.join("wal")).unwrap() {
+    for entry in fs::read_dir(dir.join("pg_wal")).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name();
-        let number = u64::from_str_radix(name.to_str().unwrap(), 16).unwrap();
+        let number = segment_number(name.to_str().unwrap()).unwrap();
         let keep = end.0.saturating_sub(number * SEGMENT_SIZE).min(SEGMENT_SIZE);
         let file = fs::OpenOptions::new().write(true).open(entry.path()).unwrap();
         // The tests write far less than this.

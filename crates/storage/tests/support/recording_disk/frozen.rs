@@ -109,7 +109,7 @@ impl Frozen {
     pub fn random_image(&self, random: &mut Random) -> RecordingDisk {
         let mode = random.below(8);
         self.image(random, |path| {
-            let log = path.components().any(|part| part.as_os_str() == "wal");
+            let log = path.components().any(|part| part.as_os_str() == "pg_wal");
             match mode {
                 0 => Keep::All,
                 1 => Keep::Nothing,

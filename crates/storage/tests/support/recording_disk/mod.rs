@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use clearway_storage::disk::SyncPurpose;
 use clearway_storage::page;
 use clearway_storage::wal::SEGMENT_SIZE;
+use clearway_storage::wal::segment_name::segment_number;
 
 use frozen::Entry;
 pub use frozen::Frozen;
@@ -123,15 +124,12 @@ impl State {
         if !in_base || lsn == 0 {
             return;
         }
-        let log = path.parent().and_then(Path::parent).unwrap().join("wal");
+        let log = path.parent().and_then(Path::parent).unwrap().join("pg_wal");
         let Ok(names) = self.disk.directory(&log).map(|log| log.now.clone()) else {
             return;
         };
         for (name, entry) in names {
-            let (Some(number), Entry::File(inode)) = (
-                name.to_str().and_then(|name| u64::from_str_radix(name, 16).ok()),
-                entry,
-            ) else {
+            let (Some(number), Entry::File(inode)) = (name.to_str().and_then(segment_number), entry) else {
                 continue;
             };
             let end = lsn.saturating_sub(number * SEGMENT_SIZE);
