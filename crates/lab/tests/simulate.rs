@@ -188,8 +188,8 @@ fn where_commits_are_seen_early_readers_ask_what_is_durable() {
     assert!(early > after_flush + 5.0, "{after_flush} accesses and {early}");
 }
 
-/// With the best of each switch a SELECT of a cached, settled row changes no cache line that another session uses, and 144
-/// sessions on four sockets lose less than a twentieth to those that they read.
+/// Under the preset a SELECT of a cached, settled row changes no cache line that another session uses, and 144 sessions on
+/// four sockets lose less than a twentieth to those that they read.
 ///
 /// Mutations that it should catch (`crates/lab/mutations/simulate.toml`): the simulated pages are read pinned.
 #[test]
@@ -199,14 +199,14 @@ fn a_point_select_changes_no_shared_line() {
     for setting in ["warm_up_ms=5", "measure_ms=1"] {
         experiment.set(setting).unwrap();
     }
-    let names = ["work alone", "classic", "and csn", "and reuse"];
+    let names = ["work alone", "classic", "clearway", "csn"];
     experiment
         .variants
         .retain(|variant| names.contains(&variant.name.as_str()));
     let result = run(experiment, 7, 2).unwrap();
     let point = |name: &str| result.points.iter().find(|point| point.variant == name).unwrap();
     assert!(point("classic").shared_changes > 10.0, "{}", text(&result));
-    for name in ["and csn", "and reuse"] {
+    for name in ["clearway", "csn"] {
         assert!(point(name).transactions > 1_000);
         assert_eq!(point(name).shared_changes, 0.0, "{}", text(&result));
         let share = point(name).tps / point("work alone").tps;
