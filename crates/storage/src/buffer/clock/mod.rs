@@ -117,10 +117,10 @@ variants! {
     /// An atomic hand, and a list of free frames for each group of CPUs.
     Atomic = "atomic" in atomic;
     why {
-        Hand: "It is the baseline. The others have not been measured."
-            in "docs/mechanisms/buffer-pool.md#which-frame-a-page-gets";
-        Atomic: "Not measured. A list spares a sweep only after tables were dropped or reads have failed."
-            in "docs/mechanisms/buffer-pool.md#which-frame-a-page-gets";
+        Hand: "It is the simplest, and level with the others on two CPUs, where the table is larger than the pool."
+            in "docs/mechanisms/buffer-pool.md#tables-larger-than-the-pool";
+        Atomic: "Level with hand, simulated on four sockets too: a list spares a sweep only after tables were dropped."
+            in "docs/read-path-predictions.md#the-buffer-clock-buffer-clock";
     }
 }
 
