@@ -79,6 +79,8 @@ wait_events! {
     BufferContent = (LwLock, "BufferContent"),
     /// The latch over the array of running transactions.
     ProcArray = (LwLock, "ProcArray"),
+    /// The latch over what a standby knows of the primary's running transactions.
+    KnownXids = (LwLock, "KnownXids"),
     /// The latch that hands out transaction ids.
     XidGen = (LwLock, "XidGen"),
     /// The latch over the commit log.

@@ -8,6 +8,7 @@
 //! | `proc_clear` | how a transaction leaves that array; a variant a file |
 //! | `group` | workers of which one takes the same step for all |
 //! | `commit_log` | two bits a transaction: in progress, committed, aborted, sub-committed; a variant a file |
+//! | `known_xids` | which of the primary's transactions run, as a standby's replay sees it; a variant a file |
 //! | `transaction_state` | how a transaction stands |
 //! | `lock_mode` | the eight lock modes and their conflicts |
 //! | `lock_table` | relation and tuple locks, held to the end of a transaction |
@@ -34,7 +35,7 @@
 //! 8. Any wait can end with `Deadlock`, `Cancelled` or `Timeout`. The session then holds what it held before, and must
 //!    roll back to let the others of the cycle go on.
 //! 9. Latches are taken in ascending rank: HeldLocks 190, LockManager 200, ProcSlots 290, XidGen 300, ProcArray 310,
-//!    OlderCommitNumbers 320, CommitLogIo 390, CommitLog 400. `StatusDevice` is called under CommitLogIo and may take
+//!    KnownXids 315, OlderCommitNumbers 320, CommitLogIo 390, CommitLog 400. `StatusDevice` is called under CommitLogIo and may take
 //!    the log's latches.
 //!
 //! The rules inside each algorithm (R1, R2, …) stand at the top of its module.
@@ -42,6 +43,7 @@
 mod commit_log;
 mod deadlock;
 mod group;
+mod known_xids;
 mod lock_mode;
 mod lock_table;
 mod no_pages;
@@ -55,6 +57,10 @@ mod xid;
 pub use commit_log::{
     COMMIT_LOG_PAGE_HEADER, COMMIT_LOG_PAGE_SIZE, CommitLog, CommitLogOptions, CommitLogVariant, Status,
     StatusDevice, XIDS_PER_PAGE,
+};
+pub use known_xids::{
+    KnownXids, KnownXidsCompactionVariant, KnownXidsError, KnownXidsOptions, KnownXidsState,
+    KnownXidsVariant, ReplayedXids, RunningTransactions, RunningXids,
 };
 pub use lock_mode::LockMode;
 pub use lock_table::{LockError, LockManager, LockTag, LockWait, RelationLocksVariant};

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each suite uses its part")]
 
+pub mod known_xids;
+
 use clearway_machine::Machine;
 use clearway_txn::{ProcArray, ProcArrayOptions, ProcId, Snapshot, Xid};
 

@@ -1,0 +1,138 @@
+//! The known xids under loom, with every variant: replay and one or two readers.
+//!
+//! `cargo test -p clearway-txn --features loom --test loom_known_xids --release`
+//!
+//! Each case knows what a snapshot is after each of replay's steps. A reader must find one of these, and none older than
+//! the step that it knew of.
+//!
+//! Bounds of preemptions are low where a reader's loads have many stores to choose from: loom tries all of them under
+//! any bound. A reader is spawned, so that it runs last by default: `loom_snapshot` says why.
+
+mod support;
+
+use std::sync::atomic::Ordering::{Acquire, Release};
+
+use clearway_machine::{AtomicWord, Loom, Machine};
+use clearway_txn::{KnownXids, KnownXidsOptions, Xid};
+use loom::sync::Arc;
+use loom::thread;
+use support::explore;
+use support::known_xids::{Model, Step, begun, taken};
+
+/// Four places, or a window of eight xids in two chunks, a journal of four ends of which two may be written at once.
+const CAPACITY: u32 = 4;
+
+struct Shared {
+    known: KnownXids<Loom>,
+    /// Steps that replay has taken.
+    steps: <Loom as Machine>::U32,
+}
+
+/// Takes `before` alone, and `steps` beside the readers.
+fn explore_each(
+    preemptions: usize,
+    readers: usize,
+    running: &'static [u64],
+    before: &[Step],
+    steps: &[Step],
+) {
+    for options in KnownXidsOptions::each_variant(1, CAPACITY) {
+        eprintln!("under {options:?}");
+        let (before, steps) = (before.to_vec(), steps.to_vec());
+        let mut model = Model::begun(running, 100 + running.len() as u64, CAPACITY);
+        assert!(before.iter().all(|step| model.apply(step)));
+        let mut expected: Vec<(Xid, Vec<Xid>)> = vec![model.snapshot()];
+        for step in &steps {
+            assert!(model.apply(step));
+            expected.push(model.snapshot());
+        }
+        explore(preemptions, move || {
+            let shared = Arc::new(Shared {
+                known: begun(options, running, 100 + running.len() as u64),
+                steps: AtomicWord::new(0),
+            });
+            let mut replay = shared.known.replay().unwrap();
+            for step in &before {
+                step.replay(&mut replay);
+            }
+            let look = |shared: &Shared, expected: &[(Xid, Vec<Xid>)]| {
+                let least = shared.steps.load(Acquire) as usize;
+                let found = taken(&shared.known);
+                let possible = &expected[least..];
+                assert!(possible.contains(&found), "{found:?} is none of {possible:?}");
+            };
+            let looking: Vec<_> = (0..readers)
+                .map(|_| {
+                    let (shared, expected) = (Arc::clone(&shared), expected.clone());
+                    thread::spawn(move || look(&shared, &expected))
+                })
+                .collect();
+            for (number, step) in steps.iter().enumerate() {
+                assert!(step.replay(&mut replay));
+                shared.steps.store(number as u32 + 1, Release);
+            }
+            for reader in looking {
+                reader.join().unwrap();
+            }
+            look(&shared, &expected);
+        });
+    }
+}
+
+/// Ends in another order than begins, one of them that of a transaction with a subtransaction.
+#[test]
+fn loom_a_snapshot_is_of_one_moment() {
+    let steps = [Step::Remove(103), Step::Tree(101, vec![102])];
+    explore_each(2, 1, &[100, 101, 102, 103], &[], &steps);
+}
+
+/// A transaction begins and ends while another one runs: whoever has it below xmax finds it.
+#[test]
+fn loom_additions_need_no_latch() {
+    let steps = [Step::Add(101, 102), Step::Remove(102)];
+    explore_each(2, 1, &[100], &[], &steps);
+}
+
+/// 101 to 106 have come and gone while 100 runs: the next entry has no place, and 108 none in the window.
+fn churned() -> Vec<Step> {
+    (101..107)
+        .flat_map(|xid| [Step::Add(xid, xid), Step::Remove(xid)])
+        .collect()
+}
+
+/// Entries are moved; the window moves, and the oldest transaction becomes a straggler.
+#[test]
+fn loom_entries_and_the_window_move() {
+    let mut before = churned();
+    before.push(Step::Add(107, 107));
+    before.push(Step::Remove(107));
+    explore_each(1, 1, &[100], &before, &[Step::Add(108, 108)]);
+}
+
+/// The oldest transaction is a straggler, and ends.
+#[test]
+fn loom_a_straggler_ends() {
+    let mut before = churned();
+    before.push(Step::Add(107, 108));
+    explore_each(1, 1, &[100], &before, &[Step::Remove(107), Step::Remove(100)]);
+}
+
+/// More ends than the journal holds, during one look.
+#[test]
+fn loom_a_slow_reader_begins_again() {
+    let steps = [101, 100, 103, 102].map(Step::Remove);
+    explore_each(0, 1, &[100, 101, 102, 103], &[], &steps);
+}
+
+/// More ends at once than go through the journal.
+#[test]
+fn loom_what_was_lost_ends_at_once() {
+    let steps = [Step::Preceding(104, vec![102])];
+    explore_each(1, 1, &[100, 101, 102, 103], &[], &steps);
+}
+
+/// Two readers, who leave hints for each other under `offsets`.
+#[test]
+fn loom_two_readers_and_an_end() {
+    explore_each(1, 2, &[100, 101, 102], &[Step::Remove(101)], &[Step::Remove(102)]);
+}
