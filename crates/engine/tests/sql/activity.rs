@@ -23,7 +23,7 @@ fn activity_shows_sessions_and_what_they_wait_for() {
 fn latches_count_what_they_are_asked_for() {
     let fixture = shop();
     fixture.play(
-        "alice: select count(*) from clearway_latches where name = 'ProcArray' and mode = 'shared' and acquisitions > 0 => 1
+        "alice: select count(*) from clearway_latches where name = 'XidGen' and mode = 'exclusive' and acquisitions > 0 => 1
          alice: select count(*) from clearway_latches where name = 'ProcArray' and mode = 'until-free' and acquisitions is null => 1
          alice: select count(*) from clearway_latches where conflicts = 0 and wait_p99_ns is not null => 0",
     );
