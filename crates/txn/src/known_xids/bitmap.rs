@@ -149,7 +149,7 @@ impl<M: Machine> Set<M> {
     /// Xids that a line word stands for.
     const CHUNK: u64 = Self::BITS * Self::BITS;
     /// Ends that go through the journal at once.
-    const ENDS_MAX: u64 = if M::EXPLORED { 2 } else { 64 };
+    const ENDS_MAX: u64 = if M::EXPLORED { 1 } else { 64 };
     /// Entries of the journal at least.
     const JOURNAL_MIN: u64 = if M::EXPLORED { 4 } else { 1_024 };
 
