@@ -73,6 +73,12 @@ pub struct Config {
     pub max_wal_size: ByteSize,
     /// or after this long.
     pub checkpoint_timeout: Span,
+    /// This much log before its end stays on disk for followers without a slot.
+    pub wal_keep_size: ByteSize,
+    /// A replication slot that holds more log than this is lost; 0: none ever is.
+    pub max_slot_wal_keep_size: ByteSize,
+    /// A follower that has not answered for so long is given up.
+    pub wal_sender_timeout: Span,
     /// How long a lock wait lasts before a deadlock is looked for.
     pub deadlock_timeout: Span,
     /// Whether dead rows are cleared away in the background.
@@ -108,6 +114,9 @@ impl Default for Config {
             wal_writer_delay: Span::from_millis(10),
             max_wal_size: ByteSize::mib(1024),
             checkpoint_timeout: Span::from_secs(300),
+            wal_keep_size: ByteSize::mib(0),
+            max_slot_wal_keep_size: ByteSize::mib(0),
+            wal_sender_timeout: Span::from_secs(60),
             deadlock_timeout: Span::from_secs(1),
             autovacuum: true,
             autovacuum_naptime: Span::from_secs(10),
@@ -230,6 +239,12 @@ impl Config {
             return refuse(
                 "checkpoint_timeout",
                 format!("is {}, but must be at least 1s", self.checkpoint_timeout),
+            );
+        }
+        if self.wal_sender_timeout.duration() < Duration::from_millis(100) {
+            return refuse(
+                "wal_sender_timeout",
+                format!("is {}, but must be at least 100ms", self.wal_sender_timeout),
             );
         }
         if !(64 << 10..=1 << 30).contains(&self.max_message_size.bytes()) {

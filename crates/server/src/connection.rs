@@ -14,7 +14,6 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use clearway_engine::{Engine, EngineError, Session, SessionInfo, SqlState, TransactionStatus};
@@ -24,10 +23,11 @@ use crate::channel::Channel;
 use crate::codec::{self, ResultFormats, Scratch};
 use crate::extended::Extended;
 use crate::reader::ReadError;
-use crate::registry::{Presence, Registration, Registry};
+use crate::registry::{Presence, Registration};
+use crate::replication::{self, Replication};
 use crate::responder::Responder;
+use crate::shared::{Shared, end, shutting_down, wire_error};
 use crate::socket::Socket;
-use crate::wire::WireError;
 use crate::wire::frontend::{self, Message};
 use crate::wire::startup::{self, Startup};
 use crate::writer::WriteBuffer;
@@ -38,45 +38,6 @@ const STARTUP_PATIENCE: Duration = Duration::from_secs(60);
 /// Connections beyond the limit that may still send their first message: a cancel request needs no session,
 /// and a client that is turned away must learn why.
 const EXTRA_CONNECTIONS: usize = 64;
-
-/// What all connections of a server share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) registry: Arc<Registry>,
-    sessions: AtomicUsize,
-    sessions_max: usize,
-    message_bytes_max: u32,
-}
-
-impl Shared {
-    pub(crate) fn new(sessions_max: usize, message_bytes_max: u32) -> Shared {
-        Shared {
-            registry: Arc::default(),
-            sessions: AtomicUsize::new(0),
-            sessions_max,
-            message_bytes_max,
-        }
-    }
-
-    /// A place for a session, if there is one.
-    fn take_place(&self) -> Option<Place<'_>> {
-        let taken = self
-            .sessions
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
-                (taken < self.sessions_max).then_some(taken + 1)
-            });
-        taken.is_ok().then(|| Place(&self.sessions))
-    }
-}
-
-/// A session's place among those allowed.
-struct Place<'a>(&'a AtomicUsize);
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
 
 /// Serves a connection on a thread of its own.
 pub(crate) fn spawn(shared: Arc<Shared>, engine: Option<Arc<Engine>>, socket: Socket, stack_bytes: usize) {
@@ -164,7 +125,12 @@ fn serve(shared: &Shared, engine: Option<Arc<Engine>>, channel: &mut Channel) {
     let Some(place) = shared.take_place() else {
         return channel.fatal(&too_many());
     };
-    match open(&engine, channel, minor, parameters) {
+    let mut replicates = false;
+    match open(&engine, channel, minor, parameters, &mut replicates) {
+        Ok(session) if replicates => {
+            let timeout = engine.config().wal_sender_timeout.duration();
+            Replication::new(session, Arc::clone(engine.storage()), timeout).run(shared, channel);
+        }
         Ok(session) => Connection::new(session).run(shared, channel),
         Err(error) => channel.fatal(&error),
     }
@@ -177,6 +143,7 @@ fn open(
     channel: &mut Channel,
     minor: u16,
     parameters: Vec<(String, String)>,
+    replicates: &mut bool,
 ) -> Result<Session, EngineError> {
     let mut info = SessionInfo {
         client_address: channel.socket.peer().map(str::to_owned),
@@ -188,8 +155,7 @@ fn open(
         match name.as_str() {
             "user" => info.user = value,
             "database" => info.database = value,
-            "replication" if matches!(value.as_str(), "off" | "false" | "no" | "0") => {}
-            "replication" => return Err(EngineError::not_supported("replication")),
+            "replication" => *replicates = replication::is_wanted(&value)?,
             "options" => match startup::parse_options(&value) {
                 Ok(settings) => info.settings.extend(settings),
                 Err(message) => return refuse(SqlState::SYNTAX_ERROR, message),
@@ -204,7 +170,10 @@ fn open(
             "no PostgreSQL user name specified in startup packet".to_owned(),
         );
     }
-    if info.database.is_empty() {
+    if *replicates {
+        // It is about the whole data directory: programs name "replication", or nothing.
+        info.database.clear();
+    } else if info.database.is_empty() {
         info.database = info.user.clone();
     }
     let mut session = engine.session(info)?;
@@ -454,27 +423,6 @@ impl Connection {
         codec::ready_for_query(&mut channel.out.bytes, self.session.transaction_status());
         channel.flush();
     }
-}
-
-/// The connection's reads have ended: says so if anyone may be listening.
-fn end(channel: &mut Channel, shared: &Shared, error: &ReadError) {
-    match error {
-        ReadError::Wire(error) => channel.fatal(&wire_error(error)),
-        _ if shared.registry.is_stopping() => channel.fatal(&shutting_down()),
-        ReadError::Closed => {}
-        ReadError::Io(error) => debug!("a connection ended: {error}"),
-    }
-}
-
-fn wire_error(error: &WireError) -> EngineError {
-    EngineError::new(SqlState::from_code(error.sqlstate()), error.to_string())
-}
-
-fn shutting_down() -> EngineError {
-    EngineError::new(
-        SqlState::ADMIN_SHUTDOWN,
-        "terminating connection due to administrator command",
-    )
 }
 
 fn too_many() -> EngineError {

@@ -32,6 +32,7 @@
 //! | `channel` | both directions of a connection |
 //! | `connection` | start-up and the message loop of one client |
 //! | `extended` | statements and portals of the extended protocol |
+//! | [`replication`] | sending the log and copies of the files |
 //! | `responder` | the engine's output as protocol messages, COPY included |
 //! | [`wire`] | frames and messages as they arrive: no I/O, no state, fuzzed |
 //! | `codec` | messages as they leave; the only module that names `pgwire` |
@@ -56,7 +57,7 @@
 //!
 //! # Not here
 //!
-//! TLS (a request for it is declined), passwords, replication, function calls, the binary COPY formats.
+//! TLS (a request for it is declined), passwords, logical replication, function calls, the binary COPY formats.
 
 #![forbid(unsafe_code)]
 
@@ -69,8 +70,10 @@ mod listener;
 mod options;
 mod reader;
 mod registry;
+pub mod replication;
 mod responder;
 mod server;
+mod shared;
 mod socket;
 mod stop;
 pub mod stub;

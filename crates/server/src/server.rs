@@ -12,11 +12,12 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing::{debug, info, warn};
 
-use crate::connection::{self, Shared};
+use crate::connection;
 use crate::error::{Result, ServerError};
 use crate::listener::Listeners;
 use crate::options::ServerOptions;
 use crate::registry::Registry;
+use crate::shared::Shared;
 use crate::socket::Socket;
 use crate::stop::StopSignal;
 

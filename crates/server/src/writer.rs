@@ -3,7 +3,8 @@
 //! Answers may depend on commits that are not durable yet (`lock_release = early`). Each write passes the session's
 //! gate first, so what was gathered waits once.
 
-use std::time::Duration;
+use std::io;
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, BytesMut};
 use clearway_engine::{AnswerGate, EngineError, SqlState, StatementWatch};
@@ -60,6 +61,36 @@ impl WriteBuffer {
             self.broken = socket.send_all(&self.bytes).is_err();
         }
         self.reset();
+    }
+
+    /// Writes out what has gathered; `TimedOut` if the client takes nothing of it for `patience`.
+    pub(crate) fn flush_within(&mut self, socket: &Socket, patience: Duration) -> io::Result<()> {
+        if self.broken {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let _wait = WaitScope::<Native>::enter(WaitEvent::ClientWrite);
+        let (mut written, mut moved) = (0, Instant::now());
+        while written < self.bytes.len() {
+            let sent = match socket.send_now(&self.bytes[written..]) {
+                Ok(0) if moved.elapsed() >= patience => Err(io::ErrorKind::TimedOut.into()),
+                Ok(0) => socket.wait_until_writable(WATCH_EVERY).map(|()| 0),
+                sent => sent,
+            };
+            match sent {
+                Ok(0) => {}
+                Ok(count) => {
+                    written += count;
+                    moved = Instant::now();
+                }
+                Err(error) => {
+                    self.broken = true;
+                    self.bytes.clear();
+                    return Err(error);
+                }
+            }
+        }
+        self.reset();
+        Ok(())
     }
 
     /// Empties the buffer.

@@ -6,7 +6,7 @@
 //! 3. Read the relations' lengths (`lengths`). Write all dirty pages; make the data files durable.
 //! 4. Log the lengths and a checkpoint record, and make them durable.
 //! 5. Write the control file: recovery now begins at the redo position.
-//! 6. Recycle the log before it.
+//! 6. Recycle the log before it that nothing else needs (`retention`).
 //!
 //! - R1: a commit whose record lies before the redo position is in a commit-log page on disk when the control
 //!   file says so (`commit`).
@@ -137,7 +137,8 @@ fn log_writer_loop(storage: Weak<Storage>, checkpointer: Arc<Checkpointer>) {
 }
 
 impl Storage {
-    pub(crate) fn run_checkpoint(&self, shutdown: bool) -> Result<()> {
+    /// Makes a checkpoint; what the control file says of it.
+    pub(crate) fn run_checkpoint(&self, shutdown: bool) -> Result<Control> {
         let _one = lock(&self.checkpointer.running);
         let started = Instant::now();
         let wal_dir = || self.dir().join(data_directory::LOG);
@@ -156,7 +157,7 @@ impl Storage {
         self.files.sync_all()?;
         let end = self.log_checkpoint(redo, &lengths);
         self.wal.flush(end);
-        lock(&self.control).write(Control {
+        let control = Control {
             redo,
             log_end: end,
             next_xid,
@@ -165,11 +166,13 @@ impl Storage {
             system_identifier: self.system_identifier(),
             // What recovery has replayed reached it.
             backup_end: Lsn(0),
-        })?;
-        let recycled = self.wal.device().forget_before(redo.0);
+        };
+        lock(&self.control).write(control)?;
+        let needed_from = self.retention.release(redo, self.wal.flushed())?;
+        let recycled = self.wal.device().forget_before(needed_from.0);
         recycled.map_err(|error| StorageError::io("recycle", &wal_dir(), error))?;
         tracing::info!(%redo, pages, elapsed_ms = started.elapsed().as_millis() as u64, "checkpoint complete");
-        Ok(())
+        Ok(control)
     }
 
     /// Step 4; returns the position after the records.

@@ -77,6 +77,13 @@ pub(crate) struct Control {
     pub(crate) backup_end: Lsn,
 }
 
+/// A control file that says this.
+pub(crate) fn image(control: Control) -> Vec<u8> {
+    let mut bytes = vec![0; COPIES[1] as usize];
+    bytes.extend(control.encode(1));
+    bytes
+}
+
 #[derive(Debug)]
 pub(crate) struct ControlFile {
     file: Arc<dyn DiskFile>,

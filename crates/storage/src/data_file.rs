@@ -192,6 +192,17 @@ impl DataFiles {
         }
     }
 
+    /// The file of `rel`, opened anew to be copied; `None` if there is none.
+    pub(crate) fn open_for_copy(&self, rel: RelId) -> Result<Option<Arc<dyn DiskFile>>> {
+        let path = self.path(rel);
+        match self.disk.open(&path, OpenMode::Existing) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            file => file
+                .map(Some)
+                .map_err(|error| StorageError::io("open", &path, error)),
+        }
+    }
+
     /// How many pages each relation has.
     pub(crate) fn lengths(&self) -> Lengths {
         let relations = self.relations();

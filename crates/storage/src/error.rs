@@ -93,6 +93,55 @@ pub enum StorageError {
         /// The version of this program.
         supported: u64,
     },
+    /// A replication slot cannot have this name.
+    #[error("replication slot name \"{name}\" {problem}")]
+    SlotName {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// There is a replication slot of this name already.
+    #[error("replication slot \"{name}\" already exists")]
+    SlotExists {
+        /// The name.
+        name: String,
+    },
+    /// There is no replication slot of this name.
+    #[error("replication slot \"{name}\" does not exist")]
+    NoSuchSlot {
+        /// The name.
+        name: String,
+    },
+    /// Another session uses the replication slot.
+    #[error("replication slot \"{name}\" is active for PID {process_id}")]
+    SlotActive {
+        /// The name.
+        name: String,
+        /// The session.
+        process_id: u32,
+    },
+    /// There are as many replication slots as there can be.
+    #[error("all replication slots are in use: there are {limit}; drop one that is not needed")]
+    TooManySlots {
+        /// How many.
+        limit: usize,
+    },
+    /// The log that the replication slot needs is gone.
+    #[error(
+        "cannot read from replication slot \"{name}\": it held more log than max_slot_wal_keep_size and is lost; drop it \
+         and take a new base backup, or go on without the slot from an archive"
+    )]
+    SlotLost {
+        /// The name.
+        name: String,
+    },
+    /// The log that is asked for is gone.
+    #[error("requested WAL segment {segment} has already been removed")]
+    LogRemoved {
+        /// The first segment that is asked for.
+        segment: String,
+    },
     /// Another process has the directory open.
     #[error("another server is using {} (it holds the directory's lock); stop it first", dir.display())]
     DirectoryInUse {
@@ -162,7 +211,14 @@ impl StorageError {
             StorageError::NoSuchPage { .. } | StorageError::NoSuchRelation { .. } => "XX000",
             StorageError::DirectoryInUse { .. } => "55006",
             StorageError::NoDatabase { .. } => "58P01",
-            StorageError::OtherVersion { .. } => "55000",
+            StorageError::OtherVersion { .. } | StorageError::SlotLost { .. } => "55000",
+            StorageError::SlotName { name, .. } if name.len() > 63 => "42622",
+            StorageError::SlotName { .. } => "42602",
+            StorageError::SlotExists { .. } => "42710",
+            StorageError::NoSuchSlot { .. } => "42704",
+            StorageError::SlotActive { .. } => "55006",
+            StorageError::TooManySlots { .. } => "53400",
+            StorageError::LogRemoved { .. } => "58P01",
             StorageError::NoFreeBuffer { .. } => "53200",
             StorageError::TooLarge { .. } => "54000",
         }

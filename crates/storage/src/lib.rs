@@ -11,6 +11,7 @@
 //! | `buffer` | pages in memory |
 //! | `change` | [`AtomicChange`]: changing pages and logging it |
 //! | `commit` | the end of a transaction: the order of its steps |
+//! | `retention`, `backup` | what of the log stays for others, and a copy of the files for them |
 //! | `checkpoint`, `recovery` | bounding and doing the replay of the log |
 //! | `status_pages` | the commit log's pages on disk |
 //! | `heap`, `btree`, `root_hints`, `fsm`, `vacuum` | rows, indexes and where a descent begins, free space |
@@ -36,6 +37,7 @@
 //! - E5: everything in a data directory goes through `disk::Disk`. Each sync there has a purpose, and an image that
 //!   needs it (`tests/power_cuts.rs` lists them).
 
+pub mod backup;
 pub mod btree;
 mod buffer;
 mod change;
@@ -53,6 +55,7 @@ pub mod heap;
 mod lengths;
 pub mod page;
 mod recovery;
+pub mod retention;
 mod root_hints;
 mod status_pages;
 mod storage;

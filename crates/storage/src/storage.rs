@@ -27,11 +27,13 @@ use crate::error::{Result, StorageError};
 use crate::fsm::FreeSpaceMaps;
 use crate::page::{Lsn, PageId, RelId};
 use crate::recovery::{self, RecoveryReport};
+use crate::retention::{Follower, LogRetention, RetentionLimits};
 use crate::root_hints::RootHints;
 use crate::status_pages::{StatusPages, storage_error};
 use crate::wal::record::RecordKind;
 use crate::wal::{
-    LogFlushVariant, LogInsertVariant, LogOptions, LogReserveVariant, LogWakeVariant, SegmentFiles, Wal,
+    LogDevice, LogFlushVariant, LogInsertVariant, LogOptions, LogReserveVariant, LogWakeVariant,
+    SegmentFiles, Wal,
 };
 
 /// How a data directory is opened.
@@ -83,6 +85,8 @@ pub struct StorageOptions {
     pub wal_bytes_max: u64,
     /// Commits that do not wait for the disk are made durable this often.
     pub wal_writer_delay: Duration,
+    /// How much log is kept for those who copy it.
+    pub log_retention: RetentionLimits,
 }
 
 impl Default for StorageOptions {
@@ -111,6 +115,7 @@ impl Default for StorageOptions {
             checkpoint_timeout: Duration::from_secs(300),
             wal_bytes_max: 1 << 30,
             wal_writer_delay: Duration::from_millis(10),
+            log_retention: RetentionLimits::default(),
         }
     }
 }
@@ -125,6 +130,8 @@ pub struct Storage {
     pub commit_log: CommitLog<clearway_machine::Native, StatusPages>,
     /// Relation locks, tuple locks, waits for transactions.
     pub locks: LockManager,
+    /// What of the log stays for followers and slots.
+    pub retention: Arc<LogRetention>,
     pub(crate) pool: BufferPool,
     pub(crate) files: Arc<DataFiles>,
     pub(crate) control: Mutex<ControlFile>,
@@ -137,6 +144,7 @@ pub struct Storage {
     dir: PathBuf,
     system_identifier: u64,
     closed: AtomicBool,
+    shut_down: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Locked for as long as the directory is open.
     _lock: LockHeld,
@@ -250,6 +258,13 @@ impl Storage {
             commit_delay: options.commit_delay,
             ..LogOptions::default()
         };
+        let retention = Arc::new(LogRetention::open(
+            Arc::clone(&disk),
+            dir,
+            options.fsync,
+            options.log_retention,
+            Lsn(device.whole_from(scanned.redo.0)),
+        )?);
         let wal = Wal::new(device, log, scanned.end, scanned.redo);
         let wal = Arc::new(wal);
         let commits = Arc::new(Commits::new(CommitOptions::new(
@@ -311,6 +326,8 @@ impl Storage {
             dir: dir.to_owned(),
             system_identifier: control.system_identifier,
             closed: AtomicBool::new(false),
+            shut_down: AtomicBool::new(false),
+            retention,
             threads: Mutex::default(),
             _lock: lock,
         };
@@ -549,7 +566,7 @@ impl Storage {
 
     /// Makes a checkpoint now and waits for its end.
     pub fn checkpoint(&self) -> Result<()> {
-        self.run_checkpoint(false)
+        self.run_checkpoint(false).map(drop)
     }
 
     /// Stops the background threads and makes the last checkpoint: the next start has nothing to recover. Sessions have
@@ -559,7 +576,28 @@ impl Storage {
             return Ok(());
         }
         self.stop_threads();
-        self.run_checkpoint(true)
+        let made = self.run_checkpoint(true);
+        // Release: pairs with the Acquire in `is_shut_down`.
+        self.shut_down.store(true, Ordering::Release);
+        made.map(drop)
+    }
+
+    /// Whether a shutdown has made its checkpoint, or has failed to: nothing is logged any more.
+    pub fn is_shut_down(&self) -> bool {
+        self.shut_down.load(Ordering::Acquire)
+    }
+
+    /// Reads log for `follower` from its position on, as much as `bytes` has room for and is durable. What it returns
+    /// may be sent; then [`Follower::advance`] says so.
+    pub fn read_log(&self, follower: &Follower, bytes: &mut [u8]) -> Result<usize> {
+        let position = follower.position();
+        // Only what is durable: a follower must never have log that a crash takes back here.
+        let durable = self.wal.flushed().0.saturating_sub(position.0);
+        let wanted = durable.min(bytes.len() as u64) as usize;
+        let read = self.wal.device().read(position.0, &mut bytes[..wanted]);
+        // R3 of `retention`: after the read. A segment that is gone or has another name by now is one that was lost.
+        follower.is_lost()?;
+        read.map_err(|error| StorageError::io("read", &self.dir.join(data_directory::LOG), error))
     }
 
     /// Stops the background threads. Dropping the last reference then closes the directory at once, and as a

@@ -27,6 +27,7 @@
 //! | `ControlFile` | after a checkpoint that recycles: the old control file, without its log |
 //! | `ControlFileFound` | kill before the control file's sync, then a power cut that tears the next copy: only an older copy is left, without its log |
 //! | `DataDirectory` | after a kill between making `base` and syncing its name, a commit and a checkpoint: no `base` |
+//! | `Slots` | after a slot is made: it is missing |
 //! | `ParentDirectory` | after the first commit: no data directory |
 //!
 //! `LogSegment` is not needed for what is in the log (the flush syncs the whole file), but for the promise
@@ -293,6 +294,7 @@ fn story(purpose: SyncPurpose, ignored: bool) -> Result<(), String> {
         SyncPurpose::ControlFileFound => return torn_after_a_kill(&disk, &ledger, ignore),
         SyncPurpose::DataDirectory => return killed_while_made(ignore),
         SyncPurpose::LogNamesFound => return killed_while_recycling(&disk, &ledger, ignore),
+        SyncPurpose::Slots => return slot_is_there(&disk, ignore),
         _ => {}
     }
     if purpose == SyncPurpose::ControlFile {
@@ -319,6 +321,22 @@ fn story(purpose: SyncPurpose, ignored: bool) -> Result<(), String> {
     let result = check(&image(&disk, nothing), &ledger.snapshot());
     crash(storage);
     result
+}
+
+/// A slot that was reported as made.
+fn slot_is_there(disk: &RecordingDisk, ignore: impl Fn(&RecordingDisk)) -> Result<(), String> {
+    ignore(disk);
+    let storage = open(disk)?;
+    storage
+        .retention
+        .create_slot("archive", None, Some(storage.wal.redo()))
+        .map_err(|error| error.to_string())?;
+    let cut = image(disk, nothing);
+    crash(storage);
+    let storage = open(&cut)?;
+    let found = storage.retention.slot("archive");
+    crash(storage);
+    found.map(drop).ok_or_else(|| "the slot is missing".into())
 }
 
 /// A kill between the write and the sync of the log, which holds changes of more pages than the next pool has

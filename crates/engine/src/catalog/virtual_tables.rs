@@ -3,6 +3,8 @@
 //! | name | a row is |
 //! | --- | --- |
 //! | `pg_stat_activity` | a session, with what it waits for |
+//! | `pg_stat_replication` | a connection that is sent the log |
+//! | `pg_replication_slots` | a replication slot |
 //! | `pg_stat_user_tables` | a table's live and dead rows, as vacuum knows them |
 //! | `pg_tables`, `pg_indexes` | a table, an index |
 //! | `pg_settings` | a setting |
@@ -11,6 +13,9 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock};
+
+use clearway_storage::Lsn;
+use clearway_storage::retention::{FollowerProgress, LogRetention, Slot};
 
 use crate::activity::SessionActivity;
 use crate::catalog::CatalogState;
@@ -21,12 +26,14 @@ use crate::value::{DataType, Value};
 /// What the rows are made from.
 pub(crate) struct Sources<'a> {
     pub(crate) activity: &'a dyn Fn() -> Vec<SessionActivity>,
+    pub(crate) retention: &'a LogRetention,
+    pub(crate) flushed: &'a dyn Fn() -> Lsn,
     pub(crate) catalog: &'a CatalogState,
     pub(crate) settings: &'a Settings,
 }
 
 static TABLES: LazyLock<Vec<Arc<TableDef>>> = LazyLock::new(|| {
-    use DataType::{CharByte, Int4, Int8, Name, Oid, Text, TimestampTz};
+    use DataType::{Bool, CharByte, Int4, Int8, Name, Oid, Text, TimestampTz};
     let table = |oid: u32, name: &str, columns: &[(&str, DataType)]| {
         let columns = columns
             .iter()
@@ -125,6 +132,53 @@ static TABLES: LazyLock<Vec<Arc<TableDef>>> = LazyLock::new(|| {
                 ("typbasetype", Oid),
             ],
         ),
+        table(
+            12_008,
+            "pg_stat_replication",
+            &[
+                ("pid", Int4),
+                ("usesysid", Oid),
+                ("usename", Name),
+                ("application_name", Text),
+                ("client_addr", Text),
+                ("client_hostname", Text),
+                ("client_port", Int4),
+                ("backend_start", TimestampTz),
+                ("backend_xmin", Int8),
+                ("state", Text),
+                ("sent_lsn", Text),
+                ("write_lsn", Text),
+                ("flush_lsn", Text),
+                ("replay_lsn", Text),
+                ("write_lag", Text),
+                ("flush_lag", Text),
+                ("replay_lag", Text),
+                ("sync_priority", Int4),
+                ("sync_state", Text),
+                ("reply_time", TimestampTz),
+            ],
+        ),
+        table(
+            12_009,
+            "pg_replication_slots",
+            &[
+                ("slot_name", Name),
+                ("plugin", Name),
+                ("slot_type", Text),
+                ("datoid", Oid),
+                ("database", Name),
+                ("temporary", Bool),
+                ("active", Bool),
+                ("active_pid", Int4),
+                ("xmin", Int8),
+                ("catalog_xmin", Int8),
+                ("restart_lsn", Text),
+                ("confirmed_flush_lsn", Text),
+                ("wal_status", Text),
+                ("safe_wal_size", Int8),
+                ("two_phase", Bool),
+            ],
+        ),
     ]
 });
 
@@ -137,6 +191,8 @@ pub(crate) fn lookup(name: &str) -> Option<Arc<TableDef>> {
 pub(crate) fn rows(name: &str, sources: &Sources<'_>) -> Vec<Vec<Value>> {
     match name {
         "pg_stat_activity" => (sources.activity)().into_iter().map(activity_row).collect(),
+        "pg_stat_replication" => replication_rows(sources),
+        "pg_replication_slots" => slot_rows(sources),
         "pg_stat_user_tables" => sources
             .catalog
             .tables()
@@ -176,6 +232,97 @@ pub(crate) fn rows(name: &str, sources: &Sources<'_>) -> Vec<Vec<Value>> {
         "pg_type" => type_rows(),
         _ => Vec::new(),
     }
+}
+
+/// A position as PostgreSQL writes it; NULL for none.
+fn position(position: Option<Lsn>) -> Value {
+    position
+        .filter(|position| position.0 != 0)
+        .map_or(Value::Null, |Lsn(at)| {
+            Value::text(format!("{:X}/{:X}", at >> 32, at & 0xFFFF_FFFF))
+        })
+}
+
+fn replication_rows(sources: &Sources<'_>) -> Vec<Vec<Value>> {
+    let sessions = (sources.activity)();
+    let row = |follower: FollowerProgress| {
+        let session = sessions
+            .iter()
+            .find(|session| session.process_id == follower.process_id)?;
+        // The first columns of the two views are the same, but for their order.
+        let mut activity = activity_row(session.clone());
+        let mut take = |column: usize| std::mem::replace(&mut activity[column], Value::Null);
+        let state = match (follower.is_backup, follower.caught_up) {
+            (true, _) => "backup",
+            (false, true) => "streaming",
+            (false, false) => "catchup",
+        };
+        let sent = Some(follower.sent).filter(|_| !follower.is_backup);
+        Some(vec![
+            take(2),
+            take(4),
+            take(5),
+            take(6),
+            take(7),
+            take(8),
+            take(9),
+            take(10),
+            Value::Null,
+            Value::text(state),
+            position(sent),
+            position(Some(follower.written)),
+            position(Some(follower.flushed)),
+            position(Some(follower.replayed)),
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            Value::Int4(0),
+            Value::text("async"),
+            follower.reply_time.map_or(Value::Null, Value::TimestampTz),
+        ])
+    };
+    sources
+        .retention
+        .followers()
+        .into_iter()
+        .filter_map(row)
+        .collect()
+}
+
+fn slot_rows(sources: &Sources<'_>) -> Vec<Vec<Value>> {
+    let flushed = (sources.flushed)();
+    let row = |slot: Slot| {
+        let safe = slot.restart.filter(|_| !slot.lost).and_then(|restart| {
+            let left = sources.retention.limits().slot_bytes_max?;
+            Some(Value::Int8(
+                left.cast_signed() - (flushed.0.saturating_sub(restart.0)).cast_signed(),
+            ))
+        });
+        let status = match (slot.lost, slot.restart) {
+            (true, _) => Value::text("lost"),
+            (false, Some(_)) => Value::text("reserved"),
+            (false, None) => Value::Null,
+        };
+        vec![
+            Value::text(slot.name),
+            Value::Null,
+            Value::text("physical"),
+            Value::Null,
+            Value::Null,
+            Value::Bool(slot.temporary_of.is_some()),
+            Value::Bool(slot.active_process_id.is_some()),
+            slot.active_process_id
+                .map_or(Value::Null, |process_id| Value::Int4(process_id as i32)),
+            Value::Null,
+            Value::Null,
+            position(slot.restart),
+            Value::Null,
+            status,
+            safe.unwrap_or(Value::Null),
+            Value::Bool(false),
+        ]
+    };
+    sources.retention.slots().into_iter().map(row).collect()
 }
 
 fn activity_row(session: SessionActivity) -> Vec<Value> {

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use clearway_storage::disk::Disk;
 use clearway_storage::heap::Heap;
+use clearway_storage::retention::RetentionLimits;
 use clearway_storage::{RecoveryReport, RelId, Storage, StorageOptions};
 use clearway_txn::{ProcId, Xid};
 
@@ -84,6 +85,10 @@ fn storage_options(config: &Config) -> StorageOptions {
         lock_release: config.mechanisms.lock_release,
         relation_locks: config.mechanisms.relation_locks,
         wal_writer_delay: config.wal_writer_delay.duration(),
+        log_retention: RetentionLimits {
+            keep_bytes: config.wal_keep_size.bytes(),
+            slot_bytes_max: Some(config.max_slot_wal_keep_size.bytes()).filter(|bytes| *bytes > 0),
+        },
     }
 }
 
@@ -158,6 +163,11 @@ impl Engine {
     /// What recovery did when the directory was opened.
     pub fn recovery(&self) -> &RecoveryReport {
         &self.recovery
+    }
+
+    /// The data directory, for those that copy its log and its files.
+    pub fn storage(&self) -> &Arc<Storage> {
+        &self.storage
     }
 
     /// The configuration the engine runs with.

@@ -302,6 +302,8 @@ impl Session {
         let virtual_rows = |name: &str| {
             let sources = catalog::virtual_tables::Sources {
                 activity: &|| engine.activity(),
+                retention: &engine.storage.retention,
+                flushed: &|| engine.storage.wal.flushed(),
                 catalog: &engine.catalog.state(),
                 settings,
             };

@@ -90,6 +90,7 @@ pub(super) static DEFINITIONS: &[Definition] = &[
     setting("check_function_bodies", Kind::Boolean, "on"),
     reported("client_encoding", "client_encoding", Kind::Text, "UTF8"),
     setting("client_min_messages", Kind::Word(LEVELS), "notice"),
+    setting("data_directory_mode", Kind::ReadOnly, "0700"),
     reported("datestyle", "DateStyle", Kind::Text, "ISO, MDY"),
     setting("deadlock_timeout", Kind::ReadOnly, "1s"),
     setting("default_table_access_method", Kind::Only(&["heap"]), "heap"),
@@ -182,6 +183,7 @@ pub(super) static DEFINITIONS: &[Definition] = &[
     setting("transaction_isolation", Kind::Word(ISOLATION), "read committed"),
     setting("transaction_read_only", Kind::Boolean, "off"),
     setting("vacuum_cost_delay", Kind::Only(&["0", "0ms"]), "0"),
+    setting("wal_segment_size", Kind::ReadOnly, "16MB"),
     setting("work_mem", Kind::Kilobytes(64, KILOBYTES_MAX), "4MB"),
     setting("xmloption", Kind::Word(&["content", "document"]), "content"),
 ];

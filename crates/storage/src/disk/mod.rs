@@ -62,13 +62,15 @@ pub enum SyncPurpose {
     ControlFileFound,
     /// The names in the data directory, at the start.
     DataDirectory,
+    /// The replication slots, before one is reported as made or dropped, and before log is removed.
+    Slots,
     /// The data directory's own name and those of the directories made for it.
     ParentDirectory,
 }
 
 impl SyncPurpose {
     /// All of them.
-    pub const ALL: [SyncPurpose; 13] = [
+    pub const ALL: [SyncPurpose; 14] = [
         SyncPurpose::LogFlush,
         SyncPurpose::LogFound,
         SyncPurpose::LogCleared,
@@ -81,6 +83,7 @@ impl SyncPurpose {
         SyncPurpose::ControlFile,
         SyncPurpose::ControlFileFound,
         SyncPurpose::DataDirectory,
+        SyncPurpose::Slots,
         SyncPurpose::ParentDirectory,
     ];
 }

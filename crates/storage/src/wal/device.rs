@@ -110,6 +110,16 @@ impl SegmentFiles {
         })
     }
 
+    /// The position from which on all segments are there up to the one that holds `position`.
+    pub(crate) fn whole_from(&self, position: u64) -> u64 {
+        let segments = self.lock();
+        let mut number = position / SEGMENT_SIZE;
+        while number > 0 && segments.contains_key(&(number - 1)) {
+            number -= 1;
+        }
+        number * SEGMENT_SIZE
+    }
+
     fn path(&self, number: u64) -> PathBuf {
         self.dir.join(segment_name(number))
     }

@@ -1,0 +1,158 @@
+//! What goes through a replication stream: each message is the body of one CopyData, its kind the first byte.
+//!
+//! | kind | from | body |
+//! | --- | --- | --- |
+//! | `w` | server | position (8), end of the log (8), time (8), log |
+//! | `k` | server | end of the log (8), time (8), whether an answer is wanted (1) |
+//! | `r` | follower | written (8), durable (8), replayed (8), time (8), whether an answer is wanted (1) |
+//! | `h` | follower | time (8), oldest xid (4) and its epoch (4), the same of its catalog (8) |
+//!
+//! Numbers are big-endian, times microseconds since 2000-01-01 UTC.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::{BufMut, BytesMut};
+
+use crate::wire::{Body, WireError};
+
+/// 2000-01-01 in seconds since 1970.
+const EPOCH: Duration = Duration::from_secs(946_684_800);
+
+/// Now, in microseconds since 2000.
+pub(crate) fn now() -> i64 {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since_1970.saturating_sub(EPOCH).as_micros() as i64
+}
+
+/// A message of a follower.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reply {
+    /// How far it is; zero where it does not say.
+    Status {
+        /// Received and written.
+        written: u64,
+        /// Durable there.
+        flushed: u64,
+        /// Replayed there.
+        replayed: u64,
+        /// It wants an answer.
+        wants_answer: bool,
+    },
+    /// The oldest transaction that its sessions see.
+    Feedback {
+        /// The low half of its xid; 0 for none.
+        xmin: u32,
+        /// The high half.
+        epoch: u32,
+    },
+}
+
+/// Reads a follower's message.
+pub fn decode(body: &[u8]) -> Result<Reply, WireError> {
+    let mut body = Body(body);
+    let kind = body.byte()?;
+    let u64 = |body: &mut Body<'_>| Ok::<_, WireError>(u64::from(body.u32()?) << 32 | u64::from(body.u32()?));
+    let reply = match kind {
+        b'r' => {
+            let (written, flushed, replayed) = (u64(&mut body)?, u64(&mut body)?, u64(&mut body)?);
+            u64(&mut body)?;
+            Reply::Status {
+                written,
+                flushed,
+                replayed,
+                wants_answer: body.byte()? != 0,
+            }
+        }
+        b'h' => {
+            u64(&mut body)?;
+            let (xmin, epoch) = (body.u32()?, body.u32()?);
+            u64(&mut body)?;
+            Reply::Feedback { xmin, epoch }
+        }
+        other => return Err(WireError::UnknownKind(other)),
+    };
+    body.end()?;
+    Ok(reply)
+}
+
+/// A piece of the log that begins at `position`.
+pub(crate) fn log(out: &mut BytesMut, position: u64, end: u64, data: &[u8]) {
+    copy_data(out, |out| {
+        out.put_u8(b'w');
+        out.put_u64(position);
+        out.put_u64(end);
+        out.put_i64(now());
+        out.put_slice(data);
+    });
+}
+
+/// The server is there, and its log ends at `end`.
+pub(crate) fn keepalive(out: &mut BytesMut, end: u64, wants_answer: bool) {
+    copy_data(out, |out| {
+        out.put_u8(b'k');
+        out.put_u64(end);
+        out.put_i64(now());
+        out.put_u8(u8::from(wants_answer));
+    });
+}
+
+/// A CopyData message around what `body` writes.
+pub(crate) fn copy_data(out: &mut BytesMut, body: impl FnOnce(&mut BytesMut)) {
+    let start = out.len();
+    out.put_slice(&[b'd', 0, 0, 0, 0]);
+    body(out);
+    let length = (out.len() - start - 1) as u32;
+    out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status() -> Vec<u8> {
+        let mut body = vec![b'r'];
+        for number in [5_u64, 1 << 40, 3, 99] {
+            body.extend(number.to_be_bytes());
+        }
+        body.push(1);
+        body
+    }
+
+    #[test]
+    fn replies_are_read_to_the_last_byte() {
+        let body = status();
+        let expected = Reply::Status {
+            written: 5,
+            flushed: 1 << 40,
+            replayed: 3,
+            wants_answer: true,
+        };
+        assert_eq!(decode(&body), Ok(expected));
+        let mut feedback = vec![b'h'];
+        feedback.extend([0; 8]);
+        feedback.extend([0, 0, 0, 7, 0, 0, 0, 1]);
+        feedback.extend([0; 8]);
+        assert_eq!(decode(&feedback), Ok(Reply::Feedback { xmin: 7, epoch: 1 }));
+        for body in [body, feedback] {
+            for end in 0..body.len() {
+                assert!(decode(&body[..end]).is_err(), "{end} bytes of {}", body.len());
+            }
+            assert_eq!(decode(&[&body[..], &[0]].concat()), Err(WireError::TrailingBytes));
+        }
+        assert_eq!(decode(b"x"), Err(WireError::UnknownKind(b'x')));
+    }
+
+    #[test]
+    fn messages_have_postgresqls_form() {
+        let mut out = BytesMut::new();
+        log(&mut out, 0x0102, 0x0304, b"log");
+        assert_eq!(out[..5], [b'd', 0, 0, 0, 4 + 1 + 24 + 3]);
+        assert_eq!(out[5], b'w');
+        assert_eq!(out[6..22], [0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 3, 4]);
+        assert_eq!(&out[30..], b"log");
+        let mut out = BytesMut::new();
+        keepalive(&mut out, 7, true);
+        assert_eq!(out[..5], [b'd', 0, 0, 0, 4 + 18]);
+        assert_eq!((out[5], out[13], out[22], out.len()), (b'k', 7, 1, 23));
+    }
+}

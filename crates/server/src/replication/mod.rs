@@ -1,0 +1,367 @@
+//! The primary's side of streaming replication, in PostgreSQL's protocol: what `pg_receivewal` and `pg_basebackup` speak.
+//!
+//! A client that says `replication=true` in its start-up message has a session like any other, with a place among
+//! `max_connections` and a row of `pg_stat_activity`, but sends replication commands where others send SQL.
+//!
+//! | module | job |
+//! | --- | --- |
+//! | [`command`] | the commands' grammar |
+//! | [`message`] | what goes through a stream |
+//! | `stream` | sending the log |
+//! | `base_backup`, `manifest` | sending a copy of the files |
+//!
+//! # Rules
+//! 1. Only durable log leaves ([`Storage::read_log`]): a follower never has what a crash of this server takes back.
+//! 2. What a follower still needs is not removed (`clearway_storage::retention`).
+//! 3. A byte from the follower never makes the server panic, and a follower that does not read or answer is given up
+//!    after `wal_sender_timeout`.
+//! 4. A backup keeps its log until its connection ends, since the client fetches it through another one.
+
+mod base_backup;
+pub mod command;
+mod manifest;
+pub mod message;
+mod stream;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clearway_engine::{Column, DataType, EngineError, Session, SqlState, TransactionStatus, Value};
+use clearway_storage::backup::Backup;
+use clearway_storage::wal::segment_name::TIMELINE;
+use clearway_storage::{Lsn, Storage, StorageError};
+use tracing::{debug, info};
+
+use crate::channel::Channel;
+use crate::codec::{self, ResultFormats, Scratch};
+use crate::shared::{Shared, end, wire_error};
+use crate::wire::frontend::{self, Message};
+use command::Command;
+use stream::{Ended, Stream};
+
+/// A client that copies the log or the files.
+pub(crate) struct Replication {
+    session: Session,
+    storage: Arc<Storage>,
+    process_id: u32,
+    timeout: Duration,
+    /// The last backup (rule 4).
+    backup: Option<Backup>,
+    /// After an error in the extended protocol, which this connection does not speak: nothing counts until Sync.
+    skipping: bool,
+}
+
+/// Whether the value of the start-up parameter `replication` asks for such a connection.
+pub(crate) fn is_wanted(value: &str) -> Result<bool, EngineError> {
+    match value {
+        "off" | "false" | "no" | "0" => Ok(false),
+        "on" | "true" | "yes" | "1" => Ok(true),
+        "database" => Err(EngineError::not_supported("logical replication")),
+        other => Err(EngineError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("invalid value for parameter \"replication\": \"{other}\""),
+        )),
+    }
+}
+
+/// A position as PostgreSQL writes it.
+fn shown(position: Lsn) -> String {
+    format!("{:X}/{:X}", position.0 >> 32, position.0 & 0xFFFF_FFFF)
+}
+
+fn storage_error(error: StorageError) -> EngineError {
+    EngineError::new(SqlState::from_code(error.sqlstate()), error.to_string())
+}
+
+fn timed_out() -> EngineError {
+    EngineError::new(
+        SqlState::from_code("57P01"),
+        "terminating walsender process due to replication timeout",
+    )
+}
+
+impl Replication {
+    pub(crate) fn new(session: Session, storage: Arc<Storage>, timeout: Duration) -> Replication {
+        let (process_id, _) = session.cancel_key();
+        Replication {
+            session,
+            storage,
+            process_id,
+            timeout,
+            backup: None,
+            skipping: false,
+        }
+    }
+
+    pub(crate) fn run(mut self, shared: &Shared, channel: &mut Channel) {
+        loop {
+            let frame = match channel.reader.next(&channel.socket, &channel.presence) {
+                Ok(frame) => frame,
+                Err(error) => return end(channel, shared, &error),
+            };
+            if self.skipping && !matches!(frame.kind, b'S' | b'X') {
+                continue;
+            }
+            let command = match frontend::decode(frame.kind, channel.reader.body(&frame)) {
+                Ok(Message::Query(text)) => command::parse(text),
+                Ok(Message::Terminate) => return,
+                // The rest of a stream that has ended.
+                Ok(Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_)) => continue,
+                Ok(Message::Sync) => {
+                    self.skipping = false;
+                    ready(channel);
+                    continue;
+                }
+                Ok(_) => {
+                    self.skipping = true;
+                    Err(EngineError::new(
+                        SqlState::PROTOCOL_VIOLATION,
+                        "extended query protocol not supported in a replication connection",
+                    ))
+                }
+                Err(error) => return channel.fatal(&wire_error(&error)),
+            };
+            let done = command.and_then(|command| self.execute(shared, channel, command));
+            match done {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => codec::error(&mut channel.out.bytes, "ERROR", &error),
+            }
+            if self.skipping {
+                channel.flush();
+            } else {
+                ready(channel);
+            }
+            if channel.out.is_broken() {
+                return;
+            }
+        }
+    }
+
+    /// Executes a command; whether the connection goes on.
+    fn execute(
+        &mut self,
+        shared: &Shared,
+        channel: &mut Channel,
+        command: Command,
+    ) -> Result<bool, EngineError> {
+        debug!(?command, "replication command");
+        let retention = &self.storage.retention;
+        let tag = match command {
+            Command::IdentifySystem => {
+                let row = [
+                    (
+                        "systemid",
+                        Value::text(self.storage.system_identifier().to_string()),
+                    ),
+                    ("timeline", Value::Int4(TIMELINE as i32)),
+                    ("xlogpos", Value::text(shown(self.storage.wal.flushed()))),
+                    ("dbname", Value::Null),
+                ];
+                result(channel, &row);
+                "IDENTIFY_SYSTEM"
+            }
+            Command::Show(name) => {
+                let value = self.session.setting(&name).ok_or_else(|| {
+                    EngineError::new(
+                        SqlState::from_code("42704"),
+                        format!("unrecognized configuration parameter \"{name}\""),
+                    )
+                })?;
+                result(channel, &[(name.as_str(), Value::text(value))]);
+                "SHOW"
+            }
+            // The only timeline is the first one, which has no history.
+            Command::TimelineHistory(timeline) => {
+                return Err(EngineError::new(
+                    SqlState::from_code("58P01"),
+                    format!(
+                        "could not open file \"pg_wal/{timeline:08X}.history\": No such file or directory"
+                    ),
+                ));
+            }
+            Command::CreateSlot {
+                name,
+                temporary,
+                reserve_log,
+            } => {
+                let temporary_of = temporary.then_some(self.process_id);
+                let reserve_from = reserve_log.then(|| self.storage.wal.redo());
+                retention
+                    .create_slot(&name, temporary_of, reserve_from)
+                    .map_err(storage_error)?;
+                let row = [
+                    ("slot_name", Value::text(name)),
+                    ("consistent_point", Value::text("0/0")),
+                    ("snapshot_name", Value::Null),
+                    ("output_plugin", Value::Null),
+                ];
+                result(channel, &row);
+                "CREATE_REPLICATION_SLOT"
+            }
+            Command::DropSlot(name) => {
+                retention.drop_slot(&name).map_err(storage_error)?;
+                "DROP_REPLICATION_SLOT"
+            }
+            Command::ReadSlot(name) => {
+                let slot = retention.slot(&name);
+                let restart = slot.as_ref().and_then(|slot| slot.restart);
+                let row = [
+                    ("slot_type", slot.map_or(Value::Null, |_| Value::text("physical"))),
+                    (
+                        "restart_lsn",
+                        restart.map_or(Value::Null, |at| Value::text(shown(at))),
+                    ),
+                    (
+                        "restart_tli",
+                        restart.map_or(Value::Null, |_| Value::Int8(i64::from(TIMELINE))),
+                    ),
+                ];
+                result(channel, &row);
+                "READ_REPLICATION_SLOT"
+            }
+            Command::Start {
+                slot,
+                position,
+                timeline,
+            } => return self.stream(shared, channel, slot.as_deref(), Lsn(position), timeline),
+            Command::BaseBackup(options) => {
+                // Its log is kept from before the next one begins.
+                let backup = Backup::begin(&self.storage, self.process_id).map_err(storage_error)?;
+                base_backup::send(channel, &backup, &options, self.timeout, || {
+                    shared.registry.is_stopping()
+                })?;
+                info!(label = options.label, "base backup sent");
+                self.backup = Some(backup);
+                "BASE_BACKUP"
+            }
+        };
+        codec::command_complete(&mut channel.out.bytes, tag);
+        Ok(true)
+    }
+
+    fn stream(
+        &mut self,
+        shared: &Shared,
+        channel: &mut Channel,
+        slot: Option<&str>,
+        position: Lsn,
+        timeline: Option<u32>,
+    ) -> Result<bool, EngineError> {
+        if timeline.is_some_and(|timeline| timeline != TIMELINE) {
+            return Err(EngineError::new(
+                SqlState::from_code("XX000"),
+                format!(
+                    "requested timeline {} is not in this server's history",
+                    timeline.unwrap_or_default()
+                ),
+            ));
+        }
+        let flushed = self.storage.wal.flushed();
+        if position > flushed {
+            return Err(stream::ahead(position, flushed));
+        }
+        let follower = self
+            .storage
+            .retention
+            .follow(self.process_id, position, slot)
+            .map_err(storage_error)?;
+        // CopyBothResponse: binary, no columns.
+        channel.out.bytes.extend_from_slice(b"W\0\0\0\x07\0\0\0");
+        channel.socket.set_receive_timeout(Some(self.timeout));
+        let stream = Stream {
+            storage: &self.storage,
+            registry: &shared.registry,
+            follower,
+            timeout: self.timeout,
+        };
+        let ended = stream.run(channel);
+        channel.socket.set_receive_timeout(None);
+        match ended {
+            Ended::Failed(error) => return Err(error),
+            Ended::Broken(error) => {
+                end(channel, shared, &error);
+                return Ok(false);
+            }
+            Ended::Silent(error) => {
+                // It may not read either, so nothing is written.
+                info!(process_id = self.process_id, "{error}");
+                return Ok(false);
+            }
+            Ended::Done | Ended::Stopped => {}
+        }
+        // Both, as from PostgreSQL: its standby waits for the second.
+        codec::command_complete(&mut channel.out.bytes, "START_STREAMING");
+        codec::command_complete(&mut channel.out.bytes, "START_REPLICATION");
+        if matches!(ended, Ended::Stopped) {
+            let _ = channel.out.flush_within(&channel.socket, self.timeout);
+            return Ok(false);
+        }
+        Ok(true)
+    }
+}
+
+impl Drop for Replication {
+    fn drop(&mut self) {
+        self.storage.retention.session_ended(self.process_id);
+    }
+}
+
+fn ready(channel: &mut Channel) {
+    codec::ready_for_query(&mut channel.out.bytes, TransactionStatus::Idle);
+    channel.flush();
+}
+
+/// A result of one row, with the columns' types those of its values (text for NULL).
+fn result(channel: &mut Channel, row: &[(&str, Value)]) {
+    let data_type = |value: &Value| match value {
+        Value::Int4(_) => DataType::Int4,
+        Value::Int8(_) => DataType::Int8,
+        _ => DataType::Text,
+    };
+    let columns: Vec<Column> = row
+        .iter()
+        .map(|(name, value)| Column {
+            name: (*name).to_owned(),
+            data_type: data_type(value),
+            type_modifier: -1,
+            table_oid: 0,
+            attribute: 0,
+        })
+        .collect();
+    let values: Vec<Value> = row.iter().map(|(_, value)| value.clone()).collect();
+    let out = &mut channel.out.bytes;
+    codec::row_description(out, &columns, &ResultFormats::Text);
+    codec::data_row(out, &values, &ResultFormats::Text, &mut Scratch::default());
+}
+
+/// As [`result`], with the tag of a SELECT behind it.
+fn selected(channel: &mut Channel, row: &[(&str, Value)]) {
+    result(channel, row);
+    codec::command_complete(&mut channel.out.bytes, "SELECT");
+}
+
+/// A write that did not succeed, as an error that ends the connection.
+fn not_written(error: std::io::Error) -> EngineError {
+    debug!("a replication connection ended: {error}");
+    EngineError::new(SqlState::from_code("08006"), "connection to client lost")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn which_connections_are_for_replication() {
+        for (value, wanted) in [("true", true), ("1", true), ("off", false), ("no", false)] {
+            assert_eq!(is_wanted(value).unwrap(), wanted);
+        }
+        assert_eq!(is_wanted("database").unwrap_err().sqlstate().as_str(), "0A000");
+        assert_eq!(is_wanted("perhaps").unwrap_err().sqlstate().as_str(), "22023");
+    }
+
+    #[test]
+    fn positions_are_shown_as_postgresql_does() {
+        assert_eq!(shown(Lsn(0x1_0000_00AB)), "1/AB");
+    }
+}

@@ -1,0 +1,184 @@
+//! Sending the log to a follower.
+//!
+//! 1. Read what the follower has said: how far it is, that it stops, that it is there.
+//! 2. Read log from where it is, no further than what is durable ([`Storage::read_log`]), and send it.
+//! 3. If there was none, wait for the follower or for [`LOG_POLL`]. Flushes do not know of followers, so that they pay
+//!    nothing for them.
+//!
+//! | it ends when | with |
+//! | --- | --- |
+//! | the follower sends CopyDone | CopyDone, and the connection goes on |
+//! | the server stops | the rest of the log with the last checkpoint, CopyDone, and the end of the connection |
+//! | the follower says nothing for `wal_sender_timeout`, although asked after half of it | the end of the connection |
+//! | the log that it needs is gone | 58P01, and the connection goes on |
+
+use std::time::{Duration, Instant};
+
+use clearway_engine::{EngineError, SqlState};
+use clearway_storage::retention::Follower;
+use clearway_storage::{Lsn, Storage};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::message::{self, Reply};
+use super::{storage_error, timed_out};
+use crate::channel::Channel;
+use crate::codec;
+use crate::reader::ReadError;
+use crate::registry::Registry;
+use crate::wire::WireError;
+
+/// How long a sender that has sent everything sleeps before it looks for more.
+const LOG_POLL: Duration = Duration::from_millis(5);
+/// Bytes of log in a message at most, as in PostgreSQL.
+const MESSAGE_BYTES_MAX: usize = 128 << 10;
+
+/// How a stream ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// In order: the connection takes commands again.
+    Done,
+    /// With an error, which the client is to be told; the connection goes on.
+    Failed(EngineError),
+    /// The server stops, and the follower has been sent everything.
+    Stopped,
+    /// The client is gone, or has broken the protocol; or it does not answer.
+    Broken(ReadError),
+    /// It does not answer.
+    Silent(EngineError),
+}
+
+/// What a stream needs beside its connection.
+pub(super) struct Stream<'a> {
+    pub(super) storage: &'a Storage,
+    pub(super) registry: &'a Registry,
+    pub(super) follower: Follower,
+    pub(super) timeout: Duration,
+}
+
+impl Stream<'_> {
+    /// Sends until the end.
+    pub(super) fn run(self, channel: &mut Channel) -> Ended {
+        let mut buffer = vec![0; MESSAGE_BYTES_MAX];
+        let mut heard = Instant::now();
+        let mut asked = false;
+        loop {
+            let stopping = self.registry.is_stopping();
+            // Everything that was logged before this answer is durable.
+            let last_logged = stopping && self.storage.is_shut_down();
+            if !stopping {
+                match self.hear(channel) {
+                    Ok(Heard::Nothing) => {}
+                    Ok(Heard::Something) => (heard, asked) = (Instant::now(), false),
+                    Ok(Heard::CopyDone) => {
+                        codec::copy_done(&mut channel.out.bytes);
+                        return Ended::Done;
+                    }
+                    // The server's stop ends the reading.
+                    Err(ReadError::Closed) if self.registry.is_stopping() => continue,
+                    Err(error) => return Ended::Broken(error),
+                }
+            }
+            let end = self.storage.wal.flushed();
+            let count = match self.storage.read_log(&self.follower, &mut buffer) {
+                Ok(count) => count,
+                Err(error) => return Ended::Failed(storage_error(error)),
+            };
+            let position = self.follower.position();
+            if count > 0 {
+                let after = Lsn(position.0 + count as u64);
+                message::log(
+                    &mut channel.out.bytes,
+                    position.0,
+                    end.0.max(after.0),
+                    &buffer[..count],
+                );
+                self.follower.advance(after, after >= end);
+            } else if last_logged {
+                codec::copy_done(&mut channel.out.bytes);
+                return Ended::Stopped;
+            } else {
+                self.follower.advance(position, true);
+            }
+            if !stopping && heard.elapsed() >= self.timeout {
+                return Ended::Silent(timed_out());
+            }
+            if !asked && heard.elapsed() >= self.timeout / 2 {
+                message::keepalive(&mut channel.out.bytes, position.0, true);
+                asked = true;
+            }
+            if let Err(error) = channel.out.flush_within(&channel.socket, self.timeout) {
+                return match error.kind() {
+                    std::io::ErrorKind::TimedOut => Ended::Silent(timed_out()),
+                    _ => Ended::Broken(ReadError::Io(error)),
+                };
+            }
+            if count == 0 {
+                channel.presence.waiting();
+                if stopping {
+                    std::thread::sleep(LOG_POLL);
+                } else {
+                    wait_readable(channel, LOG_POLL);
+                }
+            }
+        }
+    }
+
+    /// Reads what has arrived.
+    fn hear(&self, channel: &mut Channel) -> Result<Heard, ReadError> {
+        let mut heard = Heard::Nothing;
+        while channel.reader.has_buffered() || wait_readable(channel, Duration::ZERO) {
+            let frame = channel.reader.next(&channel.socket, &channel.presence)?;
+            match frame.kind {
+                b'd' => match message::decode(channel.reader.body(&frame)).map_err(ReadError::Wire)? {
+                    Reply::Status {
+                        written,
+                        flushed,
+                        replayed,
+                        wants_answer,
+                    } => {
+                        let (written, flushed, replayed) = (Lsn(written), Lsn(flushed), Lsn(replayed));
+                        self.follower.replied(written, flushed, replayed, message::now());
+                        if wants_answer {
+                            let sent = self.follower.position();
+                            message::keepalive(&mut channel.out.bytes, sent.0, false);
+                        }
+                    }
+                    // Vacuum does not look at standbys yet (docs/limits.md).
+                    Reply::Feedback { .. } => {}
+                },
+                b'c' => return Ok(Heard::CopyDone),
+                b'X' => return Err(ReadError::Closed),
+                other => return Err(ReadError::Wire(WireError::UnknownKind(other))),
+            }
+            heard = Heard::Something;
+            if channel.out.is_full() {
+                break;
+            }
+        }
+        Ok(heard)
+    }
+}
+
+enum Heard {
+    Nothing,
+    Something,
+    CopyDone,
+}
+
+fn wait_readable(channel: &Channel, patience: Duration) -> bool {
+    let patience = Timespec::try_from(patience).expect("milliseconds");
+    let mut polled = [PollFd::new(&*channel.socket, PollFlags::IN)];
+    poll(&mut polled, Some(&patience)).unwrap_or(0) > 0
+}
+
+/// A position that a follower cannot begin at.
+pub(super) fn ahead(position: Lsn, flushed: Lsn) -> EngineError {
+    EngineError::new(
+        SqlState::from_code("XX000"),
+        format!(
+            "requested starting point {} is ahead of the WAL flush position of this server {}",
+            super::shown(position),
+            super::shown(flushed)
+        ),
+    )
+}
