@@ -12,7 +12,7 @@
 //! A page that is copied while it is being written was dirty after the checkpoint of step 1 had written everything, so
 //! it was changed behind the redo position, and the first such change is in the log as a whole page, made before the
 //! page was written. Recovery of the copy replaces the torn page with it. This is the argument for a crash
-//! ([`crate::checkpoint`], `recovery`): each write that can be torn in the copy is one that a power cut could have
+//! (`checkpoint`, `recovery`): each write that can be torn in the copy is one that a power cut could have
 //! torn at that moment. It holds as well if there are more checkpoints during the copy: the log is replayed from the
 //! first one's redo position. Pages of the commit log are logged as a whole before each write (`status_pages`).
 //!

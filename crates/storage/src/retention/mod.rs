@@ -10,7 +10,7 @@
 //! it gets an error that says what to do. The same limit ends followers that are too far behind.
 //!
 //! # Rules
-//! - R1: log is removed before a position only after [`LogRetention::release`] has moved `kept_from` there, under the
+//! - R1: log is removed before a position only after `LogRetention::release` has moved `kept_from` there, under the
 //!   mutex. A follower or slot is entered under the same mutex, and refused if it needs log before `kept_from`. So
 //!   there are two orders. If the entry comes first, `release` sees it and stops before it. If `release` comes first,
 //!   the entry is refused. A reading of the slots that is older than the removal does not exist.
