@@ -5,7 +5,7 @@ use std::thread;
 
 use clap::Args;
 use clearway_engine::Engine;
-use clearway_server::{Server, ServerOptions, StopSignal};
+use clearway_server::{Scheduling, Server, ServerOptions, StopSignal};
 
 use crate::error::{CommandError, Result, plural};
 use crate::options::ConfigOptions;
@@ -52,7 +52,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         socket_dir: arguments.socket_dir.clone(),
         port: arguments.port,
         max_connections: config.max_connections as usize,
-        scheduling: config.session_scheduling.into(),
+        scheduling: Scheduling {
+            policy: config.session_scheduling.into(),
+            time_slice: config.mechanisms.time_slice,
+        },
         message_bytes_max: config.max_message_size.bytes() as u32,
     })?;
     thread::scope(|scope| {

@@ -17,7 +17,7 @@
 use std::fmt;
 
 use clearway_latch::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant};
-use clearway_machine::{Switch, SwitchDescription};
+use clearway_machine::{Switch, SwitchDescription, TimeSliceVariant};
 use clearway_storage::wal::{LogFlushVariant, LogInsertVariant, LogReserveVariant, LogWakeVariant};
 use clearway_storage::{
     BufferClockVariant, BufferMapVariant, BufferPoolOptions, LockReleaseVariant, PageLatchVariant,
@@ -88,6 +88,7 @@ mechanisms! {
     log_wake: LogWakeVariant,
     lock_release: LockReleaseVariant,
     relation_locks: RelationLocksVariant,
+    time_slice: TimeSliceVariant,
 }
 
 impl Default for Mechanisms {

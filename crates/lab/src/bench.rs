@@ -7,6 +7,7 @@ use std::time::Duration;
 use clearway_engine::config::{ByteSize, Span};
 use clearway_engine::mechanisms::MechanismError;
 use clearway_engine::{Config, Engine, Mechanisms};
+use clearway_machine::{Native, Switch, TimeSliceVariant};
 use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -131,6 +132,9 @@ impl Variant {
                 switch: varied.name,
                 variant: only.name,
             });
+        }
+        if varied.name == TimeSliceVariant::NAME && !matches!(Native::time_slice_ns(), Ok(Some(_))) {
+            return Err(LabError::OneTimeSlice);
         }
         let preset = match presets {
             [] => "clearway",

@@ -52,6 +52,12 @@ pub enum LabError {
         /// The switch.
         switch: &'static str,
     },
+    /// A comparison of slices on a kernel that has one for all threads.
+    #[error(
+        "this kernel has one time slice for all threads (Linux 6.12 and later let a thread choose): --vary time_slice \
+         has nothing to compare"
+    )]
+    OneTimeSlice,
     /// The engine refused something.
     #[error("{what}: {source}")]
     Engine {

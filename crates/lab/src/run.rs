@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-use clearway_engine::{Engine, EngineError};
+use clearway_engine::{Engine, EngineError, SqlState};
+use clearway_machine::{Native, Switch};
 use hdrhistogram::Histogram;
 
 use crate::costs::Counters;
@@ -155,6 +156,7 @@ fn client(
     sampler: &Sampler,
 ) -> Result<ClientResult, EngineError> {
     sampler.register_this_thread();
+    let scheduled = take_time_slice(point.engine);
     let workload = point.mix.workload_of(number);
     let client = Client::new(
         point.engine,
@@ -164,6 +166,7 @@ fn client(
     );
     // Everyone passes the barrier, also one that has failed already.
     ready.wait();
+    scheduled?;
     let mut client = client?;
     let mut latency = latency_histogram();
     let mut before = Instant::now();
@@ -185,6 +188,18 @@ fn client(
         latency,
         acknowledged: client.acknowledged,
         retries: client.retries,
+    })
+}
+
+/// Gives the calling thread the slice that the engine's switch `time_slice` names.
+fn take_time_slice(engine: &Engine) -> Result<(), EngineError> {
+    let time_slice = engine.config().mechanisms.time_slice;
+    Native::set_time_slice(time_slice).map_err(|error| {
+        EngineError::new(
+            SqlState::IO_ERROR,
+            format!("the kernel refuses time_slice = {}: {error}", time_slice.name()),
+        )
+        .with_hint("Choose the kernel's slice: --set time_slice=system.")
     })
 }
 

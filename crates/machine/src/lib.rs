@@ -42,6 +42,8 @@ mod scheduling;
 #[cfg(feature = "std")]
 mod stderr;
 #[cfg(feature = "std")]
+mod time_slice;
+#[cfg(feature = "std")]
 mod usage;
 #[cfg(feature = "std")]
 mod watchdog;
@@ -72,6 +74,8 @@ pub use native::Native;
 pub use scheduling::SchedulingPolicy;
 #[cfg(feature = "std")]
 pub use stderr::stderr_line;
+#[cfg(feature = "std")]
+pub use time_slice::TimeSliceVariant;
 #[cfg(feature = "std")]
 pub use usage::Usage;
 #[cfg(feature = "std")]

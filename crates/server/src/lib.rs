@@ -81,6 +81,6 @@ pub mod wire;
 mod writer;
 
 pub use error::{Result, ServerError};
-pub use options::ServerOptions;
+pub use options::{Scheduling, ServerOptions};
 pub use server::Server;
 pub use stop::StopSignal;

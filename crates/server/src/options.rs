@@ -2,9 +2,18 @@
 
 use std::path::PathBuf;
 
-use clearway_machine::SchedulingPolicy;
+use clearway_machine::{SchedulingPolicy, TimeSliceVariant};
 
 use crate::wire::frame::LARGE_MESSAGE_BYTES_MAX;
+
+/// How the kernel schedules sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Scheduling {
+    /// Whether a session that wakes interrupts the thread that runs.
+    pub policy: SchedulingPolicy,
+    /// The switch `time_slice`.
+    pub time_slice: TimeSliceVariant,
+}
 
 /// Where to listen and for how many.
 #[derive(Debug, Clone)]
@@ -17,8 +26,8 @@ pub struct ServerOptions {
     pub port: u16,
     /// How many clients may be connected at once.
     pub max_connections: usize,
-    /// How sessions are scheduled when they wake.
-    pub scheduling: SchedulingPolicy,
+    /// How the kernel schedules sessions.
+    pub scheduling: Scheduling,
     /// The most bytes of a message that carries a text or data. A longer one ends its connection.
     pub message_bytes_max: u32,
 }
@@ -30,7 +39,7 @@ impl Default for ServerOptions {
             socket_dir: None,
             port: 0,
             max_connections: 500,
-            scheduling: SchedulingPolicy::default(),
+            scheduling: Scheduling::default(),
             message_bytes_max: LARGE_MESSAGE_BYTES_MAX,
         }
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use clearway_engine::Engine;
-use clearway_machine::{Native, SchedulingPolicy};
+use clearway_machine::Native;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing::{debug, info, warn};
@@ -15,7 +15,7 @@ use tracing::{debug, info, warn};
 use crate::connection;
 use crate::error::{Result, ServerError};
 use crate::listener::Listeners;
-use crate::options::ServerOptions;
+use crate::options::{Scheduling, ServerOptions};
 use crate::registry::Registry;
 use crate::shared::Shared;
 use crate::socket::Socket;
@@ -37,7 +37,7 @@ pub struct Server {
     listeners: Listeners,
     engine: OnceLock<Arc<Engine>>,
     max_connections: usize,
-    scheduling: SchedulingPolicy,
+    scheduling: Scheduling,
     message_bytes_max: u32,
 }
 
@@ -107,12 +107,15 @@ impl Server {
 /// starts, are scheduled as `scheduling` says.
 pub(crate) fn accept_loop(
     listeners: &Listeners,
-    scheduling: SchedulingPolicy,
+    scheduling: Scheduling,
     stop: &StopSignal,
     mut serve: impl FnMut(Socket),
 ) -> Result<()> {
-    if let Err(error) = Native::set_scheduling(scheduling) {
+    if let Err(error) = Native::set_scheduling(scheduling.policy) {
         warn!("sessions are scheduled as the kernel does by default: {error}");
+    }
+    if let Err(error) = Native::set_time_slice(scheduling.time_slice) {
+        warn!("sessions have the kernel's time slice: {error}");
     }
     let mut complained: HashMap<i32, Instant> = HashMap::new();
     while !stop.is_stopped() {

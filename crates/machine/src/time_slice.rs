@@ -1,0 +1,141 @@
+//! `time_slice`: how far a session's thread falls behind the others when it yields its CPU or uses it up.
+//!
+//! # Why
+//! Since 6.6 Linux orders the threads of a CPU by virtual deadlines: a thread's deadline is the CPU time that it has
+//! had, plus its *slice*, by default some 3 ms. A yield moves a thread behind its deadline (since 6.18 and 6.12.63), as
+//! if it had used up its slice. The transactions of an OLTP database take 10 to 100 µs, so by default the order of a
+//! CPU's sessions says next to nothing about which have worked and which have only looked and yielded.
+//! With a slice of the length of a few transactions it does.
+//!
+//! That the order is the cause is a guess from these rules; the counters of a commit are what was measured.
+//! Where commits poll and yield (`log_flush = polling`) and there are more sessions than CPUs, a flush then carries more
+//! commits, and a commit is polled for less often; `docs/mechanisms/log.md` has the figures.
+//!
+//! # What it does not do
+//! It changes no priority: a thread gets the same share of the CPU, in shorter turns. It needs no privilege. A kernel
+//! before 6.12 accepts the request and does nothing about it; see [`Native::time_slice_ns`].
+//!
+//! Origin: the kernel's request of a slice (`sched_attr::sched_runtime` of a thread of the fair class) is Peter
+//! Zijlstra's, Linux 6.12.
+
+use std::io;
+
+use crate::{Native, switch};
+
+/// The slice of `short`, nanoseconds: the shortest that the kernel gives.
+const SHORT_NS: u64 = 100_000;
+
+/// As long as `sched_attr` was when slices could first be set; the kernel accepts that from then on.
+const ATTRIBUTES_BYTES: u32 = size_of::<libc::sched_attr>() as u32;
+
+switch! {
+    /// How long a session's thread may keep its CPU from others.
+    pub enum TimeSliceVariant = "time_slice", best System, planned [] {
+        /// What the kernel gives every thread, some milliseconds.
+        System = "system",
+        /// 0.1 ms, where the kernel lets a thread choose (Linux 6.12 or later).
+        Short = "short",
+    }
+    why {
+        System: "The baseline, which clients beside the server want: over a socket short made 0.91 of its commits \
+            with 4 clients, and 0.87 of its reads with 16."
+            in "docs/mechanisms/log.md#the-time-slice-of-a-session-time_slice";
+        Short: "In process 1.10 and 1.18 times system's commits with 16 and 64 clients on two CPUs and level with one, \
+            but not the preset's, for what it loses over a socket."
+            in "docs/mechanisms/log.md#the-time-slice-of-a-session-time_slice";
+    }
+}
+
+impl Native {
+    /// Gives the calling thread the slice that `variant` names; threads that it starts inherit it. Policy and priority
+    /// stay. `System` changes nothing.
+    ///
+    /// # Errors
+    /// The kernel's, such as `EPERM` where a filter of system calls forbids the request. The thread goes on with the
+    /// slice that it had.
+    pub fn set_time_slice(variant: TimeSliceVariant) -> io::Result<()> {
+        if variant == TimeSliceVariant::System {
+            return Ok(());
+        }
+        let mut attributes = attributes_of_this_thread()?;
+        attributes.sched_runtime = SHORT_NS;
+        // SAFETY: 0 names the calling thread; the kernel reads `size` bytes of the struct, which outlives the call.
+        match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// The calling thread's slice, nanoseconds; `None` where the kernel has none that a thread can choose.
+    pub fn time_slice_ns() -> io::Result<Option<u64>> {
+        let slice_ns = attributes_of_this_thread()?.sched_runtime;
+        Ok((slice_ns != 0).then_some(slice_ns))
+    }
+}
+
+fn attributes_of_this_thread() -> io::Result<libc::sched_attr> {
+    // SAFETY: plain old data, for which zeros are valid.
+    let mut attributes: libc::sched_attr = unsafe { core::mem::zeroed() };
+    // SAFETY: 0 names the calling thread; the kernel writes at most the given number of bytes, the struct's size.
+    match unsafe {
+        libc::syscall(
+            libc::SYS_sched_getattr,
+            0,
+            &raw mut attributes,
+            ATTRIBUTES_BYTES,
+            0,
+        )
+    } {
+        0 => Ok(attributes),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SchedulingPolicy;
+
+    /// What a thread has once `prepare` has run in the thread that starts it.
+    fn inherited(prepare: impl FnOnce() + Send + 'static) -> (u32, i32, Option<u64>) {
+        let outer = std::thread::spawn(|| {
+            prepare();
+            let inner = std::thread::spawn(|| {
+                let attributes = attributes_of_this_thread().unwrap();
+                let slice_ns = Native::time_slice_ns().unwrap();
+                (attributes.sched_policy, attributes.sched_nice, slice_ns)
+            });
+            inner.join().unwrap()
+        });
+        outer.join().unwrap()
+    }
+
+    #[test]
+    fn threads_inherit_the_slice_and_keep_policy_and_priority() {
+        let (policy, nice, system) = inherited(|| Native::set_time_slice(TimeSliceVariant::System).unwrap());
+        let short = inherited(|| Native::set_time_slice(TimeSliceVariant::Short).unwrap());
+        assert_eq!((short.0, short.1), (policy, nice));
+        match system {
+            Some(system_ns) => {
+                assert!(system_ns > SHORT_NS, "the system's slice is {system_ns} ns");
+                assert_eq!(short.2, Some(SHORT_NS));
+            }
+            // A kernel before 6.12 says nothing of slices.
+            None => assert_eq!(short.2, None),
+        }
+    }
+
+    #[test]
+    fn a_change_of_policy_keeps_the_slice_and_the_other_way_round() {
+        let slice_first = inherited(|| {
+            Native::set_time_slice(TimeSliceVariant::Short).unwrap();
+            Native::set_scheduling(SchedulingPolicy::Batch).unwrap();
+        });
+        let policy_first = inherited(|| {
+            Native::set_scheduling(SchedulingPolicy::Batch).unwrap();
+            Native::set_time_slice(TimeSliceVariant::Short).unwrap();
+        });
+        assert_eq!(slice_first, policy_first);
+        assert_eq!(slice_first.0, libc::SCHED_BATCH as u32);
+    }
+}
