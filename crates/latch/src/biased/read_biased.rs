@@ -4,7 +4,8 @@
 //!
 //! # Protocol
 //! - Shared: acquire any one slot in shared mode; remember which.
-//! - Exclusive: acquire every slot in exclusive mode, from the first to the last. Release in the same order.
+//! - Exclusive: acquire every slot in exclusive mode, from the first to the last. Release: give all slots back, in
+//!   the same order, and only then make the wake-ups that this owes.
 //! - Conditional exclusive: try every slot from the first on; at the first refusal release the slots taken.
 //!
 //! # Rules
@@ -15,6 +16,11 @@
 //!   one slot and waits for none.
 //! - R3: a failed attempt gives back its slots by *releases*, with their wake-ups. A worker that was refused
 //!   by a slot of that attempt sleeps on the slot, and no other release will wake it.
+//! - R4: no wake-up is made while a slot is held that is to be given back. A wake-up takes a microsecond or two. If
+//!   the writer woke the sleepers of each slot before it gave back the next, the later slots would be held for as long
+//!   as all those wake-ups take, more workers would be refused and sleep there, and the next writer would have more to
+//!   wake: the latch does not get out of that state while readers keep coming
+//!   (`docs/mechanisms/read-biased.md`). That the wake check comes late loses no wake-up (`wake_after_exclusive`).
 //!
 //! A conditional acquire may fail because of another one that fails: while that one rolls back, some slots
 //! are taken.
@@ -144,7 +150,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
     pub fn try_exclusive(&self) -> Option<ReadBiasedExclusive<'_, K, M>> {
         for (taken, slot) in self.slots.iter().enumerate() {
             if !slot.try_grant(LatchMode::Exclusive) {
-                // R3: a release, with its wake-ups.
+                // R3: a release, with its wake-ups; R4.
                 self.release_first(taken);
                 return None;
             }
@@ -153,9 +159,14 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
         Some(ReadBiasedExclusive::new(self))
     }
 
+    /// Gives back the first `slots` slots, which the caller holds exclusively, and makes the wake-ups owed (R4).
     fn release_first(&self, slots: usize) {
-        for slot in &self.slots[..slots] {
-            slot.release_word(LatchMode::Exclusive);
+        let mut owes_wakeup = [false; K];
+        for (slot, owes) in self.slots.iter().zip(&mut owes_wakeup).take(slots) {
+            *owes = slot.give_exclusive_back();
+        }
+        for (slot, _) in self.slots.iter().zip(owes_wakeup).filter(|(_, owes)| *owes) {
+            slot.wake_after_exclusive();
         }
     }
 

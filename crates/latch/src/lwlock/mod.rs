@@ -368,14 +368,7 @@ impl<M: Machine> LwLock<M> {
     pub(crate) fn release_word(&self, mode: LatchMode) {
         match mode {
             LatchMode::Exclusive => {
-                debug_assert!(
-                    M::EXPLORED || self.is_held_exclusive(),
-                    "latch {} is not held exclusively",
-                    self.class.name
-                );
-                // "Was it EXCLUSIVE and nothing else?" is the zero flag of x86's `lock sub`: no old value is
-                // kept.
-                if self.state.fetch_sub(EXCLUSIVE, Release) != EXCLUSIVE {
+                if self.give_exclusive_back() {
                     self.wake_after_exclusive();
                 }
             }
@@ -393,12 +386,26 @@ impl<M: Machine> LwLock<M> {
         }
     }
 
+    /// Gives an exclusive grant back and wakes no worker. `true`: the caller owes a call of
+    /// [`wake_after_exclusive`](Self::wake_after_exclusive), without which workers may sleep for ever.
+    #[inline]
+    #[must_use = "the caller owes a wake-up"]
+    pub(crate) fn give_exclusive_back(&self) -> bool {
+        debug_assert!(
+            M::EXPLORED || self.is_held_exclusive(),
+            "latch {} is not held exclusively",
+            self.class.name
+        );
+        // "Was it EXCLUSIVE and nothing else?" is the zero flag of x86's `lock sub`: no old value is kept.
+        self.state.fetch_sub(EXCLUSIVE, Release) != EXCLUSIVE
+    }
+
     /// The rest of an exclusive release that left other bits set. R2 allows a second look instead of the old
-    /// value: the look shows the outcome of this release or a later one, and the worker that made a later one
-    /// does the wake check itself.
+    /// value, and at any later time: the look shows the outcome of this release or a later one, and the worker
+    /// that made a later one does the wake check itself.
     #[cold]
     #[inline(never)]
-    fn wake_after_exclusive(&self) {
+    pub(crate) fn wake_after_exclusive(&self) {
         if must_wake(self.state.load(Relaxed)) {
             self.wake();
         }
