@@ -1,12 +1,14 @@
 //! What the environment chooses for the tests.
 
-use clearway_machine::Switch;
+use clearway_machine::{Native, Switch, TimeSliceVariant};
 use clearway_storage::StorageOptions;
 
 /// The default options with the variants that the environment variable `CLEARWAY_MECHANISMS` names, such as
-/// `page_latch=hybrid,lwlock=queued`.
+/// `page_latch=hybrid,lwlock=queued`. `time_slice` is no option of storage: the calling thread, and those that it starts,
+/// get the slice.
 pub fn options() -> StorageOptions {
     let mut options = StorageOptions::default();
+    let mut time_slice = TimeSliceVariant::System;
     let mechanisms = std::env::var("CLEARWAY_MECHANISMS").unwrap_or_default();
     for assignment in mechanisms.split(',').filter(|assignment| !assignment.is_empty()) {
         let (name, variant) = assignment.trim().split_once('=').expect("name=variant");
@@ -26,9 +28,11 @@ pub fn options() -> StorageOptions {
             || choose(&mut options.log_flush, name, variant)
             || choose(&mut options.log_wake, name, variant)
             || choose(&mut options.lock_release, name, variant)
-            || choose(&mut options.relation_locks, name, variant);
+            || choose(&mut options.relation_locks, name, variant)
+            || choose(&mut time_slice, name, variant);
         assert!(known, "CLEARWAY_MECHANISMS: storage has no switch {name}");
     }
+    Native::set_time_slice(time_slice).expect("a time slice");
     options
 }
 
