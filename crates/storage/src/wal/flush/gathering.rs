@@ -122,7 +122,7 @@ impl<M: Machine> Pace<M> for Gatherer<M> {
         led.begun.store(M::now(), Relaxed);
     }
 
-    fn flushed(&self) {
+    fn flushed(&self, _target: u64) {
         let led = &self.led;
         let ns = M::now().saturating_sub(led.begun.load(Relaxed));
         let usual = match led.usual_ns.load(Relaxed) {
@@ -136,6 +136,11 @@ impl<M: Machine> Pace<M> for Gatherer<M> {
 }
 
 impl<M: Machine> Gatherer<M> {
+    /// When the last flush of a group began, nanoseconds. Called by a leader.
+    pub(super) fn begun_ns(&self) -> u64 {
+        self.led.begun.load(Relaxed)
+    }
+
     /// As many have come again as the last flush let go.
     fn all_came(&self) -> bool {
         self.arrivals.load(Relaxed) >= self.led.wanted.load(Relaxed)

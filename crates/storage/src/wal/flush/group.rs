@@ -27,6 +27,11 @@
 //!   of them.
 //! - Each on the list is durable when told: the sync went to the furthest.
 //!
+//! # A worker that does not join
+//! `polling` tries the write latch without joining the list ([`Flusher::flush_if_free`]), and leaves it alone while the
+//! list has a leader. So a leader waits for the holder that it finds, and for workers that had looked at the list before
+//! it joined; those that come later wait for it.
+//!
 //! # Cost
 //! One CAS to join. A follower sleeps and wakes once, where `single` makes those that come too late for a sync sleep
 //! twice. By default the leader pays for all wake-ups of its group before its own client hears. A worker whose record was
@@ -55,11 +60,15 @@ pub(in crate::wal) trait Pace<M: Machine> {
     /// A worker has come to wait for a flush.
     fn arrived(&self);
 
+    /// The caller waits for a flush that another worker makes.
+    fn follows(&self) {}
+
     /// Returns when the group is to be taken. Called by the leader, under the write latch.
     fn wait(&self);
 
-    /// The group that was taken last is durable. Called by its leader, under the write latch.
-    fn flushed(&self);
+    /// The group that was taken last has been flushed, and the log is durable up to `target`. Called by its leader, under
+    /// the write latch.
+    fn flushed(&self, target: u64);
 }
 
 /// As soon as the device is free.
@@ -74,7 +83,7 @@ impl<M: Machine> Pace<M> for AtOnce {
 
     fn wait(&self) {}
 
-    fn flushed(&self) {}
+    fn flushed(&self, _target: u64) {}
 }
 
 pub(in crate::wal) struct Flusher<M: Machine, P: Pace<M> = AtOnce> {
@@ -128,6 +137,7 @@ impl<M: Machine, P: Pace<M>> Flush<M> for Flusher<M, P> {
         if found.last == NONE {
             self.lead(log, me, found.group);
         } else {
+            self.pace.follows();
             self.waker.follow(&self.waiters, me, found.group);
         }
         debug_assert!(log.output.durable() >= upto);
@@ -135,6 +145,39 @@ impl<M: Machine, P: Pace<M>> Flush<M> for Flusher<M, P> {
 }
 
 impl<M: Machine, P: Pace<M>> Flusher<M, P> {
+    pub(super) fn pace(&self) -> &P {
+        &self.pace
+    }
+
+    /// Makes everything before `upto`, which is complete, durable without a place on the list. `false`: another worker
+    /// has the write latch, or leads the open group and is on its way to it; the caller looks again or joins.
+    /// After a flush `flushed` is called under the write latch with the time at which it began, nanoseconds, and the end
+    /// of what is durable.
+    pub(super) fn flush_if_free<D: LogDevice>(
+        &self,
+        log: &Flushed<'_, M, D>,
+        upto: u64,
+        flushed: impl FnOnce(&P, u64, u64),
+    ) -> bool {
+        // Relaxed: a hint. A leader that is overlooked waits for this flush, and is not overlooked again.
+        if Open::from_word(self.open.load(Relaxed)).last != NONE {
+            return false;
+        }
+        let Some(_write) = self.write_latch.try_exclusive() else {
+            return false;
+        };
+        if log.output.durable() < upto {
+            sleep_before_flush::<M>(self.commit_delay);
+            let begun_ns = M::now();
+            let target = log.complete_at_least(upto);
+            // SAFETY: the write latch is held, and everything before `target` is in the ring.
+            unsafe { log.output.write(target) };
+            log.output.sync(target);
+            flushed(&self.pace, begun_ns, target);
+        }
+        true
+    }
+
     /// Puts `me` on the list of the open group, and returns that group as it was; `me` leads it if there was no other.
     fn join(&self, me: u32, upto: u64) -> Open {
         let mut found = self.open.load(Relaxed);
@@ -172,7 +215,7 @@ impl<M: Machine, P: Pace<M>> Flusher<M, P> {
             // SAFETY: the write latch is held, and everything before `target` is in the ring.
             unsafe { log.output.write(target) };
             log.output.sync(target);
-            self.pace.flushed();
+            self.pace.flushed(target);
         }
         let mut followers = Followers {
             first: self.without_leader(taken.last, me),

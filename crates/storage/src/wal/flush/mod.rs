@@ -26,9 +26,9 @@
 //! | `self-clocking` | one that waits, named by its predecessor | sleep once, until durable; the woken wake others |
 //! | `overlapped` | as `group`, and several groups are synced at once | sleep until durable; one call wakes a group |
 //! | `gathering` | as `group`, when those that the last flush let go have come again, if that pays | as `group` |
-//! | `polling` | the first that finds the device free, for all complete | poll, and yield their CPUs; sleep at last |
+//! | `polling` | the first that finds the device free, for all complete | poll, and yield their CPUs; or as `gathering` |
 //!
-//! Under `group` and `gathering` the switch `log_wake` ([`wake`]) says which worker wakes a group; in the table it is the
+//! Under `group`, `gathering` and `polling` the switch `log_wake` ([`wake`]) says which worker wakes a group; in the table it is the
 //! leader.
 //!
 //! `docs/mechanisms/log.md` says what each costs, and when it should win.
@@ -131,10 +131,9 @@ macro_rules! variants {
                 Overlapped: "The simulation promised up to 1.84 times single; on the disk that was \
                     measured it did 0.88 with 4 and 16 clients, since each sync takes CPU time."
                     in "docs/mechanisms/log.md#what-was-measured";
-                Polling: "1.0 to 1.24, 1.47 to 1.56 and 1.29 to 1.40 times single with 4, 16 and 64 clients natively, \
-                    for twice the CPU time with 4; level with one, on a slow disk, beside programs that want the CPUs, \
-                    and, after a while, where a thread that yields is back at once: it measures itself, and sleeps \
-                    where that is faster."
+                Polling: "1.37 times single with 4 clients natively, 1.24 with 16, 1.25 with 64, and level with one. \
+                    It measures itself, and gathers where that is faster: with few clients, on a slow disk, and, after \
+                    a while, where a thread that yields is back at once."
                     in "docs/mechanisms/log.md#what-was-measured";
             }
         }
@@ -178,6 +177,6 @@ variants! {
     /// As a group that one call wakes; several groups are synced at once, so that the device waits for no leader.
     Overlapped = "overlapped" in overlapped;
     /// A commit that is not durable yet polls and yields its CPU; the first that finds the device free flushes all
-    /// that are complete.
+    /// that are complete. As gathering where that is faster.
     Polling = "polling" in polling;
 }

@@ -1,25 +1,20 @@
 //! Polling flush: a worker whose record is not durable looks again and again, and yields its CPU between two looks.
+//! Where it is faster to sleep, it joins a group, as under [`gathering`](super::gathering).
 //!
-//! Invariant: one worker at most has the device, from the CAS that takes it to the swap that gives it back. A worker
-//! sleeps only while `device` is `AWAITED`, and the swap that ends `AWAITED` is followed by a wake-up of all sleepers.
-//!
-//! | `device` | the device | sleepers |
-//! | --- | --- | --- |
-//! | `FREE` | free | none, or woken by the worker that freed it |
-//! | `BUSY` | has an owner | none, or woken as above |
-//! | `AWAITED` | has an owner | there may be some |
+//! Invariant: as in [`group`](super::group), whose write latch is the device. A worker that sleeps is on the list of a
+//! group, or leads one and sleeps at the write latch.
 //!
 //! # Steps
 //! 1. Wait for the insertions before one's own target.
-//! 2. Durable far enough: done.
-//! 3. `FREE`: take the device by a CAS. Look at `durable` again; sleep `commit_delay` if there is one; write and sync
-//!    all that are complete. Give the device back by a swap, and wake the sleepers if there may be some. Done.
-//! 4. Else, while polling is the faster way, yield the CPU, and go on with 2. The worker spends at most about twice the
-//!    time on this that a flush takes, and none if that is more than [`PATIENCE_NS`]. While others run on its CPU it
-//!    spends none, so polls are counted, at [`POLL_NS`] each.
-//! 5. Then sleep: make `BUSY` `AWAITED` by a CAS, and sleep while it is. Go on with 2, without polling again.
+//! 2. If polling is the faster way: durable far enough, done. The write latch is free, and no group has a leader on its
+//!    way to it: take it, look at `durable` again, sleep `commit_delay` if there is one, write and sync all that are
+//!    complete. Done. If it is faster to poll *late*, the last flush has to be over for as long as a flush takes.
+//! 3. Else yield the CPU, and go on with 2. The worker spends at most about twice the time on this that a flush takes,
+//!    and none if that is more than [`PATIENCE_NS`]. While others run on its CPU it spends none, so polls are counted, at
+//!    [`POLL_NS`] each.
+//! 4. Then, or if sleeping is the faster way, go through the steps of `gathering`.
 //!
-//! Which way is faster, 4 or 5, the owners find out by taking both in turn ([`trial`](super::trial)).
+//! Which way is faster, the owners of the device find out by taking both in turn ([`trial`](super::trial)).
 //!
 //! # Why
 //! To put a worker to sleep and to wake it takes two context switches and, on a virtual machine, an interrupt to an
@@ -31,48 +26,51 @@
 //! That is so where a thread that yields goes behind the others, as it does since Linux 6.18 and 6.12.63. Before, the
 //! scheduler took the thread that had run least: two that poll pass the CPU to each other while a third, which has work
 //! and has run more, waits. Limits on the CPU time of a container speak against polling too. A worker sees none of this,
-//! but the rate of the log shows it; hence the trials.
+//! but the rate of the log shows it; hence the trials. And with few workers a group that waits for all of them makes
+//! fewer and larger flushes than either; the trials show that too.
+//!
+//! # Why late
+//! With many more workers than CPUs the CPUs are the limit, and a sync takes CPU time. Where 64 workers share 2 CPUs, 12
+//! of them come while a sync is in progress; begun at once, the next carries those 12. Half of the syncs, each with twice
+//! as many, leave more CPU time for transactions, and the CPUs still have work during each sync. With few workers all
+//! of them would wait for the late flush, so this is a way of its own, to be tried.
+//!
+//! # Why a poller leaves the device to a leader
+//! A leader sleeps at the write latch. By the time that it runs, a poller may have taken the latch again, and again. The
+//! leader's record would be durable by then, but it and its followers do not look; they are told. So a poller that finds
+//! a leader on the list waits for the flush of that group, which takes along all that is complete.
 //!
 //! # How the rules are kept
-//! - R3, R5: the owner alone writes and syncs. Ownership passes by the swap (Release) and the CAS (Acquire), so the next
-//!   owner sees `written` and `durable`.
-//! - R2: step 1 comes before the device is taken. The owner waits for nothing but the device (step 3 takes along what
-//!   is complete, and waits for none). So an inserter that finds the ring full may poll or sleep here, and holds up no
+//! - R3, R5, R1: as in `group`. A poller sees by `complete_at_least` the bytes that it writes.
+//! - R2: step 1 comes before all others. So an inserter that finds the ring full may poll or sleep here, and holds up no
 //!   owner.
-//! - R1: `complete_at_least` is asked by the owner itself, which sees by it the bytes that it writes.
-//! - No wake-up is lost: a worker sleeps only if the kernel finds `AWAITED`. Who stored that, or another, found the
-//!   device with an owner, whose swap is still to come, and wakes all.
-//! - No wake-up while holding what the woken need: it follows the swap.
-//! - A worker goes through 3 in vain only while `durable` moves or the device has an owner, whose next sync takes
-//!   along all that is complete. So it waits for the flush in progress and one more.
+//! - No wake-up is lost: a poller does not sleep, and a group wakes its own.
+//! - A poller goes through 2 and 3 in vain only while `durable` moves, the device has an owner, or a leader is on its
+//!   way; the next sync takes along all that is complete. So it waits for the flush in progress and one more.
 //!
 //! # Cost
-//! Alone: one CAS and one swap around write and sync, and the clock twice. With others: CPU time that a sleeper would
-//! leave to programs that have work, or to an idle loop. With more CPUs than workers all of it is idle time; with 4
-//! workers on 2 CPUs a commit takes about twice the CPU time (`docs/mechanisms/log.md`). The lines of `device` and
-//! `durable` are read by all that wait.
+//! Alone while it sleeps: `gathering`'s. While it polls: one acquisition of a latch around write and sync, and the clock
+//! twice. With others: CPU time that a sleeper would leave to programs that have work, or to an idle loop. With more CPUs
+//! than workers all of it is idle time (`docs/mechanisms/log.md`). The lines of the latch, the list's head and `durable`
+//! are read by all that wait.
 //!
 //! Origin: ours, after `examples/commit_limit` had shown what sleeping costs. That a waiter should spin for about as
 //! long as a switch takes is Karlin, Li, Manasse and Owicki (1991).
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::time::Duration;
+use std::sync::atomic::Ordering::Relaxed;
 
 use clearway_machine::{AtomicWord, Machine, Padded, WaitEvent, WaitScope};
 
+use super::gathering::Gatherer;
+use super::group::{self, Pace};
 use super::trial::{Trial, Way};
-use super::{Flush, FlushOptions, Flushed, sleep_before_flush};
+use super::{Flush, FlushOptions, Flushed};
 use crate::wal::LogDevice;
-
-const FREE: u32 = 0;
-const BUSY: u32 = 1;
-/// Busy, and workers may sleep.
-const AWAITED: u32 = 2;
 
 /// A flush that usually takes longer, nanoseconds, is slept for. Disks that spin take thousands of microseconds.
 const PATIENCE_NS: u64 = 500_000;
 
-/// What a poll takes if no other worker wants the CPU, nanoseconds: two loads and a system call.
+/// What a poll takes if no other worker wants the CPU, nanoseconds: three loads and a system call.
 const POLL_NS: u64 = 500;
 
 /// `usual_ns` moves half of the way down to a shorter flush, and by this part of the difference up to a longer one,
@@ -80,68 +78,109 @@ const POLL_NS: u64 = 500;
 const SMOOTHING_UP: u64 = 64;
 
 pub(in crate::wal) struct Flusher<M: Machine> {
-    device: Padded<M::U32>,
+    group: group::Flusher<M, Observer<M>>,
+}
+
+/// Sees all flushes: those of groups, which it paces as `gathering` does, and those of pollers.
+struct Observer<M: Machine> {
+    gatherer: Gatherer<M>,
     /// How long a flush takes, nanoseconds; 0 before the first. Stored by owners of the device.
     usual_ns: Padded<M::U64>,
-    /// Whether to poll.
+    /// When the last flush was over, nanoseconds. Stored by owners of the device.
+    over_ns: Padded<M::U64>,
+    /// Whether to poll, and when to begin a flush.
     trial: Trial<M>,
-    commit_delay: Duration,
 }
 
 impl<M: Machine> Flush<M> for Flusher<M> {
     fn new(options: &FlushOptions) -> Self {
         Self {
-            device: Padded(M::U32::new(FREE)),
-            usual_ns: Padded(M::U64::new(0)),
-            trial: Trial::new(),
-            commit_delay: options.commit_delay,
+            group: Flush::new(options),
         }
     }
 
     fn flush<D: LogDevice>(&self, log: &Flushed<'_, M, D>, upto: u64) {
         log.wait_complete(upto);
-        if !self.flushed_by_me(log, upto) {
-            let _wait = WaitScope::<M>::enter(WaitEvent::WalFlushGroup);
-            self.wait_durable(log, upto);
+        let polls = self.group.pace().polls_max();
+        if polls == 0 || !self.poll(log, upto, polls) {
+            self.group.flush(log, upto);
         }
         debug_assert!(log.output.durable() >= upto);
     }
 }
 
 impl<M: Machine> Flusher<M> {
+    /// Polls so many times, until everything before `upto` is durable, by the caller or by another worker. `false`: it
+    /// may not be durable yet.
+    fn poll<D: LogDevice>(&self, log: &Flushed<'_, M, D>, upto: u64, polls: u64) -> bool {
+        let observer = self.group.pace();
+        if !observer.too_early() && self.flushed_by_me(log, upto) {
+            return true;
+        }
+        let _wait = WaitScope::<M>::enter(WaitEvent::WalFlushGroup);
+        for _ in 0..polls {
+            M::yield_now();
+            if log.output.durable() >= upto {
+                return true;
+            }
+            if !observer.too_early() {
+                if self.flushed_by_me(log, upto) {
+                    return true;
+                }
+                observer.trial.waits();
+            }
+        }
+        false
+    }
+
     /// Takes the device if it is free, and then makes everything before `upto` durable.
     fn flushed_by_me<D: LogDevice>(&self, log: &Flushed<'_, M, D>, upto: u64) -> bool {
-        if !self.take_device() {
-            return false;
+        self.group.flush_if_free(log, upto, Observer::note_flush)
+    }
+}
+
+impl<M: Machine> Pace<M> for Observer<M> {
+    fn new() -> Self {
+        Self {
+            gatherer: Gatherer::new(),
+            usual_ns: Padded(M::U64::new(0)),
+            over_ns: Padded(M::U64::new(0)),
+            trial: Trial::new(),
         }
-        if log.output.durable() < upto {
-            sleep_before_flush::<M>(self.commit_delay);
-            let begun = M::now();
-            let target = log.complete_at_least(upto);
-            // SAFETY: the caller owns the device, and everything before `target` is in the ring.
-            unsafe { log.output.write(target) };
-            log.output.sync(target);
-            let now = M::now();
-            self.note_duration(now.saturating_sub(begun));
-            self.trial.flushed(target, now);
-        }
-        self.give_device_back();
-        true
     }
 
-    fn take_device(&self) -> bool {
-        if self.device.load(Relaxed) != FREE {
-            return false;
-        }
-        // Acquire: pairs with the Release in `give_device_back`; the last owner's `written` and `durable` are visible.
-        let taken = self.device.compare_exchange(FREE, BUSY, Acquire, Relaxed);
-        taken.is_ok()
+    fn arrived(&self) {
+        self.gatherer.arrived();
     }
 
-    fn give_device_back(&self) {
-        // Release: pairs with the Acquire with which the device is taken.
-        if self.device.swap(FREE, Release) == AWAITED {
-            M::futex_wake(&self.device, u32::MAX);
+    fn follows(&self) {
+        self.trial.waits();
+    }
+
+    fn wait(&self) {
+        self.gatherer.wait();
+    }
+
+    fn flushed(&self, target: u64) {
+        self.gatherer.flushed(target);
+        self.note_flush(self.gatherer.begun_ns(), target);
+    }
+}
+
+impl<M: Machine> Observer<M> {
+    /// The caller, which owns the device, has flushed up to `target`, and began at `begun_ns`.
+    fn note_flush(&self, begun_ns: u64, target: u64) {
+        let now = M::now();
+        self.over_ns.store(now, Relaxed);
+        self.note_duration(now.saturating_sub(begun_ns));
+        self.trial.flushed(target, now);
+    }
+
+    /// Whether the next flush is to begin later. While a flush is in progress this tells of the one before.
+    fn too_early(&self) -> bool {
+        self.trial.way() == Way::PollLate && {
+            let idle_ns = M::now().saturating_sub(self.over_ns.load(Relaxed));
+            idle_ns < self.usual_ns.load(Relaxed)
         }
     }
 
@@ -156,41 +195,13 @@ impl<M: Machine> Flusher<M> {
         self.usual_ns.store(moved, Relaxed);
     }
 
-    /// Waits until everything before `upto` is durable, by the caller or by another worker.
-    fn wait_durable<D: LogDevice>(&self, log: &Flushed<'_, M, D>, upto: u64) {
-        let mut polls = self.polls_max();
-        while log.output.durable() < upto {
-            if self.flushed_by_me(log, upto) {
-                return;
-            }
-            self.trial.waits();
-            if polls > 0 {
-                polls -= 1;
-                M::yield_now();
-            } else {
-                self.sleep();
-            }
-        }
-    }
-
-    /// How often a worker looks again before it sleeps. Once under a checker, which so explores both ways.
+    /// How often a worker looks again before it joins a group. Once under a checker, which so explores both ways.
     fn polls_max(&self) -> u64 {
         match self.usual_ns.load(Relaxed) {
             _ if M::EXPLORED => 1,
             PATIENCE_NS.. => 0,
             _ if self.trial.way() == Way::Sleep => 0,
             usual => 2 * usual / POLL_NS,
-        }
-    }
-
-    /// Sleeps until the owner of the device gives it back; returns at once if there is none.
-    fn sleep(&self) {
-        // Relaxed: the word alone decides; what it tells of is read again after the sleep.
-        match self.device.compare_exchange(BUSY, AWAITED, Relaxed, Relaxed) {
-            Err(FREE) => {}
-            _ => {
-                M::futex_wait(&self.device, AWAITED, None);
-            }
         }
     }
 }

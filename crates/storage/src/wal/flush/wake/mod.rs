@@ -1,6 +1,6 @@
 //! `log_wake`: which worker wakes the followers of a group whose records are durable.
 //!
-//! Protects: the followers of a group of `log_flush` group or gathering, from the sync that makes them durable until each
+//! Protects: the followers of a group of `log_flush` group, gathering or polling, from the sync that makes them durable until each
 //! is awake. The other variants of `log_flush` have wake-ups of their own, or none.
 //!
 //! # Example
@@ -91,13 +91,13 @@ fn tell_each<M: Machine>(waiters: &Waiters<M>, first: u32) {
 macro_rules! variants {
     ($( $(#[doc = $text:literal])+ $variant:ident = $name:literal in $module:ident; )+) => {
         switch! {
-            /// Which worker wakes the commits of a group that is durable, under `log_flush` group and gathering.
+            /// Which worker wakes the commits of a group that is durable, under `log_flush` group, gathering and polling.
             pub enum LogWakeVariant = "log_wake", best Leader, planned [] {
                 $( $(#[doc = $text])+ $variant = $name, )+
             }
             why {
-                Leader: "The baseline; the preset's log_flush, polling, wakes no commit, so this switch does nothing \
-                    there."
+                Leader: "The baseline. Simulated no other wins at each number of clients; the preset's log_flush wakes \
+                    hardly a commit while it polls."
                     in "docs/mechanisms/log.md#who-wakes-a-group-log_wake";
             }
         }
