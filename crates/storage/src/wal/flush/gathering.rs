@@ -122,7 +122,7 @@ impl<M: Machine> Pace<M> for Gatherer<M> {
         led.begun.store(M::now(), Relaxed);
     }
 
-    fn flushed(&self, _target: u64) {
+    fn flushed(&self, _target: u64, _followed: bool) {
         let led = &self.led;
         let ns = M::now().saturating_sub(led.begun.load(Relaxed));
         let usual = match led.usual_ns.load(Relaxed) {

@@ -60,15 +60,12 @@ pub(in crate::wal) trait Pace<M: Machine> {
     /// A worker has come to wait for a flush.
     fn arrived(&self);
 
-    /// The caller waits for a flush that another worker makes.
-    fn follows(&self) {}
-
     /// Returns when the group is to be taken. Called by the leader, under the write latch.
     fn wait(&self);
 
     /// The group that was taken last has been flushed, and the log is durable up to `target`. Called by its leader, under
-    /// the write latch.
-    fn flushed(&self, target: u64);
+    /// the write latch. `followed`: the group has others beside its leader.
+    fn flushed(&self, target: u64, followed: bool);
 }
 
 /// As soon as the device is free.
@@ -83,7 +80,7 @@ impl<M: Machine> Pace<M> for AtOnce {
 
     fn wait(&self) {}
 
-    fn flushed(&self, _target: u64) {}
+    fn flushed(&self, _target: u64, _followed: bool) {}
 }
 
 pub(in crate::wal) struct Flusher<M: Machine, P: Pace<M> = AtOnce> {
@@ -137,7 +134,6 @@ impl<M: Machine, P: Pace<M>> Flush<M> for Flusher<M, P> {
         if found.last == NONE {
             self.lead(log, me, found.group);
         } else {
-            self.pace.follows();
             self.waker.follow(&self.waiters, me, found.group);
         }
         debug_assert!(log.output.durable() >= upto);
@@ -215,7 +211,7 @@ impl<M: Machine, P: Pace<M>> Flusher<M, P> {
             // SAFETY: the write latch is held, and everything before `target` is in the ring.
             unsafe { log.output.write(target) };
             log.output.sync(target);
-            self.pace.flushed(target);
+            self.pace.flushed(target, taken.last != me);
         }
         let mut followers = Followers {
             first: self.without_leader(taken.last, me),

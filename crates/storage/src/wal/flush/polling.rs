@@ -153,16 +153,15 @@ impl<M: Machine> Pace<M> for Observer<M> {
         self.gatherer.arrived();
     }
 
-    fn follows(&self) {
-        self.trial.waits();
-    }
-
     fn wait(&self) {
         self.gatherer.wait();
     }
 
-    fn flushed(&self, target: u64) {
-        self.gatherer.flushed(target);
+    fn flushed(&self, target: u64, followed: bool) {
+        self.gatherer.flushed(target, followed);
+        if followed {
+            self.trial.waits();
+        }
         self.note_flush(self.gatherer.begun_ns(), target);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! # An example
 //! Polling is the *incumbent*, sleeping the *challenger*. A trial is made of pairs of epochs; an epoch is [`EPOCH`]
-//! flushes:
+//! flushes, or, where flushes are long, as many as [`EPOCH_NS`] takes, but no fewer than [`EPOCH_MIN`]:
 //!
 //! | pair | 1 | 2 | 3 | 4 | … |
 //! | --- | --- | --- | --- | --- | --- |
@@ -20,14 +20,13 @@
 //!    half of its rate: the slower the way, the less is tried of it.
 //! 2. A trial of the third way against the winner.
 //! 3. The winner of both is held for [`HOLD`] epochs; for twice as many after each two trials that have changed nothing,
-//!    up to [`HOLD_MAX`]. Then the next two trials. They come at once if the load has changed: if two epochs in a row
-//!    bring more than twice the bytes of the second epoch of the hold, or less than half of them. What is best for 4
-//!    clients is not for 16, and with 16 a flush carries more.
+//!    up to [`HOLD_MAX`]. Then the next two trials. They come at once if the load has changed: if in two epochs in a row
+//!    a flush carries more than twice the bytes of the second epoch of the hold, or less than half of them. What is best
+//!    for 4 clients is not for 16, and with 16 a flush carries more.
 //!
 //! Only flushes that others waited for are counted: a worker alone waits in no way, and its rate says nothing. An
-//! epoch begins anew with such a flush, since there may have been a pause before it. So with two clients, of whose flushes
-//! one in three has no waiter, hardly an epoch is ever whole, and no trial ends. Polling late makes a worker alone wait
-//! in vain, so it is left at once when a flush has had no waiter.
+//! epoch begins anew with such a flush, since there may have been a pause before it. Polling late makes a worker alone
+//! wait in vain, so it is left when [`LONE`] flushes in a row have had no waiter.
 //!
 //! Invariant: one worker at a time calls [`Trial::flushed`], and acquires what the one before has stored, because it owns
 //! the log's device. `way` and `waited` are hints that carry nothing else: a worker that reads an old one waits in the
@@ -39,8 +38,17 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use clearway_machine::{AtomicWord, Machine, Padded};
 
-/// Flushes in an epoch.
+/// Most flushes in an epoch.
 const EPOCH: u64 = 32;
+
+/// Fewest flushes in an epoch that ends for its length.
+const EPOCH_MIN: u64 = 8;
+
+/// An epoch of so many nanoseconds is long enough.
+const EPOCH_NS: u64 = 4_000_000;
+
+/// So many flushes in a row that no other worker waits for end polling late.
+const LONE: u64 = 2;
 
 /// The challenger takes over with so many points.
 const WINS: u64 = 11;
@@ -122,8 +130,10 @@ struct Owned<M: Machine> {
     /// Epochs until the next trial, and how many there were after the last.
     hold: M::U64,
     last_hold: M::U64,
-    /// Bytes of the second epoch of this hold.
+    /// Bytes of a flush in the second epoch of this hold.
     usual_bytes: M::U64,
+    /// Flushes in a row that no other worker has waited for.
+    lone: M::U64,
     /// Whether the last epoch was far from that: 1 or 0.
     unusual: M::U64,
 }
@@ -175,6 +185,7 @@ impl<M: Machine> Trial<M> {
                 hold: zero(),
                 last_hold: zero(),
                 usual_bytes: zero(),
+                lone: zero(),
                 unusual: zero(),
             }),
         }
@@ -205,7 +216,9 @@ impl<M: Machine> Trial<M> {
         if self.shown.waited.load(Relaxed) == 0 {
             // The time since the last flush is not time in which workers waited.
             self.begin_epoch(target, now_ns);
-            if self.way() == Way::PollLate {
+            let lone = self.owned.lone.load(Relaxed) + 1;
+            self.owned.lone.store(lone, Relaxed);
+            if lone >= LONE && self.way() == Way::PollLate {
                 self.begin_trials(Way::Sleep, 0);
                 self.go(Way::Sleep, 0);
             }
@@ -213,11 +226,13 @@ impl<M: Machine> Trial<M> {
         }
         self.shown.waited.store(0, Relaxed);
         let owned = &self.owned;
+        owned.lone.store(0, Relaxed);
         let (begun_at, begun_ns) = owned.begun.get();
         let (bytes, ns) = (target.saturating_sub(begun_at), now_ns.saturating_sub(begun_ns));
         let flushes = owned.flushes.load(Relaxed) + 1;
         owned.flushes.store(flushes, Relaxed);
-        if flushes >= EPOCH || self.lags(bytes, ns) {
+        let long = flushes >= EPOCH_MIN && ns >= EPOCH_NS;
+        if flushes >= EPOCH || long || self.lags(bytes, ns) {
             self.end_epoch(bytes, ns);
             self.begin_epoch(target, now_ns);
         }
@@ -243,7 +258,7 @@ impl<M: Machine> Trial<M> {
         if owned.challenging.load(Relaxed) == 0 {
             match owned.hold.load(Relaxed) {
                 0 => self.go(challenger, 1),
-                _ if self.load_changed(bytes) => {
+                _ if self.load_changed(bytes / owned.flushes.load(Relaxed)) => {
                     self.begin_trials(incumbent, 0);
                     self.go(incumbent.next(), 1);
                 }
@@ -268,7 +283,8 @@ impl<M: Machine> Trial<M> {
         }
     }
 
-    /// Whether this epoch of a hold and the one before brought much more or much less than the second.
+    /// Whether the flushes of this epoch of a hold, of `bytes` each, and of the one before carried much more or much less
+    /// than those of the second.
     fn load_changed(&self, bytes: u64) -> bool {
         let owned = &self.owned;
         let held = owned.last_hold.load(Relaxed) - owned.hold.load(Relaxed);
@@ -478,8 +494,11 @@ mod tests {
         let mut log = Log::new();
         log.flush(EPOCH * TRIALS, us);
         assert_eq!(log.trial.way(), Way::PollLate);
-        log.trial.flushed(log.durable + 1_000, log.now_ns + 100_000);
-        log.trial.flushed(log.durable + 2_000, log.now_ns + 200_000);
+        for lone in 1..=LONE {
+            assert_eq!(log.trial.way(), Way::PollLate);
+            log.trial
+                .flushed(log.durable + 1_000 * lone, log.now_ns + 100_000 * lone);
+        }
         assert_eq!(log.trial.way(), Way::Sleep);
         log.flush(EPOCH * (1 + TRIALS), us);
         assert_eq!(log.trial.way(), Way::PollLate);
