@@ -1,7 +1,8 @@
 //! Group flush: the first of a group writes and syncs for all of them, and each is woken once.
 //!
 //! Invariant: a worker on the list sleeps, and the first that joined the list, its leader, is on its way to take the
-//! whole list, sync, and have all on it woken. Nothing that can fail stands between taking the list and waking it.
+//! whole list, sync, and have all on it woken, unless another has taken the list, and does this in the leader's place.
+//! Nothing that can fail stands between taking the list and waking it.
 //!
 //! # Steps
 //! 1. Wait for the insertions before one's own target.
@@ -28,9 +29,13 @@
 //! - Each on the list is durable when told: the sync went to the furthest.
 //!
 //! # A worker that does not join
-//! `polling` tries the write latch without joining the list ([`Flusher::flush_if_free`]), and leaves it alone while the
-//! list has a leader. So a leader waits for the holder that it finds, and for workers that had looked at the list before
-//! it joined; those that come later wait for it.
+//! A leader that sleeps at the write latch has to be woken and to get a CPU, while the device is idle. A worker that
+//! runs may find the latch free by then. `polling` lets it *take over*: it takes the latch and the list, flushes for all
+//! on it, and wakes them, but for the leader, which is not on its semaphore: it is woken by the release of the latch.
+//! Before that release the worker stores the group's number in `ended`, as each leader does at that point. The leader
+//! looks there whenever it wakes, and if its own group has ended it is durable and has nothing left to do. It must not go
+//! by the number of the open group and `durable`, since its place is on the list: it may leave when the list has been
+//! read for the last time, not before.
 //!
 //! # Cost
 //! One CAS to join. A follower sleeps and wakes once, where `single` makes those that come too late for a sync sleep
@@ -41,10 +46,10 @@
 //! Origin: PostgreSQL's group clear of the ProcArray (Amit Kapila, 2015), applied to the log; MySQL's binary log
 //! has had leaders and followers since 5.6.
 
-use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::Duration;
 
-use clearway_latch::LwLock;
+use clearway_latch::{LwLock, LwLockExclusive};
 use clearway_machine::{AtomicWord, Machine, Padded};
 
 use super::waiters::{NONE, Waiters};
@@ -87,6 +92,9 @@ pub(in crate::wal) struct Flusher<M: Machine, P: Pace<M> = AtOnce> {
     write_latch: Padded<LwLock<M>>,
     /// The list of the group that is open.
     open: Padded<M::U64>,
+    /// The number of the last group that is durable and whose list is no longer needed. Stored under the write latch.
+    /// Numbers wrap; as every group is counted, this one is never far from the open group's.
+    ended: Padded<M::U32>,
     waiters: Waiters<M>,
     waker: Waker<M>,
     pace: P,
@@ -119,6 +127,8 @@ impl<M: Machine, P: Pace<M>> Flush<M> for Flusher<M, P> {
         Self {
             write_latch: Padded(LwLock::new(&WAL_WRITE, options.lwlock)),
             open: Padded(M::U64::new(first.word())),
+            // The group before the first.
+            ended: Padded(M::U32::new(first.group.wrapping_sub(1))),
             waiters: Waiters::new(),
             waker: Waker::new(options.wake),
             pace: P::new(),
@@ -145,33 +155,78 @@ impl<M: Machine, P: Pace<M>> Flusher<M, P> {
         &self.pace
     }
 
-    /// Makes everything before `upto`, which is complete, durable without a place on the list. `false`: another worker
-    /// has the write latch, or leads the open group and is on its way to it; the caller looks again or joins.
-    /// After a flush `flushed` is called under the write latch with the time at which it began, nanoseconds, and the end
-    /// of what is durable.
+    /// Whether the open group has a leader, which is on its way to the write latch or sleeps there.
+    pub(super) fn is_led(&self) -> bool {
+        // Relaxed: a hint.
+        Open::from_word(self.open.load(Relaxed)).last != NONE
+    }
+
+    /// Makes everything before `upto`, which is complete, durable without a place on the list, and what the open group
+    /// waits for. `false`: another worker has the write latch.
+    /// After a flush `flushed` is called under the write latch with the time at which it began, nanoseconds, the end of
+    /// what is durable, and whether others waited in the group.
     pub(super) fn flush_if_free<D: LogDevice>(
         &self,
         log: &Flushed<'_, M, D>,
         upto: u64,
-        flushed: impl FnOnce(&P, u64, u64),
+        flushed: impl FnOnce(&P, u64, u64, bool),
     ) -> bool {
-        // Relaxed: a hint. A leader that is overlooked waits for this flush, and is not overlooked again.
-        if Open::from_word(self.open.load(Relaxed)).last != NONE {
-            return false;
-        }
-        let Some(_write) = self.write_latch.try_exclusive() else {
+        let Some(write) = self.write_latch.try_exclusive() else {
             return false;
         };
-        if log.output.durable() < upto {
+        self.waker.leader_begins(&self.waiters);
+        let taken = self.is_led().then(|| self.take_open_group());
+        let furthest = taken.map_or(upto, |taken| self.furthest(taken.last).max(upto));
+        if furthest > log.output.durable() {
             sleep_before_flush::<M>(self.commit_delay);
             let begun_ns = M::now();
-            let target = log.complete_at_least(upto);
+            let target = log.complete_at_least(furthest);
             // SAFETY: the write latch is held, and everything before `target` is in the ring.
             unsafe { log.output.write(target) };
             log.output.sync(target);
-            flushed(&self.pace, begun_ns, target);
+            flushed(&self.pace, begun_ns, target, taken.is_some());
         }
+        let Some(Open { group, last }) = taken else {
+            return true;
+        };
+        let mut followers = Followers {
+            first: self.without_leader(last),
+            group,
+        };
+        // Release: pairs with the Acquire in `latch_of_leader`; the leader's place has been read, and its record is
+        // durable.
+        self.ended.store(group, Release);
+        self.waker.group_ended(&self.waiters, &mut followers, false);
+        drop(write);
+        self.waker.wake(&self.waiters, followers);
         true
+    }
+
+    /// Closes the open group and opens the next; returns the one closed. The caller holds the write latch.
+    fn take_open_group(&self) -> Open {
+        // Relaxed: the number changes under the write latch alone.
+        let group = Open::from_word(self.open.load(Relaxed)).group;
+        let next = Open {
+            group: group.wrapping_add(1),
+            last: NONE,
+        };
+        // Acquire: pairs with the Release in `join`. Release: so that the next group's RMWs order their places behind.
+        Open::from_word(self.open.swap(next.word(), AcqRel))
+    }
+
+    /// The write latch, for the leader of `group`. `None`: another worker has flushed for the group.
+    fn latch_of_leader(&self, group: u32) -> Option<LwLockExclusive<'_, M>> {
+        loop {
+            let write = self.write_latch.acquire_or_wait();
+            // Acquire: pairs with the Release in `flush_if_free`.
+            let ended = self.ended.load(Acquire);
+            if ended.wrapping_sub(group) as i32 >= 0 {
+                return None;
+            }
+            if write.is_some() {
+                return write;
+            }
+        }
     }
 
     /// Puts `me` on the list of the open group, and returns that group as it was; `me` leads it if there was no other.
@@ -194,16 +249,13 @@ impl<M: Machine, P: Pace<M>> Flusher<M, P> {
 
     /// Flushes for `group`, which the caller, `me`, was the first to join.
     fn lead<D: LogDevice>(&self, log: &Flushed<'_, M, D>, me: u32, group: u32) {
-        let write = self.write_latch.exclusive();
+        let Some(write) = self.latch_of_leader(group) else {
+            return;
+        };
         self.waker.leader_begins(&self.waiters);
         sleep_before_flush::<M>(self.commit_delay);
         self.pace.wait();
-        let next = Open {
-            group: group.wrapping_add(1),
-            last: NONE,
-        };
-        // Acquire: pairs with the Release in `join`. Release: so that the next group's RMWs order their places behind.
-        let taken = Open::from_word(self.open.swap(next.word(), AcqRel));
+        let taken = self.take_open_group();
         debug_assert_eq!(taken.group, group);
         let furthest = self.furthest(taken.last);
         if furthest > log.output.durable() {
@@ -214,12 +266,13 @@ impl<M: Machine, P: Pace<M>> Flusher<M, P> {
             self.pace.flushed(target, taken.last != me);
         }
         let mut followers = Followers {
-            first: self.without_leader(taken.last, me),
+            first: self.without_leader(taken.last),
             group,
         };
-        let has_next_leader = Open::from_word(self.open.load(Relaxed)).last != NONE;
+        // Relaxed: no worker but this leader waits for it, and the write latch orders it before the next.
+        self.ended.store(group, Relaxed);
         self.waker
-            .group_ended(&self.waiters, &mut followers, has_next_leader);
+            .group_ended(&self.waiters, &mut followers, self.is_led());
         drop(write);
         self.waker.wake(&self.waiters, followers);
     }
@@ -235,15 +288,15 @@ impl<M: Machine, P: Pace<M>> Flusher<M, P> {
     }
 
     /// The list that begins with `first`, without its end, which is the leader: it was the first to join.
-    fn without_leader(&self, first: u32, leader: u32) -> u32 {
-        if first == leader {
+    fn without_leader(&self, first: u32) -> u32 {
+        let (mut worker, mut before) = (first, NONE);
+        while self.waiters.next(worker) != NONE {
+            (before, worker) = (worker, self.waiters.next(worker));
+        }
+        if before == NONE {
             return NONE;
         }
-        let mut worker = first;
-        while self.waiters.next(worker) != leader {
-            worker = self.waiters.next(worker);
-        }
-        self.waiters.set_next(worker, NONE);
+        self.waiters.set_next(before, NONE);
         first
     }
 }

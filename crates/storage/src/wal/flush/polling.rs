@@ -6,13 +6,15 @@
 //!
 //! # Steps
 //! 1. Wait for the insertions before one's own target.
-//! 2. If polling is the faster way: durable far enough, done. The write latch is free, and no group has a leader on its
-//!    way to it: take it, look at `durable` again, sleep `commit_delay` if there is one, write and sync all that are
-//!    complete. Done. If it is faster to poll *late*, the last flush has to be over for as long as a flush takes.
+//! 2. If polling is the faster way: durable far enough, done. The write latch is free: take it, and take over the group
+//!    that is open, if there is one. Look at `durable` again, sleep `commit_delay` if there is one, write and sync all
+//!    that are complete. Done. If it is faster to poll *late*, the last flush has to be over for as long as a flush
+//!    takes.
 //! 3. Else yield the CPU, and go on with 2. The worker spends at most about twice the time on this that a flush takes,
 //!    and none if that is more than [`PATIENCE_NS`]. While others run on its CPU it spends none, so polls are counted, at
 //!    [`POLL_NS`] each.
-//! 4. Then, or if sleeping is the faster way, go through the steps of `gathering`.
+//! 4. Then, or if sleeping is the faster way, go through the steps of `gathering`. But if the latch is free although a
+//!    group has a leader, take both over, as in 2.
 //!
 //! Which way is faster, the owners of the device find out by taking both in turn ([`trial`](super::trial)).
 //!
@@ -35,18 +37,18 @@
 //! as many, leave more CPU time for transactions, and the CPUs still have work during each sync. With few workers all
 //! of them would wait for the late flush, so this is a way of its own, to be tried.
 //!
-//! # Why a poller leaves the device to a leader
+//! # Why groups are taken over
 //! A leader sleeps at the write latch. By the time that it runs, a poller may have taken the latch again, and again. The
-//! leader's record would be durable by then, but it and its followers do not look; they are told. So a poller that finds
-//! a leader on the list waits for the flush of that group, which takes along all that is complete.
+//! leader's record would be durable by then, but it and its followers do not look; they are told. And where other
+//! programs want the CPUs, a leader may get one late, and all of its group would wait for it.
 //!
 //! # How the rules are kept
 //! - R3, R5, R1: as in `group`. A poller sees by `complete_at_least` the bytes that it writes.
 //! - R2: step 1 comes before all others. So an inserter that finds the ring full may poll or sleep here, and holds up no
 //!   owner.
 //! - No wake-up is lost: a poller does not sleep, and a group wakes its own.
-//! - A poller goes through 2 and 3 in vain only while `durable` moves, the device has an owner, or a leader is on its
-//!   way; the next sync takes along all that is complete. So it waits for the flush in progress and one more.
+//! - A poller goes through 2 and 3 in vain only while `durable` moves or the device has an owner, whose next sync takes
+//!   along all that is complete. So it waits for the flush in progress and one more.
 //!
 //! # Cost
 //! Alone while it sleeps: `gathering`'s. While it polls: one acquisition of a latch around write and sync, and the clock
@@ -102,7 +104,11 @@ impl<M: Machine> Flush<M> for Flusher<M> {
     fn flush<D: LogDevice>(&self, log: &Flushed<'_, M, D>, upto: u64) {
         log.wait_complete(upto);
         let polls = self.group.pace().polls_max();
-        if polls == 0 || !self.poll(log, upto, polls) {
+        let durable = match polls {
+            0 => self.group.is_led() && self.flushed_by_me(log, upto),
+            _ => self.poll(log, upto, polls),
+        };
+        if !durable {
             self.group.flush(log, upto);
         }
         debug_assert!(log.output.durable() >= upto);
@@ -159,16 +165,17 @@ impl<M: Machine> Pace<M> for Observer<M> {
 
     fn flushed(&self, target: u64, followed: bool) {
         self.gatherer.flushed(target, followed);
-        if followed {
-            self.trial.waits();
-        }
-        self.note_flush(self.gatherer.begun_ns(), target);
+        self.note_flush(self.gatherer.begun_ns(), target, followed);
     }
 }
 
 impl<M: Machine> Observer<M> {
     /// The caller, which owns the device, has flushed up to `target`, and began at `begun_ns`.
-    fn note_flush(&self, begun_ns: u64, target: u64) {
+    /// `followed`: others waited in a group.
+    fn note_flush(&self, begun_ns: u64, target: u64, followed: bool) {
+        if followed {
+            self.trial.waits();
+        }
         let now = M::now();
         self.over_ns.store(now, Relaxed);
         self.note_duration(now.saturating_sub(begun_ns));
