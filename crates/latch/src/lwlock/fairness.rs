@@ -22,7 +22,7 @@ switch! {
             in "docs/mechanisms/shared-fetch-add.md#what-was-measured";
         AfterShared: "Simulated on four sockets it makes 0.73 to 2.10 times the acquisitions of barging, by the share \
             of reads."
-            in "docs/simulator.md#latches-on-four-sockets";
+            in "docs/simulator/log.md#latches-on-four-sockets";
     }
 }
 

@@ -18,7 +18,7 @@ switch! {
     why {
         SingleCas: "Simulated on four sockets with 434 clients it makes 1.06 times the transactions of queued in \
             simple-update, and as many with one."
-            in "docs/simulator.md#macro-the-published-collapse";
+            in "docs/simulator/log.md#macro-the-published-collapse";
     }
 }
 
@@ -35,7 +35,7 @@ switch! {
             in "docs/mechanisms/shared-fetch-add.md#what-was-measured";
         FetchAdd: "Simulated on four sockets with 288 clients it makes 1.25 times the acquisitions of cas with 90 % \
             reads, but 0.63 with readers alone."
-            in "docs/simulator.md#latches-on-four-sockets";
+            in "docs/simulator/log.md#latches-on-four-sockets";
     }
 }
 

@@ -33,10 +33,10 @@ macro_rules! variants {
             why {
                 Plain: "Simulated on four sockets in simple-update, adaptive makes 0.93 to 1.03 times its transactions \
                     and read-biased 0.20 to 0.42."
-                    in "docs/simulator.md#other-latches-for-procarray";
+                    in "docs/simulator/log.md#other-latches-for-procarray";
                 Adaptive: "Simulated by itself on four sockets it makes 24.5 times the acquisitions of plain with 288 \
                     readers and no writer; no transactions that profit have been measured."
-                    in "docs/simulator.md#latches-on-four-sockets";
+                    in "docs/simulator/log.md#latches-on-four-sockets";
             }
         }
 

@@ -67,7 +67,7 @@ macro_rules! variants {
             why {
                 FetchAdd: "Simulated on four sockets with 200 clients and more, single-cas makes 0.4 to 2.7 % fewer \
                     transactions under spin-latch."
-                    in "docs/simulator.md#macro-the-published-collapse";
+                    in "docs/simulator/log.md#macro-the-published-collapse";
             }
         }
 
