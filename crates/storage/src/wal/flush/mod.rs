@@ -132,8 +132,8 @@ macro_rules! variants {
                     measured it did 0.88 with 4 and 16 clients, since each sync takes CPU time."
                     in "docs/mechanisms/log.md#what-was-measured";
                 Polling: "1.56 times single with 2 clients natively, 1.13 to 1.37 with 4, 1.24 with 16, 1.09 to 1.25 with \
-                    64, and level with one. It measures itself, and gathers where that is faster: with few clients, on a slow disk, and, after \
-                    a while, where a thread that yields is back at once."
+                    64, and level with one. It measures itself, and gathers where that is faster: with few clients, on a \
+                    slow disk, and, after a while, where a thread that yields is back at once."
                     in "docs/mechanisms/log.md#what-was-measured";
             }
         }
