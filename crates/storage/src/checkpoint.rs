@@ -166,6 +166,7 @@ impl Storage {
             system_identifier: self.system_identifier(),
             // What recovery has replayed reached it.
             backup_end: Lsn(0),
+            timeline: self.timeline(),
         };
         lock(&self.control).write(control)?;
         let needed_from = self.retention.release(redo, self.wal.flushed())?;

@@ -7,7 +7,7 @@
 //!          │ copy of odd generations, 512 bytes                       │
 //!          └─────────────────────────────────────────────────────────┘
 //!   a copy: magic, version, generation, redo, next xid, next relation, state,
-//!           end of the log, system identifier, end of the backup (8 bytes each), …, CRC-32C
+//!           end of the log, system identifier, end of the backup, timeline (8 bytes each), …, CRC-32C
 //! ```
 //!
 //! The two copies are written in turn, and the valid one of the higher generation counts. They lie 8 KiB
@@ -29,6 +29,7 @@ use clearway_txn::Xid;
 use crate::disk::{self, Disk, DiskFile, OpenMode, SyncPurpose};
 use crate::error::{Result, StorageError};
 use crate::page::{Lsn, RelId, get_u32, get_u64};
+use crate::wal::segment_name::FIRST_TIMELINE;
 
 const COPY_SIZE: usize = 512;
 /// Where the copies are.
@@ -37,7 +38,7 @@ const COPIES: [u64; 2] = [0, 8192];
 const EARLIER_COPIES: [u64; 1] = [512];
 const MAGIC: u64 = u64::from_le_bytes(*b"CLEARWAY");
 /// The version of everything in a data directory: control file, log and pages.
-pub(crate) const VERSION: u64 = 3;
+pub(crate) const VERSION: u64 = 4;
 
 /// The state in which a data directory was left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,11 +49,13 @@ pub(crate) enum State {
     Clean,
     /// Being made: no session has ever used it.
     Initialising,
+    /// A standby's: its log is a copy of another server's, and only a promotion makes a database of its own of it.
+    Standby,
 }
 
 impl State {
     fn from_word(word: u64) -> Option<State> {
-        [State::Running, State::Clean, State::Initialising]
+        [State::Running, State::Clean, State::Initialising, State::Standby]
             .into_iter()
             .find(|state| *state as u64 == word)
     }
@@ -75,6 +78,8 @@ pub(crate) struct Control {
     /// In a backup: the log must go on to here, since the copied files hold changes that were logged before. Zero
     /// in a directory that was recovered once.
     pub(crate) backup_end: Lsn,
+    /// The timeline that the log is on: 1, and another one after each promotion.
+    pub(crate) timeline: u32,
 }
 
 /// A control file that says this.
@@ -110,6 +115,7 @@ impl Control {
             state: State::Initialising,
             system_identifier,
             backup_end: Lsn(0),
+            timeline: FIRST_TIMELINE,
         }
     }
 
@@ -127,6 +133,7 @@ impl Control {
             self.log_end.0,
             self.system_identifier,
             self.backup_end.0,
+            u64::from(self.timeline),
         ];
         for (word, place) in words.iter().zip(copy.chunks_exact_mut(8)) {
             place.copy_from_slice(&word.to_le_bytes());
@@ -158,6 +165,7 @@ impl Control {
                 log_end: Lsn(get_u64(copy, 56)),
                 system_identifier: get_u64(copy, 64),
                 backup_end: Lsn(get_u64(copy, 72)),
+                timeline: get_u64(copy, 80) as u32,
             },
         }
     }
@@ -279,6 +287,7 @@ mod tests {
             state: State::Running,
             system_identifier: 7,
             backup_end: Lsn(0),
+            timeline: FIRST_TIMELINE,
         }
     }
 
@@ -343,7 +352,7 @@ mod tests {
                     error,
                     StorageError::OtherVersion {
                         found: 1,
-                        supported: 3,
+                        supported: 4,
                         ..
                     }
                 ),

@@ -272,7 +272,11 @@ fn apply(
                 .map_err(storage_error)?;
             status.healed(number);
         }
-        RecordKind::Checkpoint | RecordKind::Lengths | RecordKind::Nothing => {}
+        RecordKind::Checkpoint
+        | RecordKind::Lengths
+        | RecordKind::Nothing
+        | RecordKind::Running
+        | RecordKind::Cleanup => {}
     }
     Ok(())
 }

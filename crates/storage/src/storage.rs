@@ -143,6 +143,8 @@ pub struct Storage {
     pub(crate) commits: Arc<Commits>,
     dir: PathBuf,
     system_identifier: u64,
+    /// The timeline that the log is on; a promotion begins another one.
+    timeline: AtomicU32,
     closed: AtomicBool,
     shut_down: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -176,7 +178,7 @@ fn open_control(
     };
     match control.state {
         State::Initialising => data_directory::remove_unfinished(disk, dir)?,
-        State::Running | State::Clean => data_directory::check_parts(disk, dir)?,
+        State::Running | State::Clean | State::Standby => data_directory::check_parts(disk, dir)?,
     }
     Ok((file, control))
 }
@@ -325,6 +327,7 @@ impl Storage {
             options,
             dir: dir.to_owned(),
             system_identifier: control.system_identifier,
+            timeline: AtomicU32::new(control.timeline),
             closed: AtomicBool::new(false),
             shut_down: AtomicBool::new(false),
             retention,
@@ -350,6 +353,11 @@ impl Storage {
     /// Which database this is; it is chosen when the database is made, and programs that copy its log compare it.
     pub fn system_identifier(&self) -> u64 {
         self.system_identifier
+    }
+
+    /// The timeline that the log is on.
+    pub fn timeline(&self) -> u32 {
+        self.timeline.load(Ordering::Acquire)
     }
 
     /// [`BufferPool::reads_optimistically`].

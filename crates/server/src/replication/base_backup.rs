@@ -18,7 +18,7 @@ use bytes::BufMut;
 use clearway_engine::{EngineError, SqlState, Value};
 use clearway_storage::backup::{Backup, CONTROL_NAME, LOG_DIRECTORY, RELATIONS_DIRECTORY, RelationCopy};
 use clearway_storage::wal::SEGMENT_SIZE;
-use clearway_storage::wal::segment_name::TIMELINE;
+use clearway_storage::wal::segment_name::FIRST_TIMELINE;
 use clearway_storage::{Lsn, StorageError};
 use jiff::Timestamp;
 
@@ -73,7 +73,7 @@ pub(super) fn send(
     let mut manifest = Manifest::new(now, !options.without_checksums);
     let end = send_archive(&mut sender, backup, options, &mut manifest).map_err(sender_error)?;
     if options.manifest {
-        let text = manifest.finish(TIMELINE, backup.start(), end);
+        let text = manifest.finish(FIRST_TIMELINE, backup.start(), end);
         copy_data(&mut sender.channel.out.bytes, |out| out.put_u8(b'm'));
         sender.pieces(text.as_bytes()).map_err(sender_error)?;
     }
@@ -85,7 +85,7 @@ pub(super) fn send(
 fn position(position: Lsn) -> [(&'static str, Value); 2] {
     [
         ("recptr", Value::text(shown(position))),
-        ("tli", Value::Int8(i64::from(TIMELINE))),
+        ("tli", Value::Int8(i64::from(FIRST_TIMELINE))),
     ]
 }
 

@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use clearway_engine::{Column, DataType, EngineError, Session, SqlState, TransactionStatus, Value};
 use clearway_storage::backup::Backup;
-use clearway_storage::wal::segment_name::TIMELINE;
+use clearway_storage::wal::segment_name::FIRST_TIMELINE;
 use clearway_storage::{Lsn, Storage, StorageError};
 use tracing::{debug, info};
 
@@ -154,7 +154,7 @@ impl Replication {
                         "systemid",
                         Value::text(self.storage.system_identifier().to_string()),
                     ),
-                    ("timeline", Value::Int4(TIMELINE as i32)),
+                    ("timeline", Value::Int4(FIRST_TIMELINE as i32)),
                     ("xlogpos", Value::text(shown(self.storage.wal.flushed()))),
                     ("dbname", Value::Null),
                 ];
@@ -214,7 +214,7 @@ impl Replication {
                     ),
                     (
                         "restart_tli",
-                        restart.map_or(Value::Null, |_| Value::Int8(i64::from(TIMELINE))),
+                        restart.map_or(Value::Null, |_| Value::Int8(i64::from(FIRST_TIMELINE))),
                     ),
                 ];
                 result(channel, &row);
@@ -248,7 +248,7 @@ impl Replication {
         position: Lsn,
         timeline: Option<u32>,
     ) -> Result<bool, EngineError> {
-        if timeline.is_some_and(|timeline| timeline != TIMELINE) {
+        if timeline.is_some_and(|timeline| timeline != FIRST_TIMELINE) {
             return Err(EngineError::new(
                 SqlState::from_code("XX000"),
                 format!(

@@ -26,9 +26,9 @@ pub const RECORD_MAX: usize = 1 << 20;
 pub enum RecordKind {
     /// Pages changed (see the `change` module).
     Change = 1,
-    /// A transaction committed.
+    /// A transaction committed; payload: when, in microseconds since 2000 (`i64`).
     Commit = 2,
-    /// A transaction rolled back.
+    /// A transaction rolled back; payload as of `Commit`.
     Abort = 3,
     /// A relation number was handed out and its file made; payload: the number.
     CreateRel = 4,
@@ -41,13 +41,18 @@ pub enum RecordKind {
     /// Nothing changed. Logged when nothing else was for a while: the header says that what stands before is durable.
     /// Also what fills the place of a record that had to be built again (`wal/insert/ring.rs`).
     Nothing = 8,
+    /// Which transactions run: what a standby begins its snapshots from (see `standby`).
+    Running = 9,
+    /// Versions that a transaction up to this one deleted are about to be removed from pages: snapshots of a standby that
+    /// may still see them end first. Payload: that transaction's xid.
+    Cleanup = 10,
 }
 
 impl RecordKind {
     fn from_number(number: u16) -> Option<Self> {
         use RecordKind::*;
         [
-            Change, Commit, Abort, CreateRel, StatusPage, Checkpoint, Lengths, Nothing,
+            Change, Commit, Abort, CreateRel, StatusPage, Checkpoint, Lengths, Nothing, Running, Cleanup,
         ]
         .into_iter()
         .find(|kind| *kind as u16 == number)

@@ -16,8 +16,8 @@
 
 /// Bytes in a segment.
 pub const SEGMENT_SIZE: u64 = 16 << 20;
-/// The timeline of the log. There is one: no server is promoted yet.
-pub const TIMELINE: u32 = 1;
+/// The timeline of a new database's log.
+pub const FIRST_TIMELINE: u32 = 1;
 /// The number of a database's first segment.
 pub const FIRST_SEGMENT: u64 = 1;
 /// Segments in 4 GiB, the part of a position that the last eight digits cannot hold.
@@ -26,7 +26,7 @@ const SEGMENTS_PER_FOUR_GIB: u64 = (1 << 32) / SEGMENT_SIZE;
 /// The name of segment `number`.
 pub fn segment_name(number: u64) -> String {
     let (high, low) = (number / SEGMENTS_PER_FOUR_GIB, number % SEGMENTS_PER_FOUR_GIB);
-    format!("{TIMELINE:08X}{high:08X}{low:08X}")
+    format!("{FIRST_TIMELINE:08X}{high:08X}{low:08X}")
 }
 
 /// The name of the segment that holds `position`.
@@ -45,7 +45,7 @@ pub fn segment_number(name: &str) -> Option<u64> {
     }
     let part = |from: usize| u64::from_str_radix(&name[from..from + 8], 16).ok();
     let (timeline, high, low) = (part(0)?, part(8)?, part(16)?);
-    let known = timeline == u64::from(TIMELINE) && low < SEGMENTS_PER_FOUR_GIB;
+    let known = timeline == u64::from(FIRST_TIMELINE) && low < SEGMENTS_PER_FOUR_GIB;
     known.then_some(high * SEGMENTS_PER_FOUR_GIB + low)
 }
 
