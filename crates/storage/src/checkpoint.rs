@@ -48,7 +48,7 @@ pub(crate) struct Checkpointer {
     stopping: Mutex<bool>,
     changed: Condvar,
     /// One checkpoint at a time.
-    running: Mutex<()>,
+    pub(crate) running: Mutex<()>,
     /// Bytes of the `Lengths` records of the last checkpoint.
     lengths_bytes: AtomicU64,
 }

@@ -71,6 +71,12 @@ pub enum StorageError {
         /// The page's number.
         block: u32,
     },
+    /// A standby cannot do what was asked, or cannot go on.
+    #[error("{problem}")]
+    Standby {
+        /// What is wrong.
+        problem: String,
+    },
     /// There is no database, and none may be made there.
     #[error("there is no database in {}: {problem}", dir.display())]
     NoDatabase {
@@ -211,7 +217,9 @@ impl StorageError {
             StorageError::NoSuchPage { .. } | StorageError::NoSuchRelation { .. } => "XX000",
             StorageError::DirectoryInUse { .. } => "55006",
             StorageError::NoDatabase { .. } => "58P01",
-            StorageError::OtherVersion { .. } | StorageError::SlotLost { .. } => "55000",
+            StorageError::OtherVersion { .. }
+            | StorageError::SlotLost { .. }
+            | StorageError::Standby { .. } => "55000",
             StorageError::SlotName { name, .. } if name.len() > 63 => "42622",
             StorageError::SlotName { .. } => "42602",
             StorageError::SlotExists { .. } => "42710",

@@ -26,9 +26,11 @@ use crate::disk::{self, Disk, LockHeld, NativeDisk, ReadOnlyDisk, SyncPurpose};
 use crate::error::{Result, StorageError};
 use crate::fsm::FreeSpaceMaps;
 use crate::page::{Lsn, PageId, RelId};
-use crate::recovery::{self, RecoveryReport};
+use crate::recovery::{self, Purpose, RecoveryReport};
 use crate::retention::{Follower, LogRetention, RetentionLimits};
 use crate::root_hints::RootHints;
+use crate::standby::{self, Standby, StandbyOptions};
+use crate::status_journal::StatusJournal;
 use crate::status_pages::{StatusPages, storage_error};
 use crate::wal::record::RecordKind;
 use crate::wal::{
@@ -148,6 +150,8 @@ pub struct Storage {
     closed: AtomicBool,
     shut_down: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// There if the directory was opened as a standby.
+    standby: Option<Arc<Standby>>,
     /// Locked for as long as the directory is open.
     _lock: LockHeld,
 }
@@ -211,7 +215,8 @@ impl Storage {
     /// Opens the database in `dir` as it is on disk, and changes nothing there: recovery, and all writes
     /// after it, happen in memory. A directory without a database is an error.
     pub fn open_read_only(dir: &Path, options: StorageOptions) -> Result<(Arc<Storage>, RecoveryReport)> {
-        Self::open_or_make(Arc::new(ReadOnlyDisk::default()), dir, options, IfMissing::Refuse)
+        let disk = Arc::new(ReadOnlyDisk::default());
+        Self::open_or_make(disk, dir, options, IfMissing::Refuse, None)
     }
 
     /// As [`open`](Self::open), on another disk than the operating system's.
@@ -220,7 +225,27 @@ impl Storage {
         dir: &Path,
         options: StorageOptions,
     ) -> Result<(Arc<Storage>, RecoveryReport)> {
-        Self::open_or_make(disk, dir, options, IfMissing::Initialise)
+        Self::open_or_make(disk, dir, options, IfMissing::Initialise, None)
+    }
+
+    /// Opens `dir`, which holds a database, as a standby: replays what its log holds, and is going to follow the server
+    /// that it is a copy of. From then on it is opened as a standby only, until it is promoted.
+    pub fn open_standby(
+        dir: &Path,
+        options: StorageOptions,
+        standby: StandbyOptions,
+    ) -> Result<(Arc<Storage>, RecoveryReport)> {
+        Self::open_standby_on(Arc::new(NativeDisk), dir, options, standby)
+    }
+
+    /// As [`open_standby`](Self::open_standby), on another disk than the operating system's.
+    pub fn open_standby_on(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        options: StorageOptions,
+        standby: StandbyOptions,
+    ) -> Result<(Arc<Storage>, RecoveryReport)> {
+        Self::open_or_make(disk, dir, options, IfMissing::Refuse, Some(standby))
     }
 
     fn open_or_make(
@@ -228,13 +253,25 @@ impl Storage {
         dir: &Path,
         options: StorageOptions,
         if_missing: IfMissing,
+        standby: Option<StandbyOptions>,
     ) -> Result<(Arc<Storage>, RecoveryReport)> {
         let (lock, content) = data_directory::enter(&*disk, dir, if_missing, options.fsync)?;
-        let (control_file, control) = open_control(&*disk, dir, content, options.fsync)?;
+        let (mut control_file, control) = open_control(&*disk, dir, content, options.fsync)?;
         let wal_dir = dir.join(data_directory::LOG);
         let device = SegmentFiles::open(Arc::clone(&disk), wal_dir.clone(), options.fsync)
             .map_err(|error| StorageError::io("open", &wal_dir, error))?;
-        let scanned = recovery::scan_log(&device, control, control_file.path(), &wal_dir)?;
+        let purpose = match standby {
+            None => Purpose::Primary,
+            Some(_) => Purpose::Standby,
+        };
+        if purpose == Purpose::Standby && control.state != State::Standby {
+            // Before anything else: from here on it is no database of its own any more.
+            control_file.write(Control {
+                state: State::Standby,
+                ..control
+            })?;
+        }
+        let scanned = recovery::scan_log(&device, control, control_file.path(), &wal_dir, purpose)?;
         let files = DataFiles::new(
             Arc::clone(&disk),
             dir.join(data_directory::RELATIONS),
@@ -288,7 +325,25 @@ impl Storage {
                 commits: Arc::clone(&commits),
             },
         );
-        let status_pages = StatusPages::new(Arc::clone(&files), Arc::clone(&wal));
+        let mut status_pages = StatusPages::new(Arc::clone(&files), Arc::clone(&wal));
+        let mut journalled = None;
+        let standby = match standby {
+            None => None,
+            Some(standby_options) => {
+                let (journal, image) = StatusJournal::open(&*disk, dir, options.fsync)?;
+                let journal = Arc::new(journal);
+                journalled = image;
+                status_pages = status_pages.with_journal(Arc::clone(&journal));
+                Some(Arc::new(Standby::new(
+                    standby_options,
+                    options.sessions_max,
+                    options.lwlock,
+                    status_pages.clone(),
+                    journal,
+                    scanned.end,
+                )))
+            }
+        };
         let commit_log_options = CommitLogOptions {
             variant: options.commit_log,
             lwlock: options.lwlock,
@@ -332,8 +387,18 @@ impl Storage {
             shut_down: AtomicBool::new(false),
             retention,
             threads: Mutex::default(),
+            standby,
             _lock: lock,
         };
+        if let Some(standby) = &storage.standby {
+            if let Some((number, content)) = journalled {
+                let merged = storage.commit_log.merge_page(number, &content);
+                merged.map_err(storage_error)?;
+                status_pages.healed(number);
+            }
+            let report = standby::replay_local(&storage, standby, &scanned)?;
+            return Ok((Arc::new(storage), report));
+        }
         let report = recovery::replay(&storage, &status_pages, &scanned)?;
         storage.make_log_room()?;
         // After this checkpoint, what was replayed need not be replayed again, and a new directory counts as
@@ -355,9 +420,46 @@ impl Storage {
         self.system_identifier
     }
 
+    /// Begins the next timeline at `fork`.
+    pub(crate) fn begin_timeline(&self, _fork: Lsn, _reason: &str) -> Result<u32> {
+        Ok(self.timeline.fetch_add(1, Ordering::AcqRel) + 1)
+    }
+
     /// The timeline that the log is on.
     pub fn timeline(&self) -> u32 {
         self.timeline.load(Ordering::Acquire)
+    }
+
+    /// What a directory that was opened as a standby has beside, also after its promotion.
+    pub fn standby(&self) -> Option<&Arc<Standby>> {
+        self.standby.as_ref()
+    }
+
+    /// Whether this is a standby that was not promoted: nothing is written but what it receives.
+    #[inline]
+    pub fn is_standby(&self) -> bool {
+        self.standby.as_ref().is_some_and(|standby| standby.is_active())
+    }
+
+    /// Takes a snapshot for the session of `proc` into `snapshot`, whose memory it uses again: of the array of running
+    /// transactions, or, on a standby, of those of the primary.
+    #[inline]
+    pub fn take_snapshot(&self, proc: ProcId, snapshot: &mut Snapshot) {
+        match &self.standby {
+            Some(standby) if standby.is_active() => {
+                standby.take_snapshot(&self.proc_array, proc, snapshot);
+            }
+            _ => self.proc_array.snapshot(proc, snapshot),
+        }
+    }
+
+    pub(crate) fn segment_path(&self, position: Lsn) -> PathBuf {
+        recovery::segment_path(&self.dir.join(data_directory::LOG), position)
+    }
+
+    pub(crate) fn keep_thread(&self, thread: JoinHandle<()>) {
+        let mut threads = self.threads.lock().unwrap_or_else(|e| e.into_inner());
+        threads.push(thread);
     }
 
     /// [`BufferPool::reads_optimistically`].
@@ -572,9 +674,13 @@ impl Storage {
             .map_err(storage_error)
     }
 
-    /// Makes a checkpoint now and waits for its end.
+    /// Makes a checkpoint now and waits for its end; on a standby, a restartpoint at the last checkpoint of the primary
+    /// that was replayed.
     pub fn checkpoint(&self) -> Result<()> {
-        self.run_checkpoint(false).map(drop)
+        match &self.standby {
+            Some(standby) if standby.is_active() => self.run_restartpoint(standby).map(drop),
+            _ => self.run_checkpoint(false).map(drop),
+        }
     }
 
     /// Stops the background threads and makes the last checkpoint: the next start has nothing to recover. Sessions have
@@ -584,10 +690,13 @@ impl Storage {
             return Ok(());
         }
         self.stop_threads();
-        let made = self.run_checkpoint(true);
+        let made = match &self.standby {
+            Some(standby) if standby.is_active() => self.run_restartpoint(standby).map(drop),
+            _ => self.run_checkpoint(true).map(drop),
+        };
         // Release: pairs with the Acquire in `is_shut_down`.
         self.shut_down.store(true, Ordering::Release);
-        made.map(drop)
+        made
     }
 
     /// Whether a shutdown has made its checkpoint, or has failed to: nothing is logged any more.
@@ -600,7 +709,7 @@ impl Storage {
     pub fn read_log(&self, follower: &Follower, bytes: &mut [u8]) -> Result<usize> {
         let position = follower.position();
         // Only what is durable: a follower must never have log that a crash takes back here.
-        let durable = self.wal.flushed().0.saturating_sub(position.0);
+        let durable = self.durable_log_end().0.saturating_sub(position.0);
         let wanted = durable.min(bytes.len() as u64) as usize;
         let read = self.wal.device().read(position.0, &mut bytes[..wanted]);
         // R3 of `retention`: after the read. A segment that is gone or has another name by now is one that was lost.
@@ -608,10 +717,21 @@ impl Storage {
         read.map_err(|error| StorageError::io("read", &self.dir.join(data_directory::LOG), error))
     }
 
+    /// Up to where the log is durable here, and may be sent to followers: on a standby, what was received.
+    pub fn durable_log_end(&self) -> Lsn {
+        match &self.standby {
+            Some(standby) if standby.is_active() => standby.received(),
+            _ => self.wal.flushed(),
+        }
+    }
+
     /// Stops the background threads. Dropping the last reference then closes the directory at once, and as a
     /// crash would leave it, unless [`shutdown`](Self::shutdown) was called.
     pub fn stop_threads(&self) {
         self.checkpointer.stop();
+        if let Some(standby) = &self.standby {
+            standby.stop();
+        }
         for thread in self.threads.lock().unwrap_or_else(|e| e.into_inner()).drain(..) {
             // The threads hold a weak reference only, so one of them may be dropping us.
             if thread.thread().id() != std::thread::current().id() {

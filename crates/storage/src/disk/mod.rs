@@ -62,6 +62,8 @@ pub enum SyncPurpose {
     ControlFileFound,
     /// The names in the data directory, at the start.
     DataDirectory,
+    /// A page of a standby's commit log in the journal, before it is written in its place.
+    StatusJournal,
     /// The replication slots, before one is reported as made or dropped, and before log is removed.
     Slots,
     /// The data directory's own name and those of the directories made for it.
@@ -70,7 +72,7 @@ pub enum SyncPurpose {
 
 impl SyncPurpose {
     /// All of them.
-    pub const ALL: [SyncPurpose; 14] = [
+    pub const ALL: [SyncPurpose; 15] = [
         SyncPurpose::LogFlush,
         SyncPurpose::LogFound,
         SyncPurpose::LogCleared,
@@ -83,6 +85,7 @@ impl SyncPurpose {
         SyncPurpose::ControlFile,
         SyncPurpose::ControlFileFound,
         SyncPurpose::DataDirectory,
+        SyncPurpose::StatusJournal,
         SyncPurpose::Slots,
         SyncPurpose::ParentDirectory,
     ];

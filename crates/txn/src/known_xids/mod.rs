@@ -226,6 +226,19 @@ impl RunningXids {
         xid >= self.xmax || self.xids.binary_search(&xid).is_ok()
     }
 
+    /// An empty one that uses this memory.
+    #[inline]
+    pub(crate) fn in_memory(mut xids: Vec<Xid>) -> Self {
+        xids.clear();
+        Self { xmax: Xid(0), xids }
+    }
+
+    /// The list.
+    #[inline]
+    pub(crate) fn into_memory(self) -> Vec<Xid> {
+        self.xids
+    }
+
     #[inline]
     fn begin(&mut self, xmax: Xid) {
         self.xmax = xmax;

@@ -48,6 +48,7 @@
 //! Origin: PostgreSQL's procarray.c; the dense arrays are those of its version 14.
 
 mod latch;
+mod standby;
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
