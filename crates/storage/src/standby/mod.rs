@@ -36,8 +36,8 @@
 //! | --- | --- |
 //! | `progress` | how far receiving and replay are, and waiting for them |
 //! | `receive` | writing received log |
-//! | `replay` | one record: what each kind does |
-//! | `serial` | the thread that replays |
+//! | `replay` | one record: what each kind does, and which worker changes the pages |
+//! | `following` | the thread that replays |
 //! | `snapshot` | what sessions see |
 //! | `conflict` | sessions that stand in the way of replay |
 //! | `restartpoint` | bounding what the next start must replay |
@@ -54,12 +54,13 @@
 //! Origin: PostgreSQL's hot standby (Simon Riggs, 2010). S2 and S7 differ.
 
 mod conflict;
+mod following;
 mod progress;
 mod promotion;
 mod receive;
 mod replay;
 mod restartpoint;
-mod serial;
+
 mod snapshot;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -77,11 +78,12 @@ use crate::status_journal::StatusJournal;
 use crate::status_pages::StatusPages;
 #[cfg(doc)]
 use crate::storage::Storage;
+pub(crate) use following::replay_local;
 pub use progress::Progress;
 pub use receive::LogReceiver;
 use replay::ReplayState;
+pub use replay::ReplayVariant;
 use restartpoint::ReplayedCheckpoint;
-pub(crate) use serial::replay_local;
 
 /// The least number of the primary's sessions that a standby has room for.
 const PRIMARY_SESSIONS_MIN: u32 = 2_000;
@@ -93,6 +95,10 @@ pub struct StandbyOptions {
     pub known_xids: KnownXidsVariant,
     /// The switch `known_xids_compaction`.
     pub known_xids_compaction: KnownXidsCompactionVariant,
+    /// The switch `replay`.
+    pub replay: ReplayVariant,
+    /// Workers that change pages under `replay = parallel`.
+    pub replay_workers: u32,
     /// How long replay may lag because sessions stand in its way, before it cancels them; `None`: it waits for them.
     pub streaming_delay_max: Option<Duration>,
 }
@@ -102,6 +108,8 @@ impl Default for StandbyOptions {
         Self {
             known_xids: KnownXidsVariant::default(),
             known_xids_compaction: KnownXidsCompactionVariant::default(),
+            replay: ReplayVariant::default(),
+            replay_workers: 2,
             streaming_delay_max: Some(Duration::from_secs(30)),
         }
     }

@@ -59,7 +59,7 @@ impl Storage {
         }
         let fork = standby.replayed();
         let next_xid = {
-            let mut replayer = Replayer::new(self, standby, true)?;
+            let mut replayer = Replayer::new(self, standby, None)?;
             let next = replayer.next_xid();
             replayer.end_all();
             next

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clearway_machine::WaitEvent;
 
-use super::replay::Replayer;
+use super::replay::{ReplayVariant, Replayer, Workers};
 use super::restartpoint::restartpoint_loop;
 use super::{ReplayObserver, Standby};
 use crate::error::{Result, StorageError};
@@ -30,7 +30,7 @@ pub(crate) fn replay_local(
 ) -> Result<RecoveryReport> {
     let started = std::time::Instant::now();
     let mut report = scanned.report();
-    let mut replayer = Replayer::new(storage, standby, false)?;
+    let mut replayer = Replayer::without_sessions(storage, standby)?;
     replay_stretch(storage, &mut replayer, scanned.redo, scanned.end, |kind| {
         report.records += 1;
         report.commits += u64::from(kind == RecordKind::Commit);
@@ -62,6 +62,7 @@ fn replay_stretch(
         replayer.replay(&record, start, end)?;
         replayed(record.kind);
     }
+    replayer.complete()?;
     if reader.is_damaged() {
         let position = reader.position();
         return Err(StorageError::CorruptFile {
@@ -76,9 +77,29 @@ fn replay_stretch(
     Ok(reader.position())
 }
 
+/// Tells those who wait for replay if its thread panics.
+struct FailOnPanic<'a>(&'a Standby);
+
+impl Drop for FailOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0
+                .fail(&self.0.failed("the thread that replays has panicked"));
+        }
+    }
+}
+
 /// Replays as log is received, until it is stopped; or ended, which is when all that was received is replayed.
 fn replay_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
+    let _fail_on_panic = FailOnPanic(&standby);
     let tracker = &standby.progress;
+    let mut workers = match standby.options.replay {
+        ReplayVariant::Serial => None,
+        ReplayVariant::Parallel => match Workers::start(standby.options.replay_workers) {
+            Ok(workers) => Some(workers),
+            Err(error) => return standby.fail(&error),
+        },
+    };
     let mut position = tracker.get().replayed;
     // A record may be received in part: nothing can be done until there is more.
     let mut looked_at = position;
@@ -94,7 +115,7 @@ fn replay_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
         }
         let is_ending = tracker.is_ending();
         let limit = tracker.get().received;
-        let replayed = Replayer::new(&storage, &standby, true).and_then(|mut replayer| {
+        let replayed = Replayer::new(&storage, &standby, workers.as_mut()).and_then(|mut replayer| {
             let mut count = 0;
             let reached = replay_stretch(&storage, &mut replayer, position, limit, |_| {
                 count += 1;

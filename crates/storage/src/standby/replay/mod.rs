@@ -11,28 +11,57 @@
 //! | `Checkpoint` | a restartpoint may be made there |
 //! | `CreateRel`, `StatusPage` | as in recovery |
 //!
+//! Which worker changes the pages is the switch `replay`:
+//!
+//! | variant | pages are changed by | a commit is seen | wins |
+//! | --- | --- | --- | --- |
+//! | `serial` | the one thread that reads the log | when the record before it has been replayed | with one CPU to spare; it is what databases ship |
+//! | `parallel` | several threads, each page by the same one, in the order of the log | when the pages of its stretch are done, in the order of the log | where replay is the limit |
+//!
 //! Replay of what the directory holds when it is opened, before there are sessions, is the same, but that a page that is
 //! replaced is not read: it may be torn (`recovery`).
 
+mod change_pages;
+mod gathered;
+mod workers;
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard};
 
+use clearway_machine::switch;
 use clearway_txn::{KnownXidsState, ReplayedXids, Snapshot, Status, Xid};
 
+use self::change_pages::{change_pages, make_page};
+use self::gathered::Gathered;
+pub(super) use self::workers::Workers;
 use super::restartpoint::ReplayedCheckpoint;
 use super::{Standby, lock};
-use crate::buffer::PageExclusive;
-use crate::change::{self, PagePart};
+use crate::change;
 use crate::data_directory;
 use crate::error::{Result, StorageError};
 use crate::lengths::{self, Lengths};
-use crate::page::{self, Lsn, PageId, RelId, get_u32, get_u64};
+use crate::page::{Lsn, RelId, get_u32, get_u64};
 use crate::recovery;
 use crate::running;
+use crate::status_pages::storage_error;
 use crate::storage::Storage;
 use crate::wal::record::{Record, RecordKind};
+
+switch! {
+    /// Which worker of a standby changes the pages.
+    pub enum ReplayVariant = "replay", best Serial, planned [] {
+        /// The one that reads the log.
+        Serial = "serial",
+        /// Several, each of them its own pages; commits are seen in the order of the log.
+        Parallel = "parallel",
+    }
+    why {
+        Serial: "What databases ship; parallel has not been measured against it."
+            in "docs/replication.md#replay";
+    }
+}
 
 /// What replay keeps from one stretch of log to the next.
 #[derive(Debug, Default)]
@@ -52,10 +81,34 @@ pub(super) struct Replayer<'a> {
     log_dir: PathBuf,
     /// There are sessions, and each page was whole when the directory was opened.
     with_sessions: bool,
+    /// Under `parallel`: what waits for the other workers.
+    gathered: Option<Gathered<'a>>,
+}
+
+/// The end of a transaction, as its record tells it.
+#[derive(Debug, Clone, Copy)]
+struct TransactionEnd {
+    xid: Xid,
+    status: Status,
+    /// Where the record ends.
+    end: Lsn,
+    time_us: i64,
 }
 
 impl<'a> Replayer<'a> {
-    pub(super) fn new(storage: &'a Storage, standby: &'a Standby, with_sessions: bool) -> Result<Self> {
+    pub(super) fn new(
+        storage: &'a Arc<Storage>,
+        standby: &'a Standby,
+        workers: Option<&'a mut Workers>,
+    ) -> Result<Self> {
+        let mut replayer = Self::without_sessions(storage, standby)?;
+        replayer.with_sessions = true;
+        replayer.gathered = workers.map(|workers| Gathered::new(storage, workers));
+        Ok(replayer)
+    }
+
+    /// For what is replayed before there are sessions.
+    pub(super) fn without_sessions(storage: &'a Storage, standby: &'a Standby) -> Result<Self> {
         let known = standby.known.replay();
         Ok(Self {
             storage,
@@ -63,7 +116,8 @@ impl<'a> Replayer<'a> {
             known: known.ok_or_else(|| standby.failed("another worker replays"))?,
             state: lock(&standby.replay),
             log_dir: storage.dir().join(data_directory::LOG),
-            with_sessions,
+            with_sessions: false,
+            gathered: None,
         })
     }
 
@@ -94,9 +148,18 @@ impl<'a> Replayer<'a> {
         }
         // The pages that the record changes may get into their files from now on.
         self.storage.wal.continue_at(end);
+        let is_change = match record.kind {
+            RecordKind::Change | RecordKind::StatusPage | RecordKind::CreateRel | RecordKind::Nothing => true,
+            RecordKind::Commit | RecordKind::Abort => !self.state.definers.contains(&record.xid),
+            _ => false,
+        };
+        if !is_change {
+            // All others depend on the pages before them, or on the commits.
+            self.complete()?;
+        }
         match record.kind {
             RecordKind::Change => self.change(record, start, end)?,
-            RecordKind::Commit | RecordKind::Abort => self.end_transaction(record, start, end)?,
+            RecordKind::Commit | RecordKind::Abort => self.end_transaction(record, end)?,
             RecordKind::Running => self.running(record, start)?,
             RecordKind::Cleanup => self.clean_up(record, start)?,
             RecordKind::Lengths => self.add_pages(record)?,
@@ -108,8 +171,33 @@ impl<'a> Replayer<'a> {
             }
             RecordKind::StatusPage | RecordKind::Nothing => self.recover(record, start, end)?,
         }
-        self.standby.progress.replayed_up_to(end);
+        match &mut self.gathered {
+            None => self.standby.progress.replayed_up_to(end),
+            Some(gathered) => {
+                gathered.reached(end);
+                if gathered.is_full() {
+                    self.complete()?;
+                }
+            }
+        }
         Ok(())
+    }
+
+    /// Waits for the other workers, and lets sessions see the commits that were gathered, in their order.
+    pub(super) fn complete(&mut self) -> Result<()> {
+        let Some(mut gathered) = self.gathered.take() else {
+            return Ok(());
+        };
+        let changed = gathered.change_pages();
+        let completed = changed.and_then(|()| {
+            let mut ends = gathered.take_ends();
+            ends.drain(..).try_for_each(|end| self.has_ended(end))
+        });
+        if let (Ok(()), Some(reached)) = (&completed, gathered.take_reached()) {
+            self.standby.progress.replayed_up_to(reached);
+        }
+        self.gathered = Some(gathered);
+        completed
     }
 
     fn recover(&self, record: &Record<'_>, start: Lsn, end: Lsn) -> Result<()> {
@@ -148,33 +236,81 @@ impl<'a> Replayer<'a> {
         if record.xid.is_valid() && parts.iter().any(|(page, _)| page.rel == RelId::CATALOG) {
             self.state.definers.insert(record.xid);
         }
-        if self.with_sessions {
-            change_pages(self.storage, &parts, end)
-        } else {
-            parts
+        if !self.with_sessions {
+            return parts
                 .iter()
-                .try_for_each(|(page, part)| recovery::apply_part(self.storage, *page, part, end))
+                .try_for_each(|(page, part)| recovery::apply_part(self.storage, *page, part, end));
+        }
+        // A page of a relation that was dropped later is left out.
+        let mut failed = None;
+        parts.retain(|(page, _)| {
+            make_page(self.storage, *page).unwrap_or_else(|error| {
+                failed.get_or_insert(error);
+                false
+            })
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        match &mut self.gathered {
+            None => change_pages(self.storage, &parts, end),
+            Some(gathered) => {
+                gathered.change(record.payload, &parts, end);
+                Ok(())
+            }
         }
     }
 
-    fn end_transaction(&mut self, record: &Record<'_>, start: Lsn, end: Lsn) -> Result<()> {
-        self.recover(record, start, end)?;
-        if let Some(time) = record.payload.first_chunk() {
-            self.standby.progress.committed_at(i64::from_le_bytes(*time));
+    fn end_transaction(&mut self, record: &Record<'_>, end: Lsn) -> Result<()> {
+        let transaction = TransactionEnd {
+            xid: record.xid,
+            status: match record.kind {
+                RecordKind::Commit => Status::Committed,
+                _ => Status::Aborted,
+            },
+            end,
+            time_us: record
+                .payload
+                .first_chunk()
+                .map_or(i64::MIN, |time| i64::from_le_bytes(*time)),
+        };
+        match &mut self.gathered {
+            Some(gathered) if !self.state.definers.contains(&record.xid) => {
+                gathered.end(transaction);
+                Ok(())
+            }
+            _ => self.has_ended(transaction),
         }
-        let has_defined = self.state.definers.remove(&record.xid) && record.kind == RecordKind::Commit;
+    }
+
+    /// S4.
+    fn has_ended(&mut self, transaction: TransactionEnd) -> Result<()> {
+        let TransactionEnd {
+            xid,
+            status,
+            end,
+            time_us,
+        } = transaction;
+        self.storage
+            .commit_log
+            .set(xid, status, end.0)
+            .map_err(storage_error)?;
+        if time_us != i64::MIN {
+            self.standby.progress.committed_at(time_us);
+        }
+        let has_defined = self.state.definers.remove(&xid) && status == Status::Committed;
         let observer = self.standby.observer.get().filter(|_| has_defined);
         if let Some(observer) = observer {
             let mut snapshot = Snapshot::default();
             snapshot
                 .take_known(&self.standby.known)
                 .map_err(|error| self.standby.failed(error))?;
-            snapshot.count_as_ended(record.xid);
-            observer.publish_definitions(record.xid, &snapshot)?;
+            snapshot.count_as_ended(xid);
+            observer.publish_definitions(xid, &snapshot)?;
         }
-        self.known.remove(record.xid);
+        self.known.remove(xid);
         if let Some(observer) = observer {
-            observer.definitions_are_seen(record.xid)?;
+            observer.definitions_are_seen(xid)?;
         }
         Ok(())
     }
@@ -254,33 +390,4 @@ impl<'a> Replayer<'a> {
         });
         Ok(())
     }
-}
-
-/// Replays a change with all of its pages latched (S5).
-pub(super) fn change_pages(storage: &Storage, parts: &[(PageId, PagePart<'_>)], end: Lsn) -> Result<()> {
-    let mut pinned = Vec::with_capacity(parts.len());
-    for (page, part) in parts {
-        let Some(file) = storage.files.file_for_replay(page.rel)? else {
-            continue;
-        };
-        // Pages that were added after the checkpoint (`lengths`, step 4). Each is empty until its change is replayed.
-        while file.blocks() <= page.block {
-            storage.pool.extend(page.rel)?;
-        }
-        pinned.push((storage.pool.pin(*page)?, part));
-    }
-    // Nothing can fail from here on, so no reader sees a part of it.
-    let mut latched: Vec<(PageExclusive<'_>, _)> = pinned
-        .into_iter()
-        .map(|(page, part)| (page.into_exclusive(), *part))
-        .collect();
-    for (page, part) in &mut latched {
-        if part.replaces() || page::lsn(page.bytes()) < end {
-            let bytes = page.bytes_mut();
-            part.apply(bytes);
-            page::set_lsn(bytes, end);
-            page.mark_dirty();
-        }
-    }
-    Ok(())
 }
