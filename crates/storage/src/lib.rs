@@ -11,8 +11,10 @@
 //! | `buffer` | pages in memory |
 //! | `change` | [`AtomicChange`]: changing pages and logging it |
 //! | `commit` | the end of a transaction: the order of its steps |
+//! | `running`, `cleanup` | what is logged for standbys: which transactions run, which versions go |
 //! | `retention`, `backup` | what of the log stays for others, and a copy of the files for them |
 //! | `checkpoint`, `recovery` | bounding and doing the replay of the log |
+//! | `background_log` | what the background threads log of their own account |
 //! | `status_pages` | the commit log's pages on disk |
 //! | `heap`, `btree`, `root_hints`, `fsm`, `vacuum` | rows, indexes and where a descent begins, free space |
 //! | `check`, `findings` | whether what is on disk is sound |
@@ -37,12 +39,14 @@
 //! - E5: everything in a data directory goes through `disk::Disk`. Each sync there has a purpose, and an image that
 //!   needs it (`tests/power_cuts.rs` lists them).
 
+mod background_log;
 pub mod backup;
 pub mod btree;
 mod buffer;
 mod change;
 mod check;
 mod checkpoint;
+pub mod cleanup;
 pub mod commit;
 mod control_file;
 mod data_directory;
@@ -57,13 +61,14 @@ pub mod page;
 mod recovery;
 pub mod retention;
 mod root_hints;
-mod running;
+pub mod running;
 pub mod standby;
 mod status_journal;
 mod status_pages;
 mod storage;
 pub mod vacuum;
 pub mod wal;
+pub mod wall_clock;
 
 pub use buffer::{
     BufferClockVariant, BufferMapVariant, BufferPool, BufferPoolOptions, FrameRing, PageDevice,

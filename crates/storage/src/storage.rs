@@ -18,6 +18,7 @@ use crate::buffer::{
 };
 use crate::change::AtomicChange;
 use crate::checkpoint::Checkpointer;
+use crate::cleanup::NewestCleanup;
 use crate::commit::{CommitOptions, CommitPath, CommitWait, Commits, LockReleaseVariant, NotCommitted};
 use crate::control_file::{Control, ControlFile, State};
 use crate::data_directory::{self, Content, IfMissing};
@@ -37,6 +38,7 @@ use crate::wal::{
     LogDevice, LogFlushVariant, LogInsertVariant, LogOptions, LogReserveVariant, LogWakeVariant,
     SegmentFiles, Wal,
 };
+use crate::wall_clock;
 
 /// How a data directory is opened.
 #[derive(Debug, Clone)]
@@ -87,6 +89,9 @@ pub struct StorageOptions {
     pub wal_bytes_max: u64,
     /// Commits that do not wait for the disk are made durable this often.
     pub wal_writer_delay: Duration,
+    /// A record of the running transactions is logged this often, if anything was logged meanwhile; checkpoints log one in
+    /// any case.
+    pub running_interval: Duration,
     /// How much log is kept for those who copy it.
     pub log_retention: RetentionLimits,
 }
@@ -117,6 +122,7 @@ impl Default for StorageOptions {
             checkpoint_timeout: Duration::from_secs(300),
             wal_bytes_max: 1 << 30,
             wal_writer_delay: Duration::from_millis(10),
+            running_interval: Duration::from_secs(15),
             log_retention: RetentionLimits::default(),
         }
     }
@@ -143,6 +149,7 @@ pub struct Storage {
     pub(crate) root_hints: RootHints,
     pub(crate) options: StorageOptions,
     pub(crate) commits: Arc<Commits>,
+    pub(crate) newest_cleanup: NewestCleanup,
     dir: PathBuf,
     system_identifier: u64,
     /// The timeline that the log is on; a promotion begins another one.
@@ -341,6 +348,7 @@ impl Storage {
                     status_pages.clone(),
                     journal,
                     scanned.end,
+                    Xid(control.next_xid.0 - 1),
                 )))
             }
         };
@@ -379,6 +387,7 @@ impl Storage {
             fsm: FreeSpaceMaps::default(),
             root_hints: RootHints::default(),
             commits,
+            newest_cleanup: NewestCleanup::default(),
             options,
             dir: dir.to_owned(),
             system_identifier: control.system_identifier,
@@ -633,6 +642,7 @@ impl Storage {
             commit_log: &self.commit_log,
             locks: &self.locks,
             commits: &self.commits,
+            wall_clock: wall_clock::now_us,
         }
     }
 

@@ -183,6 +183,7 @@ impl Standby {
         status: StatusPages,
         journal: Arc<StatusJournal>,
         end: Lsn,
+        newest: Xid,
     ) -> Self {
         let known = KnownXidsOptions {
             variant: options.known_xids,
@@ -198,7 +199,7 @@ impl Standby {
             progress: progress::Tracker::new(end),
             status,
             journal,
-            replay: Mutex::default(),
+            replay: Mutex::new(ReplayState::after(newest)),
             checkpoint: Mutex::default(),
             receiver_is_taken: AtomicBool::new(false),
             observer: std::sync::OnceLock::new(),

@@ -39,6 +39,8 @@ pub(super) use self::workers::Workers;
 use super::restartpoint::ReplayedCheckpoint;
 use super::{Standby, lock};
 use crate::change;
+use crate::cleanup;
+use crate::commit::end_record;
 use crate::data_directory;
 use crate::error::{Result, StorageError};
 use crate::lengths::{self, Lengths};
@@ -83,6 +85,16 @@ pub(super) struct Replayer<'a> {
     with_sessions: bool,
     /// Under `parallel`: what waits for the other workers.
     gathered: Option<Gathered<'a>>,
+}
+
+impl ReplayState {
+    /// Before the redo position `newest` was the newest xid that may have been handed out.
+    pub(super) fn after(newest: Xid) -> Self {
+        Self {
+            newest,
+            ..Self::default()
+        }
+    }
 }
 
 /// The end of a transaction, as its record tells it.
@@ -269,10 +281,7 @@ impl<'a> Replayer<'a> {
                 _ => Status::Aborted,
             },
             end,
-            time_us: record
-                .payload
-                .first_chunk()
-                .map_or(i64::MIN, |time| i64::from_le_bytes(*time)),
+            time_us: end_record::time_us(record.payload).unwrap_or(i64::MIN),
         };
         match &mut self.gathered {
             Some(gathered) if !self.state.definers.contains(&record.xid) => {
@@ -321,32 +330,19 @@ impl<'a> Replayer<'a> {
         self.state.newest = newest.max(Xid(running.next.0 - 1));
         let refused = |error| self.standby.failed(error);
         if self.standby.known.state() != KnownXidsState::Unknown {
-            self.known.apply(&running.as_record()).map_err(refused)?;
+            self.known.apply(&running.as_running()).map_err(refused)?;
             return Ok(());
         }
-        let mut failed = None;
         let begun = running::begin_set(&running, newest, |xid| {
-            let status = self.storage.status(xid);
-            status
-                .map(|status| status != Status::InProgress)
-                .unwrap_or_else(|error| {
-                    failed.get_or_insert(error);
-                    false
-                })
-        });
-        if let Some(error) = failed {
-            return Err(error);
-        }
-        self.known.apply(&begun.as_record()).map_err(refused)?;
+            let status = self.storage.status(xid)?;
+            Ok::<_, StorageError>(status != Status::InProgress)
+        })?;
+        self.known.apply(&begun.as_running()).map_err(refused)?;
         Ok(())
     }
 
     fn clean_up(&mut self, record: &Record<'_>, start: Lsn) -> Result<()> {
-        let deleter = record
-            .payload
-            .first_chunk()
-            .ok_or_else(|| self.malformed(record, start))?;
-        let deleter = Xid(u64::from_le_bytes(*deleter));
+        let deleter = cleanup::decode(record.payload).ok_or_else(|| self.malformed(record, start))?;
         if !self.with_sessions {
             self.standby.cleaned.0.fetch_max(deleter.0, Ordering::Relaxed);
         }
