@@ -171,7 +171,8 @@ fn open_control(
     let path = dir.join(data_directory::CONTROL);
     let (file, control) = match content {
         Content::Database => ControlFile::open(disk, path, fsync)?,
-        Content::Nothing => {
+        // `enter` refuses an unfinished copy.
+        Content::Nothing | Content::UnfinishedCopy => {
             let control = Control::new(recovery::LOG_START, new_system_identifier());
             (ControlFile::create(disk, path, fsync, control)?, control)
         }
@@ -231,6 +232,9 @@ impl Storage {
     ) -> Result<(Arc<Storage>, RecoveryReport)> {
         let (lock, content) = data_directory::enter(&*disk, dir, if_missing, options.fsync)?;
         let (control_file, control) = open_control(&*disk, dir, content, options.fsync)?;
+        if control.state == State::Standby && if_missing == IfMissing::Initialise {
+            return Err(StorageError::IsStandby { dir: dir.to_owned() });
+        }
         let wal_dir = dir.join(data_directory::LOG);
         let device = SegmentFiles::open(Arc::clone(&disk), wal_dir.clone(), options.fsync)
             .map_err(|error| StorageError::io("open", &wal_dir, error))?;

@@ -64,13 +64,17 @@ pub enum SyncPurpose {
     DataDirectory,
     /// The replication slots, before one is reported as made or dropped, and before log is removed.
     Slots,
+    /// A file of a copy of another server, before the copy gets its control file.
+    CopiedFile,
+    /// The names in such a copy, before it gets its control file, and that of the control file.
+    CopiedNames,
     /// The data directory's own name and those of the directories made for it.
     ParentDirectory,
 }
 
 impl SyncPurpose {
     /// All of them.
-    pub const ALL: [SyncPurpose; 14] = [
+    pub const ALL: [SyncPurpose; 16] = [
         SyncPurpose::LogFlush,
         SyncPurpose::LogFound,
         SyncPurpose::LogCleared,
@@ -84,6 +88,8 @@ impl SyncPurpose {
         SyncPurpose::ControlFileFound,
         SyncPurpose::DataDirectory,
         SyncPurpose::Slots,
+        SyncPurpose::CopiedFile,
+        SyncPurpose::CopiedNames,
         SyncPurpose::ParentDirectory,
     ];
 }
