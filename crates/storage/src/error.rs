@@ -154,6 +154,24 @@ pub enum StorageError {
         /// The data directory.
         dir: PathBuf,
     },
+    /// The directory is a standby's, which no server opens for writing.
+    #[error(
+        "{0} is a standby's: its log is a copy of another server's; go on with \"clearway standby --data {0} --from …\", \
+         or, while that runs, make it take writes with \"clearway promote --data {0}\"",
+        dir.display()
+    )]
+    IsStandby {
+        /// The data directory.
+        dir: PathBuf,
+    },
+    /// What another server sends as a copy of its files is none.
+    #[error("could not receive a copy into {}: {problem}", dir.display())]
+    InvalidCopy {
+        /// The directory of the copy.
+        dir: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
     /// Every buffer is pinned.
     #[error("all {frames} buffers are pinned; raise shared_buffers")]
     NoFreeBuffer {
@@ -219,7 +237,9 @@ impl StorageError {
             StorageError::NoDatabase { .. } => "58P01",
             StorageError::OtherVersion { .. }
             | StorageError::SlotLost { .. }
+            | StorageError::IsStandby { .. }
             | StorageError::Standby { .. } => "55000",
+            StorageError::InvalidCopy { .. } => "08P01",
             StorageError::SlotName { name, .. } if name.len() > 63 => "42622",
             StorageError::SlotName { .. } => "42602",
             StorageError::SlotExists { .. } => "42710",

@@ -5,6 +5,7 @@
 //! | `storage` | [`Storage`]: everything of one data directory, from one `Arc` |
 //! | `page`, `data_file`, `control_file` | what is on disk besides the log |
 //! | `data_directory` | what a directory holds before it is opened; making a new one |
+//! | [`directory_state`] | the same for a program that does not open it |
 //! | `disk` | [`disk::Disk`]: the file system under all of that |
 //! | `lengths` | how many pages each relation has, so that a lost page is an error |
 //! | `wal` | the log |
@@ -13,6 +14,7 @@
 //! | `commit` | the end of a transaction: the order of its steps |
 //! | `running`, `cleanup` | what is logged for standbys: which transactions run, which versions go |
 //! | `retention`, `backup` | what of the log stays for others, and a copy of the files for them |
+//! | `received_copy` | the other end: making a standby's directory of such a copy |
 //! | `checkpoint`, `recovery` | bounding and doing the replay of the log |
 //! | `background_log` | what the background threads log of their own account |
 //! | `status_pages` | the commit log's pages on disk |
@@ -51,6 +53,7 @@ pub mod commit;
 mod control_file;
 mod data_directory;
 mod data_file;
+pub mod directory_state;
 pub mod disk;
 mod error;
 mod findings;
@@ -58,6 +61,7 @@ mod fsm;
 pub mod heap;
 mod lengths;
 pub mod page;
+pub mod received_copy;
 mod recovery;
 pub mod retention;
 mod root_hints;

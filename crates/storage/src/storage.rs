@@ -182,7 +182,8 @@ fn open_control(
     let path = dir.join(data_directory::CONTROL);
     let (file, control) = match content {
         Content::Database => ControlFile::open(disk, path, fsync)?,
-        Content::Nothing => {
+        // `enter` refuses an unfinished copy.
+        Content::Nothing | Content::UnfinishedCopy => {
             let control = Control::new(recovery::LOG_START, new_system_identifier());
             (ControlFile::create(disk, path, fsync, control)?, control)
         }
@@ -264,14 +265,19 @@ impl Storage {
     ) -> Result<(Arc<Storage>, RecoveryReport)> {
         let (lock, content) = data_directory::enter(&*disk, dir, if_missing, options.fsync)?;
         let (mut control_file, control) = open_control(&*disk, dir, content, options.fsync)?;
+        if standby.is_none() && control.state == State::Standby && if_missing == IfMissing::Initialise {
+            return Err(StorageError::IsStandby { dir: dir.to_owned() });
+        }
         let wal_dir = dir.join(data_directory::LOG);
         let device = SegmentFiles::open(Arc::clone(&disk), wal_dir.clone(), options.fsync)
             .map_err(|error| StorageError::io("open", &wal_dir, error))?;
-        let purpose = match standby {
-            None => Purpose::Primary,
-            Some(_) => Purpose::Standby,
+        // A standby's directory is also opened to be looked at, without being one.
+        let purpose = if standby.is_some() || control.state == State::Standby {
+            Purpose::Standby
+        } else {
+            Purpose::Primary
         };
-        if purpose == Purpose::Standby && control.state != State::Standby {
+        if standby.is_some() && control.state != State::Standby {
             // Before anything else: from here on it is no database of its own any more.
             control_file.write(Control {
                 state: State::Standby,

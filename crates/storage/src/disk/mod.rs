@@ -66,13 +66,17 @@ pub enum SyncPurpose {
     StatusJournal,
     /// The replication slots, before one is reported as made or dropped, and before log is removed.
     Slots,
+    /// A file of a copy of another server, before the copy gets its control file.
+    CopiedFile,
+    /// The names in such a copy, before it gets its control file, and that of the control file.
+    CopiedNames,
     /// The data directory's own name and those of the directories made for it.
     ParentDirectory,
 }
 
 impl SyncPurpose {
     /// All of them.
-    pub const ALL: [SyncPurpose; 15] = [
+    pub const ALL: [SyncPurpose; 17] = [
         SyncPurpose::LogFlush,
         SyncPurpose::LogFound,
         SyncPurpose::LogCleared,
@@ -87,6 +91,8 @@ impl SyncPurpose {
         SyncPurpose::DataDirectory,
         SyncPurpose::StatusJournal,
         SyncPurpose::Slots,
+        SyncPurpose::CopiedFile,
+        SyncPurpose::CopiedNames,
         SyncPurpose::ParentDirectory,
     ];
 }
