@@ -21,6 +21,7 @@
 
 mod base_backup;
 pub mod command;
+pub mod following;
 mod manifest;
 pub mod message;
 pub mod receiver;
