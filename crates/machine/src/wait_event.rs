@@ -159,6 +159,8 @@ wait_events! {
     CheckpointerMain = (Activity, "CheckpointerMain"),
     /// The background log writer, waiting for asynchronous commits.
     WalWriterMain = (Activity, "WalWriterMain"),
+    /// A standby's receiver, waiting for log from its primary.
+    WalReceiverMain = (Activity, "WalReceiverMain"),
     /// The vacuum worker, waiting for work.
     VacuumMain = (Activity, "AutoVacuumMain"),
 }

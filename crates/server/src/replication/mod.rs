@@ -1,4 +1,5 @@
-//! The primary's side of streaming replication, in PostgreSQL's protocol: what `pg_receivewal` and `pg_basebackup` speak.
+//! Streaming replication, in PostgreSQL's protocol: the primary's side, which `pg_receivewal` and `pg_basebackup` speak
+//! to, and the standby's, which is in [`receiver`].
 //!
 //! A client that says `replication=true` in its start-up message has a session like any other, with a place among
 //! `max_connections` and a row of `pg_stat_activity`, but sends replication commands where others send SQL.
@@ -9,6 +10,7 @@
 //! | [`message`] | what goes through a stream |
 //! | `stream` | sending the log |
 //! | `base_backup`, `manifest` | sending a copy of the files |
+//! | [`receiver`] | the other end of both |
 //!
 //! # Rules
 //! 1. Only durable log leaves ([`Storage::read_log`]): a follower never has what a crash of this server takes back.
@@ -21,6 +23,7 @@ mod base_backup;
 pub mod command;
 mod manifest;
 pub mod message;
+pub mod receiver;
 mod stream;
 
 use std::sync::Arc;
