@@ -172,9 +172,7 @@ impl ConnInfo {
                 "fallback_application_name" => fallback = value,
                 "connect_timeout" => match value.parse::<u32>() {
                     Ok(0) => {}
-                    Ok(seconds) => {
-                        info.connect_timeout = Some(Duration::from_secs(u64::from(seconds)))
-                    }
+                    Ok(seconds) => info.connect_timeout = Some(Duration::from_secs(u64::from(seconds))),
                     Err(_) => return refuse(format!("connect_timeout \"{value}\" is no number of seconds")),
                 },
                 "sslmode" if ["disable", "allow", "prefer"].contains(&value.as_str()) => {}

@@ -1,0 +1,268 @@
+//! `clearway standby`: a copy of another server, kept up to date, that answers reads.
+//!
+//! 1. Take the sockets; clients are told to wait (57P03).
+//! 2. If the directory is missing or empty, or a copy in it was not finished: fetch a base backup.
+//! 3. Open the directory and replay its log; from here on reads are served.
+//! 4. Receive log until the stop signal, or until the file `promote.signal` asks for a promotion.
+//!
+//! The server has a stop signal of its own. It is given after the receiver has ended, so that the engine is not closed
+//! under a receiver that writes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+use clearway_engine::{Config, Engine};
+use clearway_server::replication::receiver::client::Client;
+use clearway_server::replication::receiver::conninfo::ConnInfo;
+use clearway_server::replication::receiver::run::{Receiver, ReceiverEvent, ReceiverOptions, ReceiverParts};
+use clearway_server::replication::receiver::stream::StreamOptions;
+use clearway_server::replication::receiver::{LogSink, ReplayView, TimelineKeeper, base_backup, identify};
+use clearway_server::{Server, StopSignal};
+use clearway_storage::directory_state::PROMOTE_SIGNAL;
+use clearway_storage::received_copy::copy_is_wanted;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::error::{CommandError, Result};
+use crate::options::ConfigOptions;
+use crate::output::notice;
+use crate::serve::{StopOnPanic, addresses, server_options};
+use crate::signals::{stop_on_signals, survive_file_size_limit};
+
+/// How often it is looked whether the standby is to stop or to be promoted.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Follow another Clearway server: copy it, receive its log, and answer reads
+///
+/// If the data directory is missing or empty, the other server (the primary) is copied first. Then its log is received
+/// and replayed, for as long as this runs; when the connection is lost it is tried again. Sessions can read, and a write
+/// is refused (25006). A slot makes the primary keep its log while the standby is away. `clearway promote` ends the
+/// following, and makes the standby a server of its own that takes writes. The primary must be on this machine, or be
+/// reached through a tunnel: there are no passwords yet.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    clearway standby --from 'host=127.0.0.1 port=5433' --data /var/tmp/standby --listen 127.0.0.1:5434\n  \
+    clearway standby --from 'host=/tmp port=5433' --data /var/tmp/standby --listen 127.0.0.1:5434 \\\n    \
+    --slot standby1 --create-slot\n\n\
+    Then, in another terminal:\n  \
+    psql -h 127.0.0.1 -p 5434 postgres -c 'select pg_is_in_recovery(), pg_last_wal_replay_lsn()'\n  \
+    psql -h 127.0.0.1 -p 5433 postgres -c 'select * from pg_stat_replication'\n  \
+    clearway promote --data /var/tmp/standby      when the primary is gone for good")]
+pub(crate) struct Arguments {
+    /// The primary: 'host=… port=… user=… application_name=…' or postgresql://…; if it is not given, primary_conninfo of
+    /// the configuration file counts
+    #[arg(long, value_name = "CONNINFO")]
+    from: Option<String>,
+    /// Data directory of the standby
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Replication slot to use at the primary; otherwise primary_slot_name of the configuration file
+    #[arg(long, value_name = "NAME")]
+    slot: Option<String>,
+    /// Make the slot, if it is not there
+    #[arg(long)]
+    create_slot: bool,
+    /// Address to listen on, loopback only; "none" for Unix-domain sockets alone
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5434")]
+    listen: String,
+    /// Directory for a Unix-domain socket, `.s.PGSQL.<port>`
+    #[arg(long, value_name = "DIR")]
+    socket_dir: Option<PathBuf>,
+    /// Port in the Unix-domain socket's name, if it differs from that of --listen
+    #[arg(long, default_value_t = 0, hide_default_value = true)]
+    port: u16,
+    #[command(flatten)]
+    config: ConfigOptions,
+}
+
+/// The server to follow, from the command line or the configuration file.
+#[derive(Debug)]
+struct Primary {
+    conninfo: ConnInfo,
+    slot: Option<String>,
+    create_slot: bool,
+}
+
+impl Primary {
+    fn of(arguments: &Arguments, config: &Config) -> Result<Primary> {
+        let text = arguments.from.as_ref().unwrap_or(&config.primary_conninfo);
+        if text.is_empty() {
+            return Err(CommandError::Usage(
+                "which server is to be followed? Give --from 'host=127.0.0.1 port=5433', or set primary_conninfo in the \
+                 configuration file"
+                    .to_owned(),
+            ));
+        }
+        let slot = arguments.slot.as_ref().unwrap_or(&config.primary_slot_name);
+        let slot = (!slot.is_empty()).then(|| slot.clone());
+        if arguments.create_slot && slot.is_none() {
+            return Err(CommandError::Usage(
+                "--create-slot makes the slot that --slot names; give both".to_owned(),
+            ));
+        }
+        Ok(Primary {
+            conninfo: text.parse()?,
+            slot,
+            create_slot: arguments.create_slot,
+        })
+    }
+
+    fn connect(&self, config: &Config, stop: &StopSignal) -> Result<Client> {
+        Ok(Client::connect(
+            &self.conninfo,
+            config.wal_receiver_timeout.duration(),
+            stop,
+        )?)
+    }
+}
+
+/// A standby's directory that is open, and what a receiver needs of it.
+struct OpenStandby {
+    engine: Arc<Engine>,
+    sink: Box<dyn LogSink>,
+    replay: Arc<dyn ReplayView>,
+    timelines: Arc<dyn TimelineKeeper>,
+}
+
+/// Opens the directory, replays its log and starts replay of what is received.
+fn open_engine(data: &Path, _config: Config) -> Result<OpenStandby> {
+    Err(CommandError::Usage(format!(
+        "{} cannot be opened as a standby: this build has no replay",
+        data.display()
+    )))
+}
+
+/// Ends recovery; receiving has ended. The new timeline, and where it begins.
+fn promote_engine(_engine: &Engine) -> Result<(u32, String)> {
+    Err(CommandError::Usage("this build cannot promote".to_owned()))
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let config = arguments.config.load()?;
+    let primary = Primary::of(arguments, &config)?;
+    let stop = stop_on_signals()?;
+    survive_file_size_limit()?;
+    let server = Server::bind_early(server_options(
+        &arguments.listen,
+        arguments.socket_dir.as_deref(),
+        arguments.port,
+        &config,
+    ))?;
+    let server_stop = StopSignal::new().map_err(CommandError::io("creating the stop signal"))?;
+    thread::scope(|scope| {
+        let _stop_on_panic = StopOnPanic(&server_stop);
+        let running = scope.spawn(|| server.run(&server_stop));
+        let ends = || stop.is_stopped() || running.is_finished();
+        let followed = follow(&arguments.data, config, primary, &server, &stop, &ends);
+        server_stop.stop();
+        match running.join() {
+            Ok(outcome) => followed.and(outcome.map_err(CommandError::from))?,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+        notice(format_args!("shut down"));
+        Ok(())
+    })
+}
+
+/// Steps 2 to 4.
+fn follow(
+    data: &Path,
+    config: Config,
+    primary: Primary,
+    server: &Server,
+    stop: &StopSignal,
+    ends: &dyn Fn() -> bool,
+) -> Result<()> {
+    let keeps_log = prepare(data, &config, &primary, stop)?;
+    // One that an earlier run has not come to: it was about that run.
+    let signal = data.join(PROMOTE_SIGNAL);
+    let _ = std::fs::remove_file(&signal);
+    let options = ReceiverOptions {
+        conninfo: primary.conninfo,
+        timeout: config.wal_receiver_timeout.duration(),
+        stream: StreamOptions {
+            slot: primary.slot,
+            status_interval: config.wal_receiver_status_interval.duration(),
+            feedback: config.hot_standby_feedback,
+        },
+    };
+    let standby = open_engine(data, config)?;
+    notice(format_args!("{}", crate::serve::recovery_line(&standby.engine)));
+    let parts = ReceiverParts {
+        sink: standby.sink,
+        replay: standby.replay,
+        timelines: standby.timelines,
+        keeps_log,
+        observer: Box::new(|event: &ReceiverEvent| notice(format_args!("{event}"))),
+    };
+    let mut receiver = Receiver::spawn(options, parts).map_err(CommandError::io("starting the receiver"))?;
+    server.ready(Arc::clone(&standby.engine));
+    for address in addresses(server) {
+        notice(format_args!("ready to accept connections that read on {address}"));
+    }
+    let mut promoted = false;
+    while !ends() {
+        if !promoted && signal.exists() {
+            // R3 of the receiver: nothing is written to the log any more.
+            receiver.stop();
+            let (timeline, position) = promote_engine(&standby.engine)?;
+            let _ = std::fs::remove_file(&signal);
+            notice(format_args!(
+                "promoted: timeline {timeline} begins at {position}; writes are accepted"
+            ));
+            promoted = true;
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    receiver.stop();
+    Ok(())
+}
+
+/// Makes the slot if that is wanted, and the copy if there is no directory. The connection that has fetched the copy
+/// makes the primary keep the log behind it.
+fn prepare(data: &Path, config: &Config, primary: &Primary, stop: &StopSignal) -> Result<Option<Client>> {
+    let copy = copy_is_wanted(data)?;
+    if !copy && !primary.create_slot {
+        return Ok(None);
+    }
+    let mut client = primary.connect(config, stop)?;
+    if let Some(slot) = primary.slot.as_ref().filter(|_| primary.create_slot)
+        && identify::create_slot(&mut client, slot)?
+    {
+        notice(format_args!(
+            "made the replication slot \"{slot}\" at {}",
+            client.address()
+        ));
+    }
+    if !copy {
+        return Ok(None);
+    }
+    notice(format_args!(
+        "copying {} into {}",
+        client.address(),
+        data.display()
+    ));
+    let bar = progress_bar();
+    let mut done = 0;
+    base_backup::fetch(&mut client, data, config.fsync, |progress| {
+        done = progress.done;
+        // The log comes on top of what was expected.
+        bar.set_length(progress.total.max(done));
+        bar.set_position(done);
+    })?;
+    bar.finish_and_clear();
+    notice(format_args!("copied {}", indicatif::HumanBytes(done)));
+    Ok(Some(client))
+}
+
+/// A bar for bytes, which is not shown where there is no terminal.
+fn progress_bar() -> ProgressBar {
+    let bar = ProgressBar::new(0);
+    let template = "{bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar
+}
