@@ -3,7 +3,7 @@
 //! 1. Take the sockets; clients are told to wait (57P03).
 //! 2. If the directory is missing or empty, or a copy in it was not finished: fetch a base backup.
 //! 3. Open the directory and replay its log; from here on reads are served.
-//! 4. Receive log until the stop signal, or until the file `promote.signal` asks for a promotion.
+//! 4. Receive log until the stop signal or a promotion (`clearway_server::replication::following`).
 //!
 //! The server has a stop signal of its own. It is given after the receiver has ended, so that the engine is not closed
 //! under a receiver that writes.
@@ -15,13 +15,13 @@ use std::time::Duration;
 
 use clap::Args;
 use clearway_engine::{Config, Engine};
+use clearway_server::replication::following::Following;
 use clearway_server::replication::receiver::client::Client;
 use clearway_server::replication::receiver::conninfo::ConnInfo;
-use clearway_server::replication::receiver::run::{Receiver, ReceiverEvent, ReceiverOptions, ReceiverParts};
+use clearway_server::replication::receiver::run::ReceiverOptions;
 use clearway_server::replication::receiver::stream::StreamOptions;
-use clearway_server::replication::receiver::{LogSink, ReplayView, TimelineKeeper, base_backup, identify};
+use clearway_server::replication::receiver::{base_backup, identify};
 use clearway_server::{Server, StopSignal};
-use clearway_storage::directory_state::PROMOTE_SIGNAL;
 use clearway_storage::received_copy::copy_is_wanted;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -31,7 +31,7 @@ use crate::output::notice;
 use crate::serve::{StopOnPanic, addresses, server_options};
 use crate::signals::{stop_on_signals, survive_file_size_limit};
 
-/// How often it is looked whether the standby is to stop or to be promoted.
+/// How often it is looked whether the standby is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Follow another Clearway server: copy it, receive its log, and answer reads
@@ -118,27 +118,6 @@ impl Primary {
     }
 }
 
-/// A standby's directory that is open, and what a receiver needs of it.
-struct OpenStandby {
-    engine: Arc<Engine>,
-    sink: Box<dyn LogSink>,
-    replay: Arc<dyn ReplayView>,
-    timelines: Arc<dyn TimelineKeeper>,
-}
-
-/// Opens the directory, replays its log and starts replay of what is received.
-fn open_engine(data: &Path, _config: Config) -> Result<OpenStandby> {
-    Err(CommandError::Usage(format!(
-        "{} cannot be opened as a standby: this build has no replay",
-        data.display()
-    )))
-}
-
-/// Ends recovery; receiving has ended. The new timeline, and where it begins.
-fn promote_engine(_engine: &Engine) -> Result<(u32, String)> {
-    Err(CommandError::Usage("this build cannot promote".to_owned()))
-}
-
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let config = arguments.config.load()?;
     let primary = Primary::of(arguments, &config)?;
@@ -176,9 +155,6 @@ fn follow(
     ends: &dyn Fn() -> bool,
 ) -> Result<()> {
     let keeps_log = prepare(data, &config, &primary, stop)?;
-    // One that an earlier run has not come to: it was about that run.
-    let signal = data.join(PROMOTE_SIGNAL);
-    let _ = std::fs::remove_file(&signal);
     let options = ReceiverOptions {
         conninfo: primary.conninfo,
         timeout: config.wal_receiver_timeout.duration(),
@@ -188,35 +164,19 @@ fn follow(
             feedback: config.hot_standby_feedback,
         },
     };
-    let standby = open_engine(data, config)?;
-    notice(format_args!("{}", crate::serve::recovery_line(&standby.engine)));
-    let parts = ReceiverParts {
-        sink: standby.sink,
-        replay: standby.replay,
-        timelines: standby.timelines,
-        keeps_log,
-        observer: Box::new(|event: &ReceiverEvent| notice(format_args!("{event}"))),
-    };
-    let mut receiver = Receiver::spawn(options, parts).map_err(CommandError::io("starting the receiver"))?;
-    server.ready(Arc::clone(&standby.engine));
+    let engine = Engine::open_standby(data, config).map_err(CommandError::database("opening", data))?;
+    notice(format_args!("{}", crate::serve::recovery_line(&engine)));
+    let mut following = Following::start(Arc::clone(&engine), options, keeps_log, |event| {
+        notice(format_args!("{event}"));
+    })?;
+    server.ready(engine);
     for address in addresses(server) {
         notice(format_args!("ready to accept connections that read on {address}"));
     }
-    let mut promoted = false;
     while !ends() {
-        if !promoted && signal.exists() {
-            // R3 of the receiver: nothing is written to the log any more.
-            receiver.stop();
-            let (timeline, position) = promote_engine(&standby.engine)?;
-            let _ = std::fs::remove_file(&signal);
-            notice(format_args!(
-                "promoted: timeline {timeline} begins at {position}; writes are accepted"
-            ));
-            promoted = true;
-        }
         thread::sleep(LOOK_EVERY);
     }
-    receiver.stop();
+    following.stop();
     Ok(())
 }
 

@@ -8,8 +8,7 @@
 //! # Steps of a promotion
 //! 1. Stop the receiver, and wait for its end: nothing is written to the log any more (R3 of [`run`](super::receiver::run)).
 //! 2. Promote the engine: it replays what was received, and goes on on a timeline of its own.
-//! 3. Remove the file. A crash before leaves it, and the next start as a standby is promoted at once; one after finds a
-//!    primary.
+//! 3. Remove the file. One that is there when following begins is of an earlier run, and is removed too.
 //!
 //! The sessions stay connected all the time.
 
@@ -53,9 +52,7 @@ struct Replayed(Arc<Storage>);
 
 impl ReplayView for Replayed {
     fn replayed(&self) -> Lsn {
-        self.0
-            .standby()
-            .map_or(Lsn(0), |standby| standby.replayed())
+        self.0.standby().map_or(Lsn(0), |standby| standby.replayed())
     }
 
     fn oldest_xid_seen(&self) -> u64 {
@@ -106,7 +103,10 @@ impl std::fmt::Display for FollowingEvent<'_> {
         match self {
             FollowingEvent::Receiver(event) => event.fmt(f),
             FollowingEvent::Promoted(timeline, begins) => {
-                write!(f, "promoted: timeline {timeline} begins at {begins}; writes are accepted")
+                write!(
+                    f,
+                    "promoted: timeline {timeline} begins at {begins}; writes are accepted"
+                )
             }
             FollowingEvent::NotPromoted(error) => write!(f, "not promoted: {error}"),
             FollowingEvent::ReplayFailed(problem) => write!(f, "replay has ended: {problem}"),
@@ -131,8 +131,12 @@ impl Following {
         observer: impl Fn(&FollowingEvent<'_>) + Send + Sync + 'static,
     ) -> Result<Following> {
         let storage = Arc::clone(engine.storage());
+        let signal = storage.dir().join(PROMOTE_SIGNAL);
+        let _ = std::fs::remove_file(&signal);
         let observer = Arc::new(observer);
-        let sink = storage.receive_log().map_err(|error| ServerError::io("receiving log", std::io::Error::other(error)))?;
+        let sink = storage
+            .receive_log()
+            .map_err(|error| ServerError::io("receiving log", std::io::Error::other(error)))?;
         let told = Arc::clone(&observer);
         let parts = ReceiverParts {
             sink: Box::new(sink),
@@ -141,8 +145,8 @@ impl Following {
             keeps_log,
             observer: Box::new(move |event| told(&FollowingEvent::Receiver(event))),
         };
-        let receiver =
-            Receiver::spawn(options, parts).map_err(|error| ServerError::io("starting the receiver", error))?;
+        let receiver = Receiver::spawn(options, parts)
+            .map_err(|error| ServerError::io("starting the receiver", error))?;
         let status = Arc::clone(receiver.status());
         engine.set_wal_receiver_status(Arc::new(move || shown(&status)));
         let wanted = Arc::new(AtomicBool::new(false));
@@ -150,7 +154,7 @@ impl Following {
         engine.set_promotion(Arc::new(move || asked.store(true, Ordering::Release)));
         let stopping = Arc::new(AtomicBool::new(false));
         let watch = Watch {
-            signal: engine.storage().dir().join(PROMOTE_SIGNAL),
+            signal,
             engine,
             receiver,
             wanted,
@@ -197,9 +201,17 @@ impl<F: Fn(&FollowingEvent<'_>)> Watch<F> {
         while !self.stopping.load(Ordering::Acquire) {
             let by_command = self.signal.exists();
             if by_command || self.wanted.load(Ordering::Acquire) {
-                return self.promote(if by_command { "clearway promote" } else { "pg_promote()" });
+                return self.promote(if by_command {
+                    "clearway promote"
+                } else {
+                    "pg_promote()"
+                });
             }
-            let failure = self.engine.storage().standby().and_then(|standby| standby.failure());
+            let failure = self
+                .engine
+                .storage()
+                .standby()
+                .and_then(|standby| standby.failure());
             if let Some(problem) = failure.filter(|_| !told_of_failure) {
                 told_of_failure = true;
                 (self.observer)(&FollowingEvent::ReplayFailed(&problem));
