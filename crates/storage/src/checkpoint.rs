@@ -73,6 +73,11 @@ impl Checkpointer {
         ])
     }
 
+    /// No checkpoint is made while the guard lives.
+    pub(crate) fn pause(&self) -> MutexGuard<'_, ()> {
+        lock(&self.running)
+    }
+
     /// Makes the threads end.
     pub(crate) fn stop(&self) {
         *lock(&self.stopping) = true;

@@ -12,6 +12,7 @@
 //! | `change` | [`AtomicChange`]: changing pages and logging it |
 //! | `commit` | the end of a transaction: the order of its steps |
 //! | `retention`, `backup` | what of the log stays for others, and a copy of the files for them |
+//! | `timeline`, `new_timeline` | whose log a position belongs to; how the log goes on under a new number |
 //! | `checkpoint`, `recovery` | bounding and doing the replay of the log |
 //! | `status_pages` | the commit log's pages on disk |
 //! | `heap`, `btree`, `root_hints`, `fsm`, `vacuum` | rows, indexes and where a descent begins, free space |
@@ -53,12 +54,14 @@ mod findings;
 mod fsm;
 pub mod heap;
 mod lengths;
+mod new_timeline;
 pub mod page;
 mod recovery;
 pub mod retention;
 mod root_hints;
 mod status_pages;
 mod storage;
+pub mod timeline;
 pub mod vacuum;
 pub mod wal;
 
@@ -75,5 +78,5 @@ pub use commit::{
 pub use error::{Result, StorageError};
 pub use findings::{Finding, Findings, Progress};
 pub use page::{Lsn, PAGE_HEADER, PAGE_SIZE, PageId, PageKind, RelId};
-pub use recovery::RecoveryReport;
+pub use recovery::{RecoveryPoint, RecoveryReport, RecoveryTarget};
 pub use storage::{Storage, StorageOptions};

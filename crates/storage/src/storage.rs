@@ -26,10 +26,11 @@ use crate::disk::{self, Disk, LockHeld, NativeDisk, ReadOnlyDisk, SyncPurpose};
 use crate::error::{Result, StorageError};
 use crate::fsm::FreeSpaceMaps;
 use crate::page::{Lsn, PageId, RelId};
-use crate::recovery::{self, RecoveryReport};
+use crate::recovery::{self, RecoveryReport, RecoveryTarget};
 use crate::retention::{Follower, LogRetention, RetentionLimits};
 use crate::root_hints::RootHints;
 use crate::status_pages::{StatusPages, storage_error};
+use crate::timeline::{self, SharedHistory};
 use crate::wal::record::RecordKind;
 use crate::wal::{
     LogDevice, LogFlushVariant, LogInsertVariant, LogOptions, LogReserveVariant, LogWakeVariant,
@@ -143,8 +144,6 @@ pub struct Storage {
     pub(crate) commits: Arc<Commits>,
     dir: PathBuf,
     system_identifier: u64,
-    /// The timeline that the log is on; a promotion begins another one.
-    timeline: AtomicU32,
     closed: AtomicBool,
     shut_down: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -211,7 +210,24 @@ impl Storage {
     /// Opens the database in `dir` as it is on disk, and changes nothing there: recovery, and all writes
     /// after it, happen in memory. A directory without a database is an error.
     pub fn open_read_only(dir: &Path, options: StorageOptions) -> Result<(Arc<Storage>, RecoveryReport)> {
-        Self::open_or_make(Arc::new(ReadOnlyDisk::default()), dir, options, IfMissing::Refuse)
+        let disk = Arc::new(ReadOnlyDisk::default());
+        Self::open_or_make(disk, dir, options, IfMissing::Refuse, None)
+    }
+
+    /// Recovers the database in `dir`, a copy, to a point of its log, with what it needs from an archive; from there on
+    /// its log is on a timeline of its own.
+    pub fn recover_to(
+        dir: &Path,
+        options: StorageOptions,
+        target: &RecoveryTarget,
+    ) -> Result<(Arc<Storage>, RecoveryReport)> {
+        Self::open_or_make(
+            Arc::new(NativeDisk),
+            dir,
+            options,
+            IfMissing::Refuse,
+            Some(target),
+        )
     }
 
     /// As [`open`](Self::open), on another disk than the operating system's.
@@ -220,7 +236,7 @@ impl Storage {
         dir: &Path,
         options: StorageOptions,
     ) -> Result<(Arc<Storage>, RecoveryReport)> {
-        Self::open_or_make(disk, dir, options, IfMissing::Initialise)
+        Self::open_or_make(disk, dir, options, IfMissing::Initialise, None)
     }
 
     fn open_or_make(
@@ -228,13 +244,26 @@ impl Storage {
         dir: &Path,
         options: StorageOptions,
         if_missing: IfMissing,
+        target: Option<&RecoveryTarget>,
     ) -> Result<(Arc<Storage>, RecoveryReport)> {
         let (lock, content) = data_directory::enter(&*disk, dir, if_missing, options.fsync)?;
         let (control_file, control) = open_control(&*disk, dir, content, options.fsync)?;
         let wal_dir = dir.join(data_directory::LOG);
-        let device = SegmentFiles::open(Arc::clone(&disk), wal_dir.clone(), options.fsync)
-            .map_err(|error| StorageError::io("open", &wal_dir, error))?;
-        let scanned = recovery::scan_log(&device, control, control_file.path(), &wal_dir)?;
+        let target = target
+            .map(|target| target.prepare(&disk, &wal_dir, options.fsync, &control))
+            .transpose()?;
+        let history = SharedHistory::new(match &target {
+            Some(target) => target.history().clone(),
+            None => timeline::read(&*disk, &wal_dir, control.timeline)?,
+        });
+        let device = SegmentFiles::open_on_timeline(
+            Arc::clone(&disk),
+            wal_dir.clone(),
+            options.fsync,
+            Arc::clone(&history),
+        )
+        .map_err(|error| StorageError::io("open", &wal_dir, error))?;
+        let scanned = recovery::scan_log(&device, control, control_file.path(), &wal_dir, target.as_ref())?;
         let files = DataFiles::new(
             Arc::clone(&disk),
             dir.join(data_directory::RELATIONS),
@@ -266,6 +295,7 @@ impl Storage {
             options.fsync,
             options.log_retention,
             Lsn(device.whole_from(scanned.redo.0)),
+            history,
         )?);
         let wal = Wal::new(device, log, scanned.end, scanned.redo);
         let wal = Arc::new(wal);
@@ -327,7 +357,6 @@ impl Storage {
             options,
             dir: dir.to_owned(),
             system_identifier: control.system_identifier,
-            timeline: AtomicU32::new(control.timeline),
             closed: AtomicBool::new(false),
             shut_down: AtomicBool::new(false),
             retention,
@@ -335,6 +364,9 @@ impl Storage {
             _lock: lock,
         };
         let report = recovery::replay(&storage, &status_pages, &scanned)?;
+        if let Some(target) = &target {
+            storage.begin_timeline(scanned.end, &target.reason())?;
+        }
         storage.make_log_room()?;
         // After this checkpoint, what was replayed need not be replayed again, and a new directory counts as
         // made.
@@ -357,7 +389,7 @@ impl Storage {
 
     /// The timeline that the log is on.
     pub fn timeline(&self) -> u32 {
-        self.timeline.load(Ordering::Acquire)
+        self.history().current()
     }
 
     /// [`BufferPool::reads_optimistically`].

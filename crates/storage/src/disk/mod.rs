@@ -44,7 +44,7 @@ pub enum SyncPurpose {
     LogFound,
     /// The zeros behind the end of the log, before anything is logged after recovery.
     LogCleared,
-    /// A new log segment, filled with zeros, before it gets its name.
+    /// A new log segment, filled with zeros (or, up to a fork, with log), before it gets its name.
     LogSegment,
     /// The name of a new log segment, before anything is written to it.
     LogSegmentName,
@@ -64,13 +64,15 @@ pub enum SyncPurpose {
     DataDirectory,
     /// The replication slots, before one is reported as made or dropped, and before log is removed.
     Slots,
+    /// The history of a new timeline, before its segments are made.
+    TimelineHistory,
     /// The data directory's own name and those of the directories made for it.
     ParentDirectory,
 }
 
 impl SyncPurpose {
     /// All of them.
-    pub const ALL: [SyncPurpose; 14] = [
+    pub const ALL: [SyncPurpose; 15] = [
         SyncPurpose::LogFlush,
         SyncPurpose::LogFound,
         SyncPurpose::LogCleared,
@@ -84,6 +86,7 @@ impl SyncPurpose {
         SyncPurpose::ControlFileFound,
         SyncPurpose::DataDirectory,
         SyncPurpose::Slots,
+        SyncPurpose::TimelineHistory,
         SyncPurpose::ParentDirectory,
     ];
 }
