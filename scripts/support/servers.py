@@ -191,6 +191,53 @@ class Clearway(LibpqServer):
         ]
 
 
+class Standby(Clearway):
+    """`clearway standby`, which follows the server `primary` (or what listens on `port_of_primary`)."""
+
+    name = "standby"
+
+    def __init__(self, binary, directory, primary, configuration="", options=(), port_of_primary=None, application=None):
+        super().__init__(binary, directory, configuration, options)
+        self.primary_host = "127.0.0.1"
+        self.primary_port = port_of_primary or primary.port
+        self.application = application or "standby"
+
+    def command(self):
+        source = f"host={self.primary_host} port={self.primary_port} application_name={self.application}"
+        return [
+            self.binary, "standby", "--from", source, "--data", self.data, "--listen", f"127.0.0.1:{self.port}",
+            "--socket-dir", self.sockets, "--config", self.configuration, *self.options,
+        ]
+
+    def serve(self):
+        """The same directory and port as a server of its own: what it is after a promotion."""
+        server = Clearway.__new__(Clearway)
+        server.__dict__.update(self.__dict__)
+        server.process = None
+        return server
+
+
+def position(text):
+    """A position such as 0/1A2B as a number."""
+    high, low = text.split("/")
+    return int(high, 16) << 32 | int(low, 16)
+
+
+def await_replay(primary, standby, seconds=60):
+    """Waits until the standby has replayed what the primary has committed by now; how long that took, in seconds."""
+    wanted = position(primary.sql("select pg_current_wal_flush_lsn()"))
+    began = time.monotonic()
+    while True:
+        reached = standby.sql("select pg_last_wal_replay_lsn()")
+        if reached and position(reached) >= wanted:
+            return time.monotonic() - began
+        if time.monotonic() - began > seconds:
+            raise RuntimeError(
+                f"the standby has replayed up to {reached}, not {wanted:x}, after {seconds} s:\n{standby.last_log()}"
+            )
+        time.sleep(0.02)
+
+
 class Stub(LibpqServer):
     """`clearway stub-server`: answers constants."""
 

@@ -3,6 +3,7 @@
 //! | command | file |
 //! | --- | --- |
 //! | `serve` | `serve.rs` |
+//! | `standby`, `promote` | `standby.rs`, `promote.rs` |
 //! | `bench` | `bench.rs`, `bench_latches.rs` |
 //! | `check` | `check.rs` |
 //! | `mechanisms` | `mechanisms.rs` |
@@ -18,9 +19,11 @@ mod error;
 mod mechanisms;
 mod options;
 mod output;
+mod promote;
 mod serve;
 mod signals;
 mod simulate;
+mod standby;
 mod stub_server;
 
 use std::process::ExitCode;
@@ -54,6 +57,8 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::Arguments),
+    Standby(standby::Arguments),
+    Promote(promote::Arguments),
     Bench(bench::Arguments),
     Check(check::Arguments),
     Mechanisms(mechanisms::Arguments),
@@ -70,6 +75,8 @@ fn main() -> ExitCode {
         .init();
     let outcome = match &arguments.command {
         Command::Serve(arguments) => serve::run(arguments),
+        Command::Standby(arguments) => standby::run(arguments),
+        Command::Promote(arguments) => promote::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Mechanisms(arguments) => mechanisms::run(arguments),

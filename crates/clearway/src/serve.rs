@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::thread;
 
 use clap::Args;
-use clearway_engine::Engine;
+use clearway_engine::{Config, Engine};
 use clearway_server::{Scheduling, Server, ServerOptions, StopSignal};
 
 use crate::error::{CommandError, Result, plural};
@@ -47,17 +47,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let stop = stop_on_signals()?;
     survive_file_size_limit()?;
     // The sockets first: clients that come during recovery are told so instead of being refused.
-    let server = Server::bind_early(ServerOptions {
-        listen: (arguments.listen != "none").then(|| arguments.listen.clone()),
-        socket_dir: arguments.socket_dir.clone(),
-        port: arguments.port,
-        max_connections: config.max_connections as usize,
-        scheduling: Scheduling {
-            policy: config.session_scheduling.into(),
-            time_slice: config.mechanisms.time_slice,
-        },
-        message_bytes_max: config.max_message_size.bytes() as u32,
-    })?;
+    let server = Server::bind_early(server_options(
+        &arguments.listen,
+        arguments.socket_dir.clone(),
+        arguments.port,
+        &config,
+    ))?;
     thread::scope(|scope| {
         let _stop_on_panic = StopOnPanic(&stop);
         let running = scope.spawn(|| server.run(&stop));
@@ -86,8 +81,28 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     })
 }
 
+/// What a server is started with.
+pub(crate) fn server_options(
+    listen: &str,
+    socket_dir: Option<PathBuf>,
+    port: u16,
+    config: &Config,
+) -> ServerOptions {
+    ServerOptions {
+        listen: (listen != "none").then(|| listen.to_owned()),
+        socket_dir,
+        port,
+        max_connections: config.max_connections as usize,
+        scheduling: Scheduling {
+            policy: config.session_scheduling.into(),
+            time_slice: config.mechanisms.time_slice,
+        },
+        message_bytes_max: config.max_message_size.bytes() as u32,
+    }
+}
+
 /// Stops the server when opening the database panics: the scope waits for the server's thread, and would wait for ever.
-struct StopOnPanic<'a>(&'a StopSignal);
+pub(crate) struct StopOnPanic<'a>(pub(crate) &'a StopSignal);
 
 impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {

@@ -79,6 +79,12 @@ pub struct Config {
     pub max_slot_wal_keep_size: ByteSize,
     /// A follower that has not answered for so long is given up.
     pub wal_sender_timeout: Span,
+    /// A standby gives up a server that has been silent for so long, and connects again.
+    pub wal_receiver_timeout: Span,
+    /// A standby tells the other server how far it is at least this often.
+    pub wal_receiver_status_interval: Span,
+    /// Whether a standby tells the other server what its sessions see, so that it keeps those row versions.
+    pub hot_standby_feedback: bool,
     /// How long a lock wait lasts before a deadlock is looked for.
     pub deadlock_timeout: Span,
     /// Whether dead rows are cleared away in the background.
@@ -117,6 +123,9 @@ impl Default for Config {
             wal_keep_size: ByteSize::mib(0),
             max_slot_wal_keep_size: ByteSize::mib(0),
             wal_sender_timeout: Span::from_secs(60),
+            wal_receiver_timeout: Span::from_secs(60),
+            wal_receiver_status_interval: Span::from_secs(10),
+            hot_standby_feedback: false,
             deadlock_timeout: Span::from_secs(1),
             autovacuum: true,
             autovacuum_naptime: Span::from_secs(10),

@@ -157,8 +157,18 @@ wait_events! {
     ClientWrite = (Client, "ClientWrite"),
     /// The checkpointer, waiting for the next checkpoint.
     CheckpointerMain = (Activity, "CheckpointerMain"),
+    /// A standby's replay, waiting for log to be received.
+    RecoveryWalStream = (Activity, "RecoveryWalStream"),
+    /// For a standby's replay to get somewhere.
+    RecoveryApply = (Ipc, "RecoveryApply"),
+    /// A standby's replay, waiting for sessions that may see row versions about to be removed.
+    RecoveryConflictSnapshot = (Ipc, "RecoveryConflictSnapshot"),
+    /// A standby's replay, waiting for sessions that read a table whose definition changes.
+    RecoveryConflictLock = (Ipc, "RecoveryConflictLock"),
     /// The background log writer, waiting for asynchronous commits.
     WalWriterMain = (Activity, "WalWriterMain"),
+    /// A standby's receiver, waiting for log from its primary.
+    WalReceiverMain = (Activity, "WalReceiverMain"),
     /// The vacuum worker, waiting for work.
     VacuumMain = (Activity, "AutoVacuumMain"),
 }

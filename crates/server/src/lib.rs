@@ -32,7 +32,7 @@
 //! | `channel` | both directions of a connection |
 //! | `connection` | start-up and the message loop of one client |
 //! | `extended` | statements and portals of the extended protocol |
-//! | [`replication`] | sending the log and copies of the files |
+//! | [`replication`] | sending the log and copies of the files, and receiving them |
 //! | `responder` | the engine's output as protocol messages, COPY included |
 //! | [`wire`] | frames and messages as they arrive: no I/O, no state, fuzzed |
 //! | `codec` | messages as they leave; the only module that names `pgwire` |
@@ -68,6 +68,7 @@ mod error;
 mod extended;
 mod listener;
 mod options;
+mod read_buffer;
 mod reader;
 mod registry;
 pub mod replication;

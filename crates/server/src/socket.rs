@@ -50,6 +50,18 @@ impl Socket {
         }
     }
 
+    /// Reads what there is at once: `None` when there is nothing yet, 0 at the end of the stream.
+    pub(crate) fn receive_now(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        loop {
+            match rustix::net::recv(&self.descriptor, &mut *buffer, RecvFlags::DONTWAIT) {
+                Ok((_, count)) => return Ok(Some(count)),
+                Err(rustix::io::Errno::AGAIN) => return Ok(None),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
     /// Writes what can be written at once: 0 bytes when the client has to read first.
     pub(crate) fn send_now(&self, bytes: &[u8]) -> io::Result<usize> {
         loop {

@@ -265,6 +265,7 @@ fn encode_image(bytes: &[u8], payload: &mut Vec<u8>) {
 }
 
 /// One page's part of a change record.
+#[derive(Clone, Copy)]
 pub(crate) enum PagePart<'a> {
     Deltas(&'a [u8], u16),
     Image {

@@ -4,7 +4,7 @@
 //!    reservations is seen from here on.
 //! 2. Wait for the commits that were logged before it to reach the commit log (R1), and write its pages.
 //! 3. Read the relations' lengths (`lengths`). Write all dirty pages; make the data files durable.
-//! 4. Log the lengths and a checkpoint record, and make them durable.
+//! 4. Log which transactions run (`running`), the lengths and a checkpoint record, and make them durable.
 //! 5. Write the control file: recovery now begins at the redo position.
 //! 6. Recycle the log before it that nothing else needs (`retention`).
 //!
@@ -14,7 +14,7 @@
 //!   written. A page is dirty from before its change is logged until a copy made after the change is in its
 //!   file, and step 3 waits for a page that is latched exclusively.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -22,15 +22,17 @@ use std::time::{Duration, Instant};
 use clearway_machine::{Native, WaitEvent, WaitScope};
 use clearway_txn::Xid;
 
+use crate::background_log::BackgroundLog;
 use crate::control_file::{Control, State};
 use crate::data_directory;
 use crate::error::{Result, StorageError};
 use crate::lengths::{self, Lengths};
 use crate::page::Lsn;
+use crate::running;
 use crate::status_pages::storage_error;
 use crate::storage::Storage;
 use crate::wal::LogDevice;
-use crate::wal::record::{self, RecordKind};
+use crate::wal::record::RecordKind;
 
 /// Interval at which the checkpointer looks how far the log has grown.
 const SIZE_POLL: Duration = Duration::from_millis(100);
@@ -49,8 +51,8 @@ pub(crate) struct Checkpointer {
     changed: Condvar,
     /// One checkpoint at a time.
     running: Mutex<()>,
-    /// Bytes of the `Lengths` records of the last checkpoint.
-    lengths_bytes: AtomicU64,
+    /// What they have logged themselves.
+    background_log: BackgroundLog,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -102,9 +104,9 @@ fn checkpoint_loop(storage: Weak<Storage>, checkpointer: Arc<Checkpointer>) {
         let Some(storage) = storage.upgrade() else { return };
         let grown = storage.wal.reserved().0 - storage.wal.redo().0;
         let due = last.elapsed() >= storage.options.checkpoint_timeout;
-        // The last checkpoint's own records lie behind its redo position. They do not count, so an idle
-        // engine does not checkpoint for ever.
-        let idle = 4_096 + checkpointer.lengths_bytes.load(Ordering::Relaxed);
+        // The last checkpoint's own records lie behind its redo position. They do not count, nor do the log writer's, so
+        // an idle engine does not checkpoint for ever.
+        let idle = 4_096 + checkpointer.background_log.bytes();
         if grown >= storage.options.wal_bytes_max || due && grown > idle {
             last = Instant::now();
             if let Err(error) = storage.run_checkpoint(false) {
@@ -121,9 +123,12 @@ fn checkpoint_loop(storage: Weak<Storage>, checkpointer: Arc<Checkpointer>) {
 }
 
 fn log_writer_loop(storage: Weak<Storage>, checkpointer: Arc<Checkpointer>) {
-    let Some(delay) = storage.upgrade().map(|storage| storage.options.wal_writer_delay) else {
+    let options =
+        |storage: Arc<Storage>| (storage.options.wal_writer_delay, storage.options.running_interval);
+    let Some((delay, running_interval)) = storage.upgrade().map(options) else {
         return;
     };
+    let mut running_logged = Instant::now();
     let (mut flushed, mut moved, mut proven) = (Lsn(0), Instant::now(), Lsn(0));
     while !checkpointer.sleep(delay, WaitEvent::WalWriterMain) {
         let Some(storage) = storage.upgrade() else { return };
@@ -131,8 +136,17 @@ fn log_writer_loop(storage: Weak<Storage>, checkpointer: Arc<Checkpointer>) {
         if now != flushed {
             (flushed, moved) = (now, Instant::now());
         } else if now > proven && moved.elapsed() >= IDLE_DELAY && storage.wal.make_room().is_ok() {
-            proven = storage.wal.insert_any(RecordKind::Nothing, Xid::INVALID, &[]);
+            proven = storage.log_in_background(RecordKind::Nothing, &[]);
             storage.wal.flush(proven);
+        }
+        if running_logged.elapsed() >= running_interval {
+            running_logged = Instant::now();
+            let is_quiet = checkpointer.background_log.is_quiet(storage.wal.reserved());
+            if !is_quiet && storage.wal.make_room().is_ok() {
+                // Durable at once: a standby is sent nothing else, and after this record there may be silence.
+                let end = storage.log_running();
+                storage.wal.flush(end);
+            }
         }
         storage.commits.flush_in_background(&storage.wal);
         // The log writer makes segments ahead of time, so that sessions seldom have to. On a full disk, the
@@ -156,6 +170,7 @@ impl Storage {
             .commits
             .counters()
             .begin_checkpoint(|| self.wal.move_redo(), handed_out);
+        self.checkpointer.background_log.redo_has_moved();
         self.commit_log.flush_all().map_err(storage_error)?;
         let lengths = self.files.lengths();
         let pages = self.pool.write_all()?;
@@ -183,20 +198,26 @@ impl Storage {
 
     /// Step 4; returns the position after the records.
     fn log_checkpoint(&self, redo: Lsn, lengths: &Lengths) -> Lsn {
-        let payloads = lengths::encode(lengths);
-        let own_bytes = payloads
-            .iter()
-            .map(|payload| record::size(payload.len()) as u64)
-            .sum();
-        self.checkpointer
-            .lengths_bytes
-            .store(own_bytes, Ordering::Relaxed);
-        for payload in payloads {
-            self.wal.insert_any(RecordKind::Lengths, Xid::INVALID, &payload);
+        self.log_running();
+        for payload in lengths::encode(lengths) {
+            self.log_in_background(RecordKind::Lengths, &payload);
         }
         let mut payload = redo.0.to_le_bytes().to_vec();
         payload.extend_from_slice(&(lengths.len() as u64).to_le_bytes());
-        self.wal
-            .insert_any(RecordKind::Checkpoint, Xid::INVALID, &payload)
+        self.log_in_background(RecordKind::Checkpoint, &payload)
+    }
+
+    /// Logs which transactions run; returns the position after the record. The log has room.
+    fn log_running(&self) -> Lsn {
+        let mut running = Vec::new();
+        let payload = running::encode(&self.proc_array.running_transactions(&mut running));
+        self.log_in_background(RecordKind::Running, &payload)
+    }
+
+    /// Logs a record of the background's own; returns the position after it. The log has room.
+    fn log_in_background(&self, kind: RecordKind, payload: &[u8]) -> Lsn {
+        let end = self.wal.insert_any(kind, Xid::INVALID, payload);
+        self.checkpointer.background_log.note(kind, payload.len(), end);
+        end
     }
 }

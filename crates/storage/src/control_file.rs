@@ -89,6 +89,48 @@ pub(crate) fn image(control: Control) -> Vec<u8> {
     bytes
 }
 
+/// What the bytes of a control file say, which are to become the file `path`.
+pub(crate) fn of_image(bytes: &[u8], path: &Path) -> Result<Control> {
+    let copies: Vec<[u8; COPY_SIZE]> = COPIES
+        .into_iter()
+        .chain(EARLIER_COPIES)
+        .filter_map(|offset| bytes.get(offset as usize..)?.first_chunk().copied())
+        .collect();
+    newest(&copies, path).map(|(_, control)| control)
+}
+
+/// The valid copy of the highest generation.
+fn newest(copies: &[[u8; COPY_SIZE]], path: &Path) -> Result<(u64, Control)> {
+    let mut newest: Option<(u64, Control)> = None;
+    let mut other_version = None;
+    for copy in copies {
+        match Control::decode(copy) {
+            Copy::Valid { generation, control } if newest.is_none_or(|(newer, _)| generation > newer) => {
+                newest = Some((generation, control));
+            }
+            Copy::OtherVersion(version) => other_version = Some(version),
+            Copy::Valid { .. } | Copy::Invalid => {}
+        }
+    }
+    match (newest, other_version) {
+        (Some(newest), _) => Ok(newest),
+        (None, Some(found)) => Err(StorageError::OtherVersion {
+            file: path.to_owned(),
+            found,
+            supported: VERSION,
+        }),
+        (None, None) => {
+            let problem = "neither of its two copies is valid, so it cannot be known where recovery begins; \
+                restore the directory from a backup (nothing in it was changed)";
+            Err(StorageError::CorruptFile {
+                file: path.to_owned(),
+                offset: 0,
+                problem: problem.into(),
+            })
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct ControlFile {
     file: Arc<dyn DiskFile>,
@@ -202,39 +244,14 @@ impl ControlFile {
         let file = disk
             .open(&path, OpenMode::Existing)
             .map_err(|error| fail("open", error))?;
-        let mut newest: Option<(u64, Control)> = None;
-        let mut other_version = None;
+        let mut copies = Vec::new();
         for offset in COPIES.into_iter().chain(EARLIER_COPIES) {
             let mut copy = [0; COPY_SIZE];
             file.read_at(&mut copy, offset)
                 .map_err(|error| fail("read", error))?;
-            match Control::decode(&copy) {
-                Copy::Valid { generation, control } if newest.is_none_or(|(newer, _)| generation > newer) => {
-                    newest = Some((generation, control));
-                }
-                Copy::OtherVersion(version) => other_version = Some(version),
-                Copy::Valid { .. } | Copy::Invalid => {}
-            }
+            copies.push(copy);
         }
-        let (generation, control) = match (newest, other_version) {
-            (Some(newest), _) => newest,
-            (None, Some(found)) => {
-                return Err(StorageError::OtherVersion {
-                    file: path,
-                    found,
-                    supported: VERSION,
-                });
-            }
-            (None, None) => {
-                let problem = "neither of its two copies is valid, so it cannot be known where recovery begins; \
-                    restore the directory from a backup (nothing in it was changed)";
-                return Err(StorageError::CorruptFile {
-                    file: path,
-                    offset: 0,
-                    problem: problem.into(),
-                });
-            }
-        };
+        let (generation, control) = newest(&copies, &path)?;
         if fsync {
             // The process that wrote this copy may have been killed before it synced it. The next copy
             // overwrites the other one, which until then is the only one on disk.

@@ -13,6 +13,9 @@
 //!
 //! A directory found in the state "initialising" was never used: the next start removes what step 2 has made,
 //! and begins step 2 again.
+//!
+//! A directory that is made as a copy of another server's files has a marker from the first file on until after it has
+//! got its control file (`received_copy`).
 
 use std::ffi::OsString;
 use std::io;
@@ -31,7 +34,9 @@ pub(crate) const RELATIONS: &str = "base";
 /// The relations whose files a database has from its first moment on.
 const SYSTEM_RELATIONS: &[RelId] = &[RelId::COMMIT_LOG, RelId::CATALOG];
 /// A control file that has not got its name yet.
-const UNFINISHED_CONTROL: &str = "control.new";
+pub(crate) const UNFINISHED_CONTROL: &str = "control.new";
+/// In a directory that is being made as a copy of another server's files.
+pub(crate) const UNFINISHED_COPY: &str = "backup.unfinished";
 /// A name that file systems put into the root directory of a disk.
 const OF_THE_FILE_SYSTEM: &str = "lost+found";
 
@@ -48,6 +53,8 @@ pub(crate) enum IfMissing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     Nothing,
+    /// A copy of another server's files that was not finished.
+    UnfinishedCopy,
     Database,
 }
 
@@ -62,11 +69,40 @@ pub(crate) fn enter(
         dir: dir.to_owned(),
         problem: problem.to_owned(),
     };
+    let (held, content) = lock_and_examine(disk, dir, if_missing, fsync)?;
+    match content {
+        Content::Nothing if if_missing == IfMissing::Refuse => Err(no_database("the directory is empty")),
+        Content::UnfinishedCopy => Err(no_database(
+            "it holds a copy of another server's files that was not finished; \"clearway standby\" on this directory \
+             makes the copy anew, or remove the directory",
+        )),
+        Content::Nothing | Content::Database => Ok((held, content)),
+    }
+}
+
+/// As [`enter`], for a copy of another server's files: what an unfinished one has left is no error, and a database is.
+pub(crate) fn enter_for_copy(disk: &dyn Disk, dir: &Path, fsync: bool) -> Result<(LockHeld, Content)> {
+    match lock_and_examine(disk, dir, IfMissing::Initialise, fsync)? {
+        (_, Content::Database) => Err(StorageError::InvalidCopy {
+            dir: dir.to_owned(),
+            problem: "there is a database in it; name an empty directory, or one that does not exist"
+                .to_owned(),
+        }),
+        entered => Ok(entered),
+    }
+}
+
+fn lock_and_examine(
+    disk: &dyn Disk,
+    dir: &Path,
+    if_missing: IfMissing,
+    fsync: bool,
+) -> Result<(LockHeld, Content)> {
     match disk.list(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => match if_missing {
             IfMissing::Initialise => disk::ensure_directory(disk, dir, fsync)
                 .map_err(|error| StorageError::io("create directory", dir, error))?,
-            IfMissing::Refuse => return Err(no_database("there is no such directory")),
+            IfMissing::Refuse => return Err(no_directory(dir)),
         },
         Err(error) => return Err(StorageError::io("list", dir, error)),
         Ok(_) => {}
@@ -80,13 +116,19 @@ pub(crate) fn enter(
         .list(dir)
         .map_err(|error| StorageError::io("list", dir, error))?;
     let content = examine(dir, names)?;
-    if content == Content::Nothing && if_missing == IfMissing::Refuse {
-        return Err(no_database("the directory is empty"));
-    }
     Ok((held, content))
 }
 
-fn examine(dir: &Path, names: Vec<OsString>) -> Result<Content> {
+/// The error of a directory that is not there.
+pub(crate) fn no_directory(dir: &Path) -> StorageError {
+    StorageError::NoDatabase {
+        dir: dir.to_owned(),
+        problem: "there is no such directory".to_owned(),
+    }
+}
+
+/// What a directory with these names holds; an error if it is neither a database nor a place for one.
+pub(crate) fn examine(dir: &Path, names: Vec<OsString>) -> Result<Content> {
     let mut names: Vec<String> = names
         .iter()
         .map(|name| name.to_string_lossy().into_owned())
@@ -111,6 +153,9 @@ fn examine(dir: &Path, names: Vec<OsString>) -> Result<Content> {
     }
     if has(CONTROL) {
         return Ok(Content::Database);
+    }
+    if has(UNFINISHED_COPY) {
+        return Ok(Content::UnfinishedCopy);
     }
     if has(LOG) || has(RELATIONS) {
         return Err(StorageError::CorruptFile {

@@ -322,6 +322,17 @@ impl DataFiles {
 }
 
 impl DataFile {
+    /// Makes durable what was written so far, whatever `fsync` says of the other files.
+    pub(crate) fn sync(&self) -> Result<()> {
+        if self.unsynced.swap(false, Ordering::AcqRel) {
+            let _wait = WaitScope::<Native>::enter(WaitEvent::DataFileSync);
+            if let Err(error) = self.file.sync_all(SyncPurpose::DataFile) {
+                disk::sync_failed(&self.path, &error);
+            }
+        }
+        Ok(())
+    }
+
     /// Pages in use.
     pub(crate) fn blocks(&self) -> u32 {
         self.blocks.load(Ordering::Acquire)

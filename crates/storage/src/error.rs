@@ -73,6 +73,12 @@ pub enum StorageError {
         /// The page's number.
         block: u32,
     },
+    /// A standby cannot do what was asked, or cannot go on.
+    #[error("{problem}")]
+    Standby {
+        /// What is wrong.
+        problem: String,
+    },
     /// There is no database, and none may be made there.
     #[error("there is no database in {}: {problem}", dir.display())]
     NoDatabase {
@@ -268,6 +274,24 @@ pub enum StorageError {
         /// The data directory.
         dir: PathBuf,
     },
+    /// The directory is a standby's, which no server opens for writing.
+    #[error(
+        "{0} is a standby's: its log is a copy of another server's; go on with \"clearway standby --data {0} --from …\", \
+         or, while that runs, make it take writes with \"clearway promote --data {0}\"",
+        dir.display()
+    )]
+    IsStandby {
+        /// The data directory.
+        dir: PathBuf,
+    },
+    /// What another server sends as a copy of its files is none.
+    #[error("could not receive a copy into {}: {problem}", dir.display())]
+    InvalidCopy {
+        /// The directory of the copy.
+        dir: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
     /// Every buffer is pinned.
     #[error("all {frames} buffers are pinned; raise shared_buffers")]
     NoFreeBuffer {
@@ -331,7 +355,11 @@ impl StorageError {
             StorageError::NoSuchPage { .. } | StorageError::NoSuchRelation { .. } => "XX000",
             StorageError::DirectoryInUse { .. } => "55006",
             StorageError::NoDatabase { .. } => "58P01",
-            StorageError::OtherVersion { .. } | StorageError::SlotLost { .. } => "55000",
+            StorageError::OtherVersion { .. }
+            | StorageError::SlotLost { .. }
+            | StorageError::IsStandby { .. }
+            | StorageError::Standby { .. } => "55000",
+            StorageError::InvalidCopy { .. } => "08P01",
             StorageError::SlotName { name, .. } if name.len() > 63 => "42622",
             StorageError::SlotName { .. } => "42602",
             StorageError::SlotExists { .. } => "42710",

@@ -5,15 +5,19 @@
 //! | `storage` | [`Storage`]: everything of one data directory, from one `Arc` |
 //! | `page`, `data_file`, `control_file` | what is on disk besides the log |
 //! | `data_directory` | what a directory holds before it is opened; making a new one |
+//! | [`directory_state`] | the same for a program that does not open it |
 //! | `disk` | [`disk::Disk`]: the file system under all of that |
 //! | `lengths` | how many pages each relation has, so that a lost page is an error |
 //! | `wal` | the log |
 //! | `buffer` | pages in memory |
 //! | `change` | [`AtomicChange`]: changing pages and logging it |
 //! | `commit` | the end of a transaction: the order of its steps |
+//! | `running`, `cleanup` | what is logged for standbys: which transactions run, which versions go |
 //! | `retention`, `backup` | what of the log stays for others, and a copy of the files for them |
 //! | `timeline`, `new_timeline` | whose log a position belongs to; how the log goes on under a new number |
+//! | `received_copy` | the other end: making a standby's directory of such a copy |
 //! | `checkpoint`, `recovery` | bounding and doing the replay of the log |
+//! | `background_log` | what the background threads log of their own account |
 //! | `status_pages` | the commit log's pages on disk |
 //! | `heap`, `btree`, `root_hints`, `fsm`, `vacuum` | rows, indexes and where a descent begins, free space |
 //! | `check`, `findings` | whether what is on disk is sound |
@@ -38,16 +42,19 @@
 //! - E5: everything in a data directory goes through `disk::Disk`. Each sync there has a purpose, and an image that
 //!   needs it (`tests/power_cuts.rs` lists them).
 
+mod background_log;
 pub mod backup;
 pub mod btree;
 mod buffer;
 mod change;
 mod check;
 mod checkpoint;
+pub mod cleanup;
 pub mod commit;
 mod control_file;
 mod data_directory;
 mod data_file;
+pub mod directory_state;
 pub mod disk;
 mod error;
 mod findings;
@@ -56,14 +63,19 @@ pub mod heap;
 mod lengths;
 mod new_timeline;
 pub mod page;
+pub mod received_copy;
 mod recovery;
 pub mod retention;
 mod root_hints;
+pub mod running;
+pub mod standby;
+mod status_journal;
 mod status_pages;
 mod storage;
 pub mod timeline;
 pub mod vacuum;
 pub mod wal;
+pub mod wall_clock;
 
 pub use buffer::{
     BufferClockVariant, BufferMapVariant, BufferPool, BufferPoolOptions, FrameRing, PageDevice,
@@ -79,4 +91,5 @@ pub use error::{Result, StorageError};
 pub use findings::{Finding, Findings, Progress};
 pub use page::{Lsn, PAGE_HEADER, PAGE_SIZE, PageId, PageKind, RelId};
 pub use recovery::{RecoveryPoint, RecoveryReport, RecoveryTarget};
+pub use standby::{Standby, StandbyOptions};
 pub use storage::{Storage, StorageOptions};

@@ -49,11 +49,12 @@ impl Storage {
         Ok(number)
     }
 
-    /// Goes on with the server's `timeline`, of which `history_text` is the history file, in a standby whose log ends at
-    /// `log_end`. An error leaves everything as it was.
+    /// Goes on with the server's `timeline`, of which `history_text` is the history file, in a standby. An error leaves
+    /// everything as it was.
     ///
     /// The caller makes sure that nothing is received meanwhile.
-    pub fn follow_timeline(&self, history_text: &str, timeline: u32, log_end: Lsn) -> Result<()> {
+    pub fn follow_timeline(&self, history_text: &str, timeline: u32) -> Result<()> {
+        let log_end = self.durable_log_end();
         let own = self.history();
         let own_timeline = own.current();
         let history =
@@ -74,6 +75,17 @@ impl Storage {
                 own_end: log_end,
                 timeline,
             }),
+            // The former primary may have died while it sent a record, of which the new one received less.
+            Some(fork) if log_end > fork && self.replayed_no_further_than(fork) => {
+                Err(StorageError::Standby {
+                    problem: format!(
+                        "the log in {} was received up to {log_end} on timeline {own_timeline}, of which timeline \
+                     {timeline} of the server has what is before {fork}; what is behind that has not been replayed \
+                     here: restart the standby, so that it finds out whether that is only part of a record",
+                        self.dir().display()
+                    ),
+                })
+            }
             Some(fork) if log_end > fork => Err(StorageError::Diverged {
                 dir: dir(),
                 own_timeline,
@@ -88,6 +100,11 @@ impl Storage {
                 Ok(())
             }
         }
+    }
+
+    fn replayed_no_further_than(&self, position: Lsn) -> bool {
+        self.standby()
+            .is_some_and(|standby| standby.is_active() && standby.replayed() <= position)
     }
 
     /// The log's history.

@@ -99,6 +99,15 @@ pub(crate) struct ScannedLog {
     forks: bool,
 }
 
+/// What a directory is opened as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A database of its own.
+    Primary,
+    /// A copy that follows another one (`standby`).
+    Standby,
+}
+
 /// Distance behind a hole within which recovery looks for a record that proves the hole to be damage. All
 /// that was in memory when the hole's log became durable fits in two rings of 8 MiB, so for one damaged
 /// record the next two segments have the proof. The rest of the distance is for lost segments.
@@ -113,6 +122,7 @@ pub(crate) fn scan_log(
     control: Control,
     control_path: &Path,
     wal_dir: &Path,
+    purpose: Purpose,
     target: Option<&PreparedTarget>,
 ) -> Result<ScannedLog> {
     let mut scanned = ScannedLog {
@@ -196,13 +206,12 @@ pub(crate) fn scan_log(
             ),
         });
     }
-    // Behind a point there is log, as there should be.
-    let damage_proof = if search.is_reached() {
-        None
-    } else {
-        reader::find_damage(device, scanned.end, DAMAGE_SEARCH).map_err(fail)?
-    };
-    if let Some(proof) = damage_proof {
+    // Behind a point there is log, as there should be. A standby has the bytes behind a hole sent again: what proves that
+    // the log was durable proves it of the primary's.
+    if purpose == Purpose::Primary
+        && !search.is_reached()
+        && let Some(proof) = reader::find_damage(device, scanned.end, DAMAGE_SEARCH).map_err(fail)?
+    {
         return Err(damage(format!(
             "no whole log record at position {}, but the record at {} was logged when the log was durable up to {}; \
              committed changes are damaged here, restore the directory from a backup",
@@ -215,6 +224,18 @@ pub(crate) fn scan_log(
     Ok(scanned)
 }
 
+impl ScannedLog {
+    /// A report in which nothing has been replayed.
+    pub(crate) fn report(&self) -> RecoveryReport {
+        RecoveryReport {
+            clean: self.clean,
+            redo: self.redo,
+            end: self.end,
+            ..RecoveryReport::default()
+        }
+    }
+}
+
 /// Applies the log from `scanned.redo` on.
 pub(crate) fn replay(
     storage: &Storage,
@@ -222,12 +243,7 @@ pub(crate) fn replay(
     scanned: &ScannedLog,
 ) -> Result<RecoveryReport> {
     let started = Instant::now();
-    let mut report = RecoveryReport {
-        clean: scanned.clean,
-        redo: scanned.redo,
-        end: scanned.end,
-        ..RecoveryReport::default()
-    };
+    let mut report = scanned.report();
     let wal_dir = storage.dir().join(data_directory::LOG);
     let fail = |error| StorageError::io("read the log in", &wal_dir, error);
     let mut reader = LogReader::new(storage.wal.device(), scanned.redo);
@@ -250,15 +266,27 @@ pub(crate) fn replay(
     Ok(report)
 }
 
-fn apply(storage: &Storage, status: &StatusPages, record: &Record<'_>, start: Lsn, end: Lsn) -> Result<()> {
-    let malformed = || StorageError::CorruptFile {
-        file: storage.wal.device().path_of(start.0),
+/// The error for a record that is whole and cannot be applied.
+pub(crate) fn malformed(storage: &Storage, record: &Record<'_>, start: Lsn) -> StorageError {
+    StorageError::CorruptFile {
+        file: storage.segment_path(start),
         offset: start.0 % SEGMENT_SIZE,
         problem: format!(
             "the {:?} record at {start} has a valid checksum but makes no sense",
             record.kind
         ),
-    };
+    }
+}
+
+/// Applies one record, as recovery does.
+pub(crate) fn apply(
+    storage: &Storage,
+    status: &StatusPages,
+    record: &Record<'_>,
+    start: Lsn,
+    end: Lsn,
+) -> Result<()> {
+    let malformed = || malformed(storage, record, start);
     match record.kind {
         RecordKind::Change => {
             let mut rest = record.payload;
@@ -301,7 +329,12 @@ fn apply(storage: &Storage, status: &StatusPages, record: &Record<'_>, start: Ls
     Ok(())
 }
 
-fn apply_part(storage: &Storage, page: PageId, part: &change::PagePart<'_>, end: Lsn) -> Result<()> {
+pub(crate) fn apply_part(
+    storage: &Storage,
+    page: PageId,
+    part: &change::PagePart<'_>,
+    end: Lsn,
+) -> Result<()> {
     let Some(file) = storage.files.file_for_replay(page.rel)? else {
         return Ok(());
     };
@@ -326,7 +359,7 @@ fn apply_part(storage: &Storage, page: PageId, part: &change::PagePart<'_>, end:
 }
 
 /// Overwrites with zeros what may stand behind the end of the log.
-fn clear_tail(storage: &Storage, end: Lsn) -> std::io::Result<()> {
+pub(crate) fn clear_tail(storage: &Storage, end: Lsn) -> std::io::Result<()> {
     let device = storage.wal.device();
     device.make_room(end.0 + SEGMENT_SIZE)?;
     let zeros = vec![0; 1 << 20];

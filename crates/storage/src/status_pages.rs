@@ -3,6 +3,8 @@
 //! A page is written in place, so a crash can tear it. Before each write its image goes into the log, and
 //! recovery merges that image: a status only ever changes from "in progress" to another one, so merging is an
 //! OR, and the order of images and of commit records does not matter.
+//!
+//! A standby cannot log. It writes the image into a file of its own instead ([`StatusJournal`]).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,6 +16,7 @@ use clearway_txn::{COMMIT_LOG_PAGE_HEADER, COMMIT_LOG_PAGE_SIZE, StatusDevice, X
 use crate::data_file::DataFiles;
 use crate::error::StorageError;
 use crate::page::{self, Lsn, PAGE_HEADER, PAGE_SIZE, PageId, PageKind, RelId};
+use crate::status_journal::StatusJournal;
 use crate::wal::Wal;
 use crate::wal::record::RecordKind;
 
@@ -25,6 +28,7 @@ pub struct StatusPages {
     files: Arc<DataFiles>,
     wal: Arc<Wal>,
     recovery: Arc<Recovery>,
+    journal: Option<Arc<StatusJournal>>,
 }
 
 /// How recovery treats commit-log pages.
@@ -45,6 +49,15 @@ impl StatusPages {
             files,
             wal,
             recovery: Arc::new(recovery),
+            journal: None,
+        }
+    }
+
+    /// Those of a standby, with the image that was in the journal: number and content of a page.
+    pub(crate) fn with_journal(self, journal: Arc<StatusJournal>) -> Self {
+        Self {
+            journal: Some(journal),
+            ..self
         }
     }
 
@@ -111,7 +124,13 @@ impl StatusDevice for StatusPages {
     fn write_page(&self, number: u32, bytes: &[u8; COMMIT_LOG_PAGE_SIZE], lsn: u64) -> io::Result<()> {
         let file = self.files.file(RelId::COMMIT_LOG).map_err(io::Error::other)?;
         let mut upto = Lsn(lsn);
-        if !self.recovery.running.load(Ordering::Acquire) {
+        let journal = self.journal.as_ref().filter(|journal| journal.is_open());
+        if let Some(journal) = journal {
+            file.sync().map_err(io::Error::other)?;
+            journal
+                .write(number, &bytes[COMMIT_LOG_PAGE_HEADER..])
+                .map_err(io::Error::other)?;
+        } else if !self.recovery.running.load(Ordering::Acquire) {
             self.wal.make_room_latched()?;
             let mut payload = number.to_le_bytes().to_vec();
             payload.extend_from_slice(&bytes[COMMIT_LOG_PAGE_HEADER..]);

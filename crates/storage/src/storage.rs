@@ -18,6 +18,7 @@ use crate::buffer::{
 };
 use crate::change::AtomicChange;
 use crate::checkpoint::Checkpointer;
+use crate::cleanup::NewestCleanup;
 use crate::commit::{CommitOptions, CommitPath, CommitWait, Commits, LockReleaseVariant, NotCommitted};
 use crate::control_file::{Control, ControlFile, State};
 use crate::data_directory::{self, Content, IfMissing};
@@ -26,9 +27,11 @@ use crate::disk::{self, Disk, LockHeld, NativeDisk, ReadOnlyDisk, SyncPurpose};
 use crate::error::{Result, StorageError};
 use crate::fsm::FreeSpaceMaps;
 use crate::page::{Lsn, PageId, RelId};
-use crate::recovery::{self, RecoveryReport, RecoveryTarget};
+use crate::recovery::{self, Purpose, RecoveryReport, RecoveryTarget};
 use crate::retention::{Follower, LogRetention, RetentionLimits};
 use crate::root_hints::RootHints;
+use crate::standby::{self, Standby, StandbyOptions};
+use crate::status_journal::StatusJournal;
 use crate::status_pages::{StatusPages, storage_error};
 use crate::timeline::{self, SharedHistory};
 use crate::wal::record::RecordKind;
@@ -36,6 +39,7 @@ use crate::wal::{
     LogDevice, LogFlushVariant, LogInsertVariant, LogOptions, LogReserveVariant, LogWakeVariant,
     SegmentFiles, Wal,
 };
+use crate::wall_clock;
 
 /// How a data directory is opened.
 #[derive(Debug, Clone)]
@@ -86,6 +90,9 @@ pub struct StorageOptions {
     pub wal_bytes_max: u64,
     /// Commits that do not wait for the disk are made durable this often.
     pub wal_writer_delay: Duration,
+    /// A record of the running transactions is logged this often, if anything was logged meanwhile; checkpoints log one in
+    /// any case.
+    pub running_interval: Duration,
     /// How much log is kept for those who copy it.
     pub log_retention: RetentionLimits,
 }
@@ -116,6 +123,7 @@ impl Default for StorageOptions {
             checkpoint_timeout: Duration::from_secs(300),
             wal_bytes_max: 1 << 30,
             wal_writer_delay: Duration::from_millis(10),
+            running_interval: Duration::from_secs(15),
             log_retention: RetentionLimits::default(),
         }
     }
@@ -142,11 +150,14 @@ pub struct Storage {
     pub(crate) root_hints: RootHints,
     pub(crate) options: StorageOptions,
     pub(crate) commits: Arc<Commits>,
+    pub(crate) newest_cleanup: NewestCleanup,
     dir: PathBuf,
     system_identifier: u64,
     closed: AtomicBool,
     shut_down: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// There if the directory was opened as a standby.
+    standby: Option<Arc<Standby>>,
     /// Locked for as long as the directory is open.
     _lock: LockHeld,
 }
@@ -170,7 +181,8 @@ fn open_control(
     let path = dir.join(data_directory::CONTROL);
     let (file, control) = match content {
         Content::Database => ControlFile::open(disk, path, fsync)?,
-        Content::Nothing => {
+        // `enter` refuses an unfinished copy.
+        Content::Nothing | Content::UnfinishedCopy => {
             let control = Control::new(recovery::LOG_START, new_system_identifier());
             (ControlFile::create(disk, path, fsync, control)?, control)
         }
@@ -180,6 +192,16 @@ fn open_control(
         State::Running | State::Clean | State::Standby => data_directory::check_parts(disk, dir)?,
     }
     Ok((file, control))
+}
+
+/// What a directory is opened as.
+enum OpenAs<'a> {
+    /// A database that goes on at the end of its log.
+    Database,
+    /// A copy that follows another server.
+    Standby(StandbyOptions),
+    /// A copy that goes on at a point of its log.
+    Recovered(&'a RecoveryTarget),
 }
 
 /// A number that no other database is likely to have: the nanosecond at which it was made, and the process that made it.
@@ -211,7 +233,7 @@ impl Storage {
     /// after it, happen in memory. A directory without a database is an error.
     pub fn open_read_only(dir: &Path, options: StorageOptions) -> Result<(Arc<Storage>, RecoveryReport)> {
         let disk = Arc::new(ReadOnlyDisk::default());
-        Self::open_or_make(disk, dir, options, IfMissing::Refuse, None)
+        Self::open_or_make(disk, dir, options, IfMissing::Refuse, OpenAs::Database)
     }
 
     /// Recovers the database in `dir`, a copy, to a point of its log, with what it needs from an archive; from there on
@@ -221,13 +243,8 @@ impl Storage {
         options: StorageOptions,
         target: &RecoveryTarget,
     ) -> Result<(Arc<Storage>, RecoveryReport)> {
-        Self::open_or_make(
-            Arc::new(NativeDisk),
-            dir,
-            options,
-            IfMissing::Refuse,
-            Some(target),
-        )
+        let disk = Arc::new(NativeDisk);
+        Self::open_or_make(disk, dir, options, IfMissing::Refuse, OpenAs::Recovered(target))
     }
 
     /// As [`open`](Self::open), on another disk than the operating system's.
@@ -236,7 +253,27 @@ impl Storage {
         dir: &Path,
         options: StorageOptions,
     ) -> Result<(Arc<Storage>, RecoveryReport)> {
-        Self::open_or_make(disk, dir, options, IfMissing::Initialise, None)
+        Self::open_or_make(disk, dir, options, IfMissing::Initialise, OpenAs::Database)
+    }
+
+    /// Opens `dir`, which holds a database, as a standby: replays what its log holds, and is going to follow the server
+    /// that it is a copy of. From then on it is opened as a standby only, until it is promoted.
+    pub fn open_standby(
+        dir: &Path,
+        options: StorageOptions,
+        standby: StandbyOptions,
+    ) -> Result<(Arc<Storage>, RecoveryReport)> {
+        Self::open_standby_on(Arc::new(NativeDisk), dir, options, standby)
+    }
+
+    /// As [`open_standby`](Self::open_standby), on another disk than the operating system's.
+    pub fn open_standby_on(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        options: StorageOptions,
+        standby: StandbyOptions,
+    ) -> Result<(Arc<Storage>, RecoveryReport)> {
+        Self::open_or_make(disk, dir, options, IfMissing::Refuse, OpenAs::Standby(standby))
     }
 
     fn open_or_make(
@@ -244,11 +281,32 @@ impl Storage {
         dir: &Path,
         options: StorageOptions,
         if_missing: IfMissing,
-        target: Option<&RecoveryTarget>,
+        open_as: OpenAs<'_>,
     ) -> Result<(Arc<Storage>, RecoveryReport)> {
+        let (standby, target) = match open_as {
+            OpenAs::Database => (None, None),
+            OpenAs::Standby(options) => (Some(options), None),
+            OpenAs::Recovered(target) => (None, Some(target)),
+        };
         let (lock, content) = data_directory::enter(&*disk, dir, if_missing, options.fsync)?;
-        let (control_file, control) = open_control(&*disk, dir, content, options.fsync)?;
+        let (mut control_file, control) = open_control(&*disk, dir, content, options.fsync)?;
+        if standby.is_none() && control.state == State::Standby && if_missing == IfMissing::Initialise {
+            return Err(StorageError::IsStandby { dir: dir.to_owned() });
+        }
         let wal_dir = dir.join(data_directory::LOG);
+        // A standby's directory is also opened to be looked at, without being one.
+        let purpose = if standby.is_some() || control.state == State::Standby {
+            Purpose::Standby
+        } else {
+            Purpose::Primary
+        };
+        if standby.is_some() && control.state != State::Standby {
+            // Before anything else: from here on it is no database of its own any more.
+            control_file.write(Control {
+                state: State::Standby,
+                ..control
+            })?;
+        }
         let target = target
             .map(|target| target.prepare(&disk, &wal_dir, options.fsync, &control))
             .transpose()?;
@@ -263,7 +321,14 @@ impl Storage {
             Arc::clone(&history),
         )
         .map_err(|error| StorageError::io("open", &wal_dir, error))?;
-        let scanned = recovery::scan_log(&device, control, control_file.path(), &wal_dir, target.as_ref())?;
+        let scanned = recovery::scan_log(
+            &device,
+            control,
+            control_file.path(),
+            &wal_dir,
+            purpose,
+            target.as_ref(),
+        )?;
         let files = DataFiles::new(
             Arc::clone(&disk),
             dir.join(data_directory::RELATIONS),
@@ -318,7 +383,26 @@ impl Storage {
                 commits: Arc::clone(&commits),
             },
         );
-        let status_pages = StatusPages::new(Arc::clone(&files), Arc::clone(&wal));
+        let mut status_pages = StatusPages::new(Arc::clone(&files), Arc::clone(&wal));
+        let mut journalled = None;
+        let standby = match standby {
+            None => None,
+            Some(standby_options) => {
+                let (journal, image) = StatusJournal::open(&*disk, dir, options.fsync)?;
+                let journal = Arc::new(journal);
+                journalled = image;
+                status_pages = status_pages.with_journal(Arc::clone(&journal));
+                Some(Arc::new(Standby::new(
+                    standby_options,
+                    options.sessions_max,
+                    options.lwlock,
+                    status_pages.clone(),
+                    journal,
+                    scanned.end,
+                    Xid(control.next_xid.0 - 1),
+                )))
+            }
+        };
         let commit_log_options = CommitLogOptions {
             variant: options.commit_log,
             lwlock: options.lwlock,
@@ -354,6 +438,7 @@ impl Storage {
             fsm: FreeSpaceMaps::default(),
             root_hints: RootHints::default(),
             commits,
+            newest_cleanup: NewestCleanup::default(),
             options,
             dir: dir.to_owned(),
             system_identifier: control.system_identifier,
@@ -361,8 +446,18 @@ impl Storage {
             shut_down: AtomicBool::new(false),
             retention,
             threads: Mutex::default(),
+            standby,
             _lock: lock,
         };
+        if let Some(standby) = &storage.standby {
+            if let Some((number, content)) = journalled {
+                let merged = storage.commit_log.merge_page(number, &content);
+                merged.map_err(storage_error)?;
+                status_pages.healed(number);
+            }
+            let report = standby::replay_local(&storage, standby, &scanned)?;
+            return Ok((Arc::new(storage), report));
+        }
         let report = recovery::replay(&storage, &status_pages, &scanned)?;
         if let Some(target) = &target {
             storage.begin_timeline(scanned.end, &target.reason())?;
@@ -390,6 +485,39 @@ impl Storage {
     /// The timeline that the log is on.
     pub fn timeline(&self) -> u32 {
         self.history().current()
+    }
+
+    /// What a directory that was opened as a standby has beside, also after its promotion.
+    pub fn standby(&self) -> Option<&Arc<Standby>> {
+        self.standby.as_ref()
+    }
+
+    /// Whether this is a standby that was not promoted: nothing is written but what it receives.
+    #[inline]
+    pub fn is_standby(&self) -> bool {
+        self.standby.as_ref().is_some_and(|standby| standby.is_active())
+    }
+
+    /// Takes a snapshot for the session of `proc` into `snapshot`, whose memory it uses again: of the array of running
+    /// transactions, or, on a standby, of those of the primary.
+    #[inline]
+    pub fn take_snapshot(&self, proc: ProcId, snapshot: &mut Snapshot) {
+        match &self.standby {
+            Some(standby) if standby.is_active() => {
+                standby.take_snapshot(&self.proc_array, proc, snapshot);
+            }
+            _ => self.proc_array.snapshot(proc, snapshot),
+        }
+    }
+
+    /// Where the log at `position` is, or would be.
+    pub(crate) fn segment_path(&self, position: Lsn) -> PathBuf {
+        self.wal.device().path_of(position.0)
+    }
+
+    pub(crate) fn keep_thread(&self, thread: JoinHandle<()>) {
+        let mut threads = self.threads.lock().unwrap_or_else(|e| e.into_inner());
+        threads.push(thread);
     }
 
     /// [`BufferPool::reads_optimistically`].
@@ -563,6 +691,7 @@ impl Storage {
             commit_log: &self.commit_log,
             locks: &self.locks,
             commits: &self.commits,
+            wall_clock: wall_clock::now_us,
         }
     }
 
@@ -604,9 +733,13 @@ impl Storage {
             .map_err(storage_error)
     }
 
-    /// Makes a checkpoint now and waits for its end.
+    /// Makes a checkpoint now and waits for its end; on a standby, a restartpoint at the last checkpoint of the primary
+    /// that was replayed.
     pub fn checkpoint(&self) -> Result<()> {
-        self.run_checkpoint(false).map(drop)
+        match &self.standby {
+            Some(standby) if standby.is_active() => self.run_restartpoint(standby).map(drop),
+            _ => self.run_checkpoint(false).map(drop),
+        }
     }
 
     /// Stops the background threads and makes the last checkpoint: the next start has nothing to recover. Sessions have
@@ -616,10 +749,13 @@ impl Storage {
             return Ok(());
         }
         self.stop_threads();
-        let made = self.run_checkpoint(true);
+        let made = match &self.standby {
+            Some(standby) if standby.is_active() => self.run_restartpoint(standby).map(drop),
+            _ => self.run_checkpoint(true).map(drop),
+        };
         // Release: pairs with the Acquire in `is_shut_down`.
         self.shut_down.store(true, Ordering::Release);
-        made.map(drop)
+        made
     }
 
     /// Whether a shutdown has made its checkpoint, or has failed to: nothing is logged any more.
@@ -632,7 +768,7 @@ impl Storage {
     pub fn read_log(&self, follower: &Follower, bytes: &mut [u8]) -> Result<usize> {
         let position = follower.position();
         // Only what is durable: a follower must never have log that a crash takes back here.
-        let durable = self.wal.flushed().0.saturating_sub(position.0);
+        let durable = self.durable_log_end().0.saturating_sub(position.0);
         let wanted = durable.min(bytes.len() as u64) as usize;
         let read = self.wal.device().read(position.0, &mut bytes[..wanted]);
         // R3 of `retention`: after the read. A segment that is gone or has another name by now is one that was lost.
@@ -640,10 +776,21 @@ impl Storage {
         read.map_err(|error| StorageError::io("read", &self.dir.join(data_directory::LOG), error))
     }
 
+    /// Up to where the log is durable here, and may be sent to followers: on a standby, what was received.
+    pub fn durable_log_end(&self) -> Lsn {
+        match &self.standby {
+            Some(standby) if standby.is_active() => standby.received(),
+            _ => self.wal.flushed(),
+        }
+    }
+
     /// Stops the background threads. Dropping the last reference then closes the directory at once, and as a
     /// crash would leave it, unless [`shutdown`](Self::shutdown) was called.
     pub fn stop_threads(&self) {
         self.checkpointer.stop();
+        if let Some(standby) = &self.standby {
+            standby.stop();
+        }
         for thread in self.threads.lock().unwrap_or_else(|e| e.into_inner()).drain(..) {
             // The threads hold a weak reference only, so one of them may be dropping us.
             if thread.thread().id() != std::thread::current().id() {

@@ -29,6 +29,8 @@
 //! | `DataDirectory` | after a kill between making `base` and syncing its name, a commit and a checkpoint: no `base` |
 //! | `Slots` | after a slot is made: it is missing |
 //! | `TimelineHistory` | after a new timeline has begun: its history file is empty, and the log's segments are not known |
+//! | `CopiedFile` | after a copy of another server was received: a file of it is empty |
+//! | `CopiedNames` | the same: a file of it is missing |
 //! | `ParentDirectory` | after the first commit: no data directory |
 //!
 //! `LogSegment` is not needed for what is in the log (the flush syncs the whole file), but for the promise
@@ -58,7 +60,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use clearway_machine::Switch;
-use clearway_storage::disk::SyncPurpose;
+use clearway_storage::disk::{Disk, OpenMode, SyncPurpose};
+use clearway_storage::received_copy::ReceivedCopy;
 use clearway_storage::wal::SEGMENT_SIZE;
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::wal::segment_name::{FIRST_TIMELINE, segment_name};
@@ -301,6 +304,7 @@ fn story(purpose: SyncPurpose, ignored: bool) -> Result<(), String> {
         SyncPurpose::LogNamesFound => return killed_while_recycling(&disk, &ledger, ignore),
         SyncPurpose::Slots => return slot_is_there(&disk, ignore),
         SyncPurpose::TimelineHistory => return timeline_is_there(&disk, &ledger, ignore),
+        SyncPurpose::CopiedFile | SyncPurpose::CopiedNames => return copy_is_there(&disk, ignore),
         _ => {}
     }
     if purpose == SyncPurpose::ControlFile {
@@ -425,6 +429,46 @@ fn a_timeline_begins_as_a_whole_or_not_at_all() {
         }
     }
     assert_eq!(timelines.into_iter().collect::<Vec<_>>(), [1, 2]);
+}
+
+/// A copy of the database that was received as a whole.
+fn copy_is_there(disk: &RecordingDisk, ignore: impl Fn(&RecordingDisk)) -> Result<(), String> {
+    fn content(disk: &RecordingDisk, path: &Path) -> Result<Vec<u8>, String> {
+        let file = disk
+            .open(path, OpenMode::Existing)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        let mut bytes = vec![0; file.length().unwrap() as usize];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        Ok(bytes)
+    }
+    let storage = open(disk)?;
+    let number = storage.system_identifier();
+    crash(storage);
+    let (original, target) = (Path::new(DIRECTORY), Path::new("/disk/copy"));
+    ignore(disk);
+    let mut copy = ReceivedCopy::begin_on(Arc::new(disk.clone()), target, true).unwrap();
+    let mut names = Vec::new();
+    for directory in ["base", "pg_wal"] {
+        copy.create_directory(Path::new(directory)).unwrap();
+        let files = disk.files(&original.join(directory));
+        names.extend(files.into_iter().map(|(name, _)| format!("{directory}/{name}")));
+    }
+    names.push("control".to_owned());
+    for name in &names {
+        let mut file = copy.create_file(Path::new(name)).unwrap();
+        file.write(&content(disk, &original.join(name))?).unwrap();
+        file.finish().unwrap();
+    }
+    copy.finish(number).unwrap();
+    let cut = image(disk, nothing);
+    for name in &names {
+        let found = content(&cut, &target.join(name))?;
+        // The control file says that it is a standby's.
+        if name != "control" && found != content(disk, &original.join(name))? {
+            return Err(format!("{name} is not what was received"));
+        }
+    }
+    Ok(())
 }
 
 /// A kill between the write and the sync of the log, which holds changes of more pages than the next pool has

@@ -184,7 +184,7 @@ fn a_server_on_a_newer_timeline_is_followed_if_it_has_all_that_is_here() {
     let end = quiet_end(&storage);
     let text = |fork: u64| format!("1\t{}\tpromoted\n2\t{}\tpromoted\n", Lsn(fork), Lsn(fork + 800));
 
-    let error = storage.follow_timeline(&text(end.0 - 8), 3, end).unwrap_err();
+    let error = storage.follow_timeline(&text(end.0 - 8), 3).unwrap_err();
     assert!(matches!(error, StorageError::Diverged { .. }), "{error}");
     for part in [
         end.to_string(),
@@ -193,7 +193,7 @@ fn a_server_on_a_newer_timeline_is_followed_if_it_has_all_that_is_here() {
     ] {
         assert!(error.to_string().contains(&part), "{error}");
     }
-    let error = storage.follow_timeline("nothing", 3, end).unwrap_err();
+    let error = storage.follow_timeline("nothing", 3).unwrap_err();
     assert!(
         error
             .to_string()
@@ -205,7 +205,7 @@ fn a_server_on_a_newer_timeline_is_followed_if_it_has_all_that_is_here() {
 
     // The fork is further on, in another segment: the log up to it is still to come.
     let fork = end.0 + 2 * SEGMENT_SIZE;
-    storage.follow_timeline(&text(fork), 3, end).unwrap();
+    storage.follow_timeline(&text(fork), 3).unwrap();
     assert_eq!(storage.timeline(), 3);
     assert!(names(dir.path()).contains(&segment_name(1, 2)));
     storage.wal.device().make_room(fork).unwrap();
@@ -220,14 +220,14 @@ fn a_server_on_a_newer_timeline_is_followed_if_it_has_all_that_is_here() {
     assert!(is_committed(&storage, xid));
     // Another server, whose timeline 4 comes from 1 at the same place.
     let other = format!("1\t{}\tpromoted\n", Lsn(fork));
-    let error = storage.follow_timeline(&other, 4, end).unwrap_err();
+    let error = storage.follow_timeline(&other, 4).unwrap_err();
     assert!(matches!(error, StorageError::OtherHistory { .. }), "{error}");
-    let error = storage.follow_timeline(&other, 3, end).unwrap_err();
+    let error = storage.follow_timeline(&other, 3).unwrap_err();
     assert!(
         matches!(error, StorageError::OtherHistory { .. }),
         "the same number, and another fork: {error}"
     );
-    storage.follow_timeline(&text(fork), 3, end).unwrap();
+    storage.follow_timeline(&text(fork), 3).unwrap();
     crash(storage);
 }
 

@@ -85,6 +85,7 @@ fn storage_options(config: &Config) -> StorageOptions {
         lock_release: config.mechanisms.lock_release,
         relation_locks: config.mechanisms.relation_locks,
         wal_writer_delay: config.wal_writer_delay.duration(),
+        running_interval: StorageOptions::default().running_interval,
         log_retention: RetentionLimits {
             keep_bytes: config.wal_keep_size.bytes(),
             slot_bytes_max: Some(config.max_slot_wal_keep_size.bytes()).filter(|bytes| *bytes > 0),

@@ -194,6 +194,7 @@ impl Database {
             commit_log: &self.commit_log,
             locks: &self.locks,
             commits: &self.commits,
+            wall_clock: || (Simulated::now() / 1_000) as i64,
         }
     }
 

@@ -47,6 +47,77 @@ pub enum Reply {
     },
 }
 
+/// A message of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sent<'a> {
+    /// A piece of the log.
+    Log {
+        /// Where it begins.
+        position: u64,
+        /// Where the server's log ends.
+        end: u64,
+        /// When it was sent, by the server's clock.
+        time: i64,
+        /// The piece.
+        data: &'a [u8],
+    },
+    /// The server is there.
+    Keepalive {
+        /// Where the server's log ends.
+        end: u64,
+        /// When it was sent, by the server's clock.
+        time: i64,
+        /// It wants an answer.
+        wants_answer: bool,
+    },
+}
+
+/// Reads a message of the server.
+pub fn decode_sent(body: &[u8]) -> Result<Sent<'_>, WireError> {
+    let mut body = Body(body);
+    match body.byte()? {
+        b'w' => Ok(Sent::Log {
+            position: body.u64()?,
+            end: body.u64()?,
+            time: body.u64()?.cast_signed(),
+            data: body.0,
+        }),
+        b'k' => {
+            let sent = Sent::Keepalive {
+                end: body.u64()?,
+                time: body.u64()?.cast_signed(),
+                wants_answer: body.byte()? != 0,
+            };
+            body.end()?;
+            Ok(sent)
+        }
+        other => Err(WireError::UnknownBackendKind(other)),
+    }
+}
+
+/// How far a follower is.
+pub(crate) fn status(out: &mut BytesMut, [written, flushed, replayed]: [u64; 3], wants_answer: bool) {
+    copy_data(out, |out| {
+        out.put_u8(b'r');
+        out.put_u64(written);
+        out.put_u64(flushed);
+        out.put_u64(replayed);
+        out.put_i64(now());
+        out.put_u8(u8::from(wants_answer));
+    });
+}
+
+/// The oldest transaction that a follower's sessions see; 0 for none.
+pub(crate) fn feedback(out: &mut BytesMut, xmin: u64) {
+    copy_data(out, |out| {
+        out.put_u8(b'h');
+        out.put_i64(now());
+        out.put_u32(xmin as u32);
+        out.put_u32((xmin >> 32) as u32);
+        out.put_u64(0);
+    });
+}
+
 /// Reads a follower's message.
 pub fn decode(body: &[u8]) -> Result<Reply, WireError> {
     let mut body = Body(body);
@@ -140,6 +211,51 @@ mod tests {
             assert_eq!(decode(&[&body[..], &[0]].concat()), Err(WireError::TrailingBytes));
         }
         assert_eq!(decode(b"x"), Err(WireError::UnknownKind(b'x')));
+    }
+
+    /// What one end writes the other one reads.
+    #[test]
+    fn both_ends_agree() {
+        let mut out = BytesMut::new();
+        super::status(&mut out, [7, 6, 5], true);
+        let expected = Reply::Status {
+            written: 7,
+            flushed: 6,
+            replayed: 5,
+            wants_answer: true,
+        };
+        assert_eq!(decode(&out[5..]), Ok(expected));
+        let mut out = BytesMut::new();
+        feedback(&mut out, 3 << 32 | 9);
+        assert_eq!(decode(&out[5..]), Ok(Reply::Feedback { xmin: 9, epoch: 3 }));
+        let mut out = BytesMut::new();
+        log(&mut out, 1 << 33, 1 << 34, b"log");
+        match decode_sent(&out[5..]).unwrap() {
+            Sent::Log {
+                position, end, data, ..
+            } => {
+                assert_eq!((position, end, data), (1 << 33, 1 << 34, &b"log"[..]))
+            }
+            other => panic!("{other:?}"),
+        }
+        for end in 5..5 + 25 {
+            assert!(decode_sent(&out[5..end]).is_err(), "{end}");
+        }
+        let mut out = BytesMut::new();
+        keepalive(&mut out, 7, true);
+        let keepalive = decode_sent(&out[5..]).unwrap();
+        assert!(matches!(
+            keepalive,
+            Sent::Keepalive {
+                end: 7,
+                wants_answer: true,
+                ..
+            }
+        ));
+        for end in 5..out.len() {
+            assert!(decode_sent(&out[5..end]).is_err(), "{end}");
+        }
+        assert!(decode_sent(b"x").is_err());
     }
 
     #[test]

@@ -48,16 +48,24 @@ pub fn split(buffer: &[u8]) -> Result<Split, WireError> {
 
 /// Looks for a frame at the front of `buffer`; one that carries a text or data may have `large_max` bytes.
 pub fn split_within(buffer: &[u8], large_max: u32) -> Result<Split, WireError> {
+    split_by(buffer, |kind| limit(kind, large_max))
+}
+
+/// Looks for a frame at the front of `buffer`; `limit` says how long a message of a kind may be, or that there is none.
+pub(crate) fn split_by(
+    buffer: &[u8],
+    limit: impl Fn(u8) -> Result<u32, WireError>,
+) -> Result<Split, WireError> {
     let Some((header, _)) = buffer.split_first_chunk::<HEADER_BYTES>() else {
         // A wrong type byte is an error at once: four more bytes may never come.
         if let Some(kind) = buffer.first() {
-            limit(*kind, large_max)?;
+            limit(*kind)?;
         }
         return Ok(Split::NeedMore(HEADER_BYTES));
     };
     let [kind, length @ ..] = *header;
     let length = u32::from_be_bytes(length);
-    let limit = limit(kind, large_max)?;
+    let limit = limit(kind)?;
     if length < 4 {
         return Err(WireError::InvalidLength { kind, length });
     }

@@ -1,4 +1,4 @@
-//! What arrives: frames and the messages in them.
+//! What arrives: frames and the messages in them, from clients and, on a standby, from its primary (`backend`).
 //!
 //! Pure functions over byte slices, without I/O or state, so that a fuzzer can reach all of it. Nothing here
 //! allocates for a message that is sound in form (but start-up), and nothing panics for one that is not.
@@ -7,6 +7,7 @@
 //! counts say they panic, they replace bad UTF-8 silently, and they copy every name and parameter. The tests encode
 //! with `pgwire` and decode with this module, so that both must agree on the format.
 
+pub mod backend;
 pub mod frame;
 pub mod frontend;
 pub mod startup;
@@ -35,6 +36,8 @@ pub enum WireError {
     },
     /// A type byte that no client sends.
     UnknownKind(u8),
+    /// A type byte that no server sends.
+    UnknownBackendKind(u8),
     /// The body ends before what its counts promise.
     Truncated,
     /// The body goes on after its end.
@@ -98,6 +101,9 @@ impl fmt::Display for WireError {
                 )
             }
             WireError::UnknownKind(kind) => write!(f, "invalid frontend message type {kind}"),
+            WireError::UnknownBackendKind(kind) => {
+                write!(f, "invalid backend message type \"{}\"", kind.escape_ascii())
+            }
             WireError::Truncated => f.write_str("insufficient data left in message"),
             WireError::TrailingBytes => f.write_str("invalid message format: bytes after its end"),
             WireError::UnterminatedString => f.write_str("invalid string in message"),
@@ -147,6 +153,10 @@ impl<'a> Body<'a> {
 
     pub(crate) fn i32(&mut self) -> Result<i32, WireError> {
         self.array().map(i32::from_be_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Result<u64, WireError> {
+        self.array().map(u64::from_be_bytes)
     }
 
     pub(crate) fn u32(&mut self) -> Result<u32, WireError> {

@@ -23,7 +23,7 @@
 //! 1. The log has room on the disk, and the commit log's page of the xid is in memory. Everything that can be refused
 //!    has been refused by now.
 //! 2. The session's commit counter becomes odd ([`CommitCounters`]).
-//! 3. The commit record enters the log.
+//! 3. The commit record enters the log, with the time ([`end_record`]).
 //! 4. The log is flushed up to there. A commit that does not wait for the disk notes the position instead, for the log
 //!    writer and for rule B3 of `buffer`. From here on, or once the log writer has come by, the commit survives a
 //!    crash.
@@ -72,6 +72,7 @@
 //! - A flush that returns later is 4 in two halves; [`CommitPath::commit`] returns the position to wait for.
 
 mod counters;
+pub mod end_record;
 pub mod lock_release;
 mod newest_commit;
 mod recent;
@@ -246,6 +247,8 @@ pub struct CommitPath<'a, M: Machine = Native, D: LogDevice = SegmentFiles, S: S
     pub locks: &'a LockManager<M>,
     /// What commits share.
     pub commits: &'a Commits<M>,
+    /// Now, in microseconds since 2000-01-01 UTC. A machine has no time of day, so its user says where that is from.
+    pub wall_clock: fn() -> i64,
 }
 
 impl<M: Machine, D: LogDevice, S: StatusDevice> CommitPath<'_, M, D, S> {
@@ -272,7 +275,7 @@ impl<M: Machine, D: LogDevice, S: StatusDevice> CommitPath<'_, M, D, S> {
     /// end, which reads as aborted all the same.
     pub fn abort(&self, proc: ProcId, xid: Xid) -> io::Result<()> {
         let end = match self.log.make_room() {
-            Ok(()) => self.log.insert_any(RecordKind::Abort, xid, &[]).0,
+            Ok(()) => self.log_end(RecordKind::Abort, xid).0,
             // A full disk must not prevent a rollback.
             Err(_) => 0,
         };
@@ -287,6 +290,13 @@ impl<M: Machine, D: LogDevice, S: StatusDevice> CommitPath<'_, M, D, S> {
         self.log.make_room().map_err(NotCommitted::NoLogRoom)?;
         self.commit_log.get(xid).map_err(NotCommitted::NoStatusPage)?;
         Ok(())
+    }
+
+    /// Step 3; the position after the record.
+    #[inline]
+    fn log_end(&self, kind: RecordKind, xid: Xid) -> Lsn {
+        let payload = end_record::encode((self.wall_clock)());
+        self.log.insert_any(kind, xid, &payload)
     }
 
     /// Step 5. There is no way back from the record in the log.

@@ -62,17 +62,23 @@ pub enum SyncPurpose {
     ControlFileFound,
     /// The names in the data directory, at the start.
     DataDirectory,
+    /// A page of a standby's commit log in the journal, before it is written in its place.
+    StatusJournal,
     /// The replication slots, before one is reported as made or dropped, and before log is removed.
     Slots,
     /// The history of a new timeline, before its segments are made.
     TimelineHistory,
+    /// A file of a copy of another server, before the copy gets its control file.
+    CopiedFile,
+    /// The names in such a copy, before it gets its control file, and that of the control file.
+    CopiedNames,
     /// The data directory's own name and those of the directories made for it.
     ParentDirectory,
 }
 
 impl SyncPurpose {
     /// All of them.
-    pub const ALL: [SyncPurpose; 15] = [
+    pub const ALL: [SyncPurpose; 18] = [
         SyncPurpose::LogFlush,
         SyncPurpose::LogFound,
         SyncPurpose::LogCleared,
@@ -85,8 +91,11 @@ impl SyncPurpose {
         SyncPurpose::ControlFile,
         SyncPurpose::ControlFileFound,
         SyncPurpose::DataDirectory,
+        SyncPurpose::StatusJournal,
         SyncPurpose::Slots,
         SyncPurpose::TimelineHistory,
+        SyncPurpose::CopiedFile,
+        SyncPurpose::CopiedNames,
         SyncPurpose::ParentDirectory,
     ];
 }

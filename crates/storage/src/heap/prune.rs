@@ -4,7 +4,8 @@
 //! version that stays, or Dead if none stays. At the end of a chain, pruning removes the versions of an updater that
 //! rolled back; the version before them still names the first of them, and R2 tells a reader that the slot is used
 //! again. The line pointers of removed heap-only versions become Unused; roots do not (R3). Then the remaining tuples
-//! move together. One log record holds the moves and the line pointers.
+//! move together. One log record holds the moves and the line pointers. Before it, the log names the newest transaction
+//! that deleted one of the versions, for the snapshots of standbys (`cleanup`).
 
 use clearway_txn::Xid;
 
@@ -14,7 +15,7 @@ use crate::heap::layout::{
     HAS_UNUSED, HEAP_ONLY, LINE_POINTER, Line, PAGE_FLAGS, Tuple, line, line_offset, slot_count,
 };
 use crate::heap::scan::{chain, chain_start};
-use crate::heap::visibility::{removable, rolled_back};
+use crate::heap::visibility::{Removable, removable, rolled_back};
 use crate::page::{self, LOWER, PAGE_SIZE};
 use crate::storage::Storage;
 
@@ -35,6 +36,15 @@ pub(crate) fn prune(storage: &Storage, page: &mut PageExclusive<'_>, horizon: Xi
     let mut lines: Vec<Line> = (1..=count).map(|slot| line(bytes, slot)).collect();
     let at = |slot: u16| usize::from(slot) - 1;
     let mut pruned = Pruned::default();
+    let mut newest_deleter = Xid::INVALID;
+    // Whatever it finds removable is removed.
+    let mut is_removable = |tuple: &Tuple<'_>| -> Result<bool> {
+        let reason = removable(storage, tuple, horizon)?;
+        if let Some(Removable::DeletedBy(deleter)) = reason {
+            newest_deleter = newest_deleter.max(deleter);
+        }
+        Ok(reason.is_some())
+    };
     let mut visited = vec![false; lines.len()];
     for root in 1..=count {
         let Some(start) = chain_start(bytes, root) else {
@@ -44,7 +54,7 @@ pub(crate) fn prune(storage: &Storage, page: &mut PageExclusive<'_>, horizon: Xi
         let mut first_live = None;
         for (slot, tuple) in chain(bytes, start) {
             visited[at(slot)] = true;
-            if first_live.is_none() && removable(storage, &tuple, horizon)? {
+            if first_live.is_none() && is_removable(&tuple)? {
                 dead.push(slot);
             } else if first_live.is_some() && rolled_back(storage, &tuple, horizon)? {
                 undone.push(slot);
@@ -67,7 +77,7 @@ pub(crate) fn prune(storage: &Storage, page: &mut PageExclusive<'_>, horizon: Xi
         if let Some(tuple) = Tuple::at(bytes, slot)
             && tuple.has(HEAP_ONLY)
             && !visited[at(slot)]
-            && removable(storage, &tuple, horizon)?
+            && is_removable(&tuple)?
         {
             lines[at(slot)] = Line::Unused;
             pruned.removed += 1;
@@ -75,6 +85,10 @@ pub(crate) fn prune(storage: &Storage, page: &mut PageExclusive<'_>, horizon: Xi
     }
     if pruned.removed > 0 {
         let mut change = storage.begin_change_latched(Xid::INVALID)?;
+        // R1 of `cleanup`; `begin_change_latched` has made sure of its room.
+        storage
+            .newest_cleanup
+            .log_before_removal(&storage.wal, newest_deleter);
         rewrite(&mut change, page, &mut lines);
         change.finish()?;
     }

@@ -253,23 +253,39 @@ pub(crate) fn rolled_back(storage: &Storage, tuple: &Tuple<'_>, horizon: Xid) ->
     Ok(xmin < horizon && final_state(storage, xmin)? == TransactionState::Aborted)
 }
 
-/// Whether no snapshot can see the version (R4).
-pub(crate) fn removable(storage: &Storage, tuple: &Tuple<'_>, horizon: Xid) -> Result<bool> {
+/// Why no snapshot of this database can see a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Removable {
+    /// Its inserter rolled back, or has deleted it itself: no other transaction ever sees it.
+    NeverSeen,
+    /// This transaction deleted it and committed, below the horizon. A standby's snapshots may still see it.
+    DeletedBy(Xid),
+}
+
+/// Why no snapshot can see the version (R4); `None` if one may.
+pub(crate) fn removable(storage: &Storage, tuple: &Tuple<'_>, horizon: Xid) -> Result<Option<Removable>> {
     if rolled_back(storage, tuple, horizon)? {
-        return Ok(true);
+        return Ok(Some(Removable::NeverSeen));
     }
     if !tuple.has(XMIN_COMMITTED) && Xid(tuple.xmin()) >= horizon {
-        return Ok(false);
+        return Ok(None);
     }
     let xmax = Xid(tuple.xmax());
     if !xmax.is_valid() || tuple.has(LOCK_ONLY | XMAX_ABORTED) || xmax >= horizon {
-        return Ok(false);
+        return Ok(None);
     }
     if !tuple.has(XMAX_COMMITTED) && final_state(storage, xmax)? != TransactionState::Committed {
-        return Ok(false);
+        return Ok(None);
     }
     // A deleter below the horizon has left the array, so it is found if it is not durable.
-    Ok(storage.position_if_early(xmax).is_none())
+    if storage.position_if_early(xmax).is_some() {
+        return Ok(None);
+    }
+    Ok(Some(if xmax == Xid(tuple.xmin()) {
+        Removable::NeverSeen
+    } else {
+        Removable::DeletedBy(xmax)
+    }))
 }
 
 /// Whether the version is its row's newest committed one: what a new snapshot sees. Changes of transactions that still

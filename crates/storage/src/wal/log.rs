@@ -229,6 +229,17 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
         self.flusher.flush(&log, upto.0);
     }
 
+    /// Goes on at `end`, a multiple of 8: what lies before has got to the device in another way, and is durable. For a
+    /// standby, whose log is received; one worker calls this, and none inserts.
+    pub fn continue_at(&self, end: Lsn) {
+        let from = self.reservation.end();
+        if from < end.0 {
+            self.reservation.reserve(end.0 - from);
+            self.insertion.continue_at(end.0);
+            self.output.continue_at(from, end.0);
+        }
+    }
+
     /// Moves the redo position to the end of what is reserved: the start of a checkpoint. What was done before those
     /// reservations is visible to the caller. Every record inserted behind it was built for it; records before it may
     /// still be on their way into the ring.

@@ -130,6 +130,14 @@ impl<M: Machine, D: LogDevice> LogOutput<M, D> {
         }
     }
 
+    /// Everything before `end` is durable, and was written to the device past the ring.
+    pub(super) fn continue_at(&self, from: u64, end: u64) {
+        self.reserved_bound.note(from, end);
+        // Release: as in `write` and `sync`.
+        self.written.store(end, Release);
+        self.durable.store(end, Release);
+    }
+
     /// True if the disk is sure to have room for `more` bytes of log behind what is reserved. `false` means only that
     /// the reservation has to be asked.
     #[inline]

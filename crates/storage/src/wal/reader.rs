@@ -17,6 +17,10 @@ pub struct LogReader<'a, D: LogDevice> {
     buffer: Vec<u8>,
     /// The log position of the buffer's first byte.
     buffer_start: u64,
+    /// What lies behind is not read.
+    limit: u64,
+    /// Whether the last look found bytes that are no record, and not the end of what may be read.
+    is_damaged: bool,
 }
 
 impl<'a, D: LogDevice> LogReader<'a, D> {
@@ -27,7 +31,23 @@ impl<'a, D: LogDevice> LogReader<'a, D> {
             position: start.0,
             buffer: Vec::new(),
             buffer_start: start.0,
+            limit: u64::MAX,
+            is_damaged: false,
         }
+    }
+
+    /// As [`new`](Self::new), for what lies before `limit`.
+    pub fn up_to(device: &'a D, start: Lsn, limit: Lsn) -> Self {
+        Self {
+            limit: limit.0,
+            ..Self::new(device, start)
+        }
+    }
+
+    /// Whether [`next_record`](Self::next_record) has said `None` because of bytes that are no record. Otherwise the bytes
+    /// came to an end.
+    pub fn is_damaged(&self) -> bool {
+        self.is_damaged
     }
 
     /// Where the next record begins: after the last whole one, once [`next_record`](Self::next_record) has said `None`.
@@ -53,7 +73,10 @@ impl<'a, D: LogDevice> LogReader<'a, D> {
                     break (record.kind, record.xid, record.durable, payload, total);
                 }
                 Decoded::NeedMore(needed) => wanted = needed,
-                Decoded::End => return Ok(None),
+                Decoded::End => {
+                    self.is_damaged = true;
+                    return Ok(None);
+                }
             }
         };
         self.position += total as u64;
@@ -72,7 +95,9 @@ impl<'a, D: LogDevice> LogReader<'a, D> {
         self.buffer.drain(..start.min(self.buffer.len()));
         self.buffer_start = self.position;
         let have = self.buffer.len();
-        self.buffer.resize(have + CHUNK.max(wanted), 0);
+        let readable = self.limit.saturating_sub(self.buffer_start + have as u64);
+        let more = readable.min(CHUNK.max(wanted) as u64) as usize;
+        self.buffer.resize(have + more, 0);
         let read = self
             .device
             .read(self.buffer_start + have as u64, &mut self.buffer[have..])?;

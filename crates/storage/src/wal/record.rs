@@ -41,10 +41,10 @@ pub enum RecordKind {
     /// Nothing changed. Logged when nothing else was for a while: the header says that what stands before is durable.
     /// Also what fills the place of a record that had to be built again (`wal/insert/ring.rs`).
     Nothing = 8,
-    /// Which transactions run: what a standby begins its snapshots from (see `standby`).
+    /// Which transactions run: what a standby begins its snapshots from (see `running`).
     Running = 9,
     /// Versions that a transaction up to this one deleted are about to be removed from pages: snapshots of a standby that
-    /// may still see them end first. Payload: that transaction's xid.
+    /// may still see them end first (see `cleanup`). Payload: that transaction's xid.
     Cleanup = 10,
 }
 

@@ -139,6 +139,7 @@ impl<M: Machine> Database<M> {
             commit_log: &self.commit_log,
             locks: &self.locks,
             commits: &self.commits,
+            wall_clock: || 0,
         }
     }
 

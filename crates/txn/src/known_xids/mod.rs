@@ -226,6 +226,19 @@ impl RunningXids {
         xid >= self.xmax || self.xids.binary_search(&xid).is_ok()
     }
 
+    /// An empty one that uses this memory.
+    #[inline]
+    pub(crate) fn in_memory(mut xids: Vec<Xid>) -> Self {
+        xids.clear();
+        Self { xmax: Xid(0), xids }
+    }
+
+    /// The list.
+    #[inline]
+    pub(crate) fn into_memory(self) -> Vec<Xid> {
+        self.xids
+    }
+
     #[inline]
     fn begin(&mut self, xmax: Xid) {
         self.xmax = xmax;
@@ -267,7 +280,8 @@ impl RunningXids {
 /// A record of the log: the primary's running transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunningTransactions<'a> {
-    /// The xid that the primary will hand out next.
+    /// The record says nothing of xids from here on, some of which may have been handed out; all others that are not listed
+    /// have ended.
     pub next: Xid,
     /// The oldest that runs, or `next`.
     pub oldest_running: Xid,
@@ -492,7 +506,7 @@ impl<M: Machine> ReplayedXids<'_, M> {
 
     /// Replays a record of running transactions.
     pub fn apply(&mut self, record: &RunningTransactions) -> Result<KnownXidsState, KnownXidsError> {
-        check(record)?;
+        record.check()?;
         match self.0.state() {
             KnownXidsState::Complete => self.remove_preceding(record.oldest_running, record.prepared),
             KnownXidsState::Incomplete if record.overflowed => {
@@ -540,21 +554,23 @@ impl<M: Machine> ReplayedXids<'_, M> {
     }
 }
 
-/// Whether the record can be true.
-fn check(record: &RunningTransactions) -> Result<(), KnownXidsError> {
-    let xids = record.running;
-    let wrong = if !xids.is_sorted_by(|one, other| one < other) {
-        "its xids are not in ascending order"
-    } else if xids.last().is_some_and(|last| *last >= record.next) || record.oldest_running > record.next {
-        "a running xid has not been handed out"
-    } else if xids.first().is_some_and(|first| *first < record.oldest_running) {
-        "an xid runs that is older than the oldest"
-    } else if record.newest_ended >= record.next {
-        "an xid has ended that has not been handed out"
-    } else if record.next.0 >= 1 << 62 || record.oldest_running < Xid::FIRST_NORMAL {
-        "an xid is out of bounds"
-    } else {
-        return Ok(());
-    };
-    Err(KnownXidsError::BadRecord(wrong))
+impl RunningTransactions<'_> {
+    /// Whether the record can be true.
+    pub fn check(&self) -> Result<(), KnownXidsError> {
+        let xids = self.running;
+        let wrong = if !xids.is_sorted_by(|one, other| one < other) {
+            "its xids are not in ascending order"
+        } else if xids.last().is_some_and(|last| *last >= self.next) || self.oldest_running > self.next {
+            "a running xid has not been handed out"
+        } else if xids.first().is_some_and(|first| *first < self.oldest_running) {
+            "an xid runs that is older than the oldest"
+        } else if self.newest_ended >= self.next {
+            "an xid has ended that has not been handed out"
+        } else if self.next.0 >= 1 << 62 || self.oldest_running < Xid::FIRST_NORMAL {
+            "an xid is out of bounds"
+        } else {
+            return Ok(());
+        };
+        Err(KnownXidsError::BadRecord(wrong))
+    }
 }

@@ -27,6 +27,7 @@
 //! | `slot.xid` | as `xids[i]` | nothing: one load |
 //! | `slot.xmin`: 0 → xmin | ProcArray shared, or nothing but a fence, by its session | ProcArray |
 //! | `slot.xmin`: xmin → 0 | nothing, by its session | ProcArray |
+//! | `slot.standby_xmin` | nothing, by its session | ProcArray |
 //! | `latest_completed` | ProcArray exclusive | ProcArray shared |
 //!
 //! # Rules
@@ -38,6 +39,8 @@
 //!   ended, at words that are written under ProcArray exclusive. The horizon passes a fence between acquiring the latch
 //!   and reading the xmins. One of the two fences comes first: either the horizon finds the xmin, or the snapshot finds
 //!   every end that the horizon counts.
+//!   What a standby asks for ([`ProcArray::hold_for_standby`]) is a word of its own and needs none of this: it says what
+//!   the standby read some time ago, so a horizon may have passed it already, and the standby learns of that from its log.
 //! - R4: entries move only under both latches: neither handing out an xid nor a scan meets a half-moved entry.
 //!
 //! Why these make snapshots consistent, and why the horizon does not pass them, stands with the snapshots (`snapshot`).
@@ -48,6 +51,7 @@
 //! Origin: PostgreSQL's procarray.c; the dense arrays are those of its version 14.
 
 mod latch;
+mod standby;
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
@@ -59,7 +63,7 @@ use latch::{ProcArrayExclusive, ProcArrayLatch, ProcArrayShared};
 
 use crate::proc_clear::{Clearing, ProcClearVariant};
 use crate::snapshot::{ArrayParameters, SnapshotVariant, Snapshots};
-use crate::{Snapshot, Xid};
+use crate::{RunningTransactions, Snapshot, Xid};
 
 static XID_GEN: LatchClass = LatchClass::new("XidGen", WaitEvent::XidGen, 300);
 static PROC_SLOTS: LatchClass = LatchClass::new("ProcSlots", WaitEvent::ProcArray, 290);
@@ -130,6 +134,8 @@ struct Slot<M: Machine> {
     xid: M::U64,
     /// The oldest xid the session's snapshots may need, or 0.
     xmin: M::U64,
+    /// The oldest xid that the snapshots of the standby may need that the session sends the log to, or 0.
+    standby_xmin: M::U64,
     /// The session's place in the dense arrays.
     index: M::U32,
 }
@@ -209,6 +215,7 @@ impl<M: Machine> ProcArray<M> {
         let slot = || Slot {
             xid: M::U64::new(0),
             xmin: M::U64::new(0),
+            standby_xmin: M::U64::new(0),
             index: M::U32::new(0),
         };
         Self {
@@ -284,6 +291,7 @@ impl<M: Machine> ProcArray<M> {
             "a session detaches inside a transaction"
         );
         slot.xmin.store(0, Release);
+        slot.standby_xmin.store(0, Release);
         let hole = slot.index.load(Relaxed) as usize;
         let last = self.attached_count.load(Relaxed) as usize - 1;
         let moved = ProcId(self.procs[last].load(Relaxed));
@@ -363,6 +371,20 @@ impl<M: Machine> ProcArray<M> {
         Some(Xid(self.slot(proc).xmin.load(Acquire))).filter(|xid| xid.is_valid())
     }
 
+    /// Holds back the horizon at `xmin` for the standby that `proc` sends the log to, whatever the session's own snapshots
+    /// hold; `None`: no longer. What it says last counts, also if that is older: the standby's oldest snapshot is what
+    /// it is. `false`, and nothing changes, if the xid has not been handed out and is not the next one: no snapshot can
+    /// need that.
+    pub fn hold_for_standby(&self, proc: ProcId, xmin: Option<Xid>) -> bool {
+        let xmin = xmin.unwrap_or(Xid::INVALID);
+        if xmin > self.next_xid() || xmin.is_valid() && xmin < Xid::FIRST_NORMAL {
+            return false;
+        }
+        // Release: as in `clear_xmin`.
+        self.slot(proc).standby_xmin.store(xmin.0, Release);
+        true
+    }
+
     /// Takes a snapshot into `snapshot`, reusing its memory, and holds back the horizon for `proc` until
     /// [`clear_xmin`](Self::clear_xmin) or [`end`](Self::end). A slot keeps the oldest xmin it has installed.
     #[inline]
@@ -427,7 +449,8 @@ impl<M: Machine> ProcArray<M> {
         let mut horizon = self.latest_completed.load(Relaxed) + 1;
         for (index, entry) in self.dense().iter().enumerate() {
             let proc = ProcId(self.procs[index].load(Relaxed));
-            for word in [entry, &self.slot(proc).xmin] {
+            let slot = self.slot(proc);
+            for word in [entry, &slot.xmin, &slot.standby_xmin] {
                 let xid = word.load(Relaxed);
                 if xid != 0 {
                     horizon = horizon.min(xid);
@@ -435,6 +458,29 @@ impl<M: Machine> ProcArray<M> {
             }
         }
         Xid(horizon)
+    }
+
+    /// Lists in `running`, in ascending order, the transactions that run, among those below the xid after the newest one
+    /// that has ended: what the log tells a standby of this moment. It is no snapshot: nothing holds back the horizon.
+    pub fn running_transactions<'a>(&self, running: &'a mut Vec<Xid>) -> RunningTransactions<'a> {
+        running.clear();
+        let newest_ended = {
+            let shared = self.shared();
+            let newest_ended = Xid(shared.latest_completed());
+            let entries = shared.entries().map(Xid);
+            running.extend(entries.filter(|xid| xid.is_valid() && *xid < newest_ended));
+            newest_ended
+        };
+        running.sort_unstable();
+        let next = newest_ended.next();
+        RunningTransactions {
+            next,
+            oldest_running: running.first().copied().unwrap_or(next),
+            newest_ended,
+            running,
+            overflowed: false,
+            prepared: &[],
+        }
     }
 
     /// The slot that runs `xid`, if it is still running. A caller that wants to know *how* it ended asks this first and

@@ -225,3 +225,78 @@ fn a_long_snapshot_keeps_its_answers() {
         assert!(finished(&snapshot(&array, carol), last));
     }
 }
+
+/// What a standby is told: those below the xid after the newest ended one, in ascending order whatever their slots.
+#[test]
+fn the_running_are_listed_without_a_snapshot() {
+    under_each_variant(|array, log| {
+        let all: Vec<_> = (0..4).map(|_| array.attach().unwrap()).collect();
+        let mut running = vec![Xid(7)];
+        let idle = array.running_transactions(&mut running);
+        assert_eq!(
+            (idle.next, idle.oldest_running, idle.newest_ended),
+            (Xid(100), Xid(100), Xid(99))
+        );
+        assert!(idle.running.is_empty());
+        let xids = [2, 0, 3, 1].map(|slot: usize| array.assign_xid(all[slot]));
+        assert!(
+            array.running_transactions(&mut running).running.is_empty(),
+            "nothing is said of xids after the newest ended one"
+        );
+        commit(array, log, all[3], xids[2]);
+        let record = array.running_transactions(&mut running);
+        assert_eq!(record.running, &xids[..2]);
+        assert_eq!(
+            (record.oldest_running, record.newest_ended, record.next),
+            (xids[0], xids[2], xids[2].next())
+        );
+        assert_eq!(record.check(), Ok(()));
+        commit(array, log, all[2], xids[0]);
+        assert_eq!(array.running_transactions(&mut running).oldest_running, xids[1]);
+        commit(array, log, all[0], xids[1]);
+        assert_eq!(array.horizon(), xids[3], "the list holds nothing back");
+        commit(array, log, all[1], xids[3]);
+    });
+}
+
+/// The standby's xmin and the session's own do not get into each other's way.
+///
+/// Caught mutation: `hold_for_standby` that writes the session's `xmin`.
+#[test]
+fn a_standby_holds_back_the_horizon() {
+    under_each_variant(|array, log| {
+        let (alice, sender) = (array.attach().unwrap(), array.attach().unwrap());
+        let run = || {
+            let xid = array.assign_xid(alice);
+            commit(array, log, alice, xid);
+            xid
+        };
+        let (a, b) = (run(), run());
+        assert!(array.hold_for_standby(sender, Some(b)));
+        assert_eq!((array.horizon(), array.xmin_of(sender)), (b, None));
+        snapshot(array, sender);
+        array.clear_xmin(sender);
+        assert_eq!(array.horizon(), b, "the end of a snapshot of the session itself");
+        assert!(
+            !array.hold_for_standby(sender, Some(array.next_xid().next())),
+            "never handed out"
+        );
+        assert!(
+            !array.hold_for_standby(sender, Some(Xid(1))),
+            "none that a snapshot can need"
+        );
+        assert_eq!(array.horizon(), b, "nonsense changes nothing");
+        assert!(array.hold_for_standby(sender, Some(a)));
+        assert_eq!(array.horizon(), a);
+        assert!(array.hold_for_standby(sender, Some(array.next_xid())));
+        assert_eq!(array.horizon(), b.next());
+        let c = run();
+        assert_eq!(array.horizon(), c, "the next xid, when it was said");
+        assert!(array.hold_for_standby(sender, None));
+        assert_eq!(array.horizon(), c.next());
+        assert!(array.hold_for_standby(sender, Some(a)));
+        array.detach(sender);
+        assert_eq!(array.attach(), Ok(sender));
+        assert_eq!(array.horizon(), c.next(), "the connection has ended");
+    });
+}

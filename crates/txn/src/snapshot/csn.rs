@@ -377,4 +377,12 @@ impl<M: Machine> SnapshotSource<M> for Source<M> {
     fn transaction_ends(&self, xid: Xid) {
         self.0.end(xid);
     }
+
+    fn continue_from(&self, next: Xid) {
+        let start = next.0 - next.0 % Numbers::<M>::CHUNK;
+        self.0.range.start.store(start, Relaxed);
+        // As after `new`: the window is empty, and what had ended is below `oldest`.
+        self.0.range.end.store(start + Numbers::<M>::WINDOW, Release);
+        self.0.bounds.oldest.store(next.0, Release);
+    }
 }

@@ -29,6 +29,7 @@
 //! snapshot is made of stays inside: others ask [`Snapshot::sees`], or one of the questions beside it.
 
 mod csn;
+mod known;
 mod last_committed;
 mod reuse;
 mod running_list;
@@ -88,6 +89,12 @@ pub(crate) trait SnapshotSource<M: Machine> {
     /// `xid` is about to leave the array: S5. The caller holds ProcArray exclusively, and the status of `xid` is in the
     /// commit log.
     fn transaction_ends(&self, _xid: Xid) {}
+
+    /// The end of recovery: all before `next` have ended. The caller holds ProcArray exclusively.
+    fn continue_from(&self, next: Xid) {
+        // A snapshot of before is not used again.
+        self.transaction_ends(next);
+    }
 }
 
 /// Makes the switch and the dispatch over the variants from one line for each.
@@ -140,6 +147,12 @@ macro_rules! variants {
             pub(crate) fn xid_is_handed_out(&self, array: &ProcArray<M>, xid: Xid) {
                 match self {
                     $( Self::$variant(source) => source.xid_is_handed_out(array, xid), )+
+                }
+            }
+
+            pub(crate) fn continue_from(&self, next: Xid) {
+                match self {
+                    $( Self::$variant(source) => source.continue_from(next), )+
                 }
             }
 

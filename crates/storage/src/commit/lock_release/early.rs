@@ -19,7 +19,7 @@ impl<M: Machine, D: LogDevice, S: StatusDevice> CommitPath<'_, M, D, S> {
         publish: impl FnOnce(),
     ) -> Lsn {
         self.commits.counters.begin(proc);
-        let end = self.log.insert_any(RecordKind::Commit, xid, &[]);
+        let end = self.log_end(RecordKind::Commit, xid);
         if !synchronous {
             self.commits.newest_async.note(end);
         }

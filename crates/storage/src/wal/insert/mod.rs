@@ -86,6 +86,9 @@ trait Insert<M: Machine> {
 
     /// Moves the redo position to the end of what is reserved (R4); returns it.
     fn move_redo(&self, reservation: &Reservation<M>) -> u64;
+
+    /// The log goes on at `end`, and nothing before is going to be inserted. Nothing is being inserted.
+    fn continue_at(&self, _end: u64) {}
 }
 
 /// Makes the switch and the dispatch over the variants from one line for each.
@@ -154,6 +157,13 @@ macro_rules! variants {
             pub(super) fn move_redo(&self, reservation: &Reservation<M>) -> u64 {
                 match self {
                     $( Self::$variant(insertion) => insertion.move_redo(reservation), )+
+                }
+            }
+
+            /// The log goes on at `end`, and nothing before is going to be inserted. Nothing is being inserted.
+            pub(super) fn continue_at(&self, end: u64) {
+                match self {
+                    $( Self::$variant(insertion) => insertion.continue_at(end), )+
                 }
             }
         }

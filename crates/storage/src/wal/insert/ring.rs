@@ -165,6 +165,11 @@ impl<M: Machine> Insert<M> for Insertion<M> {
         Some(self.walk())
     }
 
+    fn continue_at(&self, end: u64) {
+        // A walker begins here; the slots hold older positions.
+        self.complete.store(end, Release);
+    }
+
     #[inline]
     fn redo(&self) -> u64 {
         self.redo.load(Acquire) & !ERA

@@ -1,0 +1,280 @@
+//! A standby's engine beside its receiver: following a primary until the promotion.
+//!
+//! | asked by | seen within |
+//! | --- | --- |
+//! | the file `promote.signal` in the data directory (`clearway promote`) | [`LOOK`] |
+//! | `select pg_promote()` | [`LOOK`] |
+//!
+//! # Steps of a promotion
+//! 1. Stop the receiver, and wait for its end: nothing is written to the log any more (R3 of [`run`](super::receiver::run)).
+//! 2. Promote the engine: it replays what was received, and goes on on a timeline of its own.
+//! 3. Remove the file. A crash before leaves it, and the next start as a standby is promoted at once; one after finds a
+//!    primary.
+//!
+//! The sessions stay connected all the time.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use clearway_engine::{Engine, EngineError, WalReceiverStatus};
+use clearway_storage::directory_state::PROMOTE_SIGNAL;
+use clearway_storage::standby::LogReceiver;
+use clearway_storage::{Lsn, Storage};
+use tracing::{error, info};
+
+use super::receiver::client::Client;
+use super::receiver::run::{Receiver, ReceiverEvent, ReceiverOptions, ReceiverParts};
+use super::receiver::status::{ReceiverPhase, ReceiverState, ReceiverStatus};
+use super::receiver::{LogSink, ReplayView, TimelineKeeper};
+use crate::error::{Result, ServerError};
+
+/// Time between two looks whether a promotion is wanted.
+const LOOK: Duration = Duration::from_millis(100);
+
+impl LogSink for LogReceiver {
+    fn position(&self) -> Lsn {
+        LogReceiver::position(self)
+    }
+
+    fn write(&mut self, position: Lsn, bytes: &[u8]) -> clearway_storage::Result<()> {
+        LogReceiver::write(self, position, bytes)
+    }
+
+    fn sync(&mut self) -> clearway_storage::Result<Lsn> {
+        LogReceiver::sync(self)
+    }
+}
+
+/// What the primary is told about a standby.
+struct Replayed(Arc<Storage>);
+
+impl ReplayView for Replayed {
+    fn replayed(&self) -> Lsn {
+        self.0.standby().map_or(Lsn(0), |standby| standby.replayed())
+    }
+
+    fn oldest_xid_seen(&self) -> u64 {
+        // Also what a snapshot taken next would need: the primary must not clean up between two reports.
+        let next = self.0.standby().and_then(|standby| standby.known_xmin());
+        let held = self.0.proc_array.oldest_xmin();
+        held.into_iter().chain(next).min().map_or(0, |xid| xid.0)
+    }
+}
+
+/// The timelines of a standby's directory.
+struct Timelines(Arc<Storage>);
+
+impl TimelineKeeper for Timelines {
+    fn system_identifier(&self) -> u64 {
+        self.0.system_identifier()
+    }
+
+    fn timeline(&self) -> u32 {
+        self.0.timeline()
+    }
+
+    fn follow(&self, timeline: u32, history: &[u8], _log_end: Lsn) -> std::result::Result<(), String> {
+        let history = std::str::from_utf8(history)
+            .map_err(|_| format!("the history of timeline {timeline} is no text"))?;
+        self.0
+            .follow_timeline(history, timeline)
+            .map_err(|error| error.to_string())
+    }
+}
+
+/// What happens to a standby, for those who watch it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FollowingEvent<'a> {
+    /// Something about the receiver.
+    Receiver(&'a ReceiverEvent),
+    /// It is a primary now, on this timeline, which begins here.
+    Promoted(u32, Lsn),
+    /// The promotion has failed; it is tried no more.
+    NotPromoted(&'a EngineError),
+    /// Replay has ended, and this is why: sessions read what there is.
+    ReplayFailed(&'a str),
+}
+
+impl std::fmt::Display for FollowingEvent<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            FollowingEvent::Receiver(event) => event.fmt(f),
+            FollowingEvent::Promoted(timeline, begins) => {
+                write!(
+                    f,
+                    "promoted: timeline {timeline} begins at {begins}; writes are accepted"
+                )
+            }
+            FollowingEvent::NotPromoted(error) => write!(f, "not promoted: {error}"),
+            FollowingEvent::ReplayFailed(problem) => write!(f, "replay has ended: {problem}"),
+        }
+    }
+}
+
+/// The threads that keep a standby up to date; they end when this is dropped.
+#[derive(Debug)]
+pub struct Following {
+    stopping: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Following {
+    /// Has `engine`, a standby, receive the log of the server that `options` names. `keeps_log` is the connection that its
+    /// base backup came through, if there was one. `observer` is told what happens.
+    pub fn start(
+        engine: Arc<Engine>,
+        options: ReceiverOptions,
+        keeps_log: Option<Client>,
+        observer: impl Fn(&FollowingEvent<'_>) + Send + Sync + 'static,
+    ) -> Result<Following> {
+        let storage = Arc::clone(engine.storage());
+        let observer = Arc::new(observer);
+        let sink = storage
+            .receive_log()
+            .map_err(|error| ServerError::io("receiving log", std::io::Error::other(error)))?;
+        let told = Arc::clone(&observer);
+        let parts = ReceiverParts {
+            sink: Box::new(sink),
+            replay: Arc::new(Replayed(Arc::clone(&storage))),
+            timelines: Arc::new(Timelines(storage)),
+            keeps_log,
+            observer: Box::new(move |event| told(&FollowingEvent::Receiver(event))),
+        };
+        let receiver = Receiver::spawn(options, parts)
+            .map_err(|error| ServerError::io("starting the receiver", error))?;
+        let status = Arc::clone(receiver.status());
+        engine.set_wal_receiver_status(Arc::new(move || shown(&status)));
+        let wanted = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&wanted);
+        engine.set_promotion(Arc::new(move || asked.store(true, Ordering::Release)));
+        let stopping = Arc::new(AtomicBool::new(false));
+        let watch = Watch {
+            signal: engine.storage().dir().join(PROMOTE_SIGNAL),
+            engine,
+            receiver,
+            wanted,
+            stopping: Arc::clone(&stopping),
+            observer,
+        };
+        let thread = thread::Builder::new()
+            .name("clearway standby".to_owned())
+            .spawn(move || watch.run())
+            .map_err(|error| ServerError::io("starting the standby's thread", error))?;
+        Ok(Following {
+            stopping,
+            thread: Some(thread),
+        })
+    }
+
+    /// Ends receiving, and waits for the end.
+    pub fn stop(&mut self) {
+        self.stopping.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+struct Watch<F> {
+    signal: PathBuf,
+    engine: Arc<Engine>,
+    receiver: Receiver,
+    wanted: Arc<AtomicBool>,
+    stopping: Arc<AtomicBool>,
+    observer: Arc<F>,
+}
+
+impl<F: Fn(&FollowingEvent<'_>)> Watch<F> {
+    fn run(mut self) {
+        let mut told_of_failure = false;
+        while !self.stopping.load(Ordering::Acquire) {
+            let by_command = self.signal.exists();
+            if by_command || self.wanted.load(Ordering::Acquire) {
+                return self.promote(if by_command {
+                    "clearway promote"
+                } else {
+                    "pg_promote()"
+                });
+            }
+            let failure = self
+                .engine
+                .storage()
+                .standby()
+                .and_then(|standby| standby.failure());
+            if let Some(problem) = failure.filter(|_| !told_of_failure) {
+                told_of_failure = true;
+                (self.observer)(&FollowingEvent::ReplayFailed(&problem));
+            }
+            thread::sleep(LOOK);
+        }
+        self.receiver.stop();
+    }
+
+    fn promote(&mut self, reason: &str) {
+        // 1.
+        self.receiver.stop();
+        // 2.
+        match self.engine.promote(reason) {
+            Ok((timeline, begins)) => {
+                info!(timeline, %begins, "promoted");
+                (self.observer)(&FollowingEvent::Promoted(timeline, begins));
+            }
+            Err(problem) => {
+                error!("not promoted: {problem}");
+                (self.observer)(&FollowingEvent::NotPromoted(&problem));
+            }
+        }
+        // 3. After a failure too: what failed once is not tried again by itself.
+        let _ = std::fs::remove_file(&self.signal);
+    }
+}
+
+/// A row of `pg_stat_wal_receiver`; none while there is no receiver.
+fn shown(status: &ReceiverStatus) -> Option<WalReceiverStatus> {
+    let ReceiverState {
+        phase,
+        receive_start,
+        written,
+        flushed,
+        timeline,
+        last_send_time,
+        last_receipt_time,
+        latest_end,
+        latest_end_time,
+        slot,
+        host,
+        port,
+        conninfo,
+        ..
+    } = status.get();
+    if phase == ReceiverPhase::Stopped {
+        return None;
+    }
+    Some(WalReceiverStatus {
+        pid: std::process::id() as i32,
+        status: phase.name().to_owned(),
+        receive_start_lsn: receive_start,
+        receive_start_tli: timeline as i32,
+        written_lsn: written,
+        flushed_lsn: flushed,
+        received_tli: timeline as i32,
+        last_msg_send_time: last_send_time,
+        last_msg_receipt_time: last_receipt_time,
+        latest_end_lsn: latest_end,
+        latest_end_time,
+        slot_name: slot,
+        sender_host: host,
+        sender_port: i32::from(port),
+        conninfo,
+    })
+}

@@ -1,0 +1,445 @@
+//! Connection strings, as libpq reads them: words `name=value`, or a URI.
+//!
+//! ```text
+//!   host=127.0.0.1 port=5433 user=alice application_name='the standby'
+//!   host=/tmp port=5433                                  a Unix-domain socket: /tmp/.s.PGSQL.5433
+//!   postgresql://alice@localhost:5433/postgres?application_name=standby
+//! ```
+//!
+//! A value may stand in single quotes; `\` takes the next character as it is, in quotes or without. Blanks may surround
+//! the `=`. In a URI, `%2F` and the like stand for bytes.
+//!
+//! # Rules
+//! 1. Only loopback addresses, `localhost` and directories of Unix-domain sockets are accepted, as long as there are no
+//!    passwords and no TLS: the log holds every row of the database. Other names are not looked up.
+//! 2. What asks for something that is not there is an error that says so: `password`, `sslmode=require`. What is about
+//!    the same things but does not insist (`sslmode=prefer`, `passfile`) is accepted, since `pg_basebackup -R` writes it.
+//! 3. A name that does not exist is an error.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::error::{ReceiverError, Result};
+
+/// Our servers' usual port, not PostgreSQL's.
+const DEFAULT_PORT: u16 = 5433;
+/// What a standby is called in `pg_stat_replication` if it does not say.
+const DEFAULT_APPLICATION_NAME: &str = "walreceiver";
+
+/// Names whose value does not change what this program does.
+const NO_EFFECT: [&str; 22] = [
+    "channel_binding",
+    "client_encoding",
+    "gssencmode",
+    "gsslib",
+    "keepalives",
+    "keepalives_count",
+    "keepalives_idle",
+    "keepalives_interval",
+    "krbsrvname",
+    "passfile",
+    "replication",
+    "sslcert",
+    "sslcompression",
+    "sslcrl",
+    "sslcrldir",
+    "sslkey",
+    "sslrootcert",
+    "sslsni",
+    "ssl_max_protocol_version",
+    "ssl_min_protocol_version",
+    "target_session_attrs",
+    "tcp_user_timeout",
+];
+
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Host {
+    /// Loopback addresses, to be tried in turn.
+    Loopback(Vec<IpAddr>),
+    /// The directory of a Unix-domain socket.
+    Directory(PathBuf),
+}
+
+/// A server to connect to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConnInfo {
+    /// Where it listens.
+    pub host: Host,
+    /// The host as it was written, for `pg_stat_wal_receiver`.
+    pub host_text: String,
+    /// Its port.
+    pub port: u16,
+    /// The user's name.
+    pub user: String,
+    /// What this program is called there.
+    pub application_name: String,
+    /// How long connecting may take, if that was said.
+    pub connect_timeout: Option<Duration>,
+}
+
+/// A place to connect to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Address {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Address::Tcp(address) => address.fmt(f),
+            Address::Unix(path) => path.display().fmt(f),
+        }
+    }
+}
+
+fn refuse<T>(problem: impl Into<String>) -> Result<T> {
+    Err(ReceiverError::ConnInfo(problem.into()))
+}
+
+impl FromStr for ConnInfo {
+    type Err = ReceiverError;
+
+    fn from_str(text: &str) -> Result<ConnInfo> {
+        let uri = ["postgresql://", "postgres://"]
+            .iter()
+            .find_map(|scheme| text.trim().strip_prefix(scheme));
+        let words = match uri {
+            Some(rest) => uri_words(rest)?,
+            None => words(text)?,
+        };
+        ConnInfo::of_words(words)
+    }
+}
+
+/// As `host=… port=…`, with every value that counts.
+impl std::fmt::Display for ConnInfo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let quoted = |value: &str| {
+            let plain = !value.is_empty() && !value.contains([' ', '\'', '\\', '\t', '\n']);
+            match plain {
+                true => value.to_owned(),
+                false => format!("'{}'", value.replace('\\', "\\\\").replace('\'', "\\'")),
+            }
+        };
+        write!(
+            f,
+            "host={} port={} user={} application_name={}",
+            quoted(&self.host_text),
+            self.port,
+            quoted(&self.user),
+            quoted(&self.application_name)
+        )
+    }
+}
+
+impl ConnInfo {
+    /// The last of several values of one name counts, as with libpq.
+    fn of_words(words: Vec<(String, String)>) -> Result<ConnInfo> {
+        let mut host = None;
+        let mut host_address = None;
+        let mut info = ConnInfo {
+            host: Host::Loopback(Vec::new()),
+            host_text: String::new(),
+            port: DEFAULT_PORT,
+            user: "clearway".to_owned(),
+            application_name: String::new(),
+            connect_timeout: None,
+        };
+        let mut fallback = DEFAULT_APPLICATION_NAME.to_owned();
+        for (name, value) in words {
+            // An empty value is the default.
+            if value.is_empty() {
+                continue;
+            }
+            if value.contains('\0') {
+                return refuse(format!("{name} has a zero byte in it"));
+            }
+            match name.as_str() {
+                "host" => host = Some(value),
+                "hostaddr" => host_address = Some(value),
+                "port" => match value.parse() {
+                    Ok(port) if port > 0 => info.port = port,
+                    _ => return refuse(format!("\"{value}\" is no port; a port is 1 to 65535")),
+                },
+                "user" => info.user = value,
+                // A replication connection is about the whole data directory.
+                "dbname" => {}
+                "application_name" => info.application_name = value,
+                "fallback_application_name" => fallback = value,
+                "connect_timeout" => match value.parse::<u32>() {
+                    Ok(0) => {}
+                    Ok(seconds) => info.connect_timeout = Some(Duration::from_secs(u64::from(seconds))),
+                    Err(_) => return refuse(format!("connect_timeout \"{value}\" is no number of seconds")),
+                },
+                "sslmode" if ["disable", "allow", "prefer"].contains(&value.as_str()) => {}
+                "sslmode" => {
+                    return refuse(format!(
+                        "sslmode={value} is not possible, since there is no TLS yet"
+                    ));
+                }
+                "password" => {
+                    return refuse("there are no passwords yet; leave \"password\" out");
+                }
+                "options" | "service" => return refuse(format!("\"{name}\" is not supported")),
+                known if NO_EFFECT.contains(&known) => {}
+                unknown => {
+                    return refuse(format!(
+                        "\"{unknown}\" is not known; there are host, hostaddr, port, user, dbname, application_name, \
+                         connect_timeout and sslmode"
+                    ));
+                }
+            }
+        }
+        if info.application_name.is_empty() {
+            info.application_name = fallback;
+        }
+        let Some(text) = host_address.or(host) else {
+            return refuse("it does not say where the server is; write host=127.0.0.1, for example");
+        };
+        info.host = parse_host(&text)?;
+        info.host_text = text;
+        Ok(info)
+    }
+
+    /// Where to try to connect, in turn.
+    pub(crate) fn addresses(&self) -> Vec<Address> {
+        match &self.host {
+            Host::Loopback(addresses) => addresses
+                .iter()
+                .map(|address| Address::Tcp(SocketAddr::new(*address, self.port)))
+                .collect(),
+            Host::Directory(path) => vec![Address::Unix(path.join(format!(".s.PGSQL.{}", self.port)))],
+        }
+    }
+}
+
+/// Rule 1.
+fn parse_host(text: &str) -> Result<Host> {
+    if text.starts_with('/') {
+        return Ok(Host::Directory(text.into()));
+    }
+    if text.contains(',') {
+        return refuse("more than one host is not supported");
+    }
+    if text == "localhost" {
+        return Ok(Host::Loopback(vec![
+            Ipv4Addr::LOCALHOST.into(),
+            Ipv6Addr::LOCALHOST.into(),
+        ]));
+    }
+    match text.parse::<IpAddr>() {
+        Ok(address) if address.to_canonical().is_loopback() => Ok(Host::Loopback(vec![address])),
+        _ => refuse(format!(
+            "host \"{text}\" is not on this machine: there are no passwords and no TLS yet, so replication works over \
+             127.0.0.1, ::1, localhost or the directory of a Unix-domain socket only (and through an SSH tunnel from afar)"
+        )),
+    }
+}
+
+/// `name = value …`.
+fn words(text: &str) -> Result<Vec<(String, String)>> {
+    let mut words = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let end = rest
+            .find(|c: char| c == '=' || c.is_ascii_whitespace())
+            .unwrap_or(rest.len());
+        let name = &rest[..end];
+        let Some(after) = rest[end..].trim_start().strip_prefix('=') else {
+            return refuse(format!("there is no \"=\" after \"{name}\""));
+        };
+        if name.is_empty() {
+            return refuse("there is no name before \"=\"");
+        }
+        let (value, after) = value(after.trim_start())?;
+        words.push((name.to_owned(), value));
+        rest = after.trim_start();
+    }
+    Ok(words)
+}
+
+/// A value, and what follows it.
+fn value(text: &str) -> Result<(String, &str)> {
+    let quoted = text.starts_with('\'');
+    let mut value = String::new();
+    let mut characters = text.char_indices().skip(usize::from(quoted));
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '\\' => value.extend(characters.next().map(|(_, next)| next)),
+            '\'' if quoted => return Ok((value, &text[at + 1..])),
+            blank if !quoted && blank.is_ascii_whitespace() => return Ok((value, &text[at..])),
+            other => value.push(other),
+        }
+    }
+    match quoted {
+        true => refuse(format!("the quote in {text} is not closed")),
+        false => Ok((value, "")),
+    }
+}
+
+/// What is behind `postgresql://`: `[user[:password]@][host][:port][/dbname][?name=value[&…]]`.
+fn uri_words(text: &str) -> Result<Vec<(String, String)>> {
+    let mut words = Vec::new();
+    let mut add = |name: &str, value: &str| -> Result<()> {
+        words.push((name.to_owned(), decoded(value)?));
+        Ok(())
+    };
+    let (text, parameters) = text.split_once('?').unwrap_or((text, ""));
+    let (authority, database) = text.split_once('/').unwrap_or((text, ""));
+    add("dbname", database)?;
+    let (user, place) = match authority.rsplit_once('@') {
+        Some((user, place)) => (user, place),
+        None => ("", authority),
+    };
+    let (user, password) = user.split_once(':').unwrap_or((user, ""));
+    add("user", user)?;
+    add("password", password)?;
+    let (host, port) = match place.strip_prefix('[') {
+        Some(rest) => match rest.split_once(']') {
+            Some((host, port)) => (host, port.strip_prefix(':').unwrap_or(port)),
+            None => return refuse("there is no \"]\" after the address"),
+        },
+        None => place.split_once(':').unwrap_or((place, "")),
+    };
+    add("host", host)?;
+    add("port", port)?;
+    for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
+        match parameter.split_once('=') {
+            Some((name, value)) => add(&decoded(name)?, value)?,
+            None => return refuse(format!("there is no \"=\" after \"{parameter}\"")),
+        }
+    }
+    Ok(words)
+}
+
+/// `%2F` is a slash.
+fn decoded(text: &str) -> Result<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        rest = after;
+        if first != b'%' {
+            bytes.push(first);
+            continue;
+        }
+        let digit = |at: usize| rest.get(at).and_then(|digit| char::from(*digit).to_digit(16));
+        let (Some(high), Some(low)) = (digit(0), digit(1)) else {
+            return refuse(format!(
+                "\"%\" in \"{text}\" is not followed by two hexadecimal digits"
+            ));
+        };
+        bytes.push((high * 16 + low) as u8);
+        rest = &rest[2..];
+    }
+    String::from_utf8(bytes).or_else(|_| refuse(format!("\"{text}\" is not UTF-8")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> ConnInfo {
+        text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    fn refused(text: &str) -> String {
+        text.parse::<ConnInfo>().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn words_are_read_as_libpq_does() {
+        let info =
+            parsed(r" host=127.0.0.1  port = 5444 user='a \'b\\' application_name = x\ y sslmode=prefer ");
+        assert_eq!(
+            (info.user.as_str(), info.application_name.as_str()),
+            (r"a 'b\", "x y")
+        );
+        assert_eq!(info.addresses()[0].to_string(), "127.0.0.1:5444");
+        assert_eq!(parsed(&info.to_string()), info);
+        let info = parsed("host=/tmp");
+        assert_eq!(info.addresses(), [Address::Unix("/tmp/.s.PGSQL.5433".into())]);
+        assert_eq!(
+            (info.user.as_str(), info.application_name.as_str()),
+            ("clearway", "walreceiver")
+        );
+        let info = parsed("host=localhost fallback_application_name=standby connect_timeout=3 port=''");
+        assert_eq!(info.addresses().len(), 2);
+        assert_eq!(info.application_name, "standby");
+        assert_eq!(info.connect_timeout, Some(Duration::from_secs(3)));
+        assert_eq!(parsed("host=::1").addresses()[0].to_string(), "[::1]:5433");
+        // What pg_basebackup -R writes.
+        parsed(
+            "user=postgres passfile='/home/x/.pgpass' channel_binding=prefer host=127.0.0.1 port=5433 sslmode=prefer \
+             sslcompression=0 sslsni=1 ssl_min_protocol_version=TLSv1.2 gssencmode=prefer krbsrvname=postgres \
+             target_session_attrs=any",
+        );
+    }
+
+    #[test]
+    fn uris_are_read() {
+        let info =
+            parsed("postgresql://al%20ice@[::1]:5444/postgres?application_name=a%26b&connect_timeout=0");
+        assert_eq!(
+            (info.user.as_str(), info.application_name.as_str()),
+            ("al ice", "a&b")
+        );
+        assert_eq!(info.addresses()[0].to_string(), "[::1]:5444");
+        assert_eq!(info.connect_timeout, None);
+        let info = parsed("postgres://%2Fvar%2Frun");
+        assert_eq!(info.host, Host::Directory("/var/run".into()));
+        assert_eq!(
+            parsed("postgresql:///db?host=/tmp").host,
+            Host::Directory("/tmp".into())
+        );
+        for (text, problem) in [
+            ("postgresql://a:secret@localhost", "no passwords"),
+            ("postgresql://[::1", "\"]\""),
+            ("postgresql://localhost:0", "is no port"),
+            ("postgresql://localhost?x", "no \"=\""),
+            ("postgresql://%zz", "hexadecimal"),
+            ("postgresql://%ff", "UTF-8"),
+            ("postgresql://", "where the server is"),
+        ] {
+            assert!(refused(text).contains(problem), "{text}: {}", refused(text));
+        }
+    }
+
+    #[test]
+    fn what_is_not_possible_is_said() {
+        for (text, problem) in [
+            ("", "where the server is"),
+            ("host", "no \"=\""),
+            ("host=127.0.0.1 =x", "no name"),
+            ("host='127.0.0.1", "not closed"),
+            ("host=127.0.0.1 port=70000", "is no port"),
+            ("host=127.0.0.1 sslmode=require", "no TLS"),
+            ("host=127.0.0.1 password=x", "no passwords"),
+            ("host=127.0.0.1 hots=x", "is not known"),
+            ("host=127.0.0.1 connect_timeout=soon", "no number"),
+            ("host=127.0.0.1,::1", "more than one"),
+            ("host=192.168.0.1", "not on this machine"),
+            ("host=example.org", "SSH tunnel"),
+            ("hostaddr=10.0.0.1 host=localhost", "not on this machine"),
+            ("host=localhost options=-cx=y", "not supported"),
+            ("host=local\0host", "zero byte"),
+        ] {
+            assert!(refused(text).contains(problem), "{text}: {}", refused(text));
+        }
+    }
+
+    #[test]
+    fn no_text_panics() {
+        let whole = r"host='é\'' port = 1 postgresql://%2F@[::1]:1/é?a=%C3%A9&b=c";
+        for (from, _) in whole.char_indices() {
+            for put in ["", "'", "\\", "=", "%", "é", "[", "@"] {
+                let _ = format!("{put}{}", &whole[from..]).parse::<ConnInfo>();
+                let _ = format!("{}{put}{}", &whole[..from], &whole[from..]).parse::<ConnInfo>();
+                let _ = format!("postgresql://{}{put}", &whole[..from]).parse::<ConnInfo>();
+            }
+        }
+    }
+}

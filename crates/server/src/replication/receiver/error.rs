@@ -1,0 +1,180 @@
+//! Why log or files could not be received.
+
+use std::io;
+use std::mem::{Discriminant, discriminant};
+use std::time::Duration;
+
+use clearway_storage::{Lsn, StorageError};
+
+use crate::wire::WireError;
+use crate::wire::backend::Report;
+
+/// A result of the receiver.
+pub type Result<T, E = ReceiverError> = std::result::Result<T, E>;
+
+/// Why log or files could not be received.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReceiverError {
+    /// The connection string is none, or asks for what is not there.
+    #[error("connection string: {0}")]
+    ConnInfo(String),
+    /// No connection came about.
+    #[error("could not connect to the server at {address}: {source}")]
+    Connect {
+        /// The server.
+        address: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The connection is gone.
+    #[error("the connection to the server at {address} was lost: {source}")]
+    Lost {
+        /// The server.
+        address: String,
+        /// How.
+        source: io::Error,
+    },
+    /// The server has ended the connection.
+    #[error("the server at {address} has closed the connection")]
+    Closed {
+        /// The server.
+        address: String,
+    },
+    /// The server sends nothing, or takes nothing.
+    #[error("the server at {address} has been silent for {patience:?} (wal_receiver_timeout)")]
+    Silent {
+        /// The server.
+        address: String,
+        /// For how long.
+        patience: Duration,
+    },
+    /// The stop signal was given.
+    #[error("stopped")]
+    Stopped,
+    /// The server does not speak the protocol.
+    #[error("the server at {address} broke the protocol: {problem}")]
+    Protocol {
+        /// The server.
+        address: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The server has answered with an error.
+    #[error("the server at {address} says: {report}")]
+    Server {
+        /// The server.
+        address: String,
+        /// What it says.
+        report: Box<Report>,
+    },
+    /// The server wants to know who we are.
+    #[error(
+        "the server at {address} wants authentication (method {method}), and passwords are not supported yet: let it \
+         trust this connection"
+    )]
+    Authentication {
+        /// The server.
+        address: String,
+        /// The number of the method.
+        method: u32,
+    },
+    /// Another program.
+    #[error(
+        "the server at {address} is no Clearway server (it calls itself {version}); only the log of a Clearway server can \
+         be followed"
+    )]
+    NotClearway {
+        /// The server.
+        address: String,
+        /// What it calls itself.
+        version: String,
+    },
+    /// Another database.
+    #[error(
+        "the database at {address} is another one: its system identifier is {theirs}, and that of this directory is \
+         {ours}; follow the server that the directory was copied from, or make a new base backup: \"clearway standby\" \
+         with the name of an empty directory"
+    )]
+    OtherSystem {
+        /// The server.
+        address: String,
+        /// The number of the directory's database.
+        ours: u64,
+        /// The number of the server's database.
+        theirs: u64,
+    },
+    /// A server that this standby has left behind.
+    #[error(
+        "the server at {address} is on timeline {theirs}, and this standby's log is on timeline {ours}: it was the primary \
+         before a promotion, and must not be followed any more"
+    )]
+    EarlierTimeline {
+        /// The server.
+        address: String,
+        /// Of the directory.
+        ours: u32,
+        /// Of the server.
+        theirs: u32,
+    },
+    /// The server's log does not continue that of the directory.
+    #[error("the log of the server at {address} cannot be followed: {problem}")]
+    Diverged {
+        /// The server.
+        address: String,
+        /// Why.
+        problem: String,
+    },
+    /// The log from the standby's position on is not there any more.
+    #[error(
+        "the server at {address} no longer has the log from {position} on, which this standby needs next ({report}); make a \
+         new base backup: remove the data directory and start \"clearway standby\" again, with --slot and --create-slot so \
+         that the log is kept"
+    )]
+    LogRemoved {
+        /// The server.
+        address: String,
+        /// Where the standby's log ends.
+        position: Lsn,
+        /// What the server says.
+        report: Box<Report>,
+    },
+    /// The data directory.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+impl ReceiverError {
+    /// Whether it would be the same at the next attempt, and the one after that.
+    pub fn is_final(&self) -> bool {
+        match self {
+            ReceiverError::ConnInfo(_)
+            | ReceiverError::NotClearway { .. }
+            | ReceiverError::OtherSystem { .. }
+            | ReceiverError::Diverged { .. }
+            | ReceiverError::LogRemoved { .. } => true,
+            // Space may be made.
+            ReceiverError::Storage(error) => !matches!(error, StorageError::DiskFull { .. }),
+            _ => false,
+        }
+    }
+
+    /// What makes it the same kind as another one, so that attempts that fail in the same way are logged once.
+    pub(crate) fn kind(&self) -> (Discriminant<ReceiverError>, String) {
+        let detail = match self {
+            ReceiverError::Server { report, .. } => report.sqlstate.clone(),
+            ReceiverError::Connect { source, .. } | ReceiverError::Lost { source, .. } => {
+                format!("{:?}", source.kind())
+            }
+            _ => String::new(),
+        };
+        (discriminant(self), detail)
+    }
+
+    pub(crate) fn wire(address: &str, error: &WireError) -> ReceiverError {
+        ReceiverError::Protocol {
+            address: address.to_owned(),
+            problem: error.to_string(),
+        }
+    }
+}

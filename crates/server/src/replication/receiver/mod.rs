@@ -1,0 +1,70 @@
+//! The standby's side of streaming replication: it fetches a copy of another server's files, and then its log.
+//!
+//! ```text
+//!   an empty directory ─▶ base_backup ─▶ the directory of a standby ─▶ opened, replayed ─▶ run: connect, stream, again
+//!                                                                                              │
+//!                                                    primary ──▶ client ──▶ stream ──▶ LogSink: the standby's pg_wal
+//!                                                            ◀── how far written, durable, replayed
+//! ```
+//!
+//! | module | job |
+//! | --- | --- |
+//! | [`conninfo`] | connection strings |
+//! | `connect`, [`client`] | a connection: commands, results, streams |
+//! | [`identify`] | what a server says about itself; slots; histories of timelines |
+//! | [`base_backup`] | fetching a copy of the files |
+//! | [`stream`] | receiving log, from the start of a stream to its end |
+//! | [`run`] | the thread that keeps at it |
+//! | [`status`] | a row of `pg_stat_wal_receiver` |
+//!
+//! # Rules
+//! 1. The log is copied byte for byte to the same positions; its records are not looked at.
+//! 2. The server is told "durable" of log that is, here (R1 of [`stream`]).
+//! 3. A byte from the server never makes this program panic, or allocate much more than has arrived.
+//! 4. Everything that waits ends within 100 ms of the stop signal.
+//! 5. Another database, or a log that does not go on from ours, is never followed: the directory would be neither.
+//!
+//! This folder knows nothing of replay. What it needs of a standby are the three traits below; tests give it other ones.
+
+pub mod base_backup;
+pub mod client;
+mod connect;
+pub mod conninfo;
+mod error;
+pub mod identify;
+pub mod run;
+pub mod status;
+pub mod stream;
+
+use clearway_storage::Lsn;
+
+pub use error::{ReceiverError, Result};
+
+/// Where received log goes.
+pub trait LogSink: Send {
+    /// Where the next byte goes.
+    fn position(&self) -> Lsn;
+    /// Writes log at `position`, which is where the next byte goes.
+    fn write(&mut self, position: Lsn, bytes: &[u8]) -> clearway_storage::Result<()>;
+    /// Makes durable what was written; up to where it is.
+    fn sync(&mut self) -> clearway_storage::Result<Lsn>;
+}
+
+/// What a server is told about replay.
+pub trait ReplayView: Send + Sync {
+    /// Up to where the log is replayed.
+    fn replayed(&self) -> Lsn;
+    /// The oldest xid that some session's snapshot does not see as ended; 0 if there is no snapshot.
+    fn oldest_xid_seen(&self) -> u64;
+}
+
+/// Which database the received log is of, and on which timeline.
+pub trait TimelineKeeper: Send + Sync {
+    /// The database's number.
+    fn system_identifier(&self) -> u64;
+    /// The timeline that the next stream is to be of.
+    fn timeline(&self) -> u32;
+    /// The server is on the newer timeline `timeline`, whose history file is `history`; our log ends at `log_end`. Goes on
+    /// on that timeline, or says why that is not possible.
+    fn follow(&self, timeline: u32, history: &[u8], log_end: Lsn) -> Result<(), String>;
+}

@@ -1,0 +1,324 @@
+//! The receiver's thread: connects, streams, and connects again when the connection is lost.
+//!
+//! ```text
+//!   ┌─▶ connect ─▶ IDENTIFY_SYSTEM ─▶ same database? ─▶ same timeline, or one that goes on from ours? ─▶ stream ─┐
+//!   │                    ▲                                                              the timeline has ended ──┤
+//!   │                    └───────────────────────────────────────────────────────────────────────────────────────┤
+//!   └── wait 100 ms, 200 ms, … 5 s ◀── an error that may go away ────────────────────────────────────────────────┘
+//!       end: the stop signal, or an error that stays ([`ReceiverError::is_final`])
+//! ```
+//!
+//! - R1: errors are told once. Attempts that fail in the same way as the one before are logged at level debug, until log
+//!   is received again.
+//! - R2: the wait is short again after an attempt that has received log, and only then: a server that accepts and closes
+//!   is not asked ten times a second.
+//! - R3: when [`Receiver::stop`] returns, nothing writes to the sink any more. A promotion relies on it.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use clearway_storage::Lsn;
+use rustix::event::PollFlags;
+use tracing::{debug, info, warn};
+
+use super::client::Client;
+use super::conninfo::ConnInfo;
+use super::error::{ReceiverError, Result};
+use super::identify::{identify, timeline_history};
+use super::status::{ReceiverPhase, ReceiverStatus};
+use super::stream::{Stream, StreamEnd, StreamOptions};
+use super::{LogSink, ReplayView, TimelineKeeper, connect};
+use crate::stop::StopSignal;
+
+/// The wait after the first attempt that failed; each one doubles it,
+const RETRY_FIRST: Duration = Duration::from_millis(100);
+/// up to this.
+const RETRY_LAST: Duration = Duration::from_secs(5);
+
+/// How a receiver is to work.
+#[derive(Debug, Clone)]
+pub struct ReceiverOptions {
+    /// The server.
+    pub conninfo: ConnInfo,
+    /// A server that is silent for so long is given up.
+    pub timeout: Duration,
+    /// What its streams are to be.
+    pub stream: StreamOptions,
+}
+
+/// What a receiver works with.
+pub struct ReceiverParts {
+    /// Where the log goes.
+    pub sink: Box<dyn LogSink>,
+    /// How far replay is.
+    pub replay: Arc<dyn ReplayView>,
+    /// Which database and timeline the log is of.
+    pub timelines: Arc<dyn TimelineKeeper>,
+    /// A connection that keeps log at the server until the first stream has begun (`base_backup`).
+    pub keeps_log: Option<Client>,
+    /// Is told what happens (R1), beside the log of this program.
+    pub observer: Box<dyn Fn(&ReceiverEvent) + Send>,
+}
+
+/// What happens to a receiver.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ReceiverEvent {
+    /// Log is received.
+    Streaming {
+        /// From which server.
+        address: String,
+        /// From where on.
+        position: Lsn,
+        /// On which timeline.
+        timeline: u32,
+    },
+    /// No log is received; it will be tried again.
+    Interrupted(ReceiverError),
+    /// The server has stopped in order; it will be tried again.
+    ServerStopped,
+    /// The receiver has ended, for it cannot go on.
+    Refused(ReceiverError),
+}
+
+impl std::fmt::Display for ReceiverEvent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ReceiverEvent::Streaming {
+                address,
+                position,
+                timeline,
+            } => write!(
+                f,
+                "receiving log from {address}, from {position} on, timeline {timeline}"
+            ),
+            ReceiverEvent::Interrupted(error) => write!(f, "{error}; trying again until it works"),
+            ReceiverEvent::ServerStopped => {
+                f.write_str("the server has shut down; trying again until it is back")
+            }
+            ReceiverEvent::Refused(error) => write!(f, "no more log is received: {error}"),
+        }
+    }
+}
+
+/// A receiver's thread; it is stopped when this is dropped.
+#[derive(Debug)]
+pub struct Receiver {
+    stop: StopSignal,
+    status: Arc<ReceiverStatus>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Receiver {
+    /// Starts a receiver.
+    pub fn spawn(options: ReceiverOptions, parts: ReceiverParts) -> io::Result<Receiver> {
+        let stop = StopSignal::new()?;
+        let status = Arc::new(ReceiverStatus::default());
+        {
+            let mut state = status.lock();
+            let position = parts.sink.position();
+            (state.written, state.flushed) = (position, position);
+            state.slot.clone_from(&options.stream.slot);
+            state.host.clone_from(&options.conninfo.host_text);
+            state.port = options.conninfo.port;
+            state.conninfo = options.conninfo.to_string();
+        }
+        let run = Run {
+            options,
+            parts,
+            stop: stop.clone(),
+            status: Arc::clone(&status),
+            told: None,
+        };
+        let thread = std::thread::Builder::new()
+            .name("clearway receiver".to_owned())
+            .spawn(move || run.run())?;
+        Ok(Receiver {
+            stop,
+            status,
+            thread: Some(thread),
+        })
+    }
+
+    /// What it does and how far it is.
+    pub fn status(&self) -> &Arc<ReceiverStatus> {
+        &self.status
+    }
+
+    /// Stops it, wherever it is, and waits for its end (R3).
+    pub fn stop(&mut self) {
+        self.stop.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+struct Run {
+    options: ReceiverOptions,
+    parts: ReceiverParts,
+    stop: StopSignal,
+    status: Arc<ReceiverStatus>,
+    /// The kind of the last error, if it was told and no log has been received since (R1).
+    told: Option<(std::mem::Discriminant<ReceiverError>, String)>,
+}
+
+impl Run {
+    fn run(mut self) {
+        let mut patience = RETRY_FIRST;
+        loop {
+            let before = self.parts.sink.position();
+            let outcome = self.attempt();
+            if self.parts.sink.position() > before {
+                // R2.
+                patience = RETRY_FIRST;
+                self.told = None;
+            }
+            match outcome {
+                Ok(()) => {
+                    self.status.set_phase(ReceiverPhase::Waiting);
+                    info!("the server has shut down");
+                    (self.parts.observer)(&ReceiverEvent::ServerStopped);
+                }
+                Err(ReceiverError::Stopped) => return self.status.set_phase(ReceiverPhase::Stopped),
+                Err(error) if error.is_final() => {
+                    self.status.failed(ReceiverPhase::Refused, error.to_string());
+                    warn!("no more log is received: {error}");
+                    return (self.parts.observer)(&ReceiverEvent::Refused(error));
+                }
+                Err(error) => {
+                    self.status.failed(ReceiverPhase::Waiting, error.to_string());
+                    if self.told.as_ref() == Some(&error.kind()) {
+                        debug!("{error}");
+                    } else {
+                        self.told = Some(error.kind());
+                        warn!("{error}");
+                        (self.parts.observer)(&ReceiverEvent::Interrupted(error));
+                    }
+                }
+            }
+            let deadline = Instant::now() + patience;
+            if connect::wait::<std::os::fd::OwnedFd>(None, PollFlags::IN, deadline, &self.stop).is_err()
+                || self.stop.is_stopped()
+            {
+                return self.status.set_phase(ReceiverPhase::Stopped);
+            }
+            patience = (patience * 2).min(RETRY_LAST);
+        }
+    }
+
+    /// Connects and streams until the connection is lost, or the server stops.
+    fn attempt(&mut self) -> Result<()> {
+        self.status.set_phase(ReceiverPhase::Starting);
+        let mut client = Client::connect(&self.options.conninfo, self.options.timeout, &self.stop)?;
+        loop {
+            self.agree(&mut client)?;
+            let timeline = self.parts.timelines.timeline();
+            let position = self.parts.sink.position();
+            match self.stream(&mut client, timeline) {
+                Ok(StreamEnd::ServerStops) => return Ok(()),
+                Ok(StreamEnd::Timeline { next, begins }) => {
+                    info!("timeline {timeline} has ended; timeline {next} begins at {begins}");
+                    if next <= timeline {
+                        return Err(client.broken(format!("timeline {timeline} is followed by {next}")));
+                    }
+                    if self.parts.sink.position() > begins {
+                        return Err(self.diverged(
+                            &client,
+                            format!(
+                                "timeline {next} begins at {begins}, and {} was received",
+                                self.parts.sink.position()
+                            ),
+                        ));
+                    }
+                    // The next stream would end at once as well.
+                    let stays = self.parts.sink.position() == position;
+                    if stays && identify(&mut client)?.timeline <= timeline {
+                        return Err(
+                            client.broken(format!("timeline {timeline} has ended, and it is its newest"))
+                        );
+                    }
+                }
+                // What is asked for is gone, or the slot has been given up.
+                Err(ReceiverError::Server { address, report })
+                    if report.sqlstate == "58P01" || report.sqlstate == "55000" =>
+                {
+                    return Err(ReceiverError::LogRemoved {
+                        address,
+                        position: self.parts.sink.position(),
+                        report,
+                    });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn diverged(&self, client: &Client, problem: String) -> ReceiverError {
+        ReceiverError::Diverged {
+            address: client.address().to_owned(),
+            problem,
+        }
+    }
+
+    /// Makes sure that the server's log goes on from ours.
+    fn agree(&mut self, client: &mut Client) -> Result<()> {
+        let system = identify(client)?;
+        let timelines = Arc::clone(&self.parts.timelines);
+        let address = || client.address().to_owned();
+        if system.identifier != timelines.system_identifier() {
+            return Err(ReceiverError::OtherSystem {
+                address: address(),
+                ours: timelines.system_identifier(),
+                theirs: system.identifier,
+            });
+        }
+        if system.timeline < timelines.timeline() {
+            return Err(ReceiverError::EarlierTimeline {
+                address: address(),
+                ours: timelines.timeline(),
+                theirs: system.timeline,
+            });
+        }
+        if system.timeline > timelines.timeline() {
+            let history = timeline_history(client, system.timeline)?;
+            timelines
+                .follow(system.timeline, &history, self.parts.sink.position())
+                .map_err(|problem| self.diverged(client, problem))?;
+        }
+        Ok(())
+    }
+
+    fn stream(&mut self, client: &mut Client, timeline: u32) -> Result<StreamEnd> {
+        let address = client.address().to_owned();
+        let (keeps_log, observer) = (&mut self.parts.keeps_log, &self.parts.observer);
+        let recovers = self.told.is_some() || self.status.lock().receive_start == Lsn(0);
+        let stream = Stream {
+            client,
+            sink: &mut *self.parts.sink,
+            replay: &*self.parts.replay,
+            options: &self.options.stream,
+            status: &self.status,
+        };
+        stream.run(timeline, |position| {
+            // The stream keeps the log from here on.
+            keeps_log.take();
+            info!("receiving log from {address}, from {position} on, timeline {timeline}");
+            if recovers {
+                observer(&ReceiverEvent::Streaming {
+                    address,
+                    position,
+                    timeline,
+                });
+            }
+        })
+    }
+}

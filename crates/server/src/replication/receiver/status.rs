@@ -1,0 +1,93 @@
+//! What a receiver does and how far it is: a row of `pg_stat_wal_receiver`.
+
+use std::sync::{Mutex, MutexGuard};
+
+use clearway_storage::Lsn;
+
+/// What a receiver does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReceiverPhase {
+    /// It connects, or asks what the server is.
+    #[default]
+    Starting,
+    /// It receives log.
+    Streaming,
+    /// The connection was lost: it waits for the next attempt.
+    Waiting,
+    /// It has ended, as it was told to.
+    Stopped,
+    /// It has ended, since it would fail each time: [`ReceiverState::error`] says why.
+    Refused,
+}
+
+impl ReceiverPhase {
+    /// As PostgreSQL calls it, where it has such a state.
+    pub fn name(self) -> &'static str {
+        match self {
+            ReceiverPhase::Starting => "starting",
+            ReceiverPhase::Streaming => "streaming",
+            ReceiverPhase::Waiting => "waiting",
+            ReceiverPhase::Stopped => "stopped",
+            ReceiverPhase::Refused => "refused",
+        }
+    }
+}
+
+/// Times are microseconds since 2000-01-01 UTC.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ReceiverState {
+    /// What it does.
+    pub phase: ReceiverPhase,
+    /// Where the running or last stream began.
+    pub receive_start: Lsn,
+    /// Written up to here, not all of it durable.
+    pub written: Lsn,
+    /// Durable up to here.
+    pub flushed: Lsn,
+    /// The timeline that is received.
+    pub timeline: u32,
+    /// When the server sent its last message, by its clock.
+    pub last_send_time: Option<i64>,
+    /// When that arrived, by ours.
+    pub last_receipt_time: Option<i64>,
+    /// Where the server's log ended at that message.
+    pub latest_end: Lsn,
+    /// When the server first said so, by its clock.
+    pub latest_end_time: Option<i64>,
+    /// The slot that is used.
+    pub slot: Option<String>,
+    /// The server's address, or the directory of its socket.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// The connection string.
+    pub conninfo: String,
+    /// What went wrong last; none once log is received again.
+    pub error: Option<String>,
+}
+
+/// The state of a receiver, for its thread and for those who look.
+#[derive(Debug, Default)]
+pub struct ReceiverStatus(Mutex<ReceiverState>);
+
+impl ReceiverStatus {
+    /// The state now.
+    pub fn get(&self) -> ReceiverState {
+        self.lock().clone()
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, ReceiverState> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub(super) fn set_phase(&self, phase: ReceiverPhase) {
+        self.lock().phase = phase;
+    }
+
+    pub(super) fn failed(&self, phase: ReceiverPhase, error: String) {
+        let mut state = self.lock();
+        state.phase = phase;
+        state.error = Some(error);
+    }
+}

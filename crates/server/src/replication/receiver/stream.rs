@@ -1,0 +1,283 @@
+//! Receiving the log: one stream, from its start to its end.
+//!
+//! ```text
+//!   server                         receiver                          sink
+//!     w 0/5000000 … 128 KiB ──▶      write at 0/5000000 ──────────▶    in the segment
+//!     w 0/5020000 … 3 KiB   ──▶      write at 0/5020000 ──────────▶    in the segment
+//!                                    nothing more has arrived: sync ─▶ durable; replay begins
+//!             ◀── r written 0/5020C00, durable 0/5020C00, replayed 0/4FFF000
+//!                                    replay has moved on:
+//!             ◀── r written 0/5020C00, durable 0/5020C00, replayed 0/5020C00
+//! ```
+//!
+//! 1. Take what has arrived, or [`TAKEN_BYTES_MAX`] of it, into the sink.
+//! 2. If that was log, sync.
+//! 3. Say how far we are, if that has changed, if the server asks, or after `wal_receiver_status_interval`. After that
+//!    interval also say what our sessions see (`hot_standby_feedback`).
+//! 4. Wait for more. While replay is behind what is durable, look at it again soon: the server may have commits that wait
+//!    for it (`synchronous_commit = remote_apply`).
+//!
+//! # Rules
+//! - R1: "durable" is said after the sync only. The server removes log, and answers commits, by it.
+//! - R2: every byte goes where the sink ends. A piece that begins elsewhere is an error, and nothing of it is written.
+//! - R3: what was written is synced also when the connection is lost, so that the next stream begins behind it.
+//! - R4: a server that is silent for half of `wal_receiver_timeout` is asked for a sign of life, and given up after all
+//!   of it. A connection whose other end vanished would look idle for ever.
+//!
+//! A sync for each piece would limit the stream to the disk's syncs a second. One after everything that has arrived
+//! gathers more the longer the sync before took, as a group commit does.
+
+use std::time::{Duration, Instant};
+
+use clearway_machine::{Native, WaitEvent, WaitScope};
+use clearway_storage::Lsn;
+
+use super::client::{Client, quoted_name};
+use super::error::{ReceiverError, Result};
+use super::identify;
+use super::status::{ReceiverPhase, ReceiverStatus};
+use super::{LogSink, ReplayView};
+use crate::codec;
+use crate::replication::message::{self, Sent};
+use crate::wire::backend::Message;
+
+/// So much is taken before a sync, though more may have arrived.
+const TAKEN_BYTES_MAX: usize = 1 << 20;
+/// How soon replay is looked at after a sync; each look that finds it behind doubles it,
+const REPLAY_POLL: Duration = Duration::from_micros(100);
+/// up to this.
+const REPLAY_POLL_MAX: Duration = Duration::from_millis(10);
+
+/// What a stream is to be.
+#[derive(Debug, Clone)]
+pub struct StreamOptions {
+    /// The slot to use.
+    pub slot: Option<String>,
+    /// How often the server is told how far we are, at least.
+    pub status_interval: Duration,
+    /// Whether it is told what our sessions see.
+    pub feedback: bool,
+}
+
+/// How a stream ended in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamEnd {
+    /// The timeline has ended, and another one goes on. The connection takes commands.
+    Timeline {
+        /// The next one.
+        next: u32,
+        /// Where it begins.
+        begins: Lsn,
+    },
+    /// The server stops, and has sent everything.
+    ServerStops,
+}
+
+/// A stream under way.
+pub(super) struct Stream<'a> {
+    pub(super) client: &'a mut Client,
+    pub(super) sink: &'a mut dyn LogSink,
+    pub(super) replay: &'a dyn ReplayView,
+    pub(super) options: &'a StreamOptions,
+    pub(super) status: &'a ReceiverStatus,
+}
+
+/// What step 1 has found.
+#[derive(Debug, Default)]
+struct Taken {
+    log_bytes: usize,
+    /// Anything at all.
+    heard: bool,
+    wants_answer: bool,
+    /// CopyDone.
+    ended: bool,
+    /// Nothing more has arrived.
+    drained: bool,
+}
+
+/// What the server has been told, and when it is to be told more.
+struct Told {
+    positions: [u64; 3],
+    status_due: Instant,
+    feedback_due: Instant,
+}
+
+impl Stream<'_> {
+    /// Begins a stream where the sink ends, and says so to `begun`; then receives to the end of the stream.
+    pub(super) fn run(mut self, timeline: u32, begun: impl FnOnce(Lsn)) -> Result<StreamEnd> {
+        let start = self.sink.position();
+        let slot = self.options.slot.as_ref();
+        let slot = slot.map_or_else(String::new, |name| format!("SLOT {} ", quoted_name(name)));
+        let command = format!("START_REPLICATION {slot}PHYSICAL {start} TIMELINE {timeline}");
+        self.client.begin_stream(&command, true)?;
+        {
+            let mut state = self.status.lock();
+            state.phase = ReceiverPhase::Streaming;
+            state.receive_start = start;
+            (state.written, state.flushed) = (start, start);
+            state.timeline = timeline;
+            state.error = None;
+        }
+        begun(start);
+        self.receive()
+    }
+
+    fn receive(&mut self) -> Result<StreamEnd> {
+        let now = Instant::now();
+        let mut told = Told {
+            positions: [0; 3],
+            status_due: now,
+            feedback_due: now,
+        };
+        let mut flushed = self.sink.position();
+        let (mut heard, mut asked) = (now, false);
+        let mut replay_poll = REPLAY_POLL;
+        loop {
+            let mut taken = Taken::default();
+            let outcome = self.take(&mut taken);
+            if taken.log_bytes > 0 {
+                // R3: whatever the outcome.
+                flushed = self.sink.sync()?;
+                self.status.lock().flushed = flushed;
+                replay_poll = REPLAY_POLL;
+            }
+            outcome?;
+            let now = Instant::now();
+            if taken.heard {
+                (heard, asked) = (now, false);
+            }
+            let silence = now - heard;
+            if silence >= self.client.timeout() {
+                return Err(ReceiverError::Silent {
+                    address: self.client.address().to_owned(),
+                    patience: self.client.timeout(),
+                });
+            }
+            let asks = !asked && silence >= self.client.timeout() / 2;
+            asked |= asks;
+            self.tell(&mut told, flushed, taken.wants_answer || taken.ended, asks)?;
+            if taken.ended {
+                return self.end();
+            }
+            if !taken.drained {
+                continue;
+            }
+            // R4, and the next report.
+            let patience = if asked {
+                self.client.timeout()
+            } else {
+                self.client.timeout() / 2
+            };
+            let mut deadline = (heard + patience).min(told.status_due);
+            if self.replay.replayed() < flushed {
+                deadline = deadline.min(now + replay_poll);
+                replay_poll = (replay_poll * 2).min(REPLAY_POLL_MAX);
+            }
+            let _wait = WaitScope::<Native>::enter(WaitEvent::WalReceiverMain);
+            self.client.wait_readable(deadline)?;
+        }
+    }
+
+    /// Step 1.
+    fn take(&mut self, taken: &mut Taken) -> Result<()> {
+        loop {
+            while let Some(frame) = self.client.next_buffered()? {
+                taken.heard = true;
+                let body = match self.client.decode(&frame)? {
+                    Message::CopyData(body) => body,
+                    Message::CopyDone => {
+                        taken.ended = true;
+                        return Ok(());
+                    }
+                    Message::Error(report) => return Err(self.client.refused(report)),
+                    other => return Err(self.client.unexpected(&other, "in a stream of log")),
+                };
+                let sent = message::decode_sent(body)
+                    .map_err(|error| ReceiverError::wire(self.client.address(), &error))?;
+                match sent {
+                    Sent::Log {
+                        position,
+                        end,
+                        time,
+                        data,
+                    } => {
+                        let expected = self.sink.position();
+                        if position != expected.0 {
+                            // R2.
+                            return Err(self.client.broken(format!(
+                                "it sends log at {} where {expected} is next",
+                                Lsn(position)
+                            )));
+                        }
+                        self.sink.write(expected, data)?;
+                        taken.log_bytes += data.len();
+                        self.note(end, time);
+                    }
+                    Sent::Keepalive {
+                        end,
+                        time,
+                        wants_answer,
+                    } => {
+                        taken.wants_answer |= wants_answer;
+                        self.note(end, time);
+                    }
+                }
+                if taken.log_bytes >= TAKEN_BYTES_MAX {
+                    return Ok(());
+                }
+            }
+            if !self.client.fill_now()? {
+                taken.drained = true;
+                return Ok(());
+            }
+        }
+    }
+
+    /// A message has arrived.
+    fn note(&self, end: u64, time: i64) {
+        let mut state = self.status.lock();
+        state.last_send_time = Some(time);
+        state.last_receipt_time = Some(message::now());
+        if state.latest_end.0 < end {
+            state.latest_end = Lsn(end);
+            state.latest_end_time = Some(time);
+        }
+        state.written = self.sink.position();
+    }
+
+    /// Step 3.
+    fn tell(&mut self, told: &mut Told, flushed: Lsn, answers: bool, asks: bool) -> Result<()> {
+        let now = Instant::now();
+        let replayed = self.replay.replayed();
+        let positions = [self.sink.position().0, flushed.0, replayed.0];
+        if answers || asks || positions != told.positions || now >= told.status_due {
+            message::status(self.client.out(), positions, asks);
+            told.positions = positions;
+            told.status_due = now + self.options.status_interval;
+        }
+        if self.options.feedback && now >= told.feedback_due {
+            message::feedback(self.client.out(), self.replay.oldest_xid_seen());
+            told.feedback_due = now + self.options.status_interval;
+        }
+        self.client.flush()
+    }
+
+    /// The server has ended the stream: ends our side, and learns why.
+    fn end(&mut self) -> Result<StreamEnd> {
+        codec::copy_done(self.client.out());
+        // A server that stops may have closed the connection already.
+        let results = match self.client.flush().and_then(|()| self.client.rest_of_command()) {
+            Err(ReceiverError::Closed { .. } | ReceiverError::Lost { .. }) => {
+                return Ok(StreamEnd::ServerStops);
+            }
+            results => results?,
+        };
+        let next = results.iter().find_map(|result| {
+            Some(StreamEnd::Timeline {
+                next: result.text("next_tli")?.parse().ok()?,
+                begins: identify::position(result.text("next_tli_startpos")?)?,
+            })
+        });
+        Ok(next.unwrap_or(StreamEnd::ServerStops))
+    }
+}

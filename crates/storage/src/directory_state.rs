@@ -1,0 +1,90 @@
+//! What a data directory holds, for programs that do not open it: the commands about standbys.
+//!
+//! The directory may be in use meanwhile. The control file has two copies that are written in turn, so that one that is
+//! read while it is written is invalid and the other one counts: the answer is at most one write old.
+
+use std::io;
+use std::path::Path;
+
+use crate::control_file::{ControlFile, State};
+use crate::data_directory::{self, Content};
+use crate::disk::{Disk, NativeDisk, ReadOnlyDisk};
+use crate::error::{Result, StorageError};
+
+/// The file in a standby's directory that asks the standby to end recovery and take writes.
+pub const PROMOTE_SIGNAL: &str = "promote.signal";
+
+/// What the control file of a data directory says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DirectoryState {
+    /// It is a standby's, and was not promoted.
+    pub standby: bool,
+    /// The timeline that its log is on.
+    pub timeline: u32,
+    /// Which database it is: a standby has the number of its primary.
+    pub system_identifier: u64,
+}
+
+/// The state of the database in `dir`; an error if there is none.
+pub fn directory_state(dir: &Path) -> Result<DirectoryState> {
+    let disk = ReadOnlyDisk::default();
+    let refuse = |problem: &str| StorageError::NoDatabase {
+        dir: dir.to_owned(),
+        problem: problem.to_owned(),
+    };
+    let names = disk.list(dir).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => data_directory::no_directory(dir),
+        _ => StorageError::io("list", dir, error),
+    })?;
+    match data_directory::examine(dir, names)? {
+        Content::Nothing => return Err(refuse("the directory is empty")),
+        Content::UnfinishedCopy => return Err(refuse("the copy of another server in it was not finished")),
+        Content::Database => {}
+    }
+    let (_, control) = ControlFile::open(&disk, dir.join(data_directory::CONTROL), false)?;
+    Ok(DirectoryState {
+        standby: control.state == State::Standby,
+        timeline: control.timeline,
+        system_identifier: control.system_identifier,
+    })
+}
+
+/// Whether a server has the directory open. It takes the directory's lock for an instant to find out.
+pub fn directory_is_in_use(dir: &Path) -> Result<bool> {
+    match NativeDisk.lock(dir) {
+        Ok(held) => Ok(held.is_none()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(data_directory::no_directory(dir)),
+        Err(error) => Err(StorageError::io("lock", dir, error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Storage, StorageOptions};
+
+    #[test]
+    fn a_database_is_told_from_what_is_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path().join("data");
+        let error = directory_state(&data).unwrap_err();
+        assert!(error.to_string().contains("no such directory"), "{error}");
+        let error = directory_is_in_use(&data).unwrap_err();
+        assert!(error.to_string().contains("no such directory"), "{error}");
+        assert!(
+            directory_state(directory.path())
+                .unwrap_err()
+                .to_string()
+                .contains("empty")
+        );
+        let (storage, _) = Storage::open(&data, StorageOptions::default()).unwrap();
+        let state = directory_state(&data).unwrap();
+        assert_eq!((state.standby, state.timeline), (false, 1));
+        assert_eq!(state.system_identifier, storage.system_identifier());
+        assert!(directory_is_in_use(&data).unwrap());
+        storage.shutdown().unwrap();
+        drop(storage);
+        assert!(!directory_is_in_use(&data).unwrap());
+    }
+}

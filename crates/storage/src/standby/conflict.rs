@@ -1,0 +1,82 @@
+//! Sessions that stand in the way of replay.
+//!
+//! A primary's vacuum waits for the snapshots of its own sessions, and knows nothing of those of a standby. Replay waits
+//! for them for as long as it may lag, and then ends them: a standby that waits for a report of an hour is an hour behind
+//! when its primary dies. How long is `max_standby_streaming_delay`, counted from when replay was last up to date; so a
+//! standby that lags already cancels at once.
+//!
+//! The other way is feedback: the standby tells the primary its oldest xmin, and the primary keeps the versions. Then a
+//! report there costs the primary space.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use clearway_machine::{Native, WaitEvent, WaitScope};
+use clearway_txn::{ProcId, Xid};
+
+use super::{Conflict, Standby, lock};
+use crate::error::Result;
+use crate::storage::Storage;
+
+/// Time between two looks whether a session is out of the way. Most are within a millisecond or two.
+const LOOK: Duration = Duration::from_millis(1);
+const LOOK_MAX: Duration = Duration::from_millis(50);
+
+impl Standby {
+    /// Versions that `deleter` and older transactions deleted are about to be removed: waits until no session sees them.
+    /// The known xids regard none of those transactions as running any more.
+    pub(super) fn clean_up(&self, storage: &Storage, deleter: Xid) -> Result<()> {
+        if self.cleaned.0.load(Ordering::Relaxed) >= deleter.0 {
+            return Ok(());
+        }
+        // The fence of P1 follows in `holders_of_xmin_up_to`.
+        self.cleaned.0.store(deleter.0, Ordering::Relaxed);
+        self.wait_for_sessions(Conflict::Snapshot, || {
+            storage.proc_array.holders_of_xmin_up_to(deleter)
+        })
+    }
+
+    /// Waits until `holders` finds no session any more, and cancels those that it finds when replay has lagged for long
+    /// enough. An error: the standby is being stopped.
+    pub fn wait_for_sessions(&self, conflict: Conflict, holders: impl Fn() -> Vec<ProcId>) -> Result<()> {
+        if holders().is_empty() {
+            return Ok(());
+        }
+        let event = match conflict {
+            Conflict::Snapshot => WaitEvent::RecoveryConflictSnapshot,
+            Conflict::Lock => WaitEvent::RecoveryConflictLock,
+        };
+        let _wait = WaitScope::<Native>::enter(event);
+        let deadline = self
+            .options
+            .streaming_delay_max
+            .map(|delay| *lock(&self.lags_since) + delay);
+        let mut pause = LOOK;
+        loop {
+            let found = holders();
+            if found.is_empty() {
+                return Ok(());
+            }
+            if self.progress.is_stopping() {
+                return Err(self.failed("the standby is being stopped"));
+            }
+            let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            // A promotion does not wait for reports either.
+            if is_late || self.progress.is_ending() {
+                for proc in found {
+                    if let Some(observer) = self.observer.get() {
+                        observer.cancel(proc, conflict);
+                    }
+                }
+                pause = LOOK;
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(LOOK_MAX);
+        }
+    }
+
+    /// Replay is up to date.
+    pub(super) fn is_up_to_date(&self) {
+        *lock(&self.lags_since) = Instant::now();
+    }
+}

@@ -1,0 +1,200 @@
+//! The thread that replays.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use clearway_machine::WaitEvent;
+
+use super::replay::{ReplayVariant, Replayer, Workers};
+use super::restartpoint::restartpoint_loop;
+use super::{ReplayObserver, Standby};
+use crate::error::{Result, StorageError};
+use crate::page::Lsn;
+use crate::recovery::{RecoveryReport, ScannedLog};
+use crate::storage::Storage;
+use crate::wal::reader::LogReader;
+use crate::wal::record::RecordKind;
+
+/// Records between two notices to those that wait for replay.
+const NOTICE_RECORDS: u32 = 256;
+/// The thread looks at least so often whether its storage is still there.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Replays what the directory holds, before there are sessions (S3).
+pub(crate) fn replay_local(
+    storage: &Storage,
+    standby: &Standby,
+    scanned: &ScannedLog,
+) -> Result<RecoveryReport> {
+    let started = std::time::Instant::now();
+    let mut report = scanned.report();
+    let mut replayer = Replayer::without_sessions(storage, standby)?;
+    replay_stretch(storage, &mut replayer, scanned.redo, scanned.end, |kind| {
+        report.records += 1;
+        report.commits += u64::from(kind == RecordKind::Commit);
+    })?;
+    drop(replayer);
+    standby.status.end_recovery()?;
+    let mut snapshot = clearway_txn::Snapshot::default();
+    snapshot
+        .take_known(&standby.known)
+        .map_err(|error| standby.failed(error))?;
+    report.elapsed = started.elapsed();
+    Ok(report)
+}
+
+/// Replays the whole records between two positions; the position after the last.
+fn replay_stretch(
+    storage: &Storage,
+    replayer: &mut Replayer<'_>,
+    from: Lsn,
+    to: Lsn,
+    mut replayed: impl FnMut(RecordKind),
+) -> Result<Lsn> {
+    let mut reader = LogReader::up_to(storage.wal.device(), from, to);
+    loop {
+        let start = reader.position();
+        let next = reader.next_record();
+        let next = next.map_err(|error| StorageError::io("read the log in", replayer.log_dir(), error))?;
+        let Some((record, end)) = next else { break };
+        replayer.replay(&record, start, end)?;
+        replayed(record.kind);
+    }
+    replayer.complete()?;
+    if reader.is_damaged() {
+        let position = reader.position();
+        return Err(StorageError::CorruptFile {
+            file: storage.segment_path(position),
+            offset: position.0 % crate::wal::SEGMENT_SIZE,
+            problem: format!(
+                "no whole log record at position {position}, although log up to {to} was received; take a new base \
+                 backup into an empty directory"
+            ),
+        });
+    }
+    Ok(reader.position())
+}
+
+/// Tells those who wait for replay if its thread panics.
+struct FailOnPanic<'a>(&'a Standby);
+
+impl Drop for FailOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0
+                .fail(&self.0.failed("the thread that replays has panicked"));
+        }
+    }
+}
+
+/// Replays as log is received, until it is stopped; or ended, which is when all that was received is replayed.
+fn replay_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
+    let _fail_on_panic = FailOnPanic(&standby);
+    let tracker = &standby.progress;
+    let mut workers = match standby.options.replay {
+        ReplayVariant::Serial => None,
+        ReplayVariant::Parallel => match Workers::start(standby.options.replay_workers) {
+            Ok(workers) => Some(workers),
+            Err(error) => return standby.fail(&error),
+        },
+    };
+    let mut position = tracker.get().replayed;
+    // A record may be received in part: nothing can be done until there is more.
+    let mut looked_at = position;
+    loop {
+        let has_more = || tracker.is_stopping() || tracker.is_ending() || tracker.get().received > looked_at;
+        let woken = tracker.wait(LOOK, WaitEvent::RecoveryWalStream, has_more);
+        let Some(storage) = storage.upgrade() else { return };
+        if tracker.is_stopping() {
+            return;
+        }
+        if !woken {
+            continue;
+        }
+        let is_ending = tracker.is_ending();
+        let limit = tracker.get().received;
+        let replayed = Replayer::new(&storage, &standby, workers.as_mut()).and_then(|mut replayer| {
+            let mut count = 0;
+            let reached = replay_stretch(&storage, &mut replayer, position, limit, |_| {
+                count += 1;
+                if count % NOTICE_RECORDS == 0 {
+                    tracker.notify();
+                }
+            });
+            replayer.idle();
+            reached
+        });
+        match replayed {
+            Ok(reached) => position = reached,
+            Err(error) => {
+                if !tracker.is_stopping() {
+                    standby.fail(&error);
+                }
+                return;
+            }
+        }
+        looked_at = limit;
+        if tracker.get().received == limit {
+            standby.is_up_to_date();
+        }
+        tracker.notify();
+        if is_ending && tracker.get().received == limit {
+            return;
+        }
+    }
+}
+
+impl Storage {
+    /// Starts to replay what is received, and to make restartpoints. `observer` learns of it; called once.
+    pub fn start_replay(self: &Arc<Self>, observer: Arc<dyn ReplayObserver>) -> Result<()> {
+        let Some(standby) = self.standby() else {
+            return Ok(());
+        };
+        if standby.observer.set(observer).is_err() {
+            return Err(standby.failed("replay was started before"));
+        }
+        standby.is_up_to_date();
+        let start = |name: &str, body: fn(Weak<Storage>, Arc<Standby>)| -> Result<JoinHandle<()>> {
+            let (weak, standby) = (Arc::downgrade(self), Arc::clone(standby));
+            thread::Builder::new()
+                .name(name.into())
+                .spawn(move || body(weak, standby))
+                .map_err(|error| StorageError::io("start a thread for", self.dir(), error))
+        };
+        let replay = start("replay", replay_loop)?;
+        *super::lock(&standby.replay_thread) = Some(replay);
+        self.keep_thread(start("restartpoints", restartpoint_loop)?);
+        Ok(())
+    }
+}
+
+impl Standby {
+    /// Makes the threads end.
+    pub(crate) fn stop(&self) {
+        self.progress.stop();
+        self.join_replay();
+    }
+
+    pub(super) fn join_replay(&self) {
+        let thread = super::lock(&self.replay_thread).take();
+        if let Some(thread) = thread
+            && thread.thread().id() != thread::current().id()
+        {
+            let _ = thread.join();
+        }
+    }
+
+    /// Has replay come to the end of what was received, and ends it.
+    pub(super) fn finish_replay(&self) {
+        self.progress.end();
+        self.join_replay();
+    }
+
+    pub(super) fn deactivate(&self) {
+        // Release: pairs with the Acquire in `is_active`.
+        self.active.store(false, Ordering::Release);
+        self.progress.notify();
+    }
+}

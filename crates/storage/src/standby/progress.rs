@@ -1,0 +1,189 @@
+//! How far a standby is: what it has received, what it has replayed, and waiting for either.
+//!
+//! Positions only grow. A thread that waits registers under the mutex and looks again before it sleeps; one that moves a
+//! position stores it first and then takes the mutex, if a thread is registered. One of the two comes first: either the
+//! position is found, or the sleeper is. Both sides pass a fence between their store and their load.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, fence};
+use std::sync::{Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use clearway_machine::{Native, WaitEvent, WaitScope};
+
+use super::{Standby, lock};
+use crate::error::StorageError;
+use crate::page::Lsn;
+
+/// How far a standby is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Log before this is durable here.
+    pub received: Lsn,
+    /// Log before this has been replayed, and is seen.
+    pub replayed: Lsn,
+}
+
+#[derive(Debug)]
+pub(super) struct Tracker {
+    received: AtomicU64,
+    replayed: AtomicU64,
+    /// Of the last commit or abort replayed, in microseconds since 2000; `i64::MIN`: none.
+    commit_time_us: AtomicI64,
+    stopping: AtomicBool,
+    /// Replay is to end when it has come to the end of what was received.
+    ending: AtomicBool,
+    has_failed: AtomicBool,
+    waiters: AtomicU32,
+    changed: Condvar,
+    failure: Mutex<Option<String>>,
+}
+
+impl Tracker {
+    pub(super) fn new(end: Lsn) -> Self {
+        Self {
+            received: AtomicU64::new(end.0),
+            replayed: AtomicU64::new(end.0),
+            commit_time_us: AtomicI64::new(i64::MIN),
+            stopping: AtomicBool::new(false),
+            ending: AtomicBool::new(false),
+            has_failed: AtomicBool::new(false),
+            waiters: AtomicU32::new(0),
+            changed: Condvar::new(),
+            failure: Mutex::default(),
+        }
+    }
+
+    pub(super) fn get(&self) -> Progress {
+        // Acquire: pairs with the Releases below. Replayed first, so that it is not ahead of received.
+        let replayed = Lsn(self.replayed.load(Acquire));
+        Progress {
+            received: Lsn(self.received.load(Acquire)),
+            replayed,
+        }
+    }
+
+    pub(super) fn received_up_to(&self, position: Lsn) {
+        self.received.store(position.0, Release);
+        self.notify();
+    }
+
+    /// Stores only; [`notify`](Self::notify) wakes.
+    pub(super) fn replayed_up_to(&self, position: Lsn) {
+        self.replayed.store(position.0, Release);
+    }
+
+    pub(super) fn committed_at(&self, time_us: i64) {
+        self.commit_time_us.store(time_us, Relaxed);
+    }
+
+    /// Wakes those that wait for something to move.
+    pub(super) fn notify(&self) {
+        fence(SeqCst);
+        if self.waiters.load(Relaxed) > 0 {
+            drop(lock(&self.failure));
+            self.changed.notify_all();
+        }
+    }
+
+    pub(super) fn stop(&self) {
+        self.stopping.store(true, Release);
+        self.notify();
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Acquire)
+    }
+
+    pub(super) fn end(&self) {
+        self.ending.store(true, Release);
+        self.notify();
+    }
+
+    pub(super) fn is_ending(&self) -> bool {
+        self.ending.load(Acquire)
+    }
+
+    pub(super) fn fail(&self, problem: String) {
+        let mut failure = lock(&self.failure);
+        failure.get_or_insert(problem);
+        self.has_failed.store(true, Release);
+        drop(failure);
+        self.changed.notify_all();
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.has_failed.load(Acquire)
+    }
+
+    /// Waits until `is_over` or, at the latest, for `timeout`; whether it is.
+    pub(super) fn wait(&self, timeout: Duration, event: WaitEvent, is_over: impl Fn() -> bool) -> bool {
+        if is_over() {
+            return true;
+        }
+        let _wait = WaitScope::<Native>::enter(event);
+        let deadline = Instant::now() + timeout;
+        self.waiters.fetch_add(1, Relaxed);
+        fence(SeqCst);
+        let mut failure = lock(&self.failure);
+        let over = loop {
+            if is_over() {
+                break true;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.has_failed() {
+                break false;
+            }
+            let waited = self.changed.wait_timeout(failure, left);
+            failure = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+        };
+        drop(failure);
+        self.waiters.fetch_sub(1, Relaxed);
+        over
+    }
+}
+
+impl Standby {
+    /// How far it is.
+    pub fn progress(&self) -> Progress {
+        self.progress.get()
+    }
+
+    /// Log before this is durable here.
+    pub fn received(&self) -> Lsn {
+        self.progress.get().received
+    }
+
+    /// Log before this has been replayed, and is seen.
+    pub fn replayed(&self) -> Lsn {
+        self.progress.get().replayed
+    }
+
+    /// When the last transaction ended whose end was replayed, in microseconds since 2000 by the primary's clock.
+    pub fn replayed_commit_time_us(&self) -> Option<i64> {
+        Some(self.progress.commit_time_us.load(Relaxed)).filter(|time| *time != i64::MIN)
+    }
+
+    /// Waits until log up to `position` has been replayed; whether it has within `timeout`.
+    pub fn wait_replayed(&self, position: Lsn, timeout: Duration) -> bool {
+        let is_over = || self.replayed() >= position;
+        self.progress.wait(timeout, WaitEvent::RecoveryApply, is_over)
+    }
+
+    /// Waits until it is further than `than`, for `timeout` at most; how far it is.
+    pub fn wait_progress(&self, than: Progress, timeout: Duration) -> Progress {
+        let is_over = || self.progress() != than;
+        self.progress.wait(timeout, WaitEvent::RecoveryApply, is_over);
+        self.progress()
+    }
+
+    /// Why replay has ended for good, if it has: the standby answers reads, and follows no more.
+    pub fn failure(&self) -> Option<String> {
+        lock(&self.progress.failure).clone()
+    }
+
+    pub(super) fn fail(&self, error: &StorageError) {
+        tracing::error!(%error, "replay has ended");
+        self.progress.fail(error.to_string());
+    }
+}

@@ -1,0 +1,382 @@
+//! Replay of one record: what each kind does on a standby.
+//!
+//! | record | replay |
+//! | --- | --- |
+//! | any with an xid | all xids up to that one have begun, since they are handed out in sequence |
+//! | `Change` | its pages, all latched (S5). A transaction that changes definitions is remembered |
+//! | `Commit`, `Abort` | commit log; definitions, if it has changed any; then the xid has ended (S4) |
+//! | `Running` | the first one makes the known xids complete; a later one ends what a crash of the primary cut off |
+//! | `Cleanup` | waits for sessions that may see what is going to be removed (S6) |
+//! | `Lengths` | adds the empty pages that the primary's files had at its checkpoint |
+//! | `Checkpoint` | a restartpoint may be made there |
+//! | `CreateRel`, `StatusPage` | as in recovery |
+//!
+//! Which worker changes the pages is the switch `replay`:
+//!
+//! | variant | pages are changed by | a commit is seen | wins |
+//! | --- | --- | --- | --- |
+//! | `serial` | the one thread that reads the log | when the record before it has been replayed | with one CPU to spare; it is what databases ship |
+//! | `parallel` | several threads, each page by the same one, in the order of the log | when the pages of its stretch are done, in the order of the log | where replay is the limit |
+//!
+//! Replay of what the directory holds when it is opened, before there are sessions, is the same, but that a page that is
+//! replaced is not read: it may be torn (`recovery`).
+
+mod change_pages;
+mod gathered;
+mod workers;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard};
+
+use clearway_machine::switch;
+use clearway_txn::{KnownXidsState, ReplayedXids, Snapshot, Status, Xid};
+
+use self::change_pages::{change_pages, make_page};
+use self::gathered::Gathered;
+pub(super) use self::workers::Workers;
+use super::restartpoint::ReplayedCheckpoint;
+use super::{Standby, lock};
+use crate::change;
+use crate::cleanup;
+use crate::commit::end_record;
+use crate::data_directory;
+use crate::error::{Result, StorageError};
+use crate::lengths::{self, Lengths};
+use crate::page::{Lsn, RelId, get_u32, get_u64};
+use crate::recovery;
+use crate::running;
+use crate::status_pages::storage_error;
+use crate::storage::Storage;
+use crate::wal::record::{Record, RecordKind};
+
+switch! {
+    /// Which worker of a standby changes the pages.
+    pub enum ReplayVariant = "replay", best Serial, planned [] {
+        /// The one that reads the log.
+        Serial = "serial",
+        /// Several, each of them its own pages; commits are seen in the order of the log.
+        Parallel = "parallel",
+    }
+    why {
+        Serial: "What databases ship; parallel has not been measured against it."
+            in "docs/replication.md#replay";
+    }
+}
+
+/// What replay keeps from one stretch of log to the next.
+#[derive(Debug, Default)]
+pub(super) struct ReplayState {
+    /// Transactions that have changed definitions and have not ended.
+    definers: BTreeSet<Xid>,
+    /// The newest xid met.
+    newest: Xid,
+}
+
+/// The worker that replays, at work.
+pub(super) struct Replayer<'a> {
+    storage: &'a Storage,
+    standby: &'a Standby,
+    known: ReplayedXids<'a>,
+    state: MutexGuard<'a, ReplayState>,
+    log_dir: PathBuf,
+    /// There are sessions, and each page was whole when the directory was opened.
+    with_sessions: bool,
+    /// Under `parallel`: what waits for the other workers.
+    gathered: Option<Gathered<'a>>,
+}
+
+impl ReplayState {
+    /// Before the redo position `newest` was the newest xid that may have been handed out.
+    pub(super) fn after(newest: Xid) -> Self {
+        Self {
+            newest,
+            ..Self::default()
+        }
+    }
+}
+
+/// The end of a transaction, as its record tells it.
+#[derive(Debug, Clone, Copy)]
+struct TransactionEnd {
+    xid: Xid,
+    status: Status,
+    /// Where the record ends.
+    end: Lsn,
+    time_us: i64,
+}
+
+impl<'a> Replayer<'a> {
+    pub(super) fn new(
+        storage: &'a Arc<Storage>,
+        standby: &'a Standby,
+        workers: Option<&'a mut Workers>,
+    ) -> Result<Self> {
+        let mut replayer = Self::without_sessions(storage, standby)?;
+        replayer.with_sessions = true;
+        replayer.gathered = workers.map(|workers| Gathered::new(storage, workers));
+        Ok(replayer)
+    }
+
+    /// For what is replayed before there are sessions.
+    pub(super) fn without_sessions(storage: &'a Storage, standby: &'a Standby) -> Result<Self> {
+        let known = standby.known.replay();
+        Ok(Self {
+            storage,
+            standby,
+            known: known.ok_or_else(|| standby.failed("another worker replays"))?,
+            state: lock(&standby.replay),
+            log_dir: storage.dir().join(data_directory::LOG),
+            with_sessions: false,
+            gathered: None,
+        })
+    }
+
+    pub(super) fn log_dir(&self) -> &PathBuf {
+        &self.log_dir
+    }
+
+    /// Replay has nothing to do.
+    pub(super) fn idle(&mut self) {
+        self.known.idle();
+    }
+
+    /// The xid after the newest that was met.
+    pub(super) fn next_xid(&self) -> Xid {
+        self.state.newest.next().max(self.known.next())
+    }
+
+    /// All that the primary was running have ended: without its end in the log, a transaction counts as rolled back.
+    pub(super) fn end_all(&mut self) {
+        self.known.remove_preceding(Xid(u64::MAX), &[]);
+        self.state.definers.clear();
+    }
+
+    /// Replays the record between the two positions.
+    pub(super) fn replay(&mut self, record: &Record<'_>, start: Lsn, end: Lsn) -> Result<()> {
+        if record.xid.is_valid() {
+            self.has_begun(record.xid)?;
+        }
+        // The pages that the record changes may get into their files from now on.
+        self.storage.wal.continue_at(end);
+        let is_change = match record.kind {
+            RecordKind::Change | RecordKind::StatusPage | RecordKind::CreateRel | RecordKind::Nothing => true,
+            RecordKind::Commit | RecordKind::Abort => !self.state.definers.contains(&record.xid),
+            _ => false,
+        };
+        if !is_change {
+            // All others depend on the pages before them, or on the commits.
+            self.complete()?;
+        }
+        match record.kind {
+            RecordKind::Change => self.change(record, start, end)?,
+            RecordKind::Commit | RecordKind::Abort => self.end_transaction(record, end)?,
+            RecordKind::Running => self.running(record, start)?,
+            RecordKind::Cleanup => self.clean_up(record, start)?,
+            RecordKind::Lengths => self.add_pages(record)?,
+            RecordKind::Checkpoint => self.checkpoint(record, start, end)?,
+            RecordKind::CreateRel => {
+                self.recover(record, start, end)?;
+                let rel = get_u32(record.payload, 0);
+                self.storage.next_rel.fetch_max(rel + 1, Ordering::AcqRel);
+            }
+            RecordKind::StatusPage | RecordKind::Nothing => self.recover(record, start, end)?,
+        }
+        match &mut self.gathered {
+            None => self.standby.progress.replayed_up_to(end),
+            Some(gathered) => {
+                gathered.reached(end);
+                if gathered.is_full() {
+                    self.complete()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the other workers, and lets sessions see the commits that were gathered, in their order.
+    pub(super) fn complete(&mut self) -> Result<()> {
+        let Some(mut gathered) = self.gathered.take() else {
+            return Ok(());
+        };
+        let changed = gathered.change_pages();
+        let completed = changed.and_then(|()| {
+            let mut ends = gathered.take_ends();
+            ends.drain(..).try_for_each(|end| self.has_ended(end))
+        });
+        if let (Ok(()), Some(reached)) = (&completed, gathered.take_reached()) {
+            self.standby.progress.replayed_up_to(reached);
+        }
+        self.gathered = Some(gathered);
+        completed
+    }
+
+    fn recover(&self, record: &Record<'_>, start: Lsn, end: Lsn) -> Result<()> {
+        recovery::apply(self.storage, &self.standby.status, record, start, end)
+    }
+
+    fn malformed(&self, record: &Record<'_>, start: Lsn) -> StorageError {
+        recovery::malformed(self.storage, record, start)
+    }
+
+    /// `xid`, and so all before it, have begun.
+    fn has_begun(&mut self, xid: Xid) -> Result<()> {
+        self.state.newest = self.state.newest.max(xid);
+        let next = self.known.next();
+        if xid >= next && self.standby.known.state() != KnownXidsState::Unknown {
+            self.known
+                .add(next, xid)
+                .map_err(|error| self.standby.failed(error))?;
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, record: &Record<'_>, start: Lsn, end: Lsn) -> Result<()> {
+        let mut parts = Vec::new();
+        let mut rest = record.payload;
+        while !rest.is_empty() {
+            parts.push(change::next_part(&mut rest).ok_or_else(|| self.malformed(record, start))?);
+        }
+        if record.xid.is_valid() && parts.iter().any(|(page, _)| page.rel == RelId::CATALOG) {
+            self.state.definers.insert(record.xid);
+        }
+        if !self.with_sessions {
+            return parts
+                .iter()
+                .try_for_each(|(page, part)| recovery::apply_part(self.storage, *page, part, end));
+        }
+        // A page of a relation that was dropped later is left out.
+        let mut failed = None;
+        parts.retain(|(page, _)| {
+            make_page(self.storage, *page).unwrap_or_else(|error| {
+                failed.get_or_insert(error);
+                false
+            })
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        match &mut self.gathered {
+            None => change_pages(self.storage, &parts, end),
+            Some(gathered) => {
+                gathered.change(record.payload, &parts, end);
+                Ok(())
+            }
+        }
+    }
+
+    fn end_transaction(&mut self, record: &Record<'_>, end: Lsn) -> Result<()> {
+        let transaction = TransactionEnd {
+            xid: record.xid,
+            status: match record.kind {
+                RecordKind::Commit => Status::Committed,
+                _ => Status::Aborted,
+            },
+            end,
+            time_us: end_record::time_us(record.payload).unwrap_or(i64::MIN),
+        };
+        match &mut self.gathered {
+            Some(gathered) if !self.state.definers.contains(&record.xid) => {
+                gathered.end(transaction);
+                Ok(())
+            }
+            _ => self.has_ended(transaction),
+        }
+    }
+
+    /// S4.
+    fn has_ended(&mut self, transaction: TransactionEnd) -> Result<()> {
+        let TransactionEnd {
+            xid,
+            status,
+            end,
+            time_us,
+        } = transaction;
+        self.storage
+            .commit_log
+            .set(xid, status, end.0)
+            .map_err(storage_error)?;
+        if time_us != i64::MIN {
+            self.standby.progress.committed_at(time_us);
+        }
+        let has_defined = self.state.definers.remove(&xid) && status == Status::Committed;
+        let observer = self.standby.observer.get().filter(|_| has_defined);
+        if let Some(observer) = observer {
+            let mut snapshot = Snapshot::default();
+            snapshot
+                .take_known(&self.standby.known)
+                .map_err(|error| self.standby.failed(error))?;
+            snapshot.count_as_ended(xid);
+            observer.publish_definitions(xid, &snapshot)?;
+        }
+        self.known.remove(xid);
+        if let Some(observer) = observer {
+            observer.definitions_are_seen(xid)?;
+        }
+        Ok(())
+    }
+
+    fn running(&mut self, record: &Record<'_>, start: Lsn) -> Result<()> {
+        let running = running::decode(record.payload).map_err(|_| self.malformed(record, start))?;
+        let newest = self.state.newest;
+        self.state.newest = newest.max(Xid(running.next.0 - 1));
+        let refused = |error| self.standby.failed(error);
+        if self.standby.known.state() != KnownXidsState::Unknown {
+            self.known.apply(&running.as_running()).map_err(refused)?;
+            return Ok(());
+        }
+        let begun = running::begin_set(&running, newest, |xid| {
+            let status = self.storage.status(xid)?;
+            Ok::<_, StorageError>(status != Status::InProgress)
+        })?;
+        self.known.apply(&begun.as_running()).map_err(refused)?;
+        Ok(())
+    }
+
+    fn clean_up(&mut self, record: &Record<'_>, start: Lsn) -> Result<()> {
+        let deleter = cleanup::decode(record.payload).ok_or_else(|| self.malformed(record, start))?;
+        if !self.with_sessions {
+            self.standby.cleaned.0.fetch_max(deleter.0, Ordering::Relaxed);
+        }
+        if self.standby.known.state() == KnownXidsState::Unknown {
+            return Ok(());
+        }
+        // None of them runs on the primary any more (`snapshot`).
+        self.known.remove_preceding(deleter.next(), &[]);
+        if self.with_sessions {
+            self.standby.clean_up(self.storage, deleter)?;
+        }
+        Ok(())
+    }
+
+    fn add_pages(&self, record: &Record<'_>) -> Result<()> {
+        let mut lengths = Lengths::new();
+        lengths::decode(record.payload, &mut lengths);
+        for (rel, blocks) in lengths {
+            if rel == RelId::COMMIT_LOG {
+                // Its pages are made when they are written.
+                continue;
+            }
+            if let Some(file) = self.storage.files.file_for_replay(rel)? {
+                while file.blocks() < blocks {
+                    self.storage.pool.extend(rel)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&mut self, record: &Record<'_>, start: Lsn, end: Lsn) -> Result<()> {
+        if record.payload.len() < 8 {
+            return Err(self.malformed(record, start));
+        }
+        self.standby.passed_checkpoint(ReplayedCheckpoint {
+            redo: Lsn(get_u64(record.payload, 0)),
+            end,
+            next_xid: self.next_xid(),
+            next_rel: self.storage.next_rel.load(Ordering::Acquire),
+        });
+        Ok(())
+    }
+}
