@@ -30,8 +30,9 @@ use crate::error::{Result, StorageError};
 use crate::page::{Lsn, RelId};
 use crate::retention::Follower;
 use crate::storage::Storage;
+use crate::timeline;
 use crate::wal::record::RecordKind;
-use crate::wal::segment_name::segment_name;
+use crate::wal::segment_name::segment_name_in;
 use crate::wal::{LogDevice, SEGMENT_SIZE};
 
 /// The directory of the relations in a copy.
@@ -47,6 +48,17 @@ pub struct Backup {
     storage: Arc<Storage>,
     follower: Follower,
     control: Control,
+}
+
+/// Where a backup ends.
+#[derive(Debug)]
+pub struct BackupEnd {
+    /// The content of the control file.
+    pub control: Vec<u8>,
+    /// The log is needed up to here.
+    pub position: Lsn,
+    /// The timeline of that position.
+    pub timeline: u32,
 }
 
 /// A relation's file, as long as it was when it was opened.
@@ -80,6 +92,11 @@ impl Backup {
         self.control.redo
     }
 
+    /// The timeline of the log there.
+    pub fn timeline(&self) -> u32 {
+        self.control.timeline
+    }
+
     /// The relations to copy.
     pub fn relations(&self) -> Result<Vec<RelId>> {
         self.storage.files.list()
@@ -102,25 +119,52 @@ impl Backup {
         }))
     }
 
-    /// Steps 3 and 4: the content of the control file, and the position up to which the log is needed.
-    pub fn finish(&self) -> Result<(Vec<u8>, Lsn)> {
+    /// Steps 3 and 4.
+    pub fn finish(&self) -> Result<BackupEnd> {
         self.storage.make_log_room()?;
         let end = self
             .storage
             .wal
             .insert_any(RecordKind::Nothing, Xid::INVALID, &[]);
         self.storage.wal.flush(end);
+        // The copy is on the timeline of its end, also if another one began during the backup.
+        let timeline = self.storage.timeline();
         let control = Control {
             backup_end: end,
+            timeline,
             ..self.control
         };
-        Ok((control_file::image(control), end))
+        Ok(BackupEnd {
+            control: control_file::image(control),
+            position: end,
+            timeline,
+        })
+    }
+
+    /// The log that the copy needs up to `end`, cut where a timeline begins: timeline, start and end of each piece.
+    pub fn log_ranges(&self, end: Lsn) -> Vec<(u32, Lsn, Lsn)> {
+        self.storage.history().ranges(self.start(), end)
+    }
+
+    /// The history files of the timeline and of those that it comes from, each with its name and content.
+    pub fn history_files(&self) -> Result<Vec<(String, String)>> {
+        let history = self.storage.history();
+        let earlier = history.ended().iter().map(|ended| ended.timeline);
+        let mut files = Vec::new();
+        for timeline in earlier.chain([history.current()]) {
+            // Those of earlier timelines may be missing: what they say stands in the last one too.
+            if let Some(text) = self.storage.history_file(timeline)? {
+                files.push((timeline::history_file_name(timeline), text));
+            }
+        }
+        Ok(files)
     }
 
     /// The names of the segments from the start to `end`, and for each the position at which it begins.
     pub fn segments(&self, end: Lsn) -> Vec<(String, Lsn)> {
+        let history = self.storage.history();
         (self.start().0 / SEGMENT_SIZE..=(end.0 - 1) / SEGMENT_SIZE)
-            .map(|number| (segment_name(number), Lsn(number * SEGMENT_SIZE)))
+            .map(|number| (segment_name_in(&history, number), Lsn(number * SEGMENT_SIZE)))
             .collect()
     }
 

@@ -50,7 +50,7 @@ pub(crate) struct Checkpointer {
     stopping: Mutex<bool>,
     changed: Condvar,
     /// One checkpoint at a time.
-    pub(crate) running: Mutex<()>,
+    running: Mutex<()>,
     /// What they have logged themselves.
     background_log: BackgroundLog,
 }
@@ -73,6 +73,11 @@ impl Checkpointer {
             start("checkpointer", checkpoint_loop)?,
             start("wal-writer", log_writer_loop)?,
         ])
+    }
+
+    /// No checkpoint is made while the guard lives.
+    pub(crate) fn pause(&self) -> MutexGuard<'_, ()> {
+        lock(&self.running)
     }
 
     /// Makes the threads end.

@@ -137,6 +137,8 @@ pub(crate) struct ControlFile {
     path: PathBuf,
     fsync: bool,
     generation: u64,
+    /// What it says.
+    content: Control,
 }
 
 /// What was found where a copy is expected.
@@ -226,6 +228,7 @@ impl ControlFile {
             path: unfinished.clone(),
             fsync,
             generation: 0,
+            content: control,
         };
         made.write(control)?;
         disk.rename(&unfinished, &path)
@@ -260,6 +263,7 @@ impl ControlFile {
             path,
             fsync,
             generation,
+            content: control,
         };
         Ok((opened, control))
     }
@@ -280,7 +284,13 @@ impl ControlFile {
             disk::sync_failed(&self.path, &error);
         }
         self.generation = generation;
+        self.content = control;
         Ok(())
+    }
+
+    /// What it says.
+    pub(crate) fn content(&self) -> Control {
+        self.content
     }
 
     pub(crate) fn path(&self) -> &Path {

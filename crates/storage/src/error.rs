@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::page::Lsn;
+
 /// An error of the storage layer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -148,6 +150,124 @@ pub enum StorageError {
         /// The first segment that is asked for.
         segment: String,
     },
+    /// The file that says which log belongs to the directory's timeline is gone.
+    #[error(
+        "{} is missing: the log is on timeline {timeline}, and only this file says which segments belong to it; copy it \
+         from where the other files came from, or from an archive of the log",
+        file.display()
+    )]
+    NoHistoryFile {
+        /// The history file.
+        file: PathBuf,
+        /// Its timeline.
+        timeline: u32,
+    },
+    /// A history file is none.
+    #[error("{} is no timeline history: line {line}: {problem}", file.display())]
+    MalformedHistory {
+        /// The history file.
+        file: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The directory's log goes on behind the position at which the server's timeline begins.
+    #[error(
+        "the log in {} goes on to {own_end} on timeline {own_timeline}, but timeline {timeline} of the server left that \
+         timeline at {fork}: what was committed here between the two positions, the server does not have, so this \
+         directory cannot follow it; take a new base backup into an empty directory (and keep this one if you need \
+         those commits)",
+        dir.display()
+    )]
+    Diverged {
+        /// The data directory.
+        dir: PathBuf,
+        /// The timeline of its log.
+        own_timeline: u32,
+        /// Where its log ends.
+        own_end: Lsn,
+        /// The server's timeline.
+        timeline: u32,
+        /// Where that timeline, or one that it comes from, left the directory's.
+        fork: Lsn,
+    },
+    /// The server's timeline does not come from the directory's.
+    #[error(
+        "the log in {} is on timeline {own_timeline}, up to {own_end}, and timeline {timeline} of the server does not come \
+         from that one: another server was promoted meanwhile; take a new base backup into an empty directory",
+        dir.display()
+    )]
+    OtherHistory {
+        /// The data directory.
+        dir: PathBuf,
+        /// The timeline of its log.
+        own_timeline: u32,
+        /// Where its log ends.
+        own_end: Lsn,
+        /// The server's timeline.
+        timeline: u32,
+    },
+    /// The files of a copy are newer than the point to which it is to be recovered.
+    #[error(
+        "cannot recover to {point}, which is at position {end}: the files of this copy hold changes up to {needed}; begin \
+         with an older backup, or choose a later point"
+    )]
+    PointTooEarly {
+        /// The point.
+        point: String,
+        /// Its position.
+        end: Lsn,
+        /// Recovery has to go on to here at least.
+        needed: Lsn,
+    },
+    /// The log ends before the point to which it is to be recovered.
+    #[error(
+        "cannot recover to {point}: the log ends at {log_end} before it ({seen}); add the log that is missing to the \
+         archive, or recover to the log's end"
+    )]
+    PointNotReached {
+        /// The point.
+        point: String,
+        /// Where the log ends.
+        log_end: Lsn,
+        /// What of the point was seen in the log.
+        seen: String,
+    },
+    /// An archive lacks a segment before its last.
+    #[error(
+        "{} lacks log segment {missing}, but has {next}: the log cannot be replayed beyond the end of what is before it; \
+         find that segment, or recover to a point before it",
+        archive.display()
+    )]
+    ArchiveGap {
+        /// The archive.
+        archive: PathBuf,
+        /// The segment that is not there.
+        missing: String,
+        /// A later one that is.
+        next: String,
+    },
+    /// A segment of an archive does not hold the log of the directory.
+    #[error(
+        "{} is not the log of this directory: it differs at offset {offset} (position {position}), where both have log; it \
+         is an archive of another database, or of a server that has gone on elsewhere",
+        file.display()
+    )]
+    ForeignArchive {
+        /// The segment.
+        file: PathBuf,
+        /// Where in it, in bytes.
+        offset: u64,
+        /// The position of that byte.
+        position: Lsn,
+    },
+    /// A segment of an archive is compressed.
+    #[error("{} is compressed; unpack the segments of the archive first", file.display())]
+    CompressedSegment {
+        /// The segment.
+        file: PathBuf,
+    },
     /// Another process has the directory open.
     #[error("another server is using {} (it holds the directory's lock); stop it first", dir.display())]
     DirectoryInUse {
@@ -247,6 +367,14 @@ impl StorageError {
             StorageError::SlotActive { .. } => "55006",
             StorageError::TooManySlots { .. } => "53400",
             StorageError::LogRemoved { .. } => "58P01",
+            StorageError::PointTooEarly { .. }
+            | StorageError::PointNotReached { .. }
+            | StorageError::ForeignArchive { .. }
+            | StorageError::CompressedSegment { .. } => "55000",
+            StorageError::ArchiveGap { .. } => "58P01",
+            StorageError::NoHistoryFile { .. } => "58P01",
+            StorageError::MalformedHistory { .. } => "XX001",
+            StorageError::Diverged { .. } | StorageError::OtherHistory { .. } => "55000",
             StorageError::NoFreeBuffer { .. } => "53200",
             StorageError::TooLarge { .. } => "54000",
         }

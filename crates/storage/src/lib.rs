@@ -14,6 +14,7 @@
 //! | `commit` | the end of a transaction: the order of its steps |
 //! | `running`, `cleanup` | what is logged for standbys: which transactions run, which versions go |
 //! | `retention`, `backup` | what of the log stays for others, and a copy of the files for them |
+//! | `timeline`, `new_timeline` | whose log a position belongs to; how the log goes on under a new number |
 //! | `received_copy` | the other end: making a standby's directory of such a copy |
 //! | `checkpoint`, `recovery` | bounding and doing the replay of the log |
 //! | `background_log` | what the background threads log of their own account |
@@ -60,6 +61,7 @@ mod findings;
 mod fsm;
 pub mod heap;
 mod lengths;
+mod new_timeline;
 pub mod page;
 pub mod received_copy;
 mod recovery;
@@ -70,6 +72,7 @@ pub mod standby;
 mod status_journal;
 mod status_pages;
 mod storage;
+pub mod timeline;
 pub mod vacuum;
 pub mod wal;
 pub mod wall_clock;
@@ -87,6 +90,6 @@ pub use commit::{
 pub use error::{Result, StorageError};
 pub use findings::{Finding, Findings, Progress};
 pub use page::{Lsn, PAGE_HEADER, PAGE_SIZE, PageId, PageKind, RelId};
-pub use recovery::RecoveryReport;
+pub use recovery::{RecoveryPoint, RecoveryReport, RecoveryTarget};
 pub use standby::{Standby, StandbyOptions};
 pub use storage::{Storage, StorageOptions};

@@ -306,7 +306,7 @@ mod tests {
 
     use super::*;
     use crate::disk::{Faults, FaultyDisk, Operation};
-    use crate::wal::segment_name::segment_name;
+    use crate::wal::segment_name::{FIRST_TIMELINE, segment_name};
     use crate::{Storage, StorageOptions};
 
     /// The files of a closed database, control file last, and its number.
@@ -383,7 +383,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (mut files, number) = original(&directory.path().join("primary"));
         // One segment's first MiB is enough.
-        files.retain(|(name, _)| !name.starts_with(LOG) || name.ends_with(&segment_name(1)));
+        files.retain(|(name, _)| !name.starts_with(LOG) || name.ends_with(&segment_name(FIRST_TIMELINE, 1)));
         files
             .iter_mut()
             .for_each(|(_, content)| content.truncate(1 << 20));

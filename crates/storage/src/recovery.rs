@@ -31,12 +31,20 @@
 //! be proven and is therefore read as the log's end: everything from some position on has been replaced by
 //! zeros.
 //!
+//! # Recovery to a point
+//! The first pass can be told to end the log at a point ([`target`]), and to take log from an archive before
+//! ([`archive`]). A new timeline begins there, so that the log behind the point is never replayed. That log stays under
+//! the former timeline's names.
+//!
 //! Recovery overwrites the log behind its end with zeros, for as far as bytes may have been written but not
 //! made durable. Otherwise a whole record from before the crash could follow a new one of the right length.
 //! (After a shutdown in order everything written is durable, and what a recycled segment holds names other
 //! positions.)
 
-use std::path::{Path, PathBuf};
+mod archive;
+mod target;
+
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clearway_txn::{Status, Xid};
@@ -52,8 +60,12 @@ use crate::status_pages::{StatusPages, storage_error};
 use crate::storage::Storage;
 use crate::wal::reader::{self, LogReader};
 use crate::wal::record::{Record, RecordKind};
-use crate::wal::segment_name::{FIRST_SEGMENT, segment_name_at};
+use crate::wal::segment_name::FIRST_SEGMENT;
 use crate::wal::{LogDevice, SEGMENT_SIZE, SegmentFiles};
+
+pub(crate) use target::PreparedTarget;
+use target::TargetSearch;
+pub use target::{RecoveryPoint, RecoveryTarget};
 
 /// Result of a recovery.
 #[derive(Debug, Clone, Default)]
@@ -83,6 +95,8 @@ pub(crate) struct ScannedLog {
     /// How many pages each relation had at the last checkpoint.
     pub(crate) lengths: Lengths,
     clean: bool,
+    /// The log goes on behind `end`, or may, and a new timeline begins there.
+    forks: bool,
 }
 
 /// What a directory is opened as.
@@ -109,6 +123,7 @@ pub(crate) fn scan_log(
     control_path: &Path,
     wal_dir: &Path,
     purpose: Purpose,
+    target: Option<&PreparedTarget>,
 ) -> Result<ScannedLog> {
     let mut scanned = ScannedLog {
         redo: control.redo,
@@ -117,12 +132,18 @@ pub(crate) fn scan_log(
         next_rel: control.next_rel,
         lengths: Lengths::new(),
         clean: control.state != State::Running,
+        forks: target.is_some(),
     };
+    let mut search = TargetSearch::new(target);
     // The number of relations that the checkpoint's own record names.
     let mut relations = None;
     let mut reader = LogReader::new(device, control.redo);
     let fail = |error| StorageError::io("read the log in", wal_dir, error);
     while let Some((record, end)) = reader.next_record().map_err(fail)? {
+        if search.ends_before(&record) {
+            break;
+        }
+        scanned.end = end;
         // Lengths behind the control file's log end belong to a checkpoint that did not finish.
         if end <= control.log_end {
             match record.kind {
@@ -139,10 +160,13 @@ pub(crate) fn scan_log(
         if record.kind == RecordKind::CreateRel && record.payload.len() == 4 {
             scanned.next_rel = scanned.next_rel.max(get_u32(record.payload, 0) + 1);
         }
+        if search.ends_after(&record, end) {
+            break;
+        }
     }
-    scanned.end = reader.position();
+    search.check(scanned.end)?;
     let damage = |problem| StorageError::CorruptFile {
-        file: segment_path(wal_dir, scanned.end),
+        file: device.path_of(scanned.end.0),
         offset: scanned.end.0 % SEGMENT_SIZE,
         problem,
     };
@@ -159,7 +183,7 @@ pub(crate) fn scan_log(
     }
     if scanned.end < control.backup_end {
         return Err(StorageError::CorruptFile {
-            file: segment_path(wal_dir, scanned.end),
+            file: device.path_of(scanned.end.0),
             offset: scanned.end.0 % SEGMENT_SIZE,
             problem: format!(
                 "the log ends at position {}, but the files of this backup need it up to {}; put the segments that are \
@@ -174,7 +198,7 @@ pub(crate) fn scan_log(
     let checkpointed = control.state != State::Initialising;
     if checkpointed && relations != Some(scanned.lengths.len() as u64) {
         return Err(StorageError::CorruptFile {
-            file: segment_path(wal_dir, control.log_end),
+            file: device.path_of(control.log_end.0),
             offset: control.log_end.0 % SEGMENT_SIZE,
             problem: format!(
                 "the checkpoint that ends at position {} does not say how many pages the relations have",
@@ -182,8 +206,10 @@ pub(crate) fn scan_log(
             ),
         });
     }
-    // A standby has the bytes behind a hole sent again: what proves that the log was durable proves it of the primary's.
+    // Behind a point there is log, as there should be. A standby has the bytes behind a hole sent again: what proves that
+    // the log was durable proves it of the primary's.
     if purpose == Purpose::Primary
+        && !search.is_reached()
         && let Some(proof) = reader::find_damage(device, scanned.end, DAMAGE_SEARCH).map_err(fail)?
     {
         return Err(damage(format!(
@@ -196,10 +222,6 @@ pub(crate) fn scan_log(
         .sync_range(scanned.redo.0, scanned.end.0, SyncPurpose::LogFound)
         .map_err(|error| StorageError::io("sync the log in", wal_dir, error))?;
     Ok(scanned)
-}
-
-pub(crate) fn segment_path(wal_dir: &Path, position: Lsn) -> PathBuf {
-    wal_dir.join(segment_name_at(position.0))
 }
 
 impl ScannedLog {
@@ -225,17 +247,18 @@ pub(crate) fn replay(
     let wal_dir = storage.dir().join(data_directory::LOG);
     let fail = |error| StorageError::io("read the log in", &wal_dir, error);
     let mut reader = LogReader::new(storage.wal.device(), scanned.redo);
-    loop {
+    while reader.position() < scanned.end {
         let start = reader.position();
         let Some((record, end)) = reader.next_record().map_err(fail)? else {
             break;
         };
         report.records += 1;
         report.commits += u64::from(record.kind == RecordKind::Commit);
-        apply(storage, status, &record, start, end, &wal_dir)?;
+        apply(storage, status, &record, start, end)?;
     }
     status.end_recovery()?;
-    if !scanned.clean {
+    // At a fork, the segments of the new timeline are zeros behind it.
+    if !scanned.clean && !scanned.forks {
         let cleared = clear_tail(storage, scanned.end);
         cleared.map_err(|error| StorageError::io("clear the end of the log in", &wal_dir, error))?;
     }
@@ -244,9 +267,9 @@ pub(crate) fn replay(
 }
 
 /// The error for a record that is whole and cannot be applied.
-pub(crate) fn malformed(record: &Record<'_>, start: Lsn, wal_dir: &Path) -> StorageError {
+pub(crate) fn malformed(storage: &Storage, record: &Record<'_>, start: Lsn) -> StorageError {
     StorageError::CorruptFile {
-        file: segment_path(wal_dir, start),
+        file: storage.segment_path(start),
         offset: start.0 % SEGMENT_SIZE,
         problem: format!(
             "the {:?} record at {start} has a valid checksum but makes no sense",
@@ -262,9 +285,8 @@ pub(crate) fn apply(
     record: &Record<'_>,
     start: Lsn,
     end: Lsn,
-    wal_dir: &Path,
 ) -> Result<()> {
-    let malformed = || malformed(record, start, wal_dir);
+    let malformed = || malformed(storage, record, start);
     match record.kind {
         RecordKind::Change => {
             let mut rest = record.payload;

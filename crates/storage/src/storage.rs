@@ -27,12 +27,13 @@ use crate::disk::{self, Disk, LockHeld, NativeDisk, ReadOnlyDisk, SyncPurpose};
 use crate::error::{Result, StorageError};
 use crate::fsm::FreeSpaceMaps;
 use crate::page::{Lsn, PageId, RelId};
-use crate::recovery::{self, Purpose, RecoveryReport};
+use crate::recovery::{self, Purpose, RecoveryReport, RecoveryTarget};
 use crate::retention::{Follower, LogRetention, RetentionLimits};
 use crate::root_hints::RootHints;
 use crate::standby::{self, Standby, StandbyOptions};
 use crate::status_journal::StatusJournal;
 use crate::status_pages::{StatusPages, storage_error};
+use crate::timeline::{self, SharedHistory};
 use crate::wal::record::RecordKind;
 use crate::wal::{
     LogDevice, LogFlushVariant, LogInsertVariant, LogOptions, LogReserveVariant, LogWakeVariant,
@@ -152,8 +153,6 @@ pub struct Storage {
     pub(crate) newest_cleanup: NewestCleanup,
     dir: PathBuf,
     system_identifier: u64,
-    /// The timeline that the log is on; a promotion begins another one.
-    timeline: AtomicU32,
     closed: AtomicBool,
     shut_down: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -195,6 +194,16 @@ fn open_control(
     Ok((file, control))
 }
 
+/// What a directory is opened as.
+enum OpenAs<'a> {
+    /// A database that goes on at the end of its log.
+    Database,
+    /// A copy that follows another server.
+    Standby(StandbyOptions),
+    /// A copy that goes on at a point of its log.
+    Recovered(&'a RecoveryTarget),
+}
+
 /// A number that no other database is likely to have: the nanosecond at which it was made, and the process that made it.
 fn new_system_identifier() -> u64 {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -224,7 +233,18 @@ impl Storage {
     /// after it, happen in memory. A directory without a database is an error.
     pub fn open_read_only(dir: &Path, options: StorageOptions) -> Result<(Arc<Storage>, RecoveryReport)> {
         let disk = Arc::new(ReadOnlyDisk::default());
-        Self::open_or_make(disk, dir, options, IfMissing::Refuse, None)
+        Self::open_or_make(disk, dir, options, IfMissing::Refuse, OpenAs::Database)
+    }
+
+    /// Recovers the database in `dir`, a copy, to a point of its log, with what it needs from an archive; from there on
+    /// its log is on a timeline of its own.
+    pub fn recover_to(
+        dir: &Path,
+        options: StorageOptions,
+        target: &RecoveryTarget,
+    ) -> Result<(Arc<Storage>, RecoveryReport)> {
+        let disk = Arc::new(NativeDisk);
+        Self::open_or_make(disk, dir, options, IfMissing::Refuse, OpenAs::Recovered(target))
     }
 
     /// As [`open`](Self::open), on another disk than the operating system's.
@@ -233,7 +253,7 @@ impl Storage {
         dir: &Path,
         options: StorageOptions,
     ) -> Result<(Arc<Storage>, RecoveryReport)> {
-        Self::open_or_make(disk, dir, options, IfMissing::Initialise, None)
+        Self::open_or_make(disk, dir, options, IfMissing::Initialise, OpenAs::Database)
     }
 
     /// Opens `dir`, which holds a database, as a standby: replays what its log holds, and is going to follow the server
@@ -253,7 +273,7 @@ impl Storage {
         options: StorageOptions,
         standby: StandbyOptions,
     ) -> Result<(Arc<Storage>, RecoveryReport)> {
-        Self::open_or_make(disk, dir, options, IfMissing::Refuse, Some(standby))
+        Self::open_or_make(disk, dir, options, IfMissing::Refuse, OpenAs::Standby(standby))
     }
 
     fn open_or_make(
@@ -261,16 +281,19 @@ impl Storage {
         dir: &Path,
         options: StorageOptions,
         if_missing: IfMissing,
-        standby: Option<StandbyOptions>,
+        open_as: OpenAs<'_>,
     ) -> Result<(Arc<Storage>, RecoveryReport)> {
+        let (standby, target) = match open_as {
+            OpenAs::Database => (None, None),
+            OpenAs::Standby(options) => (Some(options), None),
+            OpenAs::Recovered(target) => (None, Some(target)),
+        };
         let (lock, content) = data_directory::enter(&*disk, dir, if_missing, options.fsync)?;
         let (mut control_file, control) = open_control(&*disk, dir, content, options.fsync)?;
         if standby.is_none() && control.state == State::Standby && if_missing == IfMissing::Initialise {
             return Err(StorageError::IsStandby { dir: dir.to_owned() });
         }
         let wal_dir = dir.join(data_directory::LOG);
-        let device = SegmentFiles::open(Arc::clone(&disk), wal_dir.clone(), options.fsync)
-            .map_err(|error| StorageError::io("open", &wal_dir, error))?;
         // A standby's directory is also opened to be looked at, without being one.
         let purpose = if standby.is_some() || control.state == State::Standby {
             Purpose::Standby
@@ -284,7 +307,28 @@ impl Storage {
                 ..control
             })?;
         }
-        let scanned = recovery::scan_log(&device, control, control_file.path(), &wal_dir, purpose)?;
+        let target = target
+            .map(|target| target.prepare(&disk, &wal_dir, options.fsync, &control))
+            .transpose()?;
+        let history = SharedHistory::new(match &target {
+            Some(target) => target.history().clone(),
+            None => timeline::read(&*disk, &wal_dir, control.timeline)?,
+        });
+        let device = SegmentFiles::open_on_timeline(
+            Arc::clone(&disk),
+            wal_dir.clone(),
+            options.fsync,
+            Arc::clone(&history),
+        )
+        .map_err(|error| StorageError::io("open", &wal_dir, error))?;
+        let scanned = recovery::scan_log(
+            &device,
+            control,
+            control_file.path(),
+            &wal_dir,
+            purpose,
+            target.as_ref(),
+        )?;
         let files = DataFiles::new(
             Arc::clone(&disk),
             dir.join(data_directory::RELATIONS),
@@ -316,6 +360,7 @@ impl Storage {
             options.fsync,
             options.log_retention,
             Lsn(device.whole_from(scanned.redo.0)),
+            history,
         )?);
         let wal = Wal::new(device, log, scanned.end, scanned.redo);
         let wal = Arc::new(wal);
@@ -397,7 +442,6 @@ impl Storage {
             options,
             dir: dir.to_owned(),
             system_identifier: control.system_identifier,
-            timeline: AtomicU32::new(control.timeline),
             closed: AtomicBool::new(false),
             shut_down: AtomicBool::new(false),
             retention,
@@ -415,6 +459,9 @@ impl Storage {
             return Ok((Arc::new(storage), report));
         }
         let report = recovery::replay(&storage, &status_pages, &scanned)?;
+        if let Some(target) = &target {
+            storage.begin_timeline(scanned.end, &target.reason())?;
+        }
         storage.make_log_room()?;
         // After this checkpoint, what was replayed need not be replayed again, and a new directory counts as
         // made.
@@ -435,14 +482,9 @@ impl Storage {
         self.system_identifier
     }
 
-    /// Begins the next timeline at `fork`.
-    pub(crate) fn begin_timeline(&self, _fork: Lsn, _reason: &str) -> Result<u32> {
-        Ok(self.timeline.fetch_add(1, Ordering::AcqRel) + 1)
-    }
-
     /// The timeline that the log is on.
     pub fn timeline(&self) -> u32 {
-        self.timeline.load(Ordering::Acquire)
+        self.history().current()
     }
 
     /// What a directory that was opened as a standby has beside, also after its promotion.
@@ -468,8 +510,9 @@ impl Storage {
         }
     }
 
+    /// Where the log at `position` is, or would be.
     pub(crate) fn segment_path(&self, position: Lsn) -> PathBuf {
-        recovery::segment_path(&self.dir.join(data_directory::LOG), position)
+        self.wal.device().path_of(position.0)
     }
 
     pub(crate) fn keep_thread(&self, thread: JoinHandle<()>) {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use clearway_storage::disk::{Faults, FaultyDisk, NativeDisk, Operation};
 use clearway_storage::heap::{Heap, TxnContext};
-use clearway_storage::wal::segment_name::segment_name;
+use clearway_storage::wal::segment_name::{FIRST_TIMELINE, segment_name};
 use clearway_storage::{RelId, Storage, StorageError, StorageOptions};
 use clearway_txn::Snapshot;
 
@@ -150,7 +150,7 @@ fn a_cut_log_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     with_a_row(dir.path());
     close(dir.path());
-    let segment = dir.path().join("pg_wal").join(segment_name(1));
+    let segment = dir.path().join("pg_wal").join(segment_name(FIRST_TIMELINE, 1));
     fs::File::options()
         .write(true)
         .open(&segment)

@@ -12,7 +12,7 @@ use clearway_storage::Lsn;
 use clearway_storage::disk::NativeDisk;
 use clearway_storage::wal::reader::{LogReader, find_damage};
 use clearway_storage::wal::record::{self, RecordKind};
-use clearway_storage::wal::segment_name::segment_name;
+use clearway_storage::wal::segment_name::{FIRST_TIMELINE, segment_name};
 use clearway_storage::wal::{LogDevice, LogOptions, SEGMENT_SIZE, SegmentFiles, Wal};
 use clearway_txn::Xid;
 use proptest::prelude::*;
@@ -187,7 +187,7 @@ fn records_of_an_earlier_life_of_a_segment_are_not_read() {
 /// A log of these segments, which hold zeros.
 fn segments(dir: &Path, numbers: &[u64]) -> SegmentFiles {
     for number in numbers {
-        let segment = File::create(dir.join(segment_name(*number))).unwrap();
+        let segment = File::create(dir.join(segment_name(FIRST_TIMELINE, *number))).unwrap();
         segment.set_len(SEGMENT_SIZE).unwrap();
     }
     SegmentFiles::open(Arc::new(NativeDisk), dir.to_owned(), false).unwrap()

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use clearway_storage::disk::{Faults, FaultyDisk, NativeDisk, Operation, SyncPurpose};
-use clearway_storage::wal::segment_name::{segment_name, segment_number};
+use clearway_storage::wal::segment_name::{FIRST_TIMELINE, parse_segment_name, segment_name};
 use clearway_storage::wal::{LogDevice, SEGMENT_SIZE, SegmentFiles};
 
 /// Makes no fault: it notes the segments that are synced as part of a flush.
@@ -26,7 +26,9 @@ impl Faults for Flushed {
 
 /// The number of the segment in this file. A segment that was made since has the name under which it was made.
 fn number(path: &Path) -> u64 {
-    segment_number(path.file_stem().unwrap().to_str().unwrap()).unwrap()
+    parse_segment_name(path.file_stem().unwrap().to_str().unwrap())
+        .unwrap()
+        .1
 }
 
 fn open(dir: &Path, fsync: bool) -> (SegmentFiles, Arc<Flushed>) {
@@ -106,7 +108,12 @@ fn the_segment_in_use_outlives_the_old_ones() {
     for number in 0..=2 {
         log.make_room(number * SEGMENT_SIZE + 1).unwrap();
     }
-    assert!(!dir.path().join("pg_wal").join(segment_name(3)).exists());
+    assert!(
+        !dir.path()
+            .join("pg_wal")
+            .join(segment_name(FIRST_TIMELINE, 3))
+            .exists()
+    );
     log.write(position, b"Alice").unwrap();
     log.forget_before(position).unwrap();
     is_there(&log);

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clearway_storage::wal::SEGMENT_SIZE;
-use clearway_storage::wal::segment_name::segment_name;
+use clearway_storage::wal::segment_name::{FIRST_TIMELINE, segment_name};
 use clearway_storage::{PAGE_SIZE, PageId, PageKind, RelId, Storage, StorageError, StorageOptions};
 use clearway_txn::Xid;
 use copied_log::copy_log;
@@ -353,7 +353,7 @@ fn a_relation_dropped_after_the_checkpoint_is_passed_over() {
 #[test]
 fn a_start_without_lengths_is_refused() {
     let (dir, ..) = two_relations();
-    let mut log = fs::read(dir.path().join("pg_wal").join(segment_name(1))).unwrap();
+    let mut log = fs::read(dir.path().join("pg_wal").join(segment_name(FIRST_TIMELINE, 1))).unwrap();
     // The last record but one: the lengths of four relations. Its kind stands 16 bytes behind its start.
     let at = (0..log.len() - 24)
         .step_by(8)
@@ -363,7 +363,11 @@ fn a_start_without_lengths_is_refused() {
         })
         .unwrap();
     log[at + 40] ^= 1;
-    fs::write(dir.path().join("pg_wal").join(segment_name(1)), log).unwrap();
+    fs::write(
+        dir.path().join("pg_wal").join(segment_name(FIRST_TIMELINE, 1)),
+        log,
+    )
+    .unwrap();
     let error = Storage::open(dir.path(), options()).unwrap_err();
     assert!(matches!(error, StorageError::CorruptFile { .. }), "{error}");
 }

@@ -28,6 +28,7 @@
 //! | `ControlFileFound` | kill before the control file's sync, then a power cut that tears the next copy: only an older copy is left, without its log |
 //! | `DataDirectory` | after a kill between making `base` and syncing its name, a commit and a checkpoint: no `base` |
 //! | `Slots` | after a slot is made: it is missing |
+//! | `TimelineHistory` | after a new timeline has begun: its history file is empty, and the log's segments are not known |
 //! | `CopiedFile` | after a copy of another server was received: a file of it is empty |
 //! | `CopiedNames` | the same: a file of it is missing |
 //! | `ParentDirectory` | after the first commit: no data directory |
@@ -47,6 +48,8 @@
 mod chosen;
 #[path = "support/power_cut_ledger.rs"]
 mod ledger;
+#[path = "support/log_filler.rs"]
+mod log_filler;
 #[path = "support/recording_disk/mod.rs"]
 mod recording_disk;
 
@@ -61,10 +64,11 @@ use clearway_storage::disk::{Disk, OpenMode, SyncPurpose};
 use clearway_storage::received_copy::ReceivedCopy;
 use clearway_storage::wal::SEGMENT_SIZE;
 use clearway_storage::wal::record::RecordKind;
-use clearway_storage::wal::segment_name::segment_name;
+use clearway_storage::wal::segment_name::{FIRST_TIMELINE, segment_name};
 use clearway_storage::{PAGE_SIZE, RelId, StandbyOptions, Storage, StorageOptions};
 use clearway_txn::{CommitLogVariant, Status, Xid};
 use ledger::{Ledger, Session, Worker, promised_before, verify};
+use log_filler::quiet_end;
 use recording_disk::{Frozen, Keep, Random, RecordingDisk};
 
 const DIRECTORY: &str = "/disk/made/data";
@@ -107,7 +111,8 @@ fn crash(storage: Arc<Storage>) {
 /// Opens an image and compares it with the promises of the ledger.
 fn check(image: &RecordingDisk, sessions: &[Session]) -> Result<(), String> {
     for (name, length) in image.files(&Path::new(DIRECTORY).join("pg_wal")) {
-        if !name.ends_with(".new") && length != SEGMENT_SIZE {
+        let is_segment = !name.ends_with(".new") && !name.ends_with(".history");
+        if is_segment && length != SEGMENT_SIZE {
             return Err(format!("log segment {name} has {length} bytes"));
         }
     }
@@ -299,6 +304,7 @@ fn story(purpose: SyncPurpose, ignored: bool) -> Result<(), String> {
         SyncPurpose::LogNamesFound => return killed_while_recycling(&disk, &ledger, ignore),
         SyncPurpose::Slots => return slot_is_there(&disk, ignore),
         SyncPurpose::StatusJournal => return torn_status_page(&disk, ignore),
+        SyncPurpose::TimelineHistory => return timeline_is_there(&disk, &ledger, ignore),
         SyncPurpose::CopiedFile | SyncPurpose::CopiedNames => return copy_is_there(&disk, ignore),
         _ => {}
     }
@@ -394,6 +400,88 @@ fn slot_is_there(disk: &RecordingDisk, ignore: impl Fn(&RecordingDisk)) -> Resul
     let found = storage.retention.slot("archive");
     crash(storage);
     found.map(drop).ok_or_else(|| "the slot is missing".into())
+}
+
+/// A new timeline that has begun.
+fn timeline_is_there(
+    disk: &RecordingDisk,
+    ledger: &Ledger,
+    ignore: impl Fn(&RecordingDisk),
+) -> Result<(), String> {
+    ignore(disk);
+    let storage = open(disk)?;
+    commit(&storage, ledger);
+    let fork = quiet_end(&storage);
+    storage
+        .begin_timeline(fork, "promoted")
+        .map_err(|error| error.to_string())?;
+    let result = check(&image(disk, nothing), &ledger.snapshot());
+    crash(storage);
+    result
+}
+
+/// A standby is promoted, and the power goes before any operation of that, or of the commit and the checkpoint behind it.
+/// What was acknowledged is there, on one timeline or the other, and the directory can be promoted again.
+#[test]
+fn a_timeline_begins_as_a_whole_or_not_at_all() {
+    let tell = |cuts: std::ops::Range<u64>| {
+        let disk = disk();
+        let ledger = Ledger::new(2);
+        let storage = open(&disk).unwrap();
+        commit(&storage, &ledger);
+        fill_to_segment(&storage, 2);
+        commit(&storage, &ledger);
+        let fork = quiet_end(&storage);
+        let snapshots = Snapshots::default();
+        let (kept, promises) = (Arc::clone(&snapshots), ledger.clone());
+        let before = move |number| {
+            kept.lock().unwrap().insert(number, promises.snapshot());
+        };
+        disk.cut_before(cuts, Some(Arc::new(before)));
+        let begun = disk.operations();
+        assert_eq!(storage.begin_timeline(fork, "promoted").unwrap(), 2);
+        let ended = disk.operations();
+        let mut worker = Worker::new(&storage, &ledger, 1);
+        let rel = worker.create_rel();
+        let page = worker.add_page(rel);
+        worker.add(vec![page]);
+        worker.commit(true);
+        storage.checkpoint().unwrap();
+        let all = disk.operations() - begun;
+        drop(worker);
+        crash(storage);
+        assert_eq!(disk.violations(), Vec::<String>::new());
+        (disk.take_frozen(), snapshots, ended - begun, all)
+    };
+    let (_, _, begins, all) = tell(0..0);
+    assert!(begins > 8 && all > begins, "{begins} {all}");
+    let (frozen, snapshots, _, _) = tell(0..all);
+    assert_eq!(frozen.len() as u64, all);
+    let mut random = Random(variable("SEED", 20));
+    let mut timelines = std::collections::BTreeSet::new();
+    for (number, frozen) in frozen {
+        let promised = snapshots.lock().unwrap()[&number].clone();
+        let images = [
+            frozen.image(&mut random, nothing),
+            frozen.after_kill(),
+            frozen.random_image(&mut random),
+        ];
+        for image in images {
+            check(&image, &promised).unwrap_or_else(|problem| panic!("cut before {number}: {problem}"));
+            let storage = open(&image).unwrap();
+            timelines.insert(storage.timeline());
+            let again = storage.begin_timeline(quiet_end(&storage), "again").unwrap();
+            let ledger = Ledger::new(1);
+            commit(&storage, &ledger);
+            crash(storage);
+            let storage = open(&image).unwrap();
+            assert_eq!(storage.timeline(), again);
+            let verified = verify(&storage, &promised).and_then(|()| verify(&storage, &ledger.snapshot()));
+            crash(storage);
+            verified.unwrap_or_else(|problem| panic!("cut before {number}, promoted again: {problem}"));
+        }
+    }
+    assert_eq!(timelines.into_iter().collect::<Vec<_>>(), [1, 2]);
 }
 
 /// A copy of the database that was received as a whole.
@@ -579,7 +667,7 @@ fn old_record_behind_the_end(ignored: bool) -> Result<(), String> {
     storage.commit(proc, xid, true).unwrap();
     crash(storage);
     let second = |path: &Path| {
-        if path.ends_with(segment_name(2)) {
+        if path.ends_with(segment_name(FIRST_TIMELINE, 2)) {
             Keep::All
         } else {
             Keep::Nothing

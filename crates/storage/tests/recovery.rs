@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use clearway_storage::disk::{Faults, FaultyDisk, NativeDisk, Operation};
 use clearway_storage::wal::SEGMENT_SIZE;
 use clearway_storage::wal::record::RecordKind;
-use clearway_storage::wal::segment_name::segment_name;
+use clearway_storage::wal::segment_name::{FIRST_TIMELINE, segment_name};
 use clearway_storage::{
     Lsn, PAGE_SIZE, PageId, PageKind, RecoveryReport, RelId, Storage, StorageError, StorageOptions,
 };
@@ -196,7 +196,7 @@ proptest! {
         let end = storage.wal.flushed();
         crash(storage);
         let at = whole_until.0 + position.index((end.0 - whole_until.0).max(1) as usize) as u64;
-        let segment = dir.path().join("pg_wal").join(segment_name(at / SEGMENT_SIZE));
+        let segment = dir.path().join("pg_wal").join(segment_name(FIRST_TIMELINE, at / SEGMENT_SIZE));
         // With a checkpoint at the end there is nothing behind it but the byte where the next record would begin.
         let mut tail = vec![0; ((end.0 - at) as usize).max(1)];
         fs::File::open(&segment).unwrap().read_exact_at(&mut tail, at % SEGMENT_SIZE).unwrap();
@@ -249,7 +249,7 @@ fn damage_before_the_last_checkpoint_is_an_error_that_names_the_place() {
     storage.checkpoint().unwrap();
     let redo = storage.wal.redo();
     crash(storage);
-    let segment = dir.path().join("pg_wal").join(segment_name(1));
+    let segment = dir.path().join("pg_wal").join(segment_name(FIRST_TIMELINE, 1));
     patch(&segment, redo.0 % SEGMENT_SIZE, &[0; 8]);
     let error = Storage::open(dir.path(), options()).unwrap_err();
     assert!(
@@ -392,7 +392,7 @@ fn a_start_that_cannot_read_a_file_fails() {
     let proc = storage.proc_array.attach().unwrap();
     let (committed, _) = add_and_commit(&storage, proc, rel, &[0, 1]);
     crash(storage);
-    let log = dir.path().join("pg_wal").join(segment_name(1));
+    let log = dir.path().join("pg_wal").join(segment_name(FIRST_TIMELINE, 1));
     let data = dir.path().join("base").join(rel.0.to_string());
     for (operation, file) in [
         (Operation::Open, log.clone()),
@@ -431,7 +431,11 @@ fn what_stands_behind_the_end_of_the_log_is_cleared() {
     let proc = storage.proc_array.attach().unwrap();
     add_and_commit(&storage, proc, rel, &[0]);
     crash(storage);
-    let log = |number: u64| dir.path().join("pg_wal").join(segment_name(number));
+    let log = |number: u64| {
+        dir.path()
+            .join("pg_wal")
+            .join(segment_name(FIRST_TIMELINE, number))
+    };
     let (storage, _) = open(dir.path());
     let end = storage.wal.reserved();
     storage.wal.flush(end);
@@ -468,7 +472,7 @@ fn a_start_without_a_part_of_the_log_fails() {
     add_and_commit(&storage, proc, rel, &[0]);
     crash(storage);
     let elsewhere = tempfile::tempdir().unwrap();
-    let name = segment_name;
+    let name = |number| segment_name(FIRST_TIMELINE, number);
     let (log, lost) = (dir.path().join("pg_wal"), elsewhere.path());
     for numbers in [2..3, 2..4] {
         for number in numbers.clone() {

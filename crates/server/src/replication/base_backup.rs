@@ -16,9 +16,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::BufMut;
 use clearway_engine::{EngineError, SqlState, Value};
-use clearway_storage::backup::{Backup, CONTROL_NAME, LOG_DIRECTORY, RELATIONS_DIRECTORY, RelationCopy};
+use clearway_storage::backup::{
+    Backup, BackupEnd, CONTROL_NAME, LOG_DIRECTORY, RELATIONS_DIRECTORY, RelationCopy,
+};
 use clearway_storage::wal::SEGMENT_SIZE;
-use clearway_storage::wal::segment_name::FIRST_TIMELINE;
 use clearway_storage::{Lsn, StorageError};
 use jiff::Timestamp;
 
@@ -42,7 +43,7 @@ pub(super) fn send(
     patience: Duration,
     stopping: impl Fn() -> bool,
 ) -> Result<(), EngineError> {
-    selected(channel, &position(backup.start()));
+    selected(channel, &position(backup.start(), backup.timeline()));
     let size = if options.progress {
         Value::Int8(size_kilobytes(backup).map_err(storage_error)?)
     } else {
@@ -73,19 +74,19 @@ pub(super) fn send(
     let mut manifest = Manifest::new(now, !options.without_checksums);
     let end = send_archive(&mut sender, backup, options, &mut manifest).map_err(sender_error)?;
     if options.manifest {
-        let text = manifest.finish(FIRST_TIMELINE, backup.start(), end);
+        let text = manifest.finish(&backup.log_ranges(end.position));
         copy_data(&mut sender.channel.out.bytes, |out| out.put_u8(b'm'));
         sender.pieces(text.as_bytes()).map_err(sender_error)?;
     }
     codec::copy_done(&mut channel.out.bytes);
-    selected(channel, &position(end));
+    selected(channel, &position(end.position, end.timeline));
     Ok(())
 }
 
-fn position(position: Lsn) -> [(&'static str, Value); 2] {
+fn position(position: Lsn, timeline: u32) -> [(&'static str, Value); 2] {
     [
         ("recptr", Value::text(shown(position))),
-        ("tli", Value::Int8(i64::from(FIRST_TIMELINE))),
+        ("tli", Value::Int8(i64::from(timeline))),
     ]
 }
 
@@ -109,13 +110,13 @@ fn storage_failed(error: StorageError) -> io::Error {
     io::Error::other(storage_error(error))
 }
 
-/// Sends the archive; the position up to which the log is needed.
+/// Sends the archive; where the backup ends.
 fn send_archive(
     sender: &mut Sender<'_>,
     backup: &Backup,
     options: &BackupOptions,
     manifest: &mut Manifest,
-) -> io::Result<Lsn> {
+) -> io::Result<BackupEnd> {
     let mut archive = tar::Builder::new(sender);
     for directory in [
         RELATIONS_DIRECTORY.to_owned(),
@@ -142,21 +143,27 @@ fn send_archive(
         archive.append(&header(&path, 0o600, copy.length)?, &mut reader)?;
         manifest.add(&path, copy.length, reader.crc);
     }
-    let (control, end) = backup.finish().map_err(storage_failed)?;
+    let end = backup.finish().map_err(storage_failed)?;
     if options.with_log {
-        for (name, start) in backup.segments(end) {
+        for (name, start) in backup.segments(end.position) {
             let path = format!("{LOG_DIRECTORY}/{name}");
             let log = LogFileReader {
                 backup,
                 at: start,
                 stop: Lsn(start.0 + SEGMENT_SIZE),
-                end,
+                end: end.position,
             };
             archive.append(&header(&path, 0o600, SEGMENT_SIZE)?, log)?;
         }
     }
+    // Also without the log: the copy cannot be opened without them. As the log, they are not in the manifest.
+    for (name, text) in backup.history_files().map_err(storage_failed)? {
+        let path = format!("{LOG_DIRECTORY}/{name}");
+        archive.append(&header(&path, 0o600, text.len() as u64)?, text.as_bytes())?;
+    }
+    let control = &end.control;
     archive.append(&header(CONTROL_NAME, 0o600, control.len() as u64)?, &control[..])?;
-    manifest.add(CONTROL_NAME, control.len() as u64, crc32c::crc32c(&control));
+    manifest.add(CONTROL_NAME, control.len() as u64, crc32c::crc32c(control));
     archive.finish()?;
     archive.into_inner()?.flush_pieces()?;
     Ok(end)

@@ -46,13 +46,20 @@ impl Manifest {
         ));
     }
 
-    /// The whole list; the backup needs the log between the two positions.
-    pub(super) fn finish(mut self, timeline: u32, start: Lsn, end: Lsn) -> String {
-        self.text.push_str(&format!(
-            "\n],\n\"WAL-Ranges\": [\n{{ \"Timeline\": {timeline}, \"Start-LSN\": \"{}\", \"End-LSN\": \"{}\" }}\n],\n",
-            super::shown(start),
-            super::shown(end)
-        ));
+    /// The whole list; the backup needs this log: timeline, start and end of each piece.
+    pub(super) fn finish(mut self, log: &[(u32, Lsn, Lsn)]) -> String {
+        let ranges: Vec<String> = log
+            .iter()
+            .map(|(timeline, start, end)| {
+                format!(
+                    "{{ \"Timeline\": {timeline}, \"Start-LSN\": \"{}\", \"End-LSN\": \"{}\" }}",
+                    super::shown(*start),
+                    super::shown(*end)
+                )
+            })
+            .collect();
+        self.text
+            .push_str(&format!("\n],\n\"WAL-Ranges\": [\n{}\n],\n", ranges.join(",\n")));
         let sum: String = Sha256::digest(self.text.as_bytes())
             .iter()
             .map(|byte| format!("{byte:02x}"))

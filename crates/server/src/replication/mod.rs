@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use clearway_engine::{Column, DataType, EngineError, Session, SqlState, TransactionStatus, Value};
 use clearway_storage::backup::Backup;
-use clearway_storage::wal::segment_name::FIRST_TIMELINE;
+use clearway_storage::timeline::{History, history_file_name};
 use clearway_storage::{Lsn, Storage, StorageError};
 use tracing::{debug, info};
 
@@ -158,8 +158,8 @@ impl Replication {
                         "systemid",
                         Value::text(self.storage.system_identifier().to_string()),
                     ),
-                    ("timeline", Value::Int4(FIRST_TIMELINE as i32)),
-                    ("xlogpos", Value::text(shown(self.storage.wal.flushed()))),
+                    ("timeline", Value::Int4(self.storage.timeline().cast_signed())),
+                    ("xlogpos", Value::text(shown(self.storage.durable_log_end()))),
                     ("dbname", Value::Null),
                 ];
                 result(channel, &row);
@@ -175,14 +175,20 @@ impl Replication {
                 result(channel, &[(name.as_str(), Value::text(value))]);
                 "SHOW"
             }
-            // The only timeline is the first one, which has no history.
             Command::TimelineHistory(timeline) => {
-                return Err(EngineError::new(
-                    SqlState::from_code("58P01"),
-                    format!(
-                        "could not open file \"pg_wal/{timeline:08X}.history\": No such file or directory"
-                    ),
-                ));
+                let name = history_file_name(timeline);
+                let text = self.storage.history_file(timeline).map_err(storage_error)?;
+                let text = text.ok_or_else(|| {
+                    EngineError::new(
+                        SqlState::from_code("58P01"),
+                        format!("could not open file \"pg_wal/{name}\": No such file or directory"),
+                    )
+                })?;
+                result(
+                    channel,
+                    &[("filename", Value::text(name)), ("content", Value::text(text))],
+                );
+                "TIMELINE_HISTORY"
             }
             Command::CreateSlot {
                 name,
@@ -218,7 +224,9 @@ impl Replication {
                     ),
                     (
                         "restart_tli",
-                        restart.map_or(Value::Null, |_| Value::Int8(i64::from(FIRST_TIMELINE))),
+                        restart.map_or(Value::Null, |at| {
+                            Value::Int8(i64::from(self.storage.history().timeline_of(at)))
+                        }),
                     ),
                 ];
                 result(channel, &row);
@@ -252,18 +260,25 @@ impl Replication {
         position: Lsn,
         timeline: Option<u32>,
     ) -> Result<bool, EngineError> {
-        if timeline.is_some_and(|timeline| timeline != FIRST_TIMELINE) {
-            return Err(EngineError::new(
-                SqlState::from_code("XX000"),
-                format!(
-                    "requested timeline {} is not in this server's history",
-                    timeline.unwrap_or_default()
-                ),
-            ));
+        let history = self.storage.history();
+        let timeline = timeline.unwrap_or(history.current());
+        if timeline != history.current() {
+            let end = history
+                .end_of(timeline)
+                .ok_or_else(|| stream::not_in_history(timeline))?;
+            if position > end {
+                return Err(stream::behind_fork(position, timeline, end));
+            }
+            if position == end {
+                next_timeline(channel, &history, timeline)?;
+                codec::command_complete(&mut channel.out.bytes, "START_STREAMING");
+                codec::command_complete(&mut channel.out.bytes, "START_REPLICATION");
+                return Ok(true);
+            }
         }
-        let flushed = self.storage.wal.flushed();
-        if position > flushed {
-            return Err(stream::ahead(position, flushed));
+        let durable = self.storage.durable_log_end();
+        if position > durable {
+            return Err(stream::ahead(position, durable));
         }
         let follower = self
             .storage
@@ -277,6 +292,7 @@ impl Replication {
             storage: &self.storage,
             registry: &shared.registry,
             follower,
+            timeline,
             timeout: self.timeout,
         };
         let ended = stream.run(channel);
@@ -293,6 +309,10 @@ impl Replication {
                 return Ok(false);
             }
             Ended::Done | Ended::Stopped => {}
+        }
+        let history = self.storage.history();
+        if history.current() != timeline {
+            next_timeline(channel, &history, timeline)?;
         }
         // Both, as from PostgreSQL: its standby waits for the second.
         codec::command_complete(&mut channel.out.bytes, "START_STREAMING");
@@ -314,6 +334,19 @@ impl Drop for Replication {
 fn ready(channel: &mut Channel) {
     codec::ready_for_query(&mut channel.out.bytes, TransactionStatus::Idle);
     channel.flush();
+}
+
+/// Says which timeline follows `timeline`, which has ended, and where it begins.
+fn next_timeline(channel: &mut Channel, history: &History, timeline: u32) -> Result<(), EngineError> {
+    let (Some(next), Some(begins)) = (history.next_after(timeline), history.end_of(timeline)) else {
+        return Err(stream::not_in_history(timeline));
+    };
+    let row = [
+        ("next_tli", Value::Int8(i64::from(next))),
+        ("next_tli_startpos", Value::text(shown(begins))),
+    ];
+    result(channel, &row);
+    Ok(())
 }
 
 /// A result of one row, with the columns' types those of its values (text for NULL).

@@ -2,12 +2,14 @@
 //!
 //! 1. Read what the follower has said: how far it is, that it stops, that it is there.
 //! 2. Read log from where it is, no further than what is durable ([`Storage::read_log`]), and send it.
+//!    Log behind the end of the stream's timeline is another timeline's, and is not sent.
 //! 3. If there was none, wait for the follower or for [`LOG_POLL`]. Flushes do not know of followers, so that they pay
 //!    nothing for them.
 //!
 //! | it ends when | with |
 //! | --- | --- |
 //! | the follower sends CopyDone | CopyDone, and the connection goes on |
+//! | its timeline ends, because this server was promoted or its primary was, and all of it was sent | CopyDone; when the follower has sent its own, the next timeline and where it begins, and the connection goes on |
 //! | the server stops | the rest of the log with the last checkpoint, CopyDone, and the end of the connection |
 //! | the follower says nothing for `wal_sender_timeout`, although asked after half of it | the end of the connection |
 //! | the log that it needs is gone | 58P01, and the connection goes on |
@@ -52,6 +54,8 @@ pub(super) struct Stream<'a> {
     pub(super) storage: &'a Storage,
     pub(super) registry: &'a Registry,
     pub(super) follower: Follower,
+    /// The timeline whose log is sent.
+    pub(super) timeline: u32,
     pub(super) timeout: Duration,
 }
 
@@ -61,16 +65,20 @@ impl Stream<'_> {
         let mut buffer = vec![0; MESSAGE_BYTES_MAX];
         let mut heard = Instant::now();
         let mut asked = false;
+        // CopyDone was sent: nothing may follow it before the follower's own.
+        let mut done = false;
         loop {
             let stopping = self.registry.is_stopping();
             // Everything that was logged before this answer is durable.
             let last_logged = stopping && self.storage.is_shut_down();
             if !stopping {
-                match self.hear(channel) {
+                match self.hear(channel, done) {
                     Ok(Heard::Nothing) => {}
                     Ok(Heard::Something) => (heard, asked) = (Instant::now(), false),
                     Ok(Heard::CopyDone) => {
-                        codec::copy_done(&mut channel.out.bytes);
+                        if !done {
+                            codec::copy_done(&mut channel.out.bytes);
+                        }
                         return Ended::Done;
                     }
                     // The server's stop ends the reading.
@@ -78,9 +86,10 @@ impl Stream<'_> {
                     Err(error) => return Ended::Broken(error),
                 }
             }
-            let end = self.storage.wal.flushed();
-            let count = match self.storage.read_log(&self.follower, &mut buffer) {
-                Ok(count) => count,
+            let end = self.storage.durable_log_end();
+            let (count, is_last) = match self.read(&mut buffer) {
+                _ if done => (0, false),
+                Ok(read) => read,
                 Err(error) => return Ended::Failed(storage_error(error)),
             };
             let position = self.follower.position();
@@ -94,7 +103,9 @@ impl Stream<'_> {
                 );
                 self.follower.advance(after, after >= end);
             } else if last_logged {
-                codec::copy_done(&mut channel.out.bytes);
+                if !done {
+                    codec::copy_done(&mut channel.out.bytes);
+                }
                 return Ended::Stopped;
             } else {
                 self.follower.advance(position, true);
@@ -102,7 +113,11 @@ impl Stream<'_> {
             if !stopping && heard.elapsed() >= self.timeout {
                 return Ended::Silent(timed_out());
             }
-            if !asked && heard.elapsed() >= self.timeout / 2 {
+            if is_last {
+                codec::copy_done(&mut channel.out.bytes);
+                done = true;
+            }
+            if !asked && !done && heard.elapsed() >= self.timeout / 2 {
                 message::keepalive(&mut channel.out.bytes, position.0, true);
                 asked = true;
             }
@@ -123,8 +138,23 @@ impl Stream<'_> {
         }
     }
 
-    /// Reads what has arrived.
-    fn hear(&self, channel: &mut Channel) -> Result<Heard, ReadError> {
+    /// Reads log from where the follower is on: how many bytes, and whether they are the last ones of the timeline.
+    fn read(&self, buffer: &mut [u8]) -> clearway_storage::Result<(usize, bool)> {
+        let count = self.storage.read_log(&self.follower, buffer)?;
+        // After the read: what a timeline that has begun meanwhile has logged may be among the bytes.
+        let history = self.storage.history();
+        if history.current() == self.timeline {
+            return Ok((count, false));
+        }
+        let position = self.follower.position().0;
+        let end = history.end_of(self.timeline).map_or(position, |end| end.0);
+        let rest = end.saturating_sub(position);
+        let count = (count as u64).min(rest);
+        Ok((count as usize, count == rest))
+    }
+
+    /// Reads what has arrived; `done`: no answers are given any more.
+    fn hear(&self, channel: &mut Channel, done: bool) -> Result<Heard, ReadError> {
         let mut heard = Heard::Nothing;
         while channel.reader.has_buffered() || wait_readable(channel, Duration::ZERO) {
             let frame = channel.reader.next(&channel.socket, &channel.presence)?;
@@ -138,7 +168,7 @@ impl Stream<'_> {
                     } => {
                         let (written, flushed, replayed) = (Lsn(written), Lsn(flushed), Lsn(replayed));
                         self.follower.replied(written, flushed, replayed, message::now());
-                        if wants_answer {
+                        if wants_answer && !done {
                             let sent = self.follower.position();
                             message::keepalive(&mut channel.out.bytes, sent.0, false);
                         }
@@ -169,6 +199,29 @@ fn wait_readable(channel: &Channel, patience: Duration) -> bool {
     let patience = Timespec::try_from(patience).expect("milliseconds");
     let mut polled = [PollFd::new(&*channel.socket, PollFlags::IN)];
     poll(&mut polled, Some(&patience)).unwrap_or(0) > 0
+}
+
+/// A timeline that a follower cannot have.
+pub(super) fn not_in_history(timeline: u32) -> EngineError {
+    EngineError::new(
+        SqlState::from_code("XX000"),
+        format!("requested timeline {timeline} is not in this server's history"),
+    )
+}
+
+/// A position behind the end of its timeline.
+pub(super) fn behind_fork(position: Lsn, timeline: u32, end: Lsn) -> EngineError {
+    EngineError::new(
+        SqlState::from_code("XX000"),
+        format!(
+            "requested starting point {} on timeline {timeline} is not in this server's history",
+            super::shown(position)
+        ),
+    )
+    .with_detail(format!(
+        "This server's history left timeline {timeline} at {}.",
+        super::shown(end)
+    ))
 }
 
 /// A position that a follower cannot begin at.

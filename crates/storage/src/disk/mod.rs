@@ -44,7 +44,7 @@ pub enum SyncPurpose {
     LogFound,
     /// The zeros behind the end of the log, before anything is logged after recovery.
     LogCleared,
-    /// A new log segment, filled with zeros, before it gets its name.
+    /// A new log segment, filled with zeros (or, up to a fork, with log), before it gets its name.
     LogSegment,
     /// The name of a new log segment, before anything is written to it.
     LogSegmentName,
@@ -66,6 +66,8 @@ pub enum SyncPurpose {
     StatusJournal,
     /// The replication slots, before one is reported as made or dropped, and before log is removed.
     Slots,
+    /// The history of a new timeline, before its segments are made.
+    TimelineHistory,
     /// A file of a copy of another server, before the copy gets its control file.
     CopiedFile,
     /// The names in such a copy, before it gets its control file, and that of the control file.
@@ -76,7 +78,7 @@ pub enum SyncPurpose {
 
 impl SyncPurpose {
     /// All of them.
-    pub const ALL: [SyncPurpose; 17] = [
+    pub const ALL: [SyncPurpose; 18] = [
         SyncPurpose::LogFlush,
         SyncPurpose::LogFound,
         SyncPurpose::LogCleared,
@@ -91,6 +93,7 @@ impl SyncPurpose {
         SyncPurpose::DataDirectory,
         SyncPurpose::StatusJournal,
         SyncPurpose::Slots,
+        SyncPurpose::TimelineHistory,
         SyncPurpose::CopiedFile,
         SyncPurpose::CopiedNames,
         SyncPurpose::ParentDirectory,

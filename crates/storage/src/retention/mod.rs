@@ -32,8 +32,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::disk::Disk;
 use crate::error::{Result, StorageError};
 use crate::page::Lsn;
+use crate::timeline::SharedHistory;
 use crate::wal::SEGMENT_SIZE;
-use crate::wal::segment_name::segment_name_at;
+use crate::wal::segment_name::segment_name_in;
 use slot_file::SlotFile;
 
 /// Slots at most.
@@ -111,6 +112,8 @@ struct State {
 pub struct LogRetention {
     file: SlotFile,
     limits: RetentionLimits,
+    /// Names the segment that is gone.
+    history: Arc<SharedHistory>,
     state: Mutex<State>,
 }
 
@@ -122,6 +125,7 @@ impl LogRetention {
         fsync: bool,
         limits: RetentionLimits,
         kept_from: Lsn,
+        history: Arc<SharedHistory>,
     ) -> Result<LogRetention> {
         let file = SlotFile::new(disk, dir, fsync);
         let mut slots = BTreeMap::new();
@@ -132,6 +136,7 @@ impl LogRetention {
         Ok(LogRetention {
             file,
             limits,
+            history,
             state: Mutex::new(State {
                 kept_from,
                 next_number: 0,
@@ -140,6 +145,12 @@ impl LogRetention {
                 unsaved: false,
             }),
         })
+    }
+
+    fn log_removed(&self, position: Lsn) -> StorageError {
+        StorageError::LogRemoved {
+            segment: segment_name_in(&self.history.get(), position.0 / SEGMENT_SIZE),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -232,7 +243,7 @@ impl LogRetention {
         }
         // R1.
         if from < state.kept_from {
-            return Err(log_removed(from));
+            return Err(self.log_removed(from));
         }
         if let Some(name) = slot {
             find(&mut state.slots, name)?.active_process_id = Some(process_id);
@@ -354,12 +365,6 @@ fn segment_start(position: Lsn) -> Lsn {
     Lsn(position.0 / SEGMENT_SIZE * SEGMENT_SIZE)
 }
 
-fn log_removed(position: Lsn) -> StorageError {
-    StorageError::LogRemoved {
-        segment: segment_name_at(position.0),
-    }
-}
-
 fn find<'a>(slots: &'a mut BTreeMap<String, Slot>, name: &str) -> Result<&'a mut Slot> {
     slots.get_mut(name).ok_or_else(|| StorageError::NoSuchSlot {
         name: name.to_owned(),
@@ -416,7 +421,7 @@ impl Follower {
     pub fn is_lost(&self) -> Result<()> {
         self.with(|entered, _, _| {
             if entered.lost {
-                Err(log_removed(entered.progress.sent))
+                Err(self.retention.log_removed(entered.progress.sent))
             } else {
                 Ok(())
             }
@@ -471,6 +476,7 @@ impl Drop for Follower {
 mod tests {
     use super::*;
     use crate::disk::NativeDisk;
+    use crate::timeline::History;
 
     const AT: fn(u64) -> Lsn = |segment| Lsn(segment * SEGMENT_SIZE);
 
@@ -479,7 +485,8 @@ mod tests {
             keep_bytes: 0,
             slot_bytes_max,
         };
-        Arc::new(LogRetention::open(Arc::new(NativeDisk), dir, true, limits, kept_from).unwrap())
+        let history = SharedHistory::new(History::first());
+        Arc::new(LogRetention::open(Arc::new(NativeDisk), dir, true, limits, kept_from, history).unwrap())
     }
 
     #[test]

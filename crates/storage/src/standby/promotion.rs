@@ -4,18 +4,20 @@
 //! 2. Replay goes on to the last whole record that was received, position F, and ends. What the old primary was running
 //!    has ended: without a commit in the log it counts as rolled back.
 //! 3. Overwrite the log behind F with zeros: there may be the beginning of a record that was not received whole.
-//! 4. Begin the next timeline at F (`timeline`), so that the two logs behind F are told apart for ever.
+//! 4. Write the commit log's pages and sync them: from here on no start needs the journal. Begin the next timeline at F
+//!    (`timeline`), so that the two logs behind F are told apart for ever. Its last step, a write of the control file,
+//!    makes the directory a primary's; before that a crash leaves a standby on the old timeline.
 //! 5. Xids and relation numbers go on behind those that replay has met.
-//! 6. Make a checkpoint. Its control file makes the directory a primary's, on the new timeline; before that write a crash
-//!    leaves a standby on the old one.
+//! 6. Make a checkpoint. After a crash before its end, the start is a primary's, and recovers from the last restartpoint
+//!    on.
 //! 7. Sessions take their snapshots of the array from now on, and may write.
 //!
 //! Sessions that read go on all the time. A snapshot of before regards all xids from its xmax on as running, those of the
 //! new timeline included, and its xmin is in the session's slot, where the horizon finds it.
 //!
-//! # Why 7 comes after 6
-//! A commit between the two would be acknowledged on a timeline of which the control file does not know: the start after
-//! a crash would go on as a standby on the old one, without it.
+//! # Why the control file is written in 4
+//! The checkpoint of step 6 could do it. But it logs images of the commit log's pages before it writes them, on the new
+//! timeline. A crash between could tear such a page, and the start on the old timeline would not find the image.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,6 +29,7 @@ use crate::data_directory;
 use crate::error::{Result, StorageError};
 use crate::page::Lsn;
 use crate::recovery;
+use crate::status_pages::storage_error;
 use crate::storage::Storage;
 
 impl Storage {
@@ -74,6 +77,8 @@ impl Storage {
             )
         })?;
         // 4.
+        self.commit_log.flush_all().map_err(storage_error)?;
+        self.files.sync_all()?;
         let timeline = self.begin_timeline(fork, reason)?;
         // 5.
         self.proc_array

@@ -57,7 +57,11 @@ impl Storage {
     /// Makes a restartpoint at the last checkpoint that was replayed, if there was one since the last restartpoint; what
     /// the control file says of it.
     pub(crate) fn run_restartpoint(&self, standby: &Standby) -> Result<Option<Control>> {
-        let _one = lock(&self.checkpointer.running);
+        let _one = self.checkpointer.pause();
+        // A promotion has the control file say that this is a primary's directory: not to be undone.
+        if standby.progress.is_ending() {
+            return Ok(None);
+        }
         let Some(checkpoint) = lock(&standby.checkpoint).take() else {
             return Ok(None);
         };

@@ -1,18 +1,38 @@
 //! The device that the log is written to.
 //!
-//! In production: segment files of 16 MiB, named by their number (`segment_name`). A segment is filled with zeros before it is
-//! used, so that writing to it never needs space and syncing it never needs metadata; segments that recovery
-//! no longer needs are renamed to be future ones.
+//! In production: segment files of 16 MiB, named by their number and the timeline that they end on (`segment_name`). A
+//! segment is filled with zeros before it is used, so that writing to it never needs space and syncing it never needs
+//! metadata; segments that recovery no longer needs are renamed to be future ones.
+//!
+//! # Segments of other timelines
+//! A number may be there under several timelines: before and after a promotion, or because an archive was copied into
+//! the directory. The one whose name the directory's history gives to that number is the log (R2 of `timeline`). The
+//! others are *stale*: they are never read, stay as they are, and are removed when the log before them is.
+//!
+//! A new timeline ([`SegmentFiles::prepare_timeline`], [`SegmentFiles::adopt`]) changes the names of the segment that
+//! holds the fork and of all behind it. The former files stay until the control file names the new timeline, and are
+//! stale from then on:
+//!
+//! ```text
+//!                      fork
+//!   before  1/4   1/5 ───┼───   1/6 1/7          1/6 and 1/7 may hold log that the new timeline has not got
+//!   made          2/5 ───┘0000                   a copy up to the fork, zeros behind it
+//!   after   1/4   2/5           2/6 2/7 …        made when the log needs room; stale: 1/5 1/6 1/7
+//! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use clearway_machine::{Native, WaitEvent, WaitScope};
 
-use super::segment_name::{FIRST_SEGMENT, SEGMENT_SIZE, segment_name, segment_number};
+use super::segment_name::{
+    FIRST_SEGMENT, PARTIAL_SUFFIX, SEGMENT_SIZE, parse_segment_name, segment_name, timeline_of_segment,
+};
 use crate::disk::{self, Disk, DiskDirectory, DiskFile, OpenMode, SyncPurpose};
+use crate::page::Lsn;
+use crate::timeline::{History, NEW_SUFFIX, SharedHistory, newest_named};
 
 /// Syncs of the log that may be in progress at once. `docs/mechanisms/log.md` says what two and four were measured to
 /// do.
@@ -53,7 +73,11 @@ pub struct SegmentFiles {
     making: Mutex<()>,
     /// Held while a segment is synced through its first file, which is lane 0's.
     syncing_first: Mutex<()>,
+    /// Which timeline's name a segment has.
+    history: Arc<SharedHistory>,
     segments: Mutex<BTreeMap<u64, Segment>>,
+    /// Files that are not the log's, by number and timeline.
+    stale: Mutex<BTreeSet<(u64, u32)>>,
 }
 
 /// The open files of a segment: the first for everything, and one for the syncs of each further lane that has been
@@ -63,13 +87,16 @@ pub struct SegmentFiles {
 /// one file would share one report: one of them fails, and the other, for the same bytes, succeeds.
 #[derive(Debug)]
 struct Segment {
+    /// The timeline in its name.
+    timeline: u32,
     file: Arc<dyn DiskFile>,
     lanes: [Option<Arc<dyn DiskFile>>; SYNC_LANES - 1],
 }
 
 impl Segment {
-    fn new(file: Arc<dyn DiskFile>) -> Segment {
+    fn new(timeline: u32, file: Arc<dyn DiskFile>) -> Segment {
         Segment {
+            timeline,
             file,
             lanes: std::array::from_fn(|_| None),
         }
@@ -77,18 +104,32 @@ impl Segment {
 }
 
 impl SegmentFiles {
-    /// The segments in `dir`, which is made if it is not there.
+    /// The segments in `dir`, which is made if it is not there, of a log that was never promoted.
     pub fn open(disk: Arc<dyn Disk>, dir: PathBuf, fsync: bool) -> io::Result<Self> {
+        Self::open_on_timeline(disk, dir, fsync, SharedHistory::new(History::first()))
+    }
+
+    /// The segments in `dir`, which is made if it is not there, of a log with this history.
+    pub fn open_on_timeline(
+        disk: Arc<dyn Disk>,
+        dir: PathBuf,
+        fsync: bool,
+        history: Arc<SharedHistory>,
+    ) -> io::Result<Self> {
         disk::ensure_directory(&*disk, &dir, fsync)?;
-        let mut segments = BTreeMap::new();
+        let (mut segments, mut stale) = (BTreeMap::new(), BTreeSet::new());
         for name in disk.list(&dir)? {
             let path = dir.join(&name);
-            match name.to_str().and_then(segment_number) {
-                Some(number) => {
-                    segments.insert(number, Segment::new(disk.open(&path, OpenMode::Existing)?));
+            match name.to_str().and_then(parse_segment_name) {
+                Some((timeline, number)) if timeline == timeline_of_segment(&history.get(), number) => {
+                    let file = disk.open(&path, OpenMode::Existing)?;
+                    segments.insert(number, Segment::new(timeline, file));
                 }
-                // Left behind by a crash while a segment was being made.
-                None if name.to_str().is_some_and(|name| name.ends_with(".new")) => {
+                Some((timeline, number)) => {
+                    stale.insert((number, timeline));
+                }
+                // Left behind by a crash while a segment or a history file was being made.
+                None if name.to_str().is_some_and(|name| name.ends_with(NEW_SUFFIX)) => {
                     disk.remove_file(&path)?;
                 }
                 None => {}
@@ -106,8 +147,24 @@ impl SegmentFiles {
             fsync,
             making: Mutex::default(),
             syncing_first: Mutex::default(),
+            history,
             segments: Mutex::new(segments),
+            stale: Mutex::new(stale),
         })
+    }
+
+    /// The directory of the segments.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(crate) fn disk(&self) -> &dyn Disk {
+        &*self.disk
+    }
+
+    /// The log's history.
+    pub(crate) fn history(&self) -> &SharedHistory {
+        &self.history
     }
 
     /// The position from which on all segments are there up to the one that holds `position`.
@@ -120,12 +177,32 @@ impl SegmentFiles {
         number * SEGMENT_SIZE
     }
 
-    fn path(&self, number: u64) -> PathBuf {
-        self.dir.join(segment_name(number))
+    fn path(&self, timeline: u32, number: u64) -> PathBuf {
+        self.dir.join(segment_name(timeline, number))
+    }
+
+    /// Where the log at `position` is, or would be.
+    pub(crate) fn path_of(&self, position: u64) -> PathBuf {
+        let number = position / SEGMENT_SIZE;
+        self.path(self.timeline_of(number), number)
+    }
+
+    fn timeline_of(&self, number: u64) -> u32 {
+        timeline_of_segment(&self.history.get(), number)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Segment>> {
         self.segments
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn lock_stale(&self) -> MutexGuard<'_, BTreeSet<(u64, u32)>> {
+        self.stale.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn lock_making(&self) -> MutexGuard<'_, ()> {
+        self.making
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -138,29 +215,43 @@ impl SegmentFiles {
     /// to the segment: what has failed by then and was reported to no sync is reported to the first one through it too.
     fn own_file_of_lane(&self, number: u64, lane: usize) -> Option<Arc<dyn DiskFile>> {
         let mut segments = self.lock();
-        let opened = segments.get_mut(&number)?.lanes.get_mut(lane.checked_sub(1)?)?;
+        let segment = segments.get_mut(&number)?;
+        let opened = segment.lanes.get_mut(lane.checked_sub(1)?)?;
         if opened.is_none() {
-            *opened = self.disk.open(&self.path(number), OpenMode::Existing).ok();
+            let path = self.path(segment.timeline, number);
+            *opened = self.disk.open(&path, OpenMode::Existing).ok();
         }
         opened.clone()
     }
 
-    fn make_segment(&self, number: u64) -> io::Result<Arc<dyn DiskFile>> {
+    /// Makes segment `number` on `timeline`: the first `length` bytes of `content`, and zeros.
+    fn make_segment(
+        &self,
+        timeline: u32,
+        number: u64,
+        content: Option<(&dyn DiskFile, u64)>,
+    ) -> io::Result<Segment> {
         let _wait = WaitScope::<Native>::enter(WaitEvent::WalSegmentInit);
-        let unfinished = self.dir.join(segment_name(number) + ".new");
+        let unfinished = self.dir.join(segment_name(timeline, number) + NEW_SUFFIX);
         let made = (|| {
             let file = self.disk.open(&unfinished, OpenMode::Truncate)?;
             file.allocate(0, SEGMENT_SIZE)?;
-            let zeros = vec![0; 1 << 20];
+            let mut piece = vec![0; 1 << 20];
             for megabyte in 0..SEGMENT_SIZE >> 20 {
-                file.write_at(&zeros, megabyte << 20)?;
+                let at = megabyte << 20;
+                piece.fill(0);
+                if let Some((source, length)) = content {
+                    let wanted = (length.saturating_sub(at) as usize).min(piece.len());
+                    source.read_exact_at(&mut piece[..wanted], at)?;
+                }
+                file.write_at(&piece, at)?;
             }
             if self.fsync {
                 file.sync_all(SyncPurpose::LogSegment)?;
             }
-            self.disk.rename(&unfinished, &self.path(number))?;
+            self.disk.rename(&unfinished, &self.path(timeline, number))?;
             self.sync_names(SyncPurpose::LogSegmentName);
-            Ok(file)
+            Ok(Segment::new(timeline, file))
         })();
         if made.is_err() {
             // A full disk: give back what was taken. Should that fail too, the next start removes it.
@@ -219,10 +310,7 @@ impl SegmentFiles {
                 // Writers get here only if more was inserted than `make_room` foresaw; `write` deals with it.
                 return Err(io::Error::new(
                     io::ErrorKind::NotFound,
-                    format!(
-                        "log segment {} is missing",
-                        self.path(at / SEGMENT_SIZE).display()
-                    ),
+                    format!("log segment {} is missing", self.path_of(at).display()),
                 ));
             };
             let within = at % SEGMENT_SIZE;
@@ -239,17 +327,14 @@ impl SegmentFiles {
 impl LogDevice for SegmentFiles {
     fn make_room(&self, position: u64) -> io::Result<()> {
         let last = position / SEGMENT_SIZE;
-        let _making = self
-            .making
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let _making = self.lock_making();
         // Not just after the newest: a crash may have left holes between recycled segments.
         let first = self.lock().keys().next().copied();
         let first = first.unwrap_or(FIRST_SEGMENT.min(last));
         for number in first..=last {
             if self.segment(number).is_none() {
-                let made = self.make_segment(number)?;
-                self.lock().insert(number, Segment::new(made));
+                let made = self.make_segment(self.timeline_of(number), number, None)?;
+                self.lock().insert(number, made);
             }
         }
         Ok(())
@@ -296,10 +381,8 @@ impl LogDevice for SegmentFiles {
 
     fn forget_before(&self, position: u64) -> io::Result<()> {
         let keep = position / SEGMENT_SIZE;
-        let _making = self
-            .making
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let _making = self.lock_making();
+        self.remove_stale(keep)?;
         let past: Vec<u64> = self.lock().range(..keep).map(|(number, _)| *number).collect();
         let Some(&oldest) = past.first() else {
             return Ok(());
@@ -309,15 +392,20 @@ impl LogDevice for SegmentFiles {
         let mut next = newest.map_or(keep, |newest| newest + 1).max(keep);
         let mut renamed = Vec::new();
         let mut recycle = |number| {
+            let Some(old_timeline) = self.lock().get(&number).map(|segment| segment.timeline) else {
+                return Ok(());
+            };
+            let old = self.path(old_timeline, number);
             let renames = next <= keep + spare;
+            let timeline = self.timeline_of(next);
             if renames {
-                self.disk.rename(&self.path(number), &self.path(next))?;
+                self.disk.rename(&old, &self.path(timeline, next))?;
             } else {
-                self.disk.remove_file(&self.path(number))?;
+                self.disk.remove_file(&old)?;
             }
             let segment = self.lock().remove(&number);
             if renames && let Some(segment) = segment {
-                renamed.push((next, segment));
+                renamed.push((next, Segment { timeline, ..segment }));
                 next += 1;
             }
             Ok(())
@@ -328,6 +416,119 @@ impl LogDevice for SegmentFiles {
         self.sync_names(SyncPurpose::RecycledNames);
         self.lock().extend(renamed);
         recycled
+    }
+}
+
+/// The segments of a new timeline, on disk and not used yet. No segment is made or recycled while it lives.
+pub(crate) struct PreparedTimeline<'a> {
+    history: Arc<History>,
+    made: Vec<(u64, Segment)>,
+    /// Segments that the new timeline does not have.
+    left: Vec<u64>,
+    _making: MutexGuard<'a, ()>,
+}
+
+impl SegmentFiles {
+    /// Makes the segments that `history`, which continues this log's, needs under another name: copies up to `log_end`,
+    /// with zeros behind. The log itself stays as it is. The caller makes sure that nothing is written to it.
+    pub(crate) fn prepare_timeline(
+        &self,
+        history: Arc<History>,
+        log_end: Lsn,
+    ) -> io::Result<PreparedTimeline<'_>> {
+        let making = self.lock_making();
+        self.remove_unfinished_timeline(&history)?;
+        let renamed: Vec<(u64, Arc<dyn DiskFile>)> = self
+            .lock()
+            .iter()
+            .filter(|(number, segment)| segment.timeline != timeline_of_segment(&history, **number))
+            .map(|(number, segment)| (*number, Arc::clone(&segment.file)))
+            .collect();
+        let (mut made, mut left) = (Vec::new(), Vec::new());
+        for (number, file) in renamed {
+            let length = log_end.0.saturating_sub(number * SEGMENT_SIZE).min(SEGMENT_SIZE);
+            if length > 0 {
+                let timeline = timeline_of_segment(&history, number);
+                made.push((
+                    number,
+                    self.make_segment(timeline, number, Some((&*file, length)))?,
+                ));
+            } else {
+                left.push(number);
+            }
+        }
+        Ok(PreparedTimeline {
+            history,
+            made,
+            left,
+            _making: making,
+        })
+    }
+
+    /// Removes what an attempt that did not reach the control file has left of the new timeline: it may hold anything.
+    fn remove_unfinished_timeline(&self, history: &History) -> io::Result<()> {
+        let mut stale = self.lock_stale();
+        let unfinished: Vec<(u64, u32)> = stale
+            .iter()
+            .filter(|(number, timeline)| *timeline == timeline_of_segment(history, *number))
+            .copied()
+            .collect();
+        for (number, timeline) in unfinished {
+            self.remove_if_there(timeline, number)?;
+            stale.remove(&(number, timeline));
+        }
+        // Durable before anything is made of the new timeline: a segment that is there again after a power cut would be
+        // taken for the log's.
+        self.sync_names(SyncPurpose::LogSegmentName);
+        Ok(())
+    }
+
+    /// Goes on with the segments of the new timeline, which the control file names by now.
+    pub(crate) fn adopt(&self, prepared: PreparedTimeline<'_>) {
+        let mut segments = self.lock();
+        let mut stale = self.lock_stale();
+        for (number, made) in prepared.made {
+            if let Some(former) = segments.insert(number, made) {
+                stale.insert((number, former.timeline));
+            }
+        }
+        for number in prepared.left {
+            if let Some(former) = segments.remove(&number) {
+                stale.insert((number, former.timeline));
+            }
+        }
+        self.history.set(prepared.history);
+    }
+
+    /// Removes the stale files before segment `keep`.
+    fn remove_stale(&self, keep: u64) -> io::Result<()> {
+        let mut stale = self.lock_stale();
+        while let Some(&(number, timeline)) = stale.first()
+            && number < keep
+        {
+            self.remove_if_there(timeline, number)?;
+            stale.pop_first();
+        }
+        Ok(())
+    }
+
+    fn remove_if_there(&self, timeline: u32, number: u64) -> io::Result<()> {
+        match self.disk.remove_file(&self.path(timeline, number)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+
+    /// The highest timeline of which the directory has a history file or a segment, or `least`.
+    pub(crate) fn newest_timeline(&self, least: u32) -> io::Result<u32> {
+        let names = self.disk.list(&self.dir)?;
+        let names: Vec<&str> = names.iter().filter_map(|name| name.to_str()).collect();
+        let of_segments = names
+            .iter()
+            .filter_map(|name| parse_segment_name(name.strip_suffix(PARTIAL_SUFFIX).unwrap_or(name)))
+            .map(|(timeline, _)| timeline)
+            .fold(least, u32::max);
+        Ok(newest_named(names.into_iter(), of_segments))
     }
 }
 

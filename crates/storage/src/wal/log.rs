@@ -6,6 +6,7 @@ use clearway_latch::LwLockOptions;
 use clearway_machine::{Machine, Native, Switch};
 use clearway_txn::Xid;
 
+use super::device::PreparedTimeline;
 use super::flush::wake::LogWakeVariant;
 use super::flush::{FlushOptions, Flushed, Flusher, LogFlushVariant};
 use super::insert::{InsertedRecord, Insertion, InsertionOptions, LogInsertVariant, RedoMoved};
@@ -244,6 +245,14 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
     /// still be on their way into the ring.
     pub fn move_redo(&self) -> Lsn {
         Lsn(self.insertion.move_redo(&self.reservation))
+    }
+}
+
+impl<M: Machine> Wal<M> {
+    /// [`SegmentFiles::adopt`], while no worker logs anything or makes room.
+    pub(crate) fn adopt(&self, prepared: PreparedTimeline<'_>) {
+        self.output.device.adopt(prepared);
+        self.output.forget_room_on_disk();
     }
 }
 

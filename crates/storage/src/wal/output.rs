@@ -150,6 +150,11 @@ impl<M: Machine, D: LogDevice> LogOutput<M, D> {
         end <= self.room_on_disk.load(Acquire)
     }
 
+    /// The device may have less room than it had: it is asked again.
+    pub(super) fn forget_room_on_disk(&self) {
+        self.room_on_disk.store(0, Release);
+    }
+
     /// Makes sure that the disk has room for the log up to `end`.
     pub(super) fn make_room_on_disk(&self, end: u64) -> std::io::Result<()> {
         if !self.has_room_on_disk(end) {

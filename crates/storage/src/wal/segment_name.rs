@@ -14,28 +14,28 @@
 //! The first segment has number 1. `pg_receivewal` takes an archive whose newest segment is number 0 for an empty
 //! one, and a position of zero for "none".
 
+use crate::page::Lsn;
+use crate::timeline::History;
+
+pub use crate::timeline::FIRST_TIMELINE;
+
 /// Bytes in a segment.
 pub const SEGMENT_SIZE: u64 = 16 << 20;
-/// The timeline of a new database's log.
-pub const FIRST_TIMELINE: u32 = 1;
 /// The number of a database's first segment.
 pub const FIRST_SEGMENT: u64 = 1;
+/// What follows the name of a segment that `pg_receivewal` has not received to its end.
+pub const PARTIAL_SUFFIX: &str = ".partial";
 /// Segments in 4 GiB, the part of a position that the last eight digits cannot hold.
 const SEGMENTS_PER_FOUR_GIB: u64 = (1 << 32) / SEGMENT_SIZE;
 
-/// The name of segment `number`.
-pub fn segment_name(number: u64) -> String {
+/// The name of segment `number` on `timeline`.
+pub fn segment_name(timeline: u32, number: u64) -> String {
     let (high, low) = (number / SEGMENTS_PER_FOUR_GIB, number % SEGMENTS_PER_FOUR_GIB);
-    format!("{FIRST_TIMELINE:08X}{high:08X}{low:08X}")
+    format!("{timeline:08X}{high:08X}{low:08X}")
 }
 
-/// The name of the segment that holds `position`.
-pub fn segment_name_at(position: u64) -> String {
-    segment_name(position / SEGMENT_SIZE)
-}
-
-/// The number of the segment with this name; `None` if no segment is called so.
-pub fn segment_number(name: &str) -> Option<u64> {
+/// The timeline and the number of the segment with this name; `None` if no segment is called so.
+pub fn parse_segment_name(name: &str) -> Option<(u32, u64)> {
     if name.len() != 24
         || !name
             .bytes()
@@ -43,10 +43,21 @@ pub fn segment_number(name: &str) -> Option<u64> {
     {
         return None;
     }
-    let part = |from: usize| u64::from_str_radix(&name[from..from + 8], 16).ok();
+    let part = |from: usize| u32::from_str_radix(&name[from..from + 8], 16).ok();
     let (timeline, high, low) = (part(0)?, part(8)?, part(16)?);
-    let known = timeline == u64::from(FIRST_TIMELINE) && low < SEGMENTS_PER_FOUR_GIB;
-    known.then_some(high * SEGMENTS_PER_FOUR_GIB + low)
+    let known = timeline >= FIRST_TIMELINE && u64::from(low) < SEGMENTS_PER_FOUR_GIB;
+    known.then_some((timeline, u64::from(high) * SEGMENTS_PER_FOUR_GIB + u64::from(low)))
+}
+
+/// The timeline whose name segment `number` has in a log of this history (R2 of `timeline`).
+pub fn timeline_of_segment(history: &History, number: u64) -> u32 {
+    let last_byte = number * SEGMENT_SIZE + (SEGMENT_SIZE - 1);
+    history.timeline_of(Lsn(last_byte))
+}
+
+/// The name of segment `number` in a log of this history.
+pub fn segment_name_in(history: &History, number: u64) -> String {
+    segment_name(timeline_of_segment(history, number), number)
 }
 
 #[cfg(test)]
@@ -55,17 +66,33 @@ mod tests {
 
     #[test]
     fn names_are_those_of_postgresql() {
-        for (number, name) in [
-            (1, "000000010000000000000001"),
-            (255, "0000000100000000000000FF"),
-            (256, "000000010000000100000000"),
-            (0xABC * 256 + 0x7E, "0000000100000ABC0000007E"),
+        for (timeline, number, name) in [
+            (1, 1, "000000010000000000000001"),
+            (1, 255, "0000000100000000000000FF"),
+            (1, 256, "000000010000000100000000"),
+            (0x2A, 0xABC * 256 + 0x7E, "0000002A00000ABC0000007E"),
         ] {
-            assert_eq!(segment_name(number), name);
-            assert_eq!(segment_number(name), Some(number));
+            assert_eq!(segment_name(timeline, number), name);
+            assert_eq!(parse_segment_name(name), Some((timeline, number)));
         }
-        assert_eq!(segment_name_at(SEGMENT_SIZE), segment_name(1));
-        assert_eq!(segment_name_at(2 * SEGMENT_SIZE - 1), segment_name(1));
+    }
+
+    /// A segment that holds a fork is the new timeline's, also if the fork is its first byte; one that ends at a fork is
+    /// the former one's.
+    #[test]
+    fn a_segment_has_the_name_of_the_timeline_that_it_ends_on() {
+        let at = |segment: u64, offset: u64| Lsn(segment * SEGMENT_SIZE + offset);
+        let history = History::first().forked(2, at(5, 40), "").forked(4, at(8, 0), "");
+        let timelines: Vec<u32> = (3..10)
+            .map(|number| timeline_of_segment(&history, number))
+            .collect();
+        assert_eq!(timelines, [1, 1, 2, 2, 2, 4, 4]);
+        let twice = History::first().forked(2, at(5, 40), "").forked(3, at(5, 80), "");
+        assert_eq!(
+            (timeline_of_segment(&twice, 4), timeline_of_segment(&twice, 5)),
+            (1, 3)
+        );
+        assert_eq!(segment_name_in(&twice, 5), "000000030000000000000005");
     }
 
     /// Files that `pg_receivewal` and `pg_basebackup` leave beside segments, and the names of earlier versions.
@@ -78,14 +105,14 @@ mod tests {
             "0000000000000001",
             "000000010000000000000001.partial",
             "000000010000000000000001.new",
-            "000000020000000000000001",
+            "000000000000000000000001",
             "000000010000000000000100",
             "0000000100000000000000ff",
             "00000001000000000000000G",
             "+0000001+0000000+0000001",
             "0000000100000000000000é",
         ] {
-            assert_eq!(segment_number(name), None, "{name}");
+            assert_eq!(parse_segment_name(name), None, "{name}");
         }
     }
 }

@@ -35,17 +35,22 @@ pub fn copy_database(primary: &Arc<Storage>, dir: &Path) {
         copy.read_at(&mut bytes, 0).unwrap();
         fs::write(base.join(rel.0.to_string()), bytes).unwrap();
     }
-    let (control, end) = backup.finish().unwrap();
-    for (name, start) in backup.segments(end) {
+    let end = backup.finish().unwrap();
+    for (name, start) in backup.segments(end.position) {
         let file = File::create(log.join(name)).unwrap();
         let mut bytes = vec![0; SEGMENT_SIZE as usize];
         // The log before the backup's start may be gone.
         let from = start.max(backup.start());
         let skipped = (from.0 - start.0) as usize;
-        backup.read_log(from, end, &mut bytes[skipped..]).unwrap();
+        backup
+            .read_log(from, end.position, &mut bytes[skipped..])
+            .unwrap();
         file.write_all_at(&bytes, 0).unwrap();
     }
-    fs::write(dir.join(backup::CONTROL_NAME), control).unwrap();
+    for (name, text) in backup.history_files().unwrap() {
+        fs::write(log.join(name), text).unwrap();
+    }
+    fs::write(dir.join(backup::CONTROL_NAME), end.control).unwrap();
 }
 
 /// Sends the primary's log to the standby.

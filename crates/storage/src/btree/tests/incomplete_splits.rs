@@ -25,7 +25,7 @@ use crate::page::{Lsn, RelId};
 use crate::storage::{Storage, StorageOptions};
 use crate::wal::SEGMENT_SIZE;
 use crate::wal::reader::LogReader;
-use crate::wal::segment_name::segment_number;
+use crate::wal::segment_name::parse_segment_name;
 
 /// A key so long that three or four entries fill a page, and a few dozen make a deep tree.
 fn key(number: u32) -> Vec<u8> {
@@ -289,7 +289,7 @@ fn cut_log(dir: &Path, end: Lsn) {
     for entry in fs::read_dir(dir.join("pg_wal")).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name();
-        let number = segment_number(name.to_str().unwrap()).unwrap();
+        let (_, number) = parse_segment_name(name.to_str().unwrap()).unwrap();
         let keep = end.0.saturating_sub(number * SEGMENT_SIZE).min(SEGMENT_SIZE);
         let file = fs::OpenOptions::new().write(true).open(entry.path()).unwrap();
         // The tests write far less than this.

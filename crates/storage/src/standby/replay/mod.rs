@@ -213,18 +213,11 @@ impl<'a> Replayer<'a> {
     }
 
     fn recover(&self, record: &Record<'_>, start: Lsn, end: Lsn) -> Result<()> {
-        recovery::apply(
-            self.storage,
-            &self.standby.status,
-            record,
-            start,
-            end,
-            &self.log_dir,
-        )
+        recovery::apply(self.storage, &self.standby.status, record, start, end)
     }
 
     fn malformed(&self, record: &Record<'_>, start: Lsn) -> StorageError {
-        recovery::malformed(record, start, &self.log_dir)
+        recovery::malformed(self.storage, record, start)
     }
 
     /// `xid`, and so all before it, have begun.

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use clearway_storage::disk::SyncPurpose;
 use clearway_storage::page;
 use clearway_storage::wal::SEGMENT_SIZE;
-use clearway_storage::wal::segment_name::segment_number;
+use clearway_storage::wal::segment_name::parse_segment_name;
 
 use frozen::Entry;
 pub use frozen::Frozen;
@@ -129,7 +129,8 @@ impl State {
             return;
         };
         for (name, entry) in names {
-            let (Some(number), Entry::File(inode)) = (name.to_str().and_then(segment_number), entry) else {
+            let (Some((_, number)), Entry::File(inode)) = (name.to_str().and_then(parse_segment_name), entry)
+            else {
                 continue;
             };
             let end = lsn.saturating_sub(number * SEGMENT_SIZE);

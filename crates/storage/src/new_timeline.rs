@@ -1,0 +1,153 @@
+//! Going on with the log on a new timeline: one's own after a promotion, or the server's that is followed.
+//!
+//! ```text
+//!   begin_timeline: a standby that is promoted, or a recovery that has ended at a point
+//!     timeline 1  ├────────┤ fork = the end of what was replayed
+//!     timeline 2           ├──▶ new: sessions write here
+//!
+//!   follow_timeline: a standby whose primary is another one by now
+//!     server      ├──────1──────┤ fork ├──2──▶
+//!     here        ├────1───┤ end: the next byte is received on timeline 2, although it was logged on timeline 1
+//! ```
+//!
+//! Both take the three steps of R3 of `timeline`: history file, segments, control file. The control file is the moment
+//! at which the directory changes its timeline. Its redo position stays: recovery after a crash reads log of the
+//! former timeline up to the fork, and then the new one's, as if there were one log.
+//!
+//! The control file has to be written here and not by the next checkpoint. Pages may be written as soon as there is log
+//! of the new timeline, and so before that checkpoint is complete. A start with the former timeline's control file would
+//! then find pages that are newer than its log.
+
+use std::sync::{Arc, MutexGuard};
+
+use crate::control_file::{Control, ControlFile, State};
+use crate::data_directory;
+use crate::error::{Result, StorageError};
+use crate::page::Lsn;
+use crate::storage::Storage;
+use crate::timeline::{self, History, history_file_name};
+use crate::wal::SegmentFiles;
+
+impl Storage {
+    /// Begins a timeline of this directory's own at `fork`, which is the end of the log and of what was replayed; its
+    /// number. From here on the directory is a database that is written to, whatever it was.
+    ///
+    /// The caller makes sure that nothing is logged or received meanwhile, and that no thread makes room for the log.
+    /// A checkpoint should follow, so that a crash does not replay all of it again.
+    pub fn begin_timeline(&self, fork: Lsn, reason: &str) -> Result<u32> {
+        let former = self.history();
+        let newest = self
+            .segments()
+            .newest_timeline(former.current())
+            .map_err(|error| StorageError::io("list", self.segments().dir(), error))?;
+        // R4 of `timeline`.
+        let history = former.forked(newest + 1, fork, reason);
+        let text = history.to_text();
+        let number = history.current();
+        self.switch_timeline(history, &text, fork, State::Running)?;
+        tracing::info!(timeline = number, %fork, reason, "a new timeline begins");
+        Ok(number)
+    }
+
+    /// Goes on with the server's `timeline`, of which `history_text` is the history file, in a standby. An error leaves
+    /// everything as it was.
+    ///
+    /// The caller makes sure that nothing is received meanwhile.
+    pub fn follow_timeline(&self, history_text: &str, timeline: u32) -> Result<()> {
+        let log_end = self.durable_log_end();
+        let own = self.history();
+        let own_timeline = own.current();
+        let history =
+            History::parse(history_text, timeline).map_err(|problem| StorageError::MalformedHistory {
+                file: history_file_name(timeline).into(),
+                line: problem.line,
+                problem: problem.problem,
+            })?;
+        let dir = || self.dir().to_owned();
+        let continues = history.continues(&own);
+        if continues && timeline == own_timeline {
+            return Ok(());
+        }
+        match history.end_of(own_timeline).filter(|_| continues) {
+            None => Err(StorageError::OtherHistory {
+                dir: dir(),
+                own_timeline,
+                own_end: log_end,
+                timeline,
+            }),
+            // The former primary may have died while it sent a record, of which the new one received less.
+            Some(fork) if log_end > fork && self.replayed_no_further_than(fork) => {
+                Err(StorageError::Standby {
+                    problem: format!(
+                        "the log in {} was received up to {log_end} on timeline {own_timeline}, of which timeline \
+                     {timeline} of the server has what is before {fork}; what is behind that has not been replayed \
+                     here: restart the standby, so that it finds out whether that is only part of a record",
+                        self.dir().display()
+                    ),
+                })
+            }
+            Some(fork) if log_end > fork => Err(StorageError::Diverged {
+                dir: dir(),
+                own_timeline,
+                own_end: log_end,
+                timeline,
+                fork,
+            }),
+            Some(fork) => {
+                let state = self.control_file().content().state;
+                self.switch_timeline(history, history_text, log_end, state)?;
+                tracing::info!(timeline, %fork, %log_end, "follows the server onto its new timeline");
+                Ok(())
+            }
+        }
+    }
+
+    fn replayed_no_further_than(&self, position: Lsn) -> bool {
+        self.standby()
+            .is_some_and(|standby| standby.is_active() && standby.replayed() <= position)
+    }
+
+    /// The log's history.
+    pub fn history(&self) -> Arc<History> {
+        self.segments().history().get()
+    }
+
+    /// The content of the history file of `timeline`; `None` if there is none.
+    pub fn history_file(&self, timeline: u32) -> Result<Option<String>> {
+        timeline::read_text(self.segments().disk(), self.segments().dir(), timeline)
+    }
+
+    fn segments(&self) -> &SegmentFiles {
+        self.wal.device()
+    }
+
+    /// R3 of `timeline`.
+    fn switch_timeline(&self, history: History, text: &str, log_end: Lsn, state: State) -> Result<()> {
+        // A checkpoint under way would write the former timeline into the control file.
+        let _no_checkpoint = self.checkpointer.pause();
+        let segments = self.segments();
+        let number = history.current();
+        timeline::write(segments.disk(), segments.dir(), self.options.fsync, number, text)?;
+        let prepared = segments
+            .prepare_timeline(Arc::new(history), log_end)
+            .map_err(|error| {
+                let wal_dir = self.dir().join(data_directory::LOG);
+                StorageError::io("make the segments of a new timeline in", &wal_dir, error)
+            })?;
+        let mut control_file = self.control_file();
+        let control = Control {
+            timeline: number,
+            state,
+            ..control_file.content()
+        };
+        control_file.write(control)?;
+        self.wal.adopt(prepared);
+        Ok(())
+    }
+
+    fn control_file(&self) -> MutexGuard<'_, ControlFile> {
+        self.control
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
