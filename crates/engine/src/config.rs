@@ -79,6 +79,8 @@ pub struct Config {
     pub max_slot_wal_keep_size: ByteSize,
     /// A follower that has not answered for so long is given up.
     pub wal_sender_timeout: Span,
+    /// How long replay waits for sessions that stand in its way before it cancels them.
+    pub max_standby_streaming_delay: DelayLimit,
     /// How long a lock wait lasts before a deadlock is looked for.
     pub deadlock_timeout: Span,
     /// Whether dead rows are cleared away in the background.
@@ -117,6 +119,7 @@ impl Default for Config {
             wal_keep_size: ByteSize::mib(0),
             max_slot_wal_keep_size: ByteSize::mib(0),
             wal_sender_timeout: Span::from_secs(60),
+            max_standby_streaming_delay: DelayLimit::After(Span::from_secs(30)),
             deadlock_timeout: Span::from_secs(1),
             autovacuum: true,
             autovacuum_naptime: Span::from_secs(10),
@@ -399,6 +402,49 @@ impl FromStr for Span {
     }
 }
 
+/// How long something may be delayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DelayLimit {
+    /// So long.
+    After(Span),
+    /// For ever; written "never".
+    Never,
+}
+
+impl DelayLimit {
+    /// The limit; `None` if there is none.
+    pub const fn duration(self) -> Option<Duration> {
+        match self {
+            DelayLimit::After(span) => Some(span.duration()),
+            DelayLimit::Never => None,
+        }
+    }
+}
+
+impl fmt::Display for DelayLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DelayLimit::After(span) => span.fmt(f),
+            DelayLimit::Never => f.write_str("never"),
+        }
+    }
+}
+
+impl FromStr for DelayLimit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<DelayLimit, String> {
+        match text.trim() {
+            // PostgreSQL's way to say it.
+            "never" | "-1" => Ok(DelayLimit::Never),
+            span => span
+                .parse()
+                .map(DelayLimit::After)
+                .map_err(|error| format!("{error}; or \"never\"")),
+        }
+    }
+}
+
 /// A number and its unit's factor; `usual` is the unit to suggest.
 fn split_unit(
     text: &str,
@@ -477,6 +523,7 @@ macro_rules! serde_by_text {
 
 serde_by_text!(ByteSize);
 serde_by_text!(Span);
+serde_by_text!(DelayLimit);
 
 #[cfg(test)]
 mod tests {
@@ -501,6 +548,23 @@ mod tests {
         assert_eq!(config.shared_buffers.to_string(), "512MB");
         assert_eq!(config.checkpoint_timeout.to_string(), "2min");
         assert!("12parsecs".parse::<Span>().unwrap_err().contains("min"));
+    }
+
+    #[test]
+    fn a_delay_may_be_without_limit() {
+        for (text, expected) in [
+            ("never", None),
+            ("-1", None),
+            ("0", Some(Duration::ZERO)),
+            ("5min", Some(Duration::from_secs(300))),
+        ] {
+            let config = Config::from_toml(&format!("max_standby_streaming_delay = \"{text}\"")).unwrap();
+            assert_eq!(config.max_standby_streaming_delay.duration(), expected, "{text}");
+            let again = toml::to_string(&config).unwrap();
+            assert_eq!(Config::from_toml(&again).unwrap(), config);
+        }
+        let error = Config::from_toml("max_standby_streaming_delay = \"soon\"").unwrap_err();
+        assert!(error.message().contains("never"), "{error}");
     }
 
     #[test]
