@@ -5,10 +5,11 @@
 //! every statement, and a mutex of its own (never contended but by readers) for the texts. What a session *waits*
 //! for is not kept here: it is read from the worker slot of the thread that serves it.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use clearway_machine::{Machine, Native, WaitClass, WorkerId};
+use clearway_txn::TransactionTurn;
 
 /// The most of a statement's text that is shown, in bytes: it is kept after the statement has ended.
 const SHOWN_QUERY_BYTES_MAX: usize = 1_024;
@@ -109,8 +110,10 @@ pub(crate) struct ActivitySlot {
     query_start: AtomicI64,
     state_change: AtomicI64,
     transaction_id: AtomicU64,
-    /// Set by a cancel request; taken by the session at its next check.
-    pub(crate) cancel: AtomicBool,
+    /// A [`CancelReason`](crate::interrupt::CancelReason), taken by the session at its next check; 0: none.
+    pub(crate) cancel: AtomicU32,
+    /// Whose turn it is to end the session's transaction, where replay may.
+    pub(crate) turn: TransactionTurn,
     /// When the running statement has taken too long, by `interrupt`'s clock; 0: never.
     pub(crate) deadline_us: AtomicU64,
     texts: Mutex<Texts>,
@@ -138,7 +141,8 @@ impl ActivitySlot {
             query_start: AtomicI64::new(0),
             state_change: AtomicI64::new(now),
             transaction_id: AtomicU64::new(0),
-            cancel: AtomicBool::new(false),
+            cancel: AtomicU32::new(0),
+            turn: TransactionTurn::default(),
             deadline_us: AtomicU64::new(0),
             texts: Mutex::default(),
         }

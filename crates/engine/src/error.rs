@@ -152,6 +152,8 @@ sqlstates! {
     STATEMENT_TOO_COMPLEX = b"54001",
     /// A table has more columns than allowed.
     TOO_MANY_COLUMNS = b"54011",
+    /// The server is not in the state that this needs.
+    OBJECT_NOT_IN_PREREQUISITE_STATE = b"55000",
     /// The object is in use.
     OBJECT_IN_USE = b"55006",
     /// A lock is not available at once.

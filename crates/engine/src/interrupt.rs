@@ -1,8 +1,9 @@
-//! Cancelling what runs: by request, by timeout, by shutdown.
+//! Cancelling what runs: by request, by timeout, by shutdown, by replay.
 //!
 //! A flag in the session's activity slot is looked at by every loop over rows (each few hundred rows), by every lock
 //! wait, and before each statement. A cancel request that arrives between two statements hits neither: the flag is
-//! cleared when a statement begins, as in PostgreSQL.
+//! cleared when a statement begins, as in PostgreSQL. Replay asks again until the session is out of its way
+//! (`engine/standby/conflict.rs`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -17,6 +18,52 @@ static CLOCK_START: LazyLock<Instant> = LazyLock::new(Instant::now);
 /// Microseconds since the clock began, and one.
 fn clock_us() -> u64 {
     CLOCK_START.elapsed().as_micros() as u64 + 1
+}
+
+/// Why a statement is to end, in the activity slot: none, or one of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum CancelReason {
+    /// A cancel request.
+    Request = 1,
+    /// Replay of a standby is about to remove row versions that the statement may see.
+    SnapshotConflict = 2,
+    /// Replay of a standby needs a table that the transaction has locked.
+    LockConflict = 3,
+}
+
+impl CancelReason {
+    /// The one of this number.
+    pub(crate) fn from_number(number: u32) -> Option<CancelReason> {
+        [
+            CancelReason::Request,
+            CancelReason::SnapshotConflict,
+            CancelReason::LockConflict,
+        ]
+        .into_iter()
+        .find(|reason| *reason as u32 == number)
+    }
+}
+
+/// 40001 for a statement, or a transaction, that replay has ended.
+#[cold]
+pub(crate) fn conflict_error(reason: CancelReason, what: &str) -> EngineError {
+    let verb = if what == "statement" {
+        "canceling"
+    } else {
+        "terminating"
+    };
+    let error = EngineError::new(
+        SqlState::SERIALIZATION_FAILURE,
+        format!("{verb} {what} due to conflict with recovery"),
+    );
+    let error = error.with_detail(match reason {
+        CancelReason::LockConflict => "User was holding a relation lock for too long.",
+        _ => "User query might have needed to see row versions that must be removed.",
+    });
+    error.with_hint(format!(
+        "Run the {what} again. How long replay waits is set by max_standby_streaming_delay."
+    ))
 }
 
 /// What may end the running statement.
@@ -34,7 +81,7 @@ impl Interrupts {
     /// A statement begins.
     #[inline]
     pub(crate) fn begin(&mut self, timeout: Option<Duration>) {
-        self.slot.cancel.store(false, Ordering::Relaxed);
+        self.slot.cancel.store(0, Ordering::Relaxed);
         let deadline = timeout.map_or(0, |timeout| clock_us() + timeout.as_micros() as u64);
         self.slot.deadline_us.store(deadline, Ordering::Relaxed);
     }
@@ -49,7 +96,9 @@ impl Interrupts {
     /// Whether to stop.
     #[inline]
     pub(crate) fn pending(&self) -> bool {
-        self.slot.cancel.load(Ordering::Relaxed) || self.shutdown.load(Ordering::Relaxed) || self.timed_out()
+        self.slot.cancel.load(Ordering::Relaxed) != 0
+            || self.shutdown.load(Ordering::Relaxed)
+            || self.timed_out()
     }
 
     /// An error if it is time to stop.
@@ -67,10 +116,11 @@ impl Interrupts {
                 "terminating connection due to administrator command",
             );
         }
-        let reason = if self.timed_out() && !self.slot.cancel.load(Ordering::Relaxed) {
-            "canceling statement due to statement timeout"
-        } else {
-            "canceling statement due to user request"
+        let reason = match CancelReason::from_number(self.slot.cancel.load(Ordering::Relaxed)) {
+            Some(CancelReason::Request) => "canceling statement due to user request",
+            Some(conflict) => return conflict_error(conflict, "statement"),
+            None if self.timed_out() => "canceling statement due to statement timeout",
+            None => "canceling statement due to user request",
         };
         EngineError::new(SqlState::QUERY_CANCELED, reason)
     }

@@ -44,7 +44,7 @@
 //! | [`session`] | a client's statements, from text to tag; the server, the lab and embedding programs call it |
 //! | `definition`, `copy` | CREATE, ALTER, DROP, TRUNCATE; COPY |
 //! | `executor` | runs plans over rows |
-//! | `engine` | an open data directory: its list of sessions, cancelling, vacuum |
+//! | `engine` | an open data directory: its list of sessions, cancelling, vacuum, following a primary |
 //! | `transaction` | begin, commit, abort; snapshots; waits for other transactions |
 //! | `catalog` | definitions as rows of a heap, visible as any row is, so that DDL is transactional |
 //! | `spill` | what does not fit into `work_mem`: sorting and holding rows in temporary files |
@@ -53,7 +53,7 @@
 //! | [`sql`] | parsing, binding, planning |
 //! | [`value`] | values, types, their text and binary forms, rows as bytes, index keys |
 //! | [`config`], [`mechanisms`] | what the file sets, and which variant of each mechanism runs |
-//! | `interrupt`, [`activity`], [`error`] | what ends a statement early, what sessions are doing, errors |
+//! | `interrupt`, [`activity`], `replication_status`, [`error`] | what ends a statement early, what sessions are doing, what a standby receives, errors |
 //!
 //! A module uses only what is below it in this table, so there are no circles.
 //!
@@ -103,6 +103,7 @@ pub mod mechanisms;
 mod nearest;
 pub mod output;
 pub mod planning_memory;
+mod replication_status;
 pub mod session;
 mod settings;
 mod spill;
@@ -118,5 +119,6 @@ pub use error::{EngineError, SqlState};
 pub use interrupt::StatementWatch;
 pub use mechanisms::{MechanismError, Mechanisms};
 pub use output::{Collected, Column, Discard, Notice, Output};
+pub use replication_status::WalReceiverStatus;
 pub use session::{AnswerGate, Completion, Portal, Prepared, Session, TransactionStatus};
 pub use value::{DataType, Value};

@@ -24,8 +24,8 @@ use clearway_storage::{
     PageReadVariant,
 };
 use clearway_txn::{
-    CommitLogOptions, CommitLogVariant, ProcArrayLatchVariant, ProcArrayOptions, ProcClearVariant,
-    RelationLocksVariant, SnapshotVariant,
+    CommitLogOptions, CommitLogVariant, KnownXidsCompactionVariant, KnownXidsVariant, ProcArrayLatchVariant,
+    ProcArrayOptions, ProcClearVariant, RelationLocksVariant, SnapshotVariant,
 };
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap;
@@ -80,6 +80,8 @@ mechanisms! {
     buffer_map: BufferMapVariant,
     buffer_clock: BufferClockVariant,
     snapshot: SnapshotVariant,
+    known_xids: KnownXidsVariant,
+    known_xids_compaction: KnownXidsCompactionVariant,
     proc_clear: ProcClearVariant,
     commit_log: CommitLogVariant,
     log_reserve: LogReserveVariant,

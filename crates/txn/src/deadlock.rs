@@ -59,6 +59,12 @@ impl<M: Machine> LockManager<M> {
         Some(cycle)
     }
 
+    /// Whether a cycle goes through `searcher`, whose wait stays as it is.
+    pub(crate) fn is_deadlocked(&self, searcher: ProcId) -> bool {
+        self.wait_graph()
+            .reaches(searcher, searcher, &mut BTreeSet::new(), &mut Vec::new())
+    }
+
     fn wait_graph(&self) -> WaitGraph<'_, M> {
         let partitions: Vec<_> = self
             .partitions

@@ -29,7 +29,7 @@
 //!    soon as no snapshot is in use, or vacuum stands still.
 //! 5. A snapshot lists its own session's xid among the running ones: look for your own xid first.
 //! 6. A `ProcId` is used by one thread at a time. Other threads may only `wake` it and read `xid_of`, `xmin_of`,
-//!    `transaction_waited_for`.
+//!    `transaction_waited_for`; or, where sessions take turns ([`TransactionTurn`]), end a transaction in a session's place.
 //! 7. No latch is held while waiting for a lock or a transaction: a lock's holder may need that latch to get to its
 //!    end.
 //! 8. Any wait can end with `Deadlock`, `Cancelled` or `Timeout`. The session then holds what it held before, and must
@@ -51,6 +51,7 @@ mod proc_array;
 mod proc_clear;
 mod snapshot;
 mod transaction_state;
+mod transaction_turn;
 mod transaction_wait;
 mod xid;
 
@@ -63,10 +64,11 @@ pub use known_xids::{
     KnownXidsVariant, ReplayedXids, RunningTransactions, RunningXids,
 };
 pub use lock_mode::LockMode;
-pub use lock_table::{LockError, LockManager, LockTag, LockWait, RelationLocksVariant};
+pub use lock_table::{LockError, LockManager, LockRequest, LockTag, LockWait, RelationLocksVariant};
 pub use no_pages::NoPages;
 pub use proc_array::{ProcArray, ProcArrayFull, ProcArrayLatchVariant, ProcArrayOptions, ProcId};
 pub use proc_clear::ProcClearVariant;
 pub use snapshot::{Snapshot, SnapshotVariant};
 pub use transaction_state::{TransactionState, final_state, transaction_state};
+pub use transaction_turn::{EndAttempt, TransactionTurn};
 pub use xid::Xid;

@@ -5,6 +5,8 @@
 //! | `pg_stat_activity` | a session, with what it waits for |
 //! | `pg_stat_replication` | a connection that is sent the log |
 //! | `pg_replication_slots` | a replication slot |
+//! | `pg_stat_wal_receiver` | what receives the log of a standby |
+//! | `pg_stat_database_conflicts` | what replay has ended on a standby |
 //! | `pg_stat_user_tables` | a table's live and dead rows, as vacuum knows them |
 //! | `pg_tables`, `pg_indexes` | a table, an index |
 //! | `pg_settings` | a setting |
@@ -19,6 +21,7 @@ use clearway_storage::retention::{FollowerProgress, LogRetention, Slot};
 
 use crate::activity::SessionActivity;
 use crate::catalog::CatalogState;
+use crate::replication_status::{ConflictCounts, WalReceiverStatus};
 use crate::settings::Settings;
 use crate::sql::{ColumnDef, TableDef, TableKind};
 use crate::value::{DataType, Value};
@@ -28,8 +31,11 @@ pub(crate) struct Sources<'a> {
     pub(crate) activity: &'a dyn Fn() -> Vec<SessionActivity>,
     pub(crate) retention: &'a LogRetention,
     pub(crate) flushed: &'a dyn Fn() -> Lsn,
+    pub(crate) receiver: &'a dyn Fn() -> Option<WalReceiverStatus>,
+    pub(crate) conflicts: &'a dyn Fn() -> ConflictCounts,
     pub(crate) catalog: &'a CatalogState,
     pub(crate) settings: &'a Settings,
+    pub(crate) database: &'a str,
 }
 
 static TABLES: LazyLock<Vec<Arc<TableDef>>> = LazyLock::new(|| {
@@ -179,6 +185,40 @@ static TABLES: LazyLock<Vec<Arc<TableDef>>> = LazyLock::new(|| {
                 ("two_phase", Bool),
             ],
         ),
+        table(
+            12_010,
+            "pg_stat_wal_receiver",
+            &[
+                ("pid", Int4),
+                ("status", Text),
+                ("receive_start_lsn", Text),
+                ("receive_start_tli", Int4),
+                ("written_lsn", Text),
+                ("flushed_lsn", Text),
+                ("received_tli", Int4),
+                ("last_msg_send_time", TimestampTz),
+                ("last_msg_receipt_time", TimestampTz),
+                ("latest_end_lsn", Text),
+                ("latest_end_time", TimestampTz),
+                ("slot_name", Text),
+                ("sender_host", Text),
+                ("sender_port", Int4),
+                ("conninfo", Text),
+            ],
+        ),
+        table(
+            12_011,
+            "pg_stat_database_conflicts",
+            &[
+                ("datid", Oid),
+                ("datname", Name),
+                ("confl_tablespace", Int8),
+                ("confl_lock", Int8),
+                ("confl_snapshot", Int8),
+                ("confl_bufferpin", Int8),
+                ("confl_deadlock", Int8),
+            ],
+        ),
     ]
 });
 
@@ -193,6 +233,8 @@ pub(crate) fn rows(name: &str, sources: &Sources<'_>) -> Vec<Vec<Value>> {
         "pg_stat_activity" => (sources.activity)().into_iter().map(activity_row).collect(),
         "pg_stat_replication" => replication_rows(sources),
         "pg_replication_slots" => slot_rows(sources),
+        "pg_stat_wal_receiver" => (sources.receiver)().into_iter().map(receiver_row).collect(),
+        "pg_stat_database_conflicts" => vec![conflict_row((sources.conflicts)(), sources.database)],
         "pg_stat_user_tables" => sources
             .catalog
             .tables()
@@ -238,9 +280,7 @@ pub(crate) fn rows(name: &str, sources: &Sources<'_>) -> Vec<Vec<Value>> {
 fn position(position: Option<Lsn>) -> Value {
     position
         .filter(|position| position.0 != 0)
-        .map_or(Value::Null, |Lsn(at)| {
-            Value::text(format!("{:X}/{:X}", at >> 32, at & 0xFFFF_FFFF))
-        })
+        .map_or(Value::Null, |Lsn(at)| Value::text(crate::sql::shown_position(at)))
 }
 
 fn replication_rows(sources: &Sources<'_>) -> Vec<Vec<Value>> {
@@ -323,6 +363,43 @@ fn slot_rows(sources: &Sources<'_>) -> Vec<Vec<Value>> {
         ]
     };
     sources.retention.slots().into_iter().map(row).collect()
+}
+
+fn receiver_row(receiver: WalReceiverStatus) -> Vec<Value> {
+    let text = |text: Option<String>| text.map_or(Value::Null, Value::text);
+    let time = |time: Option<i64>| time.map_or(Value::Null, Value::TimestampTz);
+    vec![
+        Value::Int4(receiver.process_id.cast_signed()),
+        Value::text(receiver.status),
+        position(Some(receiver.receive_start)),
+        Value::Int4(receiver.receive_start_timeline.cast_signed()),
+        position(Some(receiver.written)),
+        position(Some(receiver.flushed)),
+        Value::Int4(receiver.received_timeline.cast_signed()),
+        time(receiver.last_message_sent),
+        time(receiver.last_message_received),
+        position(receiver.latest_end),
+        time(receiver.latest_end_time),
+        text(receiver.slot_name),
+        text(receiver.sender_host),
+        receiver
+            .sender_port
+            .map_or(Value::Null, |port| Value::Int4(i32::from(port))),
+        Value::text(receiver.conninfo),
+    ]
+}
+
+fn conflict_row(counts: ConflictCounts, database: &str) -> Vec<Value> {
+    let number = |count: u64| Value::Int8(count.cast_signed());
+    vec![
+        Value::Oid(1),
+        Value::text(database),
+        number(0),
+        number(counts.lock),
+        number(counts.snapshot),
+        number(0),
+        number(0),
+    ]
 }
 
 fn activity_row(session: SessionActivity) -> Vec<Value> {

@@ -1,10 +1,14 @@
-//! The engine as a whole: opening and closing a data directory, the list of open sessions, cancelling, vacuum.
+//! The engine as a whole: opening and closing a data directory, the list of open sessions, cancelling, vacuum, and what
+//! a standby does above its storage.
 //!
 //! A session stands above the engine, which knows no more of it than its place among the open ones ([`Engine::admit`]).
 
+mod definitions;
+mod orphans;
+mod standby;
 mod vacuum;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -12,19 +16,20 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use clearway_storage::disk::Disk;
-use clearway_storage::heap::Heap;
 use clearway_storage::retention::RetentionLimits;
-use clearway_storage::{RecoveryReport, RelId, Storage, StorageOptions};
-use clearway_txn::{ProcId, Xid};
+use clearway_storage::{RecoveryReport, Storage, StorageOptions};
+use clearway_txn::ProcId;
 
 use crate::activity::{ActivitySlot, SessionActivity, SessionInfo};
-use crate::catalog::{CATALOG_REL, Catalog, TableEntry, stored};
+use crate::catalog::Catalog;
 use crate::config::Config;
 use crate::convert::storage_error;
 use crate::error::{EngineError, Result, SqlState};
+use crate::interrupt::CancelReason;
 use crate::planning_memory::PlanningMemory;
 use crate::spill;
 use crate::transaction::Transaction;
+use standby::StandbyEngine;
 use vacuum::VacuumWorker;
 
 /// How long a shutdown waits for sessions to notice.
@@ -51,6 +56,7 @@ pub struct Engine {
     /// Set once the last checkpoint begins: nothing is logged any more.
     closed: Arc<AtomicBool>,
     vacuum: Mutex<Option<VacuumWorker>>,
+    standby: StandbyEngine,
 }
 
 #[derive(Debug)]
@@ -100,7 +106,7 @@ impl Engine {
         config.check()?;
         let opened = Storage::open(directory.as_ref(), storage_options(&config)).map_err(storage_error)?;
         let temporary = spill::prepare_directory(directory.as_ref())?;
-        Engine::start(opened, temporary, config)
+        Engine::start_primary(opened, temporary, config)
     }
 
     /// As [`open`](Self::open), on another disk than the operating system's. Temporary files are the
@@ -112,7 +118,7 @@ impl Engine {
     ) -> Result<Arc<Engine>, EngineError> {
         config.check()?;
         let opened = Storage::open_on(disk, directory.as_ref(), storage_options(&config));
-        Engine::start(
+        Engine::start_primary(
             opened.map_err(storage_error)?,
             std::env::temp_dir().into(),
             config,
@@ -125,18 +131,29 @@ impl Engine {
         config.check()?;
         let opened =
             Storage::open_read_only(directory.as_ref(), storage_options(&config)).map_err(storage_error)?;
-        Engine::start(opened, std::env::temp_dir().into(), config)
+        Engine::start_primary(opened, std::env::temp_dir().into(), config)
     }
 
-    fn start(
-        (storage, recovery): (Arc<Storage>, RecoveryReport),
+    fn start_primary(
+        opened: (Arc<Storage>, RecoveryReport),
         temporary: Arc<Path>,
         config: Config,
     ) -> Result<Arc<Engine>, EngineError> {
-        let catalog = Arc::new(Catalog::new());
-        let engine = Arc::new(Engine {
+        let engine = Engine::with_storage(opened, temporary, config);
+        engine.load_catalog()?;
+        engine.remove_orphans()?;
+        engine.start_vacuum()?;
+        Ok(engine)
+    }
+
+    fn with_storage(
+        (storage, recovery): (Arc<Storage>, RecoveryReport),
+        temporary: Arc<Path>,
+        config: Config,
+    ) -> Arc<Engine> {
+        Arc::new(Engine {
             storage,
-            catalog,
+            catalog: Arc::new(Catalog::new()),
             planning_memory: PlanningMemory::new(config.planning_memory.bytes() as usize),
             temporary,
             recovery,
@@ -146,19 +163,22 @@ impl Engine {
             stopping: Arc::default(),
             closed: Arc::default(),
             vacuum: Mutex::default(),
+            standby: StandbyEngine::default(),
             config,
-        });
-        engine.load_catalog()?;
-        engine.remove_orphans()?;
-        if engine.config.autovacuum {
-            let worker = VacuumWorker::start(Arc::downgrade(&engine), &engine.config)
+        })
+    }
+
+    /// Starts the background vacuum, if it is wanted.
+    fn start_vacuum(self: &Arc<Self>) -> Result<()> {
+        if self.config.autovacuum {
+            let worker = VacuumWorker::start(Arc::downgrade(self), &self.config)
                 .map_err(|error| EngineError::internal(format!("cannot start the vacuum thread: {error}")))?;
-            *engine
+            *self
                 .vacuum
                 .lock()
                 .unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(worker);
         }
-        Ok(engine)
+        Ok(())
     }
 
     /// What recovery did when the directory was opened.
@@ -251,7 +271,10 @@ impl Engine {
         else {
             return false;
         };
-        session.slot.cancel.store(true, Ordering::Relaxed);
+        session
+            .slot
+            .cancel
+            .store(CancelReason::Request as u32, Ordering::Relaxed);
         self.storage.locks.wake(session.proc);
         true
     }
@@ -309,88 +332,6 @@ impl Engine {
         }
         self.closed.store(true, Ordering::Release);
         self.storage.shutdown().map_err(storage_error)
-    }
-
-    /// Reads all committed definitions.
-    fn load_catalog(&self) -> Result<()> {
-        let slot = Arc::new(ActivitySlot::new(0, 0, &SessionInfo::default()));
-        let proc = self.attach()?;
-        let result = self.read_definitions(self.transaction(&slot, proc));
-        self.storage.proc_array.detach(proc);
-        result
-    }
-
-    fn read_definitions(&self, mut txn: Transaction) -> Result<()> {
-        txn.take_snapshot();
-        let mut state = self.catalog.changed_copy(&self.catalog.state());
-        let context = txn.context();
-        let mut rows = Heap::new(CATALOG_REL).scan(&context).map_err(storage_error)?;
-        while let Some(definition) = rows
-            .next(&context, |tid, bytes| {
-                stored::decode(bytes).map(|definition| (tid, definition))
-            })
-            .map_err(storage_error)?
-        {
-            let (tid, definition) = definition?;
-            state.put(TableEntry {
-                def: definition.table,
-                tid,
-                changed_by: Xid::INVALID,
-                runtime: Arc::default(),
-                sequences: definition
-                    .sequences
-                    .into_iter()
-                    .map(|rel| rel.map(|rel| self.catalog.sequence(rel)))
-                    .collect(),
-            });
-        }
-        self.catalog.publish(Arc::new(state));
-        txn.rollback();
-        Ok(())
-    }
-
-    /// Compares the files with the definitions.
-    ///
-    /// - A definition whose file is missing is an error: a table was lost.
-    /// - A file that no definition names is removed. It belongs to a table whose creation or drop a crash has cut off.
-    ///   That is proven by three facts: the catalog was read whole, since its length is known and each page fitted its
-    ///   checksum; the file's number was handed out by this database; and no transaction of before is running any more.
-    fn remove_orphans(&self) -> Result<()> {
-        let state = self.catalog.state();
-        let files: HashSet<u32> = self
-            .storage
-            .list_rels()
-            .map_err(storage_error)?
-            .into_iter()
-            .map(|rel| rel.0)
-            .collect();
-        let mut named = HashSet::from([RelId::COMMIT_LOG.0, CATALOG_REL]);
-        for entry in state.tables() {
-            for rel in entry.relations() {
-                if !files.contains(&rel) {
-                    return Err(EngineError::new(
-                        SqlState::DATA_CORRUPTED,
-                        format!(
-                            "the file base/{rel} of table \"{}\" is missing; restore the directory from a backup",
-                            entry.def.name
-                        ),
-                    ));
-                }
-                named.insert(rel);
-            }
-        }
-        for rel in files.difference(&named).copied().map(RelId) {
-            if self.storage.was_handed_out(rel) {
-                tracing::info!(rel = rel.0, "removing a relation that no definition names");
-                self.storage.drop_rel(rel).map_err(storage_error)?;
-            } else {
-                tracing::warn!(
-                    rel = rel.0,
-                    "a file in base that this database did not make is left alone"
-                );
-            }
-        }
-        Ok(())
     }
 }
 

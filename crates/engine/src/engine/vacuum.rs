@@ -27,7 +27,7 @@ use crate::catalog::{CATALOG_REL, TableEntry};
 use crate::config::Config;
 use crate::convert::{lock_error, storage_error};
 use crate::engine::Engine;
-use crate::error::Result;
+use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
 
 #[cfg(test)]
@@ -38,7 +38,14 @@ const DEFINITIONS_PER_VACUUM: u64 = 200;
 
 impl Engine {
     /// Vacuums every table now.
+    /// 55000 on a standby, where it is replayed.
     pub fn vacuum(&self) -> Result<()> {
+        if self.is_standby() {
+            return Err(EngineError::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "a standby cannot vacuum: recovery is in progress",
+            ));
+        }
         self.vacuum_tables(&[], &self.background_interrupts())
     }
 

@@ -50,12 +50,13 @@ impl Session {
                 send_rows(columns, rows, out)?;
             }
             ControlStatement::Vacuum { tables, .. } => {
+                self.check_not_in_recovery("VACUUM")?;
                 let oids: Vec<u32> = tables.iter().map(|table| table.oid).collect();
                 let engine = Arc::clone(&self.engine);
                 engine.vacuum_tables(&oids, &self.interrupts)?;
             }
             // Row counts are kept all the time, and the planner asks for nothing else.
-            ControlStatement::Analyze { .. } => {}
+            ControlStatement::Analyze { .. } => self.check_not_in_recovery("ANALYZE")?,
             ControlStatement::Checkpoint => {
                 let engine = Arc::clone(&self.engine);
                 engine.checkpoint()?;
@@ -160,7 +161,7 @@ impl Session {
                 let read_only = if in_transaction {
                     self.txn.read_only
                 } else {
-                    self.settings.default_read_only
+                    self.settings.default_read_only || self.engine.is_standby()
                 };
                 Ok(if read_only { "on" } else { "off" }.to_owned())
             }

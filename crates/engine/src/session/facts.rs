@@ -12,6 +12,7 @@ use crate::error::{EngineError, Result};
 use crate::interrupt::Interrupts;
 use crate::settings::Settings;
 use crate::sql::SessionFacts;
+use crate::sql::context::LogPosition;
 use crate::value::DataType;
 
 /// The session behind an evaluation.
@@ -127,6 +128,30 @@ impl SessionFacts for Facts<'_> {
             local,
         });
         Ok(shown)
+    }
+
+    fn log_position(&self, which: LogPosition) -> Option<u64> {
+        let storage = &self.engine.storage;
+        let standby = storage.standby().map(|standby| standby.progress());
+        let position = match which {
+            LogPosition::Inserted => Some(storage.wal.reserved()),
+            LogPosition::Flushed => Some(storage.wal.flushed()),
+            LogPosition::Received => standby.map(|progress| progress.received),
+            LogPosition::Replayed => standby.map(|progress| progress.replayed),
+        };
+        position.map(|position| position.0)
+    }
+
+    fn is_in_recovery(&self) -> bool {
+        self.engine.is_standby()
+    }
+
+    fn last_replayed_commit(&self) -> Option<i64> {
+        self.engine.storage.standby()?.replayed_commit_time_us()
+    }
+
+    fn promote(&self, patience: Option<Duration>) -> Result<bool> {
+        self.engine.request_promotion(patience, self.interrupts)
     }
 
     fn next_serial(&self, table_oid: u32, column: u16) -> Result<i64> {

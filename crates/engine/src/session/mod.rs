@@ -23,6 +23,7 @@
 //! | `run` | one dispatch over the kinds of statements |
 //! | `control`, `transaction_block` | statements about settings and prepared statements; BEGIN to COMMIT |
 //! | `portal` | statements that have sent some of their rows |
+//! | `recovery` | what is different on a standby: a transaction that replay has ended, the promotion |
 //! | `facts` | what an expression can ask of its session |
 
 mod control;
@@ -32,6 +33,7 @@ mod open;
 mod portal;
 mod prepare;
 mod prepared;
+mod recovery;
 mod run;
 mod simple;
 mod statement_memory;
@@ -54,6 +56,7 @@ use crate::settings::Settings;
 use crate::spill::SpillOptions;
 use crate::transaction::{Phase, Transaction};
 use facts::ChangedSetting;
+use recovery::OnStandby;
 use statement_memory::StatementMemory;
 use text_cache::TextCache;
 
@@ -94,6 +97,7 @@ pub struct Session {
     begun: bool,
     /// Settings that functions of the running statement have changed: in force from its end.
     pub(crate) changed: RefCell<Vec<ChangedSetting>>,
+    standby: Option<OnStandby>,
 }
 
 impl Session {
@@ -109,7 +113,6 @@ impl Session {
         let plans_max = engine.config.plan_cache_entries as usize;
         let seed = u64::from(slot.secret) << 32 | u64::from(slot.process_id) | 1;
         Session {
-            engine,
             slot,
             interrupts,
             settings,
@@ -125,6 +128,8 @@ impl Session {
             among_others: false,
             begun: false,
             changed: RefCell::default(),
+            standby: OnStandby::of(&engine),
+            engine,
         }
     }
 
@@ -146,6 +151,7 @@ impl Session {
 
     /// Ends the implicit transaction, if one is open: commits it.
     pub fn sync(&mut self) -> Result<(), EngineError> {
+        self.begin_call();
         let result = if self.txn.phase == Phase::Implicit {
             self.commit(&mut crate::output::Discard::default())
         } else {
@@ -153,6 +159,7 @@ impl Session {
         };
         self.txn.wait_before_answer();
         self.went_idle();
+        self.end_synced_call();
         result
     }
 
@@ -230,7 +237,9 @@ impl Session {
     /// An error that the session has not met itself, such as a parameter that cannot be read, ends its transaction as
     /// any other does.
     pub fn fail_transaction(&mut self) {
+        self.begin_call();
         self.end_failed();
+        self.end_call();
     }
 
     /// After an error: rolls back an implicit transaction, fails an explicit one. Gives the error back.
@@ -306,16 +315,10 @@ impl Session {
     }
 }
 
-/// 25P02.
-fn failed_transaction() -> EngineError {
-    EngineError::new(
-        SqlState::IN_FAILED_SQL_TRANSACTION,
-        "current transaction is aborted, commands ignored until end of transaction block",
-    )
-}
-
 impl Drop for Session {
     fn drop(&mut self) {
+        // It keeps the turn: no worker ends what is gone.
+        self.begin_call();
         if !matches!(self.txn.phase, Phase::None | Phase::Failed) {
             self.rollback();
         }

@@ -57,6 +57,9 @@ impl Engine {
         }
         settings.set_default("max_connections", &self.config.max_connections.to_string())?;
         settings.set_default("deadlock_timeout", &self.config.deadlock_timeout.to_string())?;
+        if self.is_standby() {
+            settings.set_default("in_hot_standby", "on")?;
+        }
         settings.set_default("work_mem", &format!("{}kB", self.config.work_mem.bytes() >> 10))?;
         if !info.user.is_empty() {
             settings.set_default("session_authorization", &info.user)?;

@@ -24,11 +24,11 @@ use crate::executor::Execution;
 use crate::executor::select::Select;
 use crate::output::Output;
 use crate::session::prepared::CachedPlan;
-use crate::session::{Completion, Session, failed_transaction};
+use crate::session::{Completion, Session};
 use crate::spill::Sorted;
 use crate::spill::record::read_row;
 use crate::sql::plan::SelectPlan;
-use crate::transaction::{Phase, PortalSnapshot};
+use crate::transaction::PortalSnapshot;
 use crate::value::Value;
 
 /// A statement that has sent some of its rows; gone with its transaction.
@@ -113,11 +113,23 @@ impl Session {
         max_rows: u32,
         out: &mut dyn Output,
     ) -> Result<Completion, EngineError> {
+        self.begin_call();
+        let completion = self.resume_portal(portal, max_rows, out);
+        self.end_call();
+        completion
+    }
+
+    fn resume_portal(
+        &mut self,
+        portal: Box<Portal>,
+        max_rows: u32,
+        out: &mut dyn Output,
+    ) -> Result<Completion> {
         self.slot.begin_statement(&portal.text, clock::now_us());
         self.interrupts.begin(self.settings.statement_timeout);
-        if self.txn.phase == Phase::Failed {
+        if let Some(refusal) = self.refusal(false) {
             self.went_idle();
-            return Err(failed_transaction());
+            return Err(refusal);
         }
         if !self.txn.owns(&portal.snapshot) {
             return Err(self.fail(ended_with_its_transaction()));

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use crate::clock;
 use crate::error::{EngineError, Result, SqlState};
 use crate::planning_memory::Reservation;
+use crate::session::Session;
 use crate::session::prepared::{CachedPlan, Prepared, View};
-use crate::session::{Session, failed_transaction};
 use crate::sql::{self, ParsedStatement};
-use crate::transaction::Phase;
 use crate::value::DataType;
 
 impl Session {
@@ -21,9 +20,11 @@ impl Session {
         param_types: &[Option<DataType>],
     ) -> Result<Arc<Prepared>, EngineError> {
         let text: Arc<str> = sql.into();
+        self.begin_call();
         self.begin_statement(&text);
         let prepared = self.prepare_text(text, param_types);
         self.begun = false;
+        self.end_call();
         prepared
     }
 
@@ -74,10 +75,10 @@ impl Session {
         memory: Option<Reservation>,
     ) -> Result<Prepared> {
         let ends = parsed.as_ref().is_none_or(ParsedStatement::ends_transaction);
-        if self.txn.phase == Phase::Failed && !ends {
+        if let Some(refusal) = self.refusal(ends) {
             self.begun = false;
             self.went_idle();
-            return Err(failed_transaction());
+            return Err(refusal);
         }
         let state = self.txn.catalog_state();
         let view = View {

@@ -17,7 +17,7 @@ use crate::output::Output;
 use crate::session::facts::Facts;
 use crate::session::portal::{Portal, PortalRows};
 use crate::session::prepared::{CachedPlan, Prepared};
-use crate::session::{Completion, Session, failed_transaction};
+use crate::session::{Completion, Session};
 use crate::spill::Sorter;
 use crate::spill::record::write_row;
 use crate::sql;
@@ -43,17 +43,15 @@ impl Session {
         max_rows: u32,
         out: &mut dyn Output,
     ) -> Result<Completion, EngineError> {
+        self.begin_call();
         self.among_others = false;
-        self.run(
-            statement,
-            params,
-            Request {
-                describe: false,
-                max_rows,
-            },
-            out,
-            false,
-        )
+        let request = Request {
+            describe: false,
+            max_rows,
+        };
+        let completion = self.run(statement, params, request, out, false);
+        self.end_call();
+        completion
     }
 
     /// Runs one statement from its start to its tag, and after an error cleans up.
@@ -69,13 +67,14 @@ impl Session {
             self.slot.begin_statement(&prepared.text, clock::now_us());
             self.interrupts.begin(self.settings.statement_timeout);
         }
-        if self.txn.phase == Phase::Failed && !prepared.fits_failed_transaction {
+        if let Some(refusal) = self.refusal(prepared.fits_failed_transaction) {
             self.went_idle();
-            return Err(failed_transaction());
+            return Err(refusal);
         }
         self.changed.get_mut().clear();
         let result = self
-            .run_inner(prepared, params, request, out, last)
+            .tell_of_promotion(out)
+            .and_then(|()| self.run_inner(prepared, params, request, out, last))
             .and_then(|completion| self.apply_changed(out).map(|()| completion));
         match result {
             Ok(completion) => {
@@ -113,6 +112,7 @@ impl Session {
             if self.txn.phase == Phase::None {
                 self.begin(Phase::Implicit);
             }
+            self.check_writable(&cached.plan.statement)?;
             cached = self.lock_tables(prepared, cached)?;
         }
         let ran = match &cached.plan.statement {
@@ -180,17 +180,31 @@ impl Session {
         }
     }
 
-    /// 25006 for a statement that writes, in a read-only transaction.
-    fn check_writable(&self, tag: &str) -> Result<()> {
+    /// 25006 for a statement that writes, in a read-only transaction; before it locks anything.
+    #[inline]
+    fn check_writable(&self, statement: &Statement) -> Result<()> {
         if !self.txn.read_only {
+            return Ok(());
+        }
+        let name = match statement {
+            Statement::Definition(statement) => statement.tag(),
+            Statement::Rows(statement) if statement.writes() => statement.written_name(),
+            _ => return Ok(()),
+        };
+        Err(EngineError::new(
+            SqlState::READ_ONLY_SQL_TRANSACTION,
+            format!("cannot execute {name} in a read-only transaction"),
+        ))
+    }
+
+    /// 25006 for a statement that a standby cannot run, although it is allowed in a read-only transaction.
+    pub(super) fn check_not_in_recovery(&self, name: &str) -> Result<()> {
+        if !self.engine.is_standby() {
             return Ok(());
         }
         Err(EngineError::new(
             SqlState::READ_ONLY_SQL_TRANSACTION,
-            format!(
-                "cannot execute {} in a read-only transaction",
-                tag.trim_end_matches(" 0")
-            ),
+            format!("cannot execute {name} during recovery"),
         ))
     }
 
@@ -201,7 +215,6 @@ impl Session {
         statement: &DefinitionStatement,
         out: &mut dyn Output,
     ) -> Result<Ran> {
-        self.check_writable(statement.tag())?;
         self.txn
             .take_snapshot_for(&cached.uses, &self.interrupts, self.settings.lock_timeout)?;
         let outcome = self.with_execution(&[], |execution, engine| {
@@ -222,9 +235,6 @@ impl Session {
         request: Request,
         out: &mut dyn Output,
     ) -> Result<Ran> {
-        if statement.writes() {
-            self.check_writable(statement.tag())?;
-        }
         self.txn
             .take_snapshot_for(&cached.uses, &self.interrupts, self.settings.lock_timeout)?;
         if request.describe
@@ -303,9 +313,12 @@ impl Session {
             let sources = catalog::virtual_tables::Sources {
                 activity: &|| engine.activity(),
                 retention: &engine.storage.retention,
-                flushed: &|| engine.storage.wal.flushed(),
+                flushed: &|| engine.storage.durable_log_end(),
+                receiver: &|| engine.wal_receiver(),
+                conflicts: &|| engine.conflict_counts(),
                 catalog: &engine.catalog.state(),
                 settings,
+                database: &engine.config.database,
             };
             catalog::virtual_tables::rows(name, &sources)
         };

@@ -12,6 +12,13 @@ use crate::sql;
 impl Session {
     /// Runs all statements in `sql`, as one implicit transaction unless they say otherwise.
     pub fn execute_simple(&mut self, sql: &str, out: &mut dyn Output) -> Result<(), EngineError> {
+        self.begin_call();
+        let ran = self.run_simple(sql, out);
+        self.end_call();
+        ran
+    }
+
+    fn run_simple(&mut self, sql: &str, out: &mut dyn Output) -> Result<()> {
         let request = Request {
             describe: true,
             max_rows: 0,

@@ -43,6 +43,12 @@ impl Session {
                     "transaction read-write mode must be set before any query",
                 ));
             }
+            if !read_only && self.engine.is_standby() {
+                return Err(EngineError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "cannot set transaction read-write mode during recovery",
+                ));
+            }
             self.txn.read_only = read_only;
         }
         Ok(())
@@ -94,7 +100,7 @@ impl Session {
         if chain {
             self.begin(Phase::Block);
             self.txn.isolation = isolation;
-            self.txn.read_only = read_only;
+            self.txn.read_only = read_only || self.engine.is_standby();
         }
         Ok(answer)
     }

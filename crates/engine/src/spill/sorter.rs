@@ -451,7 +451,7 @@ mod tests {
         let slot = Arc::new(ActivitySlot::new(1, 1, &SessionInfo::default()));
         let interrupts = Interrupts::new(Arc::clone(&slot), Arc::default());
         let mut sorter = Sorter::new(&options);
-        slot.cancel.store(true, std::sync::atomic::Ordering::Relaxed);
+        slot.cancel.store(1, std::sync::atomic::Ordering::Relaxed);
         let error = (0..10_000u32)
             .find_map(|number| sorter.push(&number.to_be_bytes(), &[0; 50], &interrupts).err())
             .expect("a cancel");

@@ -27,6 +27,27 @@ pub trait SessionFacts {
     fn sleep(&self, duration: std::time::Duration) -> Result<()>;
     /// Changes a setting as SET does; its new value as SHOW gives it.
     fn set_setting(&self, name: &str, value: Option<&str>, local: bool) -> Result<String>;
+    /// Where the server is in its log; of a standby, and of a primary that was one, also in the log that it receives.
+    fn log_position(&self, which: LogPosition) -> Option<u64>;
+    /// Whether the server is a standby.
+    fn is_in_recovery(&self) -> bool;
+    /// When the last transaction ended whose end a standby has replayed, as a timestamptz value.
+    fn last_replayed_commit(&self) -> Option<i64>;
+    /// Asks for the standby to be promoted, and waits so long, if that is given; whether it was.
+    fn promote(&self, patience: Option<std::time::Duration>) -> Result<bool>;
+}
+
+/// A place in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogPosition {
+    /// The end of what is logged.
+    Inserted,
+    /// The end of what is durable.
+    Flushed,
+    /// The end of what a standby has received.
+    Received,
+    /// The end of what a standby has replayed.
+    Replayed,
 }
 
 /// Facts for places without a session (tests, folding constants): the questions that need one are errors.
@@ -67,6 +88,18 @@ impl SessionFacts for NoSession {
     }
     fn set_setting(&self, _name: &str, _value: Option<&str>, _local: bool) -> Result<String> {
         Err(EngineError::internal("a setting is changed outside a session"))
+    }
+    fn log_position(&self, _which: LogPosition) -> Option<u64> {
+        None
+    }
+    fn is_in_recovery(&self) -> bool {
+        false
+    }
+    fn last_replayed_commit(&self) -> Option<i64> {
+        None
+    }
+    fn promote(&self, _patience: Option<std::time::Duration>) -> Result<bool> {
+        Err(EngineError::internal("a promotion outside a session"))
     }
 }
 

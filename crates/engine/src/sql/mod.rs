@@ -45,6 +45,7 @@ pub use bind::{bind, bind_default};
 pub use catalog::{CatalogView, ColumnDef, ColumnDefault, IndexDef, TableDef, TableKind};
 pub use context::{EvalContext, SessionFacts};
 pub use expr::Expr;
+pub(crate) use function::shown_position;
 pub use parse::{ParsedStatement, parse};
 pub(crate) use parse::{memory_of_plan, memory_to_plan};
 pub use plan::{Column, Plan, Statement};

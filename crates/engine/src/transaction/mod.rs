@@ -50,6 +50,9 @@ pub use status::TransactionStatus;
 #[cfg(test)]
 mod tests;
 
+/// Time between two looks whether replay has come to the end of a commit; it is between two of its last steps.
+const REPLAY_POLL: Duration = Duration::from_micros(200);
+
 /// Where a transaction is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
@@ -147,7 +150,7 @@ impl Transaction {
         debug_assert!(self.xid.is_none() && self.held.is_empty() && self.overlay.is_none());
         self.phase = phase;
         self.isolation = isolation;
-        self.read_only = read_only;
+        self.read_only = read_only || self.storage.is_standby();
         self.command = 0;
         self.has_looked = false;
         self.number += 1;
@@ -200,6 +203,13 @@ impl Transaction {
                 "cannot execute a statement that writes in a read-only transaction",
             ));
         }
+        // A transaction of a standby is read only, so this is one that a fault of ours has let through.
+        if self.storage.is_standby() {
+            return Err(EngineError::new(
+                SqlState::READ_ONLY_SQL_TRANSACTION,
+                "cannot assign a transaction id during recovery",
+            ));
+        }
         let xid = self.storage.assign_xid(self.proc).map_err(storage_error)?;
         self.xid = Some(xid);
         self.slot.set_transaction(self.start_us, xid.0);
@@ -212,7 +222,7 @@ impl Transaction {
         if self.has_snapshot && self.isolation != IsolationLevel::ReadCommitted {
             return;
         }
-        self.storage.proc_array.snapshot(self.proc, &mut self.snapshot);
+        self.storage.take_snapshot(self.proc, &mut self.snapshot);
         self.snapshot_taken();
         self.has_snapshot = true;
     }
@@ -220,8 +230,8 @@ impl Transaction {
     /// As [`take_snapshot`](Self::take_snapshot), for a statement that was planned with these tables' definitions and
     /// holds their locks: the snapshot sees every transaction that made one of them.
     ///
-    /// A new snapshot may miss a transaction that is between steps 7 and 8 of its commit: wait for its end, and take
-    /// another. The snapshot of an earlier REPEATABLE READ statement stays, so that is 40001: rows it should see may be
+    /// A new snapshot may miss a transaction that is between steps 7 and 8 of its commit (or replay is, on a standby):
+    /// wait for its end, and take another. The snapshot of an earlier REPEATABLE READ statement stays, so that is 40001: rows it should see may be
     /// gone (TRUNCATE), and a new index does not lead to the versions it sees.
     #[inline]
     pub(crate) fn take_snapshot_for(
@@ -242,8 +252,14 @@ impl Transaction {
                     ),
                 ));
             }
-            self.wait_for_transaction(table.changed_by, interrupts, timeout)?;
-            self.storage.proc_array.snapshot(self.proc, &mut self.snapshot);
+            if self.storage.is_standby() {
+                // The array does not know transactions of the primary.
+                interrupts.check()?;
+                std::thread::sleep(REPLAY_POLL);
+            } else {
+                self.wait_for_transaction(table.changed_by, interrupts, timeout)?;
+            }
+            self.storage.take_snapshot(self.proc, &mut self.snapshot);
             self.snapshot_taken();
         }
         Ok(())
@@ -361,14 +377,14 @@ impl Transaction {
     /// Whether a snapshot taken now would see the same, or the next statement takes a new one anyway.
     pub(crate) fn snapshot_is_current(&self) -> bool {
         let mut fresh = Snapshot::default();
-        self.storage.proc_array.snapshot(self.proc, &mut fresh);
+        self.storage.take_snapshot(self.proc, &mut fresh);
         self.isolation == IsolationLevel::ReadCommitted || fresh == self.snapshot
     }
 
     /// Runs `work` under a snapshot of this moment, whatever the isolation level.
     pub(crate) fn with_fresh_snapshot<T>(&mut self, work: impl FnOnce(&mut Transaction) -> T) -> T {
         let mut fresh = Snapshot::default();
-        self.storage.proc_array.snapshot(self.proc, &mut fresh);
+        self.storage.take_snapshot(self.proc, &mut fresh);
         self.snapshot_exchanged();
         let kept = std::mem::replace(&mut self.snapshot, fresh);
         let result = work(self);

@@ -215,6 +215,12 @@ impl Standby {
         self.active.load(Ordering::Acquire)
     }
 
+    /// Replay has cleaned up what this and older transactions deleted, or waits to: a session whose snapshot may regard it
+    /// as running is in the way.
+    pub fn cleaned(&self) -> Xid {
+        Xid(self.cleaned.0.load(Ordering::Relaxed))
+    }
+
     /// Which of the primary's transactions run.
     pub fn known_xids(&self) -> &KnownXids {
         &self.known

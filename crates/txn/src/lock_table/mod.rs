@@ -34,6 +34,7 @@
 
 mod entry;
 mod fast_path;
+mod request;
 
 use std::hash::{BuildHasher, BuildHasherDefault};
 use std::sync::Arc;
@@ -48,6 +49,7 @@ use entry::{LockEntry, TagHasher, Waiter};
 use fast_path::StrongLockers;
 
 pub(crate) use entry::Partition;
+pub use request::LockRequest;
 
 static LOCK_MANAGER: LatchClass = LatchClass::new("LockManager", WaitEvent::LockManager, 200);
 static HELD_LOCKS: LatchClass = LatchClass::new("HeldLocks", WaitEvent::LockManager, 190);

@@ -2,6 +2,7 @@
 
 mod math;
 mod number_format;
+mod recovery;
 mod resolve;
 
 use crate::error::{EngineError, Result, SqlState};
@@ -10,6 +11,8 @@ use crate::sql::search_path::path_has_public;
 use crate::value::{DataType, Value};
 
 pub use math::MathFunction;
+pub use recovery::RecoveryFunction;
+pub(crate) use recovery::shown as shown_position;
 pub use resolve::{Signature, resolve};
 
 /// The version we tell clients that ask.
@@ -44,8 +47,8 @@ pub enum Function {
     BackendPid,
     /// `current_setting(name [, missing_ok])`
     CurrentSetting,
-    /// `pg_is_in_recovery()`
-    IsInRecovery,
+    /// A function about the log or a standby
+    Recovery(RecoveryFunction),
     /// `pg_advisory_unlock_all()`, which pools call: there are no advisory locks.
     AdvisoryUnlockAll,
     /// `random()`
@@ -95,7 +98,11 @@ impl Function {
     pub fn is_volatile(self) -> bool {
         matches!(
             self,
-            Function::Random | Function::ClockTimestamp | Function::Sleep | Function::SetConfig
+            Function::Random
+                | Function::ClockTimestamp
+                | Function::Sleep
+                | Function::SetConfig
+                | Function::Recovery(_)
         )
     }
 
@@ -169,7 +176,7 @@ impl Function {
                 let local = arguments[2].as_bool() == Some(true);
                 Value::from(&*session.set_setting(name, arguments[1].as_str(), local)?)
             }
-            Function::IsInRecovery => Value::Bool(false),
+            Function::Recovery(function) => function.call(arguments, session)?,
             Function::AdvisoryUnlockAll => Value::text(""),
             Function::Random => Value::Float8(session.random()),
             Function::Coalesce => return Err(EngineError::internal("coalesce evaluates its own arguments")),

@@ -1,7 +1,7 @@
 //! Functions by name and by the types of their arguments.
 
 use crate::sql::common_type::common_type;
-use crate::sql::function::{Function, math};
+use crate::sql::function::{Function, math, recovery};
 use crate::value::{Category, DataType};
 
 /// A function found by name: what it is, what its arguments become, what it gives.
@@ -48,7 +48,6 @@ pub fn resolve(name: &str, arguments: &[DataType]) -> Option<Signature> {
         "current_setting" => fixed(Function::CurrentSetting, &[Text], Text),
         "set_config" => fixed(Function::SetConfig, &[Text, Text, Bool], Text),
         "pg_advisory_unlock_all" => fixed(Function::AdvisoryUnlockAll, &[], Text),
-        "pg_is_in_recovery" => fixed(Function::IsInRecovery, &[], Bool),
         "random" => fixed(Function::Random, &[], Float8),
         "abs" => numeric(Function::Abs),
         "mod" if arguments.len() == 2 => {
@@ -113,6 +112,10 @@ pub fn resolve(name: &str, arguments: &[DataType]) -> Option<Signature> {
                 arguments: vec![kind; arguments.len()],
                 result: kind,
             })
+        }
+        _ if name.starts_with("pg_") => {
+            let (function, types, result) = recovery::resolve(name, arguments.len())?;
+            fixed(Function::Recovery(function), types, result)
         }
         _ => {
             let (function, arguments, result) = math::resolve(name, arguments)?;

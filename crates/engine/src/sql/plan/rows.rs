@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::sql::catalog::TableDef;
 use crate::sql::expr::Expr;
-use crate::sql::plan::{Column, CopyDirection, CopyPlan, SelectPlan, TableScan};
+use crate::sql::plan::{Column, CopyDirection, CopyPlan, LockStrength, SelectPlan, TableScan};
 use crate::value::Value;
 
 /// A statement that reads or writes rows.
@@ -34,6 +34,23 @@ impl RowsStatement {
             RowsStatement::Insert(_) | RowsStatement::Update(_) | RowsStatement::Delete(_) => true,
             RowsStatement::Copy(copy) => copy.direction == CopyDirection::FromStdin,
             RowsStatement::Canned(_) | RowsStatement::Explain(_) => false,
+        }
+    }
+
+    /// As a refusal to write names it.
+    pub fn written_name(&self) -> &'static str {
+        let lock = match self {
+            RowsStatement::Select(select) => select.lock.as_ref(),
+            RowsStatement::Insert(_) => return "INSERT",
+            RowsStatement::Copy(_) => return "COPY FROM",
+            _ => None,
+        };
+        match lock.map(|lock| lock.strength) {
+            Some(LockStrength::Update) => "SELECT FOR UPDATE",
+            Some(LockStrength::NoKeyUpdate) => "SELECT FOR NO KEY UPDATE",
+            Some(LockStrength::Share) => "SELECT FOR SHARE",
+            Some(LockStrength::KeyShare) => "SELECT FOR KEY SHARE",
+            None => self.tag(),
         }
     }
 

@@ -1,0 +1,90 @@
+//! Reading the definitions from their heap.
+
+use std::sync::Arc;
+
+use clearway_storage::heap::{Heap, Tid, TxnContext};
+use clearway_txn::Xid;
+
+use super::Engine;
+use crate::activity::{ActivitySlot, SessionInfo};
+use crate::catalog::stored::Definition;
+use crate::catalog::{CATALOG_REL, Catalog, TableEntry, TableRuntime, stored};
+use crate::convert::storage_error;
+use crate::error::Result;
+use crate::transaction::Transaction;
+
+/// A row of the definitions' heap.
+#[derive(Debug)]
+pub(super) struct DefinitionRow {
+    pub(super) tid: Tid,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// The rows that the snapshot of `context` sees.
+pub(super) fn definition_rows(context: &TxnContext<'_>) -> Result<Vec<DefinitionRow>> {
+    let mut scan = Heap::new(CATALOG_REL).scan(context).map_err(storage_error)?;
+    let mut rows = Vec::new();
+    while let Some(row) = scan
+        .next(context, |tid, bytes| DefinitionRow {
+            tid,
+            bytes: bytes.to_vec(),
+        })
+        .map_err(storage_error)?
+    {
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// The entry of a definition that lies at `tid`.
+pub(super) fn table_entry(
+    catalog: &Catalog,
+    definition: Definition,
+    tid: Tid,
+    changed_by: Xid,
+    runtime: Arc<TableRuntime>,
+) -> TableEntry {
+    TableEntry {
+        def: definition.table,
+        tid,
+        changed_by,
+        runtime,
+        sequences: definition
+            .sequences
+            .into_iter()
+            .map(|rel| rel.map(|rel| catalog.sequence(rel)))
+            .collect(),
+    }
+}
+
+impl Engine {
+    /// Reads all committed definitions, and publishes them; their rows.
+    pub(super) fn load_catalog(&self) -> Result<Vec<(u32, DefinitionRow)>> {
+        let slot = Arc::new(ActivitySlot::new(0, 0, &SessionInfo::default()));
+        let proc = self.attach()?;
+        let result = self.read_definitions(self.transaction(&slot, proc));
+        self.storage.proc_array.detach(proc);
+        result
+    }
+
+    fn read_definitions(&self, mut txn: Transaction) -> Result<Vec<(u32, DefinitionRow)>> {
+        txn.take_snapshot();
+        let mut state = self.catalog.changed_copy(&self.catalog.state());
+        let mut rows = Vec::new();
+        for row in definition_rows(&txn.context())? {
+            let definition = stored::decode(&row.bytes)?;
+            let oid = definition.table.oid;
+            state.put(table_entry(
+                &self.catalog,
+                definition,
+                row.tid,
+                Xid::INVALID,
+                Arc::default(),
+            ));
+            rows.push((oid, row));
+        }
+        self.catalog.publish(Arc::new(state));
+        txn.rollback();
+        Ok(rows)
+    }
+}

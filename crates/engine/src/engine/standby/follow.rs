@@ -1,0 +1,338 @@
+//! Following the primary's definitions.
+//!
+//! # An example
+//! The primary truncates `t` in transaction 100: the definition of `t` names relation 40 then, and not 30 any more.
+//!
+//! | time | replay | Bob reads `t` |
+//! | --- | --- | --- |
+//! | 1 | the new row of the definitions' heap, and relation 40 | a statement, planned with 30, holds its lock on `t` |
+//! | 2 | the commit: commit log. Asks for `t` in AccessExclusive, and queues | sends rows |
+//! | 3 | | the statement ends, or is cancelled; the lock is free |
+//! | 4 | has the lock; publishes the new definition | the next statement is planned with 40, and queues for `t` |
+//! | 5 | 100 leaves the known xids | |
+//! | 6 | releases the lock; removes the file of 30 | takes a snapshot, which sees 100, and reads 40 |
+//!
+//! # Rules
+//! - D1: the tables that lose a relation, which is one that their old definition names and the new one does not, are locked
+//!   before the new definition is published, and until the commit is seen. A statement that uses such a relation holds its
+//!   table's lock, so none does when the file goes (E3). The locks are asked for in the order of the tables' numbers.
+//! - D2: what only adds to a table, such as an index, is published without a lock: plans made before go on to be right.
+//! - D3: a snapshot is as new as the definitions that its statement was planned with (rule 4 of `catalog`). Between 4 and 5
+//!   there are definitions whose maker no snapshot sees. The lock keeps statements away, and where there is none they take
+//!   another snapshot until one sees it (`Transaction::take_snapshot_for`).
+//! - D4: a table whose new definition can be read under older snapshots (fewer indexes, another fillfactor) keeps the
+//!   transaction that changed it before.
+//!
+//! # Which files go
+//! All that no definition names. On the primary a transaction that changes definitions holds the catalog's lock from before
+//! it makes a relation until after its end was logged (rule 1 of `catalog`). So at the replay of its commit no other
+//! transaction has relations of its own, and what has no name belongs to tables that are gone, to transactions that were
+//! rolled back, or to the time before a crash.
+//!
+//! # Waiting
+//! Replay queues for the lock as a session does, so that no new reader comes before it, and a session that waits for a
+//! table which replay has locked already finds the circle as any deadlock, by itself. Replay looks for circles too, and
+//! cancels the sessions in its way when it finds one: whichever of them began to wait last has to look.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::Instant;
+
+use clearway_storage::heap::{Tid, TxnContext};
+use clearway_storage::standby::{Conflict, ReplayObserver};
+use clearway_storage::{Standby, StorageError};
+use clearway_txn::{LockMode, LockTag, ProcId, Snapshot, Xid};
+
+use crate::catalog::stored::{self, Definition};
+use crate::catalog::{CatalogState, TableEntry};
+use crate::engine::Engine;
+use crate::engine::definitions::{DefinitionRow, definition_rows, table_entry};
+use crate::error::{EngineError, Result};
+
+type StorageResult<T> = std::result::Result<T, StorageError>;
+
+/// What replay tells of commits and conflicts comes here.
+#[derive(Debug)]
+pub(super) struct DefinitionFollower {
+    engine: Weak<Engine>,
+    proc: ProcId,
+    published: Mutex<Published>,
+}
+
+/// What the published definitions were made of. Touched by the thread that replays, and no other.
+#[derive(Debug)]
+struct Published {
+    rows: HashMap<u32, DefinitionRow>,
+    by_place: HashMap<Tid, u32>,
+    /// The table whose lock replay waits for.
+    awaited: Option<u32>,
+}
+
+impl Published {
+    fn new(rows: impl IntoIterator<Item = (u32, DefinitionRow)>) -> Published {
+        let rows: HashMap<u32, DefinitionRow> = rows.into_iter().collect();
+        Published {
+            by_place: rows.iter().map(|(oid, row)| (row.tid, *oid)).collect(),
+            rows,
+            awaited: None,
+        }
+    }
+
+    /// The table of a row that is in its place as it was.
+    fn unchanged(&self, row: &DefinitionRow) -> Option<u32> {
+        let oid = *self.by_place.get(&row.tid)?;
+        (self.rows[&oid].bytes == row.bytes).then_some(oid)
+    }
+}
+
+/// How the definitions differ from the published ones.
+#[derive(Debug, Default)]
+struct Change {
+    /// As they are now.
+    rows: HashMap<u32, DefinitionRow>,
+    /// New definitions, and changed ones.
+    defined: BTreeMap<u32, Definition>,
+    /// Definitions that are the same, in rows that are elsewhere.
+    moved: Vec<(u32, Tid)>,
+    removed: BTreeSet<u32>,
+}
+
+impl Change {
+    fn between(published: &Published, now: Vec<DefinitionRow>) -> Result<Change> {
+        let mut change = Change::default();
+        for row in now {
+            let oid = match published.unchanged(&row) {
+                Some(oid) => oid,
+                None => {
+                    let definition = stored::decode(&row.bytes)?;
+                    let oid = definition.table.oid;
+                    match published.rows.get(&oid) {
+                        Some(before) if before.bytes == row.bytes => change.moved.push((oid, row.tid)),
+                        _ => {
+                            change.defined.insert(oid, definition);
+                        }
+                    }
+                    oid
+                }
+            };
+            change.rows.insert(oid, row);
+        }
+        let gone = |oid: &&u32| !change.rows.contains_key(*oid);
+        change.removed = published.rows.keys().filter(gone).copied().collect();
+        Ok(change)
+    }
+
+    /// D1: the tables to lock, in ascending order.
+    fn locked(&self, state: &CatalogState) -> BTreeSet<u32> {
+        let loses_one = |(oid, definition): &(&u32, &Definition)| {
+            state
+                .table(**oid)
+                .is_some_and(|before| !has_all_of(definition, before))
+        };
+        let changed = self.defined.iter().filter(loses_one).map(|(oid, _)| *oid);
+        changed.chain(self.removed.iter().copied()).collect()
+    }
+
+    /// The state with the change made by `xid`.
+    fn apply(self, engine: &Engine, xid: Xid) -> (CatalogState, HashMap<u32, DefinitionRow>) {
+        let before = engine.catalog.state();
+        let mut state = engine.catalog.changed_copy(&before);
+        // First, so that names are free.
+        for oid in self.removed.iter().chain(self.defined.keys()) {
+            state.remove(*oid);
+        }
+        for (oid, definition) in self.defined {
+            let tid = self.rows[&oid].tid;
+            let (changed_by, runtime) = match before.table(oid) {
+                None => (xid, Arc::default()),
+                Some(old) => {
+                    let runtime = Arc::clone(&old.runtime);
+                    if old.rel() != heap_of(&definition) {
+                        runtime.live_rows.store(0, Ordering::Relaxed);
+                        runtime.dead_rows.store(0, Ordering::Relaxed);
+                    }
+                    let changed_by = if is_read_by_older(&definition, old) {
+                        old.changed_by
+                    } else {
+                        xid
+                    };
+                    (changed_by, runtime)
+                }
+            };
+            state.put(table_entry(&engine.catalog, definition, tid, changed_by, runtime));
+        }
+        for (oid, tid) in self.moved {
+            if let Some(entry) = before.table(oid) {
+                state.put(TableEntry {
+                    tid,
+                    ..(**entry).clone()
+                });
+            }
+        }
+        (state, self.rows)
+    }
+}
+
+/// The relation of a definition's heap.
+fn heap_of(definition: &Definition) -> u32 {
+    relations_of(definition).next().unwrap_or(0)
+}
+
+fn relations_of(definition: &Definition) -> impl Iterator<Item = u32> + '_ {
+    let heap = match definition.table.kind {
+        crate::sql::TableKind::Heap { rel } => Some(rel),
+        crate::sql::TableKind::Virtual => None,
+    };
+    heap.into_iter()
+        .chain(definition.table.indexes.iter().map(|index| index.rel))
+        .chain(definition.sequences.iter().flatten().copied())
+}
+
+/// Whether the definition names all relations of the one before, and has its columns: who reads by that one reads right.
+fn has_all_of(definition: &Definition, before: &TableEntry) -> bool {
+    let now: BTreeSet<u32> = relations_of(definition).collect();
+    before.relations().all(|rel| now.contains(&rel)) && has_columns_of(definition, before)
+}
+
+/// D4: whether the definition names no relation that the one before does not.
+fn is_read_by_older(definition: &Definition, before: &TableEntry) -> bool {
+    let then: BTreeSet<u32> = before.relations().collect();
+    relations_of(definition).all(|rel| then.contains(&rel)) && has_columns_of(definition, before)
+}
+
+fn has_columns_of(definition: &Definition, before: &TableEntry) -> bool {
+    let (now, then) = (&definition.table.columns, &before.def.columns);
+    now.len() == then.len()
+        && now.iter().zip(then).all(|(now, then)| {
+            now.name == then.name && now.data_type == then.data_type && now.typmod == then.typmod
+        })
+}
+
+impl DefinitionFollower {
+    pub(super) fn new(
+        engine: Weak<Engine>,
+        proc: ProcId,
+        rows: Vec<(u32, DefinitionRow)>,
+    ) -> DefinitionFollower {
+        DefinitionFollower {
+            engine,
+            proc,
+            published: Mutex::new(Published::new(rows)),
+        }
+    }
+
+    fn published(&self) -> MutexGuard<'_, Published> {
+        self.published
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn publish(
+        &self,
+        engine: &Engine,
+        standby: &Standby,
+        xid: Xid,
+        snapshot: &Snapshot,
+    ) -> StorageResult<()> {
+        let context = TxnContext {
+            storage: &engine.storage,
+            // Its xmin is not installed: what removes versions here is replay, that is this thread.
+            proc: self.proc,
+            xid: None,
+            command: 0,
+            snapshot,
+            seen: None,
+        };
+        let change = definition_rows(&context)
+            .and_then(|rows| Change::between(&self.published(), rows))
+            .map_err(|error| not_followed(xid, &error))?;
+        for oid in change.locked(&engine.catalog.state()) {
+            self.lock(engine, standby, oid)?;
+        }
+        let (state, rows) = change.apply(engine, xid);
+        engine.catalog.publish(Arc::new(state));
+        *self.published() = Published::new(rows);
+        Ok(())
+    }
+
+    /// Takes a table's lock, and ends those who hold it for too long.
+    fn lock(&self, engine: &Engine, standby: &Standby, oid: u32) -> StorageResult<()> {
+        let tag = LockTag::Relation(oid);
+        let request = engine
+            .storage
+            .locks
+            .request(self.proc, tag, LockMode::AccessExclusive);
+        let request = RefCell::new(request);
+        let looks_next = Cell::new(Instant::now() + engine.config.deadlock_timeout.duration());
+        let in_the_way = || {
+            let mut request = request.borrow_mut();
+            if request.is_granted() {
+                return Vec::new();
+            }
+            let holders = request.holders_in_the_way();
+            if Instant::now() >= looks_next.get() {
+                looks_next.set(Instant::now() + engine.config.deadlock_timeout.duration());
+                if request.is_deadlocked() {
+                    for holder in &holders {
+                        engine.cancel_for_replay(*holder, Conflict::Lock, Some(oid));
+                    }
+                }
+            }
+            holders
+        };
+        self.published().awaited = Some(oid);
+        let mut waited = Ok(());
+        // There may be no holder for a moment although the lock is not granted yet.
+        while waited.is_ok() && !request.borrow_mut().is_granted() {
+            waited = standby.wait_for_sessions(Conflict::Lock, in_the_way);
+        }
+        self.published().awaited = None;
+        drop(request);
+        if waited.is_err() {
+            engine.storage.locks.release_all(self.proc);
+        }
+        waited
+    }
+}
+
+/// Definitions that cannot be followed end replay: sessions would read by those of before.
+#[cold]
+fn not_followed(xid: Xid, error: &EngineError) -> StorageError {
+    StorageError::Standby {
+        problem: format!("the definitions that transaction {xid} has changed cannot be read: {error}"),
+    }
+}
+
+impl ReplayObserver for DefinitionFollower {
+    fn publish_definitions(&self, xid: Xid, snapshot: &Snapshot) -> StorageResult<()> {
+        // Without an engine there are no sessions.
+        let Some(engine) = self.engine.upgrade() else {
+            return Ok(());
+        };
+        let Some(standby) = engine.storage.standby() else {
+            return Ok(());
+        };
+        self.publish(&engine, standby, xid, snapshot)
+    }
+
+    fn definitions_are_seen(&self, _xid: Xid) -> StorageResult<()> {
+        let Some(engine) = self.engine.upgrade() else {
+            return Ok(());
+        };
+        engine.storage.locks.release_all(self.proc);
+        if let Err(error) = engine.remove_files_without_definition(&engine.catalog.state()) {
+            // It stays behind, and is removed with the next ones.
+            tracing::warn!(%error, "the file of a dropped relation could not be removed");
+        }
+        Ok(())
+    }
+
+    fn cancel(&self, proc: ProcId, conflict: Conflict) {
+        if let Some(engine) = self.engine.upgrade() {
+            let awaited = self.published().awaited;
+            engine.cancel_for_replay(proc, conflict, awaited);
+        }
+    }
+}

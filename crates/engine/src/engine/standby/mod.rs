@@ -1,0 +1,90 @@
+//! The engine on a standby: definitions that change under its sessions, sessions that stand in the way of replay, and the
+//! promotion. What the storage does is told in `storage/src/standby/mod.rs`.
+//!
+//! | file | |
+//! | --- | --- |
+//! | `follow` | a commit of the primary that has changed definitions |
+//! | `conflict` | ending what stands in the way of replay |
+//! | `promote` | a standby becomes a primary |
+//! | `receiver` | what receives the log, as `pg_stat_wal_receiver` shows it |
+//!
+//! # Rules
+//! - E1: nothing is logged and no xid is given out. Transactions of a standby are read only from their beginning, and a
+//!   statement that writes is refused before it takes a lock (`session/run.rs`). What is left are hint bits and temporary
+//!   files. Neither vacuum nor pruning runs: both are replayed.
+//! - E2: definitions change on the thread that replays, and nowhere else, so there is one new state at a time.
+//! - E3: a file goes when its definition is gone for all sessions, and not before the commit that took it away is seen.
+//! - E4: replay waits for a session only within the limits of `Standby::wait_for_sessions`, and never for a client.
+//!
+//! # What it does not do
+//! A relation that a transaction of the primary has made and rolled back keeps its file here until the next change of
+//! definitions, or the promotion: that it was removed there is not logged.
+
+mod conflict;
+mod follow;
+mod promote;
+mod receiver;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use clearway_storage::{StandbyOptions, Storage};
+
+use super::{Engine, storage_options};
+use crate::config::Config;
+use crate::convert::storage_error;
+use crate::error::{EngineError, Result};
+use crate::replication_status::{ConflictCounts, WalReceiverStatus};
+use crate::spill;
+use follow::DefinitionFollower;
+use receiver::Hook;
+
+/// What an engine has beside the rest for being a standby.
+#[derive(Debug, Default)]
+pub(super) struct StandbyEngine {
+    conflicts: [AtomicU64; 2],
+    /// Asks whatever receives the log to end that, and promotes.
+    promotion: Hook<dyn Fn() + Send + Sync>,
+    /// Tells what receives the log.
+    receiver: Hook<dyn Fn() -> Option<WalReceiverStatus> + Send + Sync>,
+}
+
+impl Engine {
+    /// Opens the database in `directory` as a standby: replays the log that is there, and then what is received
+    /// ([`Storage::receive_log`]). Sessions read, from when this returns. A directory without a database is an error.
+    pub fn open_standby(directory: impl AsRef<Path>, config: Config) -> Result<Arc<Engine>, EngineError> {
+        config.check()?;
+        let options = StandbyOptions {
+            known_xids: config.mechanisms.known_xids,
+            known_xids_compaction: config.mechanisms.known_xids_compaction,
+            streaming_delay_max: config.max_standby_streaming_delay.duration(),
+        };
+        let opened = Storage::open_standby(directory.as_ref(), storage_options(&config), options);
+        let opened = opened.map_err(storage_error)?;
+        let temporary = spill::prepare_directory(directory.as_ref())?;
+        let engine = Engine::with_storage(opened, temporary, config);
+        let rows = engine.load_catalog()?;
+        engine.check_files()?;
+        let proc = engine.attach()?;
+        let follower = DefinitionFollower::new(Arc::downgrade(&engine), proc, rows);
+        let started = engine.storage.start_replay(Arc::new(follower));
+        started.map_err(storage_error)?;
+        Ok(engine)
+    }
+
+    /// Whether it is a standby, which reads only. A promotion ends that.
+    #[inline]
+    pub fn is_standby(&self) -> bool {
+        self.storage.is_standby()
+    }
+
+    /// How many statements and transactions replay has ended so far.
+    pub(crate) fn conflict_counts(&self) -> ConflictCounts {
+        let [lock, snapshot] = &self.standby.conflicts;
+        ConflictCounts {
+            lock: lock.load(Ordering::Relaxed),
+            snapshot: snapshot.load(Ordering::Relaxed),
+        }
+    }
+}
