@@ -89,6 +89,8 @@ pub struct Config {
     pub wal_receiver_status_interval: Span,
     /// Whether a standby has its primary keep the row versions that sessions here see.
     pub hot_standby_feedback: bool,
+    /// Workers of a standby that change pages, under `replay = parallel`.
+    pub replay_workers: u32,
     /// How long replay waits for sessions that stand in its way before it cancels them.
     pub max_standby_streaming_delay: DelayLimit,
     /// How long a lock wait lasts before a deadlock is looked for.
@@ -134,6 +136,7 @@ impl Default for Config {
             wal_receiver_timeout: Span::from_secs(60),
             wal_receiver_status_interval: Span::from_secs(10),
             hot_standby_feedback: false,
+            replay_workers: 2,
             max_standby_streaming_delay: DelayLimit::After(Span::from_secs(30)),
             deadlock_timeout: Span::from_secs(1),
             autovacuum: true,
@@ -231,6 +234,12 @@ impl Config {
             return refuse(
                 "shared_buffers",
                 format!("is {}, but must be at least 1MB", self.shared_buffers),
+            );
+        }
+        if !(1..=64).contains(&self.replay_workers) {
+            return refuse(
+                "replay_workers",
+                format!("is {}, but must be 1 to 64", self.replay_workers),
             );
         }
         if !(1..=connections_max()).contains(&self.max_connections) {

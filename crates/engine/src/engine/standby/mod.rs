@@ -58,6 +58,8 @@ impl Engine {
         let options = StandbyOptions {
             known_xids: config.mechanisms.known_xids,
             known_xids_compaction: config.mechanisms.known_xids_compaction,
+            replay: config.mechanisms.replay,
+            replay_workers: config.replay_workers,
             streaming_delay_max: config.max_standby_streaming_delay.duration(),
         };
         let opened = Storage::open_standby(directory.as_ref(), storage_options(&config), options);
