@@ -38,7 +38,10 @@ fn clean_up(pair: &Pair) {
 fn is_conflict(error: &EngineError, what: &str, detail: &str) {
     assert_eq!(error.sqlstate().as_str(), "40001", "{error}");
     assert!(error.message().contains(what), "{error}");
-    assert!(error.message().ends_with("due to conflict with recovery"), "{error}");
+    assert!(
+        error.message().ends_with("due to conflict with recovery"),
+        "{error}"
+    );
     assert!(error.detail().unwrap().contains(detail), "{error}");
     assert!(error.is_retryable());
 }
@@ -60,9 +63,17 @@ fn a_snapshot_of_an_idle_transaction_gives_way() {
     let started = Instant::now();
     clean_up(&pair);
     pair.catch_up();
-    assert!(started.elapsed() >= DELAY / 2, "replay did not wait: {:?}", started.elapsed());
+    assert!(
+        started.elapsed() >= DELAY / 2,
+        "replay did not wait: {:?}",
+        started.elapsed()
+    );
     let told = error(&mut reader, "select sum(x) from t");
-    is_conflict(&told, "terminating transaction", "row versions that must be removed");
+    is_conflict(
+        &told,
+        "terminating transaction",
+        "row versions that must be removed",
+    );
     assert_eq!(error(&mut reader, "select 1").sqlstate().as_str(), "25P02");
     assert_eq!(run(&mut reader, "commit"), "ROLLBACK");
     assert_eq!(query(&mut reader, "select sum(x) from t"), "100");
@@ -75,7 +86,10 @@ fn a_transaction_that_was_ended_can_be_rolled_back_or_forgotten() {
     let pair = pair();
     let mut readers: Vec<Session> = (0..3).map(|_| pair.reader()).collect();
     for reader in &mut readers {
-        run(reader, "begin isolation level repeatable read; select count(*) from t");
+        run(
+            reader,
+            "begin isolation level repeatable read; select count(*) from t",
+        );
     }
     clean_up(&pair);
     pair.catch_up();
@@ -103,7 +117,9 @@ fn a_running_statement_gives_way() {
         });
         wait_until("the statement runs", || {
             let activity = pair.standby().activity();
-            activity.iter().any(|session| session.query.contains("pg_sleep") && session.state.name() == "active")
+            activity
+                .iter()
+                .any(|session| session.query.contains("pg_sleep") && session.state.name() == "active")
         });
         thread::sleep(Duration::from_millis(30));
         clean_up(&pair);
@@ -141,7 +157,8 @@ fn a_suspended_portal_gives_way() {
     // At a Sync everything has been answered.
     let mut reader = pair.reader();
     let all = reader.prepare("select x from t", &[]).unwrap();
-    let Completion::Suspended(portal) = reader.execute(&all, &[], 3, &mut Collected::default()).unwrap() else {
+    let Completion::Suspended(portal) = reader.execute(&all, &[], 3, &mut Collected::default()).unwrap()
+    else {
         panic!("all rows came at once");
     };
     clean_up(&pair);
@@ -161,7 +178,10 @@ fn others_are_left_alone() {
     let mut between = pair.reader();
     run(&mut between, "begin; select count(*) from t");
     let mut newer = pair.reader();
-    run(&mut newer, "begin isolation level repeatable read; select count(*) from t");
+    run(
+        &mut newer,
+        "begin isolation level repeatable read; select count(*) from t",
+    );
     // Removes nothing that was not removed before.
     pair.write("vacuum t");
     pair.catch_up();
@@ -204,7 +224,9 @@ fn a_lock_of_a_running_statement_gives_way() {
     let running = thread::spawn(move || error(&mut reader, "select pg_sleep(300) from t"));
     wait_until("the statement runs", || {
         let activity = pair.standby().activity();
-        activity.iter().any(|session| session.query.contains("pg_sleep") && session.state.name() == "active")
+        activity
+            .iter()
+            .any(|session| session.query.contains("pg_sleep") && session.state.name() == "active")
     });
     thread::sleep(Duration::from_millis(30));
     pair.write("drop table t");
@@ -237,7 +259,10 @@ fn replay_may_wait_for_ever() {
     let pair = Pair::new(SETUP);
     pair.catch_up();
     let mut reader = pair.reader();
-    run(&mut reader, "begin isolation level repeatable read; select count(*) from t");
+    run(
+        &mut reader,
+        "begin isolation level repeatable read; select count(*) from t",
+    );
     clean_up(&pair);
     let end = pair.logged();
     assert!(!pair.has_replayed(end, Duration::from_millis(600)));
@@ -309,5 +334,9 @@ fn transactions_are_ended_at_any_moment() {
     });
     pair.catch_up();
     assert!(answered > 0 && ended > 0, "{answered} answered, {ended} ended");
-    assert_eq!(pair.standby().storage().proc_array.oldest_xmin(), None, "an xmin was left behind");
+    assert_eq!(
+        pair.standby().storage().proc_array.oldest_xmin(),
+        None,
+        "an xmin was left behind"
+    );
 }

@@ -67,7 +67,9 @@ fn many_changes_arrive_in_one_commit() {
     for round in 0..5 {
         let mut sql = "begin;".to_owned();
         for table in 0..30 {
-            sql.push_str(&format!("drop table if exists w{table}; create table w{table} (r{round} int);"));
+            sql.push_str(&format!(
+                "drop table if exists w{table}; create table w{table} (r{round} int);"
+            ));
         }
         pair.write(&format!("{sql} commit"));
         pair.write("vacuum");
@@ -94,16 +96,24 @@ fn a_table_is_dropped_when_its_readers_are_done() {
     };
     pair.write("drop table t");
     let end = pair.logged();
-    assert!(!pair.has_replayed(end, Duration::from_millis(150)), "replay did not wait");
+    assert!(
+        !pair.has_replayed(end, Duration::from_millis(150)),
+        "replay did not wait"
+    );
     let mut late = pair.reader();
     let waiting = thread::spawn(move || error(&mut late, "select count(*) from t"));
     wait_until("the other session queues", || {
         let activity = pair.standby().activity();
-        activity.iter().any(|session| session.wait_event == Some("relation"))
+        activity
+            .iter()
+            .any(|session| session.wait_event == Some("relation"))
     });
     reader.resume(portal, 0, &mut out).unwrap();
     assert_eq!(out.rows.len(), 20);
-    assert!(!pair.has_replayed(end, Duration::from_millis(50)), "the transaction still has the lock");
+    assert!(
+        !pair.has_replayed(end, Duration::from_millis(50)),
+        "the transaction still has the lock"
+    );
     run(&mut reader, "commit");
     assert!(pair.has_replayed(end, PATIENCE));
     assert_eq!(waiting.join().unwrap().sqlstate().as_str(), "42P01");
@@ -128,7 +138,10 @@ fn an_old_snapshot_is_turned_away() {
     let pair = Pair::new(&format!("{SETUP}; create table other (id int)"));
     for sql in ["truncate t", "create index t_x on t (x)"] {
         let mut reader = pair.reader();
-        run(&mut reader, "begin isolation level repeatable read; select * from other");
+        run(
+            &mut reader,
+            "begin isolation level repeatable read; select * from other",
+        );
         pair.write(sql);
         pair.catch_up();
         let error = error(&mut reader, "select count(*) from t");
@@ -137,7 +150,10 @@ fn an_old_snapshot_is_turned_away() {
     }
     // What only takes something away can be read by it.
     let mut reader = pair.reader();
-    run(&mut reader, "begin isolation level repeatable read; select * from other");
+    run(
+        &mut reader,
+        "begin isolation level repeatable read; select * from other",
+    );
     pair.write("drop index t_x");
     pair.catch_up();
     assert_eq!(query(&mut reader, "select count(*) from t"), "0");

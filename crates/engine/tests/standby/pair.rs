@@ -159,7 +159,10 @@ impl Link {
         let (primary, standby) = (Arc::clone(primary.storage()), Arc::clone(standby.storage()));
         let mut receiver = standby.receive_log().unwrap();
         drop(standby);
-        let follower = primary.retention.follow(LINK_ID, receiver.position(), None).unwrap();
+        let follower = primary
+            .retention
+            .follow(LINK_ID, receiver.position(), None)
+            .unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {

@@ -45,14 +45,23 @@ fn what_writes_is_refused() {
         refused(&mut reader, sql, "25006", &message);
         refused(&mut reader, &format!("begin; {sql}"), "25006", &message);
     }
-    for (sql, name) in [("vacuum", "VACUUM"), ("vacuum t", "VACUUM"), ("analyze", "ANALYZE")] {
+    for (sql, name) in [
+        ("vacuum", "VACUUM"),
+        ("vacuum t", "VACUUM"),
+        ("analyze", "ANALYZE"),
+    ] {
         let message = format!("cannot execute {name} during recovery");
         refused(&mut reader, sql, "25006", &message);
     }
     let message = "cannot set transaction read-write mode during recovery";
     refused(&mut reader, "begin read write", "0A000", message);
     refused(&mut reader, "begin; set transaction read write", "0A000", message);
-    refused(&mut reader, "begin; set transaction_read_only = off", "0A000", message);
+    refused(
+        &mut reader,
+        "begin; set transaction_read_only = off",
+        "0A000",
+        message,
+    );
     assert!(pair.standby().vacuum().is_err());
     assert_eq!(pair.standby().storage().wal.reserved(), before, "E1");
     assert_eq!(query(&mut reader, "select count(*) from t"), "50");
@@ -66,7 +75,11 @@ fn what_is_refused_waits_for_nothing() {
     run(&mut other, "begin; select * from t");
     let mut reader = pair.reader();
     run(&mut reader, "set lock_timeout = '50ms'");
-    for sql in ["drop table t", "truncate t", "alter table t set (fillfactor = 50)"] {
+    for sql in [
+        "drop table t",
+        "truncate t",
+        "alter table t set (fillfactor = 50)",
+    ] {
         assert_eq!(error(&mut reader, sql).sqlstate().as_str(), "25006", "{sql}");
     }
 }
@@ -80,7 +93,9 @@ fn readers_log_nothing() {
     let before = pair.standby().storage().wal.reserved();
     let mut reader = pair.reader();
     run(&mut reader, "set work_mem = '64kB'");
-    let sorted = reader.prepare("select x, id from t order by x desc, id", &[]).unwrap();
+    let sorted = reader
+        .prepare("select x, id from t order by x desc, id", &[])
+        .unwrap();
     run(&mut reader, "begin");
     let mut out = Collected::default();
     let mut completion = reader.execute(&sorted, &[], 100, &mut out).unwrap();
@@ -101,7 +116,11 @@ fn settings_tell_of_recovery() {
         assert_eq!(query(&mut reader, &format!("show {name}")), value);
     }
     assert_eq!(query(&mut reader, "begin; show transaction_read_only"), "on");
-    assert!(reader.reported_settings().contains(&("in_hot_standby", "on".to_owned())));
+    assert!(
+        reader
+            .reported_settings()
+            .contains(&("in_hot_standby", "on".to_owned()))
+    );
     assert_eq!(query(&mut pair.writer(), "show in_hot_standby"), "off");
 }
 
@@ -119,26 +138,46 @@ fn functions_tell_positions() {
     pair.write("insert into t (x) values (1)");
     let logged = query(&mut writer, "select pg_current_wal_lsn()");
     pair.catch_up();
-    let behind = query(&mut reader, &format!("select pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '{logged}') >= 0"));
+    let behind = query(
+        &mut reader,
+        &format!("select pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '{logged}') >= 0"),
+    );
     assert_eq!(behind, "t");
-    assert_eq!(query(&mut writer, "select pg_wal_lsn_diff('1/0', '0/FF')"), "4294967041");
     assert_eq!(
-        query(&mut reader, "select pg_last_xact_replay_timestamp() <= clock_timestamp()"),
+        query(&mut writer, "select pg_wal_lsn_diff('1/0', '0/FF')"),
+        "4294967041"
+    );
+    assert_eq!(
+        query(
+            &mut reader,
+            "select pg_last_xact_replay_timestamp() <= clock_timestamp()"
+        ),
         "t"
     );
     for name in ["", "flush_", "insert_"] {
         let error = error(&mut reader, &format!("select pg_current_wal_{name}lsn()"));
         assert_eq!(error.sqlstate().as_str(), "55000");
         assert_eq!(error.message(), "recovery is in progress");
-        assert_eq!(query(&mut writer, &format!("select pg_current_wal_{name}lsn() is null")), "f");
+        assert_eq!(
+            query(&mut writer, &format!("select pg_current_wal_{name}lsn() is null")),
+            "f"
+        );
     }
-    assert_eq!(error(&mut writer, "select pg_promote()").sqlstate().as_str(), "55000");
     assert_eq!(
-        error(&mut reader, "select pg_promote(true, 0)").sqlstate().as_str(),
+        error(&mut writer, "select pg_promote()").sqlstate().as_str(),
+        "55000"
+    );
+    assert_eq!(
+        error(&mut reader, "select pg_promote(true, 0)")
+            .sqlstate()
+            .as_str(),
         "22003"
     );
     // No program has installed what promotes.
-    assert_eq!(error(&mut reader, "select pg_promote()").sqlstate().as_str(), "55000");
+    assert_eq!(
+        error(&mut reader, "select pg_promote()").sqlstate().as_str(),
+        "55000"
+    );
 }
 
 #[test]
@@ -175,5 +214,7 @@ fn a_session_can_ask_for_the_promotion() {
     let mut reader = pair.reader();
     assert_eq!(query(&mut reader, "select pg_promote()"), "t");
     assert_eq!(query(&mut reader, "select pg_is_in_recovery()"), "f");
-    wait_until("the promoting thread ends", || Arc::strong_count(pair.standby()) == 2);
+    wait_until("the promoting thread ends", || {
+        Arc::strong_count(pair.standby()) == 2
+    });
 }

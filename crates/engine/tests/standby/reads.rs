@@ -63,7 +63,10 @@ fn money_is_never_lost(mechanisms: Mechanisms) {
         scope.spawn(move || {
             for at in 1.. {
                 for id in [1, 2] {
-                    run(&mut stepper, &format!("update steps set at = {at} where id = {id}"));
+                    run(
+                        &mut stepper,
+                        &format!("update steps set at = {at} where id = {id}"),
+                    );
                 }
                 if stopped() {
                     break;
@@ -97,7 +100,10 @@ fn money_is_never_lost(mechanisms: Mechanisms) {
                     let steps = query(&mut reader, "select at from steps order by id");
                     let (first, second) = steps.split_once(", ").unwrap();
                     let (first, second): (u64, u64) = (first.parse().unwrap(), second.parse().unwrap());
-                    assert!(first == second || first == second + 1, "{first} and then {second}");
+                    assert!(
+                        first == second || first == second + 1,
+                        "{first} and then {second}"
+                    );
                     run(&mut reader, "begin isolation level repeatable read");
                     let before = query(&mut reader, "select id, balance from accounts order by id");
                     // An index that was made in between leads to no version that the old snapshot sees: 40001.
@@ -151,7 +157,11 @@ fn money_is_never_lost_with_a_list() {
 
 #[test]
 fn money_is_never_lost_with_offsets() {
-    money_is_never_lost(with(&["known_xids=offsets", "page_read=pinned", "replay=parallel"]));
+    money_is_never_lost(with(&[
+        "known_xids=offsets",
+        "page_read=pinned",
+        "replay=parallel",
+    ]));
 }
 
 #[test]
