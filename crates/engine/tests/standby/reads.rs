@@ -16,7 +16,7 @@ const ACCOUNTS: u32 = 40;
 /// REPEATABLE READ transaction; and of two rows that are set one after the other, in two transactions, the second is never
 /// ahead.
 ///
-/// Caught mutations: a snapshot of the array; a commit that leaves the known xids before the commit log says it.
+/// Caught mutation: a snapshot of the array (`Storage::take_snapshot`).
 fn money_is_never_lost(mechanisms: Mechanisms) {
     let setup = format!(
         "create table accounts (id int primary key, balance bigint);
