@@ -291,6 +291,7 @@ impl Replication {
         let stream = Stream {
             storage: &self.storage,
             registry: &shared.registry,
+            proc: self.session.proc(),
             follower,
             timeline,
             timeout: self.timeout,

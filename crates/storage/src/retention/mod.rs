@@ -29,6 +29,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use clearway_txn::Xid;
+
 use crate::disk::Disk;
 use crate::error::{Result, StorageError};
 use crate::page::Lsn;
@@ -87,6 +89,8 @@ pub struct FollowerProgress {
     pub replayed: Lsn,
     /// When it last said so, in microseconds since 2000, by the server's clock.
     pub reply_time: Option<i64>,
+    /// The oldest xid that it asks the horizon to be held back for.
+    pub xmin: Option<Xid>,
 }
 
 #[derive(Debug)]
@@ -259,6 +263,7 @@ impl LogRetention {
             flushed: Lsn(0),
             replayed: Lsn(0),
             reply_time: None,
+            xmin: None,
         };
         state.followers.insert(
             number,
@@ -435,6 +440,11 @@ impl Follower {
             entered.progress.sent = upto;
             entered.progress.caught_up = caught_up;
         });
+    }
+
+    /// The horizon is held back for the follower at `xmin`; `None`: not at all.
+    pub fn holds_back(&self, xmin: Option<Xid>) {
+        self.with(|entered, _, _| entered.progress.xmin = xmin);
     }
 
     /// What the follower says that it has written, made durable and replayed; zero where it says nothing. Its slot keeps
