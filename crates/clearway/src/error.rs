@@ -6,6 +6,8 @@ use clearway_engine::EngineError;
 use clearway_engine::mechanisms::MechanismError;
 use clearway_lab::LabError;
 use clearway_server::ServerError;
+use clearway_server::replication::receiver::ReceiverError;
+use clearway_storage::StorageError;
 
 pub(crate) type Result<T, E = CommandError> = std::result::Result<T, E>;
 
@@ -16,6 +18,10 @@ pub(crate) enum CommandError {
     Lab(#[from] LabError),
     #[error(transparent)]
     Server(#[from] ServerError),
+    #[error(transparent)]
+    Receiver(#[from] ReceiverError),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
     #[error(transparent)]
     Mechanism(#[from] MechanismError),
     #[error("{what} {}: {source}", .path.display())]

@@ -20,6 +20,7 @@ mod mechanisms;
 mod options;
 mod output;
 mod promote;
+mod recover;
 mod serve;
 mod signals;
 mod simulate;
@@ -45,6 +46,7 @@ static ALLOCATOR: clearway_sim::LineAllocator<mimalloc::MiMalloc> =
         clearway bench                              what this machine does, in about three minutes\n  \
         clearway serve --data /var/tmp/clearway     then: psql -h 127.0.0.1 -p 5433 postgres\n  \
         clearway check --data /var/tmp/clearway     is everything in it sound?\n  \
+        clearway standby --from 'host=127.0.0.1 port=5433' --data /var/tmp/standby   a copy that answers reads\n  \
         clearway mechanisms --why                   what --set can switch, and why the default is what it is\n  \
         clearway simulate list                      experiments on machines one does not own\n\n\
         CLEARWAY_LOG=debug shows more of what happens (error, warn, info, debug, trace)."
@@ -59,6 +61,7 @@ enum Command {
     Serve(serve::Arguments),
     Standby(standby::Arguments),
     Promote(promote::Arguments),
+    Recover(recover::Arguments),
     Bench(bench::Arguments),
     Check(check::Arguments),
     Mechanisms(mechanisms::Arguments),
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Standby(arguments) => standby::run(arguments),
         Command::Promote(arguments) => promote::run(arguments),
+        Command::Recover(arguments) => recover::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Mechanisms(arguments) => mechanisms::run(arguments),

@@ -1,6 +1,11 @@
-//! `clearway promote`: makes a standby a server of its own.
+//! `clearway promote`: a standby stops following and takes writes.
+//!
+//! The running standby does it. This command writes the file `promote.signal` into its data directory, which the standby
+//! looks for, and waits until the control file says that the directory is no standby's any more.
 
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -8,66 +13,73 @@ use clearway_storage::directory_state::{PROMOTE_SIGNAL, directory_is_in_use, dir
 
 use crate::error::{CommandError, Result};
 use crate::options::duration;
-use crate::output::notice;
+use crate::output;
 
-/// Time between two looks whether the standby was promoted.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often it is looked whether the standby is promoted.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Make a running standby a server of its own, which takes writes
+/// Make a running standby take writes, on a timeline of its own
 ///
-/// The standby ends its connection to the server that it follows, replays what it has received, and begins a new timeline.
-/// Commits that the other server has made and not sent are not in it. The other server cannot follow this one afterwards
-/// if its log goes on beyond that point: make a standby of it with a new base backup.
+/// The standby replays what it has received, and then begins a new timeline. The server that it followed is not told:
+/// see to it that clients do not write there any more. It can follow the promoted one if it has not logged anything that
+/// the standby had not received.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  clearway promote --data /var/tmp/standby")]
+#[command(after_help = "Example:\n  \
+    clearway promote --data /var/tmp/standby\n\n\
+    From a session on the standby, this does the same:\n  \
+    select pg_promote();")]
 pub(crate) struct Arguments {
-    /// Data directory of the standby, which is running
+    /// Data directory of the standby, which must be running
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
     /// How long to wait for the promotion
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     timeout: Duration,
 }
 
+/// Whether the directory is no standby's.
+fn is_promoted(data: &Path) -> Result<bool> {
+    Ok(!directory_state(data)?.standby)
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let dir = &arguments.data;
-    let refuse =
-        |problem: String| CommandError::Usage(format!("cannot promote {}: {problem}", dir.display()));
-    let state = || directory_state(dir).map_err(|error| refuse(error.to_string()));
-    if !state()?.standby {
-        return Err(refuse("it is no standby's directory".to_owned()));
-    }
-    if !directory_is_in_use(dir).map_err(|error| refuse(error.to_string()))? {
-        return Err(refuse(
-            "no standby is running on it; start it with \"clearway standby\" first".to_owned(),
+    let data = &arguments.data;
+    let refuse = |problem: String| Err(CommandError::Usage(problem));
+    let shown = data.display();
+    if is_promoted(data)? {
+        return refuse(format!(
+            "{shown} is not a standby's directory: it takes writes as it is"
         ));
     }
-    let signal = dir.join(PROMOTE_SIGNAL);
-    std::fs::write(&signal, b"").map_err(CommandError::io("asking the standby"))?;
-    let deadline = Instant::now() + arguments.timeout;
-    loop {
-        let now = state()?;
-        if !now.standby {
-            notice(format_args!(
-                "promoted: {} is on timeline {}",
-                dir.display(),
-                now.timeline
-            ));
-            return Ok(());
-        }
-        let is_over = Instant::now() >= deadline;
-        // The standby removes the file when it has done what it can.
-        if is_over || !signal.exists() && state()?.standby {
-            let _ = std::fs::remove_file(&signal);
-            return Err(refuse(if is_over {
-                format!(
-                    "it is not promoted after {:?}; its log says why",
-                    arguments.timeout
-                )
-            } else {
-                "it refused; its log says why".to_owned()
-            }));
-        }
-        std::thread::sleep(LOOK);
+    if !directory_is_in_use(data)? {
+        return refuse(format!(
+            "no server runs on {shown}, and the running standby does the promotion; start it with \"clearway standby \
+             --data {shown} --from …\" first (it need not reach the primary)"
+        ));
     }
+    let signal = data.join(PROMOTE_SIGNAL);
+    File::create(&signal).map_err(CommandError::io("writing promote.signal"))?;
+    let deadline = Instant::now() + arguments.timeout;
+    // The directory is a primary's before the checkpoint behind that is made; the standby removes the file when it takes
+    // writes.
+    while !is_promoted(data)? || signal.exists() && directory_is_in_use(data)? {
+        if !directory_is_in_use(data)? && !is_promoted(data)? {
+            let _ = fs::remove_file(&signal);
+            return refuse(format!(
+                "the server on {shown} has ended without a promotion; what it said last tells why"
+            ));
+        }
+        if Instant::now() >= deadline {
+            return refuse(format!(
+                "{shown} is not promoted after {:?}; the standby goes on with it: \"select pg_is_in_recovery()\" tells when \
+                 it is done",
+                arguments.timeout
+            ));
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    let timeline = directory_state(data)?.timeline;
+    output::line(format_args!(
+        "promoted: {shown} takes writes, on timeline {timeline}"
+    ))
 }

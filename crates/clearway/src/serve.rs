@@ -1,6 +1,6 @@
 //! `clearway serve`: the server.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use clap::Args;
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     // The sockets first: clients that come during recovery are told so instead of being refused.
     let server = Server::bind_early(server_options(
         &arguments.listen,
-        arguments.socket_dir.clone(),
+        arguments.socket_dir.as_deref(),
         arguments.port,
         &config,
     ))?;
@@ -81,16 +81,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     })
 }
 
-/// What a server is started with.
+/// How a server with this configuration is started; `listen` may be "none".
 pub(crate) fn server_options(
     listen: &str,
-    socket_dir: Option<PathBuf>,
+    socket_dir: Option<&Path>,
     port: u16,
     config: &Config,
 ) -> ServerOptions {
     ServerOptions {
         listen: (listen != "none").then(|| listen.to_owned()),
-        socket_dir,
+        socket_dir: socket_dir.map(Path::to_owned),
         port,
         max_connections: config.max_connections as usize,
         scheduling: Scheduling {

@@ -1,57 +1,68 @@
-//! `clearway standby`: a server that follows another one.
+//! `clearway standby`: a copy of another server, kept up to date, that answers reads.
+//!
+//! 1. Take the sockets; clients are told to wait (57P03).
+//! 2. If the directory is missing or empty, or a copy in it was not finished: fetch a base backup.
+//! 3. Open the directory and replay its log; from here on reads are served.
+//! 4. Receive log until the stop signal or a promotion (`clearway_server::replication::following`).
+//!
+//! The server has a stop signal of its own. It is given after the receiver has ended, so that the engine is not closed
+//! under a receiver that writes.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use clap::Args;
 use clearway_engine::{Config, Engine};
 use clearway_server::replication::following::Following;
-use clearway_server::replication::receiver::base_backup::{self, CopyProgress};
 use clearway_server::replication::receiver::client::Client;
 use clearway_server::replication::receiver::conninfo::ConnInfo;
-use clearway_server::replication::receiver::identify;
 use clearway_server::replication::receiver::run::ReceiverOptions;
 use clearway_server::replication::receiver::stream::StreamOptions;
+use clearway_server::replication::receiver::{base_backup, identify};
 use clearway_server::{Server, StopSignal};
+use clearway_storage::received_copy::copy_is_wanted;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::error::{CommandError, Result};
 use crate::options::ConfigOptions;
 use crate::output::notice;
-use crate::serve::{StopOnPanic, addresses, recovery_line, server_options};
+use crate::serve::{StopOnPanic, addresses, server_options};
 use crate::signals::{stop_on_signals, survive_file_size_limit};
 
-/// Follow another server, and answer reads meanwhile
+/// How often it is looked whether the standby is to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Follow another Clearway server: copy it, receive its log, and answer reads
 ///
-/// Into an empty or missing directory, a base backup is taken first. Then the other server's log is received, made durable
-/// and replayed, and reads are served; writes get an error (25006). When the connection is lost, it is tried again until it
-/// works. Started again, the standby goes on where its log ends. "clearway promote", or "select pg_promote()", makes it a
-/// server of its own.
-///
-/// A slot keeps the log at the other server while this one is away: name one with --slot, and make it with --create-slot.
-/// There are no passwords yet: the other server is on loopback or a Unix-domain socket.
+/// If the data directory is missing or empty, the other server (the primary) is copied first. Then its log is received
+/// and replayed, for as long as this runs; when the connection is lost it is tried again. Sessions can read, and a write
+/// is refused (25006). A slot makes the primary keep its log while the standby is away. `clearway promote` ends the
+/// following, and makes the standby a server of its own that takes writes. The primary must be on this machine, or be
+/// reached through a tunnel: there are no passwords yet.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    clearway serve --data /var/tmp/primary --listen 127.0.0.1:5433\n  \
-    clearway standby --from 'host=127.0.0.1 port=5433' --data /var/tmp/standby --listen 127.0.0.1:5434 \\\n      \
-        --slot standby --create-slot\n\n\
+    clearway standby --from 'host=127.0.0.1 port=5433' --data /var/tmp/standby --listen 127.0.0.1:5434\n  \
+    clearway standby --from 'host=/tmp port=5433' --data /var/tmp/standby --listen 127.0.0.1:5434 \\\n    \
+    --slot standby1 --create-slot\n\n\
     Then, in another terminal:\n  \
     psql -h 127.0.0.1 -p 5434 postgres -c 'select pg_is_in_recovery(), pg_last_wal_replay_lsn()'\n  \
     psql -h 127.0.0.1 -p 5433 postgres -c 'select * from pg_stat_replication'\n  \
-    clearway promote --data /var/tmp/standby")]
+    clearway promote --data /var/tmp/standby      when the primary is gone for good")]
 pub(crate) struct Arguments {
-    /// The server to follow, as libpq's programs name it: 'host=… port=… application_name=…'
+    /// The primary: 'host=… port=… user=… application_name=…' or postgresql://…; if it is not given, primary_conninfo of
+    /// the configuration file counts
     #[arg(long, value_name = "CONNINFO")]
-    from: ConnInfo,
-    /// Data directory
+    from: Option<String>,
+    /// Data directory of the standby
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// Replication slot at the other server
+    /// Replication slot to use at the primary; otherwise primary_slot_name of the configuration file
     #[arg(long, value_name = "NAME")]
     slot: Option<String>,
-    /// Make the slot if it is not there
-    #[arg(long, requires = "slot")]
+    /// Make the slot, if it is not there
+    #[arg(long)]
     create_slot: bool,
     /// Address to listen on, loopback only; "none" for Unix-domain sockets alone
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5434")]
@@ -66,33 +77,67 @@ pub(crate) struct Arguments {
     config: ConfigOptions,
 }
 
+/// The server to follow, from the command line or the configuration file.
+#[derive(Debug)]
+struct Primary {
+    conninfo: ConnInfo,
+    slot: Option<String>,
+    create_slot: bool,
+}
+
+impl Primary {
+    fn of(arguments: &Arguments, config: &Config) -> Result<Primary> {
+        let text = arguments.from.as_ref().unwrap_or(&config.primary_conninfo);
+        if text.is_empty() {
+            return Err(CommandError::Usage(
+                "which server is to be followed? Give --from 'host=127.0.0.1 port=5433', or set primary_conninfo in the \
+                 configuration file"
+                    .to_owned(),
+            ));
+        }
+        let slot = arguments.slot.as_ref().unwrap_or(&config.primary_slot_name);
+        let slot = (!slot.is_empty()).then(|| slot.clone());
+        if arguments.create_slot && slot.is_none() {
+            return Err(CommandError::Usage(
+                "--create-slot makes the slot that --slot names; give both".to_owned(),
+            ));
+        }
+        Ok(Primary {
+            conninfo: text.parse()?,
+            slot,
+            create_slot: arguments.create_slot,
+        })
+    }
+
+    fn connect(&self, config: &Config, stop: &StopSignal) -> Result<Client> {
+        Ok(Client::connect(
+            &self.conninfo,
+            config.wal_receiver_timeout.duration(),
+            stop,
+        )?)
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let config = arguments.config.load()?;
+    let primary = Primary::of(arguments, &config)?;
     let stop = stop_on_signals()?;
     survive_file_size_limit()?;
     let server = Server::bind_early(server_options(
         &arguments.listen,
-        arguments.socket_dir.clone(),
+        arguments.socket_dir.as_deref(),
         arguments.port,
         &config,
     ))?;
+    let server_stop = StopSignal::new().map_err(CommandError::io("creating the stop signal"))?;
     thread::scope(|scope| {
-        let _stop_on_panic = StopOnPanic(&stop);
-        let running = scope.spawn(|| server.run(&stop));
-        let following = match follow(arguments, config, &server, &stop) {
-            Ok(following) => following,
-            Err(error) => {
-                let was_stopped = stop.is_stopped();
-                stop.stop();
-                let _ = running.join();
-                return if was_stopped { Ok(()) } else { Err(error) };
-            }
-        };
-        let outcome = running.join();
-        // The engine is closed; its receiver would find that out by itself.
-        drop(following);
-        match outcome {
-            Ok(outcome) => outcome?,
+        let _stop_on_panic = StopOnPanic(&server_stop);
+        let running = scope.spawn(|| server.run(&server_stop));
+        let ends = || stop.is_stopped() || running.is_finished();
+        let followed = follow(&arguments.data, config, primary, &server, &stop, &ends);
+        server_stop.stop();
+        match running.join() {
+            Ok(outcome) => followed.and(outcome.map_err(CommandError::from))?,
             Err(panic) => std::panic::resume_unwind(panic),
         }
         notice(format_args!("shut down"));
@@ -100,88 +145,84 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     })
 }
 
-/// Opens the directory, which is copied first if there is none, serves it, and begins to receive.
-fn follow(arguments: &Arguments, config: Config, server: &Server, stop: &StopSignal) -> Result<Following> {
-    let timeout = config.wal_receiver_timeout.duration();
-    let connect = || {
-        Client::connect(&arguments.from, timeout, stop)
-            .map_err(|error| CommandError::Usage(format!("cannot follow: {error}")))
-    };
-    let mut keeps_log = None;
-    if needs_copy(&arguments.data)? {
-        let mut client = connect()?;
-        create_slot(arguments, &mut client)?;
-        copy(&mut client, &arguments.data, config.fsync)?;
-        keeps_log = Some(client);
-    } else if arguments.create_slot {
-        create_slot(arguments, &mut connect()?)?;
-    }
-    let stream = StreamOptions {
-        slot: arguments.slot.clone(),
-        status_interval: config.wal_receiver_status_interval.duration(),
-        feedback: config.hot_standby_feedback,
-    };
-    let engine = Engine::open_standby(&arguments.data, config)
-        .map_err(CommandError::database("opening", &arguments.data))?;
-    notice(format_args!("{}", recovery_line(&engine)));
+/// Steps 2 to 4.
+fn follow(
+    data: &Path,
+    config: Config,
+    primary: Primary,
+    server: &Server,
+    stop: &StopSignal,
+    ends: &dyn Fn() -> bool,
+) -> Result<()> {
+    let keeps_log = prepare(data, &config, &primary, stop)?;
     let options = ReceiverOptions {
-        conninfo: arguments.from.clone(),
-        timeout,
-        stream,
+        conninfo: primary.conninfo,
+        timeout: config.wal_receiver_timeout.duration(),
+        stream: StreamOptions {
+            slot: primary.slot,
+            status_interval: config.wal_receiver_status_interval.duration(),
+            feedback: config.hot_standby_feedback,
+        },
     };
-    let following = Following::start(engine.clone(), options, keeps_log, |event| {
+    let engine = Engine::open_standby(data, config).map_err(CommandError::database("opening", data))?;
+    notice(format_args!("{}", crate::serve::recovery_line(&engine)));
+    let mut following = Following::start(Arc::clone(&engine), options, keeps_log, |event| {
         notice(format_args!("{event}"));
     })?;
     server.ready(engine);
     for address in addresses(server) {
-        notice(format_args!("ready to accept read-only connections on {address}"));
+        notice(format_args!("ready to accept connections that read on {address}"));
     }
-    Ok(following)
-}
-
-/// Whether the directory is missing, empty, or holds a copy that was not finished.
-fn needs_copy(dir: &Path) -> Result<bool> {
-    clearway_storage::received_copy::copy_is_wanted(dir)
-        .map_err(|error| CommandError::Usage(format!("cannot use {}: {error}", dir.display())))
-}
-
-fn create_slot(arguments: &Arguments, client: &mut Client) -> Result<()> {
-    let Some(slot) = arguments.slot.as_ref().filter(|_| arguments.create_slot) else {
-        return Ok(());
-    };
-    let made = identify::create_slot(client, slot)
-        .map_err(|error| CommandError::Usage(format!("cannot make the slot \"{slot}\": {error}")))?;
-    if made {
-        notice(format_args!("made the slot \"{slot}\""));
+    while !ends() {
+        thread::sleep(LOOK_EVERY);
     }
+    following.stop();
     Ok(())
 }
 
-/// Copies the other server's files, with a progress bar where there is a terminal.
-fn copy(client: &mut Client, dir: &Path, fsync: bool) -> Result<()> {
+/// Makes the slot if that is wanted, and the copy if there is no directory. The connection that has fetched the copy
+/// makes the primary keep the log behind it.
+fn prepare(data: &Path, config: &Config, primary: &Primary, stop: &StopSignal) -> Result<Option<Client>> {
+    let copy = copy_is_wanted(data)?;
+    if !copy && !primary.create_slot {
+        return Ok(None);
+    }
+    let mut client = primary.connect(config, stop)?;
+    if let Some(slot) = primary.slot.as_ref().filter(|_| primary.create_slot)
+        && identify::create_slot(&mut client, slot)?
+    {
+        notice(format_args!(
+            "made the replication slot \"{slot}\" at {}",
+            client.address()
+        ));
+    }
+    if !copy {
+        return Ok(None);
+    }
     notice(format_args!(
-        "copying the files of {} into {}",
+        "copying {} into {}",
         client.address(),
-        dir.display()
+        data.display()
     ));
-    let bar = ProgressBar::new(0);
-    bar.set_style(
-        ProgressStyle::with_template("{bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left")
-            .unwrap_or_else(|_| ProgressStyle::default_bar()),
-    );
-    bar.enable_steady_tick(Duration::from_millis(200));
-    let copied = base_backup::fetch(client, dir, fsync, |CopyProgress { done, total }| {
-        // The log comes on top of the tables, whose size the server has told.
-        bar.set_length(total.max(done));
+    let bar = progress_bar();
+    let mut done = 0;
+    base_backup::fetch(&mut client, data, config.fsync, |progress| {
+        done = progress.done;
+        // The log comes on top of what was expected.
+        bar.set_length(progress.total.max(done));
         bar.set_position(done);
-    });
-    let bytes = bar.position();
-    bar.finish_and_clear();
-    copied.map_err(|error| {
-        CommandError::Usage(format!(
-            "the copy was not finished: {error}; started again, it begins anew"
-        ))
     })?;
-    notice(format_args!("copied {} MB", bytes >> 20));
-    Ok(())
+    bar.finish_and_clear();
+    notice(format_args!("copied {}", indicatif::HumanBytes(done)));
+    Ok(Some(client))
+}
+
+/// A bar for bytes, which is not shown where there is no terminal.
+fn progress_bar() -> ProgressBar {
+    let bar = ProgressBar::new(0);
+    let template = "{bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar
 }

@@ -79,12 +79,18 @@ pub struct Config {
     pub max_slot_wal_keep_size: ByteSize,
     /// A follower that has not answered for so long is given up.
     pub wal_sender_timeout: Span,
-    /// A standby gives up a server that has been silent for so long, and connects again.
+    /// The server that a standby follows; empty: the command line says it.
+    pub primary_conninfo: String,
+    /// The replication slot that a standby uses there; empty: none.
+    pub primary_slot_name: String,
+    /// A server that sends nothing for so long is given up by its standby.
     pub wal_receiver_timeout: Span,
-    /// A standby tells the other server how far it is at least this often.
+    /// A standby says how far it is at least so often.
     pub wal_receiver_status_interval: Span,
-    /// Whether a standby tells the other server what its sessions see, so that it keeps those row versions.
+    /// Whether a standby has its primary keep the row versions that sessions here see.
     pub hot_standby_feedback: bool,
+    /// How long replay waits for sessions that stand in its way before it cancels them.
+    pub max_standby_streaming_delay: DelayLimit,
     /// How long a lock wait lasts before a deadlock is looked for.
     pub deadlock_timeout: Span,
     /// Whether dead rows are cleared away in the background.
@@ -123,9 +129,12 @@ impl Default for Config {
             wal_keep_size: ByteSize::mib(0),
             max_slot_wal_keep_size: ByteSize::mib(0),
             wal_sender_timeout: Span::from_secs(60),
+            primary_conninfo: String::new(),
+            primary_slot_name: String::new(),
             wal_receiver_timeout: Span::from_secs(60),
             wal_receiver_status_interval: Span::from_secs(10),
             hot_standby_feedback: false,
+            max_standby_streaming_delay: DelayLimit::After(Span::from_secs(30)),
             deadlock_timeout: Span::from_secs(1),
             autovacuum: true,
             autovacuum_naptime: Span::from_secs(10),
@@ -254,6 +263,21 @@ impl Config {
             return refuse(
                 "wal_sender_timeout",
                 format!("is {}, but must be at least 100ms", self.wal_sender_timeout),
+            );
+        }
+        if self.wal_receiver_timeout.duration() < Duration::from_millis(100) {
+            return refuse(
+                "wal_receiver_timeout",
+                format!("is {}, but must be at least 100ms", self.wal_receiver_timeout),
+            );
+        }
+        if self.wal_receiver_status_interval.duration() < Duration::from_millis(10) {
+            return refuse(
+                "wal_receiver_status_interval",
+                format!(
+                    "is {}, but must be at least 10ms",
+                    self.wal_receiver_status_interval
+                ),
             );
         }
         if !(64 << 10..=1 << 30).contains(&self.max_message_size.bytes()) {
@@ -408,6 +432,49 @@ impl FromStr for Span {
     }
 }
 
+/// How long something may be delayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DelayLimit {
+    /// So long.
+    After(Span),
+    /// For ever; written "never".
+    Never,
+}
+
+impl DelayLimit {
+    /// The limit; `None` if there is none.
+    pub const fn duration(self) -> Option<Duration> {
+        match self {
+            DelayLimit::After(span) => Some(span.duration()),
+            DelayLimit::Never => None,
+        }
+    }
+}
+
+impl fmt::Display for DelayLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DelayLimit::After(span) => span.fmt(f),
+            DelayLimit::Never => f.write_str("never"),
+        }
+    }
+}
+
+impl FromStr for DelayLimit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<DelayLimit, String> {
+        match text.trim() {
+            // PostgreSQL's way to say it.
+            "never" | "-1" => Ok(DelayLimit::Never),
+            span => span
+                .parse()
+                .map(DelayLimit::After)
+                .map_err(|error| format!("{error}; or \"never\"")),
+        }
+    }
+}
+
 /// A number and its unit's factor; `usual` is the unit to suggest.
 fn split_unit(
     text: &str,
@@ -486,6 +553,7 @@ macro_rules! serde_by_text {
 
 serde_by_text!(ByteSize);
 serde_by_text!(Span);
+serde_by_text!(DelayLimit);
 
 #[cfg(test)]
 mod tests {
@@ -510,6 +578,23 @@ mod tests {
         assert_eq!(config.shared_buffers.to_string(), "512MB");
         assert_eq!(config.checkpoint_timeout.to_string(), "2min");
         assert!("12parsecs".parse::<Span>().unwrap_err().contains("min"));
+    }
+
+    #[test]
+    fn a_delay_may_be_without_limit() {
+        for (text, expected) in [
+            ("never", None),
+            ("-1", None),
+            ("0", Some(Duration::ZERO)),
+            ("5min", Some(Duration::from_secs(300))),
+        ] {
+            let config = Config::from_toml(&format!("max_standby_streaming_delay = \"{text}\"")).unwrap();
+            assert_eq!(config.max_standby_streaming_delay.duration(), expected, "{text}");
+            let again = toml::to_string(&config).unwrap();
+            assert_eq!(Config::from_toml(&again).unwrap(), config);
+        }
+        let error = Config::from_toml("max_standby_streaming_delay = \"soon\"").unwrap_err();
+        assert!(error.message().contains("never"), "{error}");
     }
 
     #[test]
@@ -572,6 +657,8 @@ mod tests {
         let error = Config::from_toml("shared_buffers = \"4000TB\"").unwrap_err();
         assert!(error.message().contains("of memory"), "{error}");
         assert!(Config::from_toml("work_mem = \"1kB\"").is_err());
+        assert!(Config::from_toml("wal_receiver_timeout = \"1ms\"").is_err());
+        assert!(Config::from_toml("wal_receiver_status_interval = 0").is_err());
     }
 
     #[test]

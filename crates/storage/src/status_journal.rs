@@ -55,6 +55,13 @@ impl StatusJournal {
         let mut bytes = vec![0; HEADER + CONTENT_MAX + 4];
         let read = file.read_at(&mut bytes, 0).map_err(|error| fail("read", error))?;
         let image = decode(&bytes[..read]);
+        if fsync {
+            // Its name, before anything depends on it.
+            let names = disk
+                .open_directory(dir)
+                .and_then(|names| names.sync(SyncPurpose::DataDirectory));
+            names.map_err(|error| StorageError::io("sync directory", dir, error))?;
+        }
         let journal = Self {
             file,
             path,

@@ -65,7 +65,7 @@ use clearway_storage::received_copy::ReceivedCopy;
 use clearway_storage::wal::SEGMENT_SIZE;
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::wal::segment_name::{FIRST_TIMELINE, segment_name};
-use clearway_storage::{PAGE_SIZE, RelId, Storage, StorageOptions};
+use clearway_storage::{PAGE_SIZE, RelId, StandbyOptions, Storage, StorageOptions};
 use clearway_txn::{CommitLogVariant, Status, Xid};
 use ledger::{Ledger, Session, Worker, promised_before, verify};
 use log_filler::quiet_end;
@@ -304,6 +304,7 @@ fn story(purpose: SyncPurpose, ignored: bool) -> Result<(), String> {
         SyncPurpose::LogNamesFound => return killed_while_recycling(&disk, &ledger, ignore),
         SyncPurpose::Slots => return slot_is_there(&disk, ignore),
         SyncPurpose::TimelineHistory => return timeline_is_there(&disk, &ledger, ignore),
+        SyncPurpose::StatusJournal => return torn_status_page(&disk, ignore),
         SyncPurpose::CopiedFile | SyncPurpose::CopiedNames => return copy_is_there(&disk, ignore),
         _ => {}
     }
@@ -331,6 +332,58 @@ fn story(purpose: SyncPurpose, ignored: bool) -> Result<(), String> {
     let result = check(&image(&disk, nothing), &ledger.snapshot());
     crash(storage);
     result
+}
+
+/// The power goes while a standby writes a page of the commit log. Its log has no image of the page behind the redo
+/// position.
+fn torn_status_page(disk: &RecordingDisk, ignore: impl Fn(&RecordingDisk)) -> Result<(), String> {
+    let follow = |disk: &RecordingDisk| {
+        let options = StorageOptions {
+            buffer_bytes: 64 * PAGE_SIZE,
+            sessions_max: 32,
+            ..chosen::options()
+        };
+        let standby = StandbyOptions::default();
+        Storage::open_standby_on(Arc::new(disk.clone()), Path::new(DIRECTORY), options, standby)
+            .map(|(storage, _)| storage)
+            .map_err(|error| error.to_string())
+    };
+    let storage = open(disk)?;
+    let proc = storage.proc_array.attach().unwrap();
+    // The page has a sector with its checksum, and the status of the commit below is in another one.
+    for _ in 0..5_000 {
+        let xid = storage.assign_xid(proc).unwrap();
+        storage.abort(proc, xid).unwrap();
+    }
+    storage.checkpoint().unwrap();
+    storage.checkpoint().unwrap();
+    let xid = storage.assign_xid(proc).unwrap();
+    storage.commit(proc, xid, true).unwrap();
+    crash(storage);
+    ignore(disk);
+    let standby = follow(disk)?;
+    // The first one belongs to the page that was written before.
+    disk.cut_before_sync(SyncPurpose::DataFile, 1);
+    standby.checkpoint().unwrap();
+    crash(standby);
+    let frozen = disk
+        .take_frozen()
+        .into_values()
+        .next()
+        .expect("the sync is reached");
+    for seed in 0..30 {
+        let torn = frozen.image(&mut Random(seed), |path| match path.ends_with("base/0") {
+            true => Keep::Part,
+            false => Keep::Nothing,
+        });
+        let standby = follow(&torn)?;
+        let found = standby.status(xid).map_err(|error| error.to_string())?;
+        crash(standby);
+        if found != Status::Committed {
+            return Err(format!("the commit is {found:?}"));
+        }
+    }
+    Ok(())
 }
 
 /// A slot that was reported as made.

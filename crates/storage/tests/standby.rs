@@ -290,6 +290,8 @@ fn a_standby_goes_on_where_its_log_ends() {
                 );
             }
             if round % 2 == 0 {
+                // A page that nothing is written to yet: the checkpoint counts it, and no record makes it.
+                drop(primary.storage.extend(primary.rel).unwrap());
                 primary.storage.checkpoint().unwrap();
             }
             primary.storage.wal.flush(primary.storage.wal.reserved());
@@ -365,6 +367,59 @@ fn replay_waits_for_old_snapshots() {
         // A new snapshot regards the deleter as ended.
         copy.take_snapshot(bob, &mut old);
         assert!(old.sees(deleter, &copy.commit_log).unwrap());
+        close(copy);
+        close(primary.storage);
+    }
+}
+
+/// The primary removes what transaction after transaction has deleted; each removal leaves the deleter's xid on a page. A
+/// session never finds one there that its snapshot may regard as running.
+#[test]
+fn nothing_is_removed_under_a_snapshot() {
+    for standby in each_replay() {
+        let standby = StandbyOptions {
+            streaming_delay_max: None,
+            ..standby
+        };
+        let primary = Primary::new(2);
+        let dir = tempfile::tempdir().unwrap();
+        let (copy, _) = primary.standby(dir.path(), standby);
+        let mut sender = Sender::new(&primary.storage, &copy);
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let _stop = SetOnDrop(&stop);
+            for _ in 0..3 {
+                let (copy, stop, rel) = (&copy, &stop, primary.rel);
+                scope.spawn(move || {
+                    let proc = copy.proc_array.attach().unwrap();
+                    let mut snapshot = Snapshot::default();
+                    while !stop.load(Ordering::Relaxed) {
+                        copy.take_snapshot(proc, &mut snapshot);
+                        let xmin = copy.proc_array.xmin_of(proc).unwrap();
+                        for _ in 0..3 {
+                            let removed = read(copy, rel, 1);
+                            assert!(removed < xmin.0, "{removed} is cleaned up under xmin {xmin}");
+                            thread::yield_now();
+                        }
+                        copy.proc_array.clear_xmin(proc);
+                    }
+                });
+            }
+            for number in 1..=1_000_u64 {
+                let deleter = primary.commit(&[0], number);
+                let payload = deleter.0.to_le_bytes();
+                primary
+                    .storage
+                    .wal
+                    .insert_any(RecordKind::Cleanup, Xid::INVALID, &payload);
+                primary.write(Xid::INVALID, &[1], deleter.0);
+                if number % 8 == 0 {
+                    primary.storage.wal.flush(primary.storage.wal.reserved());
+                    sender.send(4 << 10);
+                }
+            }
+            sender.catch_up();
+        });
         close(copy);
         close(primary.storage);
     }

@@ -8,8 +8,7 @@
 //! # Steps of a promotion
 //! 1. Stop the receiver, and wait for its end: nothing is written to the log any more (R3 of [`run`](super::receiver::run)).
 //! 2. Promote the engine: it replays what was received, and goes on on a timeline of its own.
-//! 3. Remove the file. A crash before leaves it, and the next start as a standby is promoted at once; one after finds a
-//!    primary.
+//! 3. Remove the file. One that is there when following begins is of an earlier run, and is removed too.
 //!
 //! The sessions stay connected all the time.
 
@@ -132,6 +131,8 @@ impl Following {
         observer: impl Fn(&FollowingEvent<'_>) + Send + Sync + 'static,
     ) -> Result<Following> {
         let storage = Arc::clone(engine.storage());
+        let signal = storage.dir().join(PROMOTE_SIGNAL);
+        let _ = std::fs::remove_file(&signal);
         let observer = Arc::new(observer);
         let sink = storage
             .receive_log()
@@ -153,7 +154,7 @@ impl Following {
         engine.set_promotion(Arc::new(move || asked.store(true, Ordering::Release)));
         let stopping = Arc::new(AtomicBool::new(false));
         let watch = Watch {
-            signal: engine.storage().dir().join(PROMOTE_SIGNAL),
+            signal,
             engine,
             receiver,
             wanted,

@@ -180,7 +180,7 @@ pub(crate) fn copy_data(out: &mut BytesMut, body: impl FnOnce(&mut BytesMut)) {
 mod tests {
     use super::*;
 
-    fn status() -> Vec<u8> {
+    fn status_body() -> Vec<u8> {
         let mut body = vec![b'r'];
         for number in [5_u64, 1 << 40, 3, 99] {
             body.extend(number.to_be_bytes());
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn replies_are_read_to_the_last_byte() {
-        let body = status();
+        let body = status_body();
         let expected = Reply::Status {
             written: 5,
             flushed: 1 << 40,
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn both_ends_agree() {
         let mut out = BytesMut::new();
-        super::status(&mut out, [7, 6, 5], true);
+        status(&mut out, [7, 6, 5], true);
         let expected = Reply::Status {
             written: 7,
             flushed: 6,

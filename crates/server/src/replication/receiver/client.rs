@@ -137,14 +137,6 @@ impl Client {
         &self.address
     }
 
-    pub(super) fn socket(&self) -> &Socket {
-        &self.socket
-    }
-
-    pub(super) fn stop_signal(&self) -> &StopSignal {
-        &self.stop
-    }
-
     pub(super) fn timeout(&self) -> Duration {
         self.timeout
     }
