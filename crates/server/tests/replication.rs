@@ -451,7 +451,7 @@ fn a_stream_ends_with_its_timeline() {
     assert_eq!(next_timeline(&replies), ("2".to_owned(), fork.0));
     // At the end there is no log to send, and behind it none of that timeline.
     let replies = bob.query(&format!("START_REPLICATION {fork} TIMELINE 1"));
-    assert_eq!(kinds(&replies), "TDCCZ");
+    assert_eq!(kinds(&replies), "TDCC");
     assert_eq!(next_timeline(&replies), ("2".to_owned(), fork.0));
     for command in [
         format!(
