@@ -11,6 +11,7 @@
 //! | `buffer` | pages in memory |
 //! | `change` | [`AtomicChange`]: changing pages and logging it |
 //! | `commit` | the end of a transaction: the order of its steps |
+//! | `sync_replication` | commits that wait until standbys have them |
 //! | `retention`, `backup` | what of the log stays for others, and a copy of the files for them |
 //! | `checkpoint`, `recovery` | bounding and doing the replay of the log |
 //! | `status_pages` | the commit log's pages on disk |
@@ -59,6 +60,7 @@ pub mod retention;
 mod root_hints;
 mod status_pages;
 mod storage;
+pub mod sync_replication;
 pub mod vacuum;
 pub mod wal;
 
