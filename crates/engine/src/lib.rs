@@ -53,6 +53,7 @@
 //! | [`sql`] | parsing, binding, planning |
 //! | [`value`] | values, types, their text and binary forms, rows as bytes, index keys |
 //! | [`config`], [`mechanisms`] | what the file sets, and which variant of each mechanism runs |
+//! | `synchronous_commit` | what a commit waits for |
 //! | `interrupt`, [`activity`], [`error`] | what ends a statement early, what sessions are doing, errors |
 //!
 //! A module uses only what is below it in this table, so there are no circles.
@@ -107,6 +108,7 @@ pub mod session;
 mod settings;
 mod spill;
 pub mod sql;
+mod synchronous_commit;
 mod transaction;
 pub mod value;
 
@@ -119,4 +121,5 @@ pub use interrupt::StatementWatch;
 pub use mechanisms::{MechanismError, Mechanisms};
 pub use output::{Collected, Column, Discard, Notice, Output};
 pub use session::{AnswerGate, Completion, Portal, Prepared, Session, TransactionStatus};
+pub use synchronous_commit::SynchronousCommit;
 pub use value::{DataType, Value};

@@ -133,6 +133,7 @@ impl Engine {
         config: Config,
     ) -> Result<Arc<Engine>, EngineError> {
         let catalog = Arc::new(Catalog::new());
+        storage.sync_replication.set_names(config.standby_names()?);
         let engine = Arc::new(Engine {
             storage,
             catalog,
@@ -251,8 +252,16 @@ impl Engine {
             return false;
         };
         session.slot.cancel.store(true, Ordering::Relaxed);
-        self.storage.locks.wake(session.proc);
+        self.interrupt(session);
         true
+    }
+
+    /// Makes a session that waits, for a lock or for standbys, look whether it is to stop.
+    fn interrupt(&self, session: &OpenSession) {
+        self.storage.locks.wake(session.proc);
+        if let Some(worker) = session.slot.worker() {
+            self.storage.sync_replication.interrupt(worker);
+        }
     }
 
     /// What all sessions are doing, by process id.
@@ -288,7 +297,7 @@ impl Engine {
             return Ok(());
         }
         for session in self.sessions().values() {
-            self.storage.locks.wake(session.proc);
+            self.interrupt(session);
         }
         let worker = self
             .vacuum
