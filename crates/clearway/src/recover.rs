@@ -16,7 +16,7 @@ use clearway_engine::value::datetime::parse_timestamp;
 use clearway_storage::{Lsn, RecoveryPoint, RecoveryTarget, Storage, StorageOptions};
 use clearway_txn::Xid;
 
-use crate::error::{CommandError, Result, plural};
+use crate::error::{Result, plural};
 use crate::output;
 
 /// Recover a copy of a database, with an archive of its log, up to its end or to a point
