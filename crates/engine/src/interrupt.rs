@@ -101,6 +101,23 @@ impl Interrupts {
             || self.timed_out()
     }
 
+    /// Whether a cancel request has come or the server stops, however long the statement takes.
+    #[inline]
+    pub(crate) fn canceled_or_stopped(&self) -> bool {
+        self.slot.cancel.load(Ordering::Relaxed) != 0 || self.server_stops()
+    }
+
+    /// Whether the server stops.
+    #[inline]
+    pub(crate) fn server_stops(&self) -> bool {
+        self.shutdown.load(Ordering::Relaxed)
+    }
+
+    /// The cancel request has had its effect.
+    pub(crate) fn take_cancel(&self) {
+        self.slot.cancel.store(0, Ordering::Relaxed);
+    }
+
     /// An error if it is time to stop.
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {

@@ -18,6 +18,7 @@ use std::fmt;
 
 use clearway_latch::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant};
 use clearway_machine::{Switch, SwitchDescription, TimeSliceVariant};
+use clearway_storage::standby::ReplayVariant;
 use clearway_storage::wal::{LogFlushVariant, LogInsertVariant, LogReserveVariant, LogWakeVariant};
 use clearway_storage::{
     BufferClockVariant, BufferMapVariant, BufferPoolOptions, LockReleaseVariant, PageLatchVariant,
@@ -82,6 +83,7 @@ mechanisms! {
     snapshot: SnapshotVariant,
     known_xids: KnownXidsVariant,
     known_xids_compaction: KnownXidsCompactionVariant,
+    replay: ReplayVariant,
     proc_clear: ProcClearVariant,
     commit_log: CommitLogVariant,
     log_reserve: LogReserveVariant,

@@ -148,7 +148,7 @@ impl Following {
         let receiver = Receiver::spawn(options, parts)
             .map_err(|error| ServerError::io("starting the receiver", error))?;
         let status = Arc::clone(receiver.status());
-        engine.set_wal_receiver_status(Arc::new(move || shown(&status)));
+        engine.set_wal_receiver(Arc::new(move || shown(&status)));
         let wanted = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&wanted);
         engine.set_promotion(Arc::new(move || asked.store(true, Ordering::Release)));
@@ -262,20 +262,20 @@ fn shown(status: &ReceiverStatus) -> Option<WalReceiverStatus> {
         return None;
     }
     Some(WalReceiverStatus {
-        pid: std::process::id() as i32,
+        process_id: std::process::id(),
         status: phase.name().to_owned(),
-        receive_start_lsn: receive_start,
-        receive_start_tli: timeline as i32,
-        written_lsn: written,
-        flushed_lsn: flushed,
-        received_tli: timeline as i32,
-        last_msg_send_time: last_send_time,
-        last_msg_receipt_time: last_receipt_time,
-        latest_end_lsn: latest_end,
+        receive_start,
+        receive_start_timeline: timeline,
+        written,
+        flushed,
+        received_timeline: timeline,
+        last_message_sent: last_send_time,
+        last_message_received: last_receipt_time,
+        latest_end: (latest_end > Lsn(0)).then_some(latest_end),
         latest_end_time,
         slot_name: slot,
-        sender_host: host,
-        sender_port: i32::from(port),
+        sender_host: Some(host),
+        sender_port: Some(port),
         conninfo,
     })
 }

@@ -4,7 +4,7 @@
 //! 2. Read log from where it is, no further than what is durable ([`Storage::read_log`]), and send it.
 //!    Log behind the end of the stream's timeline is another timeline's, and is not sent.
 //! 3. If there was none, wait for the follower or for [`LOG_POLL`]. Flushes do not know of followers, so that they pay
-//!    nothing for them.
+//!    nothing for them. A commit that waits for standbys writes to [`WakeUp`], on which the sender waits too.
 //!
 //! | it ends when | with |
 //! | --- | --- |
@@ -14,13 +14,15 @@
 //! | the follower says nothing for `wal_sender_timeout`, although asked after half of it | the end of the connection |
 //! | the log that it needs is gone | 58P01, and the connection goes on |
 
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clearway_engine::{EngineError, SqlState};
 use clearway_storage::retention::Follower;
 use clearway_storage::{Lsn, Storage};
 use clearway_txn::{ProcId, Xid};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use tracing::debug;
 
 use super::message::{self, Reply};
@@ -51,6 +53,28 @@ pub(super) enum Ended {
     Silent(EngineError),
 }
 
+/// What wakes a sender that sleeps: a commit that waits for standbys has log for it.
+#[derive(Debug, Clone)]
+pub(super) struct WakeUp(Arc<OwnedFd>);
+
+impl WakeUp {
+    pub(super) fn new() -> std::io::Result<WakeUp> {
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(WakeUp(Arc::new(event)))
+    }
+
+    /// Wakes the sender.
+    pub(super) fn wake(&self) {
+        // It fails only if the counter is full, and then the descriptor is readable.
+        let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
+    }
+
+    /// Forgets the wake-ups so far.
+    fn clear(&self) {
+        let _ = rustix::io::read(&*self.0, &mut [0; 8]);
+    }
+}
+
 /// What a stream needs beside its connection.
 pub(super) struct Stream<'a> {
     pub(super) storage: &'a Storage,
@@ -60,6 +84,7 @@ pub(super) struct Stream<'a> {
     pub(super) follower: Follower,
     /// The timeline whose log is sent.
     pub(super) timeline: u32,
+    pub(super) wake_up: WakeUp,
     pub(super) timeout: Duration,
 }
 
@@ -136,10 +161,28 @@ impl Stream<'_> {
                 if stopping {
                     std::thread::sleep(LOG_POLL);
                 } else {
-                    wait_readable(channel, LOG_POLL);
+                    self.sleep(channel);
                 }
             }
         }
+    }
+
+    /// Waits until the follower says something or a commit wakes this sender, and no longer than [`LOG_POLL`].
+    fn sleep(&self, channel: &Channel) {
+        self.follower.going_to_sleep();
+        // Again: what was made durable before the call above has woken no sender.
+        if self.storage.durable_log_end() <= self.follower.position() {
+            let patience = Timespec::try_from(LOG_POLL).expect("milliseconds");
+            let mut polled = [
+                PollFd::new(&*channel.socket, PollFlags::IN),
+                PollFd::new(&*self.wake_up.0, PollFlags::IN),
+            ];
+            let _ = poll(&mut polled, Some(&patience));
+            if polled[1].revents().contains(PollFlags::IN) {
+                self.wake_up.clear();
+            }
+        }
+        self.follower.awake();
     }
 
     /// Reads log from where the follower is on: how many bytes, and whether they are the last ones of the timeline.

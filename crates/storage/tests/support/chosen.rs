@@ -1,18 +1,18 @@
 //! What the environment chooses for the tests.
 
 use clearway_machine::{Native, Switch, TimeSliceVariant};
-use clearway_storage::StorageOptions;
+use clearway_storage::{StandbyOptions, StorageOptions};
 
 /// The default options with the variants that the environment variable `CLEARWAY_MECHANISMS` names, such as
 /// `page_latch=hybrid,lwlock=queued`. `time_slice` is no option of storage: the calling thread, and those that it starts,
-/// get the slice.
+/// get the slice. Those of a standby are [`standby`]'s.
 pub fn options() -> StorageOptions {
     let mut options = StorageOptions::default();
     let mut time_slice = TimeSliceVariant::System;
-    let mechanisms = std::env::var("CLEARWAY_MECHANISMS").unwrap_or_default();
-    for assignment in mechanisms.split(',').filter(|assignment| !assignment.is_empty()) {
-        let (name, variant) = assignment.trim().split_once('=').expect("name=variant");
-        let known = choose(&mut options.lwlock.algorithm, name, variant)
+    let mut of_standbys = StandbyOptions::default();
+    for (name, variant) in &assignments() {
+        let known = choose_for_standby(&mut of_standbys, name, variant)
+            || choose(&mut options.lwlock.algorithm, name, variant)
             || choose(&mut options.lwlock.shared_path, name, variant)
             || choose(&mut options.lwlock.fairness, name, variant)
             || choose(&mut options.page_latch, name, variant)
@@ -34,6 +34,33 @@ pub fn options() -> StorageOptions {
     }
     Native::set_time_slice(time_slice).expect("a time slice");
     options
+}
+
+/// The default options of a standby with the variants that the environment variable names.
+#[allow(dead_code, reason = "only some suites have a standby")]
+pub fn standby() -> StandbyOptions {
+    let mut options = StandbyOptions::default();
+    for (name, variant) in &assignments() {
+        choose_for_standby(&mut options, name, variant);
+    }
+    options
+}
+
+fn assignments() -> Vec<(String, String)> {
+    let mechanisms = std::env::var("CLEARWAY_MECHANISMS").unwrap_or_default();
+    let assignments = mechanisms.split(',').filter(|assignment| !assignment.is_empty());
+    assignments
+        .map(|assignment| {
+            let (name, variant) = assignment.trim().split_once('=').expect("name=variant");
+            (name.to_owned(), variant.to_owned())
+        })
+        .collect()
+}
+
+fn choose_for_standby(options: &mut StandbyOptions, name: &str, variant: &str) -> bool {
+    choose(&mut options.known_xids, name, variant)
+        || choose(&mut options.known_xids_compaction, name, variant)
+        || choose(&mut options.replay, name, variant)
 }
 
 /// Sets the switch if it is the one of that name.

@@ -58,10 +58,14 @@ impl Engine {
         let options = StandbyOptions {
             known_xids: config.mechanisms.known_xids,
             known_xids_compaction: config.mechanisms.known_xids_compaction,
+            replay: config.mechanisms.replay,
+            replay_workers: config.replay_workers,
             streaming_delay_max: config.max_standby_streaming_delay.duration(),
         };
         let opened = Storage::open_standby(directory.as_ref(), storage_options(&config), options);
         let opened = opened.map_err(storage_error)?;
+        // For its own commits, after a promotion.
+        opened.0.sync_replication.set_names(config.standby_names()?);
         let temporary = spill::prepare_directory(directory.as_ref())?;
         let engine = Engine::with_storage(opened, temporary, config);
         let rows = engine.load_catalog()?;
