@@ -23,6 +23,7 @@
 
 mod change_pages;
 mod gathered;
+mod stretch;
 mod workers;
 
 use std::collections::BTreeSet;
