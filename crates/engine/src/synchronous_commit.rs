@@ -111,7 +111,6 @@ impl<'de> Deserialize<'de> for SynchronousCommit {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::config::Config;
 
     #[test]

@@ -8,6 +8,8 @@ mod support;
 use std::time::{Duration, Instant};
 
 use clearway_engine::{Config, Engine};
+use clearway_storage::wal::reader::LogReader;
+use clearway_storage::wal::record::RecordKind;
 use support::{Raw, Reply, TestServer, kinds, message, query, wait_for};
 
 const SEGMENT: u64 = 16 << 20;
@@ -85,6 +87,15 @@ fn status(written: u64, flushed: u64, wants_answer: bool) -> Vec<u8> {
         body.extend(number.to_be_bytes());
     }
     body.push(u8::from(wants_answer));
+    message(b'd', &body)
+}
+
+/// What a standby says with `hot_standby_feedback`.
+fn feedback(xmin: u64) -> Vec<u8> {
+    let mut body = vec![b'h'];
+    for number in [0, xmin << 32 | xmin >> 32, 0] {
+        body.extend(number.to_be_bytes());
+    }
     message(b'd', &body)
 }
 
@@ -392,6 +403,66 @@ fn a_broken_follower_harms_itself_only() {
     wait_for("the broken ones to be gone", || {
         server.client().rows("select * from pg_stat_replication").len() == 1
     });
+}
+
+/// What a standby's sessions see stays, until the standby says something else, its stream ends, or its connection.
+#[test]
+fn feedback_holds_back_the_horizon() {
+    let server = server_with("autovacuum = false");
+    let mut client = server.client();
+    client.rows("create table notes (id int primary key)");
+    client.rows("insert into notes values (1)");
+    let storage = server.engine.storage();
+    let procs = &storage.proc_array;
+    let from = storage.wal.reserved();
+    // How often versions that a transaction deleted were removed since.
+    let removals = || {
+        storage.wal.flush(storage.wal.reserved());
+        let mut reader = LogReader::new(storage.wal.device(), from);
+        let records = std::iter::from_fn(|| reader.next_record().unwrap().map(|(record, _)| record.kind));
+        records.filter(|kind| *kind == RecordKind::Cleanup).count()
+    };
+    let held = procs.next_xid();
+    let begin = || {
+        let mut raw = follower(&server);
+        let end = flushed(&mut raw);
+        start(
+            &mut raw,
+            &format!("START_REPLICATION {:X}/{:X}", end >> 32, end & 0xFFFF_FFFF),
+        );
+        raw.send(&feedback(held.0));
+        wait_for("the horizon to be held back", || procs.horizon() == held);
+        raw
+    };
+    let mut raw = begin();
+    let shown = "select backend_xmin from pg_stat_replication";
+    wait_for("the xmin to be shown", || {
+        client.rows(shown) == [[Some(held.to_string())]]
+    });
+    client.rows("delete from notes");
+    client.rows("vacuum notes");
+    assert_eq!((procs.horizon(), removals()), (held, 0));
+    // An xid that was never handed out, and one that no transaction has: no answer, and no effect.
+    for nonsense in [procs.next_xid().0 + 1, u64::MAX, 1] {
+        raw.send(&feedback(nonsense));
+    }
+    raw.send(&status(0, 0, true));
+    while piece(&raw.read().unwrap()).is_some() {}
+    assert_eq!((procs.horizon(), client.value(shown)), (held, held.to_string()));
+    raw.send(&feedback(0));
+    wait_for("the horizon to go on", || procs.horizon() > held);
+    wait_for("no xmin to be shown", || client.rows(shown) == [[None]]);
+    client.rows("vacuum notes");
+    assert_eq!(removals(), 1);
+    raw.send(&feedback(held.0));
+    wait_for("the horizon to be held back again", || procs.horizon() == held);
+    raw.send(&message(b'c', b""));
+    raw.until_ready();
+    assert!(procs.horizon() > held, "the stream has ended");
+    assert_eq!(raw.value("SHOW wal_segment_size"), "16MB");
+    drop(raw);
+    drop(begin());
+    wait_for("the connection's end", || procs.horizon() > held);
 }
 
 /// The answer to a stream that is over: where the next timeline begins.

@@ -322,7 +322,9 @@ fn replication_rows(sources: &Sources<'_>) -> Vec<Vec<Value>> {
             take(8),
             take(9),
             take(10),
-            Value::Null,
+            follower
+                .xmin
+                .map_or(Value::Null, |xmin| Value::Int8(xmin.0 as i64)),
             Value::text(state),
             position(sent),
             position(Some(follower.written)),

@@ -45,6 +45,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clearway_txn::ProcId;
+
 use crate::activity::{ActivitySlot, SessionInfo, SessionState};
 use crate::clock;
 use crate::engine::Engine;
@@ -136,6 +138,11 @@ impl Session {
     /// The number and the secret by which [`Engine::cancel`](crate::Engine::cancel) knows this session.
     pub fn cancel_key(&self) -> (u32, u32) {
         (self.slot.process_id, self.slot.secret)
+    }
+
+    /// The session's slot in the array of running transactions.
+    pub fn proc(&self) -> ProcId {
+        self.txn.proc
     }
 
     /// Says that the calling thread serves this session from now on, so that its waits (for the client, above all)

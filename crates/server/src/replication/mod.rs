@@ -295,6 +295,7 @@ impl Replication {
         let stream = Stream {
             storage: &self.storage,
             registry: &shared.registry,
+            proc: self.session.proc(),
             follower,
             timeline,
             wake_up,

@@ -21,7 +21,9 @@ use std::time::{Duration, Instant};
 use clearway_engine::{EngineError, SqlState};
 use clearway_storage::retention::Follower;
 use clearway_storage::{Lsn, Storage};
+use clearway_txn::{ProcId, Xid};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use tracing::debug;
 
 use super::message::{self, Reply};
 use super::{storage_error, timed_out};
@@ -77,6 +79,8 @@ impl WakeUp {
 pub(super) struct Stream<'a> {
     pub(super) storage: &'a Storage,
     pub(super) registry: &'a Registry,
+    /// The session that sends: its slot holds back the horizon for the follower.
+    pub(super) proc: ProcId,
     pub(super) follower: Follower,
     /// The timeline whose log is sent.
     pub(super) timeline: u32,
@@ -197,6 +201,17 @@ impl Stream<'_> {
         Ok((count as usize, count == rest))
     }
 
+    /// Holds back the horizon as the follower's `hot_standby_feedback` asks, until it says something else or the stream
+    /// ends. What vacuum has removed by then stays removed: the follower learns of that from the log.
+    fn hold(&self, xmin: Option<Xid>) {
+        if self.storage.proc_array.hold_for_standby(self.proc, xmin) {
+            self.follower.holds_back(xmin);
+        } else {
+            let next = self.storage.proc_array.next_xid();
+            debug!(?xmin, %next, "a follower asks for versions that no snapshot can need; ignored");
+        }
+    }
+
     /// Reads what has arrived; `done`: no answers are given any more.
     fn hear(&self, channel: &mut Channel, done: bool) -> Result<Heard, ReadError> {
         let mut heard = Heard::Nothing;
@@ -217,8 +232,7 @@ impl Stream<'_> {
                             message::keepalive(&mut channel.out.bytes, sent.0, false);
                         }
                     }
-                    // Vacuum does not look at standbys yet (docs/limits.md).
-                    Reply::Feedback { .. } => {}
+                    Reply::Feedback(xmin) => self.hold(xmin),
                 },
                 b'c' => return Ok(Heard::CopyDone),
                 b'X' => return Err(ReadError::Closed),
@@ -230,6 +244,13 @@ impl Stream<'_> {
             }
         }
         Ok(heard)
+    }
+}
+
+impl Drop for Stream<'_> {
+    fn drop(&mut self) {
+        // The connection may go on without a standby behind it.
+        self.storage.proc_array.hold_for_standby(self.proc, None);
     }
 }
 

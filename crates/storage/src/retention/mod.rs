@@ -34,6 +34,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
+use clearway_txn::Xid;
+
 use crate::disk::Disk;
 use crate::error::{Result, StorageError};
 use crate::page::Lsn;
@@ -95,6 +97,8 @@ pub struct FollowerProgress {
     pub replayed: Lsn,
     /// When it last said so, in microseconds since 2000, by the server's clock.
     pub reply_time: Option<i64>,
+    /// The oldest xid that it asks the horizon to be held back for.
+    pub xmin: Option<Xid>,
     /// How long it took.
     pub lags: FollowerLags,
     /// What commits have of it,
@@ -278,6 +282,7 @@ impl LogRetention {
             flushed: Lsn(0),
             replayed: Lsn(0),
             reply_time: None,
+            xmin: None,
             lags: FollowerLags::default(),
             sync_state: SyncState::Async,
             sync_priority: 0,
@@ -529,6 +534,11 @@ impl Follower {
             entered.progress
         });
         self.report(progress);
+    }
+
+    /// The horizon is held back for the follower at `xmin`; `None`: not at all.
+    pub fn holds_back(&self, xmin: Option<Xid>) {
+        self.with(|entered, _, _| entered.progress.xmin = xmin);
     }
 
     /// What the follower says that it has written, made durable and replayed; zero where it says nothing. Its slot keeps

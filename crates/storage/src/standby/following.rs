@@ -35,12 +35,10 @@ pub(crate) fn replay_local(
         report.records += 1;
         report.commits += u64::from(kind == RecordKind::Commit);
     })?;
+    // Fails if the running transactions are not known, which is when there can be no snapshots.
+    replayer.suspect_running()?;
     drop(replayer);
     standby.status.end_recovery()?;
-    let mut snapshot = clearway_txn::Snapshot::default();
-    snapshot
-        .take_known(&standby.known)
-        .map_err(|error| standby.failed(error))?;
     report.elapsed = started.elapsed();
     Ok(report)
 }

@@ -25,6 +25,9 @@ mod follow;
 mod promote;
 mod receiver;
 
+#[cfg(test)]
+mod tests;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -23,6 +23,7 @@
 
 mod change_pages;
 mod gathered;
+mod stretch;
 mod workers;
 
 use std::collections::BTreeSet;
@@ -31,7 +32,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
 use clearway_machine::switch;
-use clearway_txn::{KnownXidsState, ReplayedXids, Snapshot, Status, Xid};
+use clearway_txn::{KnownXidsState, ReplayedXids, RunningXids, Snapshot, Status, Xid};
 
 use self::change_pages::{change_pages, make_page};
 use self::gathered::Gathered;
@@ -68,7 +69,7 @@ switch! {
 /// What replay keeps from one stretch of log to the next.
 #[derive(Debug, Default)]
 pub(super) struct ReplayState {
-    /// Transactions that have changed definitions and have not ended.
+    /// Transactions that have changed definitions, or may have, and have not ended.
     definers: BTreeSet<Xid>,
     /// The newest xid met.
     newest: Xid,
@@ -151,6 +152,18 @@ impl<'a> Replayer<'a> {
     pub(super) fn end_all(&mut self) {
         self.known.remove_preceding(Xid(u64::MAX), &[]);
         self.state.definers.clear();
+    }
+
+    /// The directory's log is replayed. Those that run may have changed definitions before the redo position, of which no
+    /// record here tells: the observer finds out when they commit.
+    pub(super) fn suspect_running(&mut self) -> Result<()> {
+        let mut running = RunningXids::default();
+        let known = &self.standby.known;
+        known
+            .snapshot_below(self.known.next(), &mut running)
+            .map_err(|error| self.standby.failed(error))?;
+        self.state.definers.extend(running.xids());
+        Ok(())
     }
 
     /// Replays the record between the two positions.

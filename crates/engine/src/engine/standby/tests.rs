@@ -1,0 +1,92 @@
+//! What a standby does at moments that cannot be met from outside.
+
+use std::sync::Arc;
+
+use clearway_storage::standby::Conflict;
+use clearway_txn::Xid;
+
+use crate::catalog::TableEntry;
+use crate::{Collected, Config, Engine, EngineError, Session, SessionInfo, Value};
+
+/// A standby that receives nothing, with the table `t`, which has one row.
+fn standby(directory: &tempfile::TempDir) -> Arc<Engine> {
+    let config = Config {
+        shared_buffers: "16MB".parse().unwrap(),
+        fsync: false,
+        ..Config::default()
+    };
+    let primary = Engine::open(directory.path(), config.clone()).unwrap();
+    let mut session = primary.session(SessionInfo::default()).unwrap();
+    rows(&mut session, "create table t (id int); insert into t values (1)").unwrap();
+    drop(session);
+    primary.shutdown().unwrap();
+    drop(primary);
+    Engine::open_standby(directory.path(), config).unwrap()
+}
+
+fn rows(session: &mut Session, sql: &str) -> Result<Vec<Vec<Value>>, EngineError> {
+    let mut out = Collected::default();
+    session.execute_simple(sql, &mut out)?;
+    Ok(out.rows)
+}
+
+/// C1: replay has found the session, which has gone on to another transaction since; it is in no one's way.
+#[test]
+fn a_transaction_that_is_not_in_the_way_any_more_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = standby(&directory);
+    let mut session = engine.session(SessionInfo::default()).unwrap();
+    rows(
+        &mut session,
+        "begin isolation level repeatable read; select * from t",
+    )
+    .unwrap();
+    let proc = session.txn.proc;
+    let other = engine.catalog.state().tables()[0].def.oid + 1;
+    engine.cancel_for_replay(proc, Conflict::Snapshot, None);
+    engine.cancel_for_replay(proc, Conflict::Lock, Some(other));
+    assert_eq!(rows(&mut session, "select * from t").unwrap(), [[Value::Int4(1)]]);
+    assert_eq!(engine.conflict_counts().lock, 0);
+    // The table that is waited for.
+    engine.cancel_for_replay(proc, Conflict::Lock, Some(other - 1));
+    let error = rows(&mut session, "select * from t").unwrap_err();
+    assert_eq!(error.sqlstate().as_str(), "40001");
+    assert_eq!(engine.conflict_counts().lock, 1);
+    assert_eq!(engine.storage.proc_array.xmin_of(proc), None);
+}
+
+/// D3: definitions whose maker no snapshot sees yet. A statement waits for replay, and can be told to end meanwhile.
+#[test]
+fn a_statement_waits_until_a_definition_is_seen() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = standby(&directory);
+    let mut state = engine.catalog.changed_copy(&engine.catalog.state());
+    let entry = Arc::clone(&state.tables()[0]);
+    state.put(TableEntry {
+        changed_by: Xid(1_000_000),
+        ..(*entry).clone()
+    });
+    engine.catalog.publish(Arc::new(state));
+    let mut session = engine.session(SessionInfo::default()).unwrap();
+    rows(&mut session, "set statement_timeout = '50ms'").unwrap();
+    let error = rows(&mut session, "select * from t").unwrap_err();
+    assert_eq!(error.sqlstate().as_str(), "57014");
+}
+
+/// An xid is refused even where a transaction is not read only: E1.
+#[test]
+fn no_xid_is_given_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = standby(&directory);
+    let mut session = engine.session(SessionInfo::default()).unwrap();
+    rows(&mut session, "begin").unwrap();
+    session.txn.read_only = false;
+    let before = engine.storage.wal.reserved();
+    for sql in ["insert into t values (2)", "create table u (id int)"] {
+        let error = rows(&mut session, sql).unwrap_err();
+        assert_eq!(error.sqlstate().as_str(), "25006", "{error}");
+        rows(&mut session, "rollback; begin").unwrap();
+        session.txn.read_only = false;
+    }
+    assert_eq!(engine.storage.wal.reserved(), before);
+}

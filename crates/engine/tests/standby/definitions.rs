@@ -1,0 +1,160 @@
+//! Definitions that change under readers.
+
+use std::thread;
+use std::time::Duration;
+
+use clearway_engine::{Collected, Completion, Value};
+
+use crate::common::{error, query, run};
+use crate::pair::{PATIENCE, Pair, wait_until};
+
+const SETUP: &str = "create table t (id int primary key, x int);
+    insert into t select g, g * 10 from generate_series(1, 20) g";
+
+#[test]
+fn each_change_arrives() {
+    let pair = Pair::new(SETUP);
+    let mut reader = pair.reader();
+    // Kept over all changes: it is planned again when it has to be.
+    let by_x = reader.prepare("select id from t where x = 30", &[]).unwrap();
+    let ids = |reader: &mut clearway_engine::Session| {
+        let mut out = Collected::default();
+        reader.execute(&by_x, &[], 0, &mut out).unwrap();
+        reader.sync().unwrap();
+        out.rows
+    };
+    assert_eq!(ids(&mut reader), [[Value::Int4(3)]]);
+
+    pair.write("create index t_x on t (x)");
+    pair.catch_up();
+    assert!(query(&mut reader, "explain select id from t where x = 30").contains("t_x"));
+    assert_eq!(ids(&mut reader), [[Value::Int4(3)]]);
+
+    pair.write("drop index t_x");
+    pair.catch_up();
+    assert!(!query(&mut reader, "explain select id from t where x = 30").contains("t_x"));
+    assert_eq!(ids(&mut reader), [[Value::Int4(3)]]);
+
+    pair.write("alter table t set (fillfactor = 50)");
+    pair.write("truncate t; insert into t values (7, 30)");
+    pair.catch_up();
+    assert_eq!(ids(&mut reader), [[Value::Int4(7)]]);
+
+    // Of the same name, in one transaction.
+    pair.write("begin; drop table t; create table t (id int, x int, y text); insert into t values (8, 30, 'new'); commit");
+    pair.catch_up();
+    assert_eq!(query(&mut reader, "select * from t"), "8|30|new");
+
+    pair.write("begin; create table u (id int); rollback");
+    pair.write("create table v (id serial primary key, at int); insert into v (at) values (5)");
+    pair.catch_up();
+    assert_eq!(error(&mut reader, "select * from u").sqlstate().as_str(), "42P01");
+    assert_eq!(query(&mut reader, "select id, at from v"), "1|5");
+
+    pair.write("drop table t");
+    pair.catch_up();
+    assert_eq!(error(&mut reader, "select * from t").sqlstate().as_str(), "42P01");
+
+    // The files are those of the primary: none is left of what was dropped and rolled back.
+    let rels = |engine: &clearway_engine::Engine| engine.storage().list_rels().unwrap();
+    assert_eq!(rels(pair.standby()), rels(&pair.primary));
+}
+
+/// Many tables in one transaction, and rows of the definitions that move.
+#[test]
+fn many_changes_arrive_in_one_commit() {
+    let pair = Pair::new(SETUP);
+    for round in 0..5 {
+        let mut sql = "begin;".to_owned();
+        for table in 0..30 {
+            sql.push_str(&format!(
+                "drop table if exists w{table}; create table w{table} (r{round} int);"
+            ));
+        }
+        pair.write(&format!("{sql} commit"));
+        pair.write("vacuum");
+    }
+    pair.catch_up();
+    let mut reader = pair.reader();
+    for table in 0..30 {
+        assert_eq!(query(&mut reader, &format!("select r4 from w{table}")), "");
+    }
+}
+
+/// A reader in the middle of a table: the table is dropped when it is done, and its file is there until then. Other
+/// sessions that come meanwhile wait behind replay.
+#[test]
+fn a_table_is_dropped_when_its_readers_are_done() {
+    let pair = Pair::new(SETUP);
+    pair.catch_up();
+    let mut reader = pair.reader();
+    let all = reader.prepare("select id from t order by id", &[]).unwrap();
+    run(&mut reader, "begin");
+    let mut out = Collected::default();
+    let Completion::Suspended(portal) = reader.execute(&all, &[], 3, &mut out).unwrap() else {
+        panic!("all rows came at once");
+    };
+    pair.write("drop table t");
+    let end = pair.logged();
+    assert!(
+        !pair.has_replayed(end, Duration::from_millis(150)),
+        "replay did not wait"
+    );
+    let mut late = pair.reader();
+    let waiting = thread::spawn(move || error(&mut late, "select count(*) from t"));
+    wait_until("the other session queues", || {
+        let activity = pair.standby().activity();
+        activity
+            .iter()
+            .any(|session| session.wait_event == Some("relation"))
+    });
+    reader.resume(portal, 0, &mut out).unwrap();
+    assert_eq!(out.rows.len(), 20);
+    assert!(
+        !pair.has_replayed(end, Duration::from_millis(50)),
+        "the transaction still has the lock"
+    );
+    run(&mut reader, "commit");
+    assert!(pair.has_replayed(end, PATIENCE));
+    assert_eq!(waiting.join().unwrap().sqlstate().as_str(), "42P01");
+}
+
+/// An index that is added keeps no reader waiting, and no reader keeps it waiting.
+#[test]
+fn an_index_is_added_under_a_reader() {
+    let pair = Pair::new(SETUP);
+    let mut reader = pair.reader();
+    run(&mut reader, "begin; select * from t");
+    pair.write("create index t_x on t (x)");
+    pair.catch_up();
+    assert_eq!(query(&mut reader, "select id from t where x = 30"), "3");
+    assert!(query(&mut reader, "explain select id from t where x = 30").contains("t_x"));
+}
+
+/// A snapshot from before a TRUNCATE and from before an index: the table cannot be read with it any more, as on the
+/// primary.
+#[test]
+fn an_old_snapshot_is_turned_away() {
+    let pair = Pair::new(&format!("{SETUP}; create table other (id int)"));
+    for sql in ["truncate t", "create index t_x on t (x)"] {
+        let mut reader = pair.reader();
+        run(
+            &mut reader,
+            "begin isolation level repeatable read; select * from other",
+        );
+        pair.write(sql);
+        pair.catch_up();
+        let error = error(&mut reader, "select count(*) from t");
+        assert_eq!(error.sqlstate().as_str(), "40001", "{sql}");
+        assert!(error.message().contains("redefined"), "{error}");
+    }
+    // What only takes something away can be read by it.
+    let mut reader = pair.reader();
+    run(
+        &mut reader,
+        "begin isolation level repeatable read; select * from other",
+    );
+    pair.write("drop index t_x");
+    pair.catch_up();
+    assert_eq!(query(&mut reader, "select count(*) from t"), "0");
+}

@@ -1,0 +1,19 @@
+//! A primary and its standby in one process, each an engine with a directory of its own; a thread moves the log.
+//!
+//! | file | |
+//! | --- | --- |
+//! | `pair` | the two, and the link between them |
+//! | `reads` | what readers on the standby see while the primary writes |
+//! | `read_only` | what a standby refuses, and what its functions and views tell |
+//! | `definitions` | definitions that change under readers |
+//! | `conflicts` | sessions that stand in the way of replay |
+//! | `promotion` | restarts and the promotion |
+
+#[path = "../common/mod.rs"]
+mod common;
+mod conflicts;
+mod definitions;
+mod pair;
+mod promotion;
+mod read_only;
+mod reads;
