@@ -113,9 +113,10 @@ impl Interrupts {
         self.shutdown.load(Ordering::Relaxed)
     }
 
-    /// The cancel request has had its effect.
+    /// The cancel request has had its effect, and the statement's time limit has none any more: it was committed.
     pub(crate) fn take_cancel(&self) {
         self.slot.cancel.store(0, Ordering::Relaxed);
+        self.slot.deadline_us.store(0, Ordering::Relaxed);
     }
 
     /// An error if it is time to stop.

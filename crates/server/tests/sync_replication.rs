@@ -259,7 +259,8 @@ fn a_cancel_ends_the_wait_with_a_warning() {
     // Another session has not been warned.
     let mut bob = server.connect();
     let greeting = bob.start(&[("user", "bob")]);
-    bob.send(&query("select what from notes where id = 10"));
+    // The newer one of the two commits, so that the warning covers both.
+    bob.send(&query("select what from notes where id = 11"));
     until_waiting(&server, 1);
     cancel(&server, &greeting);
     let replies = bob.until_ready();

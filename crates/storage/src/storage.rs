@@ -357,7 +357,7 @@ impl Storage {
             commit_delay: options.commit_delay,
             ..LogOptions::default()
         };
-        let sync_replication = Arc::<SyncReplication>::default();
+        let sync_replication = Arc::new(SyncReplication::starting_at(scanned.end));
         let retention = Arc::new(LogRetention::open(
             Arc::clone(&disk),
             dir,

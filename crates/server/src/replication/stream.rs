@@ -161,17 +161,18 @@ impl Stream<'_> {
                 if stopping {
                     std::thread::sleep(LOG_POLL);
                 } else {
-                    self.sleep(channel);
+                    self.sleep(channel, done);
                 }
             }
         }
     }
 
     /// Waits until the follower says something or a commit wakes this sender, and no longer than [`LOG_POLL`].
-    fn sleep(&self, channel: &Channel) {
+    /// `done`: the stream's timeline has ended, and what the log has beyond is not sent.
+    fn sleep(&self, channel: &Channel, done: bool) {
         self.follower.going_to_sleep();
         // Again: what was made durable before the call above has woken no sender.
-        if self.storage.durable_log_end() <= self.follower.position() {
+        if done || self.storage.durable_log_end() <= self.follower.position() {
             let patience = Timespec::try_from(LOG_POLL).expect("milliseconds");
             let mut polled = [
                 PollFd::new(&*channel.socket, PollFlags::IN),

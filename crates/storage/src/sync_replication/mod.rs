@@ -214,8 +214,17 @@ impl<M: Machine> Default for SyncReplication<M> {
 }
 
 impl<M: Machine> SyncReplication<M> {
-    /// With no standby named.
+    /// With no standby named, for a log that begins.
     pub fn new() -> Self {
+        Self::starting_at(Lsn(0))
+    }
+
+    /// With no standby named, for a log that ends at `end`. What is before counts as replicated: no session has seen it
+    /// yet, and none waits for it.
+    ///
+    /// From zero on it would not do. The recent commits keep 40 bits of a position, and read them relative to what is
+    /// secured: one that is 4 TiB ahead or more is taken for one behind, and its readers would not wait.
+    pub fn starting_at(end: Lsn) -> Self {
         let state = State {
             names: None,
             next_number: 0,
@@ -228,7 +237,7 @@ impl<M: Machine> SyncReplication<M> {
                 applied_wanted: M::U32::new(0),
                 applied_floor: M::U64::new(0),
             }),
-            replicated: Padded(ReplicationLevel::ALL.map(|_| M::U64::new(0))),
+            replicated: Padded(ReplicationLevel::ALL.map(|_| M::U64::new(end.0))),
             state: Padded(Latched::new(&SYNC_REPLICATION, LwLockOptions::default(), state)),
             places: Places::new(),
         }

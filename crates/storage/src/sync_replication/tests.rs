@@ -5,6 +5,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use super::*;
+use crate::{Storage, StorageOptions};
 use ReplicationLevel::{Applied, Flushed, Written};
 
 fn names(text: &str) -> Option<StandbyNames> {
@@ -42,6 +43,23 @@ fn no_standby_named_no_wait() {
     let wait = replication.wait(Lsn(900), Flushed, || false);
     assert_eq!(wait, ReplicationWait::Replicated);
     assert_eq!(replication.secured(), None);
+}
+
+/// Else the recent commits of a log that is longer than 4 TiB are read wrong until a standby has reported.
+#[test]
+fn positions_begin_at_the_end_of_the_log() {
+    let end = Lsn(5 << 40);
+    let replication = SyncReplication::<Native>::starting_at(end);
+    replication.set_names(names("berlin"));
+    assert_eq!(replication.secured(), Some(end));
+    let dir = tempfile::tempdir().unwrap();
+    let options = StorageOptions {
+        buffer_bytes: 1 << 20,
+        ..StorageOptions::default()
+    };
+    let (storage, _) = Storage::open(dir.path(), options).unwrap();
+    let begun = storage.sync_replication.replicated(Flushed);
+    assert!(begun > Lsn(0) && begun <= storage.wal.flushed(), "{begun}");
 }
 
 #[test]
