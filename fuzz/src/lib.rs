@@ -10,7 +10,8 @@
 
 use std::io;
 
-use clearway_server::wire::{frame, frontend, startup};
+use clearway_server::replication::message;
+use clearway_server::wire::{backend, frame, frontend, startup};
 use clearway_storage::Lsn;
 use clearway_storage::wal::LogDevice;
 use clearway_storage::wal::reader::LogReader;
@@ -41,6 +42,16 @@ pub fn wire_decoder(data: &[u8]) {
         }
         if let Ok(message) = frontend::decode(found.kind, &rest[found.body.clone()]) {
             look_at(message);
+        }
+        rest = &rest[found.body.end..];
+    }
+    // The same bytes as a server's, as a standby reads them.
+    let mut rest = data;
+    while let Ok(frame::Split::Frame(found)) = backend::split(rest) {
+        let body = &rest[found.body.clone()];
+        if let Ok(backend::Message::CopyData(piece)) = backend::decode(found.kind, body) {
+            let _ = message::decode_sent(piece);
+            let _ = message::decode(piece);
         }
         rest = &rest[found.body.end..];
     }

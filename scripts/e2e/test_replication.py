@@ -207,3 +207,123 @@ class Replication(WithServer):
         )
         self.assertNotEqual(checked.returncode, 0)
         self.assertIn("position", checked.stdout + checked.stderr)
+
+    # Recovery with an archive, and timelines.
+
+    def recover(self, data, archive, *options):
+        """Runs `clearway recover`."""
+        return subprocess.run(
+            [tools.build(), "recover", "--data", data, "--archive", archive, *map(str, options)],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    def archived_story(self, name):
+        """A backup, and an archive of what came behind it: two rows of `story`, with the position between them."""
+        archive = self.archive(name)
+        self.server.run("pg_receivewal", "-D", archive, "--slot", name, "--create-slot")
+        receiver = self.program("pg_receivewal", "-D", archive, "--slot", name, "--synchronous")
+        self.await_value(f"select active from pg_replication_slots where slot_name = '{name}'", "t")
+        backup = self.server.directory / f"{name}-backup"
+        self.server.sql("drop table if exists story; create table story (id int primary key, what text)")
+        self.server.run("pg_basebackup", "-D", backup, "-c", "fast")
+        self.server.run("pgbench", "-n", "-b", "tpcb-like", "-c", 2, "-t", 50)
+        self.server.sql("insert into story values (1, 'kept')")
+        between = self.position()
+        time.sleep(0.1)
+        moment = time.strftime("%Y-%m-%d %H:%M:%S+00", time.gmtime(time.time() + 1))
+        time.sleep(1.5)
+        self.server.sql("insert into story values (2, 'a mistake')")
+        self.server.run("pgbench", "-n", "-b", "tpcb-like", "-c", 2, "-t", 50)
+        self.await_slot(name, self.position())
+        receiver.send_signal(signal.SIGINT)
+        self.finished(receiver)
+        self.server.run("pg_receivewal", "--slot", name, "--drop-slot")
+        return backup, archive, between, moment
+
+    def opened(self, data):
+        """A server on a directory."""
+        directory = servers.scratch("recovered")
+        copy = servers.Clearway(tools.build(), directory, self.configuration)
+        copy.data.parent.mkdir(parents=True, exist_ok=True)
+        os.rename(data, copy.data)
+        copy.start()
+        self.addCleanup(copy.stop)
+        return copy
+
+    def copied(self, backup, name):
+        copy = backup.parent / name
+        subprocess.run(["cp", "-a", backup, copy], check=True)
+        return copy
+
+    def test_g_recovery_to_a_position_a_time_and_the_end(self):
+        backup, archive, between, moment = self.archived_story("points")
+        for number, (point, rows) in enumerate(
+            [
+                (f"lsn:{between >> 32:X}/{between & 0xFFFFFFFF:X}", "1"),
+                (moment, "1"),
+                (None, "2"),
+            ]
+        ):
+            with self.subTest(point=point):
+                data = self.copied(backup, f"points-{number}")
+                recovered = self.recover(data, archive, *(["--recover-to", point] if point else []))
+                self.assertEqual(recovered.returncode, 0, recovered.stderr)
+                self.assertIn("where timeline 2 begins", recovered.stdout)
+                checked = subprocess.run([tools.build(), "check", "--data", data], capture_output=True, text=True)
+                self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+                copy = self.opened(data)
+                self.assertEqual(copy.sql("select count(*) from story"), rows)
+                original, self.server = self.server, copy
+                try:
+                    self.assert_balanced()
+                finally:
+                    self.server = original
+        data = self.copied(backup, "points-gap")
+        newest = max(path.name for path in archive.iterdir())
+        os.rename(archive / newest, archive / f"{newest[:16]}{int(newest[16:24], 16) + 1:08X}.partial")
+        refused = self.recover(data, archive)
+        self.assertEqual(refused.returncode, 1, refused.stdout)
+        self.assertIn(f"lacks log segment {newest[:24]}", refused.stderr)
+
+    def test_h_receivewal_follows_a_server_onto_its_new_timeline(self):
+        """The archive of a server that is gone goes on with that of the copy that took its place."""
+        backup, archive, _, _ = self.archived_story("follow")
+        data = self.copied(backup, "follow-copy")
+        recovered = self.recover(data, archive)
+        self.assertEqual(recovered.returncode, 0, recovered.stderr)
+        copy = self.opened(data)
+        original, self.server = self.server, copy
+        try:
+            copy.sql("insert into story values (3, 'on timeline 2')")
+            receiver = self.program("pg_receivewal", "-D", archive, "--synchronous", "-v")
+            self.await_value("select state from pg_stat_replication", "streaming")
+            end = self.position()
+            deadline = time.monotonic() + 20
+            while self.server.sql("select flush_lsn from pg_stat_replication") != f"{end >> 32:X}/{end & 0xFFFFFFFF:X}":
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.05)
+            receiver.send_signal(signal.SIGINT)
+            output = self.finished(receiver)
+            self.assertIn("switched to timeline 2", output)
+            self.assertTrue((archive / "00000002.history").exists())
+            number = end // SEGMENT
+            name = f"00000002{number >> 8:08X}{number & 0xFF:08X}"
+            ours = (copy.data / "pg_wal" / name).read_bytes()[: end % SEGMENT]
+            self.assertTrue((archive / f"{name}.partial").read_bytes()[: end % SEGMENT] == ours)
+            # A backup of the new timeline, with either way of getting its log.
+            for method in ("stream", "fetch"):
+                target = self.server.directory / f"on-2-{method}"
+                self.server.run("pg_basebackup", "-D", target, "-c", "fast", "-X", method)
+                subprocess.run([tools.find("pg_verifybackup"), "-n", target], check=True, capture_output=True)
+                checked = subprocess.run([tools.build(), "check", "--data", target], capture_output=True, text=True)
+                self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+        finally:
+            self.server = original
+        # The first backup again, through the switch.
+        data = self.copied(backup, "follow-again")
+        recovered = self.recover(data, archive)
+        self.assertEqual(recovered.returncode, 0, recovered.stderr)
+        self.assertIn("where timeline 3 begins", recovered.stdout)
+        self.assertEqual(self.opened(data).sql("select count(*) from story"), "3")

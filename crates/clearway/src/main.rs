@@ -20,6 +20,7 @@ mod mechanisms;
 mod options;
 mod output;
 mod promote;
+mod recover;
 mod serve;
 mod signals;
 mod simulate;
@@ -60,6 +61,7 @@ enum Command {
     Serve(serve::Arguments),
     Standby(standby::Arguments),
     Promote(promote::Arguments),
+    Recover(recover::Arguments),
     Bench(bench::Arguments),
     Check(check::Arguments),
     Mechanisms(mechanisms::Arguments),
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Standby(arguments) => standby::run(arguments),
         Command::Promote(arguments) => promote::run(arguments),
+        Command::Recover(arguments) => recover::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Mechanisms(arguments) => mechanisms::run(arguments),

@@ -60,7 +60,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let signal = data.join(PROMOTE_SIGNAL);
     File::create(&signal).map_err(CommandError::io("writing promote.signal"))?;
     let deadline = Instant::now() + arguments.timeout;
-    while !is_promoted(data)? {
+    // The directory is a primary's before the checkpoint behind that is made; the standby removes the file when it takes
+    // writes.
+    while !is_promoted(data)? || signal.exists() && directory_is_in_use(data)? {
         if !directory_is_in_use(data)? && !is_promoted(data)? {
             let _ = fs::remove_file(&signal);
             return refuse(format!(

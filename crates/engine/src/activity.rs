@@ -173,6 +173,11 @@ impl ActivitySlot {
         self.worker.store(Native::worker().0, Ordering::Relaxed);
     }
 
+    /// The worker of the thread that serves the session, once it is known.
+    pub(crate) fn worker(&self) -> Option<WorkerId> {
+        Some(WorkerId(self.worker.load(Ordering::Relaxed))).filter(|worker| worker.0 != WorkerId::NONE)
+    }
+
     pub(crate) fn set_transaction(&self, start_us: i64, xid: u64) {
         self.transaction_start.store(start_us, Ordering::Relaxed);
         self.transaction_id.store(xid, Ordering::Relaxed);

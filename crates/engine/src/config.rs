@@ -3,7 +3,7 @@
 //! ```toml
 //! shared_buffers = "512MB"
 //! max_connections = 2000
-//! synchronous_commit = true
+//! synchronous_commit = "on"
 //! checkpoint_timeout = "5min"
 //!
 //! [mechanisms]
@@ -21,12 +21,14 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clearway_machine::{Machine, Native};
+use clearway_storage::sync_replication::StandbyNames;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::{EngineError, SqlState};
 use crate::mechanisms::Mechanisms;
 use crate::nearest::nearest;
+use crate::synchronous_commit::SynchronousCommit;
 
 /// How the kernel schedules a session that wakes; see [`clearway_machine::SchedulingPolicy`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -63,8 +65,10 @@ pub struct Config {
     pub session_scheduling: SessionScheduling,
     /// Whether files are synced at all. Without, a crash of the operating system may lose or damage everything.
     pub fsync: bool,
-    /// Whether a commit waits until it is on disk; sessions may change it for themselves.
-    pub synchronous_commit: bool,
+    /// What a commit waits for; sessions may change it for themselves.
+    pub synchronous_commit: SynchronousCommit,
+    /// The standbys that commits wait for.
+    pub synchronous_standby_names: String,
     /// How long a commit waits for company before it syncs the log.
     pub commit_delay: Span,
     /// How often the log is written in the background for commits that do not wait.
@@ -123,7 +127,8 @@ impl Default for Config {
             database: "postgres".to_owned(),
             session_scheduling: SessionScheduling::default(),
             fsync: true,
-            synchronous_commit: true,
+            synchronous_commit: SynchronousCommit::On,
+            synchronous_standby_names: String::new(),
             commit_delay: Span::from_micros(0),
             wal_writer_delay: Span::from_millis(10),
             max_wal_size: ByteSize::mib(1024),
@@ -198,6 +203,14 @@ impl Config {
         })
     }
 
+    /// The standbys that commits wait for, if any are named.
+    pub fn standby_names(&self) -> Result<Option<StandbyNames>, EngineError> {
+        StandbyNames::parse(&self.synchronous_standby_names).map_err(|error| {
+            let message = format!("synchronous_standby_names: {error}");
+            EngineError::new(SqlState::CONFIG_FILE_ERROR, message)
+        })
+    }
+
     /// Refuses values that cannot work.
     pub fn check(&self) -> Result<(), EngineError> {
         let refuse = |name: &str, what: String| {
@@ -206,6 +219,7 @@ impl Config {
                 format!("{name} {what}"),
             ))
         };
+        self.standby_names()?;
         if let Some(memory) = memory_bytes()
             && self.shared_buffers.bytes() > memory
         {

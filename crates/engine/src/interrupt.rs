@@ -101,6 +101,24 @@ impl Interrupts {
             || self.timed_out()
     }
 
+    /// Whether a cancel request has come or the server stops, however long the statement takes.
+    #[inline]
+    pub(crate) fn canceled_or_stopped(&self) -> bool {
+        self.slot.cancel.load(Ordering::Relaxed) != 0 || self.server_stops()
+    }
+
+    /// Whether the server stops.
+    #[inline]
+    pub(crate) fn server_stops(&self) -> bool {
+        self.shutdown.load(Ordering::Relaxed)
+    }
+
+    /// The cancel request has had its effect, and the statement's time limit has none any more: it was committed.
+    pub(crate) fn take_cancel(&self) {
+        self.slot.cancel.store(0, Ordering::Relaxed);
+        self.slot.deadline_us.store(0, Ordering::Relaxed);
+    }
+
     /// An error if it is time to stop.
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {

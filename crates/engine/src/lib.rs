@@ -53,6 +53,7 @@
 //! | [`sql`] | parsing, binding, planning |
 //! | [`value`] | values, types, their text and binary forms, rows as bytes, index keys |
 //! | [`config`], [`mechanisms`] | what the file sets, and which variant of each mechanism runs |
+//! | `synchronous_commit` | what a commit waits for |
 //! | `interrupt`, [`activity`], `replication_status`, [`error`] | what ends a statement early, what sessions are doing, what a standby receives, errors |
 //!
 //! A module uses only what is below it in this table, so there are no circles.
@@ -108,6 +109,7 @@ pub mod session;
 mod settings;
 mod spill;
 pub mod sql;
+mod synchronous_commit;
 mod transaction;
 pub mod value;
 
@@ -121,4 +123,5 @@ pub use mechanisms::{MechanismError, Mechanisms};
 pub use output::{Collected, Column, Discard, Notice, Output};
 pub use replication_status::WalReceiverStatus;
 pub use session::{AnswerGate, Completion, Portal, Prepared, Session, TransactionStatus};
+pub use synchronous_commit::SynchronousCommit;
 pub use value::{DataType, Value};

@@ -74,6 +74,8 @@ pub struct Notice {
     pub sqlstate: SqlState,
     /// The text.
     pub message: String,
+    /// More of it.
+    pub detail: Option<String>,
 }
 
 impl Notice {
@@ -88,6 +90,7 @@ impl Notice {
             severity: "NOTICE",
             sqlstate: SqlState::SUCCESS,
             message: message.into(),
+            detail: None,
         }
     }
 
@@ -97,7 +100,14 @@ impl Notice {
             severity: "WARNING",
             sqlstate,
             message: message.into(),
+            detail: None,
         }
+    }
+
+    /// The same with a detail.
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Notice {
+        self.detail = Some(detail.into());
+        self
     }
 }
 

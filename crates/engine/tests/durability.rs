@@ -171,7 +171,7 @@ fn files_of_an_asynchronous_drop_go_after_its_commit_is_on_disk() {
         ("begin; drop table t; commit", "ERROR 42P01"),
     ] {
         let quiet = Config {
-            synchronous_commit: false,
+            synchronous_commit: false.into(),
             // The background writer would hide the fault.
             wal_writer_delay: "1h".parse().unwrap(),
             ..config()

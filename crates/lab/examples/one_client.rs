@@ -43,7 +43,7 @@ fn open(
             checkpoint_timeout: Span::from_secs(3_600),
             autovacuum: false,
             max_wal_size: ByteSize::mib(8_192),
-            synchronous_commit,
+            synchronous_commit: synchronous_commit.into(),
             mechanisms,
             ..Config::default()
         },

@@ -226,7 +226,7 @@ impl BenchOptions {
         Config {
             shared_buffers: self.buffers.unwrap_or(ByteSize::from_bytes(all)),
             max_connections: clients.max(100) + 20,
-            synchronous_commit: self.synchronous_commit,
+            synchronous_commit: self.synchronous_commit.into(),
             checkpoint_timeout: Span::from_secs(3_600),
             max_wal_size: ByteSize::mib(8_192),
             mechanisms: variant.mechanisms,

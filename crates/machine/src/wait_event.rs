@@ -97,6 +97,8 @@ wait_events! {
     Catalog = (LwLock, "Catalog"),
     /// The latch over the checkpointer's state.
     CheckpointLatch = (LwLock, "Checkpoint"),
+    /// The latch over what standbys have reported and which commits wait for them.
+    SyncReplicationLatch = (LwLock, "SyncRep"),
     /// The latch over a relation's free-space map.
     FreeSpace = (LwLock, "FreeSpace"),
     /// The latch over a relation's size while it is extended.
@@ -145,6 +147,8 @@ wait_events! {
     WalFlushGroup = (Ipc, "WALFlushGroup"),
     /// A worker that flushes the log waits for a record that another worker is copying into it.
     WalInsertFinish = (Ipc, "WALInsertFinish"),
+    /// A session waits until the synchronous standbys have a commit: its own, or one that its answer tells of.
+    SyncReplication = (Ipc, "SyncRep"),
     /// Sleeping inside the adaptive spin delay.
     SpinDelay = (Timeout, "SpinDelay"),
     /// Sleeping before a log flush so that more commits join it.

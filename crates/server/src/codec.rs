@@ -5,6 +5,7 @@
 //! and row in an allocation of its own; the tests compare those bytes with pgwire's.
 
 use bytes::{BufMut, BytesMut};
+use clearway_engine::output::Notice;
 use clearway_engine::value::{encode_binary, encode_text};
 use clearway_engine::{Column, EngineError, TransactionStatus, Value};
 use pgwire::messages::Message;
@@ -82,8 +83,10 @@ pub(crate) fn error(out: &mut BytesMut, severity: &str, error: &EngineError) {
     put(out, &ErrorResponse::new(fields));
 }
 
-pub(crate) fn notice(out: &mut BytesMut, severity: &str, sqlstate: &str, message: &str) {
-    put(out, &NoticeResponse::new(head(severity, sqlstate, message)));
+pub(crate) fn notice(out: &mut BytesMut, notice: &Notice) {
+    let mut fields = head(notice.severity, notice.sqlstate.as_str(), &notice.message);
+    fields.extend(notice.detail.as_deref().map(|detail| (b'D', clean(detail))));
+    put(out, &NoticeResponse::new(fields));
 }
 
 fn head(severity: &str, sqlstate: &str, message: &str) -> Vec<(u8, String)> {

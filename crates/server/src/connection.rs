@@ -348,7 +348,9 @@ impl Connection {
             Message::Flush => channel.flush(),
             Message::Sync => {
                 self.skipping = false;
-                if let Err(error) = self.session.sync() {
+                let formats = ResultFormats::Text;
+                let mut responder = Responder::new(channel, &formats, &mut self.scratch);
+                if let Err(error) = self.session.sync_to(&mut responder) {
                     self.report(channel, &error, false)?;
                 }
                 if self.session.transaction_status() == TransactionStatus::Idle {

@@ -63,12 +63,7 @@ impl Output for Responder<'_> {
     }
 
     fn notice(&mut self, notice: &Notice) -> Result<(), EngineError> {
-        codec::notice(
-            &mut self.channel.out.bytes,
-            notice.severity,
-            notice.sqlstate.as_str(),
-            &notice.message,
-        );
+        codec::notice(&mut self.channel.out.bytes, notice);
         self.flush_if_full()
     }
 

@@ -1,15 +1,18 @@
 //! The write side of a connection: messages are gathered and leave in one write.
 //!
-//! Answers may depend on commits that are not durable yet (`lock_release = early`). Each write passes the session's
-//! gate first, so what was gathered waits once.
+//! Answers may depend on commits that are not durable yet (`lock_release = early`), or not replicated. Each write passes
+//! the session's gate first, so what was gathered waits once. The wait for standbys may end without them: a client that
+//! has canceled it is warned, before the answer; when the server stops, the answer does not leave at all.
 
 use std::io;
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, BytesMut};
+use clearway_engine::output::Notice;
 use clearway_engine::{AnswerGate, EngineError, SqlState, StatementWatch};
 use clearway_machine::{Native, WaitEvent, WaitScope};
 
+use crate::codec;
 use crate::socket::Socket;
 
 /// The buffer is written out when it has this much, finished or not.
@@ -28,6 +31,8 @@ pub(crate) struct WriteBuffer {
     pub(crate) bytes: BytesMut,
     /// Whether a write has failed: the client is gone, and nothing more is tried.
     broken: bool,
+    /// Whether the first message is the rest of one: no other message can go before it.
+    cut: bool,
     /// What the session's answers wait in; there once there is a session.
     pub(crate) gate: Option<AnswerGate>,
 }
@@ -37,15 +42,50 @@ impl WriteBuffer {
         WriteBuffer {
             bytes: BytesMut::with_capacity(4 << 10),
             broken: false,
+            cut: false,
             gate: None,
         }
     }
 
-    /// Waits until what has gathered may be shown.
-    fn pass_gate(&self) {
-        if let Some(gate) = &self.gate {
-            gate.wait();
+    /// Waits until what has gathered may be shown. Otherwise it is dropped, and there is what the client is told instead.
+    #[inline]
+    fn pass_gate(&mut self) -> Result<(), EngineError> {
+        match self.gate.as_ref().map_or(Ok(None), AnswerGate::wait) {
+            Ok(None) => Ok(()),
+            Ok(Some(warning)) => {
+                self.warn(&warning);
+                Ok(())
+            }
+            Err(error) => {
+                self.bytes.clear();
+                // In the middle of a message nothing can be said any more.
+                if !self.cut {
+                    codec::error(&mut self.bytes, "FATAL", &error);
+                }
+                Err(error)
+            }
         }
+    }
+
+    /// Puts a warning before what has gathered, or behind it if a message is under way.
+    #[cold]
+    fn warn(&mut self, warning: &Notice) {
+        let gathered = self.bytes.split();
+        if self.cut {
+            self.bytes.extend_from_slice(&gathered);
+            codec::notice(&mut self.bytes, warning);
+        } else {
+            codec::notice(&mut self.bytes, warning);
+            self.bytes.extend_from_slice(&gathered);
+        }
+    }
+
+    /// Writes the last words of a connection.
+    #[cold]
+    fn send_last(&mut self, socket: &Socket) {
+        let _ = socket.send_all(&self.bytes);
+        self.broken = true;
+        self.reset();
     }
 
     /// Whether the client cannot be written to any more.
@@ -56,7 +96,9 @@ impl WriteBuffer {
     /// Writes out what has gathered.
     pub(crate) fn flush(&mut self, socket: &Socket) {
         if !self.broken && !self.bytes.is_empty() {
-            self.pass_gate();
+            if self.pass_gate().is_err() {
+                return self.send_last(socket);
+            }
             let _wait = WaitScope::<Native>::enter(WaitEvent::ClientWrite);
             self.broken = socket.send_all(&self.bytes).is_err();
         }
@@ -100,6 +142,7 @@ impl WriteBuffer {
         } else {
             self.bytes.clear();
         }
+        self.cut = false;
     }
 
     /// Whether it is time to write out.
@@ -120,7 +163,10 @@ impl WriteBuffer {
         if self.broken {
             return Err(connection_lost());
         }
-        self.pass_gate();
+        if let Err(error) = self.pass_gate() {
+            self.send_last(socket);
+            return Err(error);
+        }
         let _wait = WaitScope::<Native>::enter(WaitEvent::ClientWrite);
         let mut written = 0;
         while written < self.bytes.len() {
@@ -133,6 +179,7 @@ impl WriteBuffer {
                 (Ok(count), Ok(())) => written += count,
                 (Ok(count), Err(error)) => {
                     self.bytes.advance(written + count);
+                    self.cut |= written + count > 0;
                     return Err(error);
                 }
                 (Err(_), _) => {

@@ -8,6 +8,8 @@ mod support;
 use std::time::{Duration, Instant};
 
 use clearway_engine::{Config, Engine};
+use clearway_storage::wal::reader::LogReader;
+use clearway_storage::wal::record::RecordKind;
 use support::{Raw, Reply, TestServer, kinds, message, query, wait_for};
 
 const SEGMENT: u64 = 16 << 20;
@@ -85,6 +87,15 @@ fn status(written: u64, flushed: u64, wants_answer: bool) -> Vec<u8> {
         body.extend(number.to_be_bytes());
     }
     body.push(u8::from(wants_answer));
+    message(b'd', &body)
+}
+
+/// What a standby says with `hot_standby_feedback`.
+fn feedback(xmin: u64) -> Vec<u8> {
+    let mut body = vec![b'h'];
+    for number in [0, xmin << 32 | xmin >> 32, 0] {
+        body.extend(number.to_be_bytes());
+    }
     message(b'd', &body)
 }
 
@@ -392,4 +403,171 @@ fn a_broken_follower_harms_itself_only() {
     wait_for("the broken ones to be gone", || {
         server.client().rows("select * from pg_stat_replication").len() == 1
     });
+}
+
+/// What a standby's sessions see stays, until the standby says something else, its stream ends, or its connection.
+#[test]
+fn feedback_holds_back_the_horizon() {
+    let server = server_with("autovacuum = false");
+    let mut client = server.client();
+    client.rows("create table notes (id int primary key)");
+    client.rows("insert into notes values (1)");
+    let storage = server.engine.storage();
+    let procs = &storage.proc_array;
+    let from = storage.wal.reserved();
+    // How often versions that a transaction deleted were removed since.
+    let removals = || {
+        storage.wal.flush(storage.wal.reserved());
+        let mut reader = LogReader::new(storage.wal.device(), from);
+        let records = std::iter::from_fn(|| reader.next_record().unwrap().map(|(record, _)| record.kind));
+        records.filter(|kind| *kind == RecordKind::Cleanup).count()
+    };
+    let held = procs.next_xid();
+    let begin = || {
+        let mut raw = follower(&server);
+        let end = flushed(&mut raw);
+        start(
+            &mut raw,
+            &format!("START_REPLICATION {:X}/{:X}", end >> 32, end & 0xFFFF_FFFF),
+        );
+        raw.send(&feedback(held.0));
+        wait_for("the horizon to be held back", || procs.horizon() == held);
+        raw
+    };
+    let mut raw = begin();
+    let shown = "select backend_xmin from pg_stat_replication";
+    wait_for("the xmin to be shown", || {
+        client.rows(shown) == [[Some(held.to_string())]]
+    });
+    client.rows("delete from notes");
+    client.rows("vacuum notes");
+    assert_eq!((procs.horizon(), removals()), (held, 0));
+    // An xid that was never handed out, and one that no transaction has: no answer, and no effect.
+    for nonsense in [procs.next_xid().0 + 1, u64::MAX, 1] {
+        raw.send(&feedback(nonsense));
+    }
+    raw.send(&status(0, 0, true));
+    while piece(&raw.read().unwrap()).is_some() {}
+    assert_eq!((procs.horizon(), client.value(shown)), (held, held.to_string()));
+    raw.send(&feedback(0));
+    wait_for("the horizon to go on", || procs.horizon() > held);
+    wait_for("no xmin to be shown", || client.rows(shown) == [[None]]);
+    client.rows("vacuum notes");
+    assert_eq!(removals(), 1);
+    raw.send(&feedback(held.0));
+    wait_for("the horizon to be held back again", || procs.horizon() == held);
+    raw.send(&message(b'c', b""));
+    raw.until_ready();
+    assert!(procs.horizon() > held, "the stream has ended");
+    assert_eq!(raw.value("SHOW wal_segment_size"), "16MB");
+    drop(raw);
+    drop(begin());
+    wait_for("the connection's end", || procs.horizon() > held);
+}
+
+/// The answer to a stream that is over: where the next timeline begins.
+fn next_timeline(replies: &[Reply]) -> (String, u64) {
+    let row = replies.iter().find(|reply| reply.kind == b'D').expect("no row");
+    let values = row.values();
+    (
+        values[0].clone().unwrap(),
+        position(values[1].as_deref().unwrap()),
+    )
+}
+
+/// The log goes on under a new number while Alice's standby follows: her stream ends with the last byte before, and tells
+/// her where to go on. Bob's, which comes later, is sent the former timeline's log up to there too.
+#[test]
+fn a_stream_ends_with_its_timeline() {
+    let server = server_with("autovacuum = false\nwal_writer_delay = \"1h\"");
+    let mut client = server.client();
+    client.rows("create table notes (id int primary key)");
+    let storage = server.engine.storage();
+    // Nothing is logged meanwhile, as on a standby that is promoted.
+    storage.stop_threads();
+    storage.wal.flush(storage.wal.reserved());
+    let fork = storage.wal.flushed();
+    let mut alice = follower(&server);
+    start(&mut alice, "START_REPLICATION 0/1000000 TIMELINE 1");
+    log_until(&mut alice, SEGMENT, fork.0);
+    assert_eq!(storage.begin_timeline(fork, "promoted").unwrap(), 2);
+    let last = loop {
+        let reply = alice.read().expect("the stream ended");
+        if reply.kind != b'd' {
+            break reply;
+        }
+        assert!(piece(&reply).is_none(), "log behind the end of the timeline");
+    };
+    assert_eq!(last.kind, b'c');
+    // Nothing follows CopyDone before the follower's own, also if an answer is wanted.
+    alice.send(&status(fork.0, fork.0, true));
+    alice.send(&message(b'c', b""));
+    let replies = alice.until_ready();
+    assert_eq!(kinds(&replies), "TDCCZ");
+    assert_eq!(next_timeline(&replies), ("2".to_owned(), fork.0));
+
+    client.rows("insert into notes values (1)");
+    let mut bob = follower(&server);
+    let system = bob.rows("IDENTIFY_SYSTEM").remove(0);
+    assert_eq!(system[1].as_deref(), Some("2"));
+    let history = bob.rows("TIMELINE_HISTORY 2").remove(0);
+    assert_eq!(history[0].as_deref(), Some("00000002.history"));
+    assert_eq!(history[1].clone().unwrap(), format!("1\t{fork}\tpromoted\n"),);
+    start(&mut bob, "START_REPLICATION 0/1000000 TIMELINE 1");
+    let log = log_until(&mut bob, SEGMENT, fork.0);
+    assert_eq!(log.len() as u64, fork.0 - SEGMENT, "not a byte of timeline 2");
+    bob.send(&message(b'c', b""));
+    let replies = bob.until_ready();
+    assert_eq!(kinds(&replies), "cTDCCZ");
+    assert_eq!(next_timeline(&replies), ("2".to_owned(), fork.0));
+    // At the end there is no log to send, and behind it none of that timeline.
+    let replies = bob.query(&format!("START_REPLICATION {fork} TIMELINE 1"));
+    assert_eq!(kinds(&replies), "TDCC");
+    assert_eq!(next_timeline(&replies), ("2".to_owned(), fork.0));
+    for command in [
+        format!(
+            "START_REPLICATION {} TIMELINE 1",
+            clearway_storage::Lsn(fork.0 + 8)
+        ),
+        format!("START_REPLICATION {fork} TIMELINE 3"),
+    ] {
+        let replies = bob.query(&command);
+        assert_eq!(sqlstate(&replies), "XX000", "{command}");
+    }
+    start(&mut bob, &format!("START_REPLICATION {fork} TIMELINE 2"));
+    let mut other = follower(&server);
+    let end = flushed(&mut other);
+    assert!(end > fork.0);
+    log_until(&mut bob, fork.0, end);
+}
+
+/// A copy that was begun on one timeline and has ended on another: the list of its files says which log it needs, and the
+/// history comes with it.
+#[test]
+fn a_backup_names_its_timelines() {
+    let server = server_with("autovacuum = false");
+    let storage = server.engine.storage();
+    storage.stop_threads();
+    storage.wal.flush(storage.wal.reserved());
+    let fork = storage.wal.flushed();
+    storage.begin_timeline(fork, "promoted").unwrap();
+    let mut raw = follower(&server);
+    let replies = raw.query("BASE_BACKUP ( LABEL 'x', MANIFEST 'yes', WAL )");
+    let rows: Vec<_> = replies.iter().filter(|reply| reply.kind == b'D').collect();
+    let end = rows.last().unwrap().values();
+    assert_eq!(end[1].as_deref(), Some("2"));
+    let sent: Vec<u8> = replies
+        .iter()
+        .filter(|reply| reply.kind == b'd')
+        .flat_map(|reply| reply.body[1..].to_vec())
+        .collect();
+    let holds = |part: &str| sent.windows(part.len()).any(|window| window == part.as_bytes());
+    let range = format!(
+        "{{ \"Timeline\": 2, \"Start-LSN\": \"{}\"",
+        rows[0].values()[0].clone().unwrap()
+    );
+    assert!(holds(&range), "{range}");
+    for name in ["pg_wal/00000002.history", "pg_wal/000000020000000000000001"] {
+        assert!(holds(name), "{name}");
+    }
 }

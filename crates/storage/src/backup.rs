@@ -74,6 +74,12 @@ pub struct RelationCopy {
 impl Backup {
     /// Step 1, by the session `process_id`.
     pub fn begin(storage: &Arc<Storage>, process_id: u32) -> Result<Backup> {
+        if storage.is_standby() {
+            // It needs a checkpoint and a record at its end, and a standby logs neither.
+            return Err(StorageError::Standby {
+                problem: "the files of a standby cannot be copied; take the base backup from its primary".to_owned(),
+            });
+        }
         // Checkpoints release log up to the redo position of one that is complete, which is never past this one.
         let follower = storage
             .retention

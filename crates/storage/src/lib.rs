@@ -13,6 +13,7 @@
 //! | `change` | [`AtomicChange`]: changing pages and logging it |
 //! | `commit` | the end of a transaction: the order of its steps |
 //! | `running`, `cleanup` | what is logged for standbys: which transactions run, which versions go |
+//! | `sync_replication` | commits that wait until standbys have them |
 //! | `retention`, `backup` | what of the log stays for others, and a copy of the files for them |
 //! | `timeline`, `new_timeline` | whose log a position belongs to; how the log goes on under a new number |
 //! | `received_copy` | the other end: making a standby's directory of such a copy |
@@ -72,6 +73,7 @@ pub mod standby;
 mod status_journal;
 mod status_pages;
 mod storage;
+pub mod sync_replication;
 pub mod timeline;
 pub mod vacuum;
 pub mod wal;

@@ -52,7 +52,7 @@
 //! checkpoint waits for commits only; and a rollback on a full disk logs nothing. Such a transaction counts as running on
 //! the standby until the next record whose oldest xid is above it. It is seen by no snapshot in either state.
 //!
-//! Costs: a shared hold of ProcArray as for a snapshot; 68 bytes of log, and 8 more for each running transaction.
+//! Costs: a shared hold of ProcArray as for a snapshot; 64 bytes of log, and 8 more for each running transaction.
 //!
 //! Origin: PostgreSQL's xl_running_xacts. There the list and the insertion are under one latch, which each end of a
 //! transaction waits for.

@@ -33,6 +33,7 @@ use crate::root_hints::RootHints;
 use crate::standby::{self, Standby, StandbyOptions};
 use crate::status_journal::StatusJournal;
 use crate::status_pages::{StatusPages, storage_error};
+use crate::sync_replication::SyncReplication;
 use crate::timeline::{self, SharedHistory};
 use crate::wal::record::RecordKind;
 use crate::wal::{
@@ -141,6 +142,8 @@ pub struct Storage {
     pub locks: LockManager,
     /// What of the log stays for followers and slots.
     pub retention: Arc<LogRetention>,
+    /// The standbys that commits wait for.
+    pub sync_replication: Arc<SyncReplication>,
     pub(crate) pool: BufferPool,
     pub(crate) files: Arc<DataFiles>,
     pub(crate) control: Mutex<ControlFile>,
@@ -354,6 +357,7 @@ impl Storage {
             commit_delay: options.commit_delay,
             ..LogOptions::default()
         };
+        let sync_replication = Arc::new(SyncReplication::starting_at(scanned.end));
         let retention = Arc::new(LogRetention::open(
             Arc::clone(&disk),
             dir,
@@ -361,13 +365,14 @@ impl Storage {
             options.log_retention,
             Lsn(device.whole_from(scanned.redo.0)),
             history,
+            Arc::clone(&sync_replication),
         )?);
         let wal = Wal::new(device, log, scanned.end, scanned.redo);
         let wal = Arc::new(wal);
-        let commits = Arc::new(Commits::new(CommitOptions::new(
-            options.sessions_max,
-            options.lock_release,
-        )));
+        let commits = Arc::new(Commits::with_replication(
+            CommitOptions::new(options.sessions_max, options.lock_release),
+            Arc::clone(&sync_replication),
+        ));
         let pool = BufferPool::new(
             options.buffer_bytes,
             BufferPoolOptions {
@@ -445,6 +450,7 @@ impl Storage {
             closed: AtomicBool::new(false),
             shut_down: AtomicBool::new(false),
             retention,
+            sync_replication,
             threads: Mutex::default(),
             standby,
             _lock: lock,
@@ -701,7 +707,7 @@ impl Storage {
         self.commits.are_early()
     }
 
-    /// Whether a snapshot taken before the call may see a commit that is not durable.
+    /// Whether a snapshot taken before the call may see a commit that is not secured.
     #[inline]
     pub fn may_be_seen_early(&self) -> bool {
         self.commits.may_be_seen_early(&self.wal)
@@ -712,8 +718,25 @@ impl Storage {
         self.commits.newest_early()
     }
 
-    /// Up to where the log has to be durable for the commit of `xid` to be, which the caller counts as committed;
-    /// `None` if it is durable.
+    /// Up to where commits are as safe as sessions can ask for: durable, and replicated if standbys are named.
+    #[inline]
+    pub fn secured(&self) -> Lsn {
+        self.commits.secured(&self.wal)
+    }
+
+    /// The commit of `xid` waits to be replicated before it is seen, and may be seen without (L3 of `lock_release`): it
+    /// is entered among the recent commits, as those are that do not wait. Called in step 7 of the commit, after the
+    /// flush. Returns the position to wait for.
+    pub fn enter_unreplicated(&self, xid: Xid) -> Lsn {
+        let flushed = self.wal.flushed();
+        if self.releases_early() {
+            self.commits.enter_early(xid, flushed, &self.wal);
+        }
+        flushed
+    }
+
+    /// Up to where the log has to be secured for the commit of `xid` to be, which the caller counts as committed;
+    /// `None` if it is.
     #[inline]
     pub(crate) fn position_if_early(&self, xid: Xid) -> Option<Lsn> {
         self.commits.position_if_early(xid, &self.wal)

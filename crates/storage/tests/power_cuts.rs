@@ -355,6 +355,8 @@ fn torn_status_page(disk: &RecordingDisk, ignore: impl Fn(&RecordingDisk)) -> Re
         let xid = storage.assign_xid(proc).unwrap();
         storage.abort(proc, xid).unwrap();
     }
+    let old = storage.assign_xid(proc).unwrap();
+    storage.commit(proc, old, true).unwrap();
     storage.checkpoint().unwrap();
     storage.checkpoint().unwrap();
     let xid = storage.assign_xid(proc).unwrap();
@@ -377,10 +379,12 @@ fn torn_status_page(disk: &RecordingDisk, ignore: impl Fn(&RecordingDisk)) -> Re
             false => Keep::Nothing,
         });
         let standby = follow(&torn)?;
-        let found = standby.status(xid).map_err(|error| error.to_string())?;
+        // One from before the redo position, of which the log says nothing any more, and one from behind it.
+        let found: Result<Vec<_>, _> = [old, xid].iter().map(|&xid| standby.status(xid)).collect();
         crash(standby);
-        if found != Status::Committed {
-            return Err(format!("the commit is {found:?}"));
+        let found = found.map_err(|error| error.to_string())?;
+        if found != [Status::Committed; 2] {
+            return Err(format!("the commits are {found:?}"));
         }
     }
     Ok(())

@@ -8,6 +8,7 @@
 //! | `proc_clear` | how a transaction leaves that array; a variant a file |
 //! | `group` | workers of which one takes the same step for all |
 //! | `commit_log` | two bits a transaction: in progress, committed, aborted, sub-committed; a variant a file |
+//! | `cleaned_up` | up to where a standby's replay cleans up, beside its snapshots |
 //! | `known_xids` | which of the primary's transactions run, as a standby's replay sees it; a variant a file |
 //! | `transaction_state` | how a transaction stands |
 //! | `lock_mode` | the eight lock modes and their conflicts |
@@ -40,6 +41,7 @@
 //!
 //! The rules inside each algorithm (R1, R2, …) stand at the top of its module.
 
+mod cleaned_up;
 mod commit_log;
 mod deadlock;
 mod group;
@@ -55,6 +57,7 @@ mod transaction_turn;
 mod transaction_wait;
 mod xid;
 
+pub use cleaned_up::CleanedUp;
 pub use commit_log::{
     COMMIT_LOG_PAGE_HEADER, COMMIT_LOG_PAGE_SIZE, CommitLog, CommitLogOptions, CommitLogVariant, Status,
     StatusDevice, XIDS_PER_PAGE,

@@ -15,6 +15,7 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use clearway_storage::Lsn;
 use clearway_storage::retention::{FollowerProgress, LogRetention, Slot};
@@ -283,6 +284,20 @@ fn position(position: Option<Lsn>) -> Value {
         .map_or(Value::Null, |Lsn(at)| Value::text(crate::sql::shown_position(at)))
 }
 
+/// A time as PostgreSQL writes an interval: hours, minutes and seconds with six decimals.
+fn lag(lag: Option<Duration>) -> Value {
+    lag.map_or(Value::Null, |lag| {
+        let seconds = lag.as_secs();
+        Value::text(format!(
+            "{:02}:{:02}:{:02}.{:06}",
+            seconds / 3_600,
+            seconds / 60 % 60,
+            seconds % 60,
+            lag.subsec_micros()
+        ))
+    })
+}
+
 fn replication_rows(sources: &Sources<'_>) -> Vec<Vec<Value>> {
     let sessions = (sources.activity)();
     let row = |follower: FollowerProgress| {
@@ -307,17 +322,19 @@ fn replication_rows(sources: &Sources<'_>) -> Vec<Vec<Value>> {
             take(8),
             take(9),
             take(10),
-            Value::Null,
+            follower
+                .xmin
+                .map_or(Value::Null, |xmin| Value::Int8(xmin.0 as i64)),
             Value::text(state),
             position(sent),
             position(Some(follower.written)),
             position(Some(follower.flushed)),
             position(Some(follower.replayed)),
-            Value::Null,
-            Value::Null,
-            Value::Null,
-            Value::Int4(0),
-            Value::text("async"),
+            lag(follower.lags.written),
+            lag(follower.lags.flushed),
+            lag(follower.lags.replayed),
+            Value::Int4(follower.sync_priority as i32),
+            Value::text(follower.sync_state.name()),
             follower.reply_time.map_or(Value::Null, Value::TimestampTz),
         ])
     };

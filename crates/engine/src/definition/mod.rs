@@ -194,6 +194,7 @@ fn notice(sqlstate: SqlState, message: String) -> Notice {
         severity: "NOTICE",
         sqlstate,
         message,
+        detail: None,
     }
 }
 

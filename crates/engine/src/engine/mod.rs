@@ -139,6 +139,7 @@ impl Engine {
         temporary: Arc<Path>,
         config: Config,
     ) -> Result<Arc<Engine>, EngineError> {
+        opened.0.sync_replication.set_names(config.standby_names()?);
         let engine = Engine::with_storage(opened, temporary, config);
         engine.load_catalog()?;
         engine.remove_orphans()?;
@@ -275,8 +276,16 @@ impl Engine {
             .slot
             .cancel
             .store(CancelReason::Request as u32, Ordering::Relaxed);
-        self.storage.locks.wake(session.proc);
+        self.interrupt(session);
         true
+    }
+
+    /// Makes a session that waits, for a lock or for standbys, look whether it is to stop.
+    fn interrupt(&self, session: &OpenSession) {
+        self.storage.locks.wake(session.proc);
+        if let Some(worker) = session.slot.worker() {
+            self.storage.sync_replication.interrupt(worker);
+        }
     }
 
     /// What all sessions are doing, by process id.
@@ -312,7 +321,7 @@ impl Engine {
             return Ok(());
         }
         for session in self.sessions().values() {
-            self.storage.locks.wake(session.proc);
+            self.interrupt(session);
         }
         let worker = self
             .vacuum

@@ -45,6 +45,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clearway_txn::ProcId;
+
 use crate::activity::{ActivitySlot, SessionInfo, SessionState};
 use crate::clock;
 use crate::engine::Engine;
@@ -54,7 +56,7 @@ use crate::interrupt::{Interrupts, StatementWatch};
 use crate::output::{Notice, Output};
 use crate::settings::Settings;
 use crate::spill::SpillOptions;
-use crate::transaction::{Phase, Transaction};
+use crate::transaction::{Phase, StandbyWait, Transaction, WaitedFor};
 use facts::ChangedSetting;
 use recovery::OnStandby;
 use statement_memory::StatementMemory;
@@ -138,6 +140,11 @@ impl Session {
         (self.slot.process_id, self.slot.secret)
     }
 
+    /// The session's slot in the array of running transactions.
+    pub fn proc(&self) -> ProcId {
+        self.txn.proc
+    }
+
     /// Says that the calling thread serves this session from now on, so that its waits (for the client, above all)
     /// are shown with the session before it has run a statement.
     pub fn adopt_thread(&self) {
@@ -151,16 +158,21 @@ impl Session {
 
     /// Ends the implicit transaction, if one is open: commits it.
     pub fn sync(&mut self) -> Result<(), EngineError> {
+        self.sync_to(&mut crate::output::Discard::default())
+    }
+
+    /// As [`sync`](Self::sync); what the client is to be told beside goes to `out`.
+    pub fn sync_to(&mut self, out: &mut dyn Output) -> Result<(), EngineError> {
         self.begin_call();
         let result = if self.txn.phase == Phase::Implicit {
-            self.commit(&mut crate::output::Discard::default())
+            self.commit(out)
         } else {
             Ok(())
         };
-        self.txn.wait_before_answer();
+        let waited = self.wait_before_answer(out);
         self.went_idle();
         self.end_synced_call();
-        result
+        result.and(waited)
     }
 
     /// What the session answers waits from now on in the gate, which the caller goes through before it shows any of
@@ -169,16 +181,28 @@ impl Session {
     /// [`execute_simple`](Self::execute_simple) always, may be shown once the call has returned; what was given in an
     /// implicit transaction, once [`sync`](Self::sync) has.
     pub fn answer_gate(&mut self) -> AnswerGate {
-        self.txn.answer_gate()
+        self.txn.answer_gate(self.interrupts.clone())
     }
 
     /// A statement's answer is complete: waits for what it depends on, unless the rest of the implicit transaction or
     /// of the query string is still to come.
     #[inline]
-    fn end_answer(&mut self, last: bool) {
+    fn end_answer(&mut self, last: bool, out: &mut dyn Output) -> Result<()> {
         self.txn.end_answer();
         if last || !(self.among_others || self.txn.phase == Phase::Implicit) {
-            self.txn.wait_before_answer();
+            return self.wait_before_answer(out);
+        }
+        Ok(())
+    }
+
+    /// Waits for what the answers so far depend on, unless the caller does. An error: the session ends, and the answers
+    /// must not be shown.
+    #[inline]
+    fn wait_before_answer(&mut self, out: &mut dyn Output) -> Result<()> {
+        match self.txn.wait_before_answer(&self.interrupts) {
+            StandbyWait::Replicated => Ok(()),
+            StandbyWait::Canceled => self.notice(&WaitedFor::Answer.warning(), out),
+            StandbyWait::Terminated => Err(self.fail(WaitedFor::Answer.terminated())),
         }
     }
 
@@ -247,8 +271,10 @@ impl Session {
         self.txn.answer_with_rows();
         self.end_failed();
         self.txn.end_answer();
-        self.txn.wait_before_answer();
-        error
+        match self.txn.wait_before_answer(&self.interrupts) {
+            StandbyWait::Terminated => WaitedFor::Answer.terminated(),
+            StandbyWait::Replicated | StandbyWait::Canceled => error,
+        }
     }
 
     fn end_failed(&mut self) {
@@ -272,11 +298,17 @@ impl Session {
     }
 
     pub(crate) fn commit(&mut self, out: &mut dyn Output) -> Result<()> {
-        let committed = self.txn.commit(self.settings.synchronous_commit);
+        let committed = self
+            .txn
+            .commit(self.settings.synchronous_commit, &self.interrupts);
         for name in self.settings.end_transaction(committed.is_ok()) {
             self.report(name, out)?;
         }
-        committed
+        match committed? {
+            StandbyWait::Replicated => Ok(()),
+            StandbyWait::Canceled => self.notice(&WaitedFor::Commit.warning(), out),
+            StandbyWait::Terminated => Err(WaitedFor::Commit.terminated()),
+        }
     }
 
     /// Tells the client and the activity view of a setting's new value.

@@ -52,9 +52,11 @@ impl Engine {
     /// The settings that a session starts with: the configuration's, then those the client asks for.
     fn settings_of(&self, info: &SessionInfo) -> Result<Settings> {
         let mut settings = Settings::new();
-        if !self.config.synchronous_commit {
-            settings.set_default("synchronous_commit", "off")?;
-        }
+        settings.set_default("synchronous_commit", self.config.synchronous_commit.name())?;
+        settings.set_default(
+            "synchronous_standby_names",
+            &self.config.synchronous_standby_names,
+        )?;
         settings.set_default("max_connections", &self.config.max_connections.to_string())?;
         settings.set_default("deadlock_timeout", &self.config.deadlock_timeout.to_string())?;
         if self.is_standby() {

@@ -134,10 +134,10 @@ impl Session {
         if !self.txn.owns(&portal.snapshot) {
             return Err(self.fail(ended_with_its_transaction()));
         }
-        self.txn.begin_answer(true, self.settings.synchronous_commit);
+        self.txn.begin_answer(true, &self.settings);
         match self.resume_inner(portal, max_rows, out) {
             Ok(completion) => {
-                self.end_answer(false);
+                self.end_answer(false, out)?;
                 Ok(completion)
             }
             Err(error) => Err(self.fail(error)),

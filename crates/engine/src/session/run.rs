@@ -78,7 +78,7 @@ impl Session {
             .and_then(|completion| self.apply_changed(out).map(|()| completion));
         match result {
             Ok(completion) => {
-                self.end_answer(last);
+                self.end_answer(last, out)?;
                 Ok(completion)
             }
             Err(error) => Err(self.fail(error)),
@@ -105,7 +105,7 @@ impl Session {
         }
         let mut cached = self.current_plan(prepared)?;
         self.txn
-            .begin_answer(answers_with_rows(&cached.plan), self.settings.synchronous_commit);
+            .begin_answer(answers_with_rows(&cached.plan), &self.settings);
         self.interrupts.check()?;
         self.check_outside_transaction(&cached.plan.statement)?;
         if !matches!(cached.plan.statement, Statement::Control(_)) {

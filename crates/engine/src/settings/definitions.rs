@@ -177,6 +177,7 @@ pub(super) static DEFINITIONS: &[Definition] = &[
         "off",
     ),
     setting("synchronous_commit", Kind::Word(SYNC), "on"),
+    setting("synchronous_standby_names", Kind::ReadOnly, ""),
     setting("tcp_keepalives_idle", Kind::Only(&["0"]), "0"),
     reported("timezone", "TimeZone", Kind::Text, "UTC"),
     setting("track_activities", Kind::Only(ON), "on"),

@@ -19,6 +19,7 @@ use std::time::Duration;
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::path_has_public;
 use crate::sql::plan::IsolationLevel;
+use crate::synchronous_commit::SynchronousCommit;
 use definitions::{DEFINITIONS, Kind, definition};
 use values::{checked, parse_kilobytes, parse_milliseconds};
 
@@ -40,8 +41,8 @@ pub(crate) struct Settings {
     /// What start-up and the configuration file made the defaults, by name.
     defaults: Vec<(String, String)>,
     replaced: Vec<Replaced>,
-    /// Whether a commit waits for the log to be durable.
-    pub(crate) synchronous_commit: bool,
+    /// What a commit waits for.
+    pub(crate) synchronous_commit: SynchronousCommit,
     /// How long a statement may run.
     pub(crate) statement_timeout: Option<Duration>,
     /// How long a lock may be waited for.
@@ -85,7 +86,7 @@ impl Settings {
             changed: Vec::new(),
             defaults: Vec::new(),
             replaced: Vec::new(),
-            synchronous_commit: true,
+            synchronous_commit: SynchronousCommit::On,
             statement_timeout: None,
             lock_timeout: None,
             idle_session_timeout: None,
@@ -259,7 +260,7 @@ impl Settings {
         let bytes = |text: &str| parse_kilobytes(text).map_or(0, |size| size as usize) << 10;
         match name {
             "synchronous_commit" => {
-                self.synchronous_commit = !matches!(value, "off" | "false" | "no" | "0");
+                self.synchronous_commit = SynchronousCommit::parse(value).unwrap_or_default();
             }
             "statement_timeout" => self.statement_timeout = timeout(value),
             "lock_timeout" => self.lock_timeout = timeout(value),

@@ -2,6 +2,7 @@
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::settings::definitions::{Definition, Kind};
+use crate::synchronous_commit::SynchronousCommit;
 
 /// Checks a value and gives it the spelling that SHOW shows.
 pub(super) fn checked(definition: &Definition, value: &str) -> Result<String> {
@@ -106,7 +107,11 @@ pub(super) fn checked(definition: &Definition, value: &str) -> Result<String> {
                 return Err(EngineError::not_supported("isolation level SERIALIZABLE")
                     .with_hint("REPEATABLE READ is snapshot isolation."));
             }
-            Ok(lower)
+            // Of several spellings SHOW gives one.
+            match SynchronousCommit::parse(&lower) {
+                Some(value) if definition.name == "synchronous_commit" => Ok(value.name().to_owned()),
+                _ => Ok(lower),
+            }
         }
         Kind::Only(spellings) if spellings.contains(&value.to_ascii_lowercase().as_str()) => {
             Ok(definition.default.to_owned())

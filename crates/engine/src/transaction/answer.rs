@@ -15,13 +15,22 @@
 //! - in `sync`, for an implicit transaction: what was executed in it counts from there;
 //! - after an error.
 //!
+//! With synchronous standbys, the wait goes on until they have what the answer depends on (`replication`).
+//!
 //! A caller that gathers answers and sends them later takes an [`AnswerGate`], and the session leaves the wait to it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use clearway_storage::sync_replication::ReplicationLevel;
 use clearway_storage::{Lsn, SeenCommits, Storage};
 
 use super::Transaction;
+use super::replication::{StandbyWait, WaitedFor, outcome};
+use crate::error::EngineError;
+use crate::interrupt::Interrupts;
+use crate::output::Notice;
+use crate::settings::{Settings, level};
 
 impl Transaction {
     /// A snapshot was taken just now.
@@ -41,10 +50,20 @@ impl Transaction {
 
     /// A statement begins. `with_rows`: its answer may hold more than the number of rows it has changed.
     #[inline]
-    pub(crate) fn begin_answer(&self, with_rows: bool, synchronous: bool) {
+    pub(crate) fn begin_answer(&self, with_rows: bool, settings: &Settings) {
         if let Some(seen) = &self.seen {
-            seen.set_waits(synchronous);
+            let setting = settings.synchronous_commit;
+            seen.set_waits(setting.is_synchronous());
+            seen.set_level(setting.replication_level());
             seen.begin_statement(with_rows);
+            let replication = &self.storage.sync_replication;
+            if replication.is_configured() {
+                let shows_warnings = settings.least_notice <= level("warning");
+                self.shows_warnings.store(shows_warnings, Ordering::Relaxed);
+                if setting.replication_level() == Some(ReplicationLevel::Applied) {
+                    replication.want_applied(|| self.storage.newest_seen_early());
+                }
+            }
         }
     }
 
@@ -63,13 +82,12 @@ impl Transaction {
         }
     }
 
-    /// Waits until all that the answers so far depend on is durable, unless the caller does.
+    /// Waits until all that the answers so far depend on is durable and replicated, unless the caller does.
     #[inline]
-    pub(crate) fn wait_before_answer(&self) {
-        if let Some(seen) = &self.seen
-            && !self.caller_waits
-        {
-            seen.wait_before_answer(&self.storage.wal);
+    pub(crate) fn wait_before_answer(&self, interrupts: &Interrupts) -> StandbyWait {
+        match &self.seen {
+            Some(seen) if !self.caller_waits => wait_before_answer(&self.storage, seen, interrupts),
+            _ => StandbyWait::Replicated,
         }
     }
 
@@ -85,7 +103,7 @@ impl Transaction {
     #[inline]
     pub(crate) fn row_is_unproven(&self) -> bool {
         let position = self.seen.as_ref().map_or(Lsn(0), |seen| seen.unproven());
-        position > self.storage.wal.flushed()
+        position > self.storage.secured()
     }
 
     /// The row in hand counts as one whichever of the commits seen for it are lost.
@@ -110,23 +128,51 @@ impl Transaction {
     }
 
     /// Leaves the waits to the caller.
-    pub(crate) fn answer_gate(&mut self) -> AnswerGate {
+    pub(crate) fn answer_gate(&mut self, interrupts: Interrupts) -> AnswerGate {
         self.caller_waits = true;
-        AnswerGate(self.seen.clone().map(|seen| (Arc::clone(&self.storage), seen)))
+        AnswerGate(self.seen.clone().map(|seen| Gate {
+            storage: Arc::clone(&self.storage),
+            seen,
+            interrupts,
+            shows_warnings: Arc::clone(&self.shows_warnings),
+        }))
     }
 }
 
-/// Keeps answers of a session back until what they depend on is durable: for a caller that gathers them, and waits
-/// once, before it sends them.
+#[inline]
+fn wait_before_answer(storage: &Storage, seen: &SeenCommits, interrupts: &Interrupts) -> StandbyWait {
+    seen.wait_before_answer(&storage.wal);
+    let wait = seen.wait_replicated(&storage.sync_replication, || interrupts.canceled_or_stopped());
+    outcome(wait, interrupts)
+}
+
+/// Keeps answers of a session back until what they depend on is durable and replicated: for a caller that gathers them,
+/// and waits once, before it sends them.
 #[derive(Debug)]
-pub struct AnswerGate(Option<(Arc<Storage>, Arc<SeenCommits>)>);
+pub struct AnswerGate(Option<Gate>);
+
+#[derive(Debug)]
+struct Gate {
+    storage: Arc<Storage>,
+    seen: Arc<SeenCommits>,
+    interrupts: Interrupts,
+    shows_warnings: Arc<AtomicBool>,
+}
 
 impl AnswerGate {
-    /// Returns when everything that the session has answered so far may be shown to its client.
+    /// Returns when everything that the session has answered so far may be shown to its client; with a warning that it
+    /// must be shown first, if the client has canceled the wait for standbys. An error: the server stops, and the answers
+    /// must not be shown.
     #[inline]
-    pub fn wait(&self) {
-        if let Some((storage, seen)) = &self.0 {
-            seen.wait_before_answer(&storage.wal);
+    pub fn wait(&self) -> Result<Option<Notice>, EngineError> {
+        let Some(gate) = &self.0 else { return Ok(None) };
+        match wait_before_answer(&gate.storage, &gate.seen, &gate.interrupts) {
+            StandbyWait::Replicated => Ok(None),
+            StandbyWait::Canceled => {
+                let shown = gate.shows_warnings.load(Ordering::Relaxed);
+                Ok(shown.then(|| WaitedFor::Answer.warning()))
+            }
+            StandbyWait::Terminated => Err(WaitedFor::Answer.terminated()),
         }
     }
 }

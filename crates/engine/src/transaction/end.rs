@@ -3,22 +3,35 @@
 //! What other sessions see of it, and in which order, is decided in [`clearway_storage::commit`]. This file adds what
 //! the engine has beside it: definitions to publish, files that go, row counts.
 
+use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
-use clearway_storage::{CommitWait, RelId};
+use clearway_storage::{CommitWait, Lsn, RelId};
 use clearway_txn::Xid;
 
+use super::replication::{StandbyWait, wait_for_commit};
 use super::{Phase, Transaction};
 use crate::convert::storage_error;
 use crate::error::{EngineError, Result, SqlState};
+use crate::interrupt::Interrupts;
+use crate::synchronous_commit::SynchronousCommit;
 
 impl Transaction {
     /// Commits and leaves no transaction. An error means that it was rolled back, except when the log has
     /// failed: then the outcome is unknown and the engine has stopped.
-    pub(crate) fn commit(&mut self, synchronous: bool) -> Result<()> {
+    ///
+    /// Then it waits for standbys, if there are synchronous ones and `setting` asks for them; what it returns says whether
+    /// they have the commit. A commit that is not seen before it is durable ([`CommitWait::BeforeSeen`], and each under
+    /// `after-flush`) is not seen before it is replicated either: it waits in step 7, as PostgreSQL's do, and keeps its
+    /// locks meanwhile. Others wait when all is done.
+    pub(crate) fn commit(
+        &mut self,
+        setting: SynchronousCommit,
+        interrupts: &Interrupts,
+    ) -> Result<StandbyWait> {
         let Some(xid) = self.xid else {
             self.end_without_xid();
-            return Ok(());
+            return Ok(StandbyWait::Replicated);
         };
         if self.is_closed() {
             self.rollback();
@@ -27,24 +40,53 @@ impl Transaction {
                 "terminating connection due to administrator command",
             ));
         }
-        let wait = self.commit_wait(synchronous);
+        let wait = self.commit_wait(setting.is_synchronous());
+        let replication = &self.storage.sync_replication;
+        let level = setting
+            .replication_level()
+            .filter(|_| replication.is_configured());
+        let is_seen_last = wait == CommitWait::BeforeSeen || !self.storage.releases_early();
+        let waited = Cell::new((Lsn(0), StandbyWait::Replicated));
         let publish = || {
+            if is_seen_last && replication.is_configured() {
+                let position = self.storage.enter_unreplicated(xid);
+                if let Some(level) = level {
+                    let outcome = wait_for_commit(replication, position, level, interrupts);
+                    waited.set((position, outcome));
+                }
+            }
             if let Some(overlay) = self.overlay.take() {
                 self.catalog.publish(overlay);
             }
         };
         let committed = self.storage.commit_and_publish(self.proc, xid, wait, publish);
-        if let Err(error) = committed {
-            self.rollback();
-            return Err(storage_error(error));
-        }
+        let end = match committed {
+            Ok(end) => end,
+            Err(error) => {
+                self.rollback();
+                return Err(storage_error(error));
+            }
+        };
         self.forget();
         self.counts.settle(true, &self.catalog);
         self.created.clear();
         for rel in std::mem::take(&mut self.dropped) {
             self.unlink(rel);
         }
-        Ok(())
+        let (position, outcome) = match level {
+            Some(level) if !is_seen_last => {
+                let replication = &self.storage.sync_replication;
+                (end, wait_for_commit(replication, end, level, interrupts))
+            }
+            _ => waited.get(),
+        };
+        if outcome != StandbyWait::Replicated
+            && let Some(seen) = &self.seen
+        {
+            // All that it has seen lies before its own commit.
+            seen.excuse(position);
+        }
+        Ok(outcome)
     }
 
     /// What of the commit waits for the disk.

@@ -25,6 +25,7 @@ mod answer;
 mod end;
 mod locks;
 mod portal_snapshot;
+mod replication;
 mod row_counts;
 mod status;
 
@@ -44,6 +45,7 @@ use crate::interrupt::Interrupts;
 use crate::sql::plan::IsolationLevel;
 pub use answer::AnswerGate;
 pub(crate) use portal_snapshot::PortalSnapshot;
+pub(crate) use replication::{StandbyWait, WaitedFor};
 use row_counts::RowCounts;
 pub use status::TransactionStatus;
 
@@ -89,6 +91,8 @@ pub(crate) struct Transaction {
     seen: Option<Arc<SeenCommits>>,
     /// Whether the session's caller waits before it shows an answer, so that the session does not.
     caller_waits: bool,
+    /// Whether the client wants warnings.
+    shows_warnings: Arc<AtomicBool>,
     /// Whether the horizon is held back for a portal although no statement has a snapshot.
     holds_xmin: bool,
     /// Held by each suspended portal too, so that their number is known.
@@ -131,6 +135,7 @@ impl Transaction {
             has_looked: false,
             seen,
             caller_waits: false,
+            shows_warnings: Arc::default(),
             holds_xmin: false,
             portals: Arc::default(),
             number: 0,

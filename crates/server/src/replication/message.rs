@@ -9,20 +9,11 @@
 //!
 //! Numbers are big-endian, times microseconds since 2000-01-01 UTC.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
 use bytes::{BufMut, BytesMut};
+pub(crate) use clearway_storage::wall_clock::now_us as now;
+use clearway_txn::Xid;
 
 use crate::wire::{Body, WireError};
-
-/// 2000-01-01 in seconds since 1970.
-const EPOCH: Duration = Duration::from_secs(946_684_800);
-
-/// Now, in microseconds since 2000.
-pub(crate) fn now() -> i64 {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    since_1970.saturating_sub(EPOCH).as_micros() as i64
-}
 
 /// A message of a follower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,13 +29,8 @@ pub enum Reply {
         /// It wants an answer.
         wants_answer: bool,
     },
-    /// The oldest transaction that its sessions see.
-    Feedback {
-        /// The low half of its xid; 0 for none.
-        xmin: u32,
-        /// The high half.
-        epoch: u32,
-    },
+    /// The oldest xid that its sessions' snapshots may need; `None`: none is to be kept.
+    Feedback(Option<Xid>),
 }
 
 /// A message of the server.
@@ -137,8 +123,10 @@ pub fn decode(body: &[u8]) -> Result<Reply, WireError> {
         b'h' => {
             u64(&mut body)?;
             let (xmin, epoch) = (body.u32()?, body.u32()?);
+            // That of the catalog: here one xmin holds for all tables.
             u64(&mut body)?;
-            Reply::Feedback { xmin, epoch }
+            let xmin = Xid(u64::from(epoch) << 32 | u64::from(xmin));
+            Reply::Feedback(Some(xmin).filter(|xmin| xmin.is_valid()))
         }
         other => return Err(WireError::UnknownKind(other)),
     };
@@ -203,7 +191,16 @@ mod tests {
         feedback.extend([0; 8]);
         feedback.extend([0, 0, 0, 7, 0, 0, 0, 1]);
         feedback.extend([0; 8]);
-        assert_eq!(decode(&feedback), Ok(Reply::Feedback { xmin: 7, epoch: 1 }));
+        assert_eq!(decode(&feedback), Ok(Reply::Feedback(Some(Xid(1 << 32 | 7)))));
+        let mut none = feedback.clone();
+        none[9..17].fill(0);
+        assert_eq!(decode(&none), Ok(Reply::Feedback(None)));
+        none[16] = 1;
+        assert_eq!(
+            decode(&none),
+            Ok(Reply::Feedback(Some(Xid(1 << 32)))),
+            "a whole epoch"
+        );
         for body in [body, feedback] {
             for end in 0..body.len() {
                 assert!(decode(&body[..end]).is_err(), "{end} bytes of {}", body.len());
@@ -227,7 +224,7 @@ mod tests {
         assert_eq!(decode(&out[5..]), Ok(expected));
         let mut out = BytesMut::new();
         feedback(&mut out, 3 << 32 | 9);
-        assert_eq!(decode(&out[5..]), Ok(Reply::Feedback { xmin: 9, epoch: 3 }));
+        assert_eq!(decode(&out[5..]), Ok(Reply::Feedback(Some(Xid(3 << 32 | 9)))));
         let mut out = BytesMut::new();
         log(&mut out, 1 << 33, 1 << 34, b"log");
         match decode_sent(&out[5..]).unwrap() {

@@ -41,7 +41,7 @@ use crate::codec::{self, ResultFormats, Scratch};
 use crate::shared::{Shared, end, wire_error};
 use crate::wire::frontend::{self, Message};
 use command::Command;
-use stream::{Ended, Stream};
+use stream::{Ended, Stream, WakeUp};
 
 /// A client that copies the log or the files.
 pub(crate) struct Replication {
@@ -280,19 +280,25 @@ impl Replication {
         if position > durable {
             return Err(stream::ahead(position, durable));
         }
-        let follower = self
+        let mut follower = self
             .storage
             .retention
             .follow(self.process_id, position, slot)
             .map_err(storage_error)?;
+        let wake_up = WakeUp::new().map_err(not_written)?;
+        let waker = wake_up.clone();
+        let name = self.session.setting("application_name").unwrap_or_default();
+        follower.stand_by(&name, move || waker.wake());
         // CopyBothResponse: binary, no columns.
         channel.out.bytes.extend_from_slice(b"W\0\0\0\x07\0\0\0");
         channel.socket.set_receive_timeout(Some(self.timeout));
         let stream = Stream {
             storage: &self.storage,
             registry: &shared.registry,
+            proc: self.session.proc(),
             follower,
             timeline,
+            wake_up,
             timeout: self.timeout,
         };
         let ended = stream.run(channel);

@@ -4,7 +4,7 @@
 //! 2. Read log from where it is, no further than what is durable ([`Storage::read_log`]), and send it.
 //!    Log behind the end of the stream's timeline is another timeline's, and is not sent.
 //! 3. If there was none, wait for the follower or for [`LOG_POLL`]. Flushes do not know of followers, so that they pay
-//!    nothing for them.
+//!    nothing for them. A commit that waits for standbys writes to [`WakeUp`], on which the sender waits too.
 //!
 //! | it ends when | with |
 //! | --- | --- |
@@ -14,12 +14,16 @@
 //! | the follower says nothing for `wal_sender_timeout`, although asked after half of it | the end of the connection |
 //! | the log that it needs is gone | 58P01, and the connection goes on |
 
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clearway_engine::{EngineError, SqlState};
 use clearway_storage::retention::Follower;
 use clearway_storage::{Lsn, Storage};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use clearway_txn::{ProcId, Xid};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use tracing::debug;
 
 use super::message::{self, Reply};
 use super::{storage_error, timed_out};
@@ -49,13 +53,38 @@ pub(super) enum Ended {
     Silent(EngineError),
 }
 
+/// What wakes a sender that sleeps: a commit that waits for standbys has log for it.
+#[derive(Debug, Clone)]
+pub(super) struct WakeUp(Arc<OwnedFd>);
+
+impl WakeUp {
+    pub(super) fn new() -> std::io::Result<WakeUp> {
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(WakeUp(Arc::new(event)))
+    }
+
+    /// Wakes the sender.
+    pub(super) fn wake(&self) {
+        // It fails only if the counter is full, and then the descriptor is readable.
+        let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
+    }
+
+    /// Forgets the wake-ups so far.
+    fn clear(&self) {
+        let _ = rustix::io::read(&*self.0, &mut [0; 8]);
+    }
+}
+
 /// What a stream needs beside its connection.
 pub(super) struct Stream<'a> {
     pub(super) storage: &'a Storage,
     pub(super) registry: &'a Registry,
+    /// The session that sends: its slot holds back the horizon for the follower.
+    pub(super) proc: ProcId,
     pub(super) follower: Follower,
     /// The timeline whose log is sent.
     pub(super) timeline: u32,
+    pub(super) wake_up: WakeUp,
     pub(super) timeout: Duration,
 }
 
@@ -132,10 +161,29 @@ impl Stream<'_> {
                 if stopping {
                     std::thread::sleep(LOG_POLL);
                 } else {
-                    wait_readable(channel, LOG_POLL);
+                    self.sleep(channel, done);
                 }
             }
         }
+    }
+
+    /// Waits until the follower says something or a commit wakes this sender, and no longer than [`LOG_POLL`].
+    /// `done`: the stream's timeline has ended, and what the log has beyond is not sent.
+    fn sleep(&self, channel: &Channel, done: bool) {
+        self.follower.going_to_sleep();
+        // Again: what was made durable before the call above has woken no sender.
+        if done || self.storage.durable_log_end() <= self.follower.position() {
+            let patience = Timespec::try_from(LOG_POLL).expect("milliseconds");
+            let mut polled = [
+                PollFd::new(&*channel.socket, PollFlags::IN),
+                PollFd::new(&*self.wake_up.0, PollFlags::IN),
+            ];
+            let _ = poll(&mut polled, Some(&patience));
+            if polled[1].revents().contains(PollFlags::IN) {
+                self.wake_up.clear();
+            }
+        }
+        self.follower.awake();
     }
 
     /// Reads log from where the follower is on: how many bytes, and whether they are the last ones of the timeline.
@@ -151,6 +199,17 @@ impl Stream<'_> {
         let rest = end.saturating_sub(position);
         let count = (count as u64).min(rest);
         Ok((count as usize, count == rest))
+    }
+
+    /// Holds back the horizon as the follower's `hot_standby_feedback` asks, until it says something else or the stream
+    /// ends. What vacuum has removed by then stays removed: the follower learns of that from the log.
+    fn hold(&self, xmin: Option<Xid>) {
+        if self.storage.proc_array.hold_for_standby(self.proc, xmin) {
+            self.follower.holds_back(xmin);
+        } else {
+            let next = self.storage.proc_array.next_xid();
+            debug!(?xmin, %next, "a follower asks for versions that no snapshot can need; ignored");
+        }
     }
 
     /// Reads what has arrived; `done`: no answers are given any more.
@@ -173,8 +232,7 @@ impl Stream<'_> {
                             message::keepalive(&mut channel.out.bytes, sent.0, false);
                         }
                     }
-                    // Vacuum does not look at standbys yet (docs/limits.md).
-                    Reply::Feedback { .. } => {}
+                    Reply::Feedback(xmin) => self.hold(xmin),
                 },
                 b'c' => return Ok(Heard::CopyDone),
                 b'X' => return Err(ReadError::Closed),
@@ -186,6 +244,13 @@ impl Stream<'_> {
             }
         }
         Ok(heard)
+    }
+}
+
+impl Drop for Stream<'_> {
+    fn drop(&mut self) {
+        // The connection may go on without a standby behind it.
+        self.storage.proc_array.hold_for_standby(self.proc, None);
     }
 }
 

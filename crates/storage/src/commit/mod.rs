@@ -79,6 +79,7 @@ mod recent;
 mod seen;
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use clearway_machine::{Machine, Native};
@@ -91,6 +92,7 @@ pub use self::recent::RecentCommits;
 pub use self::seen::SeenCommits;
 use crate::page::Lsn;
 use crate::status_pages::StatusPages;
+use crate::sync_replication::SyncReplication;
 use crate::wal::record::RecordKind;
 use crate::wal::{LogDevice, SegmentFiles, Wal};
 
@@ -131,6 +133,8 @@ pub struct Commits<M: Machine = Native> {
     newest_early: NewestCommit<M>,
     /// There under `early`.
     recent: Option<RecentCommits<M>>,
+    /// There if standbys may be named that commits wait for.
+    replication: Option<Arc<SyncReplication<M>>>,
 }
 
 impl<M: Machine> Commits<M> {
@@ -142,6 +146,29 @@ impl<M: Machine> Commits<M> {
             newest_async: NewestCommit::new(),
             newest_early: NewestCommit::new(),
             recent: is_early.then(|| RecentCommits::new(options.recent_slots)),
+            replication: None,
+        }
+    }
+
+    /// As [`new`](Self::new), for a log that is replicated.
+    pub fn with_replication(options: CommitOptions, replication: Arc<SyncReplication<M>>) -> Self {
+        Self {
+            replication: Some(replication),
+            ..Self::new(options)
+        }
+    }
+
+    /// Up to where commits are as safe as sessions can ask for: durable, and replicated if standbys are named.
+    #[inline]
+    pub fn secured<D: LogDevice>(&self, log: &Wal<M, D>) -> Lsn {
+        let durable = log.flushed();
+        match self
+            .replication
+            .as_ref()
+            .and_then(|replication| replication.secured())
+        {
+            None => durable,
+            Some(replicated) => durable.min(replicated),
         }
     }
 
@@ -182,10 +209,10 @@ impl<M: Machine> Commits<M> {
         self.recent.is_some()
     }
 
-    /// Whether a snapshot taken before the call may see a commit that is not durable.
+    /// Whether a snapshot taken before the call may see a commit that is not secured.
     #[inline]
     pub fn may_be_seen_early<D: LogDevice>(&self, log: &Wal<M, D>) -> bool {
-        self.are_early() && self.newest_early() > log.flushed()
+        self.are_early() && self.newest_early() > self.secured(log)
     }
 
     /// The commit of `xid`, whose record ends at `end`, is going to be seen before it is durable (L4).
@@ -194,11 +221,11 @@ impl<M: Machine> Commits<M> {
         // C2 of the recent commits: the newest position first.
         self.newest_early.note(end);
         if let Some(recent) = &self.recent {
-            recent.enter(xid, end, log.flushed(), || self.newest_early());
+            recent.enter(xid, end, self.secured(log), || self.newest_early());
         }
     }
 
-    /// Notes in `seen` the commit of `xid`, if it counts as committed for the snapshot in use and is not durable.
+    /// Notes in `seen` the commit of `xid`, if it counts as committed for the snapshot in use and is not secured.
     #[inline]
     pub fn note_seen<D: LogDevice>(&self, xid: Xid, log: &Wal<M, D>, seen: &SeenCommits) {
         if seen.may_see() {
@@ -206,7 +233,7 @@ impl<M: Machine> Commits<M> {
         }
     }
 
-    /// Notes in `seen` the commit of `xid`, which has committed by now, if it is not durable.
+    /// Notes in `seen` the commit of `xid`, which has committed by now, if it is not secured.
     pub fn note_found<D: LogDevice>(&self, xid: Xid, log: &Wal<M, D>, seen: &SeenCommits) {
         // Acquire: pairs with the Release of a hint bit. What is known from the array is ordered by its latch.
         M::fence(Ordering::Acquire);
@@ -215,12 +242,12 @@ impl<M: Machine> Commits<M> {
         }
     }
 
-    /// Up to where the log has to be durable for the commit of `xid` to be, which the caller counts as committed;
-    /// `None` if it is durable. `after-flush` knows nothing of commits that do not wait for the disk.
+    /// Up to where the log has to be secured for the commit of `xid` to be, which the caller counts as committed;
+    /// `None` if it is. `after-flush` knows nothing of commits that do not wait for the disk.
     #[inline]
     pub fn position_if_early<D: LogDevice>(&self, xid: Xid, log: &Wal<M, D>) -> Option<Lsn> {
         let recent = self.recent.as_ref()?;
-        recent.position(xid, || log.flushed(), || self.newest_early())
+        recent.position(xid, || self.secured(log), || self.newest_early())
     }
 }
 

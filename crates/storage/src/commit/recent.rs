@@ -181,6 +181,16 @@ mod tests {
         assert_eq!(ring.position(100), None);
     }
 
+    /// Why what is secured never begins at zero.
+    #[test]
+    fn a_commit_is_found_within_4_tib_of_what_is_durable() {
+        let mut ring = Ring::new(8, 0);
+        ring.enter(100, 5 << 40);
+        assert_eq!(ring.position(100), None, "taken for one behind");
+        ring.durable = Lsn(2 << 40);
+        assert_eq!(ring.position(100), Some(5 << 40));
+    }
+
     #[test]
     fn two_commits_of_one_slot_depend_on_the_later() {
         let mut ring = Ring::new(8, 800);

@@ -15,19 +15,22 @@
 //!
 //! # Rules
 //! - S1: before a byte of an answer leaves, everything before [`answer_position`](SeenCommits::answer_position) is
-//!   durable.
+//!   durable, and replicated at the level of the session, if it has one and standbys are named.
 //! - S2: an answer with rows, or an error, depends on `rows`; the tag of a statement that changes rows and returns none
 //!   depends on `tag` and `unproven`.
 //! - S3: the marks of a transaction go into `answered` before they are forgotten, as far as its last answer depends on
 //!   them.
+//! - S4: a session that was told not to wait any longer, and has warned its client, has an *excused* position: what lies
+//!   before it is shown without being replicated, in this answer and in later ones. One cancel is enough.
 //!
 //! All accesses are Relaxed: one thread at a time works for a session.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use clearway_machine::Machine;
 
 use crate::page::Lsn;
+use crate::sync_replication::{ReplicationLevel, ReplicationWait, SyncReplication};
 use crate::wal::{LogDevice, Wal};
 
 /// The marks of one session.
@@ -43,6 +46,10 @@ pub struct SeenCommits {
     may_see: AtomicBool,
     /// Whether the session waits for the disk at all.
     waits: AtomicBool,
+    /// The level at which it waits for standbys, and one; 0: it does not.
+    level: AtomicU8,
+    /// S4.
+    excused: AtomicU64,
 }
 
 fn raise(mark: &AtomicU64, position: u64) {
@@ -81,6 +88,42 @@ impl SeenCommits {
         if self.waits.load(Relaxed) {
             log.flush(self.answer_position());
         }
+    }
+
+    /// At which level the session waits for standbys before it answers, if it does: its setting `synchronous_commit`.
+    pub fn set_level(&self, level: Option<ReplicationLevel>) {
+        self.level
+            .store(level.map_or(0, |level| level as u8 + 1), Relaxed);
+    }
+
+    /// S1, the second half: returns when everything that the answers so far depend on is replicated, if the session waits
+    /// for that, or when `stop` says so.
+    #[inline]
+    pub fn wait_replicated<M: Machine>(
+        &self,
+        replication: &SyncReplication<M>,
+        stop: impl Fn() -> bool,
+    ) -> ReplicationWait {
+        let level = match self.level.load(Relaxed) {
+            0 => return ReplicationWait::Replicated,
+            1 => ReplicationLevel::Written,
+            2 => ReplicationLevel::Flushed,
+            _ => ReplicationLevel::Applied,
+        };
+        let position = replication.target(self.answer_position(), level);
+        if position.0 <= self.excused.load(Relaxed) {
+            return ReplicationWait::Replicated;
+        }
+        let wait = replication.wait(position, level, stop);
+        if wait == ReplicationWait::Stopped {
+            self.excuse(position);
+        }
+        wait
+    }
+
+    /// S4: the client is going to be warned that what lies before `position` may not be replicated.
+    pub fn excuse(&self, position: Lsn) {
+        raise(&self.excused, position.0);
     }
 
     /// A statement begins. `with_rows`: its answer may hold more than the number of the rows it has changed.

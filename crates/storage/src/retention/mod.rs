@@ -22,19 +22,29 @@
 //!
 //! The mutex is held while the slot file is written. Only followers and checkpoints take it, no session that runs
 //! statements.
+//!
+//! A follower that is a standby ([`Follower::stand_by`]) hands on what it says to
+//! [`sync_replication`](crate::sync_replication), without the mutex.
 
+mod lag;
 mod slot_file;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+use clearway_txn::Xid;
 
 use crate::disk::Disk;
 use crate::error::{Result, StorageError};
 use crate::page::Lsn;
+use crate::sync_replication::{LogSender, StandbyId, StandbyProgress, SyncReplication, SyncState};
 use crate::timeline::SharedHistory;
 use crate::wal::SEGMENT_SIZE;
 use crate::wal::segment_name::segment_name_in;
+pub use lag::FollowerLags;
+use lag::LagSamples;
 use slot_file::SlotFile;
 
 /// Slots at most.
@@ -87,6 +97,14 @@ pub struct FollowerProgress {
     pub replayed: Lsn,
     /// When it last said so, in microseconds since 2000, by the server's clock.
     pub reply_time: Option<i64>,
+    /// The oldest xid that it asks the horizon to be held back for.
+    pub xmin: Option<Xid>,
+    /// How long it took.
+    pub lags: FollowerLags,
+    /// What commits have of it,
+    pub sync_state: SyncState,
+    /// and its place among the standbys that they wait for; 0: none.
+    pub sync_priority: u32,
 }
 
 #[derive(Debug)]
@@ -94,6 +112,8 @@ struct Entered {
     progress: FollowerProgress,
     slot: Option<String>,
     lost: bool,
+    lag_samples: LagSamples,
+    standby: Option<StandbyId>,
 }
 
 #[derive(Debug)]
@@ -114,6 +134,7 @@ pub struct LogRetention {
     limits: RetentionLimits,
     /// Names the segment that is gone.
     history: Arc<SharedHistory>,
+    replication: Arc<SyncReplication>,
     state: Mutex<State>,
 }
 
@@ -126,6 +147,7 @@ impl LogRetention {
         limits: RetentionLimits,
         kept_from: Lsn,
         history: Arc<SharedHistory>,
+        replication: Arc<SyncReplication>,
     ) -> Result<LogRetention> {
         let file = SlotFile::new(disk, dir, fsync);
         let mut slots = BTreeMap::new();
@@ -137,6 +159,7 @@ impl LogRetention {
             file,
             limits,
             history,
+            replication,
             state: Mutex::new(State {
                 kept_from,
                 next_number: 0,
@@ -259,6 +282,10 @@ impl LogRetention {
             flushed: Lsn(0),
             replayed: Lsn(0),
             reply_time: None,
+            xmin: None,
+            lags: FollowerLags::default(),
+            sync_state: SyncState::Async,
+            sync_priority: 0,
         };
         state.followers.insert(
             number,
@@ -266,11 +293,14 @@ impl LogRetention {
                 progress,
                 slot: slot.map(str::to_owned),
                 lost: false,
+                lag_samples: LagSamples::default(),
+                standby: None,
             },
         );
         Ok(Follower {
             retention: Arc::clone(self),
             number,
+            standby: None,
         })
     }
 
@@ -353,11 +383,19 @@ impl LogRetention {
 
     /// All followers, in the order in which they came.
     pub fn followers(&self) -> Vec<FollowerProgress> {
-        self.lock()
-            .followers
-            .values()
-            .map(|entered| entered.progress)
-            .collect()
+        let state = self.lock();
+        let shown = state.followers.values().map(|entered| {
+            let (sync_state, sync_priority) = match entered.standby {
+                Some(id) => self.replication.standing(id),
+                None => (SyncState::Async, 0),
+            };
+            FollowerProgress {
+                sync_state,
+                sync_priority,
+                ..entered.progress
+            }
+        });
+        shown.collect()
     }
 }
 
@@ -395,6 +433,16 @@ fn check_name(name: &str) -> Result<()> {
 pub struct Follower {
     retention: Arc<LogRetention>,
     number: u64,
+    standby: Option<AsStandby>,
+}
+
+/// What a follower that is a standby has beside.
+#[derive(Debug)]
+struct AsStandby {
+    id: StandbyId,
+    sender: Arc<LogSender>,
+    /// What it has reported.
+    reported: Mutex<StandbyProgress>,
 }
 
 impl Follower {
@@ -410,6 +458,52 @@ impl Follower {
             .get_mut(&self.number)
             .expect("entered until it is dropped");
         act(entered, slots, unsaved)
+    }
+
+    /// Says that it is a standby, which calls itself `name`: commits may wait for it. `wake` wakes the thread that sends
+    /// to it, when that sleeps after [`going_to_sleep`](Self::going_to_sleep).
+    pub fn stand_by(&mut self, name: &str, wake: impl Fn() + Send + Sync + 'static) {
+        let sender = Arc::new(LogSender::new(wake));
+        let id = self.retention.replication.join(name, Arc::clone(&sender));
+        self.with(|entered, _, _| entered.standby = Some(id));
+        self.standby = Some(AsStandby {
+            id,
+            sender,
+            reported: Mutex::default(),
+        });
+    }
+
+    /// The thread that sends is going to sleep, unless it finds log after this call.
+    pub fn going_to_sleep(&self) {
+        if let Some(standby) = &self.standby {
+            standby.sender.going_to_sleep();
+        }
+    }
+
+    /// The thread that sends runs.
+    pub fn awake(&self) {
+        if let Some(standby) = &self.standby {
+            standby.sender.awake();
+        }
+    }
+
+    /// Reports how far the standby is, if it is one and that is news.
+    fn report(&self, progress: FollowerProgress) {
+        let Some(standby) = &self.standby else { return };
+        let mut reported = standby
+            .reported
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let now = StandbyProgress {
+            streams: reported.streams || progress.caught_up,
+            written: progress.written,
+            flushed: progress.flushed,
+            applied: progress.replayed,
+        };
+        if *reported != now {
+            *reported = now;
+            self.retention.replication.report(standby.id, now);
+        }
     }
 
     /// Where the log that it still needs begins.
@@ -430,17 +524,27 @@ impl Follower {
 
     /// It needs nothing before `upto` any more. `caught_up`: there was nothing behind it.
     pub fn advance(&self, upto: Lsn, caught_up: bool) {
-        self.with(|entered, _, _| {
+        let progress = self.with(|entered, _, _| {
             debug_assert!(upto >= entered.progress.sent);
+            if upto > entered.progress.sent {
+                entered.lag_samples.sent(upto, Instant::now());
+            }
             entered.progress.sent = upto;
             entered.progress.caught_up = caught_up;
+            entered.progress
         });
+        self.report(progress);
+    }
+
+    /// The horizon is held back for the follower at `xmin`; `None`: not at all.
+    pub fn holds_back(&self, xmin: Option<Xid>) {
+        self.with(|entered, _, _| entered.progress.xmin = xmin);
     }
 
     /// What the follower says that it has written, made durable and replayed; zero where it says nothing. Its slot keeps
     /// the log from what is durable on, and never less than it was sent.
     pub fn replied(&self, written: Lsn, flushed: Lsn, replayed: Lsn, reply_time: i64) {
-        self.with(|entered, slots, unsaved| {
+        let progress = self.with(|entered, slots, unsaved| {
             let progress = &mut entered.progress;
             let sent = progress.sent;
             let newer = |old: Lsn, new: Lsn| if new == Lsn(0) { old } else { new.min(sent) };
@@ -448,20 +552,32 @@ impl Follower {
             progress.flushed = newer(progress.flushed, flushed);
             progress.replayed = newer(progress.replayed, replayed);
             progress.reply_time = Some(reply_time);
+            progress.lags = entered.lag_samples.said(
+                progress.written,
+                progress.flushed,
+                progress.replayed,
+                Instant::now(),
+            );
+            let progress = *progress;
             let Some(slot) = entered.slot.as_ref().and_then(|name| slots.get_mut(name)) else {
-                return;
+                return progress;
             };
             let flushed = newer(Lsn(0), flushed);
             if flushed != Lsn(0) && slot.restart.is_none_or(|restart| restart < flushed) {
                 slot.restart = Some(flushed);
                 *unsaved |= slot.temporary_of.is_none();
             }
+            progress
         });
+        self.report(progress);
     }
 }
 
 impl Drop for Follower {
     fn drop(&mut self) {
+        if let Some(standby) = &self.standby {
+            self.retention.replication.leave(standby.id);
+        }
         let mut state = self.retention.lock();
         let entered = state.followers.remove(&self.number);
         if let Some(name) = entered.and_then(|entered| entered.slot)
@@ -486,7 +602,16 @@ mod tests {
             slot_bytes_max,
         };
         let history = SharedHistory::new(History::first());
-        Arc::new(LogRetention::open(Arc::new(NativeDisk), dir, true, limits, kept_from, history).unwrap())
+        let opened = LogRetention::open(
+            Arc::new(NativeDisk),
+            dir,
+            true,
+            limits,
+            kept_from,
+            history,
+            Arc::default(),
+        );
+        Arc::new(opened.unwrap())
     }
 
     #[test]

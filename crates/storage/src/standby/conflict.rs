@@ -8,7 +8,6 @@
 //! The other way is feedback: the standby tells the primary its oldest xmin, and the primary keeps the versions. Then a
 //! report there costs the primary space.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use clearway_machine::{Native, WaitEvent, WaitScope};
@@ -26,11 +25,10 @@ impl Standby {
     /// Versions that `deleter` and older transactions deleted are about to be removed: waits until no session sees them.
     /// The known xids regard none of those transactions as running any more.
     pub(super) fn clean_up(&self, storage: &Storage, deleter: Xid) -> Result<()> {
-        if self.cleaned.0.load(Ordering::Relaxed) >= deleter.0 {
+        if self.cleaned.newest() >= deleter {
             return Ok(());
         }
-        // The fence of P1 follows in `holders_of_xmin_up_to`.
-        self.cleaned.0.store(deleter.0, Ordering::Relaxed);
+        self.cleaned.begin(deleter);
         self.wait_for_sessions(Conflict::Snapshot, || {
             storage.proc_array.holders_of_xmin_up_to(deleter)
         })

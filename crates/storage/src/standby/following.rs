@@ -103,6 +103,7 @@ fn replay_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
     let mut looked_at = position;
     loop {
         let has_more = || tracker.is_stopping() || tracker.is_ending() || tracker.get().received > looked_at;
+        let was_up_to_date = tracker.get().received == looked_at;
         let woken = tracker.wait(LOOK, WaitEvent::RecoveryWalStream, has_more);
         let Some(storage) = storage.upgrade() else { return };
         if tracker.is_stopping() {
@@ -110,6 +111,10 @@ fn replay_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
         }
         if !woken {
             continue;
+        }
+        // A standby does not lag while its primary is idle.
+        if was_up_to_date {
+            standby.is_up_to_date();
         }
         let is_ending = tracker.is_ending();
         let limit = tracker.get().received;

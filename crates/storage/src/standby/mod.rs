@@ -63,13 +63,13 @@ mod restartpoint;
 
 mod snapshot;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use clearway_machine::Padded;
 use clearway_txn::{
-    KnownXids, KnownXidsCompactionVariant, KnownXidsOptions, KnownXidsVariant, ProcId, Snapshot, Xid,
+    CleanedUp, KnownXids, KnownXidsCompactionVariant, KnownXidsOptions, KnownXidsVariant, ProcId, Snapshot,
+    Xid,
 };
 
 use crate::error::{Result, StorageError};
@@ -143,9 +143,8 @@ pub trait ReplayObserver: Send + Sync {
 pub struct Standby {
     options: StandbyOptions,
     known: KnownXids,
-    /// Replay has cleaned up, or is about to, what this and older transactions deleted. Written by replay, read with each
-    /// snapshot.
-    cleaned: Padded<AtomicU64>,
+    /// What replay has cleaned up, or is about to.
+    cleaned: CleanedUp,
     /// Until the promotion.
     active: AtomicBool,
     progress: progress::Tracker,
@@ -194,7 +193,7 @@ impl Standby {
         Self {
             options,
             known: KnownXids::new(known),
-            cleaned: Padded(AtomicU64::new(0)),
+            cleaned: CleanedUp::default(),
             active: AtomicBool::new(true),
             progress: progress::Tracker::new(end),
             status,
@@ -218,7 +217,7 @@ impl Standby {
     /// Replay has cleaned up what this and older transactions deleted, or waits to: a session whose snapshot may regard it
     /// as running is in the way.
     pub fn cleaned(&self) -> Xid {
-        Xid(self.cleaned.0.load(Ordering::Relaxed))
+        self.cleaned.newest()
     }
 
     /// Which of the primary's transactions run.

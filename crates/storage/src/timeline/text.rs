@@ -1,8 +1,8 @@
 //! The form of a history file: a line for each timeline before, the oldest first.
 //!
 //! ```text
-//!   1	0/5000028	promoted
-//!   2	0/9000100	before 2026-11-24 12:00:00+00
+//!   1    0/5000028    promoted
+//!   2    0/9000100    before 2026-11-24 12:00:00+00
 //!   │      │      └── why, for readers: anything to the end of the line
 //!   │      └───────── where its log ends
 //!   └──────────────── the timeline

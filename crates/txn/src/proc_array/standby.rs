@@ -4,9 +4,8 @@
 //! the sessions' snapshots, by which replay finds those that stand in its way, and which feedback tells the primary.
 //!
 //! # Rules
-//! - P1: a session installs the xmin of a snapshot and passes a fence before it looks whether replay has cleaned up
-//!   behind it. Replay says up to where it cleans up and passes a fence before it looks for xmins. One of the two fences
-//!   comes first: either the session finds what replay has said and takes another snapshot, or replay finds the xmin.
+//! - P1: a session that installs an xmin passes a fence afterwards; one that looks for xmins passes a fence before. What
+//!   that is good for: C1 of `cleaned_up`.
 //! - P2: xids go on at the end of recovery, when no session has taken a snapshot of this array.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};

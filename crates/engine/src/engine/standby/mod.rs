@@ -67,6 +67,8 @@ impl Engine {
         };
         let opened = Storage::open_standby(directory.as_ref(), storage_options(&config), options);
         let opened = opened.map_err(storage_error)?;
+        // For its own commits, after a promotion.
+        opened.0.sync_replication.set_names(config.standby_names()?);
         let temporary = spill::prepare_directory(directory.as_ref())?;
         let engine = Engine::with_storage(opened, temporary, config);
         let rows = engine.load_catalog()?;

@@ -10,7 +10,7 @@
 //!             ◀── r written 0/5020C00, durable 0/5020C00, replayed 0/5020C00
 //! ```
 //!
-//! 1. Take what has arrived, or [`TAKEN_BYTES_MAX`] of it, into the sink.
+//! 1. Take what has arrived, or a MiB of it, into the sink.
 //! 2. If that was log, sync.
 //! 3. Say how far we are, if that has changed, if the server asks, or after `wal_receiver_status_interval`. After that
 //!    interval also say what our sessions see (`hot_standby_feedback`).

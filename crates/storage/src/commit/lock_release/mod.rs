@@ -81,6 +81,35 @@
 //! | `after-flush` | when it is durable | nowhere; it is what databases ship |
 //! | `early` | when its record is in the log | where transactions wait for rows whose holders wait for the disk |
 //!
+//! # Replication
+//! With synchronous standbys (`sync_replication`) a commit can also be lost with this server, if no standby has it. Then
+//! *secured* stands for durable and replicated, and L1 is
+//!
+//! - L6: *no byte that depends on a commit that is not secured leaves for a client* whose session asks standbys for its own
+//!   commits (`synchronous_commit` is `remote_write`, `on` or `remote_apply`). It waits for the position that its answer
+//!   depends on, at the level of its own setting: what it is shown is to be as safe as what it commits.
+//!
+//! L6 covers the commits of all sessions, also of those that ask for less: which setting a commit had cannot be seen from
+//! its row. Sessions at `local` and `off` do not wait for standbys. So while too few standbys stream, sessions that only read
+//! wait as well, if what they read was changed meanwhile; `local` is the way out.
+//!
+//! The proofs above need no other words. Commits are lost from the end of the log (L2), whether the log ends where this
+//! server's disk has it or where a standby has it. So the recent commits, the mark for tags, and L5 go by the secured
+//! position (`Commits::secured`): what is replicated on disks, and once a session asks for `remote_apply`, also what is
+//! applied. A session of that level is shown nothing that a reader of the standby could look for in vain.
+//!
+//! | commit | waits for standbys | because |
+//! | --- | --- | --- |
+//! | `early` | after its flush, when it has been seen and its locks are free | its readers look it up and wait for themselves |
+//! | `after-flush` | in step 7, before it is seen | there are no recent commits to look up |
+//! | L3 | in step 7, in both | definitions bear no xid to look up; its locks are held meanwhile |
+//!
+//! A wait in step 7 comes after step 6, so no checkpoint waits for a standby. A definition made at `local` or `off` is
+//! seen when it is durable, and not covered by L6: a session that has asked for less while standbys are away is not to
+//! hang in a lock that others need. Its rows are covered, since it is entered among the recent commits.
+//!
+//! What was replicated is not known after a restart: all that recovery has found counts as secured.
+//!
 //! # What `early` does not do
 //! - It asks nothing of sessions that do not wait for the disk: their clients have agreed to be shown what may be lost.
 //! - It does not shorten the wait of a session that reads a row of a moment ago: that reader waits for the rest of the

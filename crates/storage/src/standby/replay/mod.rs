@@ -23,6 +23,7 @@
 
 mod change_pages;
 mod gathered;
+mod stretch;
 mod workers;
 
 use std::collections::BTreeSet;
@@ -349,7 +350,7 @@ impl<'a> Replayer<'a> {
     fn clean_up(&mut self, record: &Record<'_>, start: Lsn) -> Result<()> {
         let deleter = cleanup::decode(record.payload).ok_or_else(|| self.malformed(record, start))?;
         if !self.with_sessions {
-            self.standby.cleaned.0.fetch_max(deleter.0, Ordering::Relaxed);
+            self.standby.cleaned.begin(deleter);
         }
         if self.standby.known.state() == KnownXidsState::Unknown {
             return Ok(());

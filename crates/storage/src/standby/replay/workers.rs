@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
-use super::gathered::Stretch;
+use super::stretch::Stretch;
 use crate::error::{Result, StorageError};
 use crate::storage::Storage;
 

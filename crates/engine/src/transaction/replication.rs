@@ -1,0 +1,99 @@
+//! Waiting for standbys: after a session's own commit, and before an answer.
+//!
+//! What is promised, and which sessions wait: [`clearway_storage::commit::lock_release`], *Replication*.
+//!
+//! A wait has no limit in time, and `statement_timeout` does not end it: the commit is there already. A cancel request
+//! does, and the end of the server. Then the client is told what is not promised:
+//!
+//! | waits | ended by | the client is told |
+//! | --- | --- | --- |
+//! | a commit | a cancel | a warning, and that the commit succeeded, which is so on this server |
+//! | | the server's end | 57P01 with the same detail, and not whether the commit succeeded |
+//! | an answer | a cancel | a warning before the answer |
+//! | | the server's end | 57P01, and nothing of the answer |
+
+use clearway_storage::Lsn;
+use clearway_storage::sync_replication::{ReplicationLevel, ReplicationWait, SyncReplication};
+
+use crate::error::{EngineError, SqlState};
+use crate::interrupt::Interrupts;
+use crate::output::Notice;
+
+/// How a wait for standbys ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StandbyWait {
+    /// Enough of them have it, or none is asked for.
+    Replicated,
+    /// A cancel request has ended it.
+    Canceled,
+    /// The server stops.
+    Terminated,
+}
+
+/// What the wait was for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum WaitedFor {
+    /// The session's own commit.
+    Commit,
+    /// What an answer depends on.
+    Answer,
+}
+
+impl WaitedFor {
+    fn detail(self) -> &'static str {
+        match self {
+            WaitedFor::Commit => {
+                "The transaction has already committed locally, but might not have been replicated to the standby."
+            }
+            WaitedFor::Answer => {
+                "The answer depends on transactions that have committed locally, but might not have been replicated to \
+                 the standby."
+            }
+        }
+    }
+
+    /// For a client whose wait was canceled.
+    #[cold]
+    pub(crate) fn warning(self) -> Notice {
+        Notice::warning(
+            SqlState::WARNING,
+            "canceling wait for synchronous replication due to user request",
+        )
+        .with_detail(self.detail())
+    }
+
+    /// For a client whose connection ends.
+    #[cold]
+    pub(crate) fn terminated(self) -> EngineError {
+        EngineError::new(
+            SqlState::ADMIN_SHUTDOWN,
+            "canceling the wait for synchronous replication and terminating connection due to administrator command",
+        )
+        .with_detail(self.detail())
+    }
+}
+
+/// How `wait` ended for the session of `interrupts`.
+pub(super) fn outcome(wait: ReplicationWait, interrupts: &Interrupts) -> StandbyWait {
+    match wait {
+        ReplicationWait::Replicated => StandbyWait::Replicated,
+        ReplicationWait::Stopped if interrupts.server_stops() => StandbyWait::Terminated,
+        ReplicationWait::Stopped => StandbyWait::Canceled,
+    }
+}
+
+/// Waits until the session's commit, which is durable up to `position`, is replicated.
+pub(super) fn wait_for_commit(
+    replication: &SyncReplication,
+    position: Lsn,
+    level: ReplicationLevel,
+    interrupts: &Interrupts,
+) -> StandbyWait {
+    let wait = replication.wait(position, level, || interrupts.canceled_or_stopped());
+    let outcome = outcome(wait, interrupts);
+    if outcome == StandbyWait::Canceled {
+        // The rest of the statement goes on: it was committed.
+        interrupts.take_cancel();
+    }
+    outcome
+}
