@@ -106,7 +106,10 @@ impl Session {
         let mut cached = self.current_plan(prepared)?;
         self.txn
             .begin_answer(answers_with_rows(&cached.plan), &self.settings);
-        self.interrupts.check()?;
+        // What ends a transaction gives up what it holds, which is all that a cancel can achieve.
+        if !prepared.fits_failed_transaction {
+            self.interrupts.check()?;
+        }
         self.check_outside_transaction(&cached.plan.statement)?;
         if !matches!(cached.plan.statement, Statement::Control(_)) {
             if self.txn.phase == Phase::None {

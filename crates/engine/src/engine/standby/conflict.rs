@@ -14,9 +14,9 @@
 //! # Rules
 //! - C1: before a transaction is ended in its session's place, it is looked at again, now that it stands still: since
 //!   replay has found it, the session may have gone on to another one, which is in no one's way.
-//! - C2: a statement that is told to end may have ended by itself. The next one of its session forgets what it was told
-//!   when it begins. If it had begun already, it is ended although it may not be in the way: it gets an error that asks for
-//!   another attempt, which succeeds. (PostgreSQL has the same.)
+//! - C2: a statement is looked at again before it is told to end, and may all the same have ended by itself. The next one
+//!   of its session forgets what it was told when it begins. If it had begun already, it is ended although it may not be in
+//!   the way: it gets an error that asks for another attempt, which succeeds. (PostgreSQL has the same.)
 //! - C3: a transaction has no xid here, so its end is that of its xmin and of its locks.
 
 use std::sync::atomic::Ordering;
@@ -59,6 +59,7 @@ impl Engine {
         let is_new = match attempt {
             EndAttempt::Ended => true,
             EndAttempt::Nothing => false,
+            EndAttempt::SessionIsBusy if !self.stands_in_the_way(proc, conflict, awaited) => false,
             EndAttempt::SessionIsBusy => {
                 let before = slot.cancel.swap(reason as u32, Ordering::Relaxed);
                 self.storage.locks.wake(proc);
