@@ -93,7 +93,7 @@ fn status(written: u64, flushed: u64, wants_answer: bool) -> Vec<u8> {
 /// What a standby says with `hot_standby_feedback`.
 fn feedback(xmin: u64) -> Vec<u8> {
     let mut body = vec![b'h'];
-    for number in [0, xmin.rotate_left(32), 0] {
+    for number in [0, xmin.rotate_right(32), 0] {
         body.extend(number.to_be_bytes());
     }
     message(b'd', &body)

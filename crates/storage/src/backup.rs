@@ -77,7 +77,8 @@ impl Backup {
         if storage.is_standby() {
             // It needs a checkpoint and a record at its end, and a standby logs neither.
             return Err(StorageError::Standby {
-                problem: "the files of a standby cannot be copied; take the base backup from its primary".to_owned(),
+                problem: "the files of a standby cannot be copied; take the base backup from its primary"
+                    .to_owned(),
             });
         }
         // Checkpoints release log up to the redo position of one that is complete, which is never past this one.

@@ -62,7 +62,7 @@ pub enum EndAttempt {
     SessionIsBusy,
 }
 
-/// Whose turn it is to touch a session's transaction; see the [module](self).
+/// Whose turn it is to touch a session's transaction; the module says how.
 #[derive(Debug)]
 pub struct TransactionTurn<M: Machine = Native>(M::U32);
 

@@ -2,8 +2,8 @@
 //!
 //! | asked by | seen within |
 //! | --- | --- |
-//! | the file `promote.signal` in the data directory (`clearway promote`) | [`LOOK`] |
-//! | `select pg_promote()` | [`LOOK`] |
+//! | the file `promote.signal` in the data directory (`clearway promote`) | 100 ms |
+//! | `select pg_promote()` | 100 ms |
 //!
 //! # Steps of a promotion
 //! 1. Stop the receiver, and wait for its end: nothing is written to the log any more (R3 of [`run`](super::receiver::run)).
