@@ -63,6 +63,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 /// Reads the value of `--recover-to`.
 fn point(text: &str) -> std::result::Result<RecoveryPoint, String> {
     let text = text.trim();
+    // The kind may be named. Without, a slash makes a position, and a plain number a transaction.
+    if let Some(named) = text.strip_prefix("lsn:") {
+        let position = position(named).ok_or("a position of the log looks like 0/5000028")?;
+        return Ok(RecoveryPoint::Position(position));
+    }
+    if let Some(named) = text.strip_prefix("xid:") {
+        let number = named
+            .parse()
+            .map_err(|_| "a transaction is named by its number, as in xid:1234")?;
+        return Ok(RecoveryPoint::Transaction(Xid(number)));
+    }
     if text.contains('/') && !text.contains(':') {
         let position = position(text).ok_or("a position of the log looks like 0/5000028")?;
         return Ok(RecoveryPoint::Position(position));
@@ -101,6 +112,9 @@ mod tests {
     fn a_point_is_a_position_a_transaction_or_a_time() {
         assert_eq!(point("1/F8"), Ok(RecoveryPoint::Position(Lsn(0x1_0000_00F8))));
         assert_eq!(point("1234"), Ok(RecoveryPoint::Transaction(Xid(1234))));
+        assert_eq!(point("lsn:1/F8"), point("1/F8"));
+        assert_eq!(point("xid:1234"), point("1234"));
+        assert!(point("lsn:8").is_err() && point("xid:x").is_err());
         for (text, seconds) in [
             ("2000-01-01 00:00:01+00", 1),
             ("2000-01-01 02:00:01+02", 1),
