@@ -252,7 +252,7 @@ fn the_log_arrives_byte_for_byte_under_writes() {
 #[test]
 fn replay_is_reported_when_it_moves() {
     let directory = tempfile::tempdir().unwrap();
-    // Nothing is logged that nobody asked for.
+    // Only what was asked for is logged.
     let config = Config::from_toml("autovacuum = false").unwrap();
     let engine = Engine::open(directory.path().join("data"), config).unwrap();
     let server = TestServer::over(engine, directory, 100);

@@ -1,4 +1,4 @@
-//! The log goes on under a new timeline's names, and is one log for whoever reads it back.
+//! The log goes on under a new timeline's names, and reads back as one log.
 //!
 //! # Mutations seen to fail
 //! `crates/storage/mutations/timelines.toml` lists them.

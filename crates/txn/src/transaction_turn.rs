@@ -51,7 +51,7 @@ const ENDED: u32 = 3;
 const STATE_BITS: u32 = 2;
 const STATE_MASK: u32 = (1 << STATE_BITS) - 1;
 
-/// What came of an attempt to end a session's transaction in its place.
+/// Result of an attempt to end a session's transaction in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndAttempt {
     /// It was ended.
