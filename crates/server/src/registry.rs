@@ -33,6 +33,8 @@ pub(crate) struct Presence {
     /// Even: waiting for the client; odd: at work. Written by the connection's thread alone.
     changes: AtomicU64,
     session: OnceLock<(Arc<Engine>, u32, u32)>,
+    /// A stop leaves its reads alone ([`Registry::ends_by_itself`]). Under the registry's mutex.
+    ends_by_itself: AtomicBool,
 }
 
 impl Presence {
@@ -41,6 +43,7 @@ impl Presence {
             socket,
             changes: AtomicU64::new(1),
             session: OnceLock::new(),
+            ends_by_itself: AtomicBool::new(false),
         }
     }
 
@@ -123,14 +126,31 @@ impl Registry {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// Has every connection's next read report the end, also those that wait in one.
+    /// Has every connection's next read report the end, also those that wait in one; except for those that
+    /// [end by themselves](Self::ends_by_itself).
     pub(crate) fn stop_all(&self) {
         let state = self.lock();
         // Under the mutex, so that no connection enters unseen.
         self.stopping.store(true, Ordering::Relaxed);
         for presence in state.connections.values() {
-            presence.socket.stop_reading();
+            if !presence.ends_by_itself.load(Ordering::Relaxed) {
+                presence.socket.stop_reading();
+            }
         }
+    }
+
+    /// Has a stop leave the reads of this connection alone while the answer is kept, for a session that looks at
+    /// [`is_stopping`](Self::is_stopping) itself. `None` if the server is stopping already.
+    pub(crate) fn ends_by_itself<'a>(&'a self, presence: &'a Presence) -> Option<EndsByItself<'a>> {
+        let _state = self.lock();
+        if self.is_stopping() {
+            return None;
+        }
+        presence.ends_by_itself.store(true, Ordering::Relaxed);
+        Some(EndsByItself {
+            registry: self,
+            presence,
+        })
     }
 
     /// Waits until all connections have ended; after `patience`, cuts them off, and waits as long again.
@@ -229,6 +249,24 @@ fn cancel_vanished(suspects: &[Arc<Presence>]) {
             // Again at every look until the thread has noticed: a cancel that falls between two statements of
             // one batch is lost, and a second cancel does no harm.
             presence.cancel();
+        }
+    }
+}
+
+/// A stop leaves this connection's reads alone; ends when dropped.
+#[derive(Debug)]
+pub(crate) struct EndsByItself<'a> {
+    registry: &'a Registry,
+    presence: &'a Presence,
+}
+
+impl Drop for EndsByItself<'_> {
+    fn drop(&mut self) {
+        let _state = self.registry.lock();
+        self.presence.ends_by_itself.store(false, Ordering::Relaxed);
+        if self.registry.is_stopping() {
+            // What the stop has left out.
+            self.presence.socket.stop_reading();
         }
     }
 }

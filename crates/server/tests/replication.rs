@@ -333,7 +333,9 @@ fn a_slot_beyond_its_limit_is_lost_and_says_what_to_do() {
     );
 }
 
-/// When the server stops, a follower gets the log to the end of the last checkpoint, and then the stream's end.
+/// When the server stops, a follower gets the log to the end of the last checkpoint, and then the stream's end. The
+/// connection stays until the follower has ended its own side: what it says meanwhile would otherwise reset the
+/// connection, and what was sent last would be lost.
 #[test]
 fn a_stop_sends_the_rest() {
     let mut server = TestServer::start();
@@ -343,7 +345,21 @@ fn a_stop_sends_the_rest() {
     start(&mut raw, "START_REPLICATION 0/1000000");
     client.rows("insert into notes values (1)");
     drop(client);
-    let reader = std::thread::spawn(move || raw.until_closed());
+    let reader = std::thread::spawn(move || {
+        let mut replies = Vec::new();
+        while let Some(reply) = raw.read() {
+            let ends = reply.kind == b'c';
+            replies.push(reply);
+            if ends {
+                for _ in 0..3 {
+                    std::thread::sleep(Duration::from_millis(30));
+                    raw.send(&status(0, 0, false));
+                }
+                raw.send(&message(b'c', b""));
+            }
+        }
+        replies
+    });
     let storage = std::sync::Arc::clone(server.engine.storage());
     server.stop();
     let replies = reader.join().unwrap();
@@ -354,6 +370,16 @@ fn a_stop_sends_the_rest() {
     let end = storage.wal.flushed().0;
     assert!(log == on_disk(&server, SEGMENT, end), "{} bytes", log.len());
     assert!(kinds(&replies).ends_with("cCC"), "{}", kinds(&replies));
+}
+
+/// A follower that does not end its side delays a stop, and does not prevent it.
+#[test]
+fn a_stop_cuts_a_mute_follower_off() {
+    let mut server = TestServer::start();
+    let mut raw = follower(&server);
+    start(&mut raw, "START_REPLICATION 0/1000000");
+    server.stop();
+    assert!(raw.until_closed().iter().any(|reply| reply.kind == b'c'));
 }
 
 #[test]

@@ -38,6 +38,7 @@ use tracing::{debug, info};
 
 use crate::channel::Channel;
 use crate::codec::{self, ResultFormats, Scratch};
+use crate::reader::ReadError;
 use crate::shared::{Shared, end, wire_error};
 use crate::wire::frontend::{self, Message};
 use command::Command;
@@ -285,6 +286,11 @@ impl Replication {
             .retention
             .follow(self.process_id, position, slot)
             .map_err(storage_error)?;
+        let presence = Arc::clone(&channel.presence);
+        let Some(ends_by_itself) = shared.registry.ends_by_itself(&presence) else {
+            end(channel, shared, &ReadError::Closed);
+            return Ok(false);
+        };
         let wake_up = WakeUp::new().map_err(not_written)?;
         let waker = wake_up.clone();
         let name = self.session.setting("application_name").unwrap_or_default();
@@ -302,6 +308,7 @@ impl Replication {
             timeout: self.timeout,
         };
         let ended = stream.run(channel);
+        drop(ends_by_itself);
         channel.socket.set_receive_timeout(None);
         match ended {
             Ended::Failed(error) => return Err(error),

@@ -10,9 +10,13 @@
 //! | --- | --- |
 //! | the follower sends CopyDone | CopyDone, and the connection goes on |
 //! | its timeline ends, because this server was promoted or its primary was, and all of it was sent | CopyDone; when the follower has sent its own, the next timeline and where it begins, and the connection goes on |
-//! | the server stops | the rest of the log with the last checkpoint, CopyDone, and the end of the connection |
+//! | the server stops | the rest of the log with the last checkpoint, and CopyDone; when the follower has sent its own, which it does when all of that is durable, the end of the connection |
 //! | the follower says nothing for `wal_sender_timeout`, although asked after half of it | the end of the connection |
 //! | the log that it needs is gone | 58P01, and the connection goes on |
+//!
+//! A server that stops ends other connections by shutting down their sockets' read side. This one reads on to its end
+//! ([`Registry::ends_by_itself`]): a socket that is closed while something in it is unread resets the connection, and
+//! what was sent last is lost with it.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -45,7 +49,7 @@ pub(super) enum Ended {
     Done,
     /// With an error, which the client is to be told; the connection goes on.
     Failed(EngineError),
-    /// The server stops, and the follower has been sent everything.
+    /// The server stops, and the follower has everything.
     Stopped,
     /// The client is gone, or has broken the protocol; or it does not answer.
     Broken(ReadError),
@@ -100,20 +104,16 @@ impl Stream<'_> {
             let stopping = self.registry.is_stopping();
             // Everything that was logged before this answer is durable.
             let last_logged = stopping && self.storage.is_shut_down();
-            if !stopping {
-                match self.hear(channel, done) {
-                    Ok(Heard::Nothing) => {}
-                    Ok(Heard::Something) => (heard, asked) = (Instant::now(), false),
-                    Ok(Heard::CopyDone) => {
-                        if !done {
-                            codec::copy_done(&mut channel.out.bytes);
-                        }
-                        return Ended::Done;
+            match self.hear(channel, done) {
+                Ok(Heard::Nothing) => {}
+                Ok(Heard::Something) => (heard, asked) = (Instant::now(), false),
+                Ok(Heard::CopyDone) => {
+                    if !done {
+                        codec::copy_done(&mut channel.out.bytes);
                     }
-                    // The server's stop ends the reading.
-                    Err(ReadError::Closed) if self.registry.is_stopping() => continue,
-                    Err(error) => return Ended::Broken(error),
+                    return if stopping { Ended::Stopped } else { Ended::Done };
                 }
+                Err(error) => return Ended::Broken(error),
             }
             let end = self.storage.durable_log_end();
             let (count, is_last) = match self.read(&mut buffer) {
@@ -131,18 +131,13 @@ impl Stream<'_> {
                     &buffer[..count],
                 );
                 self.follower.advance(after, after >= end);
-            } else if last_logged {
-                if !done {
-                    codec::copy_done(&mut channel.out.bytes);
-                }
-                return Ended::Stopped;
             } else {
                 self.follower.advance(position, true);
             }
-            if !stopping && heard.elapsed() >= self.timeout {
+            if heard.elapsed() >= self.timeout {
                 return Ended::Silent(timed_out());
             }
-            if is_last {
+            if is_last || (last_logged && count == 0 && !done) {
                 codec::copy_done(&mut channel.out.bytes);
                 done = true;
             }
@@ -158,17 +153,13 @@ impl Stream<'_> {
             }
             if count == 0 {
                 channel.presence.waiting();
-                if stopping {
-                    std::thread::sleep(LOG_POLL);
-                } else {
-                    self.sleep(channel, done);
-                }
+                self.sleep(channel, done);
             }
         }
     }
 
     /// Waits until the follower says something or a commit wakes this sender, and no longer than [`LOG_POLL`].
-    /// `done`: the stream's timeline has ended, and what the log has beyond is not sent.
+    /// `done`: CopyDone was sent, and what the log has beyond is not.
     fn sleep(&self, channel: &Channel, done: bool) {
         self.follower.going_to_sleep();
         // Again: what was made durable before the call above has woken no sender.
