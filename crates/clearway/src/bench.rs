@@ -34,10 +34,13 @@ use crate::{bench_latches, options};
     clearway bench --sync-commit off --data /mnt/fast/bench\n  \
     clearway bench --vary buffer_map --scale 50 --buffers 64MB --workload select-only\n  \
                                                       tables that are larger than the buffer pool\n  \
+    clearway bench --follower --workload simple-update --clients 1,4,16 --duration 3s --rounds 9\n  \
+                                                      what a standby that receives the log costs the primary\n  \
     clearway bench latches                            the latches by themselves, beside parking_lot and std\n\n\
     Which presets are compared: without --preset and --set, classic against clearway. With --set alone, clearway against\n\
     clearway with these settings. With --preset, the named ones, with the settings applied to each. With --vary, one\n\
-    preset (clearway unless --preset names another), with the settings applied, under each variant of the switch."
+    preset (clearway unless --preset names another), with the settings applied, under each variant of the switch. With\n\
+    --follower, each of these without and with a follower; clearway alone if neither a preset nor a setting is given."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -73,6 +76,10 @@ pub(crate) struct Arguments {
     /// Compare all variants of this switch instead of presets, and show what a commit costs under each
     #[arg(long, value_name = "SWITCH")]
     vary: Option<String>,
+    /// Compare each of these with itself while a follower receives its log over loopback, confirms it and keeps none of
+    /// it: what feeding a standby costs. A follower that does not keep up is an error
+    #[arg(long)]
+    follower: bool,
     /// Buffer memory of each database, e.g. 64MB; without it, as much as holds everything
     #[arg(long, value_name = "SIZE")]
     buffers: Option<ByteSize>,
@@ -110,11 +117,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         options::check_output_directory(directory)?;
     }
     let (varied, variants) = match &arguments.vary {
+        None if arguments.follower && arguments.preset.is_empty() && arguments.settings.is_empty() => {
+            (None, Variant::choose(&["clearway".to_owned()], &[])?)
+        }
         None => (None, Variant::choose(&arguments.preset, &arguments.settings)?),
         Some(switch) => {
             let (switch, variants) = Variant::vary(switch, &arguments.preset, &arguments.settings)?;
             (Some(switch), variants)
         }
+    };
+    let variants = if arguments.follower {
+        Variant::each_followed(variants)
+    } else {
+        variants
     };
     let options = BenchOptions {
         scale: arguments.scale,

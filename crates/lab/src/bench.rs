@@ -13,6 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::costs::Counters;
 use crate::error::{LabError, Result};
+use crate::follower::Source;
 use crate::result::{
     BalanceCheck, BenchResult, Cell, FORMAT, Parameters, Provenance, VariantInfo, VariedSwitch, WaitShare,
 };
@@ -73,6 +74,8 @@ pub struct Variant {
     pub text: Option<&'static str>,
     /// Its mechanisms.
     pub mechanisms: Mechanisms,
+    /// Whether a follower receives its log while it is measured.
+    pub followed: bool,
 }
 
 impl Variant {
@@ -91,6 +94,7 @@ impl Variant {
                 directory: name.to_owned(),
                 text: None,
                 mechanisms: Mechanisms::preset(name)?,
+                followed: false,
             })
         };
         let with_settings = |mut variant: Variant| -> Result<Variant> {
@@ -117,6 +121,18 @@ impl Variant {
             new
         });
         Ok(variants)
+    }
+
+    /// Each of these, and each of these beside a follower.
+    pub fn each_followed(variants: Vec<Variant>) -> Vec<Variant> {
+        let both = |variant: Variant| {
+            let mut followed = variant.clone();
+            followed.name.push_str(" + follower");
+            followed.directory.push_str("+follower");
+            followed.followed = true;
+            [variant, followed]
+        };
+        variants.into_iter().flat_map(both).collect()
     }
 
     /// Every variant of the switch of this name, the baseline first, with everything else as the preset and the
@@ -160,6 +176,7 @@ impl Variant {
                 directory: format!("{}={}", varied.name, variant.name),
                 text: Some(variant.text),
                 mechanisms,
+                followed: false,
             })
         });
         let described = VariedSwitch {
@@ -239,6 +256,8 @@ impl BenchOptions {
 struct Database {
     name: String,
     engine: Arc<Engine>,
+    /// There for a variant that is followed.
+    source: Option<Source>,
     before: Balances,
     acknowledged: Acknowledged,
 }
@@ -323,11 +342,14 @@ pub fn run_bench(options: &BenchOptions) -> Result<BenchResult> {
     };
     let mut databases = Vec::new();
     for (variant, info) in options.variants.iter().zip(&configs) {
-        databases.push(open(&root.join(&variant.directory), info, options)?);
+        let mut database = open(&root.join(&variant.directory), info, options)?;
+        if variant.followed {
+            database.source = Some(Source::serve(&database.engine)?);
+        }
+        databases.push(database);
     }
     let gathered = measure(options, &mut databases)?;
-    let balances = databases.iter().map(close).collect::<Result<Vec<_>>>()?;
-    drop(databases);
+    let balances = databases.into_iter().map(close).collect::<Result<Vec<_>>>()?;
 
     let mut result = BenchResult {
         format: FORMAT,
@@ -370,6 +392,7 @@ fn open(directory: &Path, variant: &VariantInfo, options: &BenchOptions) -> Resu
     Ok(Database {
         name: variant.name.clone(),
         engine,
+        source: None,
         before,
         acknowledged: Acknowledged::default(),
     })
@@ -398,6 +421,7 @@ fn measure(options: &BenchOptions, databases: &mut [Database]) -> Result<Vec<Gat
         ));
         // The variants of one step draw the same numbers.
         let place = (step.round * workloads + step.workload) * clients + step.clients;
+        let follower = database.source.as_ref().map(Source::follow).transpose()?;
         let Measured {
             parts,
             waits,
@@ -413,6 +437,9 @@ fn measure(options: &BenchOptions, databases: &mut [Database]) -> Result<Vec<Gat
             duration: options.duration,
             seed: seed_of(options.seed, place as u64),
         })?;
+        if let Some(follower) = follower {
+            follower.caught_up()?;
+        }
         database.acknowledged += acknowledged;
         let cell = &mut gathered[(step.workload * clients + step.clients) * variants + step.variant];
         for (known, measured) in cell.parts.iter_mut().zip(parts) {
@@ -434,7 +461,7 @@ fn measure(options: &BenchOptions, databases: &mut [Database]) -> Result<Vec<Gat
 }
 
 /// Checks a database's sums and closes it.
-fn close(database: &Database) -> Result<BalanceCheck> {
+fn close(database: Database) -> Result<BalanceCheck> {
     let sums = Balances::read(&database.engine).map_err(LabError::engine(format!(
         "adding up the balances of {}",
         database.name
@@ -445,10 +472,13 @@ fn close(database: &Database) -> Result<BalanceCheck> {
             what,
         });
     }
-    database
-        .engine
-        .shutdown()
-        .map_err(LabError::engine(format!("closing {}", database.name)))?;
+    match database.source {
+        Some(source) => source.stop()?,
+        None => database
+            .engine
+            .shutdown()
+            .map_err(LabError::engine(format!("closing {}", database.name)))?,
+    }
     Ok(BalanceCheck::new(&database.name, &sums, &database.acknowledged))
 }
 

@@ -32,6 +32,12 @@ pub enum LabError {
         /// What it may be.
         must: &'static str,
     },
+    /// The follower of a bench's database does not follow.
+    #[error("the follower: {0}")]
+    Follower(String),
+    /// The server that a follower asks does not work.
+    #[error("the server that the follower asks: {0}")]
+    Server(#[from] clearway_server::ServerError),
     /// A wrong preset or switch.
     #[error(transparent)]
     Mechanism(#[from] MechanismError),

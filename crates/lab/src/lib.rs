@@ -28,7 +28,7 @@
 //!
 //! # What it does not do
 //!
-//! There is no network and no SQL parsing in the measured loop: statements are prepared once. What a socket costs is
+//! There is no network (but for that of a [follower](Variant::followed)) and no SQL parsing in the measured loop: statements are prepared once. What a socket costs is
 //! measured by `scripts/compare-postgres`. On a machine with few CPUs the clients share these, and the wait "running"
 //! includes the time a client is ready but has no CPU.
 
@@ -37,6 +37,7 @@
 pub mod bench;
 mod costs;
 mod error;
+mod follower;
 pub mod latches;
 mod provenance;
 pub mod report;

@@ -99,6 +99,25 @@ fn workloads_side_by_side() {
     ));
 }
 
+/// A database beside itself with a follower, which must have received all of its log.
+#[test]
+fn with_a_follower() {
+    let options = BenchOptions {
+        clients: vec![2],
+        workloads: vec![Mix::from_name("simple-update").unwrap()],
+        variants: Variant::each_followed(Variant::choose(&["clearway".to_owned()], &[]).unwrap()),
+        ..options()
+    };
+    let result = run_bench(&options).unwrap();
+    assert_eq!(result.cells.len(), 2);
+    let followed = result.cell("simple-update", 2, "clearway + follower").unwrap();
+    assert!(
+        followed.transactions > 0 && followed.ratio.is_some(),
+        "{followed:?}"
+    );
+    assert_eq!(result.balances.len(), 2);
+}
+
 fn copy_directory(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
