@@ -158,3 +158,28 @@ impl StatementWatch {
         self.0.check()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SessionInfo;
+
+    /// A commit was waited for until a cancel came, and so long that the time limit has passed too. It is committed: what
+    /// follows is a warning, and neither of the two makes an error of it.
+    #[test]
+    fn a_cancel_that_was_taken_takes_the_time_limit_along() {
+        let slot = Arc::new(ActivitySlot::new(1, 2, &SessionInfo::default()));
+        let mut interrupts = Interrupts::new(Arc::clone(&slot), Arc::default());
+        interrupts.begin(Some(Duration::from_micros(1)));
+        while !interrupts.timed_out() {}
+        slot.cancel
+            .store(CancelReason::Request as u32, Ordering::Relaxed);
+        assert!(interrupts.check().is_err() && interrupts.canceled_or_stopped());
+        interrupts.take_cancel();
+        interrupts.check().unwrap();
+        // The next statement has a limit of its own.
+        interrupts.begin(Some(Duration::from_micros(1)));
+        while !interrupts.timed_out() {}
+        assert!(interrupts.check().is_err());
+    }
+}

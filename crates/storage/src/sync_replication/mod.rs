@@ -48,7 +48,8 @@
 //! costs no more than the poll.
 //!
 //! # Sessions that read
-//! A commit is seen by others before it is replicated (after its flush, or under `lock_release = early` even before).
+//! Under `lock_release = early` a commit is seen by others before it is durable, so also before it is replicated. Under
+//! `after-flush` it waits for the standbys between its flush and being seen, unless it is cancelled there.
 //! [`SyncReplication::secured`] is what the rule of `lock_release` goes by instead of the durable position; see there
 //! (`commit::lock_release`, *Replication*).
 //!
