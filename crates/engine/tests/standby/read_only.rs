@@ -25,7 +25,10 @@ fn refused(session: &mut Session, sql: &str, sqlstate: &str, message: &str) {
 
 #[test]
 fn what_writes_is_refused() {
-    let pair = pair();
+    let mut pair = pair();
+    pair.catch_up();
+    // The primary says every 15 s which transactions run.
+    pair.cut();
     let mut reader = pair.reader();
     let before = pair.standby().storage().wal.reserved();
     for (sql, name) in [
@@ -87,9 +90,11 @@ fn what_is_refused_waits_for_nothing() {
 /// A reader that sorts on disk, in portions, within a block and outside: nothing is logged.
 #[test]
 fn readers_log_nothing() {
-    let pair = pair();
+    let mut pair = pair();
     pair.write("insert into t (x) select g from generate_series(1, 20000) g");
     pair.catch_up();
+    // The primary says every 15 s which transactions run.
+    pair.cut();
     let before = pair.standby().storage().wal.reserved();
     let mut reader = pair.reader();
     run(&mut reader, "set work_mem = '64kB'");
