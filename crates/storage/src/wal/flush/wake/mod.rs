@@ -92,7 +92,9 @@ macro_rules! variants {
     ($( $(#[doc = $text:literal])+ $variant:ident = $name:literal in $module:ident; )+) => {
         switch! {
             /// Which worker wakes the commits of a group that is durable, under `log_flush` group, gathering and polling.
-            pub enum LogWakeVariant = "log_wake", best Leader, planned [] {
+            pub enum LogWakeVariant = "log_wake", best Leader, planned [],
+                only beside "log_flush" ["group", "gathering", "polling"]
+            {
                 $( $(#[doc = $text])+ $variant = $name, )+
             }
             why {
