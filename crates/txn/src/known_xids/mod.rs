@@ -99,9 +99,9 @@ macro_rules! variants {
                 $( $(#[doc = $text])+ $variant = $name, )+
             }
             why {
-                Array: "No other variant has been measured yet; how each one works, and what it is expected to win, \
-                    stands there."
-                    in "docs/mechanisms/known-xids.md#variants";
+                Array: "What databases ship. Only instructions have been counted: an add with its remove takes array 309 \
+                    to 463 and bitmap 223 to 240, whose snapshot is the dearer one where little runs."
+                    in "docs/mechanisms/known-xids.md#what-was-measured";
             }
         }
 
