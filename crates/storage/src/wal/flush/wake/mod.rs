@@ -1,8 +1,9 @@
 //! `log_wake`: which worker wakes the followers of a group whose records are durable.
 //!
 //! Protects: the followers of a group of `log_flush` group, gathering or polling, from the sync that makes them durable
-//! until each is awake. Under `polling` they are those that sleep, and a worker that takes their group over is its leader
-//! here: it finds what was handed over to the one that it replaces, and hands nothing over itself. The other variants of `log_flush` have wake-ups of their own, or none.
+//! until each is awake. Under `polling` they are those that sleep, and a worker that takes their group over is its
+//! leader here: it finds what was handed over to the one that it replaces, and hands nothing over itself. The other
+//! variants of `log_flush` have wake-ups of their own, or none.
 //!
 //! # Example
 //! Bob leads a group of 15 followers. Its sync has taken 100 µs. A wake-up costs the waker 1 to 2 µs, so when Bob wakes
