@@ -40,6 +40,10 @@ fn listing(why: bool) -> String {
                 text.push_str(&evidence(switch, variant.name, variant.name == clearway));
             }
         }
+        if let Some(beside) = switch.only_beside {
+            let variants = beside.variants.join(", ");
+            text.push_str(&format!("    only beside {} = {variants}\n", beside.switch));
+        }
         if !switch.planned.is_empty() {
             text.push_str(&format!("    to come: {}\n", switch.planned.join(", ")));
         }

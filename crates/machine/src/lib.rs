@@ -63,7 +63,7 @@ pub use half::{FutexWord, Half};
 pub use machine::{CpuHint, FutexOutcome, Machine, Work};
 pub use padded::Padded;
 pub use semaphore::Semaphore;
-pub use switch::{Evidence, Switch, SwitchDescription, VariantText};
+pub use switch::{Evidence, OnlyBeside, Switch, SwitchDescription, VariantText};
 pub use wait_event::{WaitClass, WaitEvent};
 pub use wait_queue::{Picked, WaitQueue};
 pub use worker::{WaitBucket, WaitMode, WaitScope, WakeUps, WorkerId, WorkerMemory, WorkerSlot, Workers};

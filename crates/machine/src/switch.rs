@@ -25,6 +25,9 @@ pub trait Switch: Copy + Eq + Debug + Send + Sync + 'static {
     /// while a single variant is built.
     const WHY: &'static [Evidence];
 
+    /// Beside which variants of another switch this one decides anything; `None`: beside all.
+    const ONLY_BESIDE: Option<OnlyBeside>;
+
     /// What the switch decides and how, without its type.
     const DESCRIPTION: SwitchDescription = SwitchDescription {
         name: Self::NAME,
@@ -32,6 +35,7 @@ pub trait Switch: Copy + Eq + Debug + Send + Sync + 'static {
         variants: Self::TEXTS,
         planned: Self::PLANNED,
         why: Self::WHY,
+        only_beside: Self::ONLY_BESIDE,
     };
 
     /// The variant's name in a configuration.
@@ -40,6 +44,11 @@ pub trait Switch: Copy + Eq + Debug + Send + Sync + 'static {
     /// The variant of this name.
     fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|variant| variant.name() == name)
+    }
+
+    /// Whether this switch decides anything beside that variant of another one.
+    fn is_obeyed_beside<S: Switch>(other: S) -> bool {
+        Self::ONLY_BESIDE.is_none_or(|beside| beside.admits(S::NAME, other.name()))
     }
 }
 
@@ -63,6 +72,23 @@ pub struct Evidence {
     pub section: &'static str,
 }
 
+/// The variants of another switch beside which a switch decides anything. Beside the others it is ignored, or changes
+/// nothing that it is there for, so a test that runs it there tests none of its variants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OnlyBeside {
+    /// The other switch's name in a configuration.
+    pub switch: &'static str,
+    /// The names of its variants.
+    pub variants: &'static [&'static str],
+}
+
+impl OnlyBeside {
+    /// Whether this allows that variant of that switch; it allows each of any other switch.
+    pub fn admits(&self, switch: &str, variant: &str) -> bool {
+        self.switch != switch || self.variants.contains(&variant)
+    }
+}
+
 /// A switch, for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SwitchDescription {
@@ -76,11 +102,14 @@ pub struct SwitchDescription {
     pub planned: &'static [&'static str],
     /// Why the best is the best.
     pub why: &'static [Evidence],
+    /// Beside which variants of another switch this one decides anything; `None`: beside all.
+    pub only_beside: Option<OnlyBeside>,
 }
 
 /// Defines the enum of a switch. The doc comments are the texts that `clearway mechanisms` prints; the first
 /// variant is the baseline, and `best` names the default. `why`, which only a switch with a single variant lacks,
-/// has the evidence that `clearway mechanisms --why` prints.
+/// has the evidence that `clearway mechanisms --why` prints. A switch that only some variants of another one obey says
+/// so behind `planned`: `, only beside "doors" ["front", "garden"]`. Suites and the sets of variants for tests go by it.
 ///
 /// ```
 /// use clearway_machine::{Switch, switch};
@@ -107,7 +136,9 @@ pub struct SwitchDescription {
 macro_rules! switch {
     (
         $(#[doc = $about:literal])+
-        $visibility:vis enum $switch:ident = $name:literal, best $best:ident, planned [$($planned:literal),*] {
+        $visibility:vis enum $switch:ident = $name:literal, best $best:ident, planned [$($planned:literal),*]
+            $(, only beside $other:literal [$($admitted:literal),+])?
+        {
             $( $(#[doc = $text:literal])+ $variant:ident = $variant_name:literal ),+ $(,)?
         }
         $( why { $( $evident:ident: $evidence:literal in $section:literal; )+ } )?
@@ -136,6 +167,9 @@ macro_rules! switch {
                     section: $section,
                 }
             ),+)?];
+            const ONLY_BESIDE: Option<$crate::OnlyBeside> = $crate::switch!(
+                @only_beside $($other [$($admitted),+])?
+            );
 
             #[inline]
             fn name(self) -> &'static str {
@@ -148,6 +182,10 @@ macro_rules! switch {
                 <Self as $crate::Switch>::BEST
             }
         }
+    };
+    (@only_beside) => { None };
+    (@only_beside $other:literal [$($admitted:literal),+]) => {
+        Some($crate::OnlyBeside { switch: $other, variants: &[$($admitted),+] })
     };
 }
 
@@ -169,6 +207,24 @@ mod tests {
             Slow: "Spills nothing." in "docs/cups.md#spills";
             Fast: "Spills." in "docs/cups.md#spills";
         }
+    }
+
+    switch! {
+        /// How a drop falls.
+        enum DropVariant = "drop", best Straight, planned [], only beside "cup" ["slow"] {
+            /// Down.
+            Straight = "straight",
+        }
+    }
+
+    #[test]
+    fn a_switch_says_which_variants_of_another_obey_it() {
+        assert!(DropVariant::is_obeyed_beside(CupVariant::Slow));
+        assert!(!DropVariant::is_obeyed_beside(CupVariant::Fast));
+        assert!(DropVariant::is_obeyed_beside(DropVariant::Straight));
+        assert!(CupVariant::is_obeyed_beside(DropVariant::Straight));
+        let beside = DropVariant::DESCRIPTION.only_beside.unwrap();
+        assert_eq!((beside.switch, beside.variants), ("cup", &["slow"][..]));
     }
 
     #[test]

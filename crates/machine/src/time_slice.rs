@@ -30,7 +30,7 @@ const ATTRIBUTES_BYTES: u32 = size_of::<libc::sched_attr>() as u32;
 
 switch! {
     /// How long a session's thread may keep its CPU from others.
-    pub enum TimeSliceVariant = "time_slice", best System, planned [] {
+    pub enum TimeSliceVariant = "time_slice", best System, planned [], only beside "log_flush" ["polling"] {
         /// What the kernel gives every thread, some milliseconds.
         System = "system",
         /// 0.1 ms, where the kernel lets a thread choose (Linux 6.12 or later).

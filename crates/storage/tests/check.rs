@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use clearway_storage::disk::{Disk, Faults, FaultyDisk, NativeDisk, Operation};
 use clearway_storage::heap::{Heap, TxnContext};
-use clearway_storage::{Findings, PAGE_SIZE, RelId, Storage, StorageError, StorageOptions};
+use clearway_storage::{Findings, PAGE_SIZE, RelId, Storage, StorageError};
 use clearway_txn::{Snapshot, Status, XIDS_PER_PAGE, Xid};
 
 /// More than one page of them, and fewer than 256.
@@ -23,12 +23,7 @@ fn with_rows(dir: &Path) -> (Arc<Storage>, RelId, u32) {
 }
 
 fn with_rows_on(disk: Arc<dyn Disk>, dir: &Path) -> (Arc<Storage>, RelId, u32) {
-    let options = StorageOptions {
-        buffer_bytes: 1 << 20,
-        fsync: false,
-        sessions_max: 4,
-        ..chosen::options()
-    };
+    let options = chosen::small_database(4);
     let (storage, _) = Storage::open_on(disk, dir, options).unwrap();
     let rel = storage.create_rel().unwrap();
     let proc = storage.proc_array.attach().unwrap();

@@ -14,7 +14,7 @@ use clearway_storage::heap::{DeleteOutcome, Heap, Tid, TxnContext, UpdateOutcome
 use clearway_storage::vacuum::vacuum;
 use clearway_storage::wal::reader::LogReader;
 use clearway_storage::wal::record::RecordKind;
-use clearway_storage::{Lsn, RelId, Storage, StorageOptions, cleanup};
+use clearway_storage::{Lsn, RelId, Storage, cleanup};
 use clearway_txn::{ProcId, Snapshot, Xid};
 
 struct Database {
@@ -26,12 +26,7 @@ struct Database {
 impl Database {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let options = StorageOptions {
-            buffer_bytes: 1 << 20,
-            fsync: false,
-            sessions_max: 4,
-            ..chosen::options()
-        };
+        let options = chosen::small_database(4);
         let (storage, _) = Storage::open(dir.path(), options).unwrap();
         // Nothing but the test logs.
         storage.stop_threads();

@@ -17,12 +17,7 @@ use clearway_storage::{RelId, Storage, StorageError, StorageOptions};
 use clearway_txn::Snapshot;
 
 fn options() -> StorageOptions {
-    StorageOptions {
-        buffer_bytes: 1 << 20,
-        fsync: false,
-        sessions_max: 4,
-        ..chosen::options()
-    }
+    chosen::small_database(4)
 }
 
 /// Every file below `dir` with its content; a directory has none.

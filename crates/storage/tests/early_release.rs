@@ -39,13 +39,10 @@ impl Table {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let options = StorageOptions {
-            buffer_bytes: 1 << 20,
-            fsync: false,
-            sessions_max: 4,
             checkpoint_timeout: NEVER,
             wal_writer_delay: NEVER,
             lock_release: LockReleaseVariant::Early,
-            ..chosen::options()
+            ..chosen::small_database(4)
         };
         let (storage, _) = Storage::open(dir.path(), options).unwrap();
         let (rel, tree_rel) = (storage.create_rel().unwrap(), storage.create_rel().unwrap());

@@ -100,10 +100,7 @@ struct Story<'a> {
 fn open(dir: &Path, page_read: PageReadVariant) -> (Arc<Storage>, Vec<Session>) {
     let options = StorageOptions {
         page_read,
-        buffer_bytes: 1 << 20,
-        fsync: false,
-        sessions_max: SESSIONS as u32,
-        ..chosen::options()
+        ..chosen::small_database(SESSIONS as u32)
     };
     let (storage, _) = Storage::open(dir, options).unwrap();
     let session = |_| Session {

@@ -11,7 +11,7 @@ use std::thread;
 use clearway_machine::{Machine, Native, WaitEvent, Watchdog, WorkerId};
 use clearway_storage::heap::{DeleteOutcome, Heap, ROW_MAX, Tid, TxnContext, UpdateOutcome};
 use clearway_storage::vacuum::vacuum;
-use clearway_storage::{PAGE_HEADER, PAGE_SIZE, PageId, RelId, Storage, StorageError, StorageOptions};
+use clearway_storage::{PAGE_HEADER, PAGE_SIZE, PageId, RelId, Storage, StorageError};
 use clearway_txn::Snapshot;
 
 /// A table, and its rows by their places.
@@ -26,12 +26,7 @@ struct Table {
 impl Table {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let options = StorageOptions {
-            buffer_bytes: 1 << 20,
-            fsync: false,
-            sessions_max: 4,
-            ..chosen::options()
-        };
+        let options = chosen::small_database(4);
         let (storage, _) = Storage::open(dir.path(), options).unwrap();
         Self {
             rel: storage.create_rel().unwrap(),

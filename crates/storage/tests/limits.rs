@@ -5,18 +5,13 @@ mod chosen;
 
 use clearway_storage::btree::{BTree, Direction, InsertOutcome, KEY_MAX};
 use clearway_storage::heap::{Heap, ROW_MAX, Tid, TxnContext, UpdateOutcome};
-use clearway_storage::{Storage, StorageError, StorageOptions};
+use clearway_storage::{Storage, StorageError};
 use clearway_txn::Snapshot;
 
 /// Runs `test` as one transaction, on a new database.
 fn with_session(test: impl FnOnce(&TxnContext<'_>)) {
     let dir = tempfile::tempdir().unwrap();
-    let options = StorageOptions {
-        buffer_bytes: 1 << 20,
-        fsync: false,
-        sessions_max: 4,
-        ..chosen::options()
-    };
+    let options = chosen::small_database(4);
     let (storage, _) = Storage::open(dir.path(), options).unwrap();
     let proc = storage.proc_array.attach().unwrap();
     let xid = storage.assign_xid(proc).unwrap();

@@ -27,12 +27,9 @@ fn a_page_waits_for_commits_that_do_not_wait_for_the_disk() {
     let _watchdog = Watchdog::over_test();
     let dir = tempfile::tempdir().unwrap();
     let options = StorageOptions {
-        buffer_bytes: 1 << 20,
-        fsync: false,
-        sessions_max: 4,
         checkpoint_timeout: NEVER,
         wal_writer_delay: NEVER,
-        ..chosen::options()
+        ..chosen::small_database(4)
     };
     let (storage, _) = Storage::open(dir.path(), options).unwrap();
     let (others, changed) = (storage.create_rel().unwrap(), storage.create_rel().unwrap());

@@ -12,7 +12,7 @@ use clearway_storage::Lsn;
 use clearway_storage::cleanup::{self, NewestCleanup};
 use clearway_storage::wal::reader::LogReader;
 use clearway_storage::wal::record::RecordKind;
-use clearway_storage::wal::{LogFlushVariant, LogOptions, Wal};
+use clearway_storage::wal::{LogOptions, Wal};
 use clearway_txn::Xid;
 use loom::sync::Arc;
 use support::MemoryDevice;
@@ -68,8 +68,7 @@ fn loom_no_removal_comes_before_its_record() {
         insert_latches: 2,
         ..LogOptions::default()
     };
-    let all = options.under_all_variants();
-    for options in all.filter(|options| options.flush == LogFlushVariant::default()) {
+    for options in options.under_all_insertions() {
         for deleters in [[10, 10], [11, 10]] {
             let mut builder = loom::model::Builder::new();
             builder.preemption_bound = Some(2);

@@ -84,8 +84,7 @@ fn check_without_flush(algorithm: LwLockVariant, preemptions: usize, body: fn(Lo
         lwlock: algorithm.into(),
         ..LogOptions::default()
     };
-    let all = options.under_all_variants();
-    for options in all.filter(|options| options.flush == LogFlushVariant::default()) {
+    for options in options.under_all_insertions() {
         explore(options, preemptions, body);
     }
 }

@@ -5,6 +5,8 @@
 mod chosen;
 #[path = "support/copied_log.rs"]
 mod copied_log;
+#[path = "support/crash.rs"]
+mod crash;
 #[path = "support/set_on_drop.rs"]
 mod set_on_drop;
 
@@ -20,6 +22,7 @@ use clearway_storage::wal::segment_name::{FIRST_TIMELINE, segment_name};
 use clearway_storage::{PAGE_SIZE, PageId, PageKind, RelId, Storage, StorageError, StorageOptions};
 use clearway_txn::Xid;
 use copied_log::copy_log;
+use crash::crash;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use set_on_drop::SetOnDrop;
@@ -29,21 +32,11 @@ const NUMBER: usize = 4096;
 const PAGE: u64 = PAGE_SIZE as u64;
 
 fn options() -> StorageOptions {
-    StorageOptions {
-        buffer_bytes: 1 << 20,
-        fsync: false,
-        sessions_max: 16,
-        ..chosen::options()
-    }
+    chosen::small_database(16)
 }
 
 fn open(dir: &Path) -> Arc<Storage> {
     Storage::open(dir, options()).unwrap().0
-}
-
-fn crash(storage: Arc<Storage>) {
-    storage.stop_threads();
-    drop(storage);
 }
 
 fn path(dir: &Path, rel: RelId) -> PathBuf {

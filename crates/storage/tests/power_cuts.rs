@@ -46,6 +46,8 @@
 
 #[path = "support/chosen.rs"]
 mod chosen;
+#[path = "support/crash.rs"]
+mod crash;
 #[path = "support/power_cut_ledger.rs"]
 mod ledger;
 #[path = "support/log_filler.rs"]
@@ -67,6 +69,7 @@ use clearway_storage::wal::record::RecordKind;
 use clearway_storage::wal::segment_name::{FIRST_TIMELINE, segment_name};
 use clearway_storage::{PAGE_SIZE, RelId, StandbyOptions, Storage, StorageOptions};
 use clearway_txn::{CommitLogVariant, Status, Xid};
+use crash::crash;
 use ledger::{Ledger, Session, Worker, promised_before, verify};
 use log_filler::quiet_end;
 use recording_disk::{Frozen, Keep, Random, RecordingDisk};
@@ -101,11 +104,6 @@ fn open_as(
     Storage::open_on(Arc::new(disk.clone()), Path::new(DIRECTORY), options)
         .map(|(storage, _)| storage)
         .map_err(|error| error.to_string())
-}
-
-fn crash(storage: Arc<Storage>) {
-    storage.stop_threads();
-    drop(storage);
 }
 
 /// Opens an image and compares it with the promises of the ledger.

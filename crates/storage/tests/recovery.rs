@@ -7,6 +7,8 @@
 mod chosen;
 #[path = "support/copied_log.rs"]
 mod copied_log;
+#[path = "support/crash.rs"]
+mod crash;
 #[path = "support/set_on_drop.rs"]
 mod set_on_drop;
 
@@ -26,6 +28,7 @@ use clearway_storage::{
 };
 use clearway_txn::{ProcId, Status, Xid};
 use copied_log::copy_log;
+use crash::crash;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use set_on_drop::SetOnDrop;
@@ -34,21 +37,11 @@ use set_on_drop::SetOnDrop;
 const NUMBER: usize = 4096;
 
 fn options() -> StorageOptions {
-    StorageOptions {
-        buffer_bytes: 1 << 20,
-        fsync: false,
-        sessions_max: 16,
-        ..chosen::options()
-    }
+    chosen::small_database(16)
 }
 
 fn open(dir: &Path) -> (Arc<Storage>, RecoveryReport) {
     Storage::open(dir, options()).unwrap()
-}
-
-fn crash(storage: Arc<Storage>) {
-    storage.stop_threads();
-    drop(storage);
 }
 
 /// A relation of `count` pages that hold 0.

@@ -5,6 +5,8 @@
 
 #[path = "support/chosen.rs"]
 mod chosen;
+#[path = "support/crash.rs"]
+mod crash;
 #[path = "support/log_filler.rs"]
 mod log_filler;
 
@@ -19,6 +21,7 @@ use clearway_storage::wal::record::RecordKind;
 use clearway_storage::wal::segment_name::segment_name;
 use clearway_storage::{Lsn, RecoveryPoint, RecoveryTarget, Storage, StorageError, StorageOptions};
 use clearway_txn::Xid;
+use crash::crash;
 use log_filler::{commit, fill_to, is_committed, middle_of, quiet_end};
 
 /// Later than any test runs.
@@ -26,17 +29,7 @@ const NOON: i64 = 1 << 60;
 const SECOND: i64 = 1_000_000;
 
 fn options() -> StorageOptions {
-    StorageOptions {
-        buffer_bytes: 1 << 20,
-        fsync: false,
-        sessions_max: 16,
-        ..chosen::options()
-    }
-}
-
-fn crash(storage: Arc<Storage>) {
-    storage.stop_threads();
-    drop(storage);
+    chosen::small_database(16)
 }
 
 /// Copies the database while it is open; with the log that the copy needs, or without.

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use clearway_storage::disk::{Faults, FaultyDisk, NativeDisk, Operation};
-use clearway_storage::{Findings, PAGE_SIZE, PageKind, RelId, Storage, StorageError, StorageOptions};
+use clearway_storage::{Findings, PAGE_SIZE, PageKind, RelId, Storage, StorageError};
 use clearway_txn::Xid;
 
 /// Operations of one kind fail on files of one name.
@@ -22,12 +22,7 @@ impl Failing {
     fn open(dir: &Path) -> (Arc<Storage>, Arc<Failing>) {
         let failing = Arc::<Failing>::default();
         let disk = FaultyDisk::new(Arc::new(NativeDisk), Arc::<Failing>::clone(&failing));
-        let options = StorageOptions {
-            buffer_bytes: 1 << 20,
-            fsync: false,
-            sessions_max: 4,
-            ..chosen::options()
-        };
+        let options = chosen::small_database(4);
         (Storage::open_on(Arc::new(disk), dir, options).unwrap().0, failing)
     }
 

@@ -236,13 +236,10 @@ const NEVER: Duration = Duration::from_secs(100_000);
 
 fn open(dir: &Path, running_interval: Duration) -> Arc<Storage> {
     let options = StorageOptions {
-        buffer_bytes: 1 << 20,
-        fsync: false,
-        sessions_max: 8,
         checkpoint_timeout: NEVER,
         wal_writer_delay: Duration::from_millis(1),
         running_interval,
-        ..chosen::options()
+        ..chosen::small_database(8)
     };
     Storage::open(dir, options).unwrap().0
 }

@@ -2,7 +2,8 @@
 //! can take, in a ring so small that inserters keep writing each other's records out, with checkpoints in
 //! between.
 //!
-//! Caught mutation: `LogOutput::sync` that publishes `durable` before the device is synced (`wal/output.rs`).
+//! Caught mutations: `LogOutput::sync` that publishes `durable` before the device is synced (`wal/output.rs`); and those of
+//! groups and of polling in `crates/storage/mutations/wal.toml`.
 
 #![cfg(feature = "shuttle")]
 
@@ -24,13 +25,19 @@ const START: u64 = 64;
 const WORKERS: u64 = 4;
 const RECORDS: u64 = 3;
 
-fn insert_flush_checkpoint(options: LogOptions) {
+/// A device with nothing on it, whose syncs let other workers run.
+fn device() -> MemoryDevice {
     let device = MemoryDevice::default();
     {
         let mut contents = device.0.lock().unwrap();
         contents.synced = START;
         contents.before_sync = Some(shuttle::thread::yield_now);
     }
+    device
+}
+
+fn insert_flush_checkpoint(options: LogOptions) {
+    let device = device();
     let log: Wal<Shuttle, _> = Wal::new(device.clone(), options, Lsn(START), Lsn(START));
     let log = Arc::new(log);
     let workers: Vec<_> = (0..WORKERS)
@@ -115,6 +122,38 @@ fn small_logs(algorithm: LwLockVariant, commit_delay: Duration) -> impl Iterator
         ..LogOptions::default()
     };
     options.under_all_variants()
+}
+
+/// Six workers insert a record each and flush it, once. No later flush wakes a worker that was forgotten. So many have all
+/// the parts of a hand-over under `polling`: one flushes while two form a group; that group hands its follower over to the
+/// leader of the next, and another worker replaces this one before it runs.
+fn each_flushes_once(options: LogOptions) {
+    let device = device();
+    let log: Wal<Shuttle, _> = Wal::new(device.clone(), options, Lsn(START), Lsn(START));
+    let log = Arc::new(log);
+    let workers: Vec<_> = (0..6)
+        .map(|xid| {
+            let (log, device) = (Arc::clone(&log), device.clone());
+            shuttle::thread::spawn(move || {
+                let end = log.insert_any(RecordKind::Commit, Xid(xid), &[]);
+                log.flush(end);
+                assert!(device.0.lock().unwrap().synced >= end.0);
+            })
+        })
+        .collect();
+    workers.into_iter().for_each(|worker| worker.join().unwrap());
+}
+
+#[test]
+fn shuttle_no_follower_is_forgotten() {
+    let options = LogOptions {
+        ring_size: 1 << 10,
+        insert_latches: 1,
+        ..LogOptions::default()
+    };
+    for options in options.under_all_wakes() {
+        shuttle::check_random(move || each_flushes_once(options), 2_000);
+    }
 }
 
 #[test]

@@ -4,6 +4,8 @@
 
 #[path = "support/chosen.rs"]
 mod chosen;
+#[path = "support/crash.rs"]
+mod crash;
 #[path = "support/set_on_drop.rs"]
 mod set_on_drop;
 #[path = "support/standby_copy.rs"]
@@ -22,6 +24,7 @@ use clearway_storage::{
     PAGE_SIZE, PageId, PageKind, RelId, Standby, StandbyOptions, Storage, StorageOptions,
 };
 use clearway_txn::{KnownXidsVariant, ProcId, Snapshot, Status, Xid};
+use crash::crash;
 use set_on_drop::SetOnDrop;
 use standby_copy::{Observer, Sender, assert_same_contents, copy_database};
 
@@ -29,12 +32,7 @@ use standby_copy::{Observer, Sender, assert_same_contents, copy_database};
 const NUMBER: usize = 4096;
 
 fn options() -> StorageOptions {
-    StorageOptions {
-        buffer_bytes: 1 << 20,
-        fsync: false,
-        sessions_max: 16,
-        ..chosen::options()
-    }
+    chosen::small_database(16)
 }
 
 fn each_replay() -> impl Iterator<Item = StandbyOptions> + Clone {
@@ -122,13 +120,17 @@ fn open_standby(dir: &Path, standby: StandbyOptions) -> (Arc<Storage>, Arc<Obser
     (storage, observer)
 }
 
-fn standby_of(storage: &Storage) -> &Standby {
-    storage.standby().unwrap()
+/// A primary as [`Primary::new`]'s, its standby and where that is, and what sends the log of the one to the other.
+fn pair(pages: u32, standby: StandbyOptions) -> (Primary, tempfile::TempDir, Arc<Storage>, Sender) {
+    let primary = Primary::new(pages);
+    let dir = tempfile::tempdir().unwrap();
+    let (copy, _) = primary.standby(dir.path(), standby);
+    let sender = Sender::new(&primary.storage, &copy);
+    (primary, dir, copy, sender)
 }
 
-fn close(storage: Arc<Storage>) {
-    storage.stop_threads();
-    drop(storage);
+fn standby_of(storage: &Storage) -> &Standby {
+    storage.standby().unwrap()
 }
 
 fn sees(storage: &Storage, proc: ProcId, xid: Xid) -> bool {
@@ -186,8 +188,8 @@ fn a_standby_has_what_its_primary_has_sent() {
         sender.catch_up();
         assert!(sees(&copy, bob, running));
         assert!(standby_of(&copy).replayed_commit_time_us().is_some());
-        close(copy);
-        close(primary.storage);
+        crash(copy);
+        crash(primary.storage);
     }
 }
 
@@ -196,10 +198,7 @@ fn a_standby_has_what_its_primary_has_sent() {
 #[test]
 fn readers_see_no_half_of_a_change() {
     for standby in each_replay() {
-        let primary = Primary::new(8);
-        let dir = tempfile::tempdir().unwrap();
-        let (copy, _) = primary.standby(dir.path(), standby);
-        let mut sender = Sender::new(&primary.storage, &copy);
+        let (primary, _dir, copy, mut sender) = pair(8, standby);
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             let _stop = SetOnDrop(&stop);
@@ -228,8 +227,8 @@ fn readers_see_no_half_of_a_change() {
             sender.catch_up();
         });
         assert_eq!(read(&copy, primary.rel, 5), 3_000);
-        close(copy);
-        close(primary.storage);
+        crash(copy);
+        crash(primary.storage);
     }
 }
 
@@ -243,10 +242,7 @@ fn no_change_is_lost() {
             replay_workers: workers,
             ..StandbyOptions::default()
         };
-        let primary = Primary::new(40);
-        let dir = tempfile::tempdir().unwrap();
-        let (copy, _) = primary.standby(dir.path(), standby);
-        let mut sender = Sender::new(&primary.storage, &copy);
+        let (primary, _dir, copy, mut sender) = pair(40, standby);
         let mut seed = 7_u64;
         let mut random = |below: u64| {
             seed = seed
@@ -266,8 +262,8 @@ fn no_change_is_lost() {
         }
         sender.catch_up();
         assert_same_contents(&copy, &primary.storage);
-        close(copy);
-        close(primary.storage);
+        crash(copy);
+        crash(primary.storage);
     }
 }
 
@@ -276,11 +272,8 @@ fn no_change_is_lost() {
 #[test]
 fn a_commit_is_seen_after_its_changes() {
     for standby in each_replay() {
-        let primary = Primary::new(64);
-        let dir = tempfile::tempdir().unwrap();
-        let (copy, _) = primary.standby(dir.path(), standby);
+        let (primary, _dir, copy, mut sender) = pair(64, standby);
         let bob = copy.proc_array.attach().unwrap();
-        let mut sender = Sender::new(&primary.storage, &copy);
         let mut xids = Vec::new();
         for round in 0..40_u64 {
             for number in 1..=25 {
@@ -309,8 +302,8 @@ fn a_commit_is_seen_after_its_changes() {
         }
         sender.catch_up();
         assert_same_contents(&copy, &primary.storage);
-        close(copy);
-        close(primary.storage);
+        crash(copy);
+        crash(primary.storage);
     }
 }
 
@@ -345,7 +338,7 @@ fn a_standby_goes_on_where_its_log_ends() {
                 copy.checkpoint().unwrap();
             }
             drop(sender);
-            close(copy);
+            crash(copy);
         }
         let (copy, _) = open_standby(dir.path(), standby);
         let bob = copy.proc_array.attach().unwrap();
@@ -353,8 +346,8 @@ fn a_standby_goes_on_where_its_log_ends() {
         sender.catch_up();
         assert_same_contents(&copy, &primary.storage);
         assert!(sees(&copy, bob, last));
-        close(copy);
-        close(primary.storage);
+        crash(copy);
+        crash(primary.storage);
     }
 }
 
@@ -410,8 +403,8 @@ fn replay_waits_for_old_snapshots() {
         // A new snapshot regards the deleter as ended.
         copy.take_snapshot(bob, &mut old);
         assert!(old.sees(deleter, &copy.commit_log).unwrap());
-        close(copy);
-        close(primary.storage);
+        crash(copy);
+        crash(primary.storage);
     }
 }
 
@@ -424,10 +417,7 @@ fn nothing_is_removed_under_a_snapshot() {
             streaming_delay_max: None,
             ..standby
         };
-        let primary = Primary::new(2);
-        let dir = tempfile::tempdir().unwrap();
-        let (copy, _) = primary.standby(dir.path(), standby);
-        let mut sender = Sender::new(&primary.storage, &copy);
+        let (primary, _dir, copy, mut sender) = pair(2, standby);
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             let _stop = SetOnDrop(&stop);
@@ -463,8 +453,8 @@ fn nothing_is_removed_under_a_snapshot() {
             }
             sender.catch_up();
         });
-        close(copy);
-        close(primary.storage);
+        crash(copy);
+        crash(primary.storage);
     }
 }
 
@@ -473,10 +463,7 @@ fn nothing_is_removed_under_a_snapshot() {
 #[test]
 fn a_promoted_standby_is_a_primary() {
     for standby in each_replay() {
-        let primary = Primary::new(4);
-        let dir = tempfile::tempdir().unwrap();
-        let (copy, _) = primary.standby(dir.path(), standby);
-        let mut sender = Sender::new(&primary.storage, &copy);
+        let (primary, dir, copy, mut sender) = pair(4, standby);
         let committed = primary.commit(&[0], 1);
         let running = primary.storage.assign_xid(primary.alice).unwrap();
         primary.write(running, &[1], 2);
@@ -504,13 +491,13 @@ fn a_promoted_standby_is_a_primary() {
         drop(page);
         copy.commit(bob, xid, true).unwrap();
         assert!(sees(&copy, bob, committed) && sees(&copy, bob, xid) && !sees(&copy, bob, running));
-        close(copy);
+        crash(copy);
         let (again, _) = Storage::open(dir.path(), options()).unwrap();
         assert_eq!(again.timeline(), 2);
         let bob = again.proc_array.attach().unwrap();
         assert!(sees(&again, bob, committed) && sees(&again, bob, xid) && !sees(&again, bob, running));
         assert_eq!(read(&again, primary.rel, 2), 8);
-        close(again);
-        close(primary.storage);
+        crash(again);
+        crash(primary.storage);
     }
 }

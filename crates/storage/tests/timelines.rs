@@ -5,6 +5,8 @@
 
 #[path = "support/chosen.rs"]
 mod chosen;
+#[path = "support/crash.rs"]
+mod crash;
 #[path = "support/log_filler.rs"]
 mod log_filler;
 
@@ -15,24 +17,15 @@ use std::sync::Arc;
 use clearway_storage::wal::segment_name::segment_name;
 use clearway_storage::wal::{LogDevice, SEGMENT_SIZE};
 use clearway_storage::{Lsn, RecoveryReport, Storage, StorageError, StorageOptions};
+use crash::crash;
 use log_filler::{commit, fill_to, is_committed, middle_of, quiet_end};
 
 fn options() -> StorageOptions {
-    StorageOptions {
-        buffer_bytes: 1 << 20,
-        fsync: false,
-        sessions_max: 16,
-        ..chosen::options()
-    }
+    chosen::small_database(16)
 }
 
 fn open(dir: &Path) -> (Arc<Storage>, RecoveryReport) {
     Storage::open(dir, options()).unwrap()
-}
-
-fn crash(storage: Arc<Storage>) {
-    storage.stop_threads();
-    drop(storage);
 }
 
 /// The names in the log's directory.

@@ -5,9 +5,9 @@ mod chosen;
 
 use std::sync::Arc;
 
+use clearway_storage::Storage;
 use clearway_storage::btree::{BTree, InsertOutcome};
 use clearway_storage::heap::{Heap, LockOutcome, Tid, TxnContext};
-use clearway_storage::{Storage, StorageOptions};
 use clearway_txn::{ProcId, Snapshot, Xid};
 
 const KEY: &[u8] = b"Alice";
@@ -24,12 +24,7 @@ struct Table {
 impl Table {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let options = StorageOptions {
-            buffer_bytes: 1 << 20,
-            fsync: false,
-            sessions_max: 4,
-            ..chosen::options()
-        };
+        let options = chosen::small_database(4);
         let (storage, _) = Storage::open(dir.path(), options).unwrap();
         let (heap, tree) = (storage.create_rel().unwrap(), storage.create_rel().unwrap());
         BTree::create(&storage, tree).unwrap();

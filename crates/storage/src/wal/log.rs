@@ -58,15 +58,9 @@ impl LogOptions {
     /// These options under every combination of the log's switches: what test suites run over. Who wakes a group has
     /// nothing to do with how records get into the log, and is varied under the flushes that it concerns alone.
     pub fn under_all_variants(self) -> impl Iterator<Item = Self> {
-        let combined = LogReserveVariant::ALL.iter().flat_map(move |&reserve| {
-            LogInsertVariant::ALL.iter().flat_map(move |&insert| {
-                LogFlushVariant::ALL.iter().map(move |&flush| Self {
-                    reserve,
-                    insert,
-                    flush,
-                    ..self
-                })
-            })
+        let combined = self.under_all_insertions().flat_map(|options| {
+            let flushes = LogFlushVariant::ALL.iter();
+            flushes.map(move |&flush| Self { flush, ..options })
         });
         combined.chain(
             self.under_all_wakes()
@@ -74,10 +68,24 @@ impl LogOptions {
         )
     }
 
-    /// These options under every `log_wake`, for each `log_flush` that wakes groups by it.
+    /// These options under every way to reserve a place and to insert: for a case that hardly flushes.
+    pub fn under_all_insertions(self) -> impl Iterator<Item = Self> {
+        LogReserveVariant::ALL.iter().flat_map(move |&reserve| {
+            let inserts = LogInsertVariant::ALL.iter();
+            inserts.map(move |&insert| Self {
+                reserve,
+                insert,
+                ..self
+            })
+        })
+    }
+
+    /// These options under every `log_wake`, for each `log_flush` that wakes groups by it: which those are stands beside
+    /// the switch.
     pub fn under_all_wakes(self) -> impl Iterator<Item = Self> {
-        let flushes = [LogFlushVariant::Group, LogFlushVariant::Gathering];
-        flushes.into_iter().flat_map(move |flush| {
+        let flushes = LogFlushVariant::ALL.iter().copied();
+        let obeying = flushes.filter(|&flush| LogWakeVariant::is_obeyed_beside(flush));
+        obeying.flat_map(move |flush| {
             let wakes = LogWakeVariant::ALL.iter();
             wakes.map(move |&wake| Self { flush, wake, ..self })
         })

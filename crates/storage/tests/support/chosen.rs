@@ -36,6 +36,17 @@ pub fn options() -> StorageOptions {
     options
 }
 
+/// Options as [`options`] for a small database that does not wait for the disk: 128 frames.
+#[allow(dead_code, reason = "some suites have databases of another kind")]
+pub fn small_database(sessions_max: u32) -> StorageOptions {
+    StorageOptions {
+        buffer_bytes: 1 << 20,
+        fsync: false,
+        sessions_max,
+        ..options()
+    }
+}
+
 /// The default options of a standby with the variants that the environment variable names.
 #[allow(dead_code, reason = "only some suites have a standby")]
 pub fn standby() -> StandbyOptions {

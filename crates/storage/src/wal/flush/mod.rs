@@ -28,8 +28,8 @@
 //! | `gathering` | as `group`, when those that the last flush let go have come again, if that pays | as `group` |
 //! | `polling` | the first that finds the device free, for all complete | poll, and yield their CPUs; or as `gathering` |
 //!
-//! Under `group`, `gathering` and `polling` the switch `log_wake` ([`wake`]) says which worker wakes a group; in the table it is the
-//! leader.
+//! Under `group`, `gathering` and `polling` the switch `log_wake` ([`wake`]) says which worker wakes a group; in the
+//! table it is the leader.
 //!
 //! `docs/mechanisms/log.md` says what each costs, and when it should win.
 
@@ -115,25 +115,25 @@ macro_rules! variants {
                 $( $(#[doc = $text])+ $variant = $name, )+
             }
             why {
-                Single: "The baseline: with 16 clients and more polling commits 1.3 to 1.6 times as much, and a commit \
-                    sleeps 1.6 times."
+                Single: "The baseline: with 16 clients polling commits 1.24 to 1.56 times as much, with 64 1.00 to 1.83 \
+                    times, and a commit is woken 1.6 times."
                     in "docs/mechanisms/log.md#what-was-measured";
                 Group: "It wakes a commit once where single wakes it 1.6 times, and takes 10 to \
                     20 % less CPU time with 16 and 64 clients on two CPUs; but over a socket, while a sync takes \
                     milliseconds, it commits about half as much."
                     in "docs/mechanisms/log.md#what-was-measured";
-                Gathering: "1.08 to 1.15 times single with 4 clients natively, and level with more; on a CPU that \
-                    other programs want too it commits 0.6 times as much with 16 clients. Simulated on a slow disk it \
-                    makes 1.3 to 1.9 times the commits of single."
+                Gathering: "1.60 times single with 2 clients natively, 1.03 and 1.31 with 4, 1.06 to 1.20 with 16 and \
+                    64; on a CPU that other programs want too it commits 0.6 times as much with 16 clients. Simulated on \
+                    a disk ten times as slow it makes 1.4 to 1.6 times the commits of single."
                     in "docs/mechanisms/log.md#what-was-measured";
-                SelfClocking: "As group in the mean, but 0.92 to 1.11 times single with 16 clients."
+                SelfClocking: "As group in the mean, but 0.92 to 1.16 times single with 16 clients."
                     in "docs/mechanisms/log.md#what-was-measured";
-                Overlapped: "The simulation promised up to 1.84 times single; on the disk that was \
-                    measured it did 0.88 with 4 and 16 clients, since each sync takes CPU time."
+                Overlapped: "The simulation promised up to 1.80 times single; on the disk that was measured it did 0.71 \
+                    to 0.89 with 4 clients and 0.88 to 0.98 with 16, since each sync takes CPU time."
                     in "docs/mechanisms/log.md#what-was-measured";
-                Polling: "1.56 times single with 2 clients natively, 1.13 to 1.37 with 4, 1.24 with 16, 1.09 to 1.25 with \
-                    64, and level with one. It measures itself, and gathers where that is faster: with few clients, on a \
-                    slow disk, and, after a while, where a thread that yields is back at once."
+                Polling: "1.56 times single with 2 clients natively, 1.13 with 4, 1.24 with 16, 1.09 with 64, and level \
+                    with one. It measures itself, and gathers where that is faster: with few clients, on a slow disk, \
+                    and, after a while, where a thread that yields is back at once."
                     in "docs/mechanisms/log.md#what-was-measured";
             }
         }

@@ -42,6 +42,11 @@
 //! leader's record would be durable by then, but it and its followers do not look; they are told. And where other
 //! programs want the CPUs, a leader may get one late, and all of its group would wait for it.
 //!
+//! A flush that takes a group over, as one of a poller, tells the [`Gatherer`] nothing. So those whom it lets go count
+//! with the group that a leader takes next, and the leader after that may wait for more than can come: for half of a
+//! flush at most, and seldom, since a wait in vain makes the next flushes begin at once. A leader does not need the
+//! count for anything else.
+//!
 //! # How the rules are kept
 //! - R3, R5, R1: as in `group`. A poller sees by `complete_at_least` the bytes that it writes.
 //! - R2: step 1 comes before all others. So an inserter that finds the ring full may poll or sleep here, and holds up no
@@ -49,6 +54,14 @@
 //! - No wake-up is lost: a poller does not sleep, and a group wakes its own.
 //! - A poller goes through 2 and 3 in vain only while `durable` moves or the device has an owner, whose next sync takes
 //!   along all that is complete. So it waits for the flush in progress and one more.
+//!
+//! # Under a checker
+//! Its clock says nothing, so nothing is tried there, and each worker polls once and then joins a group. A way decides
+//! whether, and how often, a worker tries to take the device before it joins. To try in vain changes nothing, and to
+//! succeed is a whole flush, so what has to be explored is every order of flushes, joins and takings-over, whichever way
+//! led to it. Only a worker that finds the latch free and leaves it alone, because it sleeps or polls late, is not
+//! explored here: it goes on as a worker of `group` does, which is explored there. Which way is gone when is tested
+//! without workers (`trial.rs`).
 //!
 //! # Cost
 //! Alone while it sleeps: `gathering`'s. While it polls: one acquisition of a latch around write and sync, and the clock

@@ -32,6 +32,8 @@
 //! the log's device. `way` and `waited` are hints that carry nothing else: a worker that reads an old one waits in the
 //! other way once more, and a flush whose waiter is not seen is not counted.
 //!
+//! Under a checker there is no trial, and the way stays `Sleep`; `polling` says what is explored then.
+//!
 //! Origin: ours, after the interleaved runs by which `clearway bench` compares.
 
 use std::sync::atomic::Ordering::Relaxed;

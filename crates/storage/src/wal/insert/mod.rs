@@ -100,8 +100,8 @@ macro_rules! variants {
                 $( $(#[doc = $text])+ $variant = $name, )+
             }
             why {
-                Latches: "What databases ship. One client takes 0.2 % fewer instructions under ring; with more, \
-                    nothing has been measured yet."
+                Latches: "What databases ship. One client takes 0.2 % fewer instructions under ring; simulated with up \
+                    to 434 clients on four sockets the two are level, and natively only one client has been measured."
                     in "docs/mechanisms/log.md#when-a-record-is-whole-log_insert";
             }
         }

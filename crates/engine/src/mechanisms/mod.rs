@@ -14,6 +14,8 @@
 //! but not built is refused with the list of those that are. Presets: `classic` is every baseline, what
 //! databases ship; `clearway`, the default, is our best.
 
+mod covering_sets;
+
 use std::fmt;
 
 use clearway_latch::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant};
@@ -171,36 +173,6 @@ impl Mechanisms {
             variant: self.commit_log,
             lwlock: self.lwlock_options(),
         }
-    }
-
-    /// Sets of assignments for test suites that have run under the default preset: each variant that the
-    /// preset does not choose is in exactly one set, and a set has at most one variant of a switch.
-    pub fn covering_sets() -> Vec<Vec<(&'static str, &'static str)>> {
-        let others: Vec<Vec<_>> = Mechanisms::SWITCHES
-            .iter()
-            .zip(Mechanisms::default().list())
-            .map(|(switch, (name, chosen))| {
-                let names = switch.variants.iter().map(|variant| variant.name);
-                names
-                    .filter(|variant| *variant != chosen)
-                    .map(|variant| (name, variant))
-                    .collect()
-            })
-            .collect();
-        let count = others.iter().map(Vec::len).max().unwrap_or(0);
-        let mut sets = vec![Vec::new(); count];
-        // The first switch begins with the first set, the next with the second. So a switch with few variants
-        // is also tested with its default beside other switches' variants.
-        for (switch, variants) in others
-            .into_iter()
-            .filter(|variants| !variants.is_empty())
-            .enumerate()
-        {
-            for (number, assignment) in variants.into_iter().enumerate() {
-                sets[(switch + number) % count].push(assignment);
-            }
-        }
-        sets
     }
 
     /// The preset these variants are, if they are one.
@@ -361,31 +333,6 @@ mod tests {
                     "{page} has no section {section}"
                 );
             }
-        }
-    }
-
-    #[test]
-    fn each_variant_but_the_default_is_in_one_covering_set() {
-        let sets = Mechanisms::covering_sets();
-        for (switch, (name, chosen)) in Mechanisms::SWITCHES.iter().zip(Mechanisms::default().list()) {
-            for variant in switch.variants {
-                let found = sets
-                    .iter()
-                    .filter(|set| set.contains(&(name, variant.name)))
-                    .count();
-                assert_eq!(
-                    found,
-                    usize::from(variant.name != chosen),
-                    "{name}={}",
-                    variant.name
-                );
-            }
-        }
-        for set in sets {
-            assert!(!set.is_empty());
-            let mut names: Vec<_> = set.iter().map(|(name, _)| name).collect();
-            names.dedup();
-            assert_eq!(names.len(), set.len(), "two variants of one switch: {set:?}");
         }
     }
 
