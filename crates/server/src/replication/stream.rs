@@ -271,12 +271,12 @@ pub(super) fn behind_fork(position: Lsn, timeline: u32, end: Lsn) -> EngineError
         SqlState::from_code("XX000"),
         format!(
             "requested starting point {} on timeline {timeline} is not in this server's history",
-            super::shown(position)
+            position
         ),
     )
     .with_detail(format!(
         "This server's history left timeline {timeline} at {}.",
-        super::shown(end)
+        end
     ))
 }
 
@@ -286,8 +286,7 @@ pub(super) fn ahead(position: Lsn, flushed: Lsn) -> EngineError {
         SqlState::from_code("XX000"),
         format!(
             "requested starting point {} is ahead of the WAL flush position of this server {}",
-            super::shown(position),
-            super::shown(flushed)
+            position, flushed
         ),
     )
 }
