@@ -19,7 +19,7 @@ use clearway_server::replication::receiver::run::{Receiver, ReceiverEvent, Recei
 use clearway_server::replication::receiver::status::{ReceiverPhase, ReceiverState};
 use clearway_server::replication::receiver::stream::StreamOptions;
 use clearway_server::replication::receiver::{
-    LogSink, ReceiverError, ReplayView, TimelineKeeper, base_backup, identify,
+    LogSink, NotFollowed, ReceiverError, ReplayView, TimelineKeeper, base_backup, identify,
 };
 use clearway_storage::directory_state::directory_state;
 use clearway_storage::{Lsn, Storage, StorageOptions};
@@ -145,10 +145,10 @@ impl TimelineKeeper for Memory {
         self.timeline.load(Ordering::Relaxed)
     }
 
-    fn follow(&self, timeline: u32, history: &[u8], _log_end: Lsn) -> Result<(), String> {
+    fn follow(&self, timeline: u32, history: &[u8], _log_end: Lsn) -> Result<(), NotFollowed> {
         self.histories.lock().unwrap().push((timeline, history.to_vec()));
         if self.refuses.load(Ordering::Relaxed) {
-            return Err("it left this one's at 0/1000000".to_owned());
+            return Err(NotFollowed::Never("it left this one's at 0/1000000".to_owned()));
         }
         self.timeline.store(timeline, Ordering::Relaxed);
         Ok(())
