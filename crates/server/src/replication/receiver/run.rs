@@ -276,14 +276,8 @@ impl Run {
             let history = timeline_history(client, system.timeline)?;
             let followed = timelines.follow(system.timeline, &history, self.parts.sink.position());
             followed.map_err(|problem| match problem {
-                NotFollowed::Never(problem) => ReceiverError::Diverged {
-                    address,
-                    problem,
-                },
-                NotFollowed::NotYet(problem) => ReceiverError::NotYetFollowed {
-                    address,
-                    problem,
-                },
+                NotFollowed::Never(problem) => ReceiverError::Diverged { address, problem },
+                NotFollowed::NotYet(problem) => ReceiverError::NotYetFollowed { address, problem },
             })?;
             self.parts.sink.resume();
         }
