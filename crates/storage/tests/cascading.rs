@@ -186,6 +186,16 @@ fn a_part_of_a_record_is_given_up_for_the_new_timeline() {
         assert_eq!(to_carol.receiver.position(), fork);
         let proc = bob.proc_array.attach().unwrap();
         let after = commit(&bob, proc, primary.rel, &[2, 3], 5);
+        let committed = bob.wal.reserved();
+        bob.make_log_room().unwrap();
+        bob.wal
+            .insert_any(RecordKind::Nothing, Xid::INVALID, &[9; 450_000]);
+        bob.wal.flush(bob.wal.reserved());
+        // As far as she was before: replay must not take it for what it has looked at already.
+        assert!(committed < end);
+        to_carol.send_up_to(end);
+        let patience = Duration::from_secs(30);
+        assert!(carol.standby().unwrap().wait_replayed(committed, patience));
         to_carol.catch_up();
         assert!(sees(&carol, before) && sees(&carol, after));
         assert_same_contents(&carol, &bob);
