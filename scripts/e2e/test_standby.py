@@ -311,6 +311,25 @@ class Standby(WithServer):
         served.stop()
         standby.stop()
 
+    def test_j_a_promotion_that_fails_is_reported_and_can_be_repeated(self):
+        standby = self.standby("fails", application="fails").start()
+        # In the way of the new timeline's history.
+        in_the_way = standby.data / "pg_wal" / "00000002.history.new"
+        in_the_way.mkdir()
+        command = [tools.build(), "promote", "--data", standby.data]
+        failed = subprocess.run(command, capture_output=True, text=True, timeout=90)
+        self.assertNotEqual(failed.returncode, 0)
+        self.assertIn("is not promoted", failed.stderr)
+        self.assertIn("00000002.history", failed.stderr)
+        self.assertEqual(standby.sql("select pg_is_in_recovery()"), "t")
+        self.assertEqual(standby.sql("select pg_promote(true, 1)"), "f")
+        in_the_way.rmdir()
+        self.promote(standby)
+        self.assertEqual(standby.sql("select pg_is_in_recovery()"), "f")
+        self.finished(self.load(standby, 1))
+        self.assert_sums_agree(standby)
+        standby.stop()
+
     def start_former(self, first, second):
         """Starts the former primary as a standby; what it says when it refuses to follow."""
         log = self.directory / "former.log"

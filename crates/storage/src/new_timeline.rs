@@ -85,6 +85,7 @@ impl Storage {
                         let state = self.control_file().content().state;
                         self.switch_timeline(history, history_text, fork, state)?;
                         taken.complete();
+                        self.retention.log_was_taken_back(fork);
                         tracing::info!(
                             timeline, %fork, %log_end,
                             "follows the server onto its new timeline; a part of a record is received again"

@@ -77,6 +77,7 @@ impl Storage {
             )));
         }
         let fork = standby.replayed();
+        self.retention.log_was_taken_back(fork);
         let next_xid = {
             let mut replayer = Replayer::new(self, standby, None)?;
             let next = replayer.next_xid();
