@@ -223,13 +223,12 @@ class Standby(WithServer):
 
     def test_h_a_standby_feeds_another(self):
         """Copied from a standby under load, a second one follows that, and goes along when it is promoted."""
-        first = self.standby("first", application="first").start()
+        first = self.standby("feeds", application="feeds").start()
         load = self.load(self.server, 9)
         time.sleep(1)
-        (self.directory / "second").mkdir()
-        second = servers.Standby(
-            tools.build(), self.directory / "second", first, self.configuration, application="second"
-        )
+        directory = self.directory / "is-fed"
+        directory.mkdir()
+        second = servers.Standby(tools.build(), directory, first, self.configuration, application="is-fed")
         self.addCleanup(second.kill)
         second.start()
         looks = 0
@@ -242,8 +241,8 @@ class Standby(WithServer):
             servers.await_replay(self.server, standby)
             self.assert_same_tables(self.server, standby)
         shown = "select state, application_name from pg_stat_replication"
-        self.assertEqual(first.sql(shown), "streaming|second")
-        self.assertEqual(self.server.sql(shown), "streaming|first")
+        self.assertEqual(first.sql(shown), "streaming|is-fed")
+        self.assertEqual(self.server.sql(shown), "streaming|feeds")
         # The one in the middle is away, and the last one waits for it.
         first.kill()
         self.finished(self.load(self.server, 1))
@@ -272,7 +271,9 @@ class Standby(WithServer):
         first.stop()
 
     def test_i_pg_basebackup_copies_a_standby(self):
-        standby = self.standby("copied", application="copied").start()
+        # Nothing keeps the log between the end of pg_basebackup and the start of the copy, but this.
+        configuration = self.configuration + 'wal_keep_size = "512MB"\n'
+        standby = self.standby("copied", configuration=configuration, application="copied").start()
         load = self.load(self.server, 12)
         copies = []
         for method in ("stream", "fetch"):
