@@ -1,4 +1,7 @@
 //! A primary, a standby that follows it, and one that follows the standby: copies, streams and a promotion, over sockets.
+//!
+//! # Mutations seen to fail
+//! `crates/server/mutations/replication.toml` lists them.
 
 mod support;
 

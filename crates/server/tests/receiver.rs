@@ -45,6 +45,8 @@ struct Memory {
     system_identifier: AtomicU64,
     timeline: AtomicU32,
     refuses: AtomicBool,
+    /// How often the sink was told that a part of a record may have been given up.
+    resumes: AtomicU32,
     histories: Mutex<Vec<(u32, Vec<u8>)>>,
     events: Mutex<Vec<String>>,
 }
@@ -58,6 +60,7 @@ impl Memory {
             system_identifier: AtomicU64::new(server.engine.storage().system_identifier()),
             timeline: AtomicU32::new(1),
             refuses: AtomicBool::new(false),
+            resumes: AtomicU32::new(0),
             histories: Mutex::default(),
             events: Mutex::default(),
         })
@@ -123,6 +126,10 @@ impl LogSink for Sink {
         received.durable = received.log.len();
         received.syncs += 1;
         Ok(Lsn(self.0.begins + received.durable as u64))
+    }
+
+    fn resume(&mut self) {
+        self.0.resumes.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -749,6 +756,7 @@ fn a_newer_timeline_is_asked_about() {
         receiver.status().get().phase == ReceiverPhase::Streaming
     });
     assert_eq!(receiver.status().get().timeline, 2);
+    assert_eq!(memory.resumes.load(Ordering::Relaxed), 1);
 }
 
 /// The server's stop ends the stream in order, and the receiver has all of its log.
