@@ -169,10 +169,7 @@ class Standby(WithServer):
         standby = self.standby("promoted").start()
         self.finished(self.load(self.server, 1))
         servers.await_replay(self.server, standby)
-        done = subprocess.run(
-            [tools.build(), "promote", "--data", standby.data], capture_output=True, text=True, timeout=90
-        )
-        self.assertEqual(done.returncode, 0, done.stderr + standby.last_log())
+        self.promote(standby)
         self.assertEqual(standby.sql("select pg_is_in_recovery()"), "f")
         self.assert_same_tables(self.server, standby)
         self.finished(self.load(standby, 1))
@@ -217,6 +214,122 @@ class Standby(WithServer):
         former = self.start_former(first, second)
         self.assertIn("base backup", former)
         second.stop()
+
+    def promote(self, standby):
+        done = subprocess.run(
+            [tools.build(), "promote", "--data", standby.data], capture_output=True, text=True, timeout=90
+        )
+        self.assertEqual(done.returncode, 0, done.stderr + standby.last_log())
+
+    def test_h_a_standby_feeds_another(self):
+        """Copied from a standby under load, a second one follows that, and goes along when it is promoted."""
+        first = self.standby("feeds", application="feeds").start()
+        load = self.load(self.server, 9)
+        time.sleep(1)
+        directory = self.directory / "is-fed"
+        directory.mkdir()
+        second = servers.Standby(tools.build(), directory, first, self.configuration, application="is-fed")
+        self.addCleanup(second.kill)
+        second.start()
+        looks = 0
+        while load.poll() is None:
+            self.assert_sums_agree(second)
+            looks += 1
+        self.assertGreater(looks, 2)
+        self.finished(load)
+        for standby in (first, second):
+            servers.await_replay(self.server, standby)
+            self.assert_same_tables(self.server, standby)
+        shown = "select state, application_name from pg_stat_replication"
+        self.assertEqual(first.sql(shown), "streaming|is-fed")
+        self.assertEqual(self.server.sql(shown), "streaming|feeds")
+        # The one in the middle is away, and the last one waits for it.
+        first.kill()
+        self.finished(self.load(self.server, 1))
+        first.start()
+        servers.await_replay(self.server, second)
+        # The primary writes meanwhile: its last log has come in part to one, and in part to the other.
+        load = self.load(self.server, 4)
+        time.sleep(1)
+        self.promote(first)
+        self.finished(self.load(first, 2))
+        servers.await_replay(first, second)
+        self.assert_same_tables(first, second)
+        self.assert_sums_agree(second)
+        self.assertEqual(second.sql("select pg_is_in_recovery(), received_tli from pg_stat_wal_receiver"), "t|2")
+        self.finished(load)
+        second.kill()
+        second.start()
+        self.finished(self.load(first, 1))
+        servers.await_replay(first, second)
+        self.assert_same_tables(first, second)
+        second.stop()
+        check = subprocess.run(
+            [tools.build(), "check", "--data", second.data], capture_output=True, text=True, timeout=120
+        )
+        self.assertEqual(check.returncode, 0, check.stdout + check.stderr)
+        first.stop()
+
+    def test_i_pg_basebackup_copies_a_standby(self):
+        # Nothing keeps the log between the end of pg_basebackup and the start of the copy, but this.
+        configuration = self.configuration + 'wal_keep_size = "512MB"\n'
+        standby = self.standby("copied", configuration=configuration, application="copied").start()
+        load = self.load(self.server, 12)
+        copies = []
+        for method in ("stream", "fetch"):
+            directory = self.directory / f"copy-{method}"
+            directory.mkdir()
+            copy = servers.Standby(
+                tools.build(), directory, standby, self.configuration, application=f"copy_{method}"
+            )
+            self.addCleanup(copy.kill)
+            standby.run("pg_basebackup", "-D", copy.data, "-X", method, "-c", "fast", "-P")
+            copies.append(copy)
+        for copy in copies:
+            copy.start()
+            self.assert_sums_agree(copy)
+        self.finished(load)
+        for copy in copies:
+            servers.await_replay(self.server, copy)
+            self.assert_same_tables(self.server, copy)
+            copy.stop()
+        # As a database of its own.
+        served = copies[0].serve()
+        done = subprocess.run(
+            [tools.build(), "serve", "--data", served.data, "--listen", "127.0.0.1:0"],
+            capture_output=True, text=True, timeout=60,
+        )
+        self.assertNotEqual(done.returncode, 0)
+        recovered = subprocess.run(
+            [tools.build(), "recover", "--data", served.data], capture_output=True, text=True, timeout=120
+        )
+        self.assertEqual(recovered.returncode, 0, recovered.stderr)
+        served.start()
+        self.addCleanup(served.kill)
+        self.assert_same_tables(standby, served)
+        self.finished(self.load(served, 1))
+        self.assert_sums_agree(served)
+        served.stop()
+        standby.stop()
+
+    def test_j_a_promotion_that_fails_is_reported_and_can_be_repeated(self):
+        standby = self.standby("fails", application="fails").start()
+        # In the way of the new timeline's history.
+        in_the_way = standby.data / "pg_wal" / "00000002.history.new"
+        in_the_way.mkdir()
+        command = [tools.build(), "promote", "--data", standby.data]
+        failed = subprocess.run(command, capture_output=True, text=True, timeout=90)
+        self.assertNotEqual(failed.returncode, 0)
+        self.assertIn("is not promoted", failed.stderr)
+        self.assertIn("00000002.history", failed.stderr)
+        self.assertEqual(standby.sql("select pg_is_in_recovery()"), "t")
+        self.assertEqual(standby.sql("select pg_promote(true, 1)"), "f")
+        in_the_way.rmdir()
+        self.promote(standby)
+        self.assertEqual(standby.sql("select pg_is_in_recovery()"), "f")
+        self.finished(self.load(standby, 1))
+        self.assert_sums_agree(standby)
+        standby.stop()
 
     def start_former(self, first, second):
         """Starts the former primary as a standby; what it says when it refuses to follow."""

@@ -9,7 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use clearway_storage::directory_state::{PROMOTE_SIGNAL, directory_is_in_use, directory_state};
+use clearway_storage::directory_state::{
+    PROMOTE_FAILED, PROMOTE_SIGNAL, directory_is_in_use, directory_state,
+};
 
 use crate::error::{CommandError, Result};
 use crate::options::duration;
@@ -58,6 +60,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         ));
     }
     let signal = data.join(PROMOTE_SIGNAL);
+    let failed = data.join(PROMOTE_FAILED);
+    let _ = fs::remove_file(&failed);
     File::create(&signal).map_err(CommandError::io("writing promote.signal"))?;
     let deadline = Instant::now() + arguments.timeout;
     // The directory is a primary's before the checkpoint behind that is made; the standby removes the file when it takes
@@ -76,7 +80,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                 arguments.timeout
             ));
         }
+        if !signal.exists() && failed.exists() {
+            break;
+        }
         thread::sleep(LOOK_EVERY);
+    }
+    // Written before the signal is removed.
+    if let Ok(problem) = fs::read_to_string(&failed) {
+        return refuse(format!("{shown} is not promoted: {}", problem.trim_end()));
     }
     let timeline = directory_state(data)?.timeline;
     output::line(format_args!(

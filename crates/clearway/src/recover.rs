@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clearway_engine::value::datetime::parse_timestamp;
-use clearway_storage::{Lsn, RecoveryPoint, RecoveryTarget, Storage, StorageOptions};
+use clearway_storage::{Lsn, NoPosition, RecoveryPoint, RecoveryTarget, Storage, StorageOptions};
 use clearway_txn::Xid;
 
 use crate::error::{Result, plural};
@@ -65,8 +65,7 @@ fn point(text: &str) -> std::result::Result<RecoveryPoint, String> {
     let text = text.trim();
     // The kind may be named. Without, a slash makes a position, and a plain number a transaction.
     if let Some(named) = text.strip_prefix("lsn:") {
-        let position = position(named).ok_or("a position of the log looks like 0/5000028")?;
-        return Ok(RecoveryPoint::Position(position));
+        return position(named);
     }
     if let Some(named) = text.strip_prefix("xid:") {
         let number = named
@@ -75,8 +74,7 @@ fn point(text: &str) -> std::result::Result<RecoveryPoint, String> {
         return Ok(RecoveryPoint::Transaction(Xid(number)));
     }
     if text.contains('/') && !text.contains(':') {
-        let position = position(text).ok_or("a position of the log looks like 0/5000028")?;
-        return Ok(RecoveryPoint::Position(position));
+        return position(text);
     }
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         let number = text.parse().map_err(|_| "no transaction has so large a number")?;
@@ -94,14 +92,9 @@ fn point(text: &str) -> std::result::Result<RecoveryPoint, String> {
     })
 }
 
-fn position(text: &str) -> Option<Lsn> {
-    let half = |digits: &str| {
-        let is_sound =
-            (1..=8).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-        is_sound.then(|| u64::from_str_radix(digits, 16).ok()).flatten()
-    };
-    let (high, low) = text.split_once('/')?;
-    Some(Lsn(half(high)? << 32 | half(low)?))
+fn position(text: &str) -> std::result::Result<RecoveryPoint, String> {
+    let position: Lsn = text.parse().map_err(|error: NoPosition| error.to_string())?;
+    Ok(RecoveryPoint::Position(position))
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use clearway_server::replication::receiver::run::{Receiver, ReceiverEvent, Recei
 use clearway_server::replication::receiver::status::{ReceiverPhase, ReceiverState};
 use clearway_server::replication::receiver::stream::StreamOptions;
 use clearway_server::replication::receiver::{
-    LogSink, ReceiverError, ReplayView, TimelineKeeper, base_backup, identify,
+    LogSink, NotFollowed, ReceiverError, ReplayView, TimelineKeeper, base_backup, identify,
 };
 use clearway_storage::directory_state::directory_state;
 use clearway_storage::{Lsn, Storage, StorageOptions};
@@ -45,6 +45,8 @@ struct Memory {
     system_identifier: AtomicU64,
     timeline: AtomicU32,
     refuses: AtomicBool,
+    /// How often the sink was told that a part of a record may have been given up.
+    resumes: AtomicU32,
     histories: Mutex<Vec<(u32, Vec<u8>)>>,
     events: Mutex<Vec<String>>,
 }
@@ -58,6 +60,7 @@ impl Memory {
             system_identifier: AtomicU64::new(server.engine.storage().system_identifier()),
             timeline: AtomicU32::new(1),
             refuses: AtomicBool::new(false),
+            resumes: AtomicU32::new(0),
             histories: Mutex::default(),
             events: Mutex::default(),
         })
@@ -124,6 +127,10 @@ impl LogSink for Sink {
         received.syncs += 1;
         Ok(Lsn(self.0.begins + received.durable as u64))
     }
+
+    fn resume(&mut self) {
+        self.0.resumes.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 impl ReplayView for Memory {
@@ -145,10 +152,10 @@ impl TimelineKeeper for Memory {
         self.timeline.load(Ordering::Relaxed)
     }
 
-    fn follow(&self, timeline: u32, history: &[u8], _log_end: Lsn) -> Result<(), String> {
+    fn follow(&self, timeline: u32, history: &[u8], _log_end: Lsn) -> Result<(), NotFollowed> {
         self.histories.lock().unwrap().push((timeline, history.to_vec()));
         if self.refuses.load(Ordering::Relaxed) {
-            return Err("it left this one's at 0/1000000".to_owned());
+            return Err(NotFollowed::Never("it left this one's at 0/1000000".to_owned()));
         }
         self.timeline.store(timeline, Ordering::Relaxed);
         Ok(())
@@ -749,6 +756,7 @@ fn a_newer_timeline_is_asked_about() {
         receiver.status().get().phase == ReceiverPhase::Streaming
     });
     assert_eq!(receiver.status().get().timeline, 2);
+    assert_eq!(memory.resumes.load(Ordering::Relaxed), 1);
 }
 
 /// The server's stop ends the stream in order, and the receiver has all of its log.

@@ -14,6 +14,9 @@ use crate::error::{Result, StorageError};
 /// The file in a standby's directory that asks the standby to end recovery and take writes.
 pub const PROMOTE_SIGNAL: &str = "promote.signal";
 
+/// The file that a standby writes beside, with the reason, if it could not.
+pub const PROMOTE_FAILED: &str = "promote.failed";
+
 /// What the control file of a data directory says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

@@ -192,6 +192,25 @@ pub enum StorageError {
         /// Where that timeline, or one that it comes from, left the directory's.
         fork: Lsn,
     },
+    /// As `Diverged`, unless what lies behind the fork is only the beginning of a record, which replay has yet to find out.
+    #[error(
+        "the log in {} was received up to {own_end} on timeline {own_timeline}, which timeline {timeline} of the server left \
+         at {fork}; replay has not come that far, so it is not known yet whether there is more behind that than a part of \
+         a record",
+        dir.display()
+    )]
+    NotReplayedYet {
+        /// The data directory.
+        dir: PathBuf,
+        /// The timeline of its log.
+        own_timeline: u32,
+        /// Where its log ends.
+        own_end: Lsn,
+        /// The server's timeline.
+        timeline: u32,
+        /// Where that timeline, or one that it comes from, left the directory's.
+        fork: Lsn,
+    },
     /// The server's timeline does not come from the directory's.
     #[error(
         "the log in {} is on timeline {own_timeline}, up to {own_end}, and timeline {timeline} of the server does not come \
@@ -374,7 +393,9 @@ impl StorageError {
             StorageError::ArchiveGap { .. } => "58P01",
             StorageError::NoHistoryFile { .. } => "58P01",
             StorageError::MalformedHistory { .. } => "XX001",
-            StorageError::Diverged { .. } | StorageError::OtherHistory { .. } => "55000",
+            StorageError::Diverged { .. }
+            | StorageError::NotReplayedYet { .. }
+            | StorageError::OtherHistory { .. } => "55000",
             StorageError::NoFreeBuffer { .. } => "53200",
             StorageError::TooLarge { .. } => "54000",
         }

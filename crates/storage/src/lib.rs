@@ -91,7 +91,7 @@ pub use commit::{
 };
 pub use error::{Result, StorageError};
 pub use findings::{Finding, Findings, Progress};
-pub use page::{Lsn, PAGE_HEADER, PAGE_SIZE, PageId, PageKind, RelId};
+pub use page::{Lsn, NoPosition, PAGE_HEADER, PAGE_SIZE, PageId, PageKind, RelId};
 pub use recovery::{RecoveryPoint, RecoveryReport, RecoveryTarget};
 pub use standby::{Standby, StandbyOptions};
 pub use storage::{Storage, StorageOptions};

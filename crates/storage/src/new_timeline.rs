@@ -24,6 +24,7 @@ use crate::control_file::{Control, ControlFile, State};
 use crate::data_directory;
 use crate::error::{Result, StorageError};
 use crate::page::Lsn;
+use crate::standby::TakeBack;
 use crate::storage::Storage;
 use crate::timeline::{self, History, history_file_name};
 use crate::wal::SegmentFiles;
@@ -50,7 +51,8 @@ impl Storage {
     }
 
     /// Goes on with the server's `timeline`, of which `history_text` is the history file, in a standby. An error leaves
-    /// everything as it was.
+    /// everything as it was. What was received of a record that the new timeline does not have is given up
+    /// ([`LogReceiver::resume`](crate::standby::LogReceiver::resume)).
     ///
     /// The caller makes sure that nothing is received meanwhile.
     pub fn follow_timeline(&self, history_text: &str, timeline: u32) -> Result<()> {
@@ -76,23 +78,36 @@ impl Storage {
                 timeline,
             }),
             // The former primary may have died while it sent a record, of which the new one received less.
-            Some(fork) if log_end > fork && self.replayed_no_further_than(fork) => {
-                Err(StorageError::Standby {
-                    problem: format!(
-                        "the log in {} was received up to {log_end} on timeline {own_timeline}, of which timeline \
-                     {timeline} of the server has what is before {fork}; what is behind that has not been replayed \
-                     here: restart the standby, so that it finds out whether that is only part of a record",
-                        self.dir().display()
-                    ),
-                })
+            Some(fork) if log_end > fork => {
+                let standby = self.standby().filter(|standby| standby.is_active());
+                match standby.map_or(TakeBack::Refused, |standby| standby.take_back(fork)) {
+                    TakeBack::Taken(taken) => {
+                        let state = self.control_file().content().state;
+                        self.switch_timeline(history, history_text, fork, state)?;
+                        taken.complete();
+                        self.retention.log_was_taken_back(fork);
+                        tracing::info!(
+                            timeline, %fork, %log_end,
+                            "follows the server onto its new timeline; a part of a record is received again"
+                        );
+                        Ok(())
+                    }
+                    TakeBack::NotYet => Err(StorageError::NotReplayedYet {
+                        dir: dir(),
+                        own_timeline,
+                        own_end: log_end,
+                        timeline,
+                        fork,
+                    }),
+                    TakeBack::Refused => Err(StorageError::Diverged {
+                        dir: dir(),
+                        own_timeline,
+                        own_end: log_end,
+                        timeline,
+                        fork,
+                    }),
+                }
             }
-            Some(fork) if log_end > fork => Err(StorageError::Diverged {
-                dir: dir(),
-                own_timeline,
-                own_end: log_end,
-                timeline,
-                fork,
-            }),
             Some(fork) => {
                 let state = self.control_file().content().state;
                 self.switch_timeline(history, history_text, log_end, state)?;
@@ -100,11 +115,6 @@ impl Storage {
                 Ok(())
             }
         }
-    }
-
-    fn replayed_no_further_than(&self, position: Lsn) -> bool {
-        self.standby()
-            .is_some_and(|standby| standby.is_active() && standby.replayed() <= position)
     }
 
     /// The log's history.

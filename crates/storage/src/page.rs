@@ -12,6 +12,7 @@
 //! full-page images leave it out.
 
 use std::fmt;
+use std::str::FromStr;
 
 /// Bytes in a page.
 pub const PAGE_SIZE: usize = 8192;
@@ -71,6 +72,30 @@ pub struct Lsn(pub u64);
 impl fmt::Display for Lsn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:X}/{:X}", self.0 >> 32, self.0 as u32)
+    }
+}
+
+/// A text that is no position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a position of the log looks like 0/5000028")]
+pub struct NoPosition;
+
+impl FromStr for Lsn {
+    type Err = NoPosition;
+
+    /// Reads what [`Display`](fmt::Display) writes, and PostgreSQL's programs: two halves of up to eight hexadecimal digits.
+    fn from_str(text: &str) -> Result<Lsn, NoPosition> {
+        let half = |digits: &str| {
+            // Signs, which the standard library would take, are none.
+            let is_sound =
+                (1..=8).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+            is_sound.then(|| u64::from_str_radix(digits, 16).ok()).flatten()
+        };
+        let (high, low) = text.split_once('/').ok_or(NoPosition)?;
+        match (half(high), half(low)) {
+            (Some(high), Some(low)) => Ok(Lsn(high << 32 | low)),
+            _ => Err(NoPosition),
+        }
     }
 }
 
@@ -286,6 +311,35 @@ mod tests {
         seal(here, &mut page);
         assert_eq!(get_u32(&page, CHECKSUM), 0);
         assert_eq!(verify(here, &page), Ok(()));
+    }
+
+    #[test]
+    fn a_position_is_read_as_it_is_shown() {
+        for (position, text) in [
+            (0, "0/0"),
+            (0x500_0028, "0/5000028"),
+            (0x1_0000_00AB, "1/AB"),
+            (u64::MAX, "FFFFFFFF/FFFFFFFF"),
+        ] {
+            assert_eq!(Lsn(position).to_string(), text);
+            assert_eq!(text.parse(), Ok(Lsn(position)));
+        }
+        assert_eq!("ffffffff/000000ab".parse(), Ok(Lsn(0xFFFF_FFFF_0000_00AB)));
+        for text in [
+            "",
+            "/",
+            "1",
+            "1/",
+            "/1",
+            "+1/0",
+            "1/-1",
+            "1/000000000",
+            "1/2/3",
+            "1/G",
+            " 1/2",
+        ] {
+            assert_eq!(text.parse::<Lsn>(), Err(NoPosition), "{text:?}");
+        }
     }
 
     #[test]

@@ -796,13 +796,39 @@ impl Storage {
         let read = self.wal.device().read(position.0, &mut bytes[..wanted]);
         // R3 of `retention`: after the read. A segment that is gone or has another name by now is one that was lost.
         follower.is_lost()?;
-        read.map_err(|error| StorageError::io("read", &self.dir.join(data_directory::LOG), error))
+        let read =
+            read.map_err(|error| StorageError::io("read", &self.dir.join(data_directory::LOG), error))?;
+        // Again, after the read: a promotion, or following another timeline, may take back the end of the log. Both say so
+        // before they overwrite it.
+        let still = self.durable_log_end().0.saturating_sub(position.0);
+        Ok(still.min(read as u64) as usize)
     }
 
-    /// Up to where the log is durable here, and may be sent to followers: on a standby, what was received.
+    /// As [`read_log`](Self::read_log), and nothing but the log of `timeline`: also whether it ends with what was read.
+    pub fn read_timeline(
+        &self,
+        follower: &Follower,
+        timeline: u32,
+        bytes: &mut [u8],
+    ) -> Result<(usize, bool)> {
+        let count = self.read_log(follower, bytes)?;
+        // After the read: what a timeline that has begun meanwhile has logged may be among the bytes.
+        let history = self.history();
+        if history.current() == timeline {
+            return Ok((count, false));
+        }
+        let position = follower.position().0;
+        let end = history.end_of(timeline).map_or(position, |end| end.0);
+        let rest = end.saturating_sub(position);
+        let count = rest.min(count as u64);
+        Ok((count as usize, count == rest))
+    }
+
+    /// Up to where the log is durable here, and may be sent to followers: on a standby, what was received (S8 of
+    /// `standby`).
     pub fn durable_log_end(&self) -> Lsn {
         match &self.standby {
-            Some(standby) if standby.is_active() => standby.received(),
+            Some(standby) if standby.is_active() => standby.sendable(),
             _ => self.wal.flushed(),
         }
     }

@@ -501,3 +501,29 @@ fn a_promoted_standby_is_a_primary() {
         crash(primary.storage);
     }
 }
+
+/// A record of an end whose time cannot be read ends replay with an error, as any other that makes no sense.
+#[test]
+fn an_end_without_a_time_is_malformed() {
+    for (standby, kind) in each_replay().zip([RecordKind::Commit, RecordKind::Abort].into_iter().cycle()) {
+        let primary = Primary::new(2);
+        let dir = tempfile::tempdir().unwrap();
+        let (copy, _) = primary.standby(dir.path(), standby);
+        let mut sender = Sender::new(&primary.storage, &copy);
+        let xid = primary.storage.assign_xid(primary.alice).unwrap();
+        primary.write(xid, &[0], 1);
+        primary.storage.wal.insert_any(kind, xid, &[0; 7]);
+        primary.storage.wal.flush(primary.storage.wal.reserved());
+        let end = sender.send(64 << 10);
+        let began = Instant::now();
+        while standby_of(&copy).failure().is_none() {
+            assert!(began.elapsed() < Duration::from_secs(30), "it is replayed");
+            thread::sleep(Duration::from_millis(5));
+        }
+        let failure = standby_of(&copy).failure().unwrap();
+        assert!(failure.contains(&format!("the {kind:?} record at")), "{failure}");
+        assert!(standby_of(&copy).replayed() < end);
+        close(copy);
+        close(primary.storage);
+    }
+}

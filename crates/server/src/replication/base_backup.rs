@@ -26,7 +26,7 @@ use jiff::Timestamp;
 use super::command::BackupOptions;
 use super::manifest::Manifest;
 use super::message::copy_data;
-use super::{not_written, selected, shown, storage_error};
+use super::{not_written, selected, storage_error};
 use crate::channel::Channel;
 use crate::codec;
 
@@ -85,7 +85,7 @@ pub(super) fn send(
 
 fn position(position: Lsn, timeline: u32) -> [(&'static str, Value); 2] {
     [
-        ("recptr", Value::text(shown(position))),
+        ("recptr", Value::text(position.to_string())),
         ("tli", Value::Int8(i64::from(timeline))),
     ]
 }

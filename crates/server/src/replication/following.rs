@@ -8,7 +8,11 @@
 //! # Steps of a promotion
 //! 1. Stop the receiver, and wait for its end: nothing is written to the log any more (R3 of [`run`](super::receiver::run)).
 //! 2. Promote the engine: it replays what was received, and goes on on a timeline of its own.
-//! 3. Remove the file. One that is there when following begins is of an earlier run, and is removed too.
+//! 3. Remove the file. One that is there when following begins is of an earlier run, and is removed too. If the promotion
+//!    has failed, the file `promote.failed` says before that why, for `clearway promote`.
+//!
+//! After a failure no log is received any more. The promotion is tried again when it is asked for again; the storage refuses
+//! that where the directory is a primary's by then.
 //!
 //! The sessions stay connected all the time.
 
@@ -19,15 +23,15 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use clearway_engine::{Engine, EngineError, WalReceiverStatus};
-use clearway_storage::directory_state::PROMOTE_SIGNAL;
+use clearway_storage::directory_state::{PROMOTE_FAILED, PROMOTE_SIGNAL};
 use clearway_storage::standby::LogReceiver;
-use clearway_storage::{Lsn, Storage};
+use clearway_storage::{Lsn, Storage, StorageError};
 use tracing::{error, info};
 
 use super::receiver::client::Client;
 use super::receiver::run::{Receiver, ReceiverEvent, ReceiverOptions, ReceiverParts};
 use super::receiver::status::{ReceiverPhase, ReceiverState, ReceiverStatus};
-use super::receiver::{LogSink, ReplayView, TimelineKeeper};
+use super::receiver::{LogSink, NotFollowed, ReplayView, TimelineKeeper};
 use crate::error::{Result, ServerError};
 
 /// Time between two looks whether a promotion is wanted.
@@ -45,6 +49,10 @@ impl LogSink for LogReceiver {
     fn sync(&mut self) -> clearway_storage::Result<Lsn> {
         LogReceiver::sync(self)
     }
+
+    fn resume(&mut self) {
+        LogReceiver::resume(self);
+    }
 }
 
 /// What the primary is told about a standby.
@@ -59,7 +67,10 @@ impl ReplayView for Replayed {
         // Also what a snapshot taken next would need: the primary must not clean up between two reports.
         let next = self.0.standby().and_then(|standby| standby.known_xmin());
         let held = self.0.proc_array.oldest_xmin();
-        held.into_iter().chain(next).min().map_or(0, |xid| xid.0)
+        // And what those see that follow this standby.
+        let asked_for = self.0.proc_array.oldest_standby_xmin();
+        let xmins = held.into_iter().chain(next).chain(asked_for);
+        xmins.min().map_or(0, |xid| xid.0)
     }
 }
 
@@ -75,12 +86,17 @@ impl TimelineKeeper for Timelines {
         self.0.timeline()
     }
 
-    fn follow(&self, timeline: u32, history: &[u8], _log_end: Lsn) -> std::result::Result<(), String> {
+    fn follow(&self, timeline: u32, history: &[u8], _log_end: Lsn) -> std::result::Result<(), NotFollowed> {
         let history = std::str::from_utf8(history)
-            .map_err(|_| format!("the history of timeline {timeline} is no text"))?;
+            .map_err(|_| NotFollowed::Never(format!("the history of timeline {timeline} is no text")))?;
         self.0
             .follow_timeline(history, timeline)
-            .map_err(|error| error.to_string())
+            .map_err(|error| match error {
+                StorageError::NotReplayedYet { .. } | StorageError::DiskFull { .. } => {
+                    NotFollowed::NotYet(error.to_string())
+                }
+                _ => NotFollowed::Never(error.to_string()),
+            })
     }
 }
 
@@ -92,7 +108,7 @@ pub enum FollowingEvent<'a> {
     Receiver(&'a ReceiverEvent),
     /// It is a primary now, on this timeline, which begins here.
     Promoted(u32, Lsn),
-    /// The promotion has failed; it is tried no more.
+    /// The promotion has failed.
     NotPromoted(&'a EngineError),
     /// Replay has ended, and this is why: sessions read what there is.
     ReplayFailed(&'a str),
@@ -133,6 +149,7 @@ impl Following {
         let storage = Arc::clone(engine.storage());
         let signal = storage.dir().join(PROMOTE_SIGNAL);
         let _ = std::fs::remove_file(&signal);
+        let _ = std::fs::remove_file(storage.dir().join(PROMOTE_FAILED));
         let observer = Arc::new(observer);
         let sink = storage
             .receive_log()
@@ -201,11 +218,15 @@ impl<F: Fn(&FollowingEvent<'_>)> Watch<F> {
         while !self.stopping.load(Ordering::Acquire) {
             let by_command = self.signal.exists();
             if by_command || self.wanted.load(Ordering::Acquire) {
-                return self.promote(if by_command {
+                let is_promoted = self.promote(if by_command {
                     "clearway promote"
                 } else {
                     "pg_promote()"
                 });
+                if is_promoted {
+                    return;
+                }
+                continue;
             }
             let failure = self
                 .engine
@@ -221,22 +242,29 @@ impl<F: Fn(&FollowingEvent<'_>)> Watch<F> {
         self.receiver.stop();
     }
 
-    fn promote(&mut self, reason: &str) {
+    /// Whether it is promoted.
+    fn promote(&mut self, reason: &str) -> bool {
+        // A request that comes later is another one.
+        self.wanted.store(false, Ordering::Release);
         // 1.
         self.receiver.stop();
         // 2.
-        match self.engine.promote(reason) {
+        let promoted = self.engine.promote(reason);
+        match &promoted {
             Ok((timeline, begins)) => {
                 info!(timeline, %begins, "promoted");
-                (self.observer)(&FollowingEvent::Promoted(timeline, begins));
+                (self.observer)(&FollowingEvent::Promoted(*timeline, *begins));
             }
             Err(problem) => {
                 error!("not promoted: {problem}");
-                (self.observer)(&FollowingEvent::NotPromoted(&problem));
+                (self.observer)(&FollowingEvent::NotPromoted(problem));
+                // On a full disk it cannot be written: then only this server's output tells.
+                let _ = std::fs::write(self.signal.with_file_name(PROMOTE_FAILED), problem.to_string());
             }
         }
         // 3. After a failure too: what failed once is not tried again by itself.
         let _ = std::fs::remove_file(&self.signal);
+        promoted.is_ok()
     }
 }
 

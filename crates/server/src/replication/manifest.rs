@@ -53,8 +53,7 @@ impl Manifest {
             .map(|(timeline, start, end)| {
                 format!(
                     "{{ \"Timeline\": {timeline}, \"Start-LSN\": \"{}\", \"End-LSN\": \"{}\" }}",
-                    super::shown(*start),
-                    super::shown(*end)
+                    start, end
                 )
             })
             .collect();

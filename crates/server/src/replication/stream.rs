@@ -1,8 +1,9 @@
 //! Sending the log to a follower.
 //!
 //! 1. Read what the follower has said: how far it is, that it stops, that it is there.
-//! 2. Read log from where it is, no further than what is durable ([`Storage::read_log`]), and send it.
-//!    Log behind the end of the stream's timeline is another timeline's, and is not sent.
+//! 2. Read log from where it is, no further than what is durable ([`Storage::read_timeline`]), and send it.
+//!    Log behind the end of the stream's timeline is another timeline's, and is not sent. On a standby, what is durable is
+//!    what was received, and what was replayed once a promotion has begun.
 //! 3. If there was none, wait for the follower or for [`LOG_POLL`]. Flushes do not know of followers, so that they pay
 //!    nothing for them. A commit that waits for standbys writes to [`WakeUp`], on which the sender waits too.
 //!
@@ -116,7 +117,10 @@ impl Stream<'_> {
                 Err(error) => return Ended::Broken(error),
             }
             let end = self.storage.durable_log_end();
-            let (count, is_last) = match self.read(&mut buffer) {
+            let read = self
+                .storage
+                .read_timeline(&self.follower, self.timeline, &mut buffer);
+            let (count, is_last) = match read {
                 _ if done => (0, false),
                 Ok(read) => read,
                 Err(error) => return Ended::Failed(storage_error(error)),
@@ -177,28 +181,20 @@ impl Stream<'_> {
         self.follower.awake();
     }
 
-    /// Reads log from where the follower is on: how many bytes, and whether they are the last ones of the timeline.
-    fn read(&self, buffer: &mut [u8]) -> clearway_storage::Result<(usize, bool)> {
-        let count = self.storage.read_log(&self.follower, buffer)?;
-        // After the read: what a timeline that has begun meanwhile has logged may be among the bytes.
-        let history = self.storage.history();
-        if history.current() == self.timeline {
-            return Ok((count, false));
-        }
-        let position = self.follower.position().0;
-        let end = history.end_of(self.timeline).map_or(position, |end| end.0);
-        let rest = end.saturating_sub(position);
-        let count = (count as u64).min(rest);
-        Ok((count as usize, count == rest))
-    }
-
     /// Holds back the horizon as the follower's `hot_standby_feedback` asks, until it says something else or the stream
     /// ends. What vacuum has removed by then stays removed: the follower learns of that from the log.
     fn hold(&self, xmin: Option<Xid>) {
-        if self.storage.proc_array.hold_for_standby(self.proc, xmin) {
+        let array = &self.storage.proc_array;
+        let holds = if self.storage.is_standby() {
+            // Its own receiver passes it on.
+            array.hold_for_cascaded(self.proc, xmin)
+        } else {
+            array.hold_for_standby(self.proc, xmin)
+        };
+        if holds {
             self.follower.holds_back(xmin);
         } else {
-            let next = self.storage.proc_array.next_xid();
+            let next = array.next_xid();
             debug!(?xmin, %next, "a follower asks for versions that no snapshot can need; ignored");
         }
     }
@@ -271,12 +267,12 @@ pub(super) fn behind_fork(position: Lsn, timeline: u32, end: Lsn) -> EngineError
         SqlState::from_code("XX000"),
         format!(
             "requested starting point {} on timeline {timeline} is not in this server's history",
-            super::shown(position)
+            position
         ),
     )
     .with_detail(format!(
         "This server's history left timeline {timeline} at {}.",
-        super::shown(end)
+        end
     ))
 }
 
@@ -286,8 +282,7 @@ pub(super) fn ahead(position: Lsn, flushed: Lsn) -> EngineError {
         SqlState::from_code("XX000"),
         format!(
             "requested starting point {} is ahead of the WAL flush position of this server {}",
-            super::shown(position),
-            super::shown(flushed)
+            position, flushed
         ),
     )
 }

@@ -48,6 +48,13 @@ impl TestServer {
         TestServer::over(engine, directory, max_connections)
     }
 
+    /// A server with this configuration.
+    pub fn over_config(config: Config) -> TestServer {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = Engine::open(directory.path().join("data"), config).unwrap();
+        TestServer::over(engine, directory, 100)
+    }
+
     /// A server over an engine that is open already.
     pub fn over(engine: Arc<Engine>, directory: tempfile::TempDir, max_connections: usize) -> TestServer {
         let options = ServerOptions {

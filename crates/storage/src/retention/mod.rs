@@ -222,6 +222,19 @@ impl LogRetention {
         Ok(state.kept_from)
     }
 
+    /// The log ends at `end` now, which is before what followers may have confirmed: the beginning of a record was given up
+    /// (S8 of `standby`). They will ask for what follows `end` again, so their slots keep it.
+    pub(crate) fn log_was_taken_back(&self, end: Lsn) {
+        let mut state = self.lock();
+        let State { slots, unsaved, .. } = &mut *state;
+        for slot in slots.values_mut() {
+            if slot.restart.is_some_and(|restart| restart > end) {
+                slot.restart = Some(end);
+                *unsaved |= slot.temporary_of.is_none();
+            }
+        }
+    }
+
     /// Makes the file say what `state` says.
     fn save(&self, state: &mut State) -> Result<()> {
         if state.unsaved {
@@ -647,6 +660,24 @@ mod tests {
             retention.follow(7, AT(8), None),
             Err(StorageError::LogRemoved { .. })
         ));
+    }
+
+    #[test]
+    fn slots_keep_log_that_will_be_asked_for_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let retention = open(dir.path(), None, AT(1));
+        for (name, position) in [("ahead", AT(6)), ("behind", AT(5))] {
+            retention.create_slot(name, None, Some(AT(1))).unwrap();
+            let follower = retention.follow(7, AT(1), Some(name)).unwrap();
+            follower.advance(position, true);
+            follower.replied(position, position, position, 1);
+        }
+        let end = Lsn(AT(6).0 - 8);
+        retention.log_was_taken_back(end);
+        let restart = |name| retention.slot(name).unwrap().restart;
+        assert_eq!((restart("ahead"), restart("behind")), (Some(end), Some(AT(5))));
+        retention.drop_slot("behind").unwrap();
+        assert_eq!(retention.release(AT(9), AT(9)).unwrap(), AT(5));
     }
 
     /// After a crash a slot asks for nothing that was removed (R2), and temporary ones are gone.

@@ -99,11 +99,11 @@ fn replay_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
         },
     };
     let mut position = tracker.get().replayed;
-    // A record may be received in part: nothing can be done until there is more.
-    let mut looked_at = position;
     loop {
-        let has_more = || tracker.is_stopping() || tracker.is_ending() || tracker.get().received > looked_at;
-        let was_up_to_date = tracker.get().received == looked_at;
+        // A record may be received in part: nothing can be done until there is more.
+        let has_received = || tracker.get().received != tracker.looked_at();
+        let has_more = || tracker.is_stopping() || tracker.is_ending() || has_received();
+        let was_up_to_date = !has_received();
         let woken = tracker.wait(LOOK, WaitEvent::RecoveryWalStream, has_more);
         let Some(storage) = storage.upgrade() else { return };
         if tracker.is_stopping() {
@@ -117,8 +117,9 @@ fn replay_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
             standby.is_up_to_date();
         }
         let is_ending = tracker.is_ending();
-        let limit = tracker.get().received;
         let replayed = Replayer::new(&storage, &standby, workers.as_mut()).and_then(|mut replayer| {
+            // With the replayer at work, nothing is taken back.
+            let limit = tracker.get().received;
             let mut count = 0;
             let reached = replay_stretch(&storage, &mut replayer, position, limit, |_| {
                 count += 1;
@@ -126,19 +127,20 @@ fn replay_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
                     tracker.notify();
                 }
             });
+            tracker.has_looked_up_to(limit);
             replayer.idle();
-            reached
+            reached.map(|reached| (reached, limit))
         });
-        match replayed {
-            Ok(reached) => position = reached,
+        let (reached, limit) = match replayed {
+            Ok(reached) => reached,
             Err(error) => {
                 if !tracker.is_stopping() {
                     standby.fail(&error);
                 }
                 return;
             }
-        }
-        looked_at = limit;
+        };
+        position = reached;
         if tracker.get().received == limit {
             standby.is_up_to_date();
         }

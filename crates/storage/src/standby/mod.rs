@@ -31,6 +31,11 @@
 //!   commit: the [`ReplayObserver`] waits for the table's readers then. Relation locks of the primary are not replayed:
 //!   a table that is dropped and one that is truncated keep their files until the commit, so no reader is in danger
 //!   before.
+//! - S8: a follower of this standby is sent what is durable here, replayed or not. Once a promotion has begun it is sent
+//!   what was replayed only, which ends at the fork: what is behind that is the beginning of a record at most, and is
+//!   overwritten. A follower that has such a beginning already gives it up when it follows onto the new timeline
+//!   (`take_back`).
+//! - S9: the files can be copied while they are in use (`backup`), and the copy is a standby's directory by S2.
 //!
 //! | file | |
 //! | --- | --- |
@@ -42,6 +47,7 @@
 //! | `conflict` | sessions that stand in the way of replay |
 //! | `restartpoint` | bounding what the next start must replay |
 //! | `promotion` | the end of recovery |
+//! | `take_back` | following a server that has less of the last record |
 //!
 //! # What it costs
 //! A session's snapshot is one of the known xids (the switch `known_xids`) and a fence. A record costs replay what it
@@ -60,11 +66,11 @@ mod promotion;
 mod receive;
 mod replay;
 mod restartpoint;
-
 mod snapshot;
+mod take_back;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use clearway_txn::{
@@ -84,6 +90,7 @@ pub use receive::LogReceiver;
 use replay::ReplayState;
 pub use replay::ReplayVariant;
 use restartpoint::ReplayedCheckpoint;
+pub(crate) use take_back::TakeBack;
 
 /// The least number of the primary's sessions that a standby has room for.
 const PRIMARY_SESSIONS_MIN: u32 = 2_000;
@@ -147,6 +154,8 @@ pub struct Standby {
     cleaned: CleanedUp,
     /// Until the promotion.
     active: AtomicBool,
+    /// The timeline that a promotion has begun, and where: the directory is a primary's, also if the promotion then failed.
+    own_timeline: OnceLock<(u32, Lsn)>,
     progress: progress::Tracker,
     status: StatusPages,
     journal: Arc<StatusJournal>,
@@ -154,7 +163,7 @@ pub struct Standby {
     /// The last checkpoint of the primary that was replayed.
     checkpoint: Mutex<Option<ReplayedCheckpoint>>,
     receiver_is_taken: AtomicBool,
-    observer: std::sync::OnceLock<Arc<dyn ReplayObserver>>,
+    observer: OnceLock<Arc<dyn ReplayObserver>>,
     /// Since when replay lags, for `streaming_delay_max`.
     lags_since: Mutex<Instant>,
     replay_thread: Mutex<Option<std::thread::JoinHandle<()>>>,
@@ -195,13 +204,14 @@ impl Standby {
             known: KnownXids::new(known),
             cleaned: CleanedUp::default(),
             active: AtomicBool::new(true),
+            own_timeline: OnceLock::new(),
             progress: progress::Tracker::new(end),
             status,
             journal,
             replay: Mutex::new(ReplayState::after(newest)),
             checkpoint: Mutex::default(),
             receiver_is_taken: AtomicBool::new(false),
-            observer: std::sync::OnceLock::new(),
+            observer: OnceLock::new(),
             lags_since: Mutex::new(Instant::now()),
             replay_thread: Mutex::default(),
         }

@@ -1,6 +1,6 @@
 //! How far a standby is: what it has received, what it has replayed, and waiting for either.
 //!
-//! Positions only grow. A thread that waits registers under the mutex and looks again before it sleeps; one that moves a
+//! Positions only grow, but that a part of a record can be taken back (`take_back`). A thread that waits registers under the mutex and looks again before it sleeps; one that moves a
 //! position stores it first and then takes the mutex, if a thread is registered. One of the two comes first: either the
 //! position is found, or the sleeper is. Both sides pass a fence between their store and their load.
 
@@ -28,6 +28,8 @@ pub struct Progress {
 pub(super) struct Tracker {
     received: AtomicU64,
     replayed: AtomicU64,
+    /// Replay has looked for whole records up to here. Written by the holder of the replay mutex.
+    looked_at: AtomicU64,
     /// Of the last commit or abort replayed, in microseconds since 2000; `i64::MIN`: none.
     commit_time_us: AtomicI64,
     stopping: AtomicBool,
@@ -44,6 +46,7 @@ impl Tracker {
         Self {
             received: AtomicU64::new(end.0),
             replayed: AtomicU64::new(end.0),
+            looked_at: AtomicU64::new(end.0),
             commit_time_us: AtomicI64::new(i64::MIN),
             stopping: AtomicBool::new(false),
             ending: AtomicBool::new(false),
@@ -71,6 +74,15 @@ impl Tracker {
     /// Stores only; [`notify`](Self::notify) wakes.
     pub(super) fn replayed_up_to(&self, position: Lsn) {
         self.replayed.store(position.0, Release);
+    }
+
+    /// Up to where replay has looked for whole records: where nothing more can be done until more is received.
+    pub(super) fn looked_at(&self) -> Lsn {
+        Lsn(self.looked_at.load(Acquire))
+    }
+
+    pub(super) fn has_looked_up_to(&self, position: Lsn) {
+        self.looked_at.store(position.0, Release);
     }
 
     pub(super) fn committed_at(&self, time_us: i64) {
@@ -152,6 +164,22 @@ impl Standby {
     /// Log before this is durable here.
     pub fn received(&self) -> Lsn {
         self.progress.get().received
+    }
+
+    /// Up to where the log may be sent to followers: what is durable here; once recovery is ending, what was replayed, which
+    /// grows to the fork. What is behind that may be overwritten from then on.
+    pub(crate) fn sendable(&self) -> Lsn {
+        let progress = self.progress.get();
+        if self.is_ending() {
+            progress.replayed
+        } else {
+            progress.received
+        }
+    }
+
+    /// Whether a promotion has begun, also if it has ended or failed.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.progress.is_ending()
     }
 
     /// Log before this has been replayed, and is seen.

@@ -12,6 +12,11 @@
 //!    on.
 //! 7. Sessions take their snapshots of the array from now on, and may write.
 //!
+//! An error before the end of step 4 leaves a standby, which can be promoted again or receive again. After one in 5 or 6
+//! (a full disk, as a rule) the directory is a primary's, and the server that runs on it still answers reads as a standby.
+//! It is refused to receive, since the log behind F is another one's there, and to promote it again, since step 3 would
+//! overwrite what step 6 has logged. The way out is a start as a primary, which makes the checkpoint; nothing is lost.
+//!
 //! Sessions that read go on all the time. A snapshot of before regards all xids from its xmax on as running, those of the
 //! new timeline included, and its xmin is in the session's slot, where the horizon finds it.
 //!
@@ -34,22 +39,33 @@ use crate::storage::Storage;
 
 impl Storage {
     /// Makes a primary of the standby; `reason` goes into the timeline's history. The new timeline, and where it begins.
-    /// Receiving has ended. An error leaves a standby that reads and follows no more, and can be opened again as one.
+    /// Receiving has ended. An error leaves a standby that reads and follows no more, and can be opened again as one,
+    /// unless the message says that the directory is a primary's.
     pub fn promote(self: &Arc<Self>, reason: &str) -> Result<(u32, Lsn)> {
         let Some(standby) = self.standby().map(Arc::clone) else {
             return Err(StorageError::Standby {
                 problem: "this server is no standby, so it cannot be promoted".to_owned(),
             });
         };
+        standby.refuse_primarys_directory(self)?;
         // 1.
         if !standby.is_active() || standby.receiver_is_taken.swap(true, Ordering::AcqRel) {
             return Err(standby.failed("the standby still receives log, or was promoted before"));
         }
         let promoted = self.end_recovery(&standby, reason);
-        if promoted.is_err() {
-            standby.receiver_is_taken.store(false, Ordering::Release);
+        match (promoted, standby.own_timeline.get()) {
+            (Err(error), Some((timeline, fork))) => Err(standby.failed(format_args!(
+                "{error}; timeline {timeline} has begun at {fork}, so {0} is a primary's directory by now, although this \
+                 server does not take writes; nothing is lost: stop it, do away with the cause, and start \
+                 \"clearway serve --data {0}\"",
+                self.dir().display()
+            ))),
+            (Err(error), None) => {
+                standby.receiver_is_taken.store(false, Ordering::Release);
+                Err(error)
+            }
+            (promoted, _) => promoted,
         }
-        promoted
     }
 
     fn end_recovery(self: &Arc<Self>, standby: &Standby, reason: &str) -> Result<(u32, Lsn)> {
@@ -61,6 +77,7 @@ impl Storage {
             )));
         }
         let fork = standby.replayed();
+        self.retention.log_was_taken_back(fork);
         let next_xid = {
             let mut replayer = Replayer::new(self, standby, None)?;
             let next = replayer.next_xid();
@@ -80,6 +97,7 @@ impl Storage {
         self.commit_log.flush_all().map_err(storage_error)?;
         self.files.sync_all()?;
         let timeline = self.begin_timeline(fork, reason)?;
+        let _ = standby.own_timeline.set((timeline, fork));
         // 5.
         self.proc_array
             .continue_from(next_xid.max(self.proc_array.next_xid()));
@@ -94,5 +112,30 @@ impl Storage {
         }
         tracing::info!(timeline, %fork, "promoted");
         Ok((timeline, fork))
+    }
+}
+
+impl Standby {
+    /// An error once a promotion has made the directory a primary's.
+    pub(super) fn refuse_primarys_directory(&self, storage: &Storage) -> Result<()> {
+        let Some((timeline, fork)) = self.own_timeline.get() else {
+            return Ok(());
+        };
+        let dir = storage.dir().display();
+        Err(if self.is_active() {
+            self.failed(format_args!(
+                "{dir} is a primary's directory: a promotion has begun timeline {timeline} at {fork}, and failed then; stop \
+                 this server and start \"clearway serve --data {dir}\", which goes on from there"
+            ))
+        } else {
+            self.failed(format_args!(
+                "this server was promoted: timeline {timeline} began at {fork}"
+            ))
+        })
+    }
+
+    /// Where a promotion has failed after it had made the directory a primary's: the timeline, and where it begins.
+    pub fn unfinished_promotion(&self) -> Option<(u32, Lsn)> {
+        self.own_timeline.get().copied().filter(|_| self.is_active())
     }
 }

@@ -26,6 +26,7 @@ impl Storage {
             problem: "this server is no standby".to_owned(),
         };
         let standby = Arc::clone(self.standby().ok_or_else(no_standby)?);
+        standby.refuse_primarys_directory(self)?;
         if standby.receiver_is_taken.swap(true, Ordering::AcqRel) {
             return Err(standby.failed("the standby receives log already, or is being promoted"));
         }
@@ -79,6 +80,12 @@ impl LogReceiver {
             self.standby.progress.received_up_to(self.written);
         }
         Ok(self.written)
+    }
+
+    /// Goes on at the end of what is durable, which is less than before if following another timeline has taken back a part
+    /// of a record.
+    pub fn resume(&mut self) {
+        self.written = self.standby.received();
     }
 
     /// The standby that receives.

@@ -14,7 +14,6 @@
 use std::fmt::Write;
 
 use super::{EndedTimeline, FIRST_TIMELINE, History};
-use crate::page::Lsn;
 
 /// Why a text is no history.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -58,8 +57,9 @@ fn entry(line: &str, timeline: u32, last: Option<&EndedTimeline>) -> Result<Ende
         .parse()
         .map_err(|_| format!("\"{number}\" stands where the number of a timeline should"))?;
     let (end, reason) = field(rest);
-    let end =
-        position(end).ok_or_else(|| format!("\"{end}\" stands where a position such as 0/5000028 should"))?;
+    let end = end
+        .parse()
+        .map_err(|_| format!("\"{end}\" stands where a position such as 0/5000028 should"))?;
     if parent < FIRST_TIMELINE || parent >= timeline {
         return Err(format!(
             "timeline {parent} cannot be one that timeline {timeline} comes from"
@@ -86,16 +86,6 @@ fn field(line: &str) -> (&str, &str) {
     (field, rest.trim_start())
 }
 
-fn position(text: &str) -> Option<Lsn> {
-    let half = |digits: &str| {
-        let is_sound =
-            (1..=8).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-        is_sound.then(|| u64::from_str_radix(digits, 16).ok()).flatten()
-    };
-    let (high, low) = text.split_once('/')?;
-    Some(Lsn(half(high)? << 32 | half(low)?))
-}
-
 pub(super) fn write(history: &History) -> String {
     let mut text = String::new();
     for ended in &history.ended {
@@ -112,6 +102,7 @@ pub(super) fn one_line(reason: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::Lsn;
 
     #[test]
     fn a_history_is_read_as_it_was_written() {

@@ -88,6 +88,24 @@ impl Sender {
         }
     }
 
+    /// Sends log up to `end`, which is durable and may be in the middle of a record.
+    pub fn send_up_to(&mut self, end: Lsn) {
+        let from = self.receiver.position();
+        let mut bytes = vec![0; (end.0 - from.0) as usize];
+        let read = self.primary.read_log(&self.follower, &mut bytes).unwrap();
+        assert_eq!(read, bytes.len(), "it is durable");
+        self.receiver.write(from, &bytes).unwrap();
+        let received = self.receiver.sync().unwrap();
+        self.follower.advance(received, false);
+    }
+
+    /// The primary is on another timeline by now, and the standby has followed it there: goes on.
+    pub fn resume(&mut self) {
+        self.receiver.resume();
+        let position = self.receiver.position();
+        self.follower = self.primary.retention.follow(PROCESS_ID, position, None).unwrap();
+    }
+
     /// Sends all, and waits until it is replayed.
     pub fn catch_up(&mut self) {
         self.primary.wal.flush(self.primary.wal.reserved());

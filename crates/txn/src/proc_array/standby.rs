@@ -40,6 +40,26 @@ impl<M: Machine> ProcArray<M> {
         self.slots().filter_map(|proc| self.xmin_of(proc)).min()
     }
 
+    /// As [`hold_for_standby`](Self::hold_for_standby), for a standby that follows this one. Only the primary knows which xids
+    /// were handed out, and the follower's replay may be ahead of this one's: all that an xid can be is passed on.
+    pub fn hold_for_cascaded(&self, proc: ProcId, xmin: Option<Xid>) -> bool {
+        let xmin = xmin.unwrap_or(Xid::INVALID);
+        if xmin.is_valid() && xmin < Xid::FIRST_NORMAL {
+            return false;
+        }
+        // Release: as in `clear_xmin`.
+        self.slot(proc).standby_xmin.store(xmin.0, Release);
+        true
+    }
+
+    /// The oldest xmin that a follower asks the horizon to be held back for.
+    pub fn oldest_standby_xmin(&self) -> Option<Xid> {
+        let asked_for = self
+            .slots()
+            .map(|proc| Xid(self.slot(proc).standby_xmin.load(Acquire)));
+        asked_for.filter(|xmin| xmin.is_valid()).min()
+    }
+
     /// The end of recovery: `next` is handed out next, and all before have ended (P2).
     pub fn continue_from(&self, next: Xid) {
         let _xid_gen = self.xid_gen.exclusive();

@@ -76,6 +76,16 @@ impl Engine {
         if !self.is_standby() {
             return Err(not_in_recovery());
         }
+        let standby = self.storage.standby();
+        if let Some((timeline, begins)) = standby.and_then(|standby| standby.unfinished_promotion()) {
+            return Err(EngineError::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!(
+                    "a promotion has failed after it had made the directory a primary's: timeline {timeline} begins at {begins}"
+                ),
+            )
+            .with_hint("Stop this server, and start \"clearway serve\" on its directory."));
+        }
         let Some(promote) = self.standby.promotion.get() else {
             return Err(EngineError::new(
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,

@@ -125,6 +125,14 @@ pub enum ReceiverError {
         /// Why.
         problem: String,
     },
+    /// Whether the server's log continues that of the directory is not known yet, or the disk failed.
+    #[error("the timeline of the server at {address} cannot be followed yet: {problem}")]
+    NotYetFollowed {
+        /// The server.
+        address: String,
+        /// Why.
+        problem: String,
+    },
     /// The log from the standby's position on is not there any more.
     #[error(
         "the server at {address} no longer has the log from {position} on, which this standby needs next ({report}); make a \

@@ -16,16 +16,6 @@ pub struct SystemIdentity {
     pub flushed: Lsn,
 }
 
-/// A position as PostgreSQL writes it.
-pub(super) fn position(text: &str) -> Option<Lsn> {
-    let half = |digits: &str| {
-        let valid = (1..=8).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-        valid.then(|| u64::from_str_radix(digits, 16).ok()).flatten()
-    };
-    let (high, low) = text.split_once('/')?;
-    Some(Lsn(half(high)? << 32 | half(low)?))
-}
-
 /// Asks which database it is.
 pub fn identify(client: &mut Client) -> Result<SystemIdentity> {
     let results = client.query("IDENTIFY_SYSTEM")?;
@@ -34,7 +24,7 @@ pub fn identify(client: &mut Client) -> Result<SystemIdentity> {
         Some(SystemIdentity {
             identifier: result.text("systemid")?.parse().ok()?,
             timeline: result.text("timeline")?.parse().ok()?,
-            flushed: position(result.text("xlogpos")?)?,
+            flushed: result.text("xlogpos")?.parse().ok()?,
         })
     };
     read().ok_or_else(|| client.broken("its answer to IDENTIFY_SYSTEM lacks something"))
@@ -60,19 +50,5 @@ pub fn create_slot(client: &mut Client, name: &str) -> Result<bool> {
         Ok(_) => Ok(true),
         Err(ReceiverError::Server { report, .. }) if report.sqlstate == "42710" => Ok(false),
         Err(error) => Err(error),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn positions_are_hexadecimal_halves() {
-        assert_eq!(position("1/AB"), Some(Lsn(0x1_0000_00AB)));
-        assert_eq!(position("FFFFFFFF/ffffffff"), Some(Lsn(u64::MAX)));
-        for text in ["", "/", "1", "1/", "/1", "+1/0", "1/000000000", "1/2/3", "1/G"] {
-            assert_eq!(position(text), None, "{text}");
-        }
     }
 }

@@ -48,6 +48,20 @@ pub trait LogSink: Send {
     fn write(&mut self, position: Lsn, bytes: &[u8]) -> clearway_storage::Result<()>;
     /// Makes durable what was written; up to where it is.
     fn sync(&mut self) -> clearway_storage::Result<Lsn>;
+    /// The log is going to be received on another timeline, for which a part of a record at its end may have been given up:
+    /// the next byte goes where that leaves it.
+    fn resume(&mut self) {}
+}
+
+/// Why a server's timeline is not followed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotFollowed {
+    /// It never can be.
+    #[error("{0}")]
+    Never(String),
+    /// Not now: it is to be tried again.
+    #[error("{0}")]
+    NotYet(String),
 }
 
 /// What a server is told about replay.
@@ -66,5 +80,5 @@ pub trait TimelineKeeper: Send + Sync {
     fn timeline(&self) -> u32;
     /// The server is on the newer timeline `timeline`, whose history file is `history`; our log ends at `log_end`. Goes on
     /// on that timeline, or says why that is not possible.
-    fn follow(&self, timeline: u32, history: &[u8], log_end: Lsn) -> Result<(), String>;
+    fn follow(&self, timeline: u32, history: &[u8], log_end: Lsn) -> Result<(), NotFollowed>;
 }

@@ -29,7 +29,7 @@ use super::error::{ReceiverError, Result};
 use super::identify::{identify, timeline_history};
 use super::status::{ReceiverPhase, ReceiverStatus};
 use super::stream::{Stream, StreamEnd, StreamOptions};
-use super::{LogSink, ReplayView, TimelineKeeper, connect};
+use super::{LogSink, NotFollowed, ReplayView, TimelineKeeper, connect};
 use crate::stop::StopSignal;
 
 /// The wait after the first attempt that failed; each one doubles it,
@@ -230,16 +230,7 @@ impl Run {
                     if next <= timeline {
                         return Err(client.broken(format!("timeline {timeline} is followed by {next}")));
                     }
-                    if self.parts.sink.position() > begins {
-                        return Err(self.diverged(
-                            &client,
-                            format!(
-                                "timeline {next} begins at {begins}, and {} was received",
-                                self.parts.sink.position()
-                            ),
-                        ));
-                    }
-                    // The next stream would end at once as well.
+                    // If more was received than up to there, `agree` finds out whether that may be given up. The next stream would end at once as well.
                     let stays = self.parts.sink.position() == position;
                     if stays && identify(&mut client)?.timeline <= timeline {
                         return Err(
@@ -262,37 +253,33 @@ impl Run {
         }
     }
 
-    fn diverged(&self, client: &Client, problem: String) -> ReceiverError {
-        ReceiverError::Diverged {
-            address: client.address().to_owned(),
-            problem,
-        }
-    }
-
     /// Makes sure that the server's log goes on from ours.
     fn agree(&mut self, client: &mut Client) -> Result<()> {
         let system = identify(client)?;
         let timelines = Arc::clone(&self.parts.timelines);
-        let address = || client.address().to_owned();
+        let address = client.address().to_owned();
         if system.identifier != timelines.system_identifier() {
             return Err(ReceiverError::OtherSystem {
-                address: address(),
+                address,
                 ours: timelines.system_identifier(),
                 theirs: system.identifier,
             });
         }
         if system.timeline < timelines.timeline() {
             return Err(ReceiverError::EarlierTimeline {
-                address: address(),
+                address,
                 ours: timelines.timeline(),
                 theirs: system.timeline,
             });
         }
         if system.timeline > timelines.timeline() {
             let history = timeline_history(client, system.timeline)?;
-            timelines
-                .follow(system.timeline, &history, self.parts.sink.position())
-                .map_err(|problem| self.diverged(client, problem))?;
+            let followed = timelines.follow(system.timeline, &history, self.parts.sink.position());
+            followed.map_err(|problem| match problem {
+                NotFollowed::Never(problem) => ReceiverError::Diverged { address, problem },
+                NotFollowed::NotYet(problem) => ReceiverError::NotYetFollowed { address, problem },
+            })?;
+            self.parts.sink.resume();
         }
         Ok(())
     }

@@ -34,7 +34,6 @@ use clearway_storage::Lsn;
 
 use super::client::{Client, quoted_name};
 use super::error::{ReceiverError, Result};
-use super::identify;
 use super::status::{ReceiverPhase, ReceiverStatus};
 use super::{LogSink, ReplayView};
 use crate::codec;
@@ -275,7 +274,7 @@ impl Stream<'_> {
         let next = results.iter().find_map(|result| {
             Some(StreamEnd::Timeline {
                 next: result.text("next_tli")?.parse().ok()?,
-                begins: identify::position(result.text("next_tli_startpos")?)?,
+                begins: result.text("next_tli_startpos")?.parse().ok()?,
             })
         });
         Ok(next.unwrap_or(StreamEnd::ServerStops))

@@ -184,7 +184,7 @@ impl<'a> Replayer<'a> {
         }
         match record.kind {
             RecordKind::Change => self.change(record, start, end)?,
-            RecordKind::Commit | RecordKind::Abort => self.end_transaction(record, end)?,
+            RecordKind::Commit | RecordKind::Abort => self.end_transaction(record, start, end)?,
             RecordKind::Running => self.running(record, start)?,
             RecordKind::Cleanup => self.clean_up(record, start)?,
             RecordKind::Lengths => self.add_pages(record)?,
@@ -279,7 +279,7 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    fn end_transaction(&mut self, record: &Record<'_>, end: Lsn) -> Result<()> {
+    fn end_transaction(&mut self, record: &Record<'_>, start: Lsn, end: Lsn) -> Result<()> {
         let transaction = TransactionEnd {
             xid: record.xid,
             status: match record.kind {
@@ -287,7 +287,7 @@ impl<'a> Replayer<'a> {
                 _ => Status::Aborted,
             },
             end,
-            time_us: end_record::time_us(record.payload).unwrap_or(i64::MIN),
+            time_us: end_record::time_us(record.payload).ok_or_else(|| self.malformed(record, start))?,
         };
         match &mut self.gathered {
             Some(gathered) if !self.state.definers.contains(&record.xid) => {
@@ -310,9 +310,7 @@ impl<'a> Replayer<'a> {
             .commit_log
             .set(xid, status, end.0)
             .map_err(storage_error)?;
-        if time_us != i64::MIN {
-            self.standby.progress.committed_at(time_us);
-        }
+        self.standby.progress.committed_at(time_us);
         let has_defined = self.state.definers.remove(&xid) && status == Status::Committed;
         let observer = self.standby.observer.get().filter(|_| has_defined);
         if let Some(observer) = observer {
