@@ -172,8 +172,7 @@ mod tests {
         let mut interrupts = Interrupts::new(Arc::clone(&slot), Arc::default());
         interrupts.begin(Some(Duration::from_micros(1)));
         while !interrupts.timed_out() {}
-        slot.cancel
-            .store(CancelReason::Request as u32, Ordering::Relaxed);
+        slot.cancel.store(CancelReason::Request as u32, Ordering::Relaxed);
         assert!(interrupts.check().is_err() && interrupts.canceled_or_stopped());
         interrupts.take_cancel();
         interrupts.check().unwrap();

@@ -253,6 +253,15 @@ fn cancel_vanished(suspects: &[Arc<Presence>]) {
     }
 }
 
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.registry.lock().connections.remove(&self.number);
+        if self.registry.is_stopping() {
+            self.registry.changed.notify_all();
+        }
+    }
+}
+
 /// A stop leaves this connection's reads alone; ends when dropped.
 #[derive(Debug)]
 pub(crate) struct EndsByItself<'a> {
@@ -267,15 +276,6 @@ impl Drop for EndsByItself<'_> {
         if self.registry.is_stopping() {
             // What the stop has left out.
             self.presence.socket.stop_reading();
-        }
-    }
-}
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        self.registry.lock().connections.remove(&self.number);
-        if self.registry.is_stopping() {
-            self.registry.changed.notify_all();
         }
     }
 }
