@@ -16,7 +16,7 @@ use clearway_engine::Engine;
 use clearway_server::replication::receiver::run::{Receiver, ReceiverOptions, ReceiverParts};
 use clearway_server::replication::receiver::status::ReceiverPhase;
 use clearway_server::replication::receiver::stream::StreamOptions;
-use clearway_server::replication::receiver::{LogSink, ReplayView, TimelineKeeper};
+use clearway_server::replication::receiver::{LogSink, NotFollowed, ReplayView, TimelineKeeper};
 use clearway_server::{Server, ServerError, ServerOptions, StopSignal};
 use clearway_storage::{Lsn, Storage};
 
@@ -187,7 +187,9 @@ impl TimelineKeeper for Kept {
         self.timeline
     }
 
-    fn follow(&self, timeline: u32, _history: &[u8], _log_end: Lsn) -> Result<(), String> {
-        Err(format!("the bench's database went on to timeline {timeline}"))
+    fn follow(&self, timeline: u32, _history: &[u8], _log_end: Lsn) -> Result<(), NotFollowed> {
+        Err(NotFollowed::Never(format!(
+            "the bench's database went on to timeline {timeline}"
+        )))
     }
 }
