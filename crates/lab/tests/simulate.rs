@@ -29,7 +29,14 @@ fn run(experiment: Experiment, seed: u64, threads: usize) -> Result<SimulationRe
 /// A built-in experiment that takes little time, with more contention than it has as it is.
 fn shortened(name: &str) -> Experiment {
     let mut experiment = Experiment::load(name).unwrap();
-    for setting in ["warm_up_ms=1", "measure_ms=3", "work_us=50", "device_factor=0.1"] {
+    let settings = [
+        "warm_up_ms=1",
+        "measure_ms=3",
+        "work_us=50",
+        "device_factor=0.1",
+        "range_xids=20000",
+    ];
+    for setting in settings {
         experiment.set(setting).unwrap();
     }
     experiment
@@ -215,6 +222,70 @@ fn a_point_select_changes_no_shared_line() {
             "{name}: {share} of what the work alone reaches\n{}",
             text(&result)
         );
+    }
+}
+
+/// A standby with 36 readers, `range` xids after the oldest transaction began.
+fn standby(range: u32) -> SimulationResult {
+    let mut experiment = Experiment::load("standby-long-transaction").unwrap();
+    experiment.clients = vec![36];
+    let range = format!("range_xids={range}");
+    for setting in ["warm_up_ms=2", "measure_ms=4", &range] {
+        experiment.set(setting).unwrap();
+    }
+    let names = ["array 2010", "array 2022", "bitmap"];
+    experiment
+        .variants
+        .retain(|variant| names.contains(&variant.name.as_str()));
+    run(experiment, 7, 2).unwrap()
+}
+
+/// While a transaction stays open, each snapshot of `array` walks over all that have ended since, and replay waits behind the
+/// readers' latches, unless the array is compacted. `bitmap` has no latch, and its readers go on.
+///
+/// Mutations that it should catch (`crates/lab/mutations/simulate.toml`): the transaction that stays open ends with the
+/// others; readers take no snapshot.
+#[test]
+fn an_open_transaction_slows_a_standby_with_the_array_down() {
+    let (before, open) = (standby(0), standby(1_000_000));
+    let point = |result: &SimulationResult, name: &str| {
+        let point = result.points.iter().find(|point| point.variant == name).unwrap();
+        (point.tps, point.standby.clone().unwrap())
+    };
+    let ((all, replay), (left, left_replay)) = (point(&before, "array 2010"), point(&open, "array 2010"));
+    assert!(left < 0.2 * all, "{left} of {all}");
+    assert!(left_replay.ended_per_second < 0.2 * replay.ended_per_second);
+    assert!(left_replay.snapshot_share > 0.9, "{left_replay:?}");
+    assert!(left_replay.replay_waits_share > 0.5, "{left_replay:?}");
+    let ((all, replay), (left, left_replay)) = (point(&before, "bitmap"), point(&open, "bitmap"));
+    assert!(left > 0.95 * all, "{left} of {all}");
+    assert!(left_replay.ended_per_second > 0.95 * replay.ended_per_second);
+    assert!(left_replay.snapshot_share > 0.0, "{left_replay:?}");
+    assert_eq!(left_replay.replay_waits_share, 0.0);
+    assert_eq!(left_replay.readers_wait_share, 0.0);
+    assert!(point(&open, "array 2022").0 > 10.0 * point(&open, "array 2010").0);
+    assert!(text(&open).contains("replay waits") && !text(&small("latch-mix", 2)).contains("replay waits"));
+}
+
+/// Ranges shorter than what the set-up ends one by one, of none or more transactions than sessions.
+#[test]
+fn a_standby_is_simulated_whatever_runs_on_the_primary() {
+    for (range, running, sessions) in [(1, 1, 1), (3, 40, 1), (49_999, 0, 2), (70_000, 1_000, 10)] {
+        let mut experiment = Experiment::load("standby-long-transaction").unwrap();
+        experiment.clients = vec![2];
+        for setting in [
+            "warm_up_ms=0".to_owned(),
+            "measure_ms=1".to_owned(),
+            format!("range_xids={range}"),
+            format!("running_xids={running}"),
+            format!("primary_sessions={sessions}"),
+        ] {
+            experiment.set(&setting).unwrap();
+        }
+        for point in run(experiment, 7, 2).unwrap().points {
+            let ended = point.standby.as_ref().unwrap().ended_per_second;
+            assert!(point.transactions > 0 && ended > 0.0, "{point:?}");
+        }
     }
 }
 

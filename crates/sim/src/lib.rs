@@ -57,8 +57,8 @@ pub use model::{Coherence, MachineModel, ModelError, OperatingSystem, PRESETS, T
 pub use random::Random;
 pub use report::{NamedLines, NamedWait, Report};
 pub use services::{
-    Span, account_so_far, begin_line_account, charge_drawn, charge_picoseconds, client_round_trip, clock_ns,
-    device, random_below, span,
+    Span, WorkerTimes, account_so_far, begin_line_account, charge_drawn, charge_picoseconds,
+    client_round_trip, clock_ns, device, random_below, span, worker_times,
 };
 pub use simulated::{Simulated, SimulatedData, SimulatedPtr, SimulatedU32, SimulatedU64};
 pub use simulation::{Simulation, SimulationError};

@@ -14,6 +14,32 @@ pub fn clock_ns() -> u64 {
     })
 }
 
+/// The calling worker's time, from its beginning to now. The rest of the clock's time it was ready, without a CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WorkerTimes {
+    /// By the clock, nanoseconds.
+    pub clock_ns: u64,
+    /// On a CPU, nanoseconds.
+    pub on_cpu_ns: u64,
+    /// Asleep: in a futex, a device, a timer, nanoseconds.
+    pub asleep_ns: u64,
+}
+
+/// The calling worker's time, at no cost: for measuring the program, as [`clock_ns`].
+pub fn worker_times() -> WorkerTimes {
+    inside_worker().map_or(WorkerTimes::default(), |kernel| {
+        // SAFETY: as in `clock_ns`.
+        let kernel = unsafe { at(kernel) };
+        let (clock, running) = (kernel.cpu().clock, kernel.cpu().running);
+        let worker = &kernel.workers[running as usize];
+        WorkerTimes {
+            clock_ns: clock / 1_000,
+            on_cpu_ns: (worker.on_cpu + clock - worker.dispatched_at) / 1_000,
+            asleep_ns: worker.asleep / 1_000,
+        }
+    })
+}
+
 /// Waits for a device for as long as `latency` says, without using a CPU.
 pub fn device(latency: &Latency) {
     if let Some(kernel) = inside_worker() {

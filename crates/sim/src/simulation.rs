@@ -201,6 +201,7 @@ impl Simulation {
             owed: [0; 3],
             sleeps: 0,
             asleep_since: 0,
+            asleep: 0,
             timed_out: false,
             pending: Pending::default(),
         });

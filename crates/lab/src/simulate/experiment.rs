@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use clearway_engine::{MechanismError, Mechanisms};
-use clearway_machine::Switch;
+use clearway_machine::{Switch, TimeSliceVariant};
 use clearway_sim::Latency;
+use clearway_storage::standby::ReplayVariant;
 use clearway_txn::RelationLocksVariant;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -14,7 +15,7 @@ use crate::latches::catalogue::LatchFamily;
 use crate::latches::simulated::SpinKind;
 
 /// Name and text of each built-in experiment.
-pub const EXPERIMENTS: [(&str, &str); 12] = [
+pub const EXPERIMENTS: [(&str, &str); 13] = [
     (
         "numa-simple-update",
         include_str!("../../experiments/numa-simple-update.toml"),
@@ -39,6 +40,10 @@ pub const EXPERIMENTS: [(&str, &str); 12] = [
         include_str!("../../experiments/point-select.toml"),
     ),
     ("one-client", include_str!("../../experiments/one-client.toml")),
+    (
+        "standby-long-transaction",
+        include_str!("../../experiments/standby-long-transaction.toml"),
+    ),
 ];
 
 /// What an experiment file says.
@@ -148,6 +153,8 @@ pub enum WorkloadKind {
     ReadNotInBuffers,
     /// pgbench --select-only, and --skip-some-updates in `write_percent` of the transactions.
     Mixed,
+    /// Reads on a standby beside its replay, while a transaction of the primary stays open.
+    StandbyLongTransaction,
     /// One latch.
     LatchMix,
 }
@@ -157,7 +164,11 @@ impl WorkloadKind {
     pub(crate) fn uses(self, parameter: &str) -> bool {
         let is_of_latch_mix = ["read_percent", "critical_ns", "outside_ns"].contains(&parameter);
         let is_of_mixed = parameter == "write_percent";
-        is_of_latch_mix == (self == Self::LatchMix) && (self == Self::Mixed || !is_of_mixed)
+        let is_of_standby =
+            ["replay_us", "range_xids", "running_xids", "primary_sessions"].contains(&parameter);
+        is_of_latch_mix == (self == Self::LatchMix)
+            && (self == Self::Mixed || !is_of_mixed)
+            && (self == Self::StandbyLongTransaction || !is_of_standby)
     }
 
     /// Whether it writes to the log.
@@ -186,9 +197,13 @@ pub struct Variant {
     pub mechanisms: Mechanisms,
 }
 
-/// The switches that no experiment sets: of the simulated transactions only a point-select takes relation locks, and
-/// as its preset has them.
-const NOT_SIMULATED: [&str; 1] = [RelationLocksVariant::NAME];
+/// The switches that no experiment sets. Of the simulated transactions only point SELECTs take relation locks, and as
+/// their preset has them; what replay does to pages is charged; a time slice is the simulated system's.
+const NOT_SIMULATED: [&str; 3] = [
+    RelationLocksVariant::NAME,
+    ReplayVariant::NAME,
+    TimeSliceVariant::NAME,
+];
 
 /// Names of the switches that simulated transactions and latches obey: the engine's, without those that nothing
 /// simulated uses.
@@ -221,6 +236,14 @@ pub struct Parameters {
     pub outside_ns: f64,
     /// What the times of the devices are multiplied by.
     pub device_factor: f64,
+    /// A standby's work to replay a transaction, beside what it tells the sessions of it, µs.
+    pub replay_us: f64,
+    /// Xids that the primary has handed out since the transaction began that stays open; 0: there is none.
+    pub range_xids: f64,
+    /// Other transactions that run on the primary at a time.
+    pub running_xids: f64,
+    /// Sessions that the primary may have, for which the standby has room.
+    pub primary_sessions: f64,
 }
 
 impl Default for Parameters {
@@ -234,13 +257,17 @@ impl Default for Parameters {
             critical_ns: 100.0,
             outside_ns: 500.0,
             device_factor: 1.0,
+            replay_us: 5.0,
+            range_xids: 1e6,
+            running_xids: 16.0,
+            primary_sessions: 1_000.0,
         }
     }
 }
 
 impl Parameters {
     /// Every number by its name.
-    pub fn numbers_mut(&mut self) -> [(&'static str, &mut f64); 8] {
+    pub fn numbers_mut(&mut self) -> [(&'static str, &mut f64); 12] {
         [
             ("work_us", &mut self.work_us),
             ("client_us", &mut self.client_us),
@@ -250,6 +277,10 @@ impl Parameters {
             ("critical_ns", &mut self.critical_ns),
             ("outside_ns", &mut self.outside_ns),
             ("device_factor", &mut self.device_factor),
+            ("replay_us", &mut self.replay_us),
+            ("range_xids", &mut self.range_xids),
+            ("running_xids", &mut self.running_xids),
+            ("primary_sessions", &mut self.primary_sessions),
         ]
     }
 }
@@ -340,6 +371,11 @@ impl Experiment {
             return Err(wrong("measure_ms must be 1 at least".to_owned()));
         }
         Ok(experiment)
+    }
+
+    /// Workers beside the clients.
+    pub(crate) fn background_workers(&self) -> usize {
+        usize::from(self.has_log_writer() || self.workload == WorkloadKind::StandbyLongTransaction)
     }
 
     /// Whether a worker flushes the log behind the commits.

@@ -56,6 +56,12 @@ impl Meter {
         }
     }
 
+    /// How much of what lasted from `began_ns` to `ended_ns` lies in the window, 0 to 1.
+    pub(crate) fn part_in_window(&self, began_ns: u64, ended_ns: u64) -> f64 {
+        let (from, to) = (began_ns.max(self.from_ns), ended_ns.min(self.to_ns));
+        to.saturating_sub(from) as f64 / (ended_ns - began_ns).max(1) as f64
+    }
+
     /// Latencies of the counted transactions, nanoseconds.
     pub(crate) fn latency(&self) -> Ref<'_, Histogram<u64>> {
         Ref::map(self.state.borrow(), |state| &state.latency)

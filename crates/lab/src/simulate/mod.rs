@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   experiment file (TOML) ──▶ clients × variants = points ──▶ a simulation each, on as many host threads as there are
-//!                                                                 │ worker bodies: `pgbench`, `point_select`, `reads`, `latch_mix`
+//!                                                                 │ worker bodies: `pgbench`, `point_select`, `reads`, `standby`,
+//!                                                                 │ `latch_mix`
 //!   table, result.json, report.html  ◀── throughput, latency, where the CPUs' time went, the hottest lines
 //! ```
 //!
@@ -22,6 +23,7 @@ mod point_select;
 mod reads;
 mod report;
 mod run;
+mod standby;
 mod table;
 
 pub use crate::latches::catalogue::LatchFamily;
@@ -34,4 +36,5 @@ pub use here::{HereCell, HereLine, HereLoop, HereOptions, HereResult, Summary, h
 pub use point::{Point, Share};
 pub use report::html;
 pub use run::{SimulateOptions, SimulationResult, Sweep, run_experiment};
+pub use standby::StandbyFigures;
 pub use table::{overview, text};

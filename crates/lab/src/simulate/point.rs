@@ -8,7 +8,8 @@ use serde::Serialize;
 use crate::error::{LabError, Result};
 use crate::simulate::experiment::{Experiment, Variant, WorkloadKind};
 use crate::simulate::meter::Meter;
-use crate::simulate::{latch_mix, pgbench, point_select, reads};
+use crate::simulate::standby::StandbyFigures;
+use crate::simulate::{latch_mix, pgbench, point_select, reads, standby};
 
 /// Steps after which a point is given up as a livelock.
 const STEPS_MAX: u64 = 20_000_000_000;
@@ -41,6 +42,9 @@ pub struct Point {
     pub shares: Vec<Share>,
     /// Accesses a transaction that change a cache line which several sessions used, from the end of the warm-up on.
     pub shared_changes: f64,
+    /// Of a standby: what replay reached, and what snapshots took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standby: Option<StandbyFigures>,
     /// Sleeps and cache lines over the whole run.
     pub report: Report,
 }
@@ -60,7 +64,7 @@ pub(crate) fn run_point(
     seed: u64,
     trace: Option<TraceWindow>,
 ) -> Result<(Point, Option<clearway_sim::Trace>)> {
-    let workers = clients + usize::from(experiment.has_log_writer());
+    let workers = clients + experiment.background_workers();
     let mut simulation = Simulation::new(model, workers.max(1), seed);
     simulation.set_step_budget(STEPS_MAX);
     if let Some(window) = trace {
@@ -69,6 +73,7 @@ pub(crate) fn run_point(
     let from_ns = experiment.warm_up_ms * 1_000_000;
     let to_ns = from_ns + experiment.measure_ms * 1_000_000;
     let meter = Rc::new(Meter::new(from_ns, to_ns));
+    let mut tally = None;
     match experiment.workload {
         WorkloadKind::PointSelect if variant.work_alone => {
             point_select::spawn_work_alone(&mut simulation, experiment, clients, &meter);
@@ -82,6 +87,15 @@ pub(crate) fn run_point(
             pgbench::spawn(&mut simulation, experiment, variant, clients, &meter, transaction);
         }
         WorkloadKind::ReadNotInBuffers => reads::spawn(&mut simulation, experiment, variant, clients, &meter),
+        WorkloadKind::StandbyLongTransaction => {
+            tally = Some(standby::spawn(
+                &mut simulation,
+                experiment,
+                variant,
+                clients,
+                &meter,
+            ));
+        }
         WorkloadKind::LatchMix => latch_mix::spawn(&mut simulation, experiment, variant, clients, &meter),
     }
     let report = simulation.run().map_err(|source| LabError::Simulation {
@@ -107,6 +121,7 @@ pub(crate) fn run_point(
             })
             .collect(),
         shared_changes: shared_changes as f64 / latency.len().max(1) as f64,
+        standby: tally.map(|tally| tally.figures(experiment.measure_ms)),
         report,
     };
     Ok((point, trace))

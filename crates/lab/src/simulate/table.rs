@@ -8,20 +8,22 @@ use crate::table::{grouped, latency};
 /// The result as text.
 pub fn text(result: &SimulationResult) -> String {
     let variants = result.experiment.variants.len();
-    let mut rows = vec![
-        [
-            "clients",
-            "variant",
-            "TPS",
-            "to the first",
-            "published",
-            "shared changes",
-            "p50",
-            "p99",
-            "where the CPUs' time went",
-        ]
-        .map(str::to_owned),
+    let of_standby = result.points.iter().any(|point| point.standby.is_some());
+    let mut heading = vec![
+        "clients",
+        "variant",
+        "TPS",
+        "to the first",
+        "published",
+        "shared changes",
+        "p50",
+        "p99",
     ];
+    if of_standby {
+        heading.extend(["ended/s", "in snapshots", "readers wait", "replay waits"]);
+    }
+    heading.push("where the CPUs' time went");
+    let mut rows = vec![heading.into_iter().map(str::to_owned).collect::<Vec<_>>()];
     for (number, point) in result.points.iter().enumerate() {
         let base = &result.points[number - number % variants];
         let published = result.experiment.published.as_ref();
@@ -34,7 +36,7 @@ pub fn text(result: &SimulationResult) -> String {
             .filter(|share| share.share >= 0.01)
             .map(|share| format!("{} {:.0}%", share.activity, share.share * 100.0))
             .collect();
-        rows.push([
+        let mut row = vec![
             point.clients.to_string(),
             point.variant.clone(),
             grouped(point.tps),
@@ -50,10 +52,25 @@ pub fn text(result: &SimulationResult) -> String {
             format!("{:.2}", point.shared_changes),
             latency(point.p50_us),
             latency(point.p99_us),
-            shares.join(", "),
-        ]);
+        ];
+        if let Some(standby) = &point.standby {
+            row.extend([
+                grouped(standby.ended_per_second),
+                percent(standby.snapshot_share),
+                percent(standby.readers_wait_share),
+                percent(standby.replay_waits_share),
+            ]);
+        }
+        row.push(shares.join(", "));
+        rows.push(row);
     }
     let mut text = aligned(&rows);
+    if of_standby {
+        text.push_str(
+            "\nended/s: transactions that replay ended; in snapshots: of the CPU time of the readers' transactions; wait: asleep \
+             at the latch of the known xids, of the readers' transactions' time and of replay's\n",
+        );
+    }
     for point in result.points.iter().rev().take(variants).rev() {
         let _ = writeln!(
             text,
@@ -143,6 +160,10 @@ pub fn overview(results: &[SimulationResult]) -> String {
         }
     }
     aligned(&rows)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1}%", share * 100.0)
 }
 
 fn aligned<R: AsRef<[String]>>(rows: &[R]) -> String {

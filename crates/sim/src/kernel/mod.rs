@@ -126,6 +126,8 @@ pub(crate) struct Worker {
     /// Grows with each sleep, so that an old timer is known to be old.
     pub(crate) sleeps: u64,
     pub(crate) asleep_since: u64,
+    /// All sleeps that have ended, ps.
+    pub(crate) asleep: u64,
     pub(crate) timed_out: bool,
     /// The access that it is suspended in, if any.
     pub(crate) pending: Pending,

@@ -354,8 +354,9 @@ impl Kernel {
     pub(crate) fn end_sleep(&mut self, worker: u32) {
         let state = &mut self.workers[worker as usize];
         state.sleeps += 1;
-        let since = state.asleep_since;
-        self.note_wait(worker, self.now.saturating_sub(since));
+        let asleep = self.now.saturating_sub(state.asleep_since);
+        state.asleep += asleep;
+        self.note_wait(worker, asleep);
         self.wake(worker);
     }
 }

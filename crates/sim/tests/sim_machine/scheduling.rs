@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use clearway_machine::{AtomicWord, FutexOutcome, Machine, Work};
-use clearway_sim::{Activity, Simulated, Simulation, clock_ns};
+use clearway_sim::{Activity, Simulated, Simulation, WorkerTimes, clock_ns, worker_times};
 
 use crate::{machine, seed, word};
 
@@ -39,6 +39,37 @@ fn more_workers_than_cpus_share_them() {
     assert!(report.account.share(Activity::Work) > 0.98);
     let work_ms = report.account.picoseconds(Activity::Work) / 1_000_000_000;
     assert_eq!(work_ms, 600, "what a preemption cuts off is spent later");
+}
+
+/// Two workers on one CPU sleep for 5 ms and then work for 10 ms each. Mutation, seen caught: leave out what a worker has run
+/// since it got its CPU.
+#[test]
+fn a_worker_knows_where_its_time_went() {
+    let mut model = machine("e5-2630v4-2s");
+    model.topology.sockets = 1;
+    model.topology.cores_per_socket = 1;
+    model.topology.threads_per_core = 1;
+    let mut simulation = Simulation::new(&model, 2, seed());
+    let times = Rc::new(RefCell::new(Vec::<WorkerTimes>::new()));
+    for _ in 0..2 {
+        let times = Rc::clone(&times);
+        simulation.spawn(move || {
+            Simulated::sleep(Duration::from_millis(5));
+            for _ in 0..100 {
+                Simulated::charge(Work::Nanos(100_000));
+                Simulated::now();
+            }
+            times.borrow_mut().push(worker_times());
+        });
+    }
+    simulation.run().unwrap();
+    for times in times.borrow().iter() {
+        assert!((10_000_000..10_100_000).contains(&times.on_cpu_ns), "{times:?}");
+        assert!((5_000_000..5_200_000).contains(&times.asleep_ns), "{times:?}");
+    }
+    let last = times.borrow()[1];
+    let without_cpu = last.clock_ns - last.on_cpu_ns - last.asleep_ns;
+    assert!((9_800_000..10_300_000).contains(&without_cpu), "{last:?}");
 }
 
 /// How often two workers that only yield have done so before a third on their CPU, which has run for longer than they
