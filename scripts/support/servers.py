@@ -217,6 +217,33 @@ class Standby(Clearway):
         return server
 
 
+class Prompt:
+    """A session that stays: statements in, rows out."""
+
+    END = "(end)"
+
+    def __init__(self, server):
+        self.server = server
+        self.process = subprocess.Popen(
+            [tools.find("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1"], env=server.environment(), stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1,
+        )
+
+    def ask(self, text):
+        self.process.stdin.write(f"{text}\n\\echo {self.END}\n")
+        self.process.stdin.flush()
+        rows = []
+        for line in self.process.stdout:
+            if line.strip() == self.END:
+                return "\n".join(rows)
+            rows.append(line.rstrip("\n"))
+        raise RuntimeError(f"{self.server.name}: {text}\n{self.process.stderr.read()}\n{self.server.last_log()}")
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(30)
+
+
 def position(text):
     """A position such as 0/1A2B as a number."""
     high, low = text.split("/")

@@ -35,6 +35,8 @@ fn shortened(name: &str) -> Experiment {
         "work_us=50",
         "device_factor=0.1",
         "range_xids=20000",
+        // Of a standby's primary: arrays of four times as many entries are made for each point.
+        "primary_sessions=1000",
     ];
     for setting in settings {
         experiment.set(setting).unwrap();
