@@ -1,7 +1,7 @@
 """Draws what scripts/standby-long-transaction has measured: its JSON from standard input, an SVG file as the argument.
 
-Three rows over one axis of time: reads of the standby, writes of the primary, log that is not replayed. A curve a variant,
-full where the transaction has an xid and dotted where it holds a snapshot only. The time it is open is shaded.
+A row a variant; side by side reads of the standby, writes of the primary, log that is not replayed. A full line where the
+transaction has an xid, a dotted one where it holds a snapshot only. The time it is open is shaded. A column has one scale.
 """
 
 import json
@@ -12,7 +12,7 @@ import matplotlib
 matplotlib.use("svg")
 import matplotlib.pyplot as plot  # noqa: E402
 
-ROWS = [
+COLUMNS = [
     ("reads", "reads/s, standby", 1, "linear"), ("writes", "writes/s, primary", 1, "linear"),
     ("behind", "KiB not replayed", 1 / 1024, "symlog"),
 ]
@@ -23,24 +23,33 @@ def main():
     variants = list(dict.fromkeys(run["variant"] for run in runs))
     # Letters stay letters, so that the file is small and its words can be searched.
     plot.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "clearway", "font.size": 9})
-    figure, rows = plot.subplots(len(ROWS), 1, sharex=True, figsize=(9, 9), constrained_layout=True)
-    for axes, (curve, words, factor, scale) in zip(rows, ROWS, strict=True):
-        for run in runs:
-            number = variants.index(run["variant"])
-            axes.plot(
-                [at for at, _ in run[curve]], [value * factor for _, value in run[curve]], color=f"C{number}", linewidth=1.2,
-                linestyle="-" if run["hold"] == "xid" else ":",
-                label=run["variant"] if run["hold"] == "xid" else None,
-            )
-        axes.axvspan(min(run["opened"] for run in runs), min(run["closed"] for run in runs), color="0.9", zorder=0)
-        axes.set_ylabel(words)
-        axes.set_yscale(scale)
+    figure, rows = plot.subplots(
+        len(variants), len(COLUMNS), sharex=True, sharey="col", squeeze=False, figsize=(10, 1 + 1.5 * len(variants)),
+        constrained_layout=True,
+    )
+    for panels, variant in zip(rows, variants, strict=True):
+        for axes, (curve, words, factor, scale) in zip(panels, COLUMNS, strict=True):
+            for run in runs:
+                if run["variant"] == variant:
+                    line = ("-", 1.2, "C0") if run["hold"] == "xid" else (":", 1.2, "C1")
+                    axes.plot(
+                        [at for at, _ in run[curve]], [value * factor for _, value in run[curve]],
+                        linestyle=line[0], linewidth=line[1], color=line[2], label=f"holds {run['hold']}",
+                    )
+                    axes.axvspan(run["opened"], run["closed"], color="0.93", zorder=0, linewidth=0)
+            axes.set_yscale(scale)
+            axes.grid(True, linewidth=0.3)
+            if variant == variants[0]:
+                axes.set_title(words, fontsize=9)
+            if variant == variants[-1]:
+                axes.set_xlabel("seconds")
+        panels[0].set_ylabel(variant)
+    # With all curves drawn: it fixes both ends.
+    for axes in rows[0]:
         axes.set_ylim(bottom=0)
-        axes.grid(True, linewidth=0.3)
-    rows[0].set_title("A transaction is open on the primary while the ground is grey; dotted: it has no xid")
-    rows[0].legend(title="known_xids", fontsize=8, loc="lower left", ncols=3)
-    rows[-1].set_xlabel("seconds")
-    figure.savefig(sys.argv[1], metadata={"Date": None})
+    rows[0][0].legend(fontsize=7, loc="lower right")
+    figure.suptitle("A transaction is open on the primary while the ground is grey", fontsize=10)
+    figure.savefig(sys.argv[1], metadata={"Date": None, "Creator": None})
 
 
 main()
