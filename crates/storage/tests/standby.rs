@@ -523,7 +523,7 @@ fn an_end_without_a_time_is_malformed() {
         let failure = standby_of(&copy).failure().unwrap();
         assert!(failure.contains(&format!("the {kind:?} record at")), "{failure}");
         assert!(standby_of(&copy).replayed() < end);
-        close(copy);
-        close(primary.storage);
+        crash(copy);
+        crash(primary.storage);
     }
 }
