@@ -75,7 +75,8 @@ class Psql(WithServer):
         """psql on a pseudo-terminal: prompt, a statement, Ctrl-C on a statement that waits, and on with the next."""
         self.psql("create table waits (id int primary key); insert into waits values (1);")
         holder = subprocess.Popen(
-            [tools.find("psql"), "-Xq"], env=self.server.environment(), stdin=subprocess.PIPE, text=True
+            [tools.find("psql"), "-Xq"], env=self.server.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True,
         )
         leader, follower = pty.openpty()
         session = subprocess.Popen(
@@ -95,8 +96,9 @@ class Psql(WithServer):
             screen = screen.split(text, 1)[1]
 
         try:
-            holder.stdin.write("begin; delete from waits;\n")
+            holder.stdin.write("begin; delete from waits;\n\\echo holds it\n")
             holder.stdin.flush()
+            self.assertEqual(holder.stdout.readline(), "holds it\n")
             expect("=#")
             os.write(leader, b"select 40 + 2 as sum;\n")
             expect("42")
@@ -119,4 +121,6 @@ class Psql(WithServer):
             session.kill()
             holder.kill()
             holder.wait()
+            holder.stdin.close()
+            holder.stdout.close()
             os.close(leader)
