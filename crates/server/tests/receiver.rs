@@ -177,9 +177,14 @@ fn assert_same_log(server: &TestServer, memory: &Memory) {
     let upto = memory.durable();
     let expected = on_disk(&server.directory.path().join("data"), memory.begins, upto);
     let received = memory.received.lock().unwrap();
+    let ours = &received.log[..received.durable];
+    let different = || (0..ours.len()).filter(|&at| ours[at] != expected[at]);
     assert!(
-        received.log[..received.durable] == expected[..],
-        "another log, up to {upto}"
+        ours == expected,
+        "another log, up to {upto}: {} bytes differ, from {:?} to {:?}",
+        different().count(),
+        different().next().map(|at| memory.begins + at as u64),
+        different().last().map(|at| memory.begins + at as u64)
     );
 }
 

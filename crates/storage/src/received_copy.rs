@@ -359,7 +359,17 @@ mod tests {
         let error = Storage::open(&data, StorageOptions::default()).unwrap_err();
         assert!(matches!(error, StorageError::IsStandby { .. }), "{error}");
         assert!(error.to_string().contains("clearway promote"), "{error}");
-        drop(Storage::open_read_only(&data, StorageOptions::default()).unwrap());
+        // A process that another test has forked holds the lock of the open above until it executes its program.
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        let opened = loop {
+            match Storage::open_read_only(&data, StorageOptions::default()) {
+                Err(StorageError::DirectoryInUse { .. }) if std::time::Instant::now() < deadline => {
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                }
+                opened => break opened.unwrap(),
+            }
+        };
+        drop(opened);
         let error = ReceivedCopy::begin(&data, true).unwrap_err();
         assert!(error.to_string().contains("there is a database in it"), "{error}");
     }
