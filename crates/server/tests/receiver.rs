@@ -184,7 +184,7 @@ fn assert_same_log(server: &TestServer, memory: &Memory) {
         "another log, up to {upto}: {} bytes differ, from {:?} to {:?}",
         different().count(),
         different().next().map(|at| memory.begins + at as u64),
-        different().last().map(|at| memory.begins + at as u64)
+        different().next_back().map(|at| memory.begins + at as u64)
     );
 }
 
