@@ -334,12 +334,13 @@ fn pass(mut from: TcpStream, mut to: TcpStream, limit: Option<&AtomicI64>) {
     let (mut bytes, mut passed) = ([0; 4096], 0);
     while let Ok(count @ 1..) = from.read(&mut bytes) {
         let most = limit.map_or(-1, |limit| limit.load(Ordering::Relaxed));
-        let count = match most {
+        let passing = match most {
             ..0 => count,
             most => count.min(usize::try_from(most - passed).unwrap_or(0)),
         };
-        passed += count as i64;
-        if count == 0 || to.write_all(&bytes[..count]).is_err() {
+        passed += passing as i64;
+        // A link that is cut passes nothing more, also if the limit is raised now: bytes would be missing in between.
+        if to.write_all(&bytes[..passing]).is_err() || passing < count {
             break;
         }
     }
