@@ -24,9 +24,9 @@
 //!
 //! | step | on a primary | on a standby |
 //! | --- | --- | --- |
-//! | 1 | a checkpoint | a restartpoint, if a checkpoint of the primary was replayed since the last one; then the redo position of the control file |
-//! | 3 | a record, made durable | the end of the record that replay has come to |
-//! | 4 | state "running" | state "standby": only `clearway standby`, or `clearway recover`, opens the copy |
+//! | 1 | makes a checkpoint | makes a restartpoint, if a checkpoint of the primary was replayed since the last one; then takes the redo position of the control file |
+//! | 3 | logs a record and makes it durable: its end | takes the end of the last record that was replayed |
+//! | 4 | gives out the state "running" | gives out the state "standby": only `clearway standby`, or `clearway recover`, opens the copy |
 //!
 //! - B1: the end of step 3 covers each page that was copied. Replay moves the log's position to the end of a record before
 //!   it changes the first page of it, and pages are written no further than that position. It is read after the last file

@@ -42,10 +42,10 @@
 //! leader's record would be durable by then, but it and its followers do not look; they are told. And where other
 //! programs want the CPUs, a leader may get one late, and all of its group would wait for it.
 //!
-//! A flush that takes a group over, as one of a poller, tells the [`Gatherer`] nothing. So those whom it lets go count
-//! with the group that a leader takes next, and the leader after that may wait for more than can come: for half of a
-//! flush at most, and seldom, since a wait in vain makes the next flushes begin at once. A leader does not need the
-//! count for anything else.
+//! A worker that polls does not tell the [`Gatherer`] of its flushes, nor does one that takes a group over. So the
+//! gatherer counts their followers with the next leader's group, and the leader after that may wait for more workers than
+//! can come. It waits for half of a flush at most, and seldom: a wait in vain makes the next flushes begin at once. The
+//! count has no other use.
 //!
 //! # How the rules are kept
 //! - R3, R5, R1: as in `group`. A poller sees by `complete_at_least` the bytes that it writes.
