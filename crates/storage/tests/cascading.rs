@@ -24,14 +24,12 @@ use clearway_storage::retention::RetentionLimits;
 use clearway_storage::wal::LogDevice;
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::{
-    Lsn, PAGE_SIZE, PageId, PageKind, RelId, StandbyOptions, Storage, StorageError, StorageOptions,
+    Lsn, PAGE_SIZE, PageId, RelId, StandbyOptions, Storage, StorageError, StorageOptions,
 };
 use clearway_txn::{ProcId, Snapshot, Xid};
 use set_on_drop::SetOnDrop;
-use standby_copy::{Observer, Sender, assert_same_contents, copy_database};
+use standby_copy::{NUMBER, Observer, Sender, assert_same_contents, copy_database, numbered_pages};
 
-/// Where the tests keep a number on each page.
-const NUMBER: usize = 4096;
 /// The session that copies and follows.
 const PROCESS_ID: u32 = 77;
 
@@ -61,15 +59,7 @@ impl Primary {
     fn new(pages: u32) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (storage, _) = Storage::open(dir.path(), options()).unwrap();
-        let rel = storage.create_rel().unwrap();
-        for _ in 0..pages {
-            let page = storage.extend(rel).unwrap();
-            let mut change = storage.begin_change(Xid::INVALID).unwrap();
-            let mut page = page.into_exclusive();
-            change.init_page(&mut page, PageKind(77), 8);
-            change.write(&mut page, NUMBER, &[0; 8]);
-            change.finish().unwrap();
-        }
+        let rel = numbered_pages(&storage, pages);
         let proc = storage.proc_array.attach().unwrap();
         Self {
             _dir: dir,

@@ -26,10 +26,7 @@ use clearway_storage::{
 use clearway_txn::{KnownXidsVariant, ProcId, Snapshot, Status, Xid};
 use crash::crash;
 use set_on_drop::SetOnDrop;
-use standby_copy::{Observer, Sender, assert_same_contents, copy_database};
-
-/// Where the tests keep a number on each page.
-const NUMBER: usize = 4096;
+use standby_copy::{NUMBER, Observer, Sender, assert_same_contents, copy_database, numbered_pages};
 
 fn options() -> StorageOptions {
     chosen::small_database(16)
@@ -61,15 +58,7 @@ impl Primary {
     fn new(pages: u32) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (storage, _) = Storage::open(dir.path(), options()).unwrap();
-        let rel = storage.create_rel().unwrap();
-        for _ in 0..pages {
-            let page = storage.extend(rel).unwrap();
-            let mut change = storage.begin_change(Xid::INVALID).unwrap();
-            let mut page = page.into_exclusive();
-            change.init_page(&mut page, PageKind(77), 8);
-            change.write(&mut page, NUMBER, &[0; 8]);
-            change.finish().unwrap();
-        }
+        let rel = numbered_pages(&storage, pages);
         let alice = storage.proc_array.attach().unwrap();
         Self {
             _dir: dir,

@@ -12,11 +12,28 @@ use clearway_storage::backup::{self, Backup};
 use clearway_storage::retention::Follower;
 use clearway_storage::standby::{Conflict, LogReceiver, ReplayObserver};
 use clearway_storage::wal::SEGMENT_SIZE;
-use clearway_storage::{Lsn, RelId, Result, Storage};
+use clearway_storage::{Lsn, PageKind, RelId, Result, Storage};
 use clearway_txn::{ProcId, Snapshot, Xid};
 
 /// The session that copies and sends.
 const PROCESS_ID: u32 = 4_242;
+
+/// Where the tests keep a number on each page.
+pub const NUMBER: usize = 4096;
+
+/// A relation of so many pages, each with the number 0.
+pub fn numbered_pages(storage: &Arc<Storage>, pages: u32) -> RelId {
+    let rel = storage.create_rel().unwrap();
+    for _ in 0..pages {
+        let page = storage.extend(rel).unwrap();
+        let mut change = storage.begin_change(Xid::INVALID).unwrap();
+        let mut page = page.into_exclusive();
+        change.init_page(&mut page, PageKind(77), 8);
+        change.write(&mut page, NUMBER, &[0; 8]);
+        change.finish().unwrap();
+    }
+    rel
+}
 
 /// Copies the database of `primary` into `dir` as a base backup does, with the log that it needs.
 pub fn copy_database(primary: &Arc<Storage>, dir: &Path) {
