@@ -173,6 +173,8 @@ wait_events! {
     WalWriterMain = (Activity, "WalWriterMain"),
     /// A standby's receiver, waiting for log from its primary.
     WalReceiverMain = (Activity, "WalReceiverMain"),
+    /// A session that sends log, waiting for more of it or for its follower.
+    WalSenderMain = (Activity, "WalSenderMain"),
     /// The vacuum worker, waiting for work.
     VacuumMain = (Activity, "AutoVacuumMain"),
 }

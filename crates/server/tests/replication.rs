@@ -372,6 +372,18 @@ fn a_stop_sends_the_rest() {
     assert!(kinds(&replies).ends_with("cCC"), "{}", kinds(&replies));
 }
 
+/// A session that sends waits most of the time, and says for what.
+#[test]
+fn a_sender_shows_that_it_waits() {
+    let server = TestServer::start();
+    let mut raw = follower(&server);
+    let end = flushed(&mut raw);
+    start(&mut raw, &format!("START_REPLICATION 0/{end:X}"));
+    let mut client = server.client();
+    let waits = "select count(*) from pg_stat_activity where wait_event = 'WalSenderMain' and wait_event_type = 'Activity'";
+    support::wait_for("the sender to show", || client.value(waits) == "1");
+}
+
 /// A follower that does not end its side delays a stop, and does not prevent it.
 #[test]
 fn a_stop_cuts_a_mute_follower_off() {

@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clearway_engine::{EngineError, SqlState};
+use clearway_machine::{Native, WaitEvent, WaitScope};
 use clearway_storage::retention::Follower;
 use clearway_storage::{Lsn, Storage};
 use clearway_txn::{ProcId, Xid};
@@ -166,6 +167,7 @@ impl Stream<'_> {
             } else if count < MESSAGE_BYTES_MAX && !stopping && !self.storage.sync_replication.is_configured()
             {
                 channel.presence.waiting();
+                let _wait = WaitScope::<Native>::enter(WaitEvent::WalSenderMain);
                 std::thread::sleep(SEND_PAUSE);
             }
         }
@@ -177,6 +179,7 @@ impl Stream<'_> {
         self.follower.going_to_sleep();
         // Again: what was made durable before the call above has woken no sender.
         if done || self.storage.durable_log_end() <= self.follower.position() {
+            let _wait = WaitScope::<Native>::enter(WaitEvent::WalSenderMain);
             let patience = Timespec::try_from(LOG_POLL).expect("milliseconds");
             let mut polled = [
                 PollFd::new(&*channel.socket, PollFlags::IN),
