@@ -1,8 +1,9 @@
 //! How far a standby is: what it has received, what it has replayed, and waiting for either.
 //!
-//! Positions only grow, but that a part of a record can be taken back (`take_back`). A thread that waits registers under the mutex and looks again before it sleeps; one that moves a
-//! position stores it first and then takes the mutex, if a thread is registered. One of the two comes first: either the
-//! position is found, or the sleeper is. Both sides pass a fence between their store and their load.
+//! Positions only grow, but that a part of a record can be taken back (`take_back`). A thread that waits registers
+//! under the mutex and looks again before it sleeps; one that moves a position stores it first and then takes the
+//! mutex, if a thread is registered. One of the two comes first: either the position is found, or the sleeper is.
+//! Both sides pass a fence between their store and their load.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, fence};

@@ -230,7 +230,8 @@ impl Run {
                     if next <= timeline {
                         return Err(client.broken(format!("timeline {timeline} is followed by {next}")));
                     }
-                    // If more was received than up to there, `agree` finds out whether that may be given up. The next stream would end at once as well.
+                    // If more was received than up to there, `agree` finds out whether that may be given up.
+                    // If nothing was, and there is no newer timeline, the next stream would end at once as well.
                     let stays = self.parts.sink.position() == position;
                     if stays && identify(&mut client)?.timeline <= timeline {
                         return Err(
