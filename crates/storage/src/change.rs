@@ -31,9 +31,11 @@
 
 use clearway_machine::{Machine, Native};
 use clearway_txn::Xid;
+use smallvec::SmallVec;
 
 use crate::buffer::PageExclusive;
 use crate::buffer::page_guard::ChangingFrame;
+use crate::byte_buffers::ByteBuffer;
 use crate::error::Result;
 use crate::page::{self, Lsn, PAGE_SIZE, PageId, PageKind, get_u16, get_u32};
 use crate::wal::record::RecordKind;
@@ -89,7 +91,7 @@ impl<M: Machine, D: LogDevice> ChangeLog for Wal<M, D> {
 struct ChangedPage<M: Machine> {
     frame: ChangingFrame<M>,
     fresh: Option<(PageKind, u16)>,
-    deltas: Vec<u8>,
+    deltas: ByteBuffer,
     count: u16,
 }
 
@@ -98,7 +100,7 @@ struct ChangedPage<M: Machine> {
 pub struct AtomicChange<'s, M: Machine = Native, L: ChangeLog = Wal> {
     log: &'s L,
     xid: Xid,
-    pages: Vec<ChangedPage<M>>,
+    pages: SmallVec<[ChangedPage<M>; 2]>,
 }
 
 impl<M: Machine, L: ChangeLog> std::fmt::Debug for AtomicChange<'_, M, L> {
@@ -116,7 +118,7 @@ impl<'s, M: Machine, L: ChangeLog> AtomicChange<'s, M, L> {
         Self {
             log,
             xid,
-            pages: Vec::with_capacity(2),
+            pages: SmallVec::new(),
         }
     }
 
@@ -127,7 +129,7 @@ impl<'s, M: Machine, L: ChangeLog> AtomicChange<'s, M, L> {
             self.pages.push(ChangedPage {
                 frame,
                 fresh: None,
-                deltas: Vec::with_capacity(256),
+                deltas: ByteBuffer::take(),
                 count: 0,
             });
             self.pages.len() - 1
@@ -186,7 +188,8 @@ impl<'s, M: Machine, L: ChangeLog> AtomicChange<'s, M, L> {
             return Ok(self.log.reserved());
         }
         let mut redo = self.log.redo();
-        let mut payload = Vec::with_capacity(self.pages.iter().map(|page| page.deltas.len() + 16).sum());
+        let mut payload = ByteBuffer::take();
+        payload.reserve(self.pages.iter().map(|page| page.deltas.len() + 16).sum());
         let lsn = loop {
             payload.clear();
             for changed in &self.pages {

@@ -42,7 +42,7 @@
 //! | empty pages of a tree | they stay |
 //! | relations (DROP, TRUNCATE, an index built again) | the replay of the commit waits for readers under a lock of the table |
 //!
-//! `heap::prune::rewrite` is the only function that frees line pointers. Its callers are pruning, which logs, and step 3
+//! `heap::compaction::compact` is the only function that frees line pointers. Its callers are pruning, which logs, and step 3
 //! of vacuum.
 //!
 //! # Room in the log

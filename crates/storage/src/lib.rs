@@ -47,6 +47,7 @@ mod background_log;
 pub mod backup;
 pub mod btree;
 mod buffer;
+mod byte_buffers;
 mod change;
 mod check;
 mod checkpoint;

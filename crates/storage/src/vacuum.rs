@@ -16,8 +16,9 @@ use crate::btree::BTree;
 use crate::buffer::{FrameRing, PageExclusive};
 use crate::error::Result;
 use crate::heap::Tid;
-use crate::heap::layout::{Line, Tuple, free_space, line, slot_count};
-use crate::heap::prune::{prune, rewrite};
+use crate::heap::compaction::compact;
+use crate::heap::layout::{Line, Tuple, free_space, line, lines, slot_count};
+use crate::heap::prune::prune;
 use crate::heap::visibility::is_live;
 use crate::page::{PageId, RelId};
 use crate::storage::Storage;
@@ -66,9 +67,9 @@ pub fn vacuum(
         stats.removed_versions += pruned.removed as u64;
         stats.live_rows += live_rows(storage, &page)?;
         dead.extend(
-            (1..=slot_count(bytes))
-                .filter(|&s| line(bytes, s) == Line::Dead)
-                .map(|slot| Tid { block, slot }),
+            lines(bytes)
+                .filter(|(_, line)| *line == Line::Dead)
+                .map(|(slot, _)| Tid { block, slot }),
         );
         storage.fsm.record(rel, block, free_space(bytes));
         drop(page);
@@ -117,13 +118,11 @@ fn remove(
                 Some(&mut *ring),
             )?
             .into_exclusive();
-        let bytes = &page.bytes()[..];
-        let mut lines: Vec<Line> = (1..=slot_count(bytes)).map(|slot| line(bytes, slot)).collect();
         for tid in tids {
-            debug_assert_eq!(lines[usize::from(tid.slot) - 1], Line::Dead, "R3");
-            lines[usize::from(tid.slot) - 1] = Line::Unused;
+            debug_assert_eq!(line(page.bytes(), tid.slot), Line::Dead, "R3");
         }
-        rewrite(&mut change, &mut page, &mut lines);
+        let unused = tids.iter().map(|tid| (tid.slot, Line::Unused));
+        compact(&mut change, &mut page, unused);
         change.finish()?;
         storage.fsm.record(rel, tids[0].block, free_space(page.bytes()));
     }

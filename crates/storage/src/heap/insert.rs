@@ -1,10 +1,13 @@
 //! New rows.
 
+use clearway_machine::Native;
+
 use crate::buffer::{FrameRing, PageExclusive};
-use crate::change::AtomicChange;
+use crate::byte_buffers::ByteBuffer;
+use crate::change::{AtomicChange, ChangeLog};
 use crate::error::{Result, StorageError};
 use crate::heap::layout::{
-    HAS_UNUSED, LINE_POINTER, Line, encode_tuple, free_space, line, line_offset, slot_count, tuple_size,
+    HAS_UNUSED, LINE_POINTER, Line, encode_tuple, free_space, line_offset, lines, slot_count, tuple_size,
 };
 use crate::heap::{Heap, ROW_MAX, Tid, TxnContext};
 use crate::page::{self, LOWER, PageId, PageKind};
@@ -27,15 +30,19 @@ pub(crate) fn fits(bytes: &[u8], row: usize) -> bool {
 }
 
 /// Puts an encoded tuple on a page it fits on; returns its slot.
-pub(crate) fn place(change: &mut AtomicChange<'_>, page: &mut PageExclusive<'_>, tuple: &[u8]) -> u16 {
+pub(crate) fn place<L: ChangeLog>(
+    change: &mut AtomicChange<'_, Native, L>,
+    page: &mut PageExclusive<'_>,
+    tuple: &[u8],
+) -> u16 {
     let size = tuple.len().next_multiple_of(8);
     let bytes = &page.bytes()[..];
     let (count, lower) = (slot_count(bytes), page::lower(bytes));
     let unused = (page::flags(bytes) & HAS_UNUSED != 0)
-        .then(|| (1..=count).find(|&slot| line(bytes, slot) == Line::Unused))
+        .then(|| lines(bytes).find(|(_, line)| *line == Line::Unused))
         .flatten();
     let (slot, lower) = match unused {
-        Some(slot) => (slot, lower),
+        Some((slot, _)) => (slot, lower),
         None => (count + 1, lower + LINE_POINTER),
     };
     let upper = page::upper(bytes) - size;
@@ -58,8 +65,9 @@ pub(crate) fn place(change: &mut AtomicChange<'_>, page: &mut PageExclusive<'_>,
 impl Heap {
     /// Stores a row; no index leads to it yet.
     pub fn insert(&self, ctx: &TxnContext<'_>, row: &[u8]) -> Result<Tid> {
-        let mut tids = self.insert_all(ctx, &[row], None)?;
-        Ok(tids.pop().unwrap_or_default())
+        let mut placed = Tid::default();
+        self.insert_all(ctx, &[row], None, |tid| placed = tid)?;
+        Ok(placed)
     }
 
     /// Stores rows, a page and a log record at a time, in frames of the ring.
@@ -69,42 +77,48 @@ impl Heap {
         rows: &[&[u8]],
         ring: &mut FrameRing,
     ) -> Result<Vec<Tid>> {
-        self.insert_all(ctx, rows, Some(ring))
+        let mut tids = Vec::with_capacity(rows.len());
+        self.insert_all(ctx, rows, Some(ring), |tid| tids.push(tid))?;
+        Ok(tids)
     }
 
+    /// `placed` gets the place of each row, in their order.
     fn insert_all(
         &self,
         ctx: &TxnContext<'_>,
-        rows: &[&[u8]],
+        mut rows: &[&[u8]],
         mut ring: Option<&mut FrameRing>,
-    ) -> Result<Vec<Tid>> {
+        mut placed: impl FnMut(Tid),
+    ) -> Result<()> {
         let xid = ctx.writing_xid();
-        let mut tids = Vec::with_capacity(rows.len());
-        let mut tuple = Vec::new();
-        while tids.len() < rows.len() {
-            check_size(rows[tids.len()].len())?;
-            let block = self.target(ctx, rows[tids.len()].len(), ring.as_deref_mut())?;
+        let mut tuple = ByteBuffer::take();
+        while let Some(next) = rows.first() {
+            check_size(next.len())?;
+            let block = self.target(ctx, next.len(), ring.as_deref_mut())?;
             let mut change = ctx.storage.begin_change(xid)?;
             let page = PageId { rel: self.rel, block };
             let mut page = ctx.storage.pin_in(page, ring.as_deref_mut())?.into_exclusive();
             if page::is_new(page.bytes()) {
                 change.init_page(&mut page, PageKind::HEAP, 0);
             }
-            let mut placed = false;
-            while let Some(row) = rows.get(tids.len()).filter(|row| fits(page.bytes(), row.len())) {
+            let before = rows.len();
+            while let Some((row, rest)) = rows
+                .split_first()
+                .filter(|(row, _)| fits(page.bytes(), row.len()))
+            {
                 encode_tuple(xid.0, ctx.command, 0, row, &mut tuple);
                 let slot = place(&mut change, &mut page, &tuple);
-                tids.push(Tid { block, slot });
-                placed = true;
+                placed(Tid { block, slot });
+                rows = rest;
             }
             let free = free_space(page.bytes());
             change.finish()?;
             drop(page);
-            if !placed || tids.len() < rows.len() {
+            if rows.len() == before || !rows.is_empty() {
                 ctx.storage.fsm.is_full(self.rel, ctx.proc, block, free);
             }
         }
-        Ok(tids)
+        Ok(())
     }
 
     /// A page that probably has room for a row; a page added gets a frame of the ring, if there is one.

@@ -57,7 +57,9 @@ pub(crate) enum Line {
 }
 
 impl Line {
-    pub(crate) fn decode(word: u32) -> Line {
+    #[inline]
+    pub(crate) fn decode(word: [u8; LINE_POINTER]) -> Line {
+        let word = u32::from_le_bytes(word);
         let (low, high) = ((word & 0x7FFF) as usize, (word >> 17) as usize);
         match word >> 15 & 3 {
             0 => Line::Unused,
@@ -70,6 +72,7 @@ impl Line {
         }
     }
 
+    #[inline]
     pub(crate) fn encode(self) -> [u8; LINE_POINTER] {
         let word = match self {
             Line::Unused => 0,
@@ -104,7 +107,20 @@ pub(crate) fn line(bytes: &[u8], slot: u16) -> Line {
     if slot == 0 || slot > slot_count(bytes) {
         return Line::Unused;
     }
-    Line::decode(get_u32(bytes, line_offset(slot)))
+    Line::decode(page::array_at(bytes, line_offset(slot)))
+}
+
+/// All line pointers of the page, not decoded.
+#[inline]
+pub(crate) fn line_words(bytes: &[u8]) -> &[[u8; LINE_POINTER]] {
+    let end = line_offset(slot_count(bytes) + 1);
+    bytes.get(line_offset(1)..end).unwrap_or_default().as_chunks().0
+}
+
+/// All line pointers of the page, with their numbers.
+#[inline]
+pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = (u16, Line)> {
+    (1..).zip(line_words(bytes).iter().map(|word| Line::decode(*word)))
 }
 
 /// Bytes a tuple takes on the page.
@@ -131,9 +147,15 @@ impl<'p> Tuple<'p> {
     #[inline]
     pub(crate) fn at(page: &'p [u8], slot: u16) -> Option<Tuple<'p>> {
         match line(page, slot) {
-            Line::Normal { offset, length } => Some(Tuple { page, offset, length }),
+            Line::Normal { offset, length } => Some(Tuple::new(page, offset, length)),
             _ => None,
         }
+    }
+
+    /// The tuple that a Normal line pointer of the page leads to.
+    #[inline]
+    pub(crate) fn new(page: &'p [u8], offset: usize, length: usize) -> Tuple<'p> {
+        Tuple { page, offset, length }
     }
 
     /// A tuple that was copied from its page, or the header of one.
@@ -228,7 +250,7 @@ mod tests {
             Line::Dead,
         ];
         for line in lines {
-            assert_eq!(Line::decode(u32::from_le_bytes(line.encode())), line);
+            assert_eq!(Line::decode(line.encode()), line);
         }
     }
 }

@@ -28,10 +28,12 @@
 //! | `scan` | fetching one row, scanning all |
 //! | `unpinned` | fetching one row without a pin or a latch |
 //! | `prune` | removing dead versions on one page |
+//! | `compaction` | moving the tuples that stay together |
 //! | `survivors` | which versions a crash may leave as the newest |
 //! | `check` | whether a page keeps these rules |
 
 pub(crate) mod check;
+pub(crate) mod compaction;
 mod insert;
 pub(crate) mod layout;
 mod lock;

@@ -68,7 +68,9 @@ impl SettledChain {
         let line = |slot: u16| match slot {
             0 => Some(Line::Unused),
             _ if slot > slots => Some(Line::Unused),
-            _ => page.u32_at(line_offset(slot)).map(Line::decode),
+            _ => page
+                .u32_at(line_offset(slot))
+                .map(|word| Line::decode(word.to_le_bytes())),
         };
         let (mut slot, redirected) = match line(root)? {
             Line::Normal { .. } => (root, false),

@@ -3,6 +3,7 @@
 use clearway_txn::Xid;
 
 use crate::buffer::PageExclusive;
+use crate::byte_buffers::ByteBuffer;
 use crate::change::AtomicChange;
 use crate::error::Result;
 use crate::heap::insert::{check_size, fits, place};
@@ -131,7 +132,7 @@ impl Heap {
                 let horizon = ctx.storage.proc_array.horizon();
                 prune::prune(ctx.storage, &mut page, horizon)?;
             }
-            let mut tuple = Vec::with_capacity(row.len() + 40);
+            let mut tuple = ByteBuffer::take();
             if fits(page.bytes(), row.len()) {
                 let heap_only = if hot_allowed { HEAP_ONLY } else { 0 };
                 encode_tuple(ctx.writing_xid().0, ctx.command, heap_only, row, &mut tuple);

@@ -244,13 +244,32 @@ pub(crate) fn liveness(ctx: &TxnContext<'_>, tuple: &Tuple<'_>) -> Result<Livene
 }
 
 /// Whether the version's inserter is known to have rolled back.
-pub(crate) fn rolled_back(storage: &Storage, tuple: &Tuple<'_>, horizon: Xid) -> Result<bool> {
+pub(crate) fn rolled_back(
+    storage: &Storage,
+    page: &impl Hints,
+    tuple: &Tuple<'_>,
+    horizon: Xid,
+) -> Result<bool> {
     if tuple.has(XMIN_ABORTED | XMIN_COMMITTED) {
         return Ok(tuple.has(XMIN_ABORTED));
     }
     // Below the horizon nothing runs, so R5 is kept.
     let xmin = Xid(tuple.xmin());
-    Ok(xmin < horizon && final_state(storage, xmin)? == TransactionState::Aborted)
+    if xmin >= horizon {
+        return Ok(false);
+    }
+    let is_aborted = final_state(storage, xmin)? == TransactionState::Aborted;
+    let hint = if is_aborted { XMIN_ABORTED } else { XMIN_COMMITTED };
+    page.set_hint(tuple.offset + INFOMASK, hint);
+    Ok(is_aborted)
+}
+
+/// Whether a version stays and has no successor, told by its header alone. It is so of most versions: the newest of
+/// their rows, with a hint that the inserter committed. `false` is no answer.
+#[inline]
+pub(crate) fn is_settled(infomask: u16, xmax: Xid) -> bool {
+    infomask & (XMIN_COMMITTED | XMIN_ABORTED | HOT_UPDATED) == XMIN_COMMITTED
+        && (infomask & (LOCK_ONLY | XMAX_ABORTED) != 0 || !xmax.is_valid())
 }
 
 /// Why no snapshot of this database can see a version.
@@ -263,8 +282,13 @@ pub(crate) enum Removable {
 }
 
 /// Why no snapshot can see the version (R4); `None` if one may.
-pub(crate) fn removable(storage: &Storage, tuple: &Tuple<'_>, horizon: Xid) -> Result<Option<Removable>> {
-    if rolled_back(storage, tuple, horizon)? {
+pub(crate) fn removable(
+    storage: &Storage,
+    page: &impl Hints,
+    tuple: &Tuple<'_>,
+    horizon: Xid,
+) -> Result<Option<Removable>> {
+    if rolled_back(storage, page, tuple, horizon)? {
         return Ok(Some(Removable::NeverSeen));
     }
     if !tuple.has(XMIN_COMMITTED) && Xid(tuple.xmin()) >= horizon {
