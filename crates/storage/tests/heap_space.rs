@@ -12,7 +12,7 @@ use clearway_machine::{Machine, Native, WaitEvent, Watchdog, WorkerId};
 use clearway_storage::heap::{DeleteOutcome, Heap, ROW_MAX, Tid, TxnContext, UpdateOutcome};
 use clearway_storage::vacuum::vacuum;
 use clearway_storage::{PAGE_HEADER, PAGE_SIZE, PageId, RelId, Storage, StorageError};
-use clearway_txn::Snapshot;
+use clearway_txn::{ProcId, Snapshot, Xid};
 
 /// A table, and its rows by their places.
 struct Table {
@@ -47,6 +47,14 @@ impl Table {
 
     /// A committed transaction.
     fn transact<R>(&self, act: impl FnOnce(&TxnContext<'_>) -> R) -> R {
+        let commits = |proc, xid| {
+            self.storage.commit(proc, xid, true).unwrap();
+        };
+        self.transact_until(commits, act)
+    }
+
+    /// A transaction that ends as `end` ends it.
+    fn transact_until<R>(&self, end: impl FnOnce(ProcId, Xid), act: impl FnOnce(&TxnContext<'_>) -> R) -> R {
         let proc = self.storage.proc_array.attach().unwrap();
         let xid = self.storage.assign_xid(proc).unwrap();
         let mut snapshot = Snapshot::default();
@@ -59,7 +67,7 @@ impl Table {
             snapshot: &snapshot,
             seen: None,
         });
-        self.storage.commit(proc, xid, true).unwrap();
+        end(proc, xid);
         self.storage.proc_array.detach(proc);
         done
     }
@@ -180,6 +188,36 @@ fn rows_that_were_never_read_are_removed() {
     let horizon = table.storage.proc_array.horizon();
     let stats = vacuum(&table.storage, table.rel, &[], horizon, &|| false).unwrap();
     assert_eq!((stats.removed_versions, stats.removed_rows), (20, 20));
+    table.storage.stop_threads();
+}
+
+/// The version of an update that was rolled back goes, also after the row's next update, which leads past it.
+#[test]
+fn versions_of_updates_that_were_rolled_back_are_removed() {
+    let _watchdog = Watchdog::over_test();
+    let mut table = Table::new();
+    let heap = table.heap();
+    table.insert(3, 100);
+    let update = |ctx: &TxnContext<'_>, tid: Tid, row: &[u8]| match heap.update(ctx, tid, row, true).unwrap()
+    {
+        UpdateOutcome::Updated { tid, hot: true } => tid,
+        outcome => panic!("{outcome:?}"),
+    };
+    let (old, row) = table.rows[1].clone();
+    let rolls_back = |proc, xid| table.storage.abort(proc, xid).unwrap();
+    table.transact_until(rolls_back, |ctx| update(ctx, old, &[b'r'; 100]));
+    let new = table.transact(|ctx| update(ctx, old, &[b'u'; 100]));
+    table.rows[1] = (new, vec![b'u'; row.len()]);
+    let horizon = table.storage.proc_array.horizon();
+    let stats = vacuum(&table.storage, table.rel, &[], horizon, &|| false).unwrap();
+    assert_eq!((stats.removed_versions, stats.live_rows), (2, 3));
+    let expected = table.rows.clone();
+    let found = table.transact(|ctx| {
+        let mut scan = heap.scan(ctx).unwrap();
+        std::iter::from_fn(|| scan.next(ctx, |tid, row| (tid, row.to_vec())).unwrap()).collect::<Vec<_>>()
+    });
+    assert_eq!(found.len(), expected.len());
+    assert!(expected.iter().all(|row| found.contains(row)));
     table.storage.stop_threads();
 }
 
