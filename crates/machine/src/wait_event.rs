@@ -165,10 +165,16 @@ wait_events! {
     RecoveryWalStream = (Activity, "RecoveryWalStream"),
     /// For a standby's replay to get somewhere.
     RecoveryApply = (Ipc, "RecoveryApply"),
+    /// A worker of a standby's replay waits for those that share a change over several pages with it.
+    ReplayMeeting = (Ipc, "ReplayMeeting"),
+    /// The worker that reads the log for a standby's replay waits for the others' changes.
+    ReplayStretch = (Ipc, "ReplayStretch"),
     /// A standby's replay, waiting for sessions that may see row versions about to be removed.
     RecoveryConflictSnapshot = (Ipc, "RecoveryConflictSnapshot"),
     /// A standby's replay, waiting for sessions that read a table whose definition changes.
     RecoveryConflictLock = (Ipc, "RecoveryConflictLock"),
+    /// A worker of a standby's replay, waiting for changes to make.
+    ReplayWorkerMain = (Activity, "ReplayWorkerMain"),
     /// The background log writer, waiting for asynchronous commits.
     WalWriterMain = (Activity, "WalWriterMain"),
     /// A standby's receiver, waiting for log from its primary.

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use clearway_engine::{MechanismError, Mechanisms};
 use clearway_machine::{Switch, TimeSliceVariant};
 use clearway_sim::Latency;
-use clearway_storage::standby::ReplayVariant;
 use clearway_txn::RelationLocksVariant;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -15,7 +14,7 @@ use crate::latches::catalogue::LatchFamily;
 use crate::latches::simulated::SpinKind;
 
 /// Name and text of each built-in experiment.
-pub const EXPERIMENTS: [(&str, &str); 13] = [
+pub const EXPERIMENTS: [(&str, &str); 14] = [
     (
         "numa-simple-update",
         include_str!("../../experiments/numa-simple-update.toml"),
@@ -43,6 +42,10 @@ pub const EXPERIMENTS: [(&str, &str); 13] = [
     (
         "standby-long-transaction",
         include_str!("../../experiments/standby-long-transaction.toml"),
+    ),
+    (
+        "standby-replay",
+        include_str!("../../experiments/standby-replay.toml"),
     ),
 ];
 
@@ -155,6 +158,8 @@ pub enum WorkloadKind {
     Mixed,
     /// Reads on a standby beside its replay, while a transaction of the primary stays open.
     StandbyLongTransaction,
+    /// A standby's replay of tpcb-like; a client is a worker that changes pages.
+    StandbyReplay,
     /// One latch.
     LatchMix,
 }
@@ -164,11 +169,17 @@ impl WorkloadKind {
     pub(crate) fn uses(self, parameter: &str) -> bool {
         let is_of_latch_mix = ["read_percent", "critical_ns", "outside_ns"].contains(&parameter);
         let is_of_mixed = parameter == "write_percent";
-        let is_of_standby =
-            ["replay_us", "range_xids", "running_xids", "primary_sessions"].contains(&parameter);
+        let is_of_long_transaction = ["replay_us", "range_xids"].contains(&parameter);
+        let is_of_standby = ["running_xids", "primary_sessions"].contains(&parameter);
+        let is_of_replay =
+            ["read_us", "list_us", "change_us", "apart_us", "readers", "scale"].contains(&parameter);
         is_of_latch_mix == (self == Self::LatchMix)
             && (self == Self::Mixed || !is_of_mixed)
-            && (self == Self::StandbyLongTransaction || !is_of_standby)
+            && (self == Self::StandbyLongTransaction || !is_of_long_transaction)
+            && (self == Self::StandbyReplay || !is_of_replay)
+            && (matches!(self, Self::StandbyLongTransaction | Self::StandbyReplay) || !is_of_standby)
+            // A yes or no.
+            && parameter != "overlap"
     }
 
     /// Whether it writes to the log.
@@ -198,12 +209,8 @@ pub struct Variant {
 }
 
 /// The switches that no experiment sets. Of the simulated transactions only point SELECTs take relation locks, and as
-/// their preset has them; what replay does to pages is charged; a time slice is the simulated system's.
-const NOT_SIMULATED: [&str; 3] = [
-    RelationLocksVariant::NAME,
-    ReplayVariant::NAME,
-    TimeSliceVariant::NAME,
-];
+/// their preset has them; a time slice is the simulated system's.
+const NOT_SIMULATED: [&str; 2] = [RelationLocksVariant::NAME, TimeSliceVariant::NAME];
 
 /// Names of the switches that simulated transactions and latches obey: the engine's, without those that nothing
 /// simulated uses.
@@ -244,6 +251,20 @@ pub struct Parameters {
     pub running_xids: f64,
     /// Sessions that the primary may have, for which the standby has room.
     pub primary_sessions: f64,
+    /// Reading the records of a replayed transaction, µs.
+    pub read_us: f64,
+    /// Copying and listing them for other workers, µs.
+    pub list_us: f64,
+    /// Changing their pages, µs.
+    pub change_us: f64,
+    /// What that takes longer in a worker that has not read them, µs.
+    pub apart_us: f64,
+    /// Sessions that read while replay is measured.
+    pub readers: f64,
+    /// The scale of the primary's pgbench: how many branches there are.
+    pub scale: f64,
+    /// 1: the next stretch is gathered while workers change pages; 0: only when they are done.
+    pub overlap: f64,
 }
 
 impl Default for Parameters {
@@ -261,13 +282,20 @@ impl Default for Parameters {
             range_xids: 1e6,
             running_xids: 16.0,
             primary_sessions: 1_000.0,
+            read_us: 3.4,
+            list_us: 1.0,
+            change_us: 5.8,
+            apart_us: 2.8,
+            readers: 0.0,
+            scale: 10.0,
+            overlap: 1.0,
         }
     }
 }
 
 impl Parameters {
     /// Every number by its name.
-    pub fn numbers_mut(&mut self) -> [(&'static str, &mut f64); 12] {
+    pub fn numbers_mut(&mut self) -> [(&'static str, &mut f64); 19] {
         [
             ("work_us", &mut self.work_us),
             ("client_us", &mut self.client_us),
@@ -281,6 +309,13 @@ impl Parameters {
             ("range_xids", &mut self.range_xids),
             ("running_xids", &mut self.running_xids),
             ("primary_sessions", &mut self.primary_sessions),
+            ("read_us", &mut self.read_us),
+            ("list_us", &mut self.list_us),
+            ("change_us", &mut self.change_us),
+            ("apart_us", &mut self.apart_us),
+            ("readers", &mut self.readers),
+            ("scale", &mut self.scale),
+            ("overlap", &mut self.overlap),
         ]
     }
 }
@@ -375,7 +410,12 @@ impl Experiment {
 
     /// Workers beside the clients.
     pub(crate) fn background_workers(&self) -> usize {
-        usize::from(self.has_log_writer() || self.workload == WorkloadKind::StandbyLongTransaction)
+        match self.workload {
+            WorkloadKind::StandbyLongTransaction => 1,
+            // One reads the log.
+            WorkloadKind::StandbyReplay => 1 + self.parameters.readers as usize,
+            _ => usize::from(self.has_log_writer()),
+        }
     }
 
     /// Whether a worker flushes the log behind the commits.

@@ -1,6 +1,7 @@
 //! What is measured of one point: latencies, and the CPUs' time in the measured window.
 
 use std::cell::{Ref, RefCell};
+use std::rc::Rc;
 
 use clearway_sim::{Account, account_so_far, begin_line_account, clock_ns};
 use hdrhistogram::Histogram;
@@ -34,6 +35,11 @@ impl Meter {
                 at_end: None,
             }),
         }
+    }
+
+    /// Another one for the same window.
+    pub(crate) fn like(&self) -> Rc<Self> {
+        Rc::new(Self::new(self.from_ns, self.to_ns))
     }
 
     /// Whether another transaction should begin.

@@ -3,7 +3,7 @@
 //! ```text
 //!   experiment file (TOML) ──▶ clients × variants = points ──▶ a simulation each, on as many host threads as there are
 //!                                                                 │ worker bodies: `pgbench`, `point_select`, `reads`, `standby`,
-//!                                                                 │ `latch_mix`
+//!                                                                 │ `replay`, `latch_mix`
 //!   table, result.json, report.html  ◀── throughput, latency, where the CPUs' time went, the hottest lines
 //! ```
 //!
@@ -21,6 +21,7 @@ mod pgbench;
 mod point;
 mod point_select;
 mod reads;
+mod replay;
 mod report;
 mod run;
 mod standby;
@@ -34,6 +35,7 @@ pub use experiment::{
 };
 pub use here::{HereCell, HereLine, HereLoop, HereOptions, HereResult, Summary, here_text, run_here};
 pub use point::{Point, Share};
+pub use replay::ReplayFigures;
 pub use report::html;
 pub use run::{SimulateOptions, SimulationResult, Sweep, run_experiment};
 pub use standby::StandbyFigures;

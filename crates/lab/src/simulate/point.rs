@@ -8,8 +8,9 @@ use serde::Serialize;
 use crate::error::{LabError, Result};
 use crate::simulate::experiment::{Experiment, Variant, WorkloadKind};
 use crate::simulate::meter::Meter;
+use crate::simulate::replay::ReplayFigures;
 use crate::simulate::standby::StandbyFigures;
-use crate::simulate::{latch_mix, pgbench, point_select, reads, standby};
+use crate::simulate::{latch_mix, pgbench, point_select, reads, replay, standby};
 
 /// Steps after which a point is given up as a livelock.
 const STEPS_MAX: u64 = 20_000_000_000;
@@ -45,6 +46,9 @@ pub struct Point {
     /// Of a standby: what replay reached, and what snapshots took.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub standby: Option<StandbyFigures>,
+    /// Of replay by several workers: how their time is spent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplayFigures>,
     /// Sleeps and cache lines over the whole run.
     pub report: Report,
 }
@@ -96,6 +100,7 @@ pub(crate) fn run_point(
                 &meter,
             ));
         }
+        WorkloadKind::StandbyReplay => replay::spawn(&mut simulation, experiment, variant, clients, &meter),
         WorkloadKind::LatchMix => latch_mix::spawn(&mut simulation, experiment, variant, clients, &meter),
     }
     let report = simulation.run().map_err(|source| LabError::Simulation {
@@ -121,6 +126,8 @@ pub(crate) fn run_point(
             })
             .collect(),
         shared_changes: shared_changes as f64 / latency.len().max(1) as f64,
+        replay: (experiment.workload == WorkloadKind::StandbyReplay)
+            .then(|| ReplayFigures::of(&report, clients, to_ns)),
         standby: tally.map(|tally| tally.figures(experiment.measure_ms)),
         report,
     };

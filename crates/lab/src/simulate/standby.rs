@@ -102,6 +102,13 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    pub(super) fn within(meter: Rc<Meter>) -> Rc<Self> {
+        Rc::new(Self {
+            meter,
+            sums: RefCell::default(),
+        })
+    }
+
     /// Adds what the calling worker has spent since `began`, as far as it lies in the window.
     fn add(&self, began: WorkerTimes, to: impl FnOnce(&mut Sums) -> &mut Spent) {
         let now = worker_times();
@@ -135,19 +142,25 @@ impl Tally {
 }
 
 /// What readers and replay share.
-struct Standby {
-    known: KnownXids<Simulated>,
+pub(super) struct Standby {
+    pub(super) known: KnownXids<Simulated>,
     /// How many transactions may run.
     room: u32,
     cleaned: CleanedUp<Simulated>,
-    procs: Arc<ProcArray<Simulated>>,
+    pub(super) procs: Arc<ProcArray<Simulated>>,
     locks: LockManager<Simulated>,
-    commit_log: CommitLog<Simulated, NoPages>,
-    pool: BufferPool<Simulated, TablePages>,
+    pub(super) commit_log: CommitLog<Simulated, NoPages>,
+    pub(super) pool: Arc<BufferPool<Simulated, TablePages>>,
 }
 
 impl Standby {
-    fn new(parameters: &Parameters, variant: &Variant, readers: usize) -> Self {
+    /// A standby with the tables that readers use, and these, each with so many pages.
+    pub(super) fn new(
+        parameters: &Parameters,
+        variant: &Variant,
+        readers: usize,
+        replayed: &[(RelId, u32)],
+    ) -> Self {
         let mechanisms = &variant.mechanisms;
         // As many as run there, at least.
         let sessions = parameters.primary_sessions.max(parameters.running_xids + 2.0) as u32;
@@ -168,11 +181,12 @@ impl Standby {
             mechanisms.proc_array_options(),
             FIRST,
         ));
-        let tables = [(TABLE, ROWS as u32), (INDEX, 2 + ROWS as u32)];
-        let frames: u32 = tables.iter().map(|(_, pages)| pages).sum();
+        let read = [(TABLE, ROWS as u32), (INDEX, 2 + ROWS as u32)];
+        let tables = || read.iter().chain(replayed).copied();
+        let frames: u32 = tables().map(|(_, pages)| pages).sum();
         let device = TablePages { read: None };
         let pool = BufferPool::with_frames(frames as usize, mechanisms.buffer_pool_options(), device);
-        for (rel, pages) in tables {
+        for (rel, pages) in tables() {
             for block in 0..pages {
                 pool.pin(PageId { rel, block }).expect("a frame for each page");
             }
@@ -189,11 +203,11 @@ impl Standby {
             ),
             procs,
             commit_log: CommitLog::new(NoPages, mechanisms.commit_log_options()),
-            pool,
+            pool: Arc::new(pool),
         }
     }
 
-    fn replay(&self) -> ReplayedXids<'_, Simulated> {
+    pub(super) fn replay(&self) -> ReplayedXids<'_, Simulated> {
         self.known.replay().expect("one worker replays at a time")
     }
 
@@ -224,9 +238,9 @@ impl Standby {
 }
 
 /// What replay knows of the primary's transactions.
-struct Primary {
+pub(super) struct Primary {
     /// Without the one that stays open.
-    running: Vec<Xid>,
+    pub(super) running: Vec<Xid>,
     running_max: usize,
     open: Option<Xid>,
     next: Xid,
@@ -234,7 +248,7 @@ struct Primary {
 
 impl Primary {
     /// The next transaction begins, as replay meets its first record.
-    fn begin(&mut self, replay: &mut ReplayedXids<'_, Simulated>) -> Xid {
+    pub(super) fn begin(&mut self, replay: &mut ReplayedXids<'_, Simulated>) -> Xid {
         let xid = self.next;
         replay.add(xid, xid).expect("there is room");
         self.next = xid.next();
@@ -242,7 +256,7 @@ impl Primary {
     }
 
     /// Of the transactions that run, more than the primary has at a time, the one that ends next.
-    fn next_end(&mut self) -> Option<Xid> {
+    pub(super) fn next_end(&mut self) -> Option<Xid> {
         let ends = self.running.len() > self.running_max;
         ends.then(|| {
             let drawn = random_below(self.running.len() as u64) as usize;
@@ -251,7 +265,7 @@ impl Primary {
     }
 
     /// A transaction's end, in the order of `has_ended` of `standby/replay`.
-    fn end(standby: &Standby, replay: &mut ReplayedXids<'_, Simulated>, xid: Xid) {
+    pub(super) fn end(standby: &Standby, replay: &mut ReplayedXids<'_, Simulated>, xid: Xid) {
         let set = standby.commit_log.set(xid, Status::Committed, xid.0);
         set.expect("pages in memory do not fail");
         replay.remove(xid);
@@ -259,7 +273,7 @@ impl Primary {
 
     /// The newest transaction that ended before all that run, and how many before it have ended too: those who wrote the
     /// rows.
-    fn writers(&self) -> (Xid, u64) {
+    pub(super) fn writers(&self) -> (Xid, u64) {
         let oldest = self.running.iter().min().unwrap_or(&self.next);
         let newest = oldest.0 - 1;
         match self.open {
@@ -271,7 +285,7 @@ impl Primary {
 }
 
 /// The past of the standby; the primary at its end.
-fn set_up(standby: &Standby, proc: ProcId, parameters: &Parameters) -> Primary {
+pub(super) fn set_up(standby: &Standby, proc: ProcId, parameters: &Parameters) -> Primary {
     let range = parameters.range_xids as u64;
     let mut replay = standby.replay();
     let nothing_ran = RunningTransactions {
@@ -379,12 +393,9 @@ pub(crate) fn spawn(
     meter: &Rc<Meter>,
 ) -> Rc<Tally> {
     let parameters = &experiment.parameters;
-    let tally = Rc::new(Tally {
-        meter: Rc::clone(meter),
-        sums: RefCell::default(),
-    });
+    let tally = Tally::within(Rc::clone(meter));
     let (standby, procs, mut primary) = simulation.enter(|| {
-        let standby = Rc::new(Standby::new(parameters, variant, clients));
+        let standby = Rc::new(Standby::new(parameters, variant, clients, &[]));
         let procs = (0..clients).map(|_| standby.procs.attach());
         let procs: Vec<_> = procs.map(|proc| proc.expect("a slot for each client")).collect();
         let primary = set_up(&standby, procs[0], parameters);
@@ -417,17 +428,30 @@ pub(crate) fn spawn(
             }
         });
     }
+    spawn_readers(simulation, parameters, &standby, procs, writers, &tally);
+    tally
+}
+
+/// A client for each of `procs`, which looks for rows that `writers` wrote.
+pub(super) fn spawn_readers(
+    simulation: &mut Simulation,
+    parameters: &Parameters,
+    standby: &Rc<Standby>,
+    procs: Vec<ProcId>,
+    writers: (Xid, u64),
+    tally: &Rc<Tally>,
+) {
     for proc in procs {
         let mut reader = Reader {
-            standby: Rc::clone(&standby),
-            tally: Rc::clone(&tally),
+            standby: Rc::clone(standby),
+            tally: Rc::clone(tally),
             proc,
             snapshot: Snapshot::default(),
             writers,
             half_ns: (parameters.work_us * 500.0) as u64,
             client_ns: (parameters.client_us * 1e3) as u64,
         };
-        let meter = Rc::clone(meter);
+        let meter = Rc::clone(&tally.meter);
         simulation.spawn(move || {
             // Clients arrive over some time.
             Simulated::charge(Work::Nanos(random_below(500_000)));
@@ -440,5 +464,4 @@ pub(crate) fn spawn(
             }
         });
     }
-    tally
 }

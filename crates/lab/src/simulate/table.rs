@@ -22,6 +22,11 @@ pub fn text(result: &SimulationResult) -> String {
     if of_standby {
         heading.extend(["ended/s", "in snapshots", "readers wait", "replay waits"]);
     }
+    let of_replay = result.points.iter().any(|point| point.replay.is_some());
+    if of_replay {
+        heading[0] = "workers";
+        heading.extend(["reader waits", "no stretch", "at meetings"]);
+    }
     heading.push("where the CPUs' time went");
     let mut rows = vec![heading.into_iter().map(str::to_owned).collect::<Vec<_>>()];
     for (number, point) in result.points.iter().enumerate() {
@@ -61,6 +66,13 @@ pub fn text(result: &SimulationResult) -> String {
                 percent(standby.replay_waits_share),
             ]);
         }
+        if let Some(replay) = &point.replay {
+            row.extend([
+                percent(replay.reader_waits_share),
+                percent(replay.no_stretch_share),
+                percent(replay.meetings_share),
+            ]);
+        }
         row.push(shares.join(", "));
         rows.push(row);
     }
@@ -69,6 +81,13 @@ pub fn text(result: &SimulationResult) -> String {
         text.push_str(
             "\nended/s: transactions that replay ended; in snapshots: of the CPU time of the readers' transactions; wait: asleep \
              at the latch of the known xids, of the readers' transactions' time and of replay's\n",
+        );
+    }
+    if of_replay {
+        text.push_str(
+            "\nTPS: transactions replayed; p50, p99: from reading a transaction's end to showing it; reader waits: part of its time \
+             that the worker that reads the log sleeps until a stretch is done; no stretch, at meetings: parts in which the others \
+             sleep\n",
         );
     }
     for point in result.points.iter().rev().take(variants).rev() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clearway_machine::WaitEvent;
 
-use super::replay::{ReplayVariant, Replayer, Workers};
+use super::replay::{ReplayThreads, ReplayVariant, Replayer};
 use super::restartpoint::restartpoint_loop;
 use super::{ReplayObserver, Standby};
 use crate::error::{Result, StorageError};
@@ -91,10 +91,10 @@ impl Drop for FailOnPanic<'_> {
 fn replay_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
     let _fail_on_panic = FailOnPanic(&standby);
     let tracker = &standby.progress;
-    let mut workers = match standby.options.replay {
+    let mut threads = match standby.options.replay {
         ReplayVariant::Serial => None,
-        ReplayVariant::Parallel => match Workers::start(standby.options.replay_workers) {
-            Ok(workers) => Some(workers),
+        ReplayVariant::Parallel => match ReplayThreads::start(standby.options.replay_workers) {
+            Ok(threads) => Some(threads),
             Err(error) => return standby.fail(&error),
         },
     };
@@ -117,7 +117,7 @@ fn replay_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
             standby.is_up_to_date();
         }
         let is_ending = tracker.is_ending();
-        let replayed = Replayer::new(&storage, &standby, workers.as_mut()).and_then(|mut replayer| {
+        let replayed = Replayer::new(&storage, &standby, threads.as_mut()).and_then(|mut replayer| {
             // With the replayer at work, nothing is taken back.
             let limit = tracker.get().received;
             let mut count = 0;

@@ -64,7 +64,7 @@ mod following;
 mod progress;
 mod promotion;
 mod receive;
-mod replay;
+pub mod replay;
 mod restartpoint;
 mod snapshot;
 mod take_back;
@@ -104,7 +104,7 @@ pub struct StandbyOptions {
     pub known_xids_compaction: KnownXidsCompactionVariant,
     /// The switch `replay`.
     pub replay: ReplayVariant,
-    /// Workers that change pages under `replay = parallel`.
+    /// Workers that change pages under `replay = parallel`, beside the one that reads the log.
     pub replay_workers: u32,
     /// How long replay may lag because sessions stand in its way, before it cancels them; `None`: it waits for them.
     pub streaming_delay_max: Option<Duration>,

@@ -1,9 +1,11 @@
 //! Changing pages that sessions may be reading.
 
-use crate::buffer::PageExclusive;
-use crate::change::PagePart;
+use clearway_machine::Machine;
+
+use crate::buffer::{BufferPool, PageDevice, PageExclusive};
+use crate::change::{self, PagePart};
 use crate::error::Result;
-use crate::page::{self, Lsn, PageId};
+use crate::page::{self, Lsn, PageId, RelId};
 use crate::storage::Storage;
 
 /// Makes sure that the page is there; `false` if its relation was dropped after what is being replayed.
@@ -19,13 +21,17 @@ pub(super) fn make_page(storage: &Storage, page: PageId) -> Result<bool> {
 }
 
 /// Replays a change with all of its pages latched (S5).
-pub(super) fn change_pages(storage: &Storage, parts: &[(PageId, PagePart<'_>)], end: Lsn) -> Result<()> {
+pub(super) fn change_pages<M: Machine, D: PageDevice>(
+    pool: &BufferPool<M, D>,
+    parts: &[(PageId, PagePart<'_>)],
+    end: Lsn,
+) -> Result<()> {
     let mut pinned = Vec::with_capacity(parts.len());
     for (page, part) in parts {
-        pinned.push((storage.pool.pin(*page)?, part));
+        pinned.push((pool.pin(*page)?, part));
     }
     // Nothing can fail from here on, so no reader sees a part of it.
-    let mut latched: Vec<(PageExclusive<'_>, _)> = pinned
+    let mut latched: Vec<(PageExclusive<'_, M>, _)> = pinned
         .into_iter()
         .map(|(page, part)| (page.into_exclusive(), *part))
         .collect();
@@ -38,4 +44,22 @@ pub(super) fn change_pages(storage: &Storage, parts: &[(PageId, PagePart<'_>)], 
         }
     }
     Ok(())
+}
+
+/// Replays the change that a record has as its payload; the record ends at `end`. Leaves out the pages of relations that are
+/// not there any more, as `is_there` says.
+pub fn replay_change<M: Machine, D: PageDevice>(
+    pool: &BufferPool<M, D>,
+    payload: &[u8],
+    end: Lsn,
+    mut is_there: impl FnMut(RelId) -> Result<bool>,
+) -> Result<()> {
+    let mut rest = payload;
+    let mut parts: Vec<(PageId, PagePart<'_>)> = Vec::with_capacity(2);
+    while let Some(part) = (!rest.is_empty()).then(|| change::next_part(&mut rest)).flatten() {
+        if is_there(part.0.rel)? {
+            parts.push(part);
+        }
+    }
+    change_pages(pool, &parts, end)
 }

@@ -16,7 +16,7 @@
 //! | variant | pages are changed by | a commit is seen | wins |
 //! | --- | --- | --- | --- |
 //! | `serial` | the one thread that reads the log | when the record before it has been replayed | with one CPU to spare; it is what databases ship |
-//! | `parallel` | several threads, each page by the same one, in the order of the log | when the pages of its stretch are done, in the order of the log | where replay is the limit |
+//! | `parallel` | several other threads, each page by the same one, in the order of the log | when the pages of its stretch are done, in the order of the log | where replay is the limit |
 //!
 //! Replay of what the directory holds when it is opened, before there are sessions, is the same, but that a page that is
 //! replaced is not read: it may be torn (`recovery`).
@@ -24,6 +24,7 @@
 mod change_pages;
 mod gathered;
 mod stretch;
+mod threads;
 mod workers;
 
 use std::collections::BTreeSet;
@@ -31,12 +32,15 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
-use clearway_machine::switch;
+use clearway_machine::{Native, switch};
 use clearway_txn::{KnownXidsState, ReplayedXids, RunningXids, Snapshot, Status, Xid};
 
+pub use self::change_pages::replay_change;
 use self::change_pages::{change_pages, make_page};
-use self::gathered::Gathered;
-pub(super) use self::workers::Workers;
+pub use self::gathered::{Gathered, Made};
+pub use self::stretch::{ReplayedPages, Stretch};
+pub(super) use self::threads::ReplayThreads;
+pub use self::workers::{Worker, Workers};
 use super::restartpoint::ReplayedCheckpoint;
 use super::{Standby, lock};
 use crate::change;
@@ -85,7 +89,7 @@ pub(super) struct Replayer<'a> {
     /// There are sessions, and each page was whole when the directory was opened.
     with_sessions: bool,
     /// Under `parallel`: what waits for the other workers.
-    gathered: Option<Gathered<'a>>,
+    gathered: Option<Gathered<'a, Native, Storage, TransactionEnd>>,
 }
 
 impl ReplayState {
@@ -112,10 +116,11 @@ impl<'a> Replayer<'a> {
     pub(super) fn new(
         storage: &'a Arc<Storage>,
         standby: &'a Standby,
-        workers: Option<&'a mut Workers>,
+        threads: Option<&'a mut ReplayThreads>,
     ) -> Result<Self> {
         let mut replayer = Self::without_sessions(storage, standby)?;
         replayer.with_sessions = true;
+        let workers = threads.and_then(ReplayThreads::workers);
         replayer.gathered = workers.map(|workers| Gathered::new(storage, workers));
         Ok(replayer)
     }
@@ -201,7 +206,7 @@ impl<'a> Replayer<'a> {
             Some(gathered) => {
                 gathered.reached(end);
                 if gathered.is_full() {
-                    self.complete()?;
+                    self.hand_over()?;
                 }
             }
         }
@@ -210,19 +215,22 @@ impl<'a> Replayer<'a> {
 
     /// Waits for the other workers, and lets sessions see the commits that were gathered, in their order.
     pub(super) fn complete(&mut self) -> Result<()> {
-        let Some(mut gathered) = self.gathered.take() else {
-            return Ok(());
-        };
-        let changed = gathered.change_pages();
-        let completed = changed.and_then(|()| {
-            let mut ends = gathered.take_ends();
-            ends.drain(..).try_for_each(|end| self.has_ended(end))
-        });
-        if let (Ok(()), Some(reached)) = (&completed, gathered.take_reached()) {
-            self.standby.progress.replayed_up_to(reached);
-        }
-        self.gathered = Some(gathered);
-        completed
+        self.hand_over()?;
+        let made = self.gathered.as_mut().map_or(Ok(None), Gathered::wait)?;
+        self.show(made)
+    }
+
+    /// Ends the stretch that is being gathered, and lets sessions see the commits of the one before.
+    fn hand_over(&mut self) -> Result<()> {
+        let made = self.gathered.as_mut().map_or(Ok(None), Gathered::hand_over)?;
+        self.show(made)
+    }
+
+    fn show(&mut self, made: Option<Made<TransactionEnd>>) -> Result<()> {
+        let Some(made) = made else { return Ok(()) };
+        made.ends.into_iter().try_for_each(|end| self.has_ended(end))?;
+        self.standby.progress.replayed_up_to(made.reached);
+        Ok(())
     }
 
     fn recover(&self, record: &Record<'_>, start: Lsn, end: Lsn) -> Result<()> {
@@ -271,9 +279,9 @@ impl<'a> Replayer<'a> {
             return Err(error);
         }
         match &mut self.gathered {
-            None => change_pages(self.storage, &parts, end),
+            None => change_pages(&self.storage.pool, &parts, end),
             Some(gathered) => {
-                gathered.change(record.payload, &parts, end);
+                gathered.change(record.payload, parts.iter().map(|(page, _)| *page), end);
                 Ok(())
             }
         }
