@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clearway_storage::backup::Backup;
 use clearway_storage::disk::{Faults, FaultyDisk, NativeDisk, Operation};
@@ -276,6 +276,86 @@ fn a_promotion_sends_nothing_that_the_primary_has_not_logged() {
         close(bob);
         primary.close();
     }
+}
+
+/// Stops the follower before it reads log, until the promotion has overwritten what it reads; and the promotion there, just
+/// before it begins its timeline, until the follower has its bytes.
+#[derive(Debug, Default)]
+struct Overtaken {
+    reads: AtomicBool,
+    is_overwritten: AtomicBool,
+    has_read: AtomicBool,
+}
+
+/// The follower's thread.
+const FOLLOWER: &str = "a follower";
+
+impl Faults for Overtaken {
+    fn before(&self, operation: Operation, path: &Path) -> io::Result<()> {
+        if operation == Operation::Read && thread::current().name() == Some(FOLLOWER) {
+            self.reads.store(true, Ordering::Release);
+            wait_for(&self.is_overwritten);
+        }
+        if path.to_string_lossy().contains("00000002.history") && operation == Operation::Write {
+            self.is_overwritten.store(true, Ordering::Release);
+            wait_for(&self.has_read);
+        }
+        Ok(())
+    }
+}
+
+#[track_caller]
+fn wait_for(happened: &AtomicBool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !happened.load(Ordering::Acquire) {
+        assert!(Instant::now() < deadline, "it never happened");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The moment that the test above meets by chance at most: a follower has found that the beginning of a record may be sent,
+/// the promotion overwrites it with zeros, and the follower reads them.
+#[test]
+fn a_follower_that_a_promotion_overtakes_is_sent_nothing() {
+    let primary = Primary::new(4);
+    let dir = tempfile::tempdir().unwrap();
+    copy_database(&primary.storage, dir.path());
+    let overtaken = Arc::<Overtaken>::default();
+    let disk = FaultyDisk::new(Arc::new(NativeDisk), Arc::<Overtaken>::clone(&overtaken));
+    let (bob, _) =
+        Storage::open_standby_on(Arc::new(disk), dir.path(), options(), StandbyOptions::default()).unwrap();
+    bob.start_replay(Arc::<Observer>::default()).unwrap();
+    let mut to_bob = Sender::new(&primary.storage, &bob);
+    primary.commit(&[0, 1], 1);
+    to_bob.catch_up();
+    let fork = primary.end();
+    primary
+        .storage
+        .wal
+        .insert_any(RecordKind::Nothing, Xid::INVALID, &[7; 100_000]);
+    to_bob.send_up_to(Lsn(primary.end().0 - 8));
+    let length = to_bob.receiver.position().0 - fork.0;
+    drop(to_bob);
+    thread::scope(|scope| {
+        let reading = thread::Builder::new().name(FOLLOWER.to_owned());
+        let reading = reading.spawn_scoped(scope, || {
+            let _has_read = SetOnDrop(&overtaken.has_read);
+            let mut bytes = vec![1; length as usize];
+            let follower = bob.retention.follow(PROCESS_ID, fork, None).unwrap();
+            let read = bob.read_timeline(&follower, 1, &mut bytes).unwrap();
+            (read, bytes)
+        });
+        wait_for(&overtaken.reads);
+        assert_eq!(bob.promote("a test").unwrap(), (2, fork));
+        let (read, bytes) = reading.unwrap().join().unwrap();
+        assert!(
+            bytes.iter().all(|byte| *byte == 0),
+            "it was overwritten before it was read"
+        );
+        assert_eq!(read, (0, false));
+    });
+    close(bob);
+    primary.close();
 }
 
 /// Copies of a standby that replays, writes pages and makes restartpoints meanwhile. Each copy is consistent when it is

@@ -33,10 +33,11 @@ def main():
                 if run["variant"] == variant:
                     line = ("-", 1.2, "C0") if run["hold"] == "xid" else (":", 1.2, "C1")
                     axes.plot(
-                        [at for at, _ in run[curve]], [value * factor for _, value in run[curve]],
+                        [point[0] for point in run[curve]], [point[1] * factor for point in run[curve]],
                         linestyle=line[0], linewidth=line[1], color=line[2], label=f"holds {run['hold']}",
                     )
-                    axes.axvspan(run["opened"], run["closed"], color="0.93", zorder=0, linewidth=0)
+                    for opened, closed in run["open"]:
+                        axes.axvspan(opened, closed, color="0.93", zorder=0, linewidth=0)
             axes.set_yscale(scale)
             axes.grid(True, linewidth=0.3)
             if variant == variants[0]:

@@ -1,9 +1,15 @@
 //! What a standby does at moments that cannot be met from outside.
 
-use std::sync::Arc;
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use clearway_storage::standby::Conflict;
 use clearway_txn::Xid;
+use tracing::field::Field;
+use tracing::span;
 
 use crate::catalog::TableEntry;
 use crate::{Collected, Config, Engine, EngineError, Session, SessionInfo, Value};
@@ -89,4 +95,85 @@ fn no_xid_is_given_out() {
         session.txn.read_only = false;
     }
     assert_eq!(engine.storage.wal.reserved(), before);
+}
+
+/// A log of messages that does `work`, once, when the storage says that it was promoted: in step 3 of the promotion, on its
+/// thread, with sessions that may write by then.
+struct WhenPromoted<F>(Mutex<Option<F>>);
+
+impl<F: FnOnce() + Send + 'static> tracing::Subscriber for WhenPromoted<F> {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut is_promoted = false;
+        event.record(&mut |field: &Field, value: &dyn Debug| {
+            is_promoted |= field.name() == "message" && format!("{value:?}") == "promoted";
+        });
+        if is_promoted && let Some(work) = self.0.lock().unwrap().take() {
+            work();
+        }
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
+
+/// Step 2 of the promotion: a session makes a table as soon as it may write, and before the promotion removes the files that
+/// no definition names. It has to wait until that is over, or the table has lost its file when it commits.
+#[test]
+fn a_table_that_is_made_during_the_promotion_keeps_its_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = standby(&directory);
+    let mut session = engine.session(SessionInfo::default()).unwrap();
+    let maker = Arc::new(Mutex::new(None));
+    let at_work = (Arc::clone(&engine), Arc::clone(&maker));
+    let when_promoted = WhenPromoted(Mutex::new(Some(move || {
+        let (engine, maker) = at_work;
+        assert!(!engine.is_standby());
+        let has_made = Arc::new(AtomicBool::new(false));
+        let made = Arc::clone(&has_made);
+        *maker.lock().unwrap() = Some(thread::spawn(move || {
+            let ran = rows(&mut session, "begin; create table made (id int)");
+            made.store(true, Ordering::Release);
+            ran.map(|_| session)
+        }));
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let waits = || {
+            engine
+                .activity()
+                .iter()
+                .any(|one| one.wait_event_type == Some("Lock"))
+        };
+        while !has_made.load(Ordering::Acquire) && !waits() {
+            assert!(Instant::now() < deadline, "it neither ends nor waits");
+            thread::sleep(Duration::from_millis(1));
+        }
+    })));
+    tracing::subscriber::with_default(when_promoted, || engine.promote("a test")).unwrap();
+    let made = maker.lock().unwrap().take().expect("the promotion was noticed");
+    let mut session = made.join().unwrap().unwrap();
+    rows(&mut session, "insert into made values (7); commit").unwrap();
+    assert_eq!(
+        rows(&mut session, "select * from made").unwrap(),
+        [[Value::Int4(7)]]
+    );
+    let config = engine.config.clone();
+    drop(session);
+    engine.shutdown().unwrap();
+    drop(engine);
+    // A start looks whether all files are there.
+    let engine = Engine::open(directory.path(), config).unwrap();
+    let mut session = engine.session(SessionInfo::default()).unwrap();
+    assert_eq!(
+        rows(&mut session, "select * from made").unwrap(),
+        [[Value::Int4(7)]]
+    );
 }
