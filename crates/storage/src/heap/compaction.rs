@@ -88,7 +88,7 @@ impl Places {
     }
 
     /// The indexes of line pointers in the order of their tuples, from the page's end.
-    fn from_the_end(&self) -> impl Iterator<Item = usize> {
+    fn last_first(&self) -> impl Iterator<Item = usize> {
         (0..PLACES / 64).rev().flat_map(move |group| {
             let mut rest = self.taken[group];
             std::iter::from_fn(move || {
@@ -128,7 +128,7 @@ fn move_together<L: ChangeLog>(
         target: PAGE_SIZE,
         length: 0,
     };
-    for index in Places::of(words).from_the_end() {
+    for index in Places::of(words).last_first() {
         let Line::Normal { offset, length } = Line::decode(words[index]) else {
             continue;
         };
@@ -172,7 +172,7 @@ fn write_words<L: ChangeLog>(
     let Some(first) = differing.next() else {
         return;
     };
-    let last = differing.last().unwrap_or(first);
+    let last = differing.next_back().unwrap_or(first);
     let differing = words[first..=last].as_flattened();
     change.write(page, line_offset(first as u16 + 1), differing);
 }
@@ -238,7 +238,7 @@ mod tests {
         let mut fill = lengths.iter().cycle().zip(1..=255_u8);
         for replaced in rounds {
             let mut change = AtomicChange::new(&log, Xid::INVALID);
-            while let Some((&length, byte)) = fill.next() {
+            for (&length, byte) in fill.by_ref() {
                 if !fits(page.bytes(), length) {
                     break;
                 }
