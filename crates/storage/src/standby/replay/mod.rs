@@ -65,7 +65,7 @@ switch! {
         Parallel = "parallel",
     }
     why {
-        Serial: "What databases ship; parallel has not been measured against it."
+        Serial: "On two CPUs two workers are 1.02 to 1.12 times as fast, and take 1.27 times the CPU time."
             in "docs/replication.md#replay";
     }
 }
