@@ -43,7 +43,8 @@ fn stretch_of(log: &[&[u8]], workers: usize, before: u64) -> Stretch<Loom> {
     for (payload, position) in log.iter().zip(before + 1..) {
         let pages = payload.iter().map(|block| PageId {
             rel: RelId(16),
-            block: u32::from(*block),
+            // With two workers, blocks 0 and 2 have different ones, and 0 and 1 the same.
+            block: 2 * u32::from(*block),
         });
         stretch.list(payload, pages, Lsn(position));
     }
@@ -85,7 +86,7 @@ fn loom_stretches_are_handed_over() {
     replay(&[&[&[0]], &[&[0], &[1]]], 1, 3);
 }
 
-/// Neighbouring pages have different workers.
+/// The mutations of a meeting are caught here, and would not be if both pages had the same worker.
 #[test]
 fn loom_a_change_over_two_pages_meets() {
     replay(&[&[&[0], &[1], &[0, 1], &[1]]], 2, 2);

@@ -201,7 +201,7 @@ impl<M: Machine> Stretch<M> {
     }
 }
 
-/// G1. Fibonacci hashing: neighbouring pages lie far apart, and so have different workers.
+/// G1. Fibonacci hashing: neighbouring pages are spread evenly over the workers.
 fn worker_of(page: PageId, workers: usize) -> usize {
     let mixed = (u64::from(page.rel.0) << 32 | u64::from(page.block)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (((mixed >> 32) * workers as u64) >> 32) as usize
