@@ -15,6 +15,7 @@
 //!
 //! Costs: two syncs for each page written, which is one for 32,672 transactions, and those of a restartpoint.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,9 +53,7 @@ impl StatusJournal {
         let file = disk
             .open(&path, OpenMode::Create)
             .map_err(|error| fail("open", error))?;
-        let mut bytes = vec![0; HEADER + CONTENT_MAX + 4];
-        let read = file.read_at(&mut bytes, 0).map_err(|error| fail("read", error))?;
-        let image = decode(&bytes[..read]);
+        let image = image_in(&*file).map_err(|error| fail("read", error))?;
         if fsync {
             // Its name, before anything depends on it.
             let names = disk
@@ -69,6 +68,17 @@ impl StatusJournal {
             open: AtomicBool::new(true),
         };
         Ok((journal, image))
+    }
+
+    /// The image in the journal of `dir`, if there is one: for a standby's directory that is opened as something else.
+    pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<StatusImage>> {
+        let path = dir.join(NAME);
+        let read = match disk.open(&path, OpenMode::Existing) {
+            Ok(file) => image_in(&*file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        };
+        read.map_err(|error| StorageError::io("read", &path, error))
     }
 
     /// Whether pages are to be written here first: until [`close`](Self::close).
@@ -94,6 +104,12 @@ impl StatusJournal {
     pub(crate) fn close(&self) {
         self.open.store(false, Ordering::Release);
     }
+}
+
+fn image_in(file: &dyn DiskFile) -> io::Result<Option<StatusImage>> {
+    let mut bytes = vec![0; HEADER + CONTENT_MAX + 4];
+    let read = file.read_at(&mut bytes, 0)?;
+    Ok(decode(&bytes[..read]))
 }
 
 fn encode(number: u32, content: &[u8]) -> Vec<u8> {

@@ -391,7 +391,13 @@ impl Storage {
         let mut status_pages = StatusPages::new(Arc::clone(&files), Arc::clone(&wal));
         let mut journalled = None;
         let standby = match standby {
-            None => None,
+            None => {
+                if control.state == State::Standby {
+                    // As the standby left it, perhaps in the middle of a write.
+                    journalled = StatusJournal::read(&*disk, dir)?;
+                }
+                None
+            }
             Some(standby_options) => {
                 let (journal, image) = StatusJournal::open(&*disk, dir, options.fsync)?;
                 let journal = Arc::new(journal);
@@ -455,12 +461,12 @@ impl Storage {
             standby,
             _lock: lock,
         };
+        if let Some((number, content)) = journalled {
+            let merged = storage.commit_log.merge_page(number, &content);
+            merged.map_err(storage_error)?;
+            status_pages.healed(number);
+        }
         if let Some(standby) = &storage.standby {
-            if let Some((number, content)) = journalled {
-                let merged = storage.commit_log.merge_page(number, &content);
-                merged.map_err(storage_error)?;
-                status_pages.healed(number);
-            }
             let report = standby::replay_local(&storage, standby, &scanned)?;
             return Ok((Arc::new(storage), report));
         }

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clearway_storage::backup::Backup;
+use clearway_storage::standby::StandbyOptions;
 use clearway_storage::wal::SEGMENT_SIZE;
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::wal::segment_name::segment_name;
@@ -350,5 +351,33 @@ fn through_a_promotion() {
     let (storage, _) = Storage::open(&at("later"), options()).unwrap();
     assert_eq!(storage.timeline(), 2);
     assert!(is_committed(&storage, before) && is_committed(&storage, after));
+    crash(storage);
+}
+
+/// The directory of a standby whose power was cut while it wrote a page of the commit log: the page is torn, its image stands in
+/// the standby's journal alone, and the log says nothing any more of the older commit.
+#[test]
+fn a_status_page_that_a_standby_tore_is_healed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (storage, _) = Storage::open(dir.path(), options()).unwrap();
+    let old = commit(&storage);
+    storage.checkpoint().unwrap();
+    storage.checkpoint().unwrap();
+    let new = commit(&storage);
+    crash(storage);
+    let (standby, _) = Storage::open_standby(dir.path(), options(), StandbyOptions::default()).unwrap();
+    standby.checkpoint().unwrap();
+    crash(standby);
+    let pages = OpenOptions::new().write(true).open(dir.path().join("base/0"));
+    pages.unwrap().write_all_at(&[0xEE; 512], 4_096).unwrap();
+    let target = RecoveryTarget {
+        archive: None,
+        point: RecoveryPoint::End,
+    };
+    let (storage, _) = Storage::recover_to(dir.path(), options(), &target).unwrap();
+    assert!(is_committed(&storage, old) && is_committed(&storage, new));
+    crash(storage);
+    let (storage, _) = Storage::open(dir.path(), options()).unwrap();
+    assert!(is_committed(&storage, old) && is_committed(&storage, new));
     crash(storage);
 }
