@@ -8,7 +8,10 @@ from support import servers, tools
 
 
 class Standby(WithServer):
-    configuration = 'shared_buffers = "32MB"\ncheckpoint_timeout = "2s"\nmax_wal_size = "64MB"\n'
+    # wal_keep_size: a standby without a slot is killed under load, and a checkpoint before it is back must not remove its log.
+    configuration = (
+        'shared_buffers = "32MB"\ncheckpoint_timeout = "2s"\nmax_wal_size = "64MB"\nwal_keep_size = "512MB"\n'
+    )
 
     @classmethod
     def setUpClass(cls):
@@ -247,7 +250,7 @@ class Standby(WithServer):
         first.kill()
         self.finished(self.load(self.server, 1))
         first.start()
-        servers.await_replay(self.server, second)
+        servers.await_replay(self.server, second, by_way_of=[first])
         # The primary writes meanwhile: its last log has come in part to one, and in part to the other.
         load = self.load(self.server, 4)
         time.sleep(1)
@@ -271,9 +274,8 @@ class Standby(WithServer):
         first.stop()
 
     def test_i_pg_basebackup_copies_a_standby(self):
-        # Nothing keeps the log between the end of pg_basebackup and the start of the copy, but this.
-        configuration = self.configuration + 'wal_keep_size = "512MB"\n'
-        standby = self.standby("copied", configuration=configuration, application="copied").start()
+        # Nothing keeps the log between the end of pg_basebackup and the start of the copy, but wal_keep_size.
+        standby = self.standby("copied", application="copied").start()
         load = self.load(self.server, 12)
         copies = []
         for method in ("stream", "fetch"):

@@ -250,8 +250,11 @@ def position(text):
     return int(high, 16) << 32 | int(low, 16)
 
 
-def await_replay(primary, standby, seconds=60):
-    """Waits until the standby has replayed what the primary has committed by now; how long that took, in seconds."""
+def await_replay(primary, standby, seconds=60, by_way_of=()):
+    """Waits until the standby has replayed what the primary has committed by now; how long that took, in seconds.
+
+    `by_way_of`: the standbys between the two, whose output is shown too if it does not arrive.
+    """
     wanted = position(primary.sql("select pg_current_wal_flush_lsn()"))
     began = time.monotonic()
     while True:
@@ -259,9 +262,8 @@ def await_replay(primary, standby, seconds=60):
         if reached and position(reached) >= wanted:
             return time.monotonic() - began
         if time.monotonic() - began > seconds:
-            raise RuntimeError(
-                f"the standby has replayed up to {reached}, not {wanted:x}, after {seconds} s:\n{standby.last_log()}"
-            )
+            logs = "\n".join(server.last_log() for server in (standby, *by_way_of))
+            raise RuntimeError(f"the standby has replayed up to {reached}, not {wanted:x}, after {seconds} s:\n{logs}")
         time.sleep(0.02)
 
 
