@@ -22,6 +22,20 @@ pub enum LabError {
         /// The names there are.
         available: String,
     },
+    /// A latch of the program's own with a name that cannot be written everywhere.
+    #[error(
+        "a latch cannot have the name \"{name}\": use lower-case letters, digits, - and _, as in \"ticket-2\""
+    )]
+    BadLatchName {
+        /// The name.
+        name: String,
+    },
+    /// A latch of the program's own with the name of another.
+    #[error("there is a latch \"{name}\" already: choose another name")]
+    LatchNameTaken {
+        /// The name.
+        name: String,
+    },
     /// A number that cannot work.
     #[error("{what} is {value}, but must be {must}")]
     BadNumber {

@@ -4,10 +4,10 @@
 //! A *family* is a latch's algorithm; an experiment file names it (`latch = "hybrid"`). A *bench latch* is a family
 //! with options. Only the LwLock has options: one bench latch for each variant of each of its switches, made from the
 //! switches' own lists. So a new family is an entry of `latches!` below, and a new variant of an LwLock's switch is
-//! here already.
+//! here already. Latches that a program [adds](super::add_latch) come after those.
 
 use std::rc::Rc;
-use std::sync::{Mutex as StdMutex, RwLock as StdRwLock};
+use std::sync::{Mutex as StdMutex, PoisonError, RwLock as StdRwLock};
 
 use clearway_latch::{
     AdaptiveLatch, AdaptiveOptions, CasLoop, ClassOf, FetchAddBts, HybridLatch, LatchClass, Latched,
@@ -26,7 +26,7 @@ use super::simulated::{LatchWithWords, OptimisticReads, PollThenSleep, SleepAtOn
 
 /// What a latch can do, and so with what it is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Modes {
+pub(super) enum Modes {
     ReaderWriter,
     /// Measured without readers only.
     Mutex,
@@ -36,15 +36,15 @@ enum Modes {
 type MakeSimulated = fn(LwLockOptions, SpinKind) -> Rc<dyn LatchWithWords>;
 
 /// An algorithm of the catalogue.
-struct Entry {
-    name: &'static str,
-    text: &'static str,
-    modes: Modes,
+pub(super) struct Entry {
+    pub(super) name: &'static str,
+    pub(super) text: &'static str,
+    pub(super) modes: Modes,
     /// Bytes of the latch alone.
-    bytes: usize,
-    measure: fn(LwLockOptions, &Point) -> Result<Measured, Torn>,
+    pub(super) bytes: usize,
+    pub(super) measure: fn(LwLockOptions, &Point) -> Result<Measured, Torn>,
     /// None: a lock of another library, which runs natively only.
-    simulated: Option<MakeSimulated>,
+    pub(super) simulated: Option<MakeSimulated>,
 }
 
 /// The class of our native latches that want one.
@@ -173,6 +173,32 @@ latches! {
         native: StdMutex<Pair> = StdMutex::new(Pair::default());
 }
 
+/// Entries that the program has added.
+static ADDED: StdMutex<Vec<&'static Entry>> = StdMutex::new(Vec::new());
+
+/// The entries of this catalogue, and after them those that the program has added.
+fn entries() -> impl Iterator<Item = &'static Entry> {
+    let added = ADDED.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    CATALOGUE.iter().chain(added)
+}
+
+/// Adds an entry, for the life of the process; `false`: there is a latch with its name.
+pub(super) fn add(entry: Entry) -> bool {
+    let mut added = ADDED.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_taken =
+        |other: &&'static Entry| BenchLatch::of(other).iter().any(|latch| latch.name == entry.name);
+    if entry.name == LWLOCK
+        || CATALOGUE
+            .iter()
+            .chain(added.iter().copied())
+            .any(|other| is_taken(&other))
+    {
+        return false;
+    }
+    added.push(Box::leak(Box::new(entry)));
+    true
+}
+
 /// The family that has options.
 const LWLOCK: &str = "lwlock";
 
@@ -183,10 +209,7 @@ pub struct LatchFamily(&'static Entry);
 impl LatchFamily {
     /// Every family that can be simulated.
     pub fn all() -> impl Iterator<Item = Self> {
-        CATALOGUE
-            .iter()
-            .filter(|entry| entry.simulated.is_some())
-            .map(Self)
+        entries().filter(|entry| entry.simulated.is_some()).map(Self)
     }
 
     /// Its name in an experiment file.
@@ -261,29 +284,27 @@ pub(crate) struct BenchLatch {
 impl BenchLatch {
     /// Every one, in the order of the tables.
     pub(crate) fn all() -> Vec<Self> {
-        let mut all = Vec::new();
-        for entry in CATALOGUE {
-            if entry.name != LWLOCK {
-                all.push(Self {
-                    name: entry.name.to_owned(),
-                    text: entry.text.to_owned(),
-                    entry,
-                    options: LwLockOptions::default(),
-                });
-                continue;
-            }
-            all.extend(
-                variants_of_lwlock()
-                    .into_iter()
-                    .map(|(switch, variant, options)| Self {
-                        name: format!("{LWLOCK}-{variant}"),
-                        text: format!("An LwLock with {switch} = {variant}."),
-                        entry,
-                        options,
-                    }),
-            );
+        entries().flat_map(Self::of).collect()
+    }
+
+    /// Those of an entry.
+    fn of(entry: &'static Entry) -> Vec<Self> {
+        if entry.name != LWLOCK {
+            return vec![Self {
+                name: entry.name.to_owned(),
+                text: entry.text.to_owned(),
+                entry,
+                options: LwLockOptions::default(),
+            }];
         }
-        all
+        let variants = variants_of_lwlock().into_iter();
+        let latches = variants.map(|(switch, variant, options)| Self {
+            name: format!("{LWLOCK}-{variant}"),
+            text: format!("An LwLock with {switch} = {variant}."),
+            entry,
+            options,
+        });
+        latches.collect()
     }
 
     /// Those that can be simulated too.

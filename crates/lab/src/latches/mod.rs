@@ -16,6 +16,7 @@
 
 pub(crate) mod catalogue;
 mod native;
+mod own;
 mod plot;
 pub(crate) mod point;
 mod result;
@@ -27,6 +28,7 @@ use std::time::Duration;
 
 use clearway_latch::SpinPolicy;
 
+pub use own::{OwnLatch, OwnLatchKind, add_latch};
 pub use result::{LatchBenchResult, LatchCell, LatchParameters};
 
 use crate::bench::progress_bar;

@@ -387,7 +387,11 @@ impl Experiment {
         }
     }
 
-    fn parse(path: &str, text: &str) -> Result<Self> {
+    /// The experiment that the text of a file describes; `path` is named in errors.
+    ///
+    /// # Errors
+    /// [`LabError::ExperimentFile`]: what is wrong with the text.
+    pub fn parse(path: &str, text: &str) -> Result<Self> {
         let wrong = |message: String| LabError::ExperimentFile {
             path: path.to_owned(),
             message,
