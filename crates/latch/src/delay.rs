@@ -8,7 +8,13 @@
 //! One delay serves one acquisition, not one inner loop, so that a worker that keeps losing backs off. It is
 //! built on the slow path only.
 //!
-//! Origin: PostgreSQL's s_lock.c.
+//! # Brief delays
+//! A [brief](Delay::brief) delay learns nothing: after [`BRIEF_SPINS`] polls the worker sleeps, first for about 0.1 ms.
+//! S goes up because polling paid for the one that polled. What it cost the others does not count: each poll takes the
+//! polled line from the worker that has to change it next. With tens of workers that is most of what the line does, and
+//! the holder of what is polled waits for it longest (docs/mechanisms/lwlock.md).
+//!
+//! Origin: PostgreSQL's s_lock.c; brief delays are ours.
 
 use core::sync::atomic::Ordering;
 use core::time::Duration;
@@ -20,6 +26,9 @@ const SPINS_MAX: u32 = 1000;
 /// Under a checker: no poll before an exclusive queues, one before a shared does.
 const SPINS_EXPLORED: u32 = 2;
 const SLEEP_US_MIN: u64 = 1_000;
+/// Polls of a brief delay.
+const BRIEF_SPINS: u32 = 3;
+const BRIEF_SLEEP_US_MIN: u64 = 100;
 const SLEEP_US_MAX: u64 = 1_000_000;
 const SLEEPS_MAX: u32 = 1000;
 
@@ -31,7 +40,10 @@ pub(crate) struct Delay {
     spins: u32,
     pub(crate) total_spins: u64,
     sleeps: u32,
+    /// The next sleep.
     sleep_us: u64,
+    sleep_us_min: u64,
+    learns: bool,
     random: u64,
 }
 
@@ -44,8 +56,22 @@ impl Delay {
             spins: 0,
             total_spins: 0,
             sleeps: 0,
-            sleep_us: 0,
+            sleep_us: SLEEP_US_MIN,
+            sleep_us_min: SLEEP_US_MIN,
+            learns: true,
             random: 0x9E37_79B9_7F4A_7C15 ^ (u64::from(worker.0) << 20),
+        }
+    }
+
+    /// A delay of few polls and short sleeps, from which the worker learns nothing.
+    #[cold]
+    pub(crate) fn brief<M: Machine>(worker: WorkerId) -> Self {
+        Self {
+            spins_per_delay: if M::EXPLORED { SPINS_EXPLORED } else { BRIEF_SPINS },
+            sleep_us: BRIEF_SLEEP_US_MIN,
+            sleep_us_min: BRIEF_SLEEP_US_MIN,
+            learns: false,
+            ..Self::new::<M>(worker)
         }
     }
 
@@ -94,23 +120,20 @@ impl Delay {
                 self.worker.0, self.total_spins, self.sleeps
             ));
         }
-        if self.sleep_us == 0 {
-            self.sleep_us = SLEEP_US_MIN;
-        }
         {
             let _wait = WaitScope::<M>::enter(WaitEvent::SpinDelay);
             M::sleep(Duration::from_micros(self.sleep_us));
         }
         self.sleep_us += self.sleep_us * self.random_256() / 256;
         if self.sleep_us > SLEEP_US_MAX {
-            self.sleep_us = SLEEP_US_MIN;
+            self.sleep_us = self.sleep_us_min;
         }
         self.spins = 0;
     }
 
     /// Ends the acquisition; the worker learns from it.
     pub(crate) fn finish<M: Machine>(self) {
-        if self.total_spins > 0 {
+        if self.learns && self.total_spins > 0 {
             Self::learn::<M>(self.worker, self.spins_per_delay, self.sleeps > 0);
         }
     }

@@ -348,11 +348,11 @@ mod tests {
         };
         assert_eq!(
             MechanismError::variant(&planned, "futex").to_string(),
-            "lwlock = futex is not built yet; available: queued, single-cas, queued-scan"
+            "lwlock = futex is not built yet; available: queued, single-cas, queued-scan, brief-polls"
         );
         assert_eq!(
             error("lwlock=fast"),
-            "lwlock = fast does not exist; available: queued, single-cas, queued-scan"
+            "lwlock = fast does not exist; available: queued, single-cas, queued-scan, brief-polls"
         );
         assert!(
             error("lwlok=queued").contains("did you mean lwlock?"),

@@ -11,7 +11,7 @@
 //! | `state` | the bits of the word, and the predicates over it |
 //! | `slow_path` | the contract of a variant of `lwlock` |
 //! | `queued` | variants `queued` (the baseline) and `queued-scan` |
-//! | `single_cas` | variant `single-cas` |
+//! | `single_cas` | variants `single-cas` and `brief-polls` |
 //! | `fetch_add` | variant `fetch-add` of `lwlock_shared` |
 //! | `wait_list` | the list of sleeping workers, and the wake-up |
 //! | `variable` | waiting for the latch without wanting it, or for a variable to change |
@@ -106,7 +106,7 @@ mod wait_list;
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use clearway_machine::{AtomicWord, Host, Machine, WaitMode, WaitQueue};
+use clearway_machine::{AtomicWord, Host, Machine, WaitMode, WaitQueue, WorkerId};
 
 use self::guard::{LwLockExclusive, LwLockShared};
 use self::options::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant};
@@ -334,7 +334,7 @@ impl<M: Machine> LwLock<M> {
         M::label(core::ptr::from_ref(self).cast(), self.class.name);
         let worker = M::worker();
         let started = M::now();
-        let mut delay = Delay::new::<M>(worker);
+        let mut delay = self.delay(worker);
         let (granted_from, sleeps) = self.slow_path().acquire(self, mode, worker, &mut delay);
         self.class.record(
             mode.wait(),
@@ -346,12 +346,23 @@ impl<M: Machine> LwLock<M> {
         granted_from
     }
 
+    /// The polling of one of `worker`'s waits.
+    fn delay(&self, worker: WorkerId) -> Delay {
+        match self.algorithm {
+            LwLockVariant::BriefPolls => Delay::brief::<M>(worker),
+            LwLockVariant::Queued | LwLockVariant::QueuedScan | LwLockVariant::SingleCas => {
+                Delay::new::<M>(worker)
+            }
+        }
+    }
+
     /// The latch's variant.
     fn slow_path(&self) -> &'static dyn SlowPath<M> {
         match self.algorithm {
             LwLockVariant::Queued => &Queued,
             LwLockVariant::QueuedScan => &QueuedScan,
-            LwLockVariant::SingleCas => &SingleCas,
+            LwLockVariant::SingleCas => &SingleCas::Learned,
+            LwLockVariant::BriefPolls => &SingleCas::Brief,
         }
     }
 

@@ -13,7 +13,6 @@ use super::guard::LwLockExclusive;
 use super::state::{EXCLUSIVE, HAS_WAITERS};
 use super::{LatchMode, LwLock};
 use crate::class::Wait;
-use crate::delay::Delay;
 use crate::order;
 
 impl<M: Machine> LwLock<M> {
@@ -27,7 +26,7 @@ impl<M: Machine> LwLock<M> {
         M::label(core::ptr::from_ref(self).cast(), self.class.name);
         let worker = M::worker();
         let started = M::now();
-        let mut delay = Delay::new::<M>(worker);
+        let mut delay = self.delay(worker);
         let acquired = self.slow_path().acquire_or_wait(self, worker, &mut delay);
         let waited = M::now().saturating_sub(started);
         self.class
@@ -55,7 +54,7 @@ impl<M: Machine> LwLock<M> {
         M::label(core::ptr::from_ref(self).cast(), self.class.name);
         let worker = M::worker();
         let started = M::now();
-        let mut delay = Delay::new::<M>(worker);
+        let mut delay = self.delay(worker);
         let (result, sleeps) = self
             .slow_path()
             .wait_for_var(self, variable, old, worker, &mut delay);
@@ -92,7 +91,7 @@ impl<M: Machine> LwLock<M> {
         // R4: the variable first, then the list. Release: pairs with the Acquire loads of the variable in
         // `wait_for_var`; what the holder wrote before it changed the variable is visible.
         variable.swap(value, AcqRel);
-        let mut delay = Delay::new::<M>(M::worker());
+        let mut delay = self.delay(M::worker());
         let mut picked = Picked::none();
         self.lock_list(&mut delay);
         // The workers that wait for "free" are at the head, all together.

@@ -54,7 +54,7 @@ impl<M: Machine> LwLock<M> {
     /// that one wants it exclusively, and otherwise all that want it shared.
     #[cold]
     pub(super) fn wake(&self) {
-        let mut delay = Delay::new::<M>(M::worker());
+        let mut delay = self.delay(M::worker());
         let mut picked = Picked::none();
         let mut woke_wanting = false;
         let mut woke_exclusive = false;
