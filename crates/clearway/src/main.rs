@@ -8,6 +8,7 @@
 //! | `check` | `check.rs` |
 //! | `mechanisms` | `mechanisms.rs` |
 //! | `simulate` | `simulate.rs` |
+//! | `report` | `report.rs` |
 //! | `stub-server` (hidden) | `stub_server.rs` |
 
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@ mod options;
 mod output;
 mod promote;
 mod recover;
+mod report;
 mod serve;
 mod signals;
 mod simulate;
@@ -48,7 +50,8 @@ static ALLOCATOR: clearway_sim::LineAllocator<mimalloc::MiMalloc> =
         clearway check --data /var/tmp/clearway     is everything in it sound?\n  \
         clearway standby --from 'host=127.0.0.1 port=5433' --data /var/tmp/standby   a copy that answers reads\n  \
         clearway mechanisms --why                   what --set can switch, and why the default is what it is\n  \
-        clearway simulate list                      experiments on machines one does not own\n\n\
+        clearway simulate list                      experiments on machines one does not own\n  \
+        clearway report --compare before after      two results side by side\n\n\
         CLEARWAY_LOG=debug shows more of what happens (error, warn, info, debug, trace)."
 )]
 struct Arguments {
@@ -66,6 +69,7 @@ enum Command {
     Check(check::Arguments),
     Mechanisms(mechanisms::Arguments),
     Simulate(simulate::Arguments),
+    Report(report::Arguments),
     StubServer(stub_server::Arguments),
 }
 
@@ -85,6 +89,7 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::run(arguments),
         Command::Mechanisms(arguments) => mechanisms::run(arguments),
         Command::Simulate(arguments) => simulate::run(arguments),
+        Command::Report(arguments) => report::run(arguments),
         Command::StubServer(arguments) => stub_server::run(arguments),
     };
     match outcome {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::Args;
 use clearway_lab::LabError;
 use clearway_lab::simulate::{
-    Calibration, EXPERIMENTS, Experiment, HereOptions, LatchFamily, SimulateOptions, SimulationResult,
-    calibrate, here_text, html, overview, run_experiment, run_here, text,
+    Calibration, EXPERIMENTS, Experiment, HereOptions, LatchFamily, Shard, SimulateOptions, SimulationResult,
+    calibrate, here_text, html, json, overview, run_experiment, run_here, text,
 };
 use clearway_sim::{MachineModel, PRESETS};
 
@@ -25,6 +25,7 @@ use crate::output;
     clearway simulate list\n  \
     clearway simulate numa-simple-update --out result\n  \
     clearway simulate latch-mix --set read_percent=50 --clients 8,72,288 --machine arm-2s\n  \
+    clearway simulate numa-tpcb --shard 2/8 --out shard-2     the second of eight pieces, for `clearway report`\n  \
     clearway simulate --calibrate > here.toml          then: --machine here.toml\n  \
     clearway simulate here                             the latches of `bench latches`, on this host and simulated, side by side\n  \
     clearway simulate here --latch lwlock-single-cas --section 0,1us --set coherence.rmw_hit=1")]
@@ -55,6 +56,9 @@ pub(crate) struct Arguments {
     /// Also show what each cost and parameter does alone when it is 50 % lower or higher
     #[arg(long)]
     sweep: bool,
+    /// Run every N-th point only, from the K-th on, and write them for `clearway report`; needs --out
+    #[arg(long, value_name = "K/N", requires = "out", conflicts_with_all = ["trace", "calibrate"])]
+    shard: Option<Shard>,
     /// Measure this host's costs and print its description
     #[arg(long, conflicts_with = "experiment")]
     calibrate: bool,
@@ -135,6 +139,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             seed: arguments.seed,
             trace: arguments.trace.clone().filter(|_| first),
             sweep: arguments.sweep,
+            shard: arguments.shard,
             progress: true,
             threads: 0,
         };
@@ -149,7 +154,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             "on {}: {}; seed {}\n",
             result.machine.name, result.machine.description, result.seed
         ))?;
-        output::line(format_args!("{}", text(&result)))?;
+        // The table and the report are of the whole.
+        if arguments.shard.is_none() {
+            output::line(format_args!("{}", text(&result)))?;
+        }
         if let Some(directory) = &arguments.out {
             let suffix = if first {
                 String::new()
@@ -160,7 +168,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
         results.push(result);
     }
-    if results.len() > 1 {
+    if results.len() > 1 && arguments.shard.is_none() {
         output::line(format_args!(
             "All machines; ratios to the first variant:\n\n{}",
             overview(&results)
@@ -173,9 +181,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 fn write(result: &SimulationResult, directory: &Path, suffix: &str) -> Result<()> {
     std::fs::create_dir_all(directory).map_err(CommandError::io("making the directory for the result"))?;
     let file = directory.join(format!("result{suffix}.json"));
-    let json = serde_json::to_string_pretty(result).map_err(std::io::Error::other);
-    json.and_then(|json| std::fs::write(&file, json))
-        .map_err(CommandError::io("writing the result"))?;
+    std::fs::write(&file, json(result)).map_err(CommandError::io("writing the result"))?;
+    if let Some(shard) = result.shard {
+        output::line(format_args!(
+            "Wrote {}, shard {shard}: {} points, {} changes. All shards together: clearway report DIR… --out DIR\n",
+            file.display(),
+            result.points.len(),
+            result.sweep.len()
+        ))?;
+        return Ok(());
+    }
     let report = directory.join(format!("report{suffix}.html"));
     std::fs::write(&report, html(result)?).map_err(CommandError::io("writing the report"))?;
     output::line(format_args!(
@@ -188,9 +203,13 @@ fn write(result: &SimulationResult, directory: &Path, suffix: &str) -> Result<()
 
 /// Holds this host against its simulation.
 fn here(arguments: &Arguments) -> Result<()> {
-    if arguments.machine.is_some() || arguments.sweep || arguments.trace.is_some() {
+    if arguments.machine.is_some()
+        || arguments.sweep
+        || arguments.trace.is_some()
+        || arguments.shard.is_some()
+    {
         return Err(CommandError::Usage(
-            "--machine, --sweep and --trace do not go with `here`: the machine is this host, as calibrated"
+            "--machine, --sweep, --shard and --trace do not go with `here`: the machine is this host, as calibrated"
                 .to_owned(),
         ));
     }

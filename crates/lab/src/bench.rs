@@ -1,5 +1,6 @@
 //! The bench from its options to its result.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -180,8 +181,8 @@ impl Variant {
             })
         });
         let described = VariedSwitch {
-            name: varied.name,
-            about: varied.about,
+            name: Cow::Borrowed(varied.name),
+            about: Cow::Borrowed(varied.about),
         };
         Ok((described, variants.collect::<Result<_, MechanismError>>()?))
     }
@@ -304,7 +305,7 @@ pub fn run_bench(options: &BenchOptions) -> Result<BenchResult> {
         .iter()
         .map(|variant| VariantInfo {
             name: variant.name.clone(),
-            text: variant.text,
+            text: variant.text.map(Cow::Borrowed),
             config: options.config(variant),
         })
         .collect();
@@ -355,7 +356,7 @@ pub fn run_bench(options: &BenchOptions) -> Result<BenchResult> {
         format: FORMAT,
         provenance,
         parameters,
-        varied: options.varied,
+        varied: options.varied.clone(),
         variants: configs,
         cells: cells(options, &gathered),
         balances,

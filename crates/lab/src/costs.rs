@@ -9,7 +9,7 @@ use std::ops::{AddAssign, Sub};
 
 use clearway_engine::Engine;
 use clearway_machine::{Machine, Native, Usage, WakeUps};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The counters at one time, or what they rose by.
 #[derive(Debug, Clone, Copy, Default)]
@@ -76,7 +76,7 @@ impl AddAssign for Counters {
 }
 
 /// What one transaction cost on average, whether it wrote or only read.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct CommitCosts {
     /// Syncs of the log.
     pub syncs: f64,

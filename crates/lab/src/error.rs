@@ -36,6 +36,35 @@ pub enum LabError {
         /// The name.
         name: String,
     },
+    /// A shard of an experiment that has fewer pieces.
+    #[error(
+        "shard {shard} has nothing to run: the experiment has {pieces} points and changes; use that many shards at most"
+    )]
+    EmptyShard {
+        /// The shard.
+        shard: String,
+        /// How many pieces there are.
+        pieces: usize,
+    },
+    /// A report of no results.
+    #[error("no result is given: name the directories that `--out` wrote")]
+    NothingToReport,
+    /// A result that is none of the same whole as the others.
+    #[error("{}: {why}", .directory.display())]
+    NotOneResult {
+        /// Where it is.
+        directory: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A file that is no result of this version.
+    #[error("{} is no result that this version can read: {why}", .path.display())]
+    NotAResult {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A number that cannot work.
     #[error("{what} is {value}, but must be {must}")]
     BadNumber {

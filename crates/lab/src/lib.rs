@@ -38,6 +38,7 @@ pub mod bench;
 mod costs;
 mod error;
 mod follower;
+pub mod gather;
 pub mod latches;
 mod provenance;
 pub mod report;

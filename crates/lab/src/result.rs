@@ -1,9 +1,10 @@
 //! What a bench found, in the form in which it is written to `result.json`.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use clearway_engine::Config;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::costs::CommitCosts;
 use crate::error::{LabError, Result};
@@ -14,7 +15,7 @@ use crate::workload::pgbench::{Acknowledged, Balances};
 pub const FORMAT: u32 = 1;
 
 /// A whole bench.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BenchResult {
     /// [`FORMAT`].
     pub format: u32,
@@ -33,16 +34,16 @@ pub struct BenchResult {
 }
 
 /// A switch all of whose variants were compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VariedSwitch {
     /// Its name in a configuration.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What it decides.
-    pub about: &'static str,
+    pub about: Cow<'static, str>,
 }
 
 /// Where a result comes from: enough to run it again.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Provenance {
     /// The commit the binary was built from.
     pub commit: String,
@@ -63,7 +64,7 @@ pub struct Provenance {
 }
 
 /// A machine.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// As the kernel names it.
     pub cpu_model: String,
@@ -78,7 +79,7 @@ pub struct Machine {
 }
 
 /// What was asked for.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Parameters {
     /// pgbench's scale.
     pub scale: u32,
@@ -97,18 +98,18 @@ pub struct Parameters {
 }
 
 /// One of the variants compared.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct VariantInfo {
     /// Its name in tables.
     pub name: String,
     /// How it works, in a sentence or two, where it is the variant of one switch.
-    pub text: Option<&'static str>,
+    pub text: Option<Cow<'static, str>>,
     /// The engine's whole configuration, mechanisms included.
     pub config: Config,
 }
 
 /// A share of the clients' time.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitShare {
     /// `class:name`, or `running`.
     pub event: String,
@@ -117,7 +118,7 @@ pub struct WaitShare {
 }
 
 /// One workload × clients × variant.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Cell {
     /// The workload's name; with that of the mix if others ran beside it.
     pub workload: String,
@@ -148,7 +149,7 @@ pub struct Cell {
 }
 
 /// The sums of one variant's database after the run; a bench with a fault in them gives an error instead of a result.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BalanceCheck {
     /// The variant's name.
     pub variant: String,

@@ -87,9 +87,10 @@ fn columns(result: &BenchResult) -> Vec<Column> {
     let mut columns = vec![
         Column::left("workload", |cell| cell.workload.clone()),
         Column::right("clients", |cell| cell.clients.to_string()),
-        Column::left(result.varied.map_or("preset", |switch| switch.name), |cell| {
-            cell.variant.clone()
-        }),
+        Column::left(
+            result.varied.as_ref().map_or("preset", |switch| &*switch.name),
+            |cell| cell.variant.clone(),
+        ),
         Column::right("TPS", |cell| grouped(cell.tps)),
         Column::right("±", |cell| format!("{:.1}%", cell.tps_spread * 100.0)),
         Column::right("p50", |cell| latency(cell.p50_us)),
@@ -139,7 +140,7 @@ pub(crate) fn right(result: &BenchResult) -> Vec<bool> {
 /// The table as text.
 pub fn text(result: &BenchResult) -> String {
     let table = lines(&rows(result), &right(result));
-    match result.varied {
+    match &result.varied {
         Some(_) => format!("{table}\n{COSTS_LEGEND}\n"),
         None => table,
     }
@@ -212,8 +213,8 @@ mod tests {
         );
         let with = text(&BenchResult {
             varied: Some(crate::result::VariedSwitch {
-                name: "log_flush",
-                about: "How the log reaches the disk.",
+                name: "log_flush".into(),
+                about: "How the log reaches the disk.".into(),
             }),
             ..example()
         });

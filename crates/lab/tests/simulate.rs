@@ -20,6 +20,7 @@ fn run(experiment: Experiment, seed: u64, threads: usize) -> Result<SimulationRe
         machine,
         seed,
         trace: None,
+        shard: None,
         sweep: false,
         progress: false,
         threads,

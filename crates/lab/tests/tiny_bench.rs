@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clearway_engine::Mechanisms;
+use clearway_lab::gather::gather;
 use clearway_lab::result::BenchResult;
 use clearway_lab::workload::{Mix, Workload};
 use clearway_lab::{BenchOptions, LabError, Variant, run_bench, table};
@@ -77,6 +78,16 @@ fn a_tiny_bench_from_tables_to_report() {
     // The files say where they come from and need nothing else.
     let out = tempfile::tempdir().unwrap();
     result.write(out.path()).unwrap();
+    // Read and written again, it is the same.
+    let again = tempfile::tempdir().unwrap();
+    gather(&[out.path().to_owned()])
+        .unwrap()
+        .write(again.path())
+        .unwrap();
+    for file in ["result.json", "report.html"] {
+        let read = |directory: &Path| std::fs::read_to_string(directory.join(file)).unwrap();
+        assert_eq!(read(again.path()), read(out.path()), "{file}");
+    }
     let json = std::fs::read_to_string(out.path().join("result.json")).unwrap();
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["provenance"]["seed"], 7);
@@ -228,7 +239,7 @@ fn a_tiny_run_over_every_switch() {
                     .list()
                     .contains(&(switch.name, variant.name))
             );
-            assert_eq!(info.text, Some(variant.text));
+            assert_eq!(info.text.as_deref(), Some(variant.text));
         }
         for cell in &result.cells {
             let costs = &cell.per_commit;

@@ -1,6 +1,9 @@
 //! Where the time of each CPU goes.
 
-use serde::Serialize;
+use std::collections::BTreeMap;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Serialize};
 
 /// A CPU's activity. Every simulated nanosecond of every CPU is in exactly one of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -104,5 +107,20 @@ impl Serialize for Account {
                 .iter()
                 .map(|activity| (activity.name(), self.picoseconds(*activity))),
         )
+    }
+}
+
+impl<'de> Deserialize<'de> for Account {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut named = BTreeMap::<String, u64>::deserialize(deserializer)?;
+        let mut account = Account::default();
+        for (time, activity) in account.0.iter_mut().zip(Activity::ALL) {
+            let found = named.remove(activity.name());
+            *time = found.ok_or_else(|| D::Error::custom(format!("no time of {:?}", activity.name())))?;
+        }
+        match named.keys().next() {
+            None => Ok(account),
+            Some(name) => Err(D::Error::custom(format!("there is no activity {name:?}"))),
+        }
     }
 }

@@ -1,13 +1,13 @@
 //! The result of a run.
 
 use clearway_machine::WaitEvent;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
 use crate::kernel::Kernel;
 
 /// The result of a run. The same at each run of the same seed.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Report {
     /// Simulated time.
     pub elapsed_ns: u64,
@@ -26,7 +26,7 @@ pub struct Report {
 }
 
 /// Events of the lines of one name.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct NamedLines {
     /// The name.
     pub name: String,
@@ -45,12 +45,11 @@ pub struct NamedLines {
     /// Of the accesses since the account of lines began, by [`begin_line_account`](crate::begin_line_account) or with the
     /// run: those that change a line which several workers have used since then. An access that has to wait for the
     /// store buffer counts twice.
-    #[serde(skip)]
     pub shared_changes: u64,
 }
 
 /// Sleeps under one wait event.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct NamedWait {
     /// Class and name; "Running" stands for sleeps that published nothing.
     pub event: String,

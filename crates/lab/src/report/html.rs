@@ -59,7 +59,7 @@ pub fn html(result: &BenchResult) -> Result<String> {
         .iter()
         .map(|variant| variant.name.as_str())
         .collect();
-    let title = match result.varied {
+    let title = match &result.varied {
         Some(switch) => format!("Clearway bench: {}, {}", switch.name, names.join(" against ")),
         None => format!("Clearway bench: {}", names.join(" against ")),
     };
@@ -76,7 +76,7 @@ pub fn html(result: &BenchResult) -> Result<String> {
         from.date,
     );
     let mut body = String::new();
-    if let Some(switch) = result.varied {
+    if let Some(switch) = &result.varied {
         variants_of(&mut body, switch, result);
     }
     body.push_str("<h2>Throughput</h2>\n");
@@ -113,15 +113,19 @@ pub fn html(result: &BenchResult) -> Result<String> {
 }
 
 /// What the switch decides, and how each of its variants works.
-fn variants_of(page: &mut String, switch: VariedSwitch, result: &BenchResult) {
+fn variants_of(page: &mut String, switch: &VariedSwitch, result: &BenchResult) {
     let _ = writeln!(
         page,
         "<h2>The switch <code>{}</code></h2>\n<p>{} Everything else is equal.</p>\n<div class=\"scroll\"><table>",
-        escaped(switch.name),
-        escaped(switch.about)
+        escaped(&switch.name),
+        escaped(&switch.about)
     );
     for variant in &result.variants {
-        row(page, &escaped(&variant.name), variant.text.unwrap_or_default());
+        row(
+            page,
+            &escaped(&variant.name),
+            variant.text.as_deref().unwrap_or_default(),
+        );
     }
     page.push_str("</table></div>\n");
 }

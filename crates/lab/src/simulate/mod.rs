@@ -24,6 +24,7 @@ mod reads;
 mod replay;
 mod report;
 mod run;
+mod shard;
 mod standby;
 mod table;
 
@@ -36,7 +37,9 @@ pub use experiment::{
 pub use here::{HereCell, HereLine, HereLoop, HereOptions, HereResult, Summary, here_text, run_here};
 pub use point::{Point, Share};
 pub use replay::ReplayFigures;
-pub use report::html;
+pub use report::{html, json};
 pub use run::{SimulateOptions, SimulationResult, Sweep, run_experiment};
+pub use shard::Shard;
 pub use standby::StandbyFigures;
+pub(crate) use table::aligned;
 pub use table::{overview, text};

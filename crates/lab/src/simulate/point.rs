@@ -1,9 +1,10 @@
 //! One point: a simulation of so many clients on one variant, and what is measured of it.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use clearway_sim::{Activity, MachineModel, Report, Simulation};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{LabError, Result};
 use crate::simulate::experiment::{Experiment, Variant, WorkloadKind};
@@ -16,16 +17,16 @@ use crate::simulate::{latch_mix, pgbench, point_select, reads, replay, standby};
 const STEPS_MAX: u64 = 20_000_000_000;
 
 /// A part of the CPUs' time.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Share {
     /// What for.
-    pub activity: &'static str,
+    pub activity: Cow<'static, str>,
     /// 0 to 1.
     pub share: f64,
 }
 
 /// What came out at one point.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Point {
     /// How many clients.
     pub clients: usize,
@@ -44,10 +45,10 @@ pub struct Point {
     /// Accesses a transaction that change a cache line which several sessions used, from the end of the warm-up on.
     pub shared_changes: f64,
     /// Of a standby: what replay reached, and what snapshots took.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standby: Option<StandbyFigures>,
     /// Of replay by several workers: how their time is spent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<ReplayFigures>,
     /// Sleeps and cache lines over the whole run.
     pub report: Report,
@@ -121,7 +122,7 @@ pub(crate) fn run_point(
         shares: Activity::ALL
             .iter()
             .map(|activity| Share {
-                activity: activity.name(),
+                activity: Cow::Borrowed(activity.name()),
                 share: window.share(*activity),
             })
             .collect(),

@@ -38,7 +38,7 @@ use clearway_storage::standby::replay::{
 };
 use clearway_storage::{BufferPool, Lsn, PageId, RelId, Result};
 use clearway_txn::{ReplayedXids, Xid};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::simulate::client;
 use crate::simulate::experiment::{Experiment, Parameters, Variant};
@@ -71,7 +71,7 @@ const RECORDS: f64 = 6.0;
 const PAGES: f64 = 5.3;
 
 /// How the time of replay's workers is spent, over the whole run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplayFigures {
     /// Part of its time in which the worker that reads the log slept until a stretch was done.
     pub reader_waits_share: f64,

@@ -26,6 +26,11 @@ fn colour(activity: Activity) -> Colour {
     }
 }
 
+/// The result as it is written to `result.json`.
+pub fn json(result: &SimulationResult) -> String {
+    serde_json::to_string_pretty(result).unwrap_or_default()
+}
+
 /// The report.
 pub fn html(result: &SimulationResult) -> Result<String> {
     let experiment = &result.experiment;

@@ -1,5 +1,6 @@
 //! Running the points of an experiment side by side.
 
+use std::borrow::Cow;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,11 +8,12 @@ use std::sync::{Mutex, PoisonError};
 
 use clearway_sim::MachineModel;
 use indicatif::{ProgressBar, ProgressStyle};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{LabError, Result};
 use crate::simulate::experiment::Experiment;
 use crate::simulate::point::{Point, TraceWindow, run_point};
+use crate::simulate::shard::Shard;
 
 /// What to run.
 #[derive(Debug, Clone)]
@@ -26,6 +28,8 @@ pub struct SimulateOptions {
     pub trace: Option<PathBuf>,
     /// Whether to run it all again with each cost that the machine has and each parameter 50 % lower and higher.
     pub sweep: bool,
+    /// Which of the experiment's pieces to run; none: all of them.
+    pub shard: Option<Shard>,
     /// Whether to show a progress bar.
     pub progress: bool,
     /// How many host threads compute points; 0 means as many as there are CPUs. The result does not depend on it.
@@ -33,7 +37,7 @@ pub struct SimulateOptions {
 }
 
 /// Result of an experiment. The same options give the same bytes.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SimulationResult {
     /// The experiment as it was run.
     pub experiment: Experiment,
@@ -41,17 +45,20 @@ pub struct SimulationResult {
     pub machine: MachineModel,
     /// The seed.
     pub seed: u64,
-    /// Clients × variants.
+    /// Which of its pieces this is; none: all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Shard>,
+    /// Clients × variants; of a shard, those that it has run.
     pub points: Vec<Point>,
     /// How the last number of clients changes with each cost, if asked for.
     pub sweep: Vec<Sweep>,
 }
 
 /// What one changed number does at the largest number of clients.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Sweep {
     /// The number's name.
-    pub number: &'static str,
+    pub number: Cow<'static, str>,
     /// What it was multiplied by.
     pub factor: f64,
     /// Throughput of each variant.
@@ -128,18 +135,35 @@ pub fn run_experiment(options: &SimulateOptions) -> Result<SimulationResult> {
             }
         }
     }
+    let mut points_max = experiment.clients.len() * experiment.variants.len();
     if options.trace.is_some()
-        && let Some(last) = (experiment.clients.len() * experiment.variants.len()).checked_sub(1)
+        && let Some(last) = points_max.checked_sub(1)
     {
         jobs[last].trace = true;
     }
+    if let Some(shard) = options.shard {
+        // A change of the sweep is one piece, with all its variants.
+        let mut of_the_sweep = jobs.split_off(points_max);
+        let pieces = points_max + changes.len();
+        shard.check(pieces)?;
+        let mut number = 0..pieces;
+        jobs.retain(|_| number.next().is_some_and(|number| shard.has(number)));
+        points_max = jobs.len();
+        changes.retain(|_| {
+            let rest = of_the_sweep.split_off(experiment.variants.len());
+            let piece = std::mem::replace(&mut of_the_sweep, rest);
+            let is_here = number.next().is_some_and(|number| shard.has(number));
+            jobs.extend(piece.into_iter().filter(|_| is_here));
+            is_here
+        });
+    }
     let mut points = run_jobs(&jobs, options)?;
-    let swept = points.split_off(experiment.clients.len() * experiment.variants.len());
+    let swept = points.split_off(points_max);
     let sweep = changes
         .into_iter()
         .zip(swept.chunks(experiment.variants.len()))
         .map(|((number, factor), points)| Sweep {
-            number,
+            number: Cow::Borrowed(number),
             factor,
             tps: points.iter().map(|point| point.tps).collect(),
         })
@@ -148,6 +172,7 @@ pub fn run_experiment(options: &SimulateOptions) -> Result<SimulationResult> {
         experiment: experiment.clone(),
         machine: options.machine.clone(),
         seed: options.seed,
+        shard: options.shard,
         points,
         sweep,
     })

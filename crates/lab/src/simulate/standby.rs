@@ -35,7 +35,7 @@ use clearway_txn::{
     CleanedUp, CommitLog, KnownXids, KnownXidsOptions, LockManager, LockMode, LockTag, LockWait, NoPages,
     ProcArray, ProcId, ReplayedXids, RunningTransactions, Snapshot, Status, Xid,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::simulate::client;
 use crate::simulate::experiment::{Experiment, Parameters, Variant};
@@ -63,7 +63,7 @@ const ROWS: u64 = 256;
 const PAGES_NS: [u64; 4] = [200, 200, 200, 300];
 
 /// What a standby's replay reached in the measured window, and what snapshots took.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StandbyFigures {
     /// Transactions that replay ended, a simulated second.
     pub ended_per_second: f64,

@@ -132,7 +132,7 @@ pub fn text(result: &SimulationResult) -> String {
         );
         rows[0].push("ratio".to_owned());
         for sweep in &result.sweep {
-            let mut row = vec![sweep.number.to_owned(), sweep.factor.to_string()];
+            let mut row = vec![sweep.number.to_string(), sweep.factor.to_string()];
             row.extend(sweep.tps.iter().map(|tps| grouped(*tps)));
             row.push(match sweep.tps.as_slice() {
                 [first, .., last] => format!("{:.2}", last / first),
@@ -185,7 +185,7 @@ fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
-fn aligned<R: AsRef<[String]>>(rows: &[R]) -> String {
+pub(crate) fn aligned<R: AsRef<[String]>>(rows: &[R]) -> String {
     let columns = rows.iter().map(|row| row.as_ref().len()).max().unwrap_or(0);
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.as_ref().get(column));

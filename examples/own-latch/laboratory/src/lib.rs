@@ -78,6 +78,7 @@ pub fn simulated(clients: Option<Vec<usize>>) -> Result<SimulationResult> {
         seed: 1,
         trace: None,
         sweep: false,
+        shard: None,
         progress: true,
         threads: 0,
     })
