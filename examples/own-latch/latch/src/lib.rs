@@ -1,7 +1,7 @@
 //! A ticket latch: exclusive, first come, first served, and asleep while it waits long.
 //!
 //! It stands for a latch of your own: it uses nothing but the trait [`Machine`], so the same code runs on the host
-//! ([`Native`](clearway_machine::Native)), under loom and shuttle, and on simulated machines.
+//! ([`Native`]), under loom and shuttle, and on simulated machines.
 //!
 //! Alice, Bob and Carol come in this order and draw the tickets 0, 1 and 2. Alice is served at once. When she leaves,
 //! 1 is served: that is Bob, however early Carol looks.
