@@ -487,7 +487,8 @@ fn wake(address: usize, count: u32) -> u32 {
             let Some(worker) = at(kernel).futexes.pop(address) else {
                 break;
             };
-            at(kernel).end_sleep(worker);
+            let waker = at(kernel).cpu().running;
+            at(kernel).end_sleep(worker, Some(waker));
             woken += 1;
             let cost = at(kernel).costs.wake;
             let cpu = usize::from(at(kernel).current);
@@ -641,6 +642,13 @@ impl Machine for Simulated {
         if let Some(kernel) = inside() {
             // SAFETY: as in `settle`.
             unsafe { at(kernel).lines.label(address.addr(), name) };
+        }
+        if let Some(kernel) = inside_worker() {
+            // SAFETY: as in `settle`.
+            unsafe {
+                let worker = at(kernel).cpu().running;
+                at(kernel).workers[worker as usize].label = Some(name);
+            }
         }
     }
 }

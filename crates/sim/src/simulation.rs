@@ -165,7 +165,20 @@ impl Simulation {
 
     /// Takes the trace that was recorded.
     pub fn take_trace(&mut self) -> Option<Trace> {
-        self.kernel.trace.take()
+        let mut trace = self.kernel.trace.take()?;
+        // Those that have not left their CPU.
+        for (cpu, state) in self.kernel.cpus.iter().enumerate() {
+            if let Some(worker) = self.kernel.workers.get(state.running as usize) {
+                trace.ran(
+                    cpu,
+                    state.running,
+                    worker.is_client,
+                    worker.dispatched_at,
+                    state.clock,
+                );
+            }
+        }
+        Some(trace)
     }
 
     /// Adds a worker that starts at the present simulated instant.
@@ -203,6 +216,7 @@ impl Simulation {
             asleep_since: 0,
             asleep: 0,
             timed_out: false,
+            label: None,
             pending: Pending::default(),
         });
         self.kernel.place_new(number);

@@ -129,6 +129,8 @@ pub(crate) struct Worker {
     /// All sleeps that have ended, ps.
     pub(crate) asleep: u64,
     pub(crate) timed_out: bool,
+    /// The contended memory that it named last.
+    pub(crate) label: Option<&'static str>,
     /// The access that it is suspended in, if any.
     pub(crate) pending: Pending,
 }

@@ -322,9 +322,9 @@ impl Kernel {
                     State::Futex(address) => {
                         state.timed_out = true;
                         self.futexes.remove(address, worker);
-                        self.end_sleep(worker);
+                        self.end_sleep(worker, None);
                     }
-                    State::Timer => self.end_sleep(worker),
+                    State::Timer => self.end_sleep(worker, None),
                     State::Running | State::Ready | State::Done => {}
                 }
             }
@@ -350,8 +350,11 @@ impl Kernel {
         }
     }
 
-    /// A sleeper wakes up now.
-    pub(crate) fn end_sleep(&mut self, worker: u32) {
+    /// A sleeper wakes up now, by a timer or by the `waker`.
+    pub(crate) fn end_sleep(&mut self, worker: u32, waker: Option<u32>) {
+        if self.trace.is_some() {
+            self.trace_sleep(worker, waker);
+        }
         let state = &mut self.workers[worker as usize];
         state.sleeps += 1;
         let asleep = self.now.saturating_sub(state.asleep_since);

@@ -1,9 +1,10 @@
 //! How long workers slept, by the wait event they had published.
 
-use clearway_machine::WaitEvent;
+use clearway_machine::{WaitClass, WaitEvent};
 
 use super::Kernel;
 use crate::simulated::peek;
+use crate::trace::Sleep;
 
 /// Sleeps of one event.
 #[derive(Debug, Clone, Copy, Default)]
@@ -27,6 +28,28 @@ impl Kernel {
     pub(crate) fn event_of(&self, worker: u32) -> WaitEvent {
         let slot = self.workers[worker as usize].slot;
         peek(|| self.slots.slot(clearway_machine::WorkerId(slot)).wait_event())
+    }
+
+    /// Notes a sleep that ends now in the trace.
+    pub(crate) fn trace_sleep(&mut self, worker: u32, waker: Option<u32>) {
+        let sleeper = &self.workers[worker as usize];
+        let event = if sleeper.is_client {
+            WaitEvent::ClientRead
+        } else {
+            self.event_of(worker)
+        };
+        let of_a_latch = event.class() == WaitClass::LwLock;
+        let sleep = Sleep {
+            worker,
+            start: sleeper.asleep_since,
+            end: self.now,
+            event,
+            latch: sleeper.label.filter(|_| of_a_latch).map(str::to_owned),
+            waker: waker.map(|waker| (waker, self.workers[waker as usize].cpu)),
+        };
+        if let Some(trace) = &mut self.trace {
+            trace.slept(sleep);
+        }
     }
 
     pub(crate) fn note_wait(&mut self, worker: u32, picoseconds: u64) {

@@ -16,6 +16,7 @@ mod hardware_threads;
 mod memory_order;
 mod scheduling;
 mod stores;
+mod trace;
 
 #[global_allocator]
 static ALLOCATOR: LineAllocator<System> = LineAllocator(System);
