@@ -20,7 +20,7 @@
 //!
 //! # Rules for callers
 //! 1. A transaction ends in this order: its record in the log; `CommitLog::set`; `LockManager::end_transaction`, which
-//!    takes it out of the array, wakes the sessions that wait for it and releases its locks.
+//!    takes it out of the array, releases its locks and wakes the sessions that wait for it.
 //!    `storage/src/commit/mod.rs` has the whole order and why no two steps can be swapped. Others look in the opposite
 //!    order: first whether it runs, then how it ended. Asked the other way round, it may end in between and seem lost.
 //! 2. A transaction that is not running and has no status was cut off by a crash: it counts as aborted.

@@ -62,16 +62,17 @@ impl<M: Machine> LockManager<M> {
         result
     }
 
-    /// Ends `xid` of `proc` for all other sessions: it leaves the ProcArray, the sessions that wait for that are
-    /// woken, and its locks are released. The commit log says how it has ended, unless it counts as interrupted by a
+    /// Ends `xid` of `proc` for all other sessions: it leaves the ProcArray, its locks are released, and the
+    /// sessions that wait for its end are woken. The commit log says how it has ended, unless it counts as interrupted by a
     /// crash.
     ///
     /// Called by the session itself, before it begins another transaction.
     #[inline]
     pub fn end_transaction(&self, proc: ProcId, xid: Xid) {
         self.proc_array.end(proc, Some(xid));
-        self.wake_waiters(proc, xid);
+        // R6 of the lock table: what the woken may need is given back first.
         self.release_all(proc);
+        self.wake_waiters(proc, xid);
     }
 
     /// The transaction `xid` of `proc` has left the ProcArray.

@@ -31,7 +31,7 @@
 //! 6. The counter becomes even.
 //! 7. The caller's hook publishes new definitions, if the transaction made any: all sessions see them.
 //! 8. The xid leaves the array of running transactions: the moment at which new snapshots see the changes.
-//! 9. Sessions that wait for the transaction are woken, and its locks are released.
+//! 9. Its locks are released, and the sessions that wait for the transaction are woken.
 //!
 //! An abort is 1 without a refusal, 3, 5 with *aborted*, 8 and 9. It needs neither counter nor flush: an xid of which
 //! a crash leaves no trace counts as aborted. The caller forgets its definitions before.

@@ -15,6 +15,10 @@
 //!   the table is there whenever the session is not inside one of these calls.
 //! - R5: a holder that asks for a stronger mode queues before the first request that waits for what it holds already:
 //!   behind it, each would wait for the other.
+//! - R6: a session wakes those that it has granted to when it holds no latch of the table any more, and at the end of a
+//!   transaction when it has given back all of its locks. A wake-up takes a microsecond or two, in which others would
+//!   wait for the partition, and the woken for the next lock. That the post comes late loses nothing: the grant stands in
+//!   `queued`, and a waiter that sees it there earlier takes the post for one in vain, later.
 //!
 //! With `relation_locks = fast-path` weak relation locks do not come here at all unless a strong locker is about: see
 //! `fast_path`.
@@ -362,7 +366,9 @@ impl<M: Machine> LockManager<M> {
                 // R3: granted while we decided to give up.
                 return Ok(());
             }
-            self.leave_queue(&mut partition, tag, proc);
+            let behind = self.leave_queue(&mut partition, tag, proc);
+            drop(partition);
+            self.wake_granted(behind);
             return Err(error);
         }
     }
@@ -410,18 +416,21 @@ impl<M: Machine> LockManager<M> {
         }
     }
 
-    fn leave_queue(&self, partition: &mut Partition, tag: LockTag, proc: ProcId) {
+    /// Takes `proc` off the queue. Those behind may have waited for it alone: returns the sessions to be woken (R6).
+    #[must_use = "the caller owes wake-ups"]
+    fn leave_queue(&self, partition: &mut Partition, tag: LockTag, proc: ProcId) -> Vec<ProcId> {
+        let mut granted = Vec::new();
         self.wait_of(proc).queued.store(NOT_WAITING, Relaxed);
         if let Some(entry) = partition.entries.get_mut(&tag) {
             entry.queue.retain(|waiter| waiter.proc != proc);
-            // Those behind may have waited for us alone.
-            self.grant_waiters(entry);
+            self.grant_waiters(entry, &mut granted);
             partition.drop_if_idle(tag);
         }
+        granted
     }
 
-    /// R2.
-    fn grant_waiters(&self, entry: &mut LockEntry) {
+    /// R2. Adds the sessions that are to be woken to `granted` (R6).
+    fn grant_waiters(&self, entry: &mut LockEntry, granted: &mut Vec<ProcId>) {
         let mut kept_out_by_waiters = 0;
         let mut position = 0;
         while let Some(&Waiter { proc, mode, held }) = entry.queue.get(position) {
@@ -431,7 +440,7 @@ impl<M: Machine> LockManager<M> {
                 let waiter = self.wait_of(proc);
                 // Release: pairs with the Acquire in `wait_for_grant`.
                 waiter.queued.store(NOT_WAITING, Release);
-                waiter.semaphore.post();
+                granted.push(proc);
             } else {
                 kept_out_by_waiters |= mode.conflicts();
                 position += 1;
@@ -439,14 +448,22 @@ impl<M: Machine> LockManager<M> {
         }
     }
 
-    fn release_granted(&self, proc: ProcId, tag: LockTag, modes: u8) {
+    /// R6: wakes sessions to which locks were granted.
+    fn wake_granted(&self, granted: Vec<ProcId>) {
+        for proc in granted {
+            self.wait_of(proc).semaphore.post();
+        }
+    }
+
+    /// Gives `modes` back. Adds the sessions that are to be woken to `granted` (R6).
+    fn release_granted(&self, proc: ProcId, tag: LockTag, modes: u8, granted: &mut Vec<ProcId>) {
         let mut partition = self.partition(tag).exclusive();
         let Some(entry) = partition.entries.get_mut(&tag) else {
             unreachable!("R4: what is on the session's list is in the table");
         };
         entry.revoke(proc, modes);
         if !entry.queue.is_empty() {
-            self.grant_waiters(entry);
+            self.grant_waiters(entry, granted);
         }
         if entry.is_idle() {
             partition.drop_if_idle(tag);
@@ -478,7 +495,9 @@ impl<M: Machine> LockManager<M> {
         }
         drop(list);
         if !fast {
-            self.release_granted(proc, tag, mode.bit());
+            let mut granted = Vec::new();
+            self.release_granted(proc, tag, mode.bit(), &mut granted);
+            self.wake_granted(granted);
         }
     }
 
@@ -487,16 +506,20 @@ impl<M: Machine> LockManager<M> {
     pub fn release_all(&self, proc: ProcId) {
         // Relaxed: written by the session itself.
         if self.wait_of(proc).held_count.load(Relaxed) != 0 {
-            self.release_list(proc);
+            let granted = self.release_list(proc);
+            self.wake_granted(granted);
         }
     }
 
-    fn release_list(&self, proc: ProcId) {
+    /// Gives back everything on the list of `proc`; returns the sessions to be woken (R6).
+    #[must_use = "the caller owes wake-ups"]
+    fn release_list(&self, proc: ProcId) -> Vec<ProcId> {
+        let mut granted = Vec::new();
         let me = self.wait_of(proc);
         let mut list = me.held.exclusive();
         for lock in list.drain(..) {
             if !lock.fast {
-                self.release_granted(proc, lock.tag, lock.modes);
+                self.release_granted(proc, lock.tag, lock.modes, &mut granted);
             }
         }
         me.held_count.store(0, Relaxed);
@@ -504,6 +527,7 @@ impl<M: Machine> LockManager<M> {
         if list.capacity() > HELD_CAPACITY_KEPT {
             list.shrink_to(HELD_CAPACITY_KEPT);
         }
+        granted
     }
 
     /// Makes `proc`, if it waits, look at its cancel flag now.

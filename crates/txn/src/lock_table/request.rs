@@ -100,12 +100,16 @@ impl<M: Machine> Drop for LockRequest<'_, M> {
         // Relaxed: a grant is made under the partition's latch.
         let granted = self.locks.wait_of(self.proc).queued.load(Relaxed) == NOT_WAITING;
         if !granted {
-            self.locks.leave_queue(&mut partition, self.tag, self.proc);
+            let behind = self.locks.leave_queue(&mut partition, self.tag, self.proc);
             drop(partition);
             self.locks.withdraw_strong(self.tag, self.strong);
+            self.locks.wake_granted(behind);
         } else {
             drop(partition);
-            self.locks.release_granted(self.proc, self.tag, self.mode.bit());
+            let mut behind = Vec::new();
+            let bit = self.mode.bit();
+            self.locks.release_granted(self.proc, self.tag, bit, &mut behind);
+            self.locks.wake_granted(behind);
         }
     }
 }
