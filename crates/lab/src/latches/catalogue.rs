@@ -10,9 +10,9 @@ use std::rc::Rc;
 use std::sync::{Mutex as StdMutex, PoisonError, RwLock as StdRwLock};
 
 use clearway_latch::{
-    AdaptiveLatch, AdaptiveOptions, CasLoop, ClassOf, FetchAddBts, HybridLatch, LatchClass, Latched,
-    LatchedBy, LwLock, LwLockOptions, OneWord, ReadBiasedLatch, RwLock, SingleWake, SrwMutex, SsuxLock,
-    Unclassed, lock_api,
+    AdaptiveLatch, AdaptiveOptions, BiasPolicy, CasLoop, ClassOf, FetchAddBts, HybridLatch, LatchClass,
+    Latched, LatchedBy, LwLock, LwLockOptions, OneWord, ReadBiasedLatch, RwLock, SingleWake, SrwMutex,
+    SsuxLock, Unclassed, lock_api,
 };
 use clearway_machine::{Native, Padded, Switch, WaitEvent};
 use clearway_sim::Simulated;
@@ -103,6 +103,13 @@ fn adaptive(lwlock: LwLockOptions) -> AdaptiveOptions {
     }
 }
 
+fn biased(lwlock: LwLockOptions) -> AdaptiveOptions {
+    AdaptiveOptions {
+        bias: BiasPolicy::Always,
+        ..adaptive(lwlock)
+    }
+}
+
 /// ShardedLock's own words, a boxed slice of shards and one word of poison; and its shards on the heap, 8 of
 /// a std lock each on cache lines of their own.
 const SHARDED: usize = size_of::<ShardedLock<()>>() + 8 * 128;
@@ -128,6 +135,11 @@ latches! {
         native: LatchedBy<AdaptiveLatch, Pair> =
             LatchedBy::with_latch(AdaptiveLatch::with_options(&CLASS, adaptive(options)), Pair::default()),
         simulated: AdaptiveLatch::<16, Simulated>::with_options(C::class(), adaptive(options));
+    /// An adaptive latch that is biased whatever it measures.
+    ReaderWriter "adaptive-biased", size_of::<AdaptiveLatch>(), |options|
+        native: LatchedBy<AdaptiveLatch, Pair> =
+            LatchedBy::with_latch(AdaptiveLatch::with_options(&CLASS, biased(options)), Pair::default()),
+        simulated: AdaptiveLatch::<16, Simulated>::with_options(C::class(), biased(options));
     /// A futex latch with a third mode, update, whose state is one word.
     ReaderWriter "ssux", size_of::<SsuxLock>(), |options|
         native: RwLock<Pair> = RwLock::new(Pair::default()),

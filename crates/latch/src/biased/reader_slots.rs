@@ -2,13 +2,8 @@
 //!
 //! | bits | name | meaning |
 //! | --- | --- | --- |
-//! | 0–14 | `INSIDE` | readers that hold the latch by this slot, and visits |
-//! | 15 | `WRITER_SLEEPS` | a writer sleeps until `INSIDE` is zero |
-//! | 16–31 | served | readers that ever came, wrapping |
-//!
-//! A reader enters by one addition that counts it twice, inside and served, and leaves by one subtraction.
-//! The second count costs the reader nothing. A writer, which must read every word anyway, learns from it how
-//! many readers came between two writers.
+//! | 0–30 | `INSIDE` | readers that hold the latch by this slot, and visits |
+//! | 31 | `WRITER_SLEEPS` | a writer sleeps until `INSIDE` is zero |
 //!
 //! No wake-up is lost: the writer sets `WRITER_SLEEPS` by an RMW of the word that readers leave by an RMW. If
 //! the reader's RMW is first, the writer's shows that no reader is inside. If the writer's is first, the last
@@ -23,38 +18,25 @@ use crate::class::{LatchClass, Wait};
 use crate::spin::Spin;
 
 const INSIDE: u32 = WRITER_SLEEPS - 1;
-const WRITER_SLEEPS: u32 = 1 << 15;
-const SERVED_UNIT: u32 = 1 << 16;
-
-/// The readers that came between two counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Readers {
-    pub(crate) all: u32,
-    /// Those in slots other than the counting worker's own.
-    pub(crate) in_other_slots: u32,
-}
+const WRITER_SLEEPS: u32 = 1 << 31;
 
 /// The slots of one latch.
 #[derive(Debug)]
 pub(crate) struct ReaderSlots<const K: usize, M: Machine> {
     words: [Padded<M::U32>; K],
-    /// `served` of each slot at the last count. Not beside the words: counting reads the readers' lines but
-    /// must not write them. Written by exclusive holders only.
-    counted: Padded<[M::U32; K]>,
 }
 
 impl<const K: usize, M: Machine> ReaderSlots<K, M> {
     pub(crate) fn new() -> Self {
         Self {
             words: core::array::from_fn(|_| Padded(M::U32::new(0))),
-            counted: Padded(core::array::from_fn(|_| M::U32::new(0))),
         }
     }
 
     /// Counts a reader in. SeqCst because of the load that follows it: see R3 of the latch.
     #[inline]
     pub(crate) fn enter(&self, slot: usize) {
-        let before = self.words[slot].fetch_add(SERVED_UNIT + 1, SeqCst);
+        let before = self.words[slot].fetch_add(1, SeqCst);
         debug_assert!(before & INSIDE < INSIDE, "the count of readers overflows");
     }
 
@@ -130,25 +112,4 @@ impl<const K: usize, M: Machine> ReaderSlots<K, M> {
         );
         spin.finish::<M>(sleeps > 0);
     }
-
-    /// Counts the readers that came since the last count, modulo 65,536 a slot. Called by the exclusive
-    /// holder, whose own slot is `own`.
-    pub(crate) fn count(&self, own: usize) -> Readers {
-        let mut readers = Readers {
-            all: 0,
-            in_other_slots: 0,
-        };
-        for (number, (word, counted)) in self.words.iter().zip(self.counted.iter()).enumerate() {
-            let served = word.load(Relaxed) / SERVED_UNIT;
-            let came = served.wrapping_sub(counted.load(Relaxed)) % (1 << 16);
-            counted.store(served, Relaxed);
-            readers.all += came;
-            if number != own {
-                readers.in_other_slots += came;
-            }
-        }
-        readers
-    }
 }
-
-const _: () = assert!(INSIDE & WRITER_SLEEPS == 0 && INSIDE + WRITER_SLEEPS < SERVED_UNIT);
