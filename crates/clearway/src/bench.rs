@@ -6,18 +6,19 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use clearway_engine::config::ByteSize;
 use clearway_lab::workload::Mix;
+use clearway_lab::workload::tpcc::Population;
 use clearway_lab::{BenchOptions, Variant, run_bench, table};
 
 use crate::error::{Result, plural};
 use crate::output;
 use crate::{bench_latches, options};
 
-/// Run pgbench's transactions in process, under two presets side by side, and show where the time goes
+/// Run pgbench's or TPC-C's transactions in process, under two presets side by side, and show where the time goes
 ///
-/// Opens an embedded database per preset (in a temporary directory unless --data names one), loads pgbench's tables,
+/// Opens an embedded database per preset (in a temporary directory unless --data names one), loads the tables,
 /// and measures every workload × clients under the presets in turn (A B, B A, …), so that both meet the same
 /// conditions. With --vary, compares all variants of one switch instead. Prints one table: the median TPS and its spread, latency, the ratio to the first preset, and what the
-/// clients waited for. Afterwards the balances must add up, or the run is an error.
+/// clients waited for. Afterwards the balances must add up, and TPC-C's consistency conditions hold, or the run is an error.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -36,6 +37,9 @@ use crate::{bench_latches, options};
                                                       tables that are larger than the buffer pool\n  \
     clearway bench --follower --workload simple-update --clients 1,4,16 --duration 3s --rounds 9\n  \
                                                       what a standby that receives the log costs the primary\n  \
+    clearway bench --workload tpcc --warehouses 2 --clients 1,4,16 --duration 5s --rounds 3\n  \
+                                                      TPC-C's five transactions without think times: new-orders a\n  \
+                                                      minute (NOPM), and latency by transaction\n  \
     clearway bench latches                            the latches by themselves, beside parking_lot and std\n\n\
     Which presets are compared: without --preset and --set, classic against clearway. With --set alone, clearway against\n\
     clearway with these settings. With --preset, the named ones, with the settings applied to each. With --vary, one\n\
@@ -45,9 +49,13 @@ use crate::{bench_latches, options};
 pub(crate) struct Arguments {
     #[command(subcommand)]
     alone: Option<Alone>,
-    /// Scale of the tables: 100,000 accounts each
+    /// Scale of pgbench's tables: 100,000 accounts each
     #[arg(long, default_value_t = 10)]
     scale: u32,
+    /// Warehouses of TPC-C's tables, about 130 MB each; 1 unless said otherwise. Client i is at home in warehouse
+    /// i mod W
+    #[arg(long, value_name = "W")]
+    warehouses: Option<u32>,
     /// Numbers of clients, a thread with a session each
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,2,4,8,16")]
     clients: Vec<usize>,
@@ -57,7 +65,7 @@ pub(crate) struct Arguments {
     /// How often each point is measured; the table shows medians
     #[arg(long, value_name = "N", default_value_t = 5)]
     rounds: usize,
-    /// Workloads: select-only, simple-update, tpcb-like; or some of them side by side with `+` in between, which take
+    /// Workloads: select-only, simple-update, tpcb-like, tpcc; or some of them side by side with `+` in between, which take
     /// the clients in turn (tpcb-like+select-only: half of them each) and have a row each in the table. Waits and costs
     /// are then those of all clients
     #[arg(
@@ -133,6 +141,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     };
     let options = BenchOptions {
         scale: arguments.scale,
+        population: arguments.warehouses.map(Population::standard),
         clients: arguments.clients.clone(),
         duration: arguments.duration,
         rounds: arguments.rounds,
@@ -156,8 +165,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         .map(|variant| variant.name.as_str())
         .collect();
     clearway_machine::stderr_line(format_args!(
-        "Scale {}, {}, {}: about {} s of measuring after the tables are loaded.",
-        options.scale,
+        "{}, {}, {}: about {} s of measuring after the tables are loaded.",
+        sizes(&options),
         plural(options.rounds, "round"),
         names.join(" against "),
         options.estimated_time().as_secs_f64().ceil()
@@ -165,7 +174,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     options::warn_of_debug_build();
     let result = run_bench(&options)?;
     output::print(format_args!("{}", table::text(&result)))?;
-    output::line(format_args!("\n{}; the balances add up.", result.provenance))?;
+    let checked = match (result.balances.is_empty(), result.consistency.is_empty()) {
+        (false, true) => "the balances add up",
+        (true, _) => "TPC-C's consistency conditions 1 to 4 hold",
+        (false, false) => "the balances add up, and TPC-C's consistency conditions 1 to 4 hold",
+    };
+    output::line(format_args!("\n{}; {checked}.", result.provenance))?;
     if let Some(directory) = &arguments.out {
         result.write(directory)?;
         output::line(format_args!(
@@ -174,4 +188,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         ))?;
     }
     Ok(())
+}
+
+/// How large the tables are: `Scale 10`, `2 warehouses`, or both.
+fn sizes(options: &BenchOptions) -> String {
+    let scale = format!("Scale {}", options.scale);
+    let warehouses = plural(options.sizes().population.warehouses as usize, "warehouse");
+    match (options.needs_pgbench(), options.needs_tpcc()) {
+        (_, false) => scale,
+        (false, true) => warehouses,
+        (true, true) => format!("{scale}, {warehouses}"),
+    }
 }

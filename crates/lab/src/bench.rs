@@ -9,23 +9,35 @@ use clearway_engine::config::{ByteSize, Span};
 use clearway_engine::mechanisms::MechanismError;
 use clearway_engine::{Config, Engine, Mechanisms};
 use clearway_machine::{Native, Switch, TimeSliceVariant};
-use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::costs::Counters;
 use crate::error::{LabError, Result};
 use crate::follower::Source;
+use crate::latencies::{Latencies, percentile_us};
 use crate::result::{
-    BalanceCheck, BenchResult, Cell, FORMAT, Parameters, Provenance, VariantInfo, VariedSwitch, WaitShare,
+    BalanceCheck, BenchResult, Cell, ConsistencyCheck, FORMAT, Parameters, Provenance, VariantInfo,
+    VariedSwitch, WaitShare,
 };
-use crate::run::{self, Measured, Point, latency_histogram, seed_of};
+use crate::run::{self, Measured, Point, seed_of};
 use crate::sampler::Samples;
-use crate::workload::Mix;
-use crate::workload::pgbench::{self, Acknowledged, Balances};
+use crate::tables::{Tables, Wanted};
+use crate::workload::tpcc::{self, Population};
+use crate::workload::{Mix, Sizes, Workload};
 use crate::{schedule, stats};
 
-/// Buffer memory per unit of scale: tables, indexes, and room for the history to grow.
+/// Buffer memory per unit of pgbench's scale: tables, indexes, and room for the history to grow.
 const BUFFER_BYTES_PER_SCALE: u64 = 24 << 20;
+
+/// Buffer memory per item of TPC-C's warehouses, and per customer with its order: tables and indexes, and twice as much
+/// for what is added.
+const BUFFER_BYTES_PER_ITEM: u64 = 3 * 700;
+
+/// The same per customer.
+const BUFFER_BYTES_PER_CUSTOMER: u64 = 3 * 2_300;
+
+/// The most warehouses: those of a directory of a terabyte.
+const WAREHOUSES_MAX: u32 = 10_000;
 
 /// Buffer memory at the least and at the most.
 const BUFFER_BYTES: (u64, u64) = (128 << 20, 8 << 30);
@@ -38,6 +50,8 @@ const WARM_UP_SHARE: f64 = 0.1;
 pub struct BenchOptions {
     /// pgbench's scale: 100,000 accounts each.
     pub scale: u32,
+    /// What TPC-C's tables are loaded with; none is one warehouse. Only for the workload `tpcc`.
+    pub population: Option<Population>,
     /// Numbers of clients.
     pub clients: Vec<usize>,
     /// Measured time per point.
@@ -218,6 +232,18 @@ impl BenchOptions {
         if self.workloads.is_empty() {
             return refuse("--workload", "empty".to_owned(), "one or more names");
         }
+        match self.population {
+            Some(_) if !self.needs_tpcc() => {
+                return Err(LabError::WithoutWorkload {
+                    option: "--warehouses",
+                    workload: Workload::Tpcc.name(),
+                });
+            }
+            Some(population) if !(1..=WAREHOUSES_MAX).contains(&population.warehouses) => {
+                return refuse("--warehouses", population.warehouses.to_string(), "1 to 10000");
+            }
+            _ => {}
+        }
         if self.variants.is_empty() {
             return refuse("--preset", "empty".to_owned(), "one or more names");
         }
@@ -230,6 +256,40 @@ impl BenchOptions {
             .max(Duration::from_millis(50))
     }
 
+    /// Whether a workload runs on pgbench's tables.
+    pub fn needs_pgbench(&self) -> bool {
+        let mut parts = self.workloads.iter().flat_map(Mix::parts);
+        parts.any(|workload| Workload::PGBENCH.contains(&workload))
+    }
+
+    /// Whether a workload runs on TPC-C's tables.
+    pub fn needs_tpcc(&self) -> bool {
+        self.workloads.iter().any(|mix| mix.has(Workload::Tpcc))
+    }
+
+    /// How large the tables are.
+    pub fn sizes(&self) -> Sizes {
+        Sizes {
+            scale: self.scale,
+            population: self.population.unwrap_or(Population::standard(1)),
+        }
+    }
+
+    /// Buffer memory that holds the tables and what is added to them.
+    fn buffer_bytes(&self) -> u64 {
+        let Sizes { scale, population } = self.sizes();
+        let mut bytes = 0;
+        if self.needs_pgbench() {
+            bytes += u64::from(scale) * BUFFER_BYTES_PER_SCALE;
+        }
+        if self.needs_tpcc() {
+            let customers = u64::from(population.customers.unsigned_abs()) * tpcc::DISTRICTS as u64;
+            let of_items = u64::from(population.items.unsigned_abs()) * BUFFER_BYTES_PER_ITEM;
+            bytes += u64::from(population.warehouses) * (of_items + customers * BUFFER_BYTES_PER_CUSTOMER);
+        }
+        bytes.clamp(BUFFER_BYTES.0, BUFFER_BYTES.1)
+    }
+
     /// How long the measuring will take, loading not counted.
     pub fn estimated_time(&self) -> Duration {
         let points = self.rounds * self.workloads.len() * self.clients.len() * self.variants.len();
@@ -239,10 +299,9 @@ impl BenchOptions {
     /// The engine's configuration for a variant. Unless they were chosen, buffers hold everything. No checkpoint falls
     /// due by the clock, so that points differ by what is compared and not by when they are measured.
     fn config(&self, variant: &Variant) -> Config {
-        let all = (u64::from(self.scale) * BUFFER_BYTES_PER_SCALE).clamp(BUFFER_BYTES.0, BUFFER_BYTES.1);
         let clients = self.clients.iter().copied().max().unwrap_or(1) as u32;
         Config {
-            shared_buffers: self.buffers.unwrap_or(ByteSize::from_bytes(all)),
+            shared_buffers: self.buffers.unwrap_or(ByteSize::from_bytes(self.buffer_bytes())),
             max_connections: clients.max(100) + 20,
             synchronous_commit: self.synchronous_commit.into(),
             checkpoint_timeout: Span::from_secs(3_600),
@@ -259,8 +318,7 @@ struct Database {
     engine: Arc<Engine>,
     /// There for a variant that is followed.
     source: Option<Source>,
-    before: Balances,
-    acknowledged: Acknowledged,
+    tables: Tables,
 }
 
 /// What the rounds of one cell have gathered.
@@ -273,16 +331,18 @@ struct Gathered {
 
 /// What they have gathered of one workload.
 struct GatheredPart {
+    workload: Workload,
     tps: Vec<f64>,
-    latency: Histogram<u64>,
+    latencies: Latencies,
     retries: u64,
 }
 
 impl Gathered {
     fn new(mix: &Mix) -> Gathered {
-        let parts = mix.parts().into_iter().map(|_| GatheredPart {
+        let parts = mix.parts().into_iter().map(|workload| GatheredPart {
+            workload,
             tps: Vec::new(),
-            latency: latency_histogram(),
+            latencies: Latencies::of(workload),
             retries: 0,
         });
         Gathered {
@@ -293,11 +353,12 @@ impl Gathered {
     }
 
     fn transactions(&self) -> u64 {
-        self.parts.iter().map(|part| part.latency.len()).sum()
+        self.parts.iter().map(|part| part.latencies.all.len()).sum()
     }
 }
 
-/// Runs a bench: opens and fills a database per variant, measures every point of the [schedule], checks the sums.
+/// Runs a bench: opens and fills a database per variant, measures every point of the [schedule], checks
+/// the sums.
 pub fn run_bench(options: &BenchOptions) -> Result<BenchResult> {
     options.check()?;
     let configs: Vec<VariantInfo> = options
@@ -311,6 +372,9 @@ pub fn run_bench(options: &BenchOptions) -> Result<BenchResult> {
         .collect();
     let parameters = Parameters {
         scale: options.scale,
+        warehouses: options
+            .needs_tpcc()
+            .then_some(options.sizes().population.warehouses),
         clients: options.clients.clone(),
         workloads: options
             .workloads
@@ -350,7 +414,12 @@ pub fn run_bench(options: &BenchOptions) -> Result<BenchResult> {
         databases.push(database);
     }
     let gathered = measure(options, &mut databases)?;
-    let balances = databases.into_iter().map(close).collect::<Result<Vec<_>>>()?;
+    let (mut balances, mut consistency) = (Vec::new(), Vec::new());
+    for database in databases {
+        let (of_pgbench, of_tpcc) = close(database)?;
+        balances.extend(of_pgbench);
+        consistency.extend(of_tpcc);
+    }
 
     let mut result = BenchResult {
         format: FORMAT,
@@ -360,6 +429,7 @@ pub fn run_bench(options: &BenchOptions) -> Result<BenchResult> {
         variants: configs,
         cells: cells(options, &gathered),
         balances,
+        consistency,
     };
     result.compare();
     Ok(result)
@@ -367,35 +437,21 @@ pub fn run_bench(options: &BenchOptions) -> Result<BenchResult> {
 
 /// Opens a variant's database and fills it unless it is full already.
 fn open(directory: &Path, variant: &VariantInfo, options: &BenchOptions) -> Result<Database> {
-    let while_loading = |what: &str| LabError::engine(format!("{what} for {}", variant.name));
     std::fs::create_dir_all(directory).map_err(LabError::io("creating", directory))?;
     let engine = Engine::open(directory, variant.config.clone())
         .map_err(LabError::engine(format!("opening {}", directory.display())))?;
-    match pgbench::loaded_scale(&engine).map_err(while_loading("looking for pgbench's tables"))? {
-        Some(scale) if scale == i64::from(options.scale) => {}
-        Some(found) => {
-            return Err(LabError::OtherScale {
-                path: directory.to_owned(),
-                found,
-                wanted: options.scale,
-            });
-        }
-        None => {
-            let accounts = u64::from(options.scale) * pgbench::ACCOUNTS_PER_BRANCH as u64;
-            let bar = progress_bar(options.progress, accounts, "{human_pos}/{human_len} accounts");
-            bar.set_message(format!("loading {}", variant.name));
-            pgbench::load(&engine, options.scale, &mut |rows| bar.set_position(rows))
-                .map_err(while_loading("loading pgbench's tables"))?;
-            bar.finish_and_clear();
-        }
-    }
-    let before = Balances::read(&engine).map_err(while_loading("adding up the balances"))?;
+    let wanted = Wanted {
+        pgbench: options.needs_pgbench(),
+        tpcc: options.needs_tpcc(),
+        sizes: options.sizes(),
+        progress: options.progress,
+    };
+    let tables = Tables::load(&engine, directory, &variant.name, wanted)?;
     Ok(Database {
         name: variant.name.clone(),
         engine,
         source: None,
-        before,
-        acknowledged: Acknowledged::default(),
+        tables,
     })
 }
 
@@ -433,7 +489,7 @@ fn measure(options: &BenchOptions, databases: &mut [Database]) -> Result<Vec<Gat
             variant: &database.name,
             mix,
             clients: options.clients[step.clients],
-            scale: options.scale,
+            sizes: options.sizes(),
             warm_up: options.warm_up(),
             duration: options.duration,
             seed: seed_of(options.seed, place as u64),
@@ -441,14 +497,11 @@ fn measure(options: &BenchOptions, databases: &mut [Database]) -> Result<Vec<Gat
         if let Some(follower) = follower {
             follower.caught_up()?;
         }
-        database.acknowledged += acknowledged;
+        database.tables.acknowledged += acknowledged;
         let cell = &mut gathered[(step.workload * clients + step.clients) * variants + step.variant];
         for (known, measured) in cell.parts.iter_mut().zip(parts) {
             known.tps.push(measured.tps);
-            known
-                .latency
-                .add(&measured.latency)
-                .expect("all histograms have the same bounds");
+            known.latencies.add(&measured.latencies);
             known.retries += measured.retries;
         }
         cell.counted += counted;
@@ -462,17 +515,8 @@ fn measure(options: &BenchOptions, databases: &mut [Database]) -> Result<Vec<Gat
 }
 
 /// Checks a database's sums and closes it.
-fn close(database: Database) -> Result<BalanceCheck> {
-    let sums = Balances::read(&database.engine).map_err(LabError::engine(format!(
-        "adding up the balances of {}",
-        database.name
-    )))?;
-    if let Some(what) = sums.fault(&database.before, &database.acknowledged) {
-        return Err(LabError::Unbalanced {
-            variant: database.name.clone(),
-            what,
-        });
-    }
+fn close(database: Database) -> Result<(Option<BalanceCheck>, Option<ConsistencyCheck>)> {
+    let checks = database.tables.check(&database.engine, &database.name)?;
     match database.source {
         Some(source) => source.stop()?,
         None => database
@@ -480,7 +524,7 @@ fn close(database: Database) -> Result<BalanceCheck> {
             .shutdown()
             .map_err(LabError::engine(format!("closing {}", database.name)))?,
     }
-    Ok(BalanceCheck::new(&database.name, &sums, &database.acknowledged))
+    Ok(checks)
 }
 
 fn cells(options: &BenchOptions, gathered: &[Gathered]) -> Vec<Cell> {
@@ -510,9 +554,10 @@ fn cell(workload: String, clients: usize, variant: &str, point: &Gathered, part:
         tps_spread: stats::spread(&part.tps),
         tps_rounds: part.tps.clone(),
         ratio: None,
-        p50_us: part.latency.value_at_quantile(0.5) as f64 / 1e3,
-        p99_us: part.latency.value_at_quantile(0.99) as f64 / 1e3,
-        transactions: part.latency.len(),
+        p50_us: percentile_us(&part.latencies.all, 0.5),
+        p99_us: percentile_us(&part.latencies.all, 0.99),
+        transactions: part.latencies.all.len(),
+        kinds: part.latencies.kind_cells(part.workload),
         per_commit: point.counted.per_commit(point.transactions()),
         retries: part.retries,
         waits: shares(&point.waits),

@@ -135,6 +135,37 @@ pub enum LabError {
         /// The scale asked for.
         wanted: u32,
     },
+    /// The data directory holds TPC-C tables of another size.
+    #[error(
+        "{} holds TPC-C tables of {found} complete warehouses, but {wanted} were asked for; name another directory",
+        .path.display()
+    )]
+    OtherWarehouses {
+        /// The directory.
+        path: PathBuf,
+        /// The warehouses found; 0 where loading was interrupted.
+        found: i64,
+        /// The warehouses asked for.
+        wanted: u32,
+    },
+    /// An option of a workload that is not run.
+    #[error(
+        "{option} is for the workload {workload}, which is not among those to run: add --workload {workload}"
+    )]
+    WithoutWorkload {
+        /// The option.
+        option: &'static str,
+        /// The workload that it is for.
+        workload: &'static str,
+    },
+    /// TPC-C's tables are not what its transactions and the acknowledgements make them.
+    #[error("TPC-C's tables of {variant} are not consistent: {what}")]
+    Inconsistent {
+        /// Whose database.
+        variant: String,
+        /// Which conditions do not hold, and where.
+        what: String,
+    },
     /// The sums after the run are not what the acknowledged transactions make them.
     #[error("the balances of {variant} do not add up: {what}")]
     Unbalanced {

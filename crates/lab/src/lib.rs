@@ -23,7 +23,8 @@
 //!    points, since these shared their conditions.
 //! 3. Both variants of a point draw the **same random numbers**; the seed is in the result.
 //! 4. Warm-up is not measured; only transactions that end inside the measured window count.
-//! 5. A run whose **balances do not add up** afterwards is an error, whatever its speed.
+//! 5. A run whose **balances do not add up** afterwards, or whose TPC-C tables are not consistent, is an error, whatever
+//!    its speed.
 //! 6. Every result carries its [provenance](result::Provenance).
 //!
 //! # What it does not do
@@ -39,7 +40,9 @@ mod costs;
 mod error;
 mod follower;
 pub mod gather;
+pub mod kinds_table;
 pub mod latches;
+mod latencies;
 mod provenance;
 pub mod report;
 pub mod result;
@@ -49,6 +52,7 @@ pub mod schedule;
 pub mod simulate;
 mod stats;
 pub mod table;
+mod tables;
 pub mod workload;
 
 pub use bench::{BenchOptions, Variant, run_bench};

@@ -10,6 +10,7 @@ use crate::costs::CommitCosts;
 use crate::error::{LabError, Result};
 use crate::stats;
 use crate::workload::pgbench::{Acknowledged, Balances};
+use crate::workload::tpcc;
 
 /// Goes up when a field changes its meaning or goes away.
 pub const FORMAT: u32 = 1;
@@ -31,6 +32,9 @@ pub struct BenchResult {
     pub cells: Vec<Cell>,
     /// The sums after the run, one per variant.
     pub balances: Vec<BalanceCheck>,
+    /// That TPC-C's tables are consistent, one per variant; none without the workload `tpcc`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub consistency: Vec<ConsistencyCheck>,
 }
 
 /// A switch all of whose variants were compared.
@@ -83,6 +87,9 @@ pub struct Machine {
 pub struct Parameters {
     /// pgbench's scale.
     pub scale: u32,
+    /// TPC-C's warehouses; none without the workload `tpcc`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warehouses: Option<u32>,
     /// Client counts.
     pub clients: Vec<usize>,
     /// Workloads by name.
@@ -117,6 +124,21 @@ pub struct WaitShare {
     pub share: f64,
 }
 
+/// One kind of transaction of a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KindCell {
+    /// Its name.
+    pub kind: String,
+    /// Committed a minute, the median over the rounds; of TPC-C's new-order this is NOPM.
+    pub per_minute: f64,
+    /// Median latency, microseconds, over all rounds.
+    pub p50_us: f64,
+    /// Its 99th percentile.
+    pub p99_us: f64,
+    /// Transactions measured, with those that were rolled back as their input wants.
+    pub transactions: u64,
+}
+
 /// One workload × clients × variant.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Cell {
@@ -140,6 +162,9 @@ pub struct Cell {
     pub p99_us: f64,
     /// Transactions measured.
     pub transactions: u64,
+    /// By kind of transaction, where the workload has several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<KindCell>,
     /// What each of them cost, over all rounds; in a mix, an average of all its transactions.
     pub per_commit: CommitCosts,
     /// Transactions rolled back for another's sake and run again.
@@ -174,6 +199,31 @@ impl BalanceCheck {
             branches: sums.branches,
             history: sums.history,
             acknowledged_writes: acknowledged.writes,
+        }
+    }
+}
+
+/// That TPC-C's consistency conditions hold in one variant's database after the run; a bench with a violation gives an
+/// error instead of a result.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ConsistencyCheck {
+    /// The variant's name.
+    pub variant: String,
+    /// Orders that were acknowledged to a client during the run.
+    pub new_orders: i64,
+    /// Payments.
+    pub payments: i64,
+    /// Orders delivered.
+    pub delivered: i64,
+}
+
+impl ConsistencyCheck {
+    pub(crate) fn new(variant: &str, acknowledged: &tpcc::Acknowledged) -> ConsistencyCheck {
+        ConsistencyCheck {
+            variant: variant.to_owned(),
+            new_orders: acknowledged.new_orders,
+            payments: acknowledged.payments,
+            delivered: acknowledged.delivered,
         }
     }
 }
@@ -258,6 +308,7 @@ pub(crate) mod tests {
             p50_us: clients as f64 / tps * 1e6,
             p99_us: clients as f64 / tps * 4e6,
             transactions: tps as u64,
+            kinds: Vec::new(),
             per_commit: CommitCosts {
                 syncs: 0.25,
                 wake_ups: 1.5,
@@ -299,6 +350,7 @@ pub(crate) mod tests {
             provenance: Provenance::now("clearway bench <test>".to_owned(), 1, 3, &()),
             parameters: Parameters {
                 scale: 1,
+                warehouses: None,
                 clients: vec![1, 2, 4, 8, 16],
                 workloads: vec!["select-only".to_owned(), "tpcb-like".to_owned()],
                 duration_s: 1.0,
@@ -310,6 +362,7 @@ pub(crate) mod tests {
             variants: vec![variant("classic"), variant("clearway")],
             cells,
             balances: Vec::new(),
+            consistency: Vec::new(),
         };
         result.compare();
         result

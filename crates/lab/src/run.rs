@@ -13,26 +13,17 @@ use std::time::{Duration, Instant};
 
 use clearway_engine::{Engine, EngineError, SqlState};
 use clearway_machine::{Native, Switch};
-use hdrhistogram::Histogram;
 
 use crate::costs::Counters;
 use crate::error::{LabError, Result};
+use crate::latencies::Latencies;
 use crate::sampler::{Sampler, Samples};
-use crate::workload::pgbench::{Acknowledged, Client};
-use crate::workload::{Mix, Workload};
+use crate::workload::client::Client;
+use crate::workload::{Acknowledged, Mix, Sizes, Workload};
 
 const WARM_UP: u8 = 0;
 const MEASURE: u8 = 1;
 const STOP: u8 = 2;
-
-/// The longest latency told apart, one minute.
-const LATENCY_NS_MAX: u64 = 60_000_000_000;
-
-/// A histogram of latencies in nanoseconds, to two digits.
-pub(crate) fn latency_histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, LATENCY_NS_MAX, 2)
-        .expect("the bounds are in order and two digits are allowed")
-}
 
 /// What to run.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +32,7 @@ pub(crate) struct Point<'a> {
     pub(crate) variant: &'a str,
     pub(crate) mix: &'a Mix,
     pub(crate) clients: usize,
-    pub(crate) scale: u32,
+    pub(crate) sizes: Sizes,
     pub(crate) warm_up: Duration,
     pub(crate) duration: Duration,
     pub(crate) seed: u64,
@@ -64,13 +55,13 @@ pub(crate) struct Measured {
 pub(crate) struct MeasuredPart {
     workload: Workload,
     pub(crate) tps: f64,
-    pub(crate) latency: Histogram<u64>,
+    pub(crate) latencies: Latencies,
     pub(crate) retries: u64,
 }
 
 struct ClientResult {
     workload: Workload,
-    latency: Histogram<u64>,
+    latencies: Latencies,
     acknowledged: Acknowledged,
     retries: u64,
 }
@@ -109,7 +100,7 @@ pub(crate) fn run(point: Point<'_>) -> Result<Measured> {
         let parts = point.mix.parts().into_iter().map(|workload| MeasuredPart {
             workload,
             tps: 0.0,
-            latency: latency_histogram(),
+            latencies: Latencies::of(workload),
             retries: 0,
         });
         let mut measured = Measured {
@@ -135,13 +126,12 @@ pub(crate) fn run(point: Point<'_>) -> Result<Measured> {
                 .iter_mut()
                 .find(|part| part.workload == result.workload)
                 .expect("clients run workloads of the mix");
-            part.latency
-                .add(&result.latency)
-                .expect("all histograms have the same bounds");
+            part.latencies.add(&result.latencies);
             part.retries += result.retries;
         }
         for part in &mut measured.parts {
-            part.tps = part.latency.len() as f64 / elapsed.as_secs_f64();
+            part.tps = part.latencies.all.len() as f64 / elapsed.as_secs_f64();
+            part.latencies.end_round(elapsed.as_secs_f64());
         }
         Ok(measured)
     })
@@ -158,24 +148,25 @@ fn client(
     sampler.register_this_thread();
     let scheduled = take_time_slice(point.engine);
     let workload = point.mix.workload_of(number);
-    let client = Client::new(
+    let client = Client::open(
         point.engine,
         workload,
-        point.scale,
+        point.sizes,
+        point.mix.place_of(number),
         seed_of(point.seed, number as u64),
     );
     // Everyone passes the barrier, also one that has failed already.
     ready.wait();
     scheduled?;
     let mut client = client?;
-    let mut latency = latency_histogram();
+    let mut latencies = Latencies::of(workload);
     let mut before = Instant::now();
     loop {
-        client.transaction()?;
+        let ended = client.transaction()?;
         let after = Instant::now();
         match phase.load(Ordering::Relaxed) {
             WARM_UP => {}
-            MEASURE => latency.saturating_record((after - before).as_nanos() as u64),
+            MEASURE => latencies.record(ended, (after - before).as_nanos() as u64),
             _ => break,
         }
         if failed.load(Ordering::Relaxed) {
@@ -185,9 +176,9 @@ fn client(
     }
     Ok(ClientResult {
         workload,
-        latency,
-        acknowledged: client.acknowledged,
-        retries: client.retries,
+        latencies,
+        acknowledged: client.acknowledged(),
+        retries: client.retries(),
     })
 }
 

@@ -1,5 +1,8 @@
 //! The table a bench prints.
 
+use std::fmt::Write as _;
+
+use crate::kinds_table;
 use crate::result::{BenchResult, Cell};
 use crate::sampler::RUNNING;
 
@@ -137,13 +140,14 @@ pub(crate) fn right(result: &BenchResult) -> Vec<bool> {
     columns(result).iter().map(|column| column.right).collect()
 }
 
-/// The table as text.
+/// The table as text, with that of [kinds](kinds_table) below it.
 pub fn text(result: &BenchResult) -> String {
-    let table = lines(&rows(result), &right(result));
-    match &result.varied {
-        Some(_) => format!("{table}\n{COSTS_LEGEND}\n"),
-        None => table,
+    let mut text = lines(&rows(result), &right(result));
+    if result.varied.is_some() {
+        let _ = writeln!(text, "\n{COSTS_LEGEND}");
     }
+    text.push_str(&kinds_table::text(result));
+    text
 }
 
 /// Rows as lines, head first, with `right` columns set to the right, and a blank line where the first column changes.

@@ -18,10 +18,11 @@ const RUNS_MAX: u32 = 4;
 fn options() -> BenchOptions {
     BenchOptions {
         scale: 1,
+        population: None,
         clients: vec![1, 3],
         duration: Duration::from_millis(150),
         rounds: 1,
-        workloads: Workload::ALL.iter().copied().map(Mix::from).collect(),
+        workloads: Workload::PGBENCH.iter().copied().map(Mix::from).collect(),
         varied: None,
         variants: Variant::choose(&[], &[]).unwrap(),
         buffers: None,

@@ -1,7 +1,7 @@
 //! Benches of different points become one bench.
 //!
 //! # Rules
-//! 1. They are of one commit, build, machine and seed, and were asked for the same scale, times, rounds and waiting for the
+//! 1. They are of one commit, build, machine and seed, and were asked for the same scale, warehouses, times, rounds and waiting for the
 //!    disk. A variant's name means the same configuration in all of them. Otherwise their points are not of one bench.
 //! 2. No point is in two of them: percentiles of two runs do not add up to those of one. Measure for more rounds instead.
 //! 3. A ratio stays as it was measured, to the first variant in the same rounds. It is not computed across runs: those
@@ -55,6 +55,10 @@ fn add(whole: &mut BenchResult, directory: &Path, result: BenchResult, first: &P
         ("machine", from.machine != also_from.machine),
         ("seed", from.seed != also_from.seed),
         ("scale", ours.scale != theirs.scale),
+        (
+            "number of warehouses",
+            ours.warehouses.is_some() && theirs.warehouses.is_some() && ours.warehouses != theirs.warehouses,
+        ),
         ("duration", ours.duration_s != theirs.duration_s),
         ("warm-up", ours.warm_up_s != theirs.warm_up_s),
         ("number of rounds", ours.rounds != theirs.rounds),
@@ -92,7 +96,9 @@ fn add(whole: &mut BenchResult, directory: &Path, result: BenchResult, first: &P
     }
     extend(&mut whole.parameters.workloads, result.parameters.workloads);
     extend(&mut whole.parameters.clients, result.parameters.clients);
+    whole.parameters.warehouses = whole.parameters.warehouses.or(result.parameters.warehouses);
     whole.balances.extend(result.balances);
+    whole.consistency.extend(result.consistency);
     whole.provenance.command = format!("{}; {}", whole.provenance.command, result.provenance.command);
     Ok(())
 }
@@ -109,6 +115,7 @@ fn extend<T: PartialEq>(all: &mut Vec<T>, more: Vec<T>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::result::Parameters;
     use crate::result::tests::example;
 
     fn of_clients(clients: &[usize]) -> BenchResult {
@@ -116,6 +123,13 @@ mod tests {
         result.parameters.clients = clients.to_vec();
         result.cells.retain(|cell| clients.contains(&cell.clients));
         result
+    }
+
+    fn with_warehouses(warehouses: u32) -> Parameters {
+        Parameters {
+            warehouses: Some(warehouses),
+            ..example().parameters
+        }
     }
 
     fn merged(results: Vec<BenchResult>) -> Result<BenchResult> {
@@ -151,6 +165,20 @@ mod tests {
         };
         let scale = refused(|other| other.parameters.scale = 10);
         assert_eq!(scale, "run-1: its scale is not that of run-0");
+        let warehouses = merged(vec![
+            BenchResult {
+                parameters: with_warehouses(2),
+                ..of_clients(&[1])
+            },
+            BenchResult {
+                parameters: with_warehouses(3),
+                ..of_clients(&[2])
+            },
+        ]);
+        assert_eq!(
+            warehouses.unwrap_err().to_string(),
+            "run-1: its number of warehouses is not that of run-0"
+        );
         assert!(refused(|other| other.provenance.commit += "1").contains("its commit"));
         assert!(refused(|other| other.provenance.machine.cpus += 1).contains("its machine"));
         assert!(

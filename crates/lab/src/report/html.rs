@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use super::plot;
 use crate::error::Result;
 use crate::result::{BenchResult, Provenance, VariedSwitch};
-use crate::table;
+use crate::workload::Workload;
+use crate::{kinds_table, table};
 
 const STYLE: &str = "
 :root { color-scheme: light dark; --ink: #1c2430; --soft: #5a6675; --paper: #ffffff; --card: #f5f7f9; --line: #d9dfe5; }
@@ -64,8 +65,8 @@ pub fn html(result: &BenchResult) -> Result<String> {
         None => format!("Clearway bench: {}", names.join(" against ")),
     };
     let lead = format!(
-        "pgbench's transactions in process, scale {}, synchronous commit {}. {} on {} CPUs, {}.",
-        result.parameters.scale,
+        "{}, in process, synchronous commit {}. {} on {} CPUs, {}.",
+        of_what(result),
         if result.parameters.synchronous_commit {
             "on"
         } else {
@@ -106,10 +107,34 @@ pub fn html(result: &BenchResult) -> Result<String> {
     if result.varied.is_some() {
         let _ = writeln!(body, "<p>{}</p>", escaped(table::COSTS_LEGEND));
     }
-    numbers(&mut body, result);
+    numbers(&mut body, &table::rows(result), &table::right(result));
+    let kinds = kinds_table::rows(result);
+    if !kinds.is_empty() {
+        let _ = writeln!(
+            body,
+            "<h2>By transaction</h2>\n<p>{}</p>",
+            escaped(kinds_table::LEGEND)
+        );
+        numbers(&mut body, &kinds, &kinds_table::right(&kinds));
+    }
     body.push_str("<h2>Where this comes from</h2>\n");
     provenance(&mut body, result);
     Ok(page(&title, &lead, &body))
+}
+
+/// Whose transactions were run, on how much.
+fn of_what(result: &BenchResult) -> String {
+    let of_pgbench = format!("pgbench's transactions, scale {}", result.parameters.scale);
+    let Some(warehouses) = result.parameters.warehouses else {
+        return of_pgbench;
+    };
+    let plural = if warehouses == 1 { "" } else { "s" };
+    let of_tpcc = format!("TPC-C's transactions, {warehouses} warehouse{plural}");
+    let only_tpcc = |name: &String| name == Workload::Tpcc.name();
+    match result.parameters.workloads.iter().all(only_tpcc) {
+        true => of_tpcc,
+        false => format!("{of_pgbench}, and {of_tpcc}"),
+    }
 }
 
 /// What the switch decides, and how each of its variants works.
@@ -176,20 +201,20 @@ fn figures(page: &mut String, result: &BenchResult, draw: impl Fn(&str) -> Resul
     Ok(())
 }
 
-fn numbers(page: &mut String, result: &BenchResult) {
+/// A table of these rows, head first.
+fn numbers(page: &mut String, rows: &[Vec<String>], right: &[bool]) {
     page.push_str("<div class=\"scroll\"><table>\n");
-    let right = table::right(result);
-    let mut before = String::new();
-    for (number, row) in table::rows(result).into_iter().enumerate() {
+    let mut before = "";
+    for (number, row) in rows.iter().enumerate() {
         let tag = if number == 0 { "th" } else { "td" };
         let first = number > 1 && row[0] != before;
         page.push_str(if first { "<tr class=\"first\">" } else { "<tr>" });
-        for (entry, right) in row.iter().zip(&right) {
+        for (entry, right) in row.iter().zip(right) {
             let class = if *right { " class=\"r\"" } else { "" };
             let _ = write!(page, "<{tag}{class}>{}</{tag}>", escaped(entry));
         }
         page.push_str("</tr>\n");
-        before.clone_from(&row[0]);
+        before = &row[0];
     }
     page.push_str("</table></div>\n");
 }
@@ -250,6 +275,16 @@ fn provenance(page: &mut String, result: &BenchResult) {
             check.accounts, check.history, check.tellers, check.branches, check.acknowledged_writes
         );
         row(&format!("sums of {}", escaped(&check.variant)), &sums);
+    }
+    for check in &result.consistency {
+        let conditions = format!(
+            "conditions 1 to 4 hold; {} new orders, {} payments and {} delivered orders acknowledged, all there",
+            check.new_orders, check.payments, check.delivered
+        );
+        row(
+            &format!("consistency of {}", escaped(&check.variant)),
+            &conditions,
+        );
     }
     page.push_str("</table></div>\n");
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use clearway_sim::{Account, account_so_far, begin_line_account, clock_ns};
 use hdrhistogram::Histogram;
 
-use crate::run::latency_histogram;
+use crate::latencies::latency_histogram;
 
 /// What all clients of a point report to.
 #[derive(Debug)]

@@ -1,10 +1,17 @@
 //! The workloads, by name.
 
+pub(crate) mod client;
+mod copy;
+mod one_number;
 pub mod pgbench;
+pub mod tpcc;
+
+pub use client::{Acknowledged, Sizes};
+use one_number::one_number;
 
 use crate::error::{LabError, Result};
 
-/// A workload of the bench: one of pgbench's built-in transactions.
+/// A workload of the bench: one of pgbench's built-in transactions, or TPC-C's mix of five.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Workload {
     /// One SELECT by primary key.
@@ -13,18 +20,30 @@ pub enum Workload {
     SimpleUpdate,
     /// As before, and UPDATE a teller and a branch: branches are few, so their rows are fought over.
     TpcbLike,
+    /// TPC-C's five transactions in its standard mix, on tables of their own.
+    Tpcc,
 }
 
 impl Workload {
-    /// All of them, in the order in which they are run.
-    pub const ALL: &'static [Workload] = &[Workload::SelectOnly, Workload::SimpleUpdate, Workload::TpcbLike];
+    /// All of them, in the order in which they are listed.
+    pub const ALL: &'static [Workload] = &[
+        Workload::SelectOnly,
+        Workload::SimpleUpdate,
+        Workload::TpcbLike,
+        Workload::Tpcc,
+    ];
 
-    /// pgbench's name for it.
+    /// Those on pgbench's tables, in the order in which they are run.
+    pub const PGBENCH: &'static [Workload] =
+        &[Workload::SelectOnly, Workload::SimpleUpdate, Workload::TpcbLike];
+
+    /// Its name: pgbench's, where it is one of its transactions.
     pub const fn name(self) -> &'static str {
         match self {
             Workload::SelectOnly => "select-only",
             Workload::SimpleUpdate => "simple-update",
             Workload::TpcbLike => "tpcb-like",
+            Workload::Tpcc => "tpcc",
         }
     }
 
@@ -43,6 +62,14 @@ impl Workload {
                     .collect::<Vec<_>>()
                     .join(", "),
             })
+    }
+
+    /// Its kinds of transaction by name; none if there is one kind.
+    pub fn kinds(self) -> &'static [&'static str] {
+        match self {
+            Workload::Tpcc => tpcc::Kind::NAMES,
+            _ => &[],
+        }
     }
 
     /// Whether it changes anything.
@@ -79,6 +106,19 @@ impl Mix {
     /// The workload of a client.
     pub fn workload_of(&self, client: usize) -> Workload {
         self.turns[client % self.turns.len()]
+    }
+
+    /// Whether this is one of its workloads.
+    pub fn has(&self, workload: Workload) -> bool {
+        self.turns.contains(&workload)
+    }
+
+    /// How many clients before this one run the same workload.
+    pub fn place_of(&self, client: usize) -> usize {
+        let workload = self.workload_of(client);
+        (0..client)
+            .filter(|other| self.workload_of(*other) == workload)
+            .count()
     }
 
     /// Its workloads, each once.
@@ -119,6 +159,8 @@ mod tests {
         let of_clients: Vec<Workload> = (0..5).map(|client| mix.workload_of(client)).collect();
         let (write, read) = (Workload::TpcbLike, Workload::SelectOnly);
         assert_eq!(of_clients, [write, read, read, write, read]);
+        let places: Vec<usize> = (0..5).map(|client| mix.place_of(client)).collect();
+        assert_eq!(places, [0, 0, 1, 1, 2]);
         assert_eq!(mix.parts(), [write, read]);
         assert_eq!(
             mix.part_name(read),
@@ -131,10 +173,10 @@ mod tests {
     #[test]
     fn a_wrong_name_gets_the_list() {
         assert_eq!(Workload::from_name("tpcb-like").unwrap(), Workload::TpcbLike);
-        let error = Workload::from_name("tpcc").unwrap_err().to_string();
+        let error = Workload::from_name("tpch").unwrap_err().to_string();
         assert_eq!(
             error,
-            "there is no workload \"tpcc\"; available: select-only, simple-update, tpcb-like"
+            "there is no workload \"tpch\"; available: select-only, simple-update, tpcb-like, tpcc"
         );
     }
 }

@@ -19,13 +19,12 @@
 
 use std::sync::Arc;
 
-use clearway_engine::{
-    Collected, DataType, Discard, Engine, EngineError, Output, Prepared, Session, SessionInfo, Value,
-};
+use clearway_engine::{DataType, Discard, Engine, EngineError, Prepared, Session, SessionInfo, Value};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use super::Workload;
+use super::copy::copy;
+use super::{Workload, one_number};
 
 /// Accounts a branch has.
 pub const ACCOUNTS_PER_BRANCH: i64 = 100_000;
@@ -67,28 +66,23 @@ pub fn load(engine: &Arc<Engine>, scale: u32, progress: &mut dyn FnMut(u64)) -> 
         run(table)?;
     }
     let scale = i64::from(scale);
-    let mut copy = |table: &str, rows: i64, line: fn(i64) -> String, progress: &mut dyn FnMut(u64)| {
-        let mut source = CopyLines {
-            next: 1,
-            last: rows,
-            line,
-            progress,
-        };
-        session.execute_simple(&format!("copy {table} from stdin"), &mut source)
+    let mut fill = |table: &str, rows: i64, line: fn(i64) -> String, progress: &mut dyn FnMut(u64)| {
+        let mut append = |row: i64, text: &mut Vec<u8>| text.extend_from_slice(line(row).as_bytes());
+        copy(&mut session, table, rows, &mut append, progress)
     };
-    copy(
+    fill(
         "pgbench_branches",
         scale,
         |bid| format!("{bid}\t0\t\\N\n"),
         &mut |_| (),
     )?;
-    copy(
+    fill(
         "pgbench_tellers",
         scale * TELLERS_PER_BRANCH,
         |tid| format!("{tid}\t{}\t0\t\\N\n", (tid - 1) / TELLERS_PER_BRANCH + 1),
         &mut |_| (),
     )?;
-    copy(
+    fill(
         "pgbench_accounts",
         scale * ACCOUNTS_PER_BRANCH,
         |aid| format!("{aid}\t{}\t0\t\n", (aid - 1) / ACCOUNTS_PER_BRANCH + 1),
@@ -98,41 +92,6 @@ pub fn load(engine: &Arc<Engine>, scale: u32, progress: &mut dyn FnMut(u64)) -> 
         session.execute_simple(sql, &mut Discard::default())?;
     }
     engine.checkpoint()
-}
-
-/// COPY data made as it is read.
-struct CopyLines<'a> {
-    next: i64,
-    last: i64,
-    line: fn(i64) -> String,
-    progress: &'a mut dyn FnMut(u64),
-}
-
-/// Rows handed over at a time.
-const COPY_CHUNK_ROWS: i64 = 1_000;
-
-impl Output for CopyLines<'_> {
-    fn row_description(&mut self, _columns: &[clearway_engine::Column]) -> Result<(), EngineError> {
-        Ok(())
-    }
-    fn row(&mut self, _values: &[Value]) -> Result<(), EngineError> {
-        Ok(())
-    }
-    fn complete(&mut self, _tag: &str) -> Result<(), EngineError> {
-        Ok(())
-    }
-    fn copy_in_start(&mut self, _columns: usize) -> Result<(), EngineError> {
-        Ok(())
-    }
-    fn copy_in_read(&mut self, buffer: &mut Vec<u8>) -> Result<bool, EngineError> {
-        let end = (self.next + COPY_CHUNK_ROWS).min(self.last + 1);
-        for number in self.next..end {
-            buffer.extend_from_slice((self.line)(number).as_bytes());
-        }
-        self.next = end;
-        (self.progress)((end - 1).max(0) as u64);
-        Ok(!buffer.is_empty())
-    }
 }
 
 /// What a client was told is committed.
@@ -221,21 +180,6 @@ impl Balances {
     }
 }
 
-fn one_number(session: &mut Session, sql: &str) -> Result<i64, EngineError> {
-    let mut out = Collected::default();
-    session.execute_simple(sql, &mut out)?;
-    let wrong =
-        |what: String| EngineError::internal(format!("{sql} gave {what} where a number was expected"));
-    match out.rows.first().and_then(|row| row.first()) {
-        Some(Value::Null) => Ok(0),
-        Some(Value::Int2(number)) => Ok(i64::from(*number)),
-        Some(Value::Int4(number)) => Ok(i64::from(*number)),
-        Some(Value::Int8(number)) => Ok(*number),
-        Some(other) => Err(wrong(format!("{other:?}"))),
-        None => Err(wrong("no row".to_owned())),
-    }
-}
-
 /// One client: a session with its prepared statements and its random numbers.
 #[derive(Debug)]
 pub struct Client {
@@ -264,13 +208,19 @@ struct Statements {
 }
 
 impl Client {
-    /// Opens a session and prepares the statements.
+    /// Opens a session and prepares the statements. A workload on other tables than pgbench's is an error.
     pub fn new(
         engine: &Arc<Engine>,
         workload: Workload,
         scale: u32,
         seed: u64,
     ) -> Result<Client, EngineError> {
+        if !Workload::PGBENCH.contains(&workload) {
+            return Err(EngineError::internal(format!(
+                "{} is none of pgbench's transactions",
+                workload.name()
+            )));
+        }
         let mut session = engine.session(SessionInfo::default())?;
         let int = Some(DataType::Int4);
         let mut prepare = |sql: &str, parameters: usize| session.prepare(sql, &[int; 5][..parameters]);

@@ -1,0 +1,291 @@
+//! TPC-C in about a second: tables of a few hundred rows, concurrent clients, and a check that finds what is broken.
+//!
+//! A short round on a slow machine may end before a single commit, so a run is repeated for longer until each cell has one
+//! of each kind of transaction, as in `tiny_bench.rs`.
+//!
+//! Mutations in `crates/lab/mutations/tpcc.toml`: a payment that forgets its district, a new-order that forgets a line, and
+//! two more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clearway_engine::{Config, Discard, Engine, SessionInfo};
+use clearway_lab::result::BenchResult;
+use clearway_lab::workload::tpcc::{self, Client, Kind, Population, Totals, consistency};
+use clearway_lab::workload::{Mix, Workload};
+use clearway_lab::{BenchOptions, LabError, Variant, run_bench, table};
+
+/// Runs that may be needed, each four times as long as the one before.
+const RUNS_MAX: u32 = 4;
+
+/// Tables that are loaded in a moment.
+const TINY: Population = Population {
+    warehouses: 2,
+    items: 200,
+    customers: 30,
+};
+
+fn options() -> BenchOptions {
+    BenchOptions {
+        scale: 1,
+        population: Some(TINY),
+        clients: vec![1, 4],
+        duration: Duration::from_millis(400),
+        rounds: 1,
+        workloads: vec![Workload::Tpcc.into()],
+        varied: None,
+        variants: Variant::choose(&[], &[]).unwrap(),
+        buffers: None,
+        data: None,
+        synchronous_commit: false,
+        seed: 7,
+        command: "clearway bench --workload tpcc (test)".to_owned(),
+        progress: false,
+    }
+}
+
+/// The result of a run in which each cell of TPC-C has run each kind of transaction, and each other one has committed.
+fn measured(mut options: BenchOptions) -> BenchResult {
+    let enough = |result: &BenchResult| {
+        result
+            .cells
+            .iter()
+            .all(|cell| cell.transactions > 0 && cell.kinds.iter().all(|kind| kind.transactions > 0))
+    };
+    let mut result = run_bench(&options).unwrap();
+    for _ in 1..RUNS_MAX {
+        if enough(&result) {
+            break;
+        }
+        options.duration *= 4;
+        result = run_bench(&options).unwrap();
+    }
+    assert!(enough(&result), "{:?}", result.cells);
+    result
+}
+
+/// Both presets, one client and several; the bench itself checks what was acknowledged and the consistency conditions.
+#[test]
+fn a_tiny_bench_of_all_five_transactions() {
+    let result = measured(options());
+    assert_eq!(result.cells.len(), 2 * 2);
+    assert_eq!(result.parameters.warehouses, Some(2));
+    for cell in &result.cells {
+        let names: Vec<&str> = cell.kinds.iter().map(|kind| &*kind.kind).collect();
+        assert_eq!(names, Kind::NAMES);
+        let counted: u64 = cell.kinds.iter().map(|kind| kind.transactions).sum();
+        assert_eq!(counted, cell.transactions);
+        assert!(
+            cell.kinds
+                .iter()
+                .all(|kind| kind.p99_us >= kind.p50_us && kind.p50_us > 0.0)
+        );
+        assert!(cell.kinds[0].per_minute > 0.0 && cell.kinds[0].per_minute < cell.tps * 60.0);
+        assert_eq!(cell.ratio.is_some(), cell.variant == "clearway");
+    }
+    assert!(result.balances.is_empty());
+    assert_eq!(result.consistency.len(), 2);
+    for check in &result.consistency {
+        assert!(
+            check.new_orders > 0 && check.payments > 0 && check.delivered > 0,
+            "{check:?}"
+        );
+    }
+    let text = table::text(&result);
+    assert!(text.contains("NOPM") && text.contains("stock-level"), "{text}");
+    let out = tempfile::tempdir().unwrap();
+    result.write(out.path()).unwrap();
+    let page = std::fs::read_to_string(out.path().join("report.html")).unwrap();
+    for part in [
+        "TPC-C's transactions, 2 warehouses",
+        "By transaction",
+        "consistency of clearway",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page.contains("pgbench"));
+}
+
+#[test]
+fn tpcc_beside_a_workload_of_pgbench() {
+    let result = measured(BenchOptions {
+        clients: vec![3],
+        workloads: vec![Mix::from_name("tpcc+select-only").unwrap()],
+        variants: Variant::choose(&["clearway".to_owned()], &[]).unwrap(),
+        ..options()
+    });
+    let kinds: Vec<usize> = result.cells.iter().map(|cell| cell.kinds.len()).collect();
+    assert_eq!(kinds, [5, 0]);
+    assert_eq!((result.balances.len(), result.consistency.len()), (1, 1));
+}
+
+#[test]
+fn a_directory_is_used_again_and_its_warehouses_are_checked() {
+    let data = tempfile::tempdir().unwrap();
+    let options = BenchOptions {
+        clients: vec![2],
+        duration: Duration::from_millis(50),
+        variants: Variant::choose(&["clearway".to_owned()], &[]).unwrap(),
+        data: Some(data.path().to_owned()),
+        ..options()
+    };
+    run_bench(&options).unwrap();
+    run_bench(&options).unwrap();
+    let other = Population {
+        warehouses: 3,
+        ..TINY
+    };
+    let error = run_bench(&BenchOptions {
+        population: Some(other),
+        ..options
+    })
+    .unwrap_err();
+    assert!(
+        matches!(
+            error,
+            LabError::OtherWarehouses {
+                found: 2,
+                wanted: 3,
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn warehouses_that_make_no_sense_are_refused() {
+    let refused = |options: BenchOptions| run_bench(&options).unwrap_err().to_string();
+    let none = Population {
+        warehouses: 0,
+        ..TINY
+    };
+    let zero = refused(BenchOptions {
+        population: Some(none),
+        ..options()
+    });
+    assert_eq!(zero, "--warehouses is 0, but must be 1 to 10000");
+    let without = refused(BenchOptions {
+        workloads: vec![Workload::SelectOnly.into()],
+        ..options()
+    });
+    assert!(
+        without.contains("--warehouses is for the workload tpcc"),
+        "{without}"
+    );
+}
+
+struct Loaded {
+    engine: Arc<Engine>,
+    _directory: tempfile::TempDir,
+}
+
+impl Loaded {
+    fn new() -> Loaded {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = Engine::open(directory.path(), Config::default()).unwrap();
+        tpcc::load(&engine, TINY, &mut |_| ()).unwrap();
+        Loaded {
+            engine,
+            _directory: directory,
+        }
+    }
+
+    fn run(&self, sql: &str) {
+        let mut session = self.engine.session(SessionInfo::default()).unwrap();
+        session.execute_simple(sql, &mut Discard::default()).unwrap();
+    }
+
+    fn violations(&self) -> Vec<String> {
+        consistency::violations(&self.engine).unwrap()
+    }
+}
+
+/// What was loaded is consistent, and so is what a client makes of it: its own account of what it did agrees.
+#[test]
+fn a_client_keeps_the_tables_consistent() {
+    let loaded = Loaded::new();
+    assert_eq!(loaded.violations(), Vec::<String>::new());
+    let before = Totals::read(&loaded.engine).unwrap();
+    let mut client = Client::new(&loaded.engine, TINY, 0, 3).unwrap();
+    let mut rolled_back = 0;
+    for _ in 0..300 {
+        let (kind, committed) = client.transaction().unwrap();
+        if !committed {
+            assert_eq!(kind, Kind::NewOrder);
+            rolled_back += 1;
+        }
+    }
+    // 45 of a hundred are new-orders, less those rolled back; the other kinds are 43 and 4.
+    assert_eq!(client.acknowledged.new_orders, 3 * 45 - rolled_back);
+    assert_eq!(client.acknowledged.payments, 3 * 43);
+    assert_eq!(client.retries, 0);
+    let after = Totals::read(&loaded.engine).unwrap();
+    assert_eq!(after.faults(&before, &client.acknowledged), Vec::<String>::new());
+    assert_eq!(loaded.violations(), Vec::<String>::new());
+}
+
+/// Each condition, broken by one statement in one place and mended again.
+#[test]
+fn every_violation_is_found() {
+    let loaded = Loaded::new();
+    let cases = [
+        (
+            "update district set d_ytd = d_ytd + 0.01 where d_w_id = 2 and d_id = 3",
+            "update district set d_ytd = d_ytd - 0.01 where d_w_id = 2 and d_id = 3",
+            "C1: w_ytd of warehouse 2 ",
+        ),
+        (
+            "update warehouse set w_ytd = w_ytd + 1 where w_id = 1",
+            "update warehouse set w_ytd = w_ytd - 1 where w_id = 1",
+            "C1: w_ytd of warehouse 1 ",
+        ),
+        (
+            "update district set d_next_o_id = 99 where d_w_id = 1 and d_id = 10",
+            "update district set d_next_o_id = 31 where d_w_id = 1 and d_id = 10",
+            "C2: d_next_o_id - 1 of warehouse 1, district 10 is 98, but max(o_id) is 30",
+        ),
+        (
+            "update new_order set no_o_id = 40 where no_w_id = 2 and no_d_id = 1 and no_o_id = 30",
+            "update new_order set no_o_id = 30 where no_w_id = 2 and no_d_id = 1 and no_o_id = 40",
+            "C2: d_next_o_id - 1 of warehouse 2, district 1 is 30, but max(no_o_id) is 40",
+        ),
+        (
+            "update new_order set no_o_id = 2 where no_w_id = 1 and no_d_id = 4 and no_o_id = 25",
+            "update new_order set no_o_id = 25 where no_w_id = 1 and no_d_id = 4 and no_o_id = 2",
+            "C3: new_order of warehouse 1, district 4 has 9 rows from no_o_id 2 to 30",
+        ),
+        (
+            "update orders set o_ol_cnt = o_ol_cnt + 1 where o_w_id = 2 and o_d_id = 7 and o_id = 5",
+            "update orders set o_ol_cnt = o_ol_cnt - 1 where o_w_id = 2 and o_d_id = 7 and o_id = 5",
+            "C4: sum(o_ol_cnt) of warehouse 2, district 7 ",
+        ),
+        (
+            "update order_line set ol_d_id = 9, ol_number = 99 where ol_w_id = 1 and ol_d_id = 8 and ol_o_id = 1 \
+             and ol_number = 1",
+            "update order_line set ol_d_id = 8, ol_number = 1 where ol_w_id = 1 and ol_d_id = 9 and ol_number = 99",
+            "C4: sum(o_ol_cnt) of warehouse 1, district 8 ",
+        ),
+    ];
+    for (damage, mend, found) in cases {
+        loaded.run(damage);
+        let violations = loaded.violations();
+        assert!(
+            violations.iter().any(|violation| violation.starts_with(found)),
+            "{damage}: {violations:?}"
+        );
+        loaded.run(mend);
+        assert_eq!(loaded.violations(), Vec::<String>::new(), "{mend}");
+    }
+}
+
+/// A district whose new orders have all been delivered is consistent; a client that finds no order leaves it out.
+#[test]
+fn nothing_to_deliver_is_no_fault() {
+    let loaded = Loaded::new();
+    loaded.run("delete from new_order");
+    assert_eq!(loaded.violations(), Vec::<String>::new());
+    let mut client = Client::new(&loaded.engine, TINY, 0, 3).unwrap();
+    while client.transaction().unwrap().0 != Kind::Delivery {}
+    assert_eq!(loaded.violations(), Vec::<String>::new());
+}
