@@ -3,8 +3,7 @@
 //! A short round on a slow machine may end before a single commit, so a run is repeated for longer until each cell has one
 //! of each kind of transaction, as in `tiny_bench.rs`.
 //!
-//! Mutations in `crates/lab/mutations/tpcc.toml`: a payment that forgets its district, a new-order that forgets a line, and
-//! two more.
+//! Mutations are in `crates/lab/mutations/tpcc.toml`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -182,9 +181,17 @@ struct Loaded {
 
 impl Loaded {
     fn new() -> Loaded {
+        Loaded::with(TINY)
+    }
+
+    fn with(population: Population) -> Loaded {
         let directory = tempfile::tempdir().unwrap();
-        let engine = Engine::open(directory.path(), Config::default()).unwrap();
-        tpcc::load(&engine, TINY, &mut |_| ()).unwrap();
+        let config = Config {
+            synchronous_commit: false.into(),
+            ..Config::default()
+        };
+        let engine = Engine::open(directory.path(), config).unwrap();
+        tpcc::load(&engine, population, &mut |_| ()).unwrap();
         Loaded {
             engine,
             _directory: directory,
@@ -222,6 +229,40 @@ fn a_client_keeps_the_tables_consistent() {
     assert_eq!(client.retries, 0);
     let after = Totals::read(&loaded.engine).unwrap();
     assert_eq!(after.faults(&before, &client.acknowledged), Vec::<String>::new());
+    assert_eq!(loaded.violations(), Vec::<String>::new());
+}
+
+/// Eight clients of one warehouse, whose payments wait for one row and whose deliveries are after the same orders.
+#[test]
+fn clients_side_by_side_keep_the_tables_consistent() {
+    let population = Population {
+        warehouses: 1,
+        ..TINY
+    };
+    let loaded = Loaded::with(population);
+    let before = Totals::read(&loaded.engine).unwrap();
+    let acknowledged = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..8)
+            .map(|place| {
+                let engine = &loaded.engine;
+                scope.spawn(move || {
+                    let mut client = Client::new(engine, population, place, place as u64).unwrap();
+                    for _ in 0..400 {
+                        client.transaction().unwrap();
+                    }
+                    client.acknowledged
+                })
+            })
+            .collect();
+        let mut sum = tpcc::Acknowledged::default();
+        for client in clients {
+            sum += client.join().unwrap();
+        }
+        sum
+    });
+    assert_eq!(acknowledged.payments, 8 * 4 * 43);
+    let after = Totals::read(&loaded.engine).unwrap();
+    assert_eq!(after.faults(&before, &acknowledged), Vec::<String>::new());
     assert_eq!(loaded.violations(), Vec::<String>::new());
 }
 

@@ -8,7 +8,7 @@
 //! | C4 | district | sum(o_ol_cnt) = rows of order_line |
 //! | A1 | database | sum(d_next_o_id) has grown by the new orders acknowledged |
 //! | A2 | database | sum(w_ytd) has grown by the payments acknowledged, and history by a row each |
-//! | A3 | database | sum(c_delivery_cnt) has grown by the deliveries acknowledged |
+//! | A3 | database | sum(c_delivery_cnt) has grown by the deliveries acknowledged, and new_order by the others' rows |
 //!
 //! C1 to C4 are the standard's consistency conditions 1 to 4 (clause 3.3.2). In a district all of whose orders are
 //! delivered, `new_order` has no rows: then C3 and the second half of C2 say nothing. C1 to C4 hold also for a database
@@ -54,6 +54,8 @@ pub struct Totals {
     pub history_rows: i64,
     /// sum(c_delivery_cnt)
     pub delivered: i64,
+    /// Rows of new_order.
+    pub new_order_rows: i64,
 }
 
 /// A district: its warehouse and its number.
@@ -69,6 +71,7 @@ impl Totals {
             paid_cents: number("select (sum(w_ytd) * 100)::bigint from warehouse")?,
             history_rows: number("select count(*) from history")?,
             delivered: number("select sum(c_delivery_cnt) from customer")?,
+            new_order_rows: number("select count(*) from new_order")?,
         })
     }
 
@@ -94,6 +97,11 @@ impl Totals {
                 "A3: growth of sum(c_delivery_cnt) against acknowledged deliveries",
                 self.delivered - before.delivered,
                 acknowledged.delivered,
+            ),
+            (
+                "A3: growth of new_order against acknowledged new orders that are not delivered",
+                self.new_order_rows - before.new_order_rows,
+                acknowledged.new_orders - acknowledged.delivered,
             ),
         ];
         let broken = rules.into_iter().filter(|(_, left, right)| left != right);
@@ -199,6 +207,7 @@ mod tests {
             paid_cents: 5_000,
             history_rows: 30,
             delivered: 0,
+            new_order_rows: 90,
         };
         let told = Acknowledged {
             new_orders: 5,
@@ -211,6 +220,7 @@ mod tests {
             paid_cents: 5_700,
             history_rows: 32,
             delivered: 10,
+            new_order_rows: 85,
         };
         assert_eq!(after.faults(&before, &told), Vec::<String>::new());
         let lost = Totals {
