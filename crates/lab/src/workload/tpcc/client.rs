@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use clearway_engine::value::Numeric;
-use clearway_engine::{Column, Engine, EngineError, Output, Prepared, Session, SessionInfo, Value};
+use clearway_engine::{Engine, EngineError, Value};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
+use super::backend::{Backend, InProcess, Statement};
 use super::consistency::Acknowledged;
 use super::deck::{Deck, Kind};
 use super::transactions::{Input, Statements};
@@ -53,7 +54,17 @@ impl Client {
         place: usize,
         seed: u64,
     ) -> Result<Client, EngineError> {
-        let mut connection = Connection::open(engine)?;
+        Client::on(Box::new(InProcess::open(engine)?), population, place, seed)
+    }
+
+    /// The same on a session of another kind.
+    pub fn on(
+        backend: Box<dyn Backend>,
+        population: Population,
+        place: usize,
+        seed: u64,
+    ) -> Result<Client, EngineError> {
+        let mut connection = Connection::new(backend)?;
         let statements = Statements::prepare(&mut connection)?;
         Ok(Client {
             connection,
@@ -92,91 +103,65 @@ impl Client {
 /// A session and the answer to its last statement.
 #[derive(Debug)]
 pub(super) struct Connection {
-    session: Session,
-    answer: Answer,
-    begin: Arc<Prepared>,
-    end: Arc<Prepared>,
-    rollback: Arc<Prepared>,
+    backend: Box<dyn Backend>,
+    rows: Vec<Vec<Value>>,
+    begin: Statement,
+    end: Statement,
+    rollback: Statement,
 }
 
 impl Connection {
-    fn open(engine: &Arc<Engine>) -> Result<Connection, EngineError> {
-        let mut session = engine.session(SessionInfo::default())?;
-        let mut prepare = |sql: &str| session.prepare(sql, &[]);
-        let (begin, end, rollback) = (prepare("begin")?, prepare("end")?, prepare("rollback")?);
+    fn new(mut backend: Box<dyn Backend>) -> Result<Connection, EngineError> {
         Ok(Connection {
-            session,
-            answer: Answer::default(),
-            begin,
-            end,
-            rollback,
+            begin: backend.prepare("begin")?,
+            end: backend.prepare("end")?,
+            rollback: backend.prepare("rollback")?,
+            backend,
+            rows: Vec::new(),
         })
     }
 
-    pub(super) fn prepare(&mut self, sql: &str) -> Result<Arc<Prepared>, EngineError> {
-        self.session.prepare(sql, &[])
+    pub(super) fn prepare(&mut self, sql: &str) -> Result<Statement, EngineError> {
+        self.backend.prepare(sql)
     }
 
     /// Runs a statement; its rows.
     pub(super) fn run(
         &mut self,
-        statement: &Arc<Prepared>,
+        statement: Statement,
         parameters: &[Value],
     ) -> Result<&[Vec<Value>], EngineError> {
-        self.answer.rows.clear();
-        self.session.execute(statement, parameters, 0, &mut self.answer)?;
-        self.session.sync()?;
-        Ok(&self.answer.rows)
+        self.rows.clear();
+        self.backend.run(statement, parameters, &mut self.rows)?;
+        Ok(&self.rows)
     }
 
-    /// Runs a statement that finds one row; that row.
+    /// Runs a statement that finds one row; that row. `what` it looks for is named if it does not.
     pub(super) fn one(
         &mut self,
-        statement: &Arc<Prepared>,
+        statement: Statement,
         parameters: &[Value],
+        what: &str,
     ) -> Result<&[Value], EngineError> {
         match self.run(statement, parameters)? {
             [row] => Ok(row),
             rows => Err(EngineError::internal(format!(
-                "{} found {} rows with {parameters:?} where one was expected",
-                statement.text(),
+                "{} rows of {what} were found with {parameters:?} where one was expected",
                 rows.len()
             ))),
         }
     }
 
     pub(super) fn begin(&mut self) -> Result<(), EngineError> {
-        let statement = self.begin.clone();
-        self.run(&statement, &[]).map(|_| ())
+        self.run(self.begin, &[]).map(|_| ())
     }
 
     pub(super) fn end(&mut self) -> Result<(), EngineError> {
-        let statement = self.end.clone();
-        self.run(&statement, &[]).map(|_| ())
+        self.run(self.end, &[]).map(|_| ())
     }
 
     pub(super) fn rollback(&mut self) -> Result<(), EngineError> {
-        let statement = self.rollback.clone();
-        self.run(&statement, &[]).map(|_| ())
-    }
-}
-
-/// The rows of a statement.
-#[derive(Debug, Default)]
-struct Answer {
-    rows: Vec<Vec<Value>>,
-}
-
-impl Output for Answer {
-    fn row_description(&mut self, _columns: &[Column]) -> Result<(), EngineError> {
-        Ok(())
-    }
-    fn row(&mut self, values: &[Value]) -> Result<(), EngineError> {
-        self.rows.push(values.to_vec());
-        Ok(())
-    }
-    fn complete(&mut self, _tag: &str) -> Result<(), EngineError> {
-        Ok(())
+        self.run(self.rollback, &[]).map(|_| ())
     }
 }
 

@@ -17,8 +17,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use clearway_engine::{Collected, Engine, EngineError, Session, SessionInfo};
+use clearway_engine::{Engine, EngineError, Value};
 
+use super::backend::{Backend, InProcess};
 use super::client::int;
 
 /// What a client was told is committed.
@@ -64,8 +65,17 @@ type District = (i64, i64);
 impl Totals {
     /// Reads them.
     pub fn read(engine: &Arc<Engine>) -> Result<Totals, EngineError> {
-        let mut session = engine.session(SessionInfo::default())?;
-        let mut number = |sql: &str| super::one_number(&mut session, sql);
+        Totals::read_from(&mut InProcess::open(engine)?)
+    }
+
+    /// Reads them in a session of any kind.
+    pub fn read_from(backend: &mut dyn Backend) -> Result<Totals, EngineError> {
+        // The sum of no rows is NULL.
+        let mut number = |sql: &str| match backend.execute(sql)?.first() {
+            Some(row) if row.first() == Some(&Value::Null) => Ok(0),
+            Some(row) => int(row, 0),
+            None => int(&[], 0),
+        };
         Ok(Totals {
             order_numbers: number("select sum(d_next_o_id) from district")?,
             paid_cents: number("select (sum(w_ytd) * 100)::bigint from warehouse")?,
@@ -113,11 +123,15 @@ impl Totals {
 
 /// Where conditions 1 to 4 do not hold, a sentence each.
 pub fn violations(engine: &Arc<Engine>) -> Result<Vec<String>, EngineError> {
-    let mut session = engine.session(SessionInfo::default())?;
+    violations_in(&mut InProcess::open(engine)?)
+}
+
+/// The same in a session of any kind.
+pub fn violations_in(backend: &mut dyn Backend) -> Result<Vec<String>, EngineError> {
     let mut found = Vec::new();
-    let warehouses = grouped(&mut session, 1, "select w_id, w_ytd * 100 from warehouse")?;
+    let warehouses = grouped(backend, 1, "select w_id, w_ytd * 100 from warehouse")?;
     let of_districts = grouped(
-        &mut session,
+        backend,
         1,
         "select d_w_id, sum(d_ytd) * 100 from district group by d_w_id",
     )?;
@@ -131,19 +145,19 @@ pub fn violations(engine: &Arc<Engine>) -> Result<Vec<String>, EngineError> {
         }
     }
 
-    let districts = grouped(&mut session, 2, "select d_w_id, d_id, d_next_o_id from district")?;
+    let districts = grouped(backend, 2, "select d_w_id, d_id, d_next_o_id from district")?;
     let orders = grouped(
-        &mut session,
+        backend,
         2,
         "select o_w_id, o_d_id, max(o_id), sum(o_ol_cnt) from orders group by o_w_id, o_d_id",
     )?;
     let new_orders = grouped(
-        &mut session,
+        backend,
         2,
         "select no_w_id, no_d_id, max(no_o_id), min(no_o_id), count(*) from new_order group by no_w_id, no_d_id",
     )?;
     let lines = grouped(
-        &mut session,
+        backend,
         2,
         "select ol_w_id, ol_d_id, count(*) from order_line group by ol_w_id, ol_d_id",
     )?;
@@ -181,14 +195,12 @@ pub fn violations(engine: &Arc<Engine>) -> Result<Vec<String>, EngineError> {
 /// The rows of a query by their first one or two columns; the others are numbers, or amounts in cents if they are not
 /// whole. The second part of a key of one column is 0.
 fn grouped(
-    session: &mut Session,
+    backend: &mut dyn Backend,
     keys: usize,
     sql: &str,
 ) -> Result<BTreeMap<District, Vec<i64>>, EngineError> {
-    let mut out = Collected::default();
-    session.execute_simple(sql, &mut out)?;
     let mut groups = BTreeMap::new();
-    for row in &out.rows {
+    for row in &backend.execute(sql)? {
         let key = (int(row, 0)?, if keys == 2 { int(row, 1)? } else { 0 });
         let numbers = (keys..row.len()).map(|column| int(row, column));
         groups.insert(key, numbers.collect::<Result<_, _>>()?);

@@ -10,16 +10,16 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
-use clearway_engine::{Discard, Engine, EngineError, Session, SessionInfo};
+use clearway_engine::{Engine, EngineError};
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
+use super::backend::{Backend, InProcess};
 use super::random::{self, LAST_NAME_C_LOAD, LAST_NAMES};
 use super::schema::{AFTERWARDS, TABLES};
 use super::{DISTRICTS, Population};
 use crate::run::seed_of;
-use crate::workload::copy::copy;
 
 /// Where the random numbers of loading start, whatever a bench's seed is: a directory may be used by several.
 const SEED: u64 = 0x7063_6331;
@@ -30,13 +30,21 @@ pub fn load(
     population: Population,
     progress: &mut dyn FnMut(u64),
 ) -> Result<(), EngineError> {
-    let mut session = engine.session(SessionInfo::default())?;
+    load_into(&mut InProcess::open(engine)?, population, progress)
+}
+
+/// The same in a session of any kind.
+pub fn load_into(
+    backend: &mut dyn Backend,
+    population: Population,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(), EngineError> {
     for table in TABLES {
-        session.execute_simple(table, &mut Discard::default())?;
+        backend.execute(table)?;
     }
     let now = jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M:%S").to_string();
     let mut loader = Loader {
-        session,
+        backend,
         population,
         now,
         done: 0,
@@ -48,11 +56,10 @@ pub fn load(
     loader.customers()?;
     loader.orders()?;
     loader.warehouses()?;
-    let mut session = loader.session;
     for sql in AFTERWARDS {
-        session.execute_simple(sql, &mut Discard::default())?;
+        loader.backend.execute(sql)?;
     }
-    engine.checkpoint()
+    Ok(())
 }
 
 /// Steps of loading: rows, of which those of `district`, `new_order` and `warehouse` are too few to count, and the lines
@@ -96,7 +103,7 @@ fn lines_of(warehouse: i32, district: i32, order: i32) -> i32 {
 }
 
 struct Loader<'a> {
-    session: Session,
+    backend: &'a mut dyn Backend,
     population: Population,
     now: String,
     done: u64,
@@ -113,7 +120,7 @@ impl Loader<'_> {
         row: &mut dyn FnMut(i64, &mut Vec<u8>),
     ) -> Result<(), EngineError> {
         let (done, progress) = (self.done, &mut *self.progress);
-        copy(&mut self.session, table, rows, row, &mut |rows| {
+        self.backend.copy(table, rows, row, &mut |rows| {
             if counted {
                 progress(done + rows);
             }

@@ -54,6 +54,7 @@
 //!
 //! TPC Benchmark C, revision 5.11 (2010); the clauses are named where they are followed.
 
+mod backend;
 mod client;
 pub mod consistency;
 mod deck;
@@ -66,10 +67,11 @@ use std::sync::Arc;
 
 use clearway_engine::{Engine, EngineError, SessionInfo, SqlState};
 
+pub use self::backend::{Backend, InProcess, Statement};
 pub use self::client::Client;
 pub use self::consistency::{Acknowledged, Totals};
 pub use self::deck::Kind;
-pub use self::load::{load, steps};
+pub use self::load::{load, load_into, steps};
 use super::one_number;
 
 /// Districts of a warehouse.

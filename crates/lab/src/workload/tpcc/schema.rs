@@ -39,7 +39,7 @@ pub(super) const TABLES: [&str; 9] = [
 ];
 
 /// What is done when the rows are there.
-pub(super) const AFTERWARDS: [&str; 19] = [
+pub(super) const AFTERWARDS: [&str; 20] = [
     "alter table item add primary key (i_id)",
     "alter table warehouse add primary key (w_id)",
     "alter table district add primary key (d_w_id, d_id)",
@@ -59,4 +59,5 @@ pub(super) const AFTERWARDS: [&str; 19] = [
     "vacuum order_line",
     "vacuum new_order",
     "vacuum history",
+    "checkpoint",
 ];

@@ -3,13 +3,12 @@
 //! Several customers of a district have the same last name. The one in the middle, in the order of first names, is meant
 //! (clause 2.5.2.2): of three the second, of four the second.
 
-use std::sync::Arc;
-
-use clearway_engine::{EngineError, Prepared, Value};
+use clearway_engine::{EngineError, Value};
 use rand::rngs::SmallRng;
 
 use super::in_hundred;
 use crate::workload::tpcc::Population;
+use crate::workload::tpcc::backend::Statement;
 use crate::workload::tpcc::client::{Connection, int4};
 use crate::workload::tpcc::random::{self, LAST_NAME_C_RUN};
 
@@ -37,7 +36,7 @@ impl Choice {
     pub(super) fn number(
         &self,
         connection: &mut Connection,
-        by_name: &Arc<Prepared>,
+        by_name: Statement,
         warehouse: i32,
         district: i32,
     ) -> Result<i32, EngineError> {
@@ -68,7 +67,7 @@ fn middle(rows: &[Vec<Value>]) -> Option<&Vec<Value>> {
 }
 
 /// The statement that finds customers by name.
-pub(super) fn prepare(connection: &mut Connection) -> Result<Arc<Prepared>, EngineError> {
+pub(super) fn prepare(connection: &mut Connection) -> Result<Statement, EngineError> {
     connection.prepare(
         "select c_id from customer where c_w_id = $1 and c_d_id = $2 and c_last = $3 order by c_first",
     )

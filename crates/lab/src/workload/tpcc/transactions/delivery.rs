@@ -6,24 +6,23 @@
 //! 2. Delete that row. If no row was deleted, another delivery has taken the order: go to 1.
 //! 3. Set the order's carrier and its lines' time of delivery, add the lines' amounts to the customer's balance.
 
-use std::sync::Arc;
-
-use clearway_engine::{EngineError, Prepared, Value};
+use clearway_engine::{EngineError, Value};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 
 use crate::workload::tpcc::DISTRICTS;
+use crate::workload::tpcc::backend::Statement;
 use crate::workload::tpcc::client::{Connection, Home, cents, int4, money};
 use crate::workload::tpcc::consistency::Acknowledged;
 
 #[derive(Debug)]
 pub(in crate::workload::tpcc) struct Statements {
-    oldest: Arc<Prepared>,
-    take: Arc<Prepared>,
-    order: Arc<Prepared>,
-    lines: Arc<Prepared>,
-    amount: Arc<Prepared>,
-    customer: Arc<Prepared>,
+    oldest: Statement,
+    take: Statement,
+    order: Statement,
+    lines: Statement,
+    amount: Statement,
+    customer: Statement,
 }
 
 impl Statements {
@@ -100,13 +99,18 @@ impl Delivery {
         let key = [warehouse.clone(), district.clone(), Value::Int4(order)];
         let [first, second, third] = key.clone();
         let changed = connection.one(
-            &statements.order,
+            statements.order,
             &[Value::Int4(self.carrier), first, second, third],
+            "orders",
         )?;
         let customer = Value::Int4(int4(changed, 0)?);
-        connection.run(&statements.lines, &key)?;
-        let amount = money(cents(connection.one(&statements.amount, &key)?, 0)?);
-        connection.one(&statements.customer, &[amount, warehouse, district, customer])?;
+        connection.run(statements.lines, &key)?;
+        let amount = money(cents(connection.one(statements.amount, &key, "order_line")?, 0)?);
+        connection.one(
+            statements.customer,
+            &[amount, warehouse, district, customer],
+            "customer",
+        )?;
         Ok(())
     }
 }
@@ -118,13 +122,13 @@ fn take(
     [warehouse, district]: &[Value; 2],
 ) -> Result<Option<i32>, EngineError> {
     loop {
-        let found = connection.run(&statements.oldest, &[warehouse.clone(), district.clone()])?;
+        let found = connection.run(statements.oldest, &[warehouse.clone(), district.clone()])?;
         let Some(row) = found.first() else {
             return Ok(None);
         };
         let order = int4(row, 0)?;
         let key = [warehouse.clone(), district.clone(), Value::Int4(order)];
-        if !connection.run(&statements.take, &key)?.is_empty() {
+        if !connection.run(statements.take, &key)?.is_empty() {
             return Ok(Some(order));
         }
     }

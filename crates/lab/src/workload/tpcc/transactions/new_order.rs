@@ -8,28 +8,27 @@
 //!
 //! A stock that would fall below 10 is filled up by 91. One line in a hundred is supplied by another warehouse.
 
-use std::sync::Arc;
-
-use clearway_engine::{EngineError, Prepared, Value};
+use clearway_engine::{EngineError, Value};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 
 use super::{district, in_hundred, other_warehouse};
+use crate::workload::tpcc::backend::Statement;
 use crate::workload::tpcc::client::{Connection, Home, cents, int4, money, text};
 use crate::workload::tpcc::consistency::Acknowledged;
 use crate::workload::tpcc::{DISTRICTS, Population, random};
 
 #[derive(Debug)]
 pub(in crate::workload::tpcc) struct Statements {
-    warehouse: Arc<Prepared>,
-    customer: Arc<Prepared>,
-    district: Arc<Prepared>,
-    order: Arc<Prepared>,
-    new_order: Arc<Prepared>,
-    item: Arc<Prepared>,
+    warehouse: Statement,
+    customer: Statement,
+    district: Statement,
+    order: Statement,
+    new_order: Statement,
+    item: Statement,
     /// One for each district, whose text for the line is in a column of its own.
-    stock: Vec<Arc<Prepared>>,
-    line: Arc<Prepared>,
+    stock: Vec<Statement>,
+    line: Statement,
 }
 
 impl Statements {
@@ -119,19 +118,28 @@ impl NewOrder {
         let (warehouse, district) = (Value::Int4(self.warehouse), Value::Int4(self.district));
         let customer = Value::Int4(self.customer);
         connection.begin()?;
-        connection.one(&statements.warehouse, std::slice::from_ref(&warehouse))?;
         connection.one(
-            &statements.customer,
-            &[warehouse.clone(), district.clone(), customer.clone()],
+            statements.warehouse,
+            std::slice::from_ref(&warehouse),
+            "warehouse",
         )?;
-        let taken = connection.one(&statements.district, &[warehouse.clone(), district.clone()])?;
+        connection.one(
+            statements.customer,
+            &[warehouse.clone(), district.clone(), customer.clone()],
+            "customer",
+        )?;
+        let taken = connection.one(
+            statements.district,
+            &[warehouse.clone(), district.clone()],
+            "district",
+        )?;
         let order = Value::Int4(int4(taken, 0)?);
         let all_local = self
             .lines
             .iter()
             .all(|line| line.supply_warehouse == self.warehouse);
         connection.run(
-            &statements.order,
+            statements.order,
             &[
                 warehouse.clone(),
                 district.clone(),
@@ -142,14 +150,14 @@ impl NewOrder {
             ],
         )?;
         connection.run(
-            &statements.new_order,
+            statements.new_order,
             &[warehouse.clone(), district.clone(), order.clone()],
         )?;
-        let stock = &statements.stock[(self.district - 1) as usize];
+        let stock = statements.stock[(self.district - 1) as usize];
         for (number, line) in (1..).zip(&self.lines) {
             let (item, quantity) = (Value::Int4(line.item), Value::Int4(line.quantity));
             let supply = Value::Int4(line.supply_warehouse);
-            let price_cents = match connection.run(&statements.item, std::slice::from_ref(&item))? {
+            let price_cents = match connection.run(statements.item, std::slice::from_ref(&item))? {
                 [found] => cents(found, 0)?,
                 _ => {
                     connection.rollback()?;
@@ -165,10 +173,11 @@ impl NewOrder {
                     supply.clone(),
                     item.clone(),
                 ],
+                "stock",
             )?;
             let district_info = Value::from(text(changed, 0)?);
             connection.run(
-                &statements.line,
+                statements.line,
                 &[
                     warehouse.clone(),
                     district.clone(),

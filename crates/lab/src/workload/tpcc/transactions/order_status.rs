@@ -1,22 +1,21 @@
 //! Order-status (clause 2.6): a customer's last order and its lines. It writes nothing.
 
-use std::sync::Arc;
-
-use clearway_engine::{EngineError, Prepared, Value};
+use clearway_engine::{EngineError, Value};
 use rand::rngs::SmallRng;
 
 use super::customer::{self, Choice};
 use super::district;
 use crate::workload::tpcc::Population;
+use crate::workload::tpcc::backend::Statement;
 use crate::workload::tpcc::client::{Connection, Home, int4};
 use crate::workload::tpcc::consistency::Acknowledged;
 
 #[derive(Debug)]
 pub(in crate::workload::tpcc) struct Statements {
-    by_name: Arc<Prepared>,
-    customer: Arc<Prepared>,
-    last_order: Arc<Prepared>,
-    lines: Arc<Prepared>,
+    by_name: Statement,
+    customer: Statement,
+    last_order: Statement,
+    lines: Statement,
 }
 
 impl Statements {
@@ -62,14 +61,14 @@ impl OrderStatus {
         statements: &Statements,
     ) -> Result<Acknowledged, EngineError> {
         connection.begin()?;
-        let customer =
-            self.customer
-                .number(connection, &statements.by_name, self.warehouse, self.district)?;
+        let customer = self
+            .customer
+            .number(connection, statements.by_name, self.warehouse, self.district)?;
         let key = [self.warehouse, self.district, customer].map(Value::Int4);
-        connection.one(&statements.customer, &key)?;
-        let order = int4(connection.one(&statements.last_order, &key)?, 0)?;
+        connection.one(statements.customer, &key, "customer")?;
+        let order = int4(connection.one(statements.last_order, &key, "orders")?, 0)?;
         let [warehouse, district, _] = key;
-        let lines = connection.run(&statements.lines, &[warehouse, district, Value::Int4(order)])?;
+        let lines = connection.run(statements.lines, &[warehouse, district, Value::Int4(order)])?;
         if !(5..=15).contains(&lines.len()) {
             return Err(EngineError::internal(format!(
                 "order {order} of warehouse {}, district {} has {} lines, but must have 5 to 15",

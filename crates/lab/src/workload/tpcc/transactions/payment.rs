@@ -8,15 +8,14 @@
 //!
 //! In 15 % the customer is one of another warehouse.
 
-use std::sync::Arc;
-
-use clearway_engine::{EngineError, Prepared, Value};
+use clearway_engine::{EngineError, Value};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 
 use super::customer::{self, Choice};
 use super::{district, in_hundred, other_warehouse};
 use crate::workload::tpcc::Population;
+use crate::workload::tpcc::backend::Statement;
 use crate::workload::tpcc::client::{Connection, Home, money, text};
 use crate::workload::tpcc::consistency::Acknowledged;
 
@@ -28,12 +27,12 @@ const DATA_LENGTH_MAX: usize = 500;
 
 #[derive(Debug)]
 pub(in crate::workload::tpcc) struct Statements {
-    warehouse: Arc<Prepared>,
-    district: Arc<Prepared>,
-    by_name: Arc<Prepared>,
-    customer: Arc<Prepared>,
-    customer_data: Arc<Prepared>,
-    history: Arc<Prepared>,
+    warehouse: Statement,
+    district: Statement,
+    by_name: Statement,
+    customer: Statement,
+    customer_data: Statement,
+    history: Statement,
 }
 
 impl Statements {
@@ -104,18 +103,23 @@ impl Payment {
         let (warehouse, district) = (Value::Int4(self.warehouse), Value::Int4(self.district));
         let amount = money(self.amount_cents);
         connection.begin()?;
-        let changed = connection.one(&statements.warehouse, &[amount.clone(), warehouse.clone()])?;
+        let changed = connection.one(
+            statements.warehouse,
+            &[amount.clone(), warehouse.clone()],
+            "warehouse",
+        )?;
         let mut names = text(changed, 0)?.to_owned();
         let changed = connection.one(
-            &statements.district,
+            statements.district,
             &[amount.clone(), warehouse.clone(), district.clone()],
+            "district",
         )?;
         names.push_str("    ");
         names.push_str(text(changed, 0)?);
 
         let number = self.customer.number(
             connection,
-            &statements.by_name,
+            statements.by_name,
             self.customer_warehouse,
             self.customer_district,
         )?;
@@ -123,18 +127,19 @@ impl Payment {
         let [first, second, third] = key.clone();
         let [customer_warehouse, customer_district, customer] = key;
         let changed = connection.one(
-            &statements.customer,
+            statements.customer,
             &[amount.clone(), first.clone(), second.clone(), third.clone()],
+            "customer",
         )?;
         if text(changed, 0)? == "BC" {
             let data = self.data_before(number, text(changed, 1)?);
             connection.run(
-                &statements.customer_data,
+                statements.customer_data,
                 &[Value::text(data), first, second, third],
             )?;
         }
         connection.run(
-            &statements.history,
+            statements.history,
             &[
                 customer,
                 customer_district,

@@ -5,12 +5,11 @@
 //! first, about 200, and then the stock row of each. The standard allows READ COMMITTED here, under which a single
 //! statement would see one moment and these see several.
 
-use std::sync::Arc;
-
-use clearway_engine::{EngineError, Prepared, Value};
+use clearway_engine::{EngineError, Value};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 
+use crate::workload::tpcc::backend::Statement;
 use crate::workload::tpcc::client::{Connection, Home, int4};
 use crate::workload::tpcc::consistency::Acknowledged;
 
@@ -19,9 +18,9 @@ const ORDERS: i32 = 20;
 
 #[derive(Debug)]
 pub(in crate::workload::tpcc) struct Statements {
-    district: Arc<Prepared>,
-    items: Arc<Prepared>,
-    stock: Arc<Prepared>,
+    district: Statement,
+    items: Statement,
+    stock: Statement,
 }
 
 impl Statements {
@@ -60,7 +59,7 @@ impl StockLevel {
     ) -> Result<Acknowledged, EngineError> {
         let place = [self.home.warehouse, self.home.district].map(Value::Int4);
         connection.begin()?;
-        let next = int4(connection.one(&statements.district, &place)?, 0)?;
+        let next = int4(connection.one(statements.district, &place, "district")?, 0)?;
         let [warehouse, district] = place;
         let lines = [
             warehouse.clone(),
@@ -68,12 +67,16 @@ impl StockLevel {
             Value::Int4(next - ORDERS),
             Value::Int4(next),
         ];
-        let rows = connection.run(&statements.items, &lines)?;
+        let rows = connection.run(statements.items, &lines)?;
         let items = rows.iter().map(|row| int4(row, 0));
         let items: Vec<i32> = items.collect::<Result<_, _>>()?;
         let mut low = 0;
         for item in &items {
-            let row = connection.one(&statements.stock, &[warehouse.clone(), Value::Int4(*item)])?;
+            let row = connection.one(
+                statements.stock,
+                &[warehouse.clone(), Value::Int4(*item)],
+                "stock",
+            )?;
             low += usize::from(int4(row, 0)? < self.threshold);
         }
         connection.end()?;
