@@ -18,7 +18,7 @@
 //!
 //! 1. Its home is warehouse 5 mod 2 + 1 = 2; its district, for stock-level, (5 / 2) mod 10 + 1 = 3. Other transactions
 //!    draw a district of the home warehouse.
-//! 2. The [deck](deck) deals `payment`. Its input is drawn: district 7, 2,310.45, customer by the name `ESEBAROUGHT`, in
+//! 2. The deck (`deck.rs`) deals `payment`. Its input is drawn: district 7, 2,310.45, customer by the name `ESEBAROUGHT`, in
 //!    15 % of payments of another warehouse.
 //! 3. The statements run, each one prepared, then `end`. An error 40001 or 40P01 is rolled back, counted, and the same
 //!    input runs again.
@@ -37,7 +37,7 @@
 //!
 //! # What must hold afterwards
 //!
-//! The [consistency conditions](consistency) 1 to 4 of clause 3.3.2, and the sums that clients were told are committed.
+//! The consistency conditions ([`consistency`]) 1 to 4 of clause 3.3.2, and the sums that clients were told are committed.
 //!
 //! # What differs from the standard
 //!
