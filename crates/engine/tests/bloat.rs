@@ -58,7 +58,9 @@ fn simple_updates_do_not_bloat() {
         query(&mut fixture.session(), "select sum(balance) from accounts"),
         "30000"
     );
-    assert!(end <= warm * 3 / 2, "grew from {warm} to {end} bytes");
+    // 24,000 versions that nothing takes back are 3.6 MB, seven times the warm tables. While a worker that has a snapshot
+    // waits for a CPU, nothing is taken back: on a busy machine they double.
+    assert!(end <= warm * 3, "grew from {warm} to {end} bytes");
     assert_eq!(fixture.engine.check().unwrap().problems, Vec::<String>::new());
 }
 
@@ -82,7 +84,9 @@ fn vacuum_takes_back_what_updates_of_an_indexed_column_leave() {
         round(&mut session);
     }
     let end = data_bytes(&fixture);
-    assert!(end <= warm * 3 / 2, "grew from {warm} to {end} bytes");
+    // 24,000 versions that nothing takes back are 3.6 MB, seven times the warm tables. While a worker that has a snapshot
+    // waits for a CPU, nothing is taken back: on a busy machine they double.
+    assert!(end <= warm * 3, "grew from {warm} to {end} bytes");
     assert_eq!(
         query(&mut session, "select min(balance), max(balance) from accounts"),
         "1|1000"
@@ -108,5 +112,7 @@ fn space_of_deleted_rows_is_used_again() {
         }
     }
     let end = data_bytes(&fixture);
-    assert!(end <= warm * 3 / 2, "grew from {warm} to {end} bytes");
+    // 24,000 versions that nothing takes back are 3.6 MB, seven times the warm tables. While a worker that has a snapshot
+    // waits for a CPU, nothing is taken back: on a busy machine they double.
+    assert!(end <= warm * 3, "grew from {warm} to {end} bytes");
 }

@@ -1,8 +1,9 @@
 //! AdaptiveLatch: a reader-writer latch that is plain until its readers slow each other down, and then
 //! read-biased.
 //!
-//! It is an [`LwLock`] with one more bit in its word, `BIASED`, and K reader slots on cache lines of their
-//! own. While it is plain the slots are not used, and each path is LwLock's. While it is biased a reader
+//! It is an [`LwLock`] with two more bits in its word and K reader slots on cache lines of their own. `BIASED` admits
+//! readers to the slots; `TRIAL` makes writers count themselves while `policy` compares both states, and grants or
+//! refuses nothing. While it is plain the slots are not used, and each path is LwLock's. While it is biased a reader
 //! counts itself in its own slot and only *reads* the word, so readers on different CPUs share lines that are
 //! not written. A writer takes the word as before and then waits until the slots are empty.
 //!

@@ -5,6 +5,7 @@
 //! | 0–17 | shared count | holders in shared mode |
 //! | 18 | `EXCLUSIVE` | held in exclusive mode |
 //! | 19–26 | `GRANTS` | shared grants while workers wait, up to the limit of the fairness policy; 0 under barging |
+//! | 27, 31 | | left to the [`AdaptiveLatch`](crate::AdaptiveLatch): `TRIAL` and `BIASED` |
 //! | 28 | `LOCKED` | a spin mutex over the wait list |
 //! | 29 | `WAKE_IN_PROGRESS` | a woken worker that wants the latch has not looked yet: wake no other |
 //! | 30 | `HAS_WAITERS` | the wait list is not empty |
