@@ -24,6 +24,16 @@ class Compare(unittest.TestCase):
             self.assertEqual(len(point["tps"]), 1)
             self.assertGreater(point["tps"][0], 1, point)
 
+    def test_a_short_tpcc_ends_with_a_table_and_consistent_tables(self):
+        out = servers.scratch("tpcc-test") / "out.json"
+        done = compare("tpcc", "--smoke", "--out", str(out))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("the consistency conditions 1 to 4 hold on both", done.stdout)
+        points = json.loads(out.read_text())["points"]
+        self.assertEqual([point["server"] for point in points], ["postgres", "clearway"])
+        for point in points:
+            self.assertGreater(point["tps"][0], 1, point)
+
     def test_a_wrong_option_is_named(self):
         wrong = [
             (["--clients", "0"], "'0' is not a whole number"),
@@ -31,7 +41,7 @@ class Compare(unittest.TestCase):
             (["--set", "log_flush"], "'log_flush' is not of the form NAME=VALUE"),
             (["--buffers", "much"], "'much' is not an amount such as 256MB"),
         ]
-        for name in ("compare-postgres", "compare-mariadb"):
+        for name in ("compare-postgres", "tpcc", "compare-mariadb"):
             for arguments, said in wrong:
                 with self.subTest(name=name, arguments=arguments):
                     done = compare(name, *arguments)
