@@ -137,7 +137,8 @@ pub enum LabError {
     },
     /// The data directory holds TPC-C tables of another size.
     #[error(
-        "{} holds TPC-C tables of {found} complete warehouses, but {wanted} were asked for; name another directory",
+        "{} holds TPC-C tables of --warehouses {found} (0 if loading was interrupted), but --warehouses {wanted} was \
+         asked for; name another directory",
         .path.display()
     )]
     OtherWarehouses {

@@ -152,6 +152,19 @@ fn a_directory_is_used_again_and_its_warehouses_are_checked() {
     );
 }
 
+/// Loading that was interrupted before its last table leaves no warehouse, and is not taken for a database.
+#[test]
+fn tables_that_are_loaded_in_part_are_refused() {
+    let loaded = Loaded::new();
+    assert_eq!(tpcc::loaded_warehouses(&loaded.engine).unwrap(), Some(2));
+    loaded.run("delete from warehouse");
+    assert_eq!(tpcc::loaded_warehouses(&loaded.engine).unwrap(), Some(0));
+    loaded.run("drop table warehouse");
+    assert_eq!(tpcc::loaded_warehouses(&loaded.engine).unwrap(), Some(0));
+    loaded.run("drop table item");
+    assert_eq!(tpcc::loaded_warehouses(&loaded.engine).unwrap(), None);
+}
+
 #[test]
 fn warehouses_that_make_no_sense_are_refused() {
     let refused = |options: BenchOptions| run_bench(&options).unwrap_err().to_string();

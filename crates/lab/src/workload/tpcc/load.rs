@@ -55,10 +55,11 @@ pub fn load_into(
     loader.districts()?;
     loader.customers()?;
     loader.orders()?;
-    loader.warehouses()?;
     for sql in AFTERWARDS {
         loader.backend.execute(sql)?;
     }
+    loader.warehouses()?;
+    loader.backend.execute("checkpoint")?;
     Ok(())
 }
 
