@@ -9,18 +9,19 @@ use clearway_engine::config::{ByteSize, Span};
 use clearway_engine::mechanisms::MechanismError;
 use clearway_engine::{Config, Engine, Mechanisms};
 use clearway_machine::{Native, Switch, TimeSliceVariant};
-use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::costs::Counters;
 use crate::error::{LabError, Result};
 use crate::follower::Source;
 use crate::latencies::{Latencies, percentile_us};
+use crate::progress::progress_bar;
 use crate::result::{
     BalanceCheck, BenchResult, Cell, ConsistencyCheck, FORMAT, Parameters, Provenance, VariantInfo,
     VariedSwitch, WaitShare,
 };
-use crate::run::{self, Measured, Point, seed_of};
+use crate::run::{self, Measured, Point};
 use crate::sampler::Samples;
+use crate::seed::seed_of;
 use crate::tables::{Tables, Wanted};
 use crate::workload::tpcc::{self, Population};
 use crate::workload::{Mix, Sizes, Workload};
@@ -576,19 +577,6 @@ fn shares(waits: &Samples) -> Vec<WaitShare> {
         .collect();
     shares.sort_by(|a, b| b.share.total_cmp(&a.share));
     shares
-}
-
-/// A bar for `length` steps; hidden unless `shown`.
-pub(crate) fn progress_bar(shown: bool, length: u64, counts: &str) -> ProgressBar {
-    if !shown {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(length);
-    if let Ok(style) = ProgressStyle::with_template(&format!("{{bar:40}} {counts}  {{msg}}")) {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(500));
-    bar
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //!
 //! A row for each cell of TPC-C: new-orders committed a minute (NOPM), and p50 / p99 of each kind.
 
+use crate::layout::{grouped, latency, lines};
 use crate::result::{BenchResult, Cell, KindCell};
-use crate::table::{grouped, latency, lines};
 use crate::workload::tpcc::Kind;
 
 /// What stands in the table; for above it.

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use clearway_engine::Engine;
 
-use crate::bench::progress_bar;
 use crate::error::{LabError, Result};
+use crate::progress::progress_bar;
 use crate::result::{BalanceCheck, ConsistencyCheck};
 use crate::workload::pgbench::{self, Balances};
 use crate::workload::tpcc::{self, Population, Totals, consistency};

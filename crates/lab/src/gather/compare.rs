@@ -6,10 +6,10 @@ use std::path::Path;
 use serde::Deserialize;
 
 use crate::error::{LabError, Result};
+use crate::layout::{grouped, latency};
 use crate::report::{escaped, page};
 use crate::result::write_files;
 use crate::simulate::aligned;
-use crate::table::{grouped, latency};
 
 /// What a kind of result calls a point's rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

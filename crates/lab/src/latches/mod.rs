@@ -31,8 +31,8 @@ use clearway_latch::SpinPolicy;
 pub use own::{OwnLatch, OwnLatchKind, add_latch};
 pub use result::{LatchBenchResult, LatchCell, LatchParameters};
 
-use crate::bench::progress_bar;
 use crate::error::{LabError, Result};
+use crate::progress::progress_bar;
 use crate::result::Provenance;
 use crate::schedule;
 use crate::stats;

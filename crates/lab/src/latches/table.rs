@@ -1,7 +1,7 @@
 //! The tables a latch bench prints.
 
 use super::{LatchBenchResult, LatchCell};
-use crate::table::{latency, lines};
+use crate::layout::{latency, lines};
 
 /// Operations a second with three digits and a unit.
 pub(crate) fn rate(operations: f64) -> String {

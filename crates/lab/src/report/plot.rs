@@ -9,9 +9,9 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::error::{LabError, Result};
+use crate::layout::grouped;
 use crate::result::BenchResult;
 use crate::sampler::RUNNING;
-use crate::table::grouped;
 
 /// A colour and its name for CSS.
 pub(crate) type Colour = (u8, u8, u8);

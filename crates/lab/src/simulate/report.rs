@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use clearway_sim::Activity;
 
 use crate::error::Result;
+use crate::layout::{grouped, latency};
 use crate::report::{Curve, Curves, curve_legend, curves, escaped, legend, page};
 use crate::simulate::point::Point;
 use crate::simulate::run::SimulationResult;
 use crate::simulate::table;
-use crate::table::{grouped, latency};
 
 type Colour = (u8, u8, u8);
 

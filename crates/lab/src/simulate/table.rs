@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::layout::{grouped, latency};
 use crate::simulate::run::SimulationResult;
-use crate::table::{grouped, latency};
 
 /// The result as text.
 pub fn text(result: &SimulationResult) -> String {

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use clearway_latch::SpinPolicy;
 
 use super::{HereOptions, Kind};
-use crate::bench::progress_bar;
 use crate::error::Result;
 use crate::latches::Sample;
 use crate::latches::catalogue::{BenchLatch, classes};
 use crate::latches::section::Section;
+use crate::progress::progress_bar;
 use crate::simulate::calibrate::{Calibration, Probe, pair, probe, within};
 
 /// A CPU is as fast as during the calibration if it is by this factor.

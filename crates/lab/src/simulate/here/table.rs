@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::{HereCell, HereResult, agrees};
 use crate::latches::catalogue::BenchLatch;
 use crate::latches::table::{rate, section};
-use crate::table::lines;
+use crate::layout::lines;
 
 /// The result as text: calibration, single lines, every cell, and the summary.
 pub fn here_text(result: &HereResult) -> String {

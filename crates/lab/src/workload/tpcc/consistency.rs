@@ -20,7 +20,7 @@ use std::sync::Arc;
 use clearway_engine::{Engine, EngineError, Value};
 
 use super::backend::{Backend, InProcess};
-use super::client::int;
+use super::connection::int;
 
 /// What a client was told is committed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -19,7 +19,7 @@ use super::backend::{Backend, InProcess};
 use super::random::{self, LAST_NAME_C_LOAD, LAST_NAMES};
 use super::schema::{AFTERWARDS, TABLES};
 use super::{DISTRICTS, Population};
-use crate::run::seed_of;
+use crate::seed::seed_of;
 
 /// Where the random numbers of loading start, whatever a bench's seed is: a directory may be used by several.
 const SEED: u64 = 0x7063_6331;

@@ -56,8 +56,10 @@
 
 mod backend;
 mod client;
+mod connection;
 pub mod consistency;
 mod deck;
+mod home;
 mod load;
 mod random;
 mod schema;

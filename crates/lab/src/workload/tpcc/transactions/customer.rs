@@ -9,7 +9,7 @@ use rand::rngs::SmallRng;
 use super::in_hundred;
 use crate::workload::tpcc::Population;
 use crate::workload::tpcc::backend::Statement;
-use crate::workload::tpcc::client::{Connection, int4};
+use crate::workload::tpcc::connection::{Connection, int4};
 use crate::workload::tpcc::random::{self, LAST_NAME_C_RUN};
 
 /// Of a hundred, how many ask for a name.

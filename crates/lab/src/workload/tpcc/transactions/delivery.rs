@@ -12,8 +12,9 @@ use rand::rngs::SmallRng;
 
 use crate::workload::tpcc::DISTRICTS;
 use crate::workload::tpcc::backend::Statement;
-use crate::workload::tpcc::client::{Connection, Home, cents, int4, money};
+use crate::workload::tpcc::connection::{Connection, cents, int4, money};
 use crate::workload::tpcc::consistency::Acknowledged;
+use crate::workload::tpcc::home::Home;
 
 #[derive(Debug)]
 pub(in crate::workload::tpcc) struct Statements {

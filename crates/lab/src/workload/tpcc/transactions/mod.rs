@@ -15,9 +15,10 @@ use clearway_engine::EngineError;
 use rand::RngExt;
 use rand::rngs::SmallRng;
 
-use super::client::{Connection, Home};
+use super::connection::Connection;
 use super::consistency::Acknowledged;
 use super::deck::Kind;
+use super::home::Home;
 use super::{DISTRICTS, Population};
 
 /// The input of one transaction.

@@ -14,8 +14,9 @@ use rand::rngs::SmallRng;
 
 use super::{district, in_hundred, other_warehouse};
 use crate::workload::tpcc::backend::Statement;
-use crate::workload::tpcc::client::{Connection, Home, cents, int4, money, text};
+use crate::workload::tpcc::connection::{Connection, cents, int4, money, text};
 use crate::workload::tpcc::consistency::Acknowledged;
+use crate::workload::tpcc::home::Home;
 use crate::workload::tpcc::{DISTRICTS, Population, random};
 
 #[derive(Debug)]

@@ -7,8 +7,9 @@ use super::customer::{self, Choice};
 use super::district;
 use crate::workload::tpcc::Population;
 use crate::workload::tpcc::backend::Statement;
-use crate::workload::tpcc::client::{Connection, Home, int4};
+use crate::workload::tpcc::connection::{Connection, int4};
 use crate::workload::tpcc::consistency::Acknowledged;
+use crate::workload::tpcc::home::Home;
 
 #[derive(Debug)]
 pub(in crate::workload::tpcc) struct Statements {

@@ -16,8 +16,9 @@ use super::customer::{self, Choice};
 use super::{district, in_hundred, other_warehouse};
 use crate::workload::tpcc::Population;
 use crate::workload::tpcc::backend::Statement;
-use crate::workload::tpcc::client::{Connection, Home, money, text};
+use crate::workload::tpcc::connection::{Connection, money, text};
 use crate::workload::tpcc::consistency::Acknowledged;
+use crate::workload::tpcc::home::Home;
 
 /// Of a hundred payments, how many come from a customer of another warehouse.
 const REMOTE: u32 = 15;

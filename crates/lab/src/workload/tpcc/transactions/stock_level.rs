@@ -10,8 +10,9 @@ use rand::RngExt;
 use rand::rngs::SmallRng;
 
 use crate::workload::tpcc::backend::Statement;
-use crate::workload::tpcc::client::{Connection, Home, int4};
+use crate::workload::tpcc::connection::{Connection, int4};
 use crate::workload::tpcc::consistency::Acknowledged;
+use crate::workload::tpcc::home::Home;
 
 /// Orders that are looked at.
 const ORDERS: i32 = 20;
