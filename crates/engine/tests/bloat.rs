@@ -8,6 +8,9 @@ use std::sync::Arc;
 use clearway_engine::{Discard, Engine, SessionInfo, Value};
 use common::{Fixture, query};
 
+/// Runs that may be needed on a busy machine.
+const RUNS_MAX: u32 = 4;
+
 /// The size of all data files.
 fn data_bytes(fixture: &Fixture) -> u64 {
     fs::read_dir(fixture.directory.path().join("base"))
@@ -36,8 +39,24 @@ fn update_at_random(engine: &Arc<Engine>, worker: u64, rounds: u64) {
     }
 }
 
+/// While a worker that has a snapshot waits for a CPU nothing is taken back, and on a busy machine that doubled the tables
+/// in a quarter of the runs. So there are several, each with new tables and the same bound. Versions that are never taken
+/// back make the tables eight times as large in each.
 #[test]
 fn simple_updates_do_not_bloat() {
+    let mut grown = Vec::new();
+    for _ in 0..RUNS_MAX {
+        let (warm, end) = sizes_around_updates();
+        if end <= warm * 3 / 2 {
+            return;
+        }
+        grown.push((warm, end));
+    }
+    panic!("grew in each run, in bytes: {grown:?}");
+}
+
+/// The size of the tables when their space has been used once, and after 24,000 more updates.
+fn sizes_around_updates() -> (u64, u64) {
     let fixture = Fixture::new(
         "create table accounts (id int primary key, balance bigint, filler char(84));
          insert into accounts select i, 0, '' from generate_series(1, 1000) i",
@@ -58,10 +77,8 @@ fn simple_updates_do_not_bloat() {
         query(&mut fixture.session(), "select sum(balance) from accounts"),
         "30000"
     );
-    // 24,000 versions that nothing takes back are 3.6 MB, seven times the warm tables. While a worker that has a snapshot
-    // waits for a CPU, nothing is taken back: on a busy machine they double.
-    assert!(end <= warm * 3, "grew from {warm} to {end} bytes");
     assert_eq!(fixture.engine.check().unwrap().problems, Vec::<String>::new());
+    (warm, end)
 }
 
 #[test]
