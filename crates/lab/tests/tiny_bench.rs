@@ -1,7 +1,6 @@
 //! A whole bench in about a second: loads, measures, checks the sums, writes JSON and HTML.
-//!
-//! A machine that does other work, or a device that stalls, may leave a short round without a single commit. So a run is
-//! repeated for longer until each cell has one.
+
+mod repeated;
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,9 +10,6 @@ use clearway_lab::gather::gather;
 use clearway_lab::result::BenchResult;
 use clearway_lab::workload::{Mix, Workload};
 use clearway_lab::{BenchOptions, LabError, Variant, run_bench, table};
-
-/// Runs that may be needed, each four times as long as the one before.
-const RUNS_MAX: u32 = 4;
 
 fn options() -> BenchOptions {
     BenchOptions {
@@ -35,16 +31,8 @@ fn options() -> BenchOptions {
 }
 
 /// The result of a run in which each cell has committed.
-fn measured(mut options: BenchOptions) -> BenchResult {
-    let mut result = run_bench(&options).unwrap();
-    for _ in 1..RUNS_MAX {
-        if result.cells.iter().all(|cell| cell.transactions > 0) {
-            break;
-        }
-        options.duration *= 4;
-        result = run_bench(&options).unwrap();
-    }
-    result
+fn measured(options: BenchOptions) -> BenchResult {
+    repeated::measured(options, |cell| cell.transactions > 0)
 }
 
 #[test]

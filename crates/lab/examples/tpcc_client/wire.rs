@@ -46,7 +46,7 @@ impl Wire {
                 )
             })?);
         let (client, connection) = runtime.block_on(config.connect(NoTls)).map_err(engine_error)?;
-        // Runs while the thread waits for an answer. What ends it is an error of the statement, too.
+        // It runs while the thread waits for an answer. An error of the connection also fails the statement that waits.
         runtime.spawn(async move {
             let _ = connection.await;
         });

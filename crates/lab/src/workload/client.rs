@@ -31,7 +31,7 @@ impl std::ops::AddAssign for Acknowledged {
     }
 }
 
-/// A transaction that has come to its end.
+/// How a transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ended {
     /// Its kind's place in [`Workload::kinds`]; `None` where a workload has one kind.
@@ -81,7 +81,7 @@ impl Client {
                 committed: true,
             }),
             Client::Tpcc(client) => client.transaction().map(|(kind, committed)| Ended {
-                kind: tpcc::Kind::ALL.iter().position(|other| *other == kind),
+                kind: Some(kind as usize),
                 committed,
             }),
         }

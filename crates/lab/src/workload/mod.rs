@@ -7,7 +7,7 @@ pub mod pgbench;
 pub mod tpcc;
 
 pub use client::{Acknowledged, Sizes};
-use one_number::one_number;
+use one_number::{number_of, one_number};
 
 use crate::error::{LabError, Result};
 

@@ -17,10 +17,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use clearway_engine::{Engine, EngineError, Value};
+use clearway_engine::{Engine, EngineError};
 
 use super::backend::{Backend, InProcess};
 use super::connection::int;
+use crate::workload::number_of;
 
 /// What a client was told is committed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -70,12 +71,7 @@ impl Totals {
 
     /// Reads them in a session of any kind.
     pub fn read_from(backend: &mut dyn Backend) -> Result<Totals, EngineError> {
-        // The sum of no rows is NULL.
-        let mut number = |sql: &str| match backend.execute(sql)?.first() {
-            Some(row) if row.first() == Some(&Value::Null) => Ok(0),
-            Some(row) => int(row, 0),
-            None => int(&[], 0),
-        };
+        let mut number = |sql: &str| number_of(sql, &backend.execute(sql)?);
         Ok(Totals {
             order_numbers: number("select sum(d_next_o_id) from district")?,
             paid_cents: number("select (sum(w_ytd) * 100)::bigint from warehouse")?,
