@@ -30,11 +30,10 @@ use crate::{schedule, stats};
 /// Buffer memory per unit of pgbench's scale: tables, indexes, and room for the history to grow.
 const BUFFER_BYTES_PER_SCALE: u64 = 24 << 20;
 
-/// Buffer memory per item of TPC-C's warehouses, and per customer with its order: tables and indexes, and twice as much
-/// for what is added.
+/// Buffer memory per item of a warehouse of TPC-C: tables and indexes, and twice as much for what is added.
 const BUFFER_BYTES_PER_ITEM: u64 = 3 * 700;
 
-/// The same per customer.
+/// The same per customer with its order.
 const BUFFER_BYTES_PER_CUSTOMER: u64 = 3 * 2_300;
 
 /// The most warehouses: those of a directory of a terabyte.
@@ -358,8 +357,7 @@ impl Gathered {
     }
 }
 
-/// Runs a bench: opens and fills a database per variant, measures every point of the [schedule], checks
-/// the sums.
+/// Runs a bench: opens and fills a database per variant, measures every point of the [schedule], checks the sums.
 pub fn run_bench(options: &BenchOptions) -> Result<BenchResult> {
     options.check()?;
     let configs: Vec<VariantInfo> = options

@@ -1,8 +1,8 @@
 //! Benches of different points become one bench.
 //!
 //! # Rules
-//! 1. They are of one commit, build, machine and seed, and were asked for the same scale, warehouses, times, rounds and waiting for the
-//!    disk. A variant's name means the same configuration in all of them. Otherwise their points are not of one bench.
+//! 1. They are of one commit, build, machine and seed, and were asked for the same scale, warehouses, times, rounds and
+//!    waiting for the disk. A variant's name means the same configuration in all of them. Otherwise their points are not of one bench.
 //! 2. No point is in two of them: percentiles of two runs do not add up to those of one. Measure for more rounds instead.
 //! 3. A ratio stays as it was measured, to the first variant in the same rounds. It is not computed across runs: those
 //!    were not interleaved.
