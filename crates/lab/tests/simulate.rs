@@ -95,6 +95,7 @@ fn preset_and_changes(preset: &str) -> Vec<Variant> {
         latch: LatchFamily::default(),
         spin: SpinKind::default(),
         work_alone: false,
+        warm_up_ms: None,
         mechanisms,
     };
     let unchanged = Mechanisms::preset(preset).unwrap();
@@ -326,6 +327,33 @@ fn gathering_commits_more_on_a_slow_disk_and_no_less_on_a_fast_one() {
     let (slow, fast) = (gain(10.0, 50.0, 1000), gain(1.0, 450.0, 100));
     assert!(slow > 1.3, "{slow} times group's commits on a slow disk");
     assert!(fast > 0.95, "{fast} times group's commits on a fast one");
+}
+
+/// Hundreds of sessions that poll for a flush look at its latch, and leave the line to the owner.
+///
+/// Mutations that it should catch (`crates/lab/mutations/simulate.toml`): each poll is an attempt to take the latch.
+#[test]
+fn polling_for_a_flush_leaves_the_line_to_its_owner() {
+    let mut experiment = Experiment::load("numa-simple-update").unwrap();
+    experiment.clients = vec![434];
+    // Early enough for all ways of `polling` to be tried.
+    for setting in ["warm_up_ms=20", "measure_ms=60"] {
+        experiment.set(setting).unwrap();
+    }
+    experiment.variants.retain(|variant| variant.name == "clearway");
+    let result = run(experiment, 7, 2).unwrap();
+    let point = &result.points[0];
+    let log = point
+        .report
+        .lines
+        .iter()
+        .find(|lines| lines.name == "log")
+        .unwrap();
+    let changes = log.shared_changes as f64 / point.transactions as f64;
+    assert!(
+        changes < 20.0,
+        "{changes} changes of the log's lines a transaction"
+    );
 }
 
 /// Acquisitions a second of `latch` and of `single-cas` in latch-mix, with 8 and 72 clients.

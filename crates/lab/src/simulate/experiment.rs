@@ -136,6 +136,7 @@ impl Every {
             latch: LatchFamily::default(),
             spin: SpinKind::default(),
             work_alone: false,
+            warm_up_ms: None,
             mechanisms,
         };
         Ok(all.into_iter().map(variant).collect())
@@ -203,6 +204,9 @@ pub struct Variant {
     /// Whether the work of a transaction is all that it does: what is left to win.
     #[serde(default, skip_serializing_if = "is_false")]
     pub work_alone: bool,
+    /// Its own simulated time before measuring, ms: for mechanisms that try ways before they settle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_up_ms: Option<u64>,
     /// The engine's switches.
     #[serde(default, deserialize_with = "obeyed")]
     pub mechanisms: Mechanisms,
@@ -422,6 +426,11 @@ impl Experiment {
         }
     }
 
+    /// Simulated time before a variant is measured, ns.
+    pub(crate) fn warm_up_ns(&self, variant: &Variant) -> u64 {
+        variant.warm_up_ms.unwrap_or(self.warm_up_ms) * 1_000_000
+    }
+
     /// Whether a worker flushes the log behind the commits.
     pub(crate) fn has_log_writer(&self) -> bool {
         self.workload.has_log() && !self.synchronous_commit
@@ -481,7 +490,12 @@ impl Experiment {
         };
         match (number, name) {
             (Some(number), _) => *number = parsed,
-            (None, "warm_up_ms") => self.warm_up_ms = parsed as u64,
+            (None, "warm_up_ms") => {
+                self.warm_up_ms = parsed as u64;
+                for variant in &mut self.variants {
+                    variant.warm_up_ms = None;
+                }
+            }
             (None, _) => self.measure_ms = (parsed as u64).max(1),
         }
         Ok(())

@@ -75,7 +75,7 @@ pub(crate) fn run_point(
     if let Some(window) = trace {
         simulation.trace(window.from_ns, window.to_ns);
     }
-    let from_ns = experiment.warm_up_ms * 1_000_000;
+    let from_ns = experiment.warm_up_ns(variant);
     let to_ns = from_ns + experiment.measure_ms * 1_000_000;
     let meter = Rc::new(Meter::new(from_ns, to_ns));
     let mut tally = None;

@@ -222,14 +222,14 @@ fn run_jobs(jobs: &[Job], options: &SimulateOptions) -> Result<Vec<Point>> {
 }
 
 fn run_job(job: &Job, options: &SimulateOptions) -> Result<Point> {
+    let variant = &job.experiment.variants[job.variant];
     let window = job.trace.then(|| {
-        let from_ns = job.experiment.warm_up_ms * 1_000_000;
+        let from_ns = job.experiment.warm_up_ns(variant);
         TraceWindow {
             from_ns,
             to_ns: from_ns + 500_000,
         }
     });
-    let variant = &job.experiment.variants[job.variant];
     let (point, trace) = run_point(
         &job.machine,
         &job.experiment,

@@ -422,7 +422,8 @@ impl<M: Machine> LwLock<M> {
         }
     }
 
-    /// Whether the latch is held at this instant, for assertions.
+    /// Whether the latch is held at this instant: for assertions, and as a hint before an attempt that many repeat.
+    /// Relaxed: it says nothing of what a holder has written.
     pub fn is_held(&self) -> bool {
         self.state.load(Relaxed) & (EXCLUSIVE | SHARED_MASK) != 0
     }

@@ -171,6 +171,11 @@ impl<M: Machine, P: Pace<M>> Flusher<M, P> {
         upto: u64,
         flushed: impl FnOnce(&P, u64, u64, bool),
     ) -> bool {
+        // Looked at first: many ask again and again, and an attempt in vain would take the line from its holder. To a
+        // checker the attempt says the same.
+        if !M::EXPLORED && self.write_latch.is_held() {
+            return false;
+        }
         let Some(write) = self.write_latch.try_exclusive() else {
             return false;
         };
