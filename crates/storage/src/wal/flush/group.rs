@@ -163,13 +163,13 @@ impl<M: Machine, P: Pace<M>> Flusher<M, P> {
 
     /// Makes everything before `upto`, which is complete, durable without a place on the list, and what the open group
     /// waits for. `false`: another worker has the write latch.
-    /// After a flush `flushed` is called under the write latch with the time at which it began, nanoseconds, the end of
-    /// what is durable, and whether others waited in the group.
+    /// After a flush `flushed` is called under the write latch with the time at which it began, nanoseconds, and whether
+    /// others waited in the group.
     pub(super) fn flush_if_free<D: LogDevice>(
         &self,
         log: &Flushed<'_, M, D>,
         upto: u64,
-        flushed: impl FnOnce(&P, u64, u64, bool),
+        flushed: impl FnOnce(&P, u64, bool),
     ) -> bool {
         // Looked at first: many ask again and again, and an attempt in vain would take the line from its holder. To a
         // checker the attempt says the same.
@@ -189,7 +189,7 @@ impl<M: Machine, P: Pace<M>> Flusher<M, P> {
             // SAFETY: the write latch is held, and everything before `target` is in the ring.
             unsafe { log.output.write(target) };
             log.output.sync(target);
-            flushed(&self.pace, begun_ns, target, taken.is_some());
+            flushed(&self.pace, begun_ns, taken.is_some());
         }
         let Some(Open { group, last }) = taken else {
             return true;

@@ -28,7 +28,7 @@
 //! That is so where a thread that yields goes behind the others, as it does since Linux 6.18 and 6.12.63. Before, the
 //! scheduler took the thread that had run least: two that poll pass the CPU to each other while a third, which has work
 //! and has run more, waits. Limits on the CPU time of a container speak against polling too. A worker sees none of this,
-//! but the rate of the log shows it; hence the trials. And with few workers a group that waits for all of them makes
+//! but the rate of commits shows it; hence the trials. And with few workers a group that waits for all of them makes
 //! fewer and larger flushes than either; the trials show that too.
 //!
 //! # Why late
@@ -64,7 +64,7 @@
 //! without workers (`trial.rs`).
 //!
 //! # Cost
-//! Alone while it sleeps: `gathering`'s. While it polls: one acquisition of a latch around write and sync, and the clock
+//! Alone while it sleeps: `gathering`'s, and an atomic addition that counts it. While it polls: one acquisition of a latch around write and sync, and the clock
 //! twice. With others: CPU time that a sleeper would leave to programs that have work, or to an idle loop. With more CPUs
 //! than workers all of it is idle time (`docs/mechanisms/log.md`). The lines of the latch, the list's head and `durable`
 //! are read by all that wait.
@@ -103,6 +103,8 @@ struct Observer<M: Machine> {
     usual_ns: Padded<M::U64>,
     /// When the last flush was over, nanoseconds. Stored by owners of the device.
     over_ns: Padded<M::U64>,
+    /// Workers that have come to have their record flushed.
+    commits: Padded<M::U64>,
     /// Whether to poll, and when to begin a flush.
     trial: Trial<M>,
 }
@@ -116,6 +118,7 @@ impl<M: Machine> Flush<M> for Flusher<M> {
 
     fn flush<D: LogDevice>(&self, log: &Flushed<'_, M, D>, upto: u64) {
         log.wait_complete(upto);
+        self.group.pace().count_commit();
         let polls = self.group.pace().polls_max();
         let durable = match polls {
             0 => self.group.is_led() && self.flushed_by_me(log, upto),
@@ -164,6 +167,7 @@ impl<M: Machine> Pace<M> for Observer<M> {
             gatherer: Gatherer::new(),
             usual_ns: Padded(M::U64::new(0)),
             over_ns: Padded(M::U64::new(0)),
+            commits: Padded(M::U64::new(0)),
             trial: Trial::new(),
         }
     }
@@ -178,21 +182,26 @@ impl<M: Machine> Pace<M> for Observer<M> {
 
     fn flushed(&self, target: u64, followed: bool) {
         self.gatherer.flushed(target, followed);
-        self.note_flush(self.gatherer.begun_ns(), target, followed);
+        self.note_flush(self.gatherer.begun_ns(), followed);
     }
 }
 
 impl<M: Machine> Observer<M> {
-    /// The caller, which owns the device, has flushed up to `target`, and began at `begun_ns`.
-    /// `followed`: others waited in a group.
-    fn note_flush(&self, begun_ns: u64, target: u64, followed: bool) {
+    fn count_commit(&self) {
+        if !M::EXPLORED {
+            self.commits.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// The caller, which owns the device, has flushed, and began at `begun_ns`. `followed`: others waited in a group.
+    fn note_flush(&self, begun_ns: u64, followed: bool) {
         if followed {
             self.trial.waits();
         }
         let now = M::now();
         self.over_ns.store(now, Relaxed);
         self.note_duration(now.saturating_sub(begun_ns));
-        self.trial.flushed(target, now);
+        self.trial.flushed(self.commits.load(Relaxed), now);
     }
 
     /// Whether the next flush is to begin later. While a flush is in progress this tells of the one before.

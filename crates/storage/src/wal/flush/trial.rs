@@ -1,4 +1,4 @@
-//! Which of three ways to wait lets the log grow fastest, found out by going each in turn.
+//! Which of three ways to wait lets most workers commit, found out by going each in turn.
 //!
 //! # An example
 //! Polling is the *incumbent*, sleeping the *challenger*. A trial is made of pairs of epochs; an epoch is [`EPOCH`]
@@ -6,7 +6,7 @@
 //!
 //! | pair | 1 | 2 | 3 | 4 | … |
 //! | --- | --- | --- | --- | --- | --- |
-//! | bytes of log a microsecond: poll, then sleep | 61, 72 | 60, 74 | 55, 12 | 63, 75 | |
+//! | commits a millisecond: poll, then sleep | 61, 72 | 60, 74 | 55, 12 | 63, 75 | |
 //! | points for sleeping | 1 | 2 | 2 | 3 | |
 //! | points for polling | 0 | 0 | 3 | 3 | |
 //!
@@ -21,12 +21,16 @@
 //! 2. A trial of the third way against the winner.
 //! 3. The winner of both is held for [`HOLD`] epochs; for twice as many after each two trials that have changed nothing,
 //!    up to [`HOLD_MAX`]. Then the next two trials. They come at once if the load has changed: if in two epochs in a row
-//!    a flush carries more than twice the bytes of the second epoch of the hold, or less than half of them. What is best
-//!    for 4 clients is not for 16, and with 16 a flush carries more.
+//!    a flush carries more than twice the commits of the second epoch of the hold, or less than half of them. What is
+//!    best for 4 clients is not for 16, and with 16 a flush carries more.
+//!
+//! Commits are counted and not bytes: after a checkpoint most changes log an image of their page, so bytes tell of the
+//! time since then, and trials that went by them began anew each 0.3 s.
 //!
 //! Only flushes that others waited for are counted: a worker alone waits in no way, and its rate says nothing. An
 //! epoch begins anew with such a flush, since there may have been a pause before it. Polling late makes a worker alone
-//! wait in vain, so it is left when [`LONE`] flushes in a row have had no waiter.
+//! wait in vain, so it is left when [`LONE`] flushes in a row have had no waiter. If it was only tried it has lost its
+//! trial; if it was the incumbent, trials begin anew.
 //!
 //! Invariant: one worker at a time calls [`Trial::flushed`], and acquires what the one before has stored, because it owns
 //! the log's device. `way` and `waited` are hints that carry nothing else: a worker that reads an old one waits in the
@@ -60,6 +64,9 @@ const LOSSES: u64 = 6;
 
 /// Points for a rate of more than twice the other.
 const CLEAR: u64 = 3;
+
+/// Parts of a commit in which it is counted what a flush carries.
+const PER_FLUSH: u64 = 16;
 
 /// Epochs between a trial that has changed the way and the next trial.
 const HOLD: u64 = 512;
@@ -122,7 +129,7 @@ struct Owned<M: Machine> {
     changed: M::U32,
     /// Flushes of this epoch so far.
     flushes: M::U64,
-    /// Where and when it began: bytes of log, nanoseconds.
+    /// When it began: commits until then, nanoseconds.
     begun: Stretch<M>,
     /// What the last epoch brought.
     last: Stretch<M>,
@@ -132,35 +139,35 @@ struct Owned<M: Machine> {
     /// Epochs until the next trial, and how many there were after the last.
     hold: M::U64,
     last_hold: M::U64,
-    /// Bytes of a flush in the second epoch of this hold.
-    usual_bytes: M::U64,
+    /// What a flush carried in the second epoch of this hold, in commits by [`PER_FLUSH`].
+    usual_commits: M::U64,
     /// Flushes in a row that no other worker has waited for.
     lone: M::U64,
     /// Whether the last epoch was far from that: 1 or 0.
     unusual: M::U64,
 }
 
-/// A position in the log and in time, or a distance.
+/// A number of commits and a time: since the beginning, or of an epoch.
 struct Stretch<M: Machine> {
-    bytes: M::U64,
+    commits: M::U64,
     ns: M::U64,
 }
 
 impl<M: Machine> Stretch<M> {
     fn new() -> Self {
         Self {
-            bytes: M::U64::new(0),
+            commits: M::U64::new(0),
             ns: M::U64::new(0),
         }
     }
 
-    fn set(&self, bytes: u64, ns: u64) {
-        self.bytes.store(bytes, Relaxed);
+    fn set(&self, commits: u64, ns: u64) {
+        self.commits.store(commits, Relaxed);
         self.ns.store(ns, Relaxed);
     }
 
     fn get(&self) -> (u64, u64) {
-        (self.bytes.load(Relaxed), self.ns.load(Relaxed))
+        (self.commits.load(Relaxed), self.ns.load(Relaxed))
     }
 }
 
@@ -186,7 +193,7 @@ impl<M: Machine> Trial<M> {
                 lost: zero(),
                 hold: zero(),
                 last_hold: zero(),
-                usual_bytes: zero(),
+                usual_commits: zero(),
                 lone: zero(),
                 unusual: zero(),
             }),
@@ -209,58 +216,69 @@ impl<M: Machine> Trial<M> {
         }
     }
 
-    /// The caller, which owns the device, has made the log durable up to `target`, at `now_ns`.
-    pub(super) fn flushed(&self, target: u64, now_ns: u64) {
+    /// The caller, which owns the device, has flushed the log, at `now_ns`. `commits`: how many have come to have their
+    /// record flushed so far.
+    pub(super) fn flushed(&self, commits: u64, now_ns: u64) {
         if M::EXPLORED {
             // The clock of a checker says nothing, and nothing here orders anything.
             return;
         }
         if self.shown.waited.load(Relaxed) == 0 {
             // The time since the last flush is not time in which workers waited.
-            self.begin_epoch(target, now_ns);
+            self.begin_epoch(commits, now_ns);
             let lone = self.owned.lone.load(Relaxed) + 1;
             self.owned.lone.store(lone, Relaxed);
             if lone >= LONE && self.way() == Way::PollLate {
-                self.begin_trials(Way::Sleep, 0);
-                self.go(Way::Sleep, 0);
+                self.leave_polling_late();
             }
             return;
         }
         self.shown.waited.store(0, Relaxed);
         let owned = &self.owned;
         owned.lone.store(0, Relaxed);
-        let (begun_at, begun_ns) = owned.begun.get();
-        let (bytes, ns) = (target.saturating_sub(begun_at), now_ns.saturating_sub(begun_ns));
+        let (before, begun_ns) = owned.begun.get();
+        let (carried, ns) = (commits.saturating_sub(before), now_ns.saturating_sub(begun_ns));
         let flushes = owned.flushes.load(Relaxed) + 1;
         owned.flushes.store(flushes, Relaxed);
         let long = flushes >= EPOCH_MIN && ns >= EPOCH_NS;
-        if flushes >= EPOCH || long || self.lags(bytes, ns) {
-            self.end_epoch(bytes, ns);
-            self.begin_epoch(target, now_ns);
+        if flushes >= EPOCH || long || self.lags(carried, ns) {
+            self.end_epoch(carried, ns);
+            self.begin_epoch(commits, now_ns);
+        }
+    }
+
+    /// A worker alone waits in vain.
+    fn leave_polling_late(&self) {
+        let incumbent = Way::from_index(self.owned.incumbent.load(Relaxed));
+        if incumbent == Way::PollLate {
+            self.begin_trials(Way::Sleep, 0);
+            self.go(Way::Sleep, 0);
+        } else {
+            self.end_trial(incumbent, Way::PollLate);
         }
     }
 
     /// Whether this epoch of a trial, which has brought so much, is far behind the last.
-    fn lags(&self, bytes: u64, ns: u64) -> bool {
+    fn lags(&self, commits: u64, ns: u64) -> bool {
         let last = self.owned.last.get();
-        self.owned.hold.load(Relaxed) == 0 && ns > last.1 && faster(last, doubled((bytes, ns)))
+        self.owned.hold.load(Relaxed) == 0 && ns > last.1 && faster(last, doubled((commits, ns)))
     }
 
-    fn begin_epoch(&self, target: u64, now_ns: u64) {
+    fn begin_epoch(&self, commits: u64, now_ns: u64) {
         self.owned.flushes.store(0, Relaxed);
-        self.owned.begun.set(target, now_ns);
+        self.owned.begun.set(commits, now_ns);
     }
 
-    fn end_epoch(&self, bytes: u64, ns: u64) {
+    fn end_epoch(&self, commits: u64, ns: u64) {
         let owned = &self.owned;
-        let (this, last) = ((bytes, ns), owned.last.get());
-        owned.last.set(bytes, ns);
+        let (this, last) = ((commits, ns), owned.last.get());
+        owned.last.set(commits, ns);
         let incumbent = Way::from_index(owned.incumbent.load(Relaxed));
         let challenger = Way::from_index(owned.challenger.load(Relaxed));
         if owned.challenging.load(Relaxed) == 0 {
             match owned.hold.load(Relaxed) {
                 0 => self.go(challenger, 1),
-                _ if self.load_changed(bytes / owned.flushes.load(Relaxed)) => {
+                _ if self.load_changed(PER_FLUSH * commits / owned.flushes.load(Relaxed)) => {
                     self.begin_trials(incumbent, 0);
                     self.go(incumbent.next(), 1);
                 }
@@ -285,19 +303,19 @@ impl<M: Machine> Trial<M> {
         }
     }
 
-    /// Whether the flushes of this epoch of a hold, of `bytes` each, and of the one before carried much more or much less
-    /// than those of the second.
-    fn load_changed(&self, bytes: u64) -> bool {
+    /// Whether the flushes of this epoch of a hold, each of `commits` by [`PER_FLUSH`], and of the one before carried much
+    /// more or much less than those of the second.
+    fn load_changed(&self, commits: u64) -> bool {
         let owned = &self.owned;
         let held = owned.last_hold.load(Relaxed) - owned.hold.load(Relaxed);
         match held {
             // There are still workers that wait in the way that has been left.
             0 => return false,
-            1 => owned.usual_bytes.store(bytes, Relaxed),
+            1 => owned.usual_commits.store(commits, Relaxed),
             _ => {}
         }
-        let usual = owned.usual_bytes.load(Relaxed);
-        let unusual = bytes > usual.saturating_mul(2) || usual > bytes.saturating_mul(2);
+        let usual = owned.usual_commits.load(Relaxed);
+        let unusual = commits > usual.saturating_mul(2) || usual > commits.saturating_mul(2);
         let again = owned.unusual.load(Relaxed) == 1;
         owned.unusual.store(u64::from(unusual), Relaxed);
         unusual && again
@@ -345,11 +363,11 @@ impl<M: Machine> Trial<M> {
 }
 
 /// Twice the rate.
-fn doubled((bytes, ns): (u64, u64)) -> (u64, u64) {
-    (bytes.saturating_mul(2), ns)
+fn doubled((commits, ns): (u64, u64)) -> (u64, u64) {
+    (commits.saturating_mul(2), ns)
 }
 
-/// Whether `one`, bytes and nanoseconds, has the higher rate.
+/// Whether `one`, commits and nanoseconds, has the higher rate.
 fn faster(one: (u64, u64), other: (u64, u64)) -> bool {
     u128::from(one.0) * u128::from(other.1) > u128::from(other.0) * u128::from(one.1)
 }
@@ -366,10 +384,10 @@ mod tests {
     /// A log whose rate depends on the way that is gone.
     struct Log {
         trial: Trial<Native>,
-        durable: u64,
+        commits: u64,
         now_ns: u64,
-        /// Bytes of a flush.
-        bytes: u64,
+        /// Commits of a flush.
+        carried: u64,
         /// Flushes in each way.
         flushes: [u64; 3],
     }
@@ -378,9 +396,9 @@ mod tests {
         fn new() -> Self {
             Self {
                 trial: Trial::new(),
-                durable: 0,
+                commits: 0,
                 now_ns: 0,
-                bytes: 1_000,
+                carried: 10,
                 flushes: [0; 3],
             }
         }
@@ -393,9 +411,9 @@ mod tests {
                 let way = self.trial.way() as usize;
                 self.flushes[way] += 1;
                 let stalls = flush % 997 == 500;
-                self.durable += self.bytes;
+                self.commits += self.carried;
                 self.now_ns += 1_000 * us[way] * if stalls { 100 } else { 1 };
-                self.trial.flushed(self.durable, self.now_ns);
+                self.trial.flushed(self.commits, self.now_ns);
             }
         }
 
@@ -450,20 +468,20 @@ mod tests {
         log.flush(EPOCH * 40 * HOLD_MAX, few);
         assert_eq!(log.trial.owned.last_hold.load(Relaxed), HOLD_MAX);
         log.flush_until_held(HOLD_MAX - 10, few);
-        log.bytes = 2_100;
+        log.carried = 21;
         log.flush(EPOCH * (3 + TRIALS), many);
         assert_eq!(log.trial.way(), Way::Poll);
     }
 
-    /// A single epoch of much larger records, such as images of pages, is no other load.
+    /// A single epoch of much larger flushes is no other load.
     #[test]
     fn one_unusual_epoch_is_no_other_load() {
         let us = [100, 110, 120];
         let mut log = Log::new();
         log.flush(EPOCH, us);
         log.flush_until_held(HOLD - 10, us);
-        for bytes in [9_000, 1_000, 9_000, 1_000] {
-            log.bytes = bytes;
+        for carried in [90, 10, 90, 10] {
+            log.carried = carried;
             log.flush(EPOCH, us);
         }
         assert_eq!(log.trial.owned.hold.load(Relaxed), HOLD - 14);
@@ -483,10 +501,27 @@ mod tests {
     fn without_waiters_there_is_no_trial() {
         let trial = Trial::<Native>::new();
         for flush in 0..10_000 {
-            trial.flushed(flush * 1_000, flush * 50_000);
+            trial.flushed(flush, flush * 50_000);
             assert_eq!(trial.way(), Way::Sleep);
         }
         assert_eq!(trial.owned.last.get(), (0, 0));
+    }
+
+    /// Flushes without a waiter while polling late is tried end this trial, and not all that was found out before.
+    #[test]
+    fn polling_late_has_lost_its_trial_when_no_worker_waits() {
+        let us = [100, 150, 160];
+        let mut log = Log::new();
+        while log.trial.way() != Way::PollLate {
+            log.flush(1, us);
+        }
+        for lone in 1..=LONE {
+            assert_eq!(log.trial.way(), Way::PollLate);
+            log.trial
+                .flushed(log.commits + lone, log.now_ns + 100_000 * lone);
+        }
+        assert_eq!(log.trial.way(), Way::Sleep);
+        assert_eq!(log.trial.owned.hold.load(Relaxed), HOLD);
     }
 
     /// A worker that is alone does not leave the device idle.
@@ -498,8 +533,7 @@ mod tests {
         assert_eq!(log.trial.way(), Way::PollLate);
         for lone in 1..=LONE {
             assert_eq!(log.trial.way(), Way::PollLate);
-            log.trial
-                .flushed(log.durable + 1_000 * lone, log.now_ns + 100_000 * lone);
+            log.trial.flushed(log.commits + lone, log.now_ns + 100_000 * lone);
         }
         assert_eq!(log.trial.way(), Way::Sleep);
         log.flush(EPOCH * (1 + TRIALS), us);
