@@ -5,10 +5,10 @@ use std::alloc::System;
 use clearway_engine::Mechanisms;
 use clearway_lab::Result;
 use clearway_lab::simulate::{
-    EXPERIMENTS, Experiment, LatchFamily, SimulateOptions, SimulationResult, SpinKind, Variant, html,
+    EXPERIMENTS, Experiment, LatchFamily, Point, SimulateOptions, SimulationResult, SpinKind, Variant, html,
     run_experiment, simulated_switches, text,
 };
-use clearway_sim::{LineAllocator, MachineModel};
+use clearway_sim::{Activity, LineAllocator, MachineModel};
 
 #[global_allocator]
 static ALLOCATOR: LineAllocator<System> = LineAllocator(System);
@@ -227,6 +227,106 @@ fn a_point_select_changes_no_shared_line() {
             text(&result)
         );
     }
+}
+
+/// TPC-C with 60 clients and little work, of one variant.
+fn tpcc(variant: &str, settings: &[&str]) -> Point {
+    let mut experiment = shortened("read-biased-tpcc");
+    experiment.clients = vec![60];
+    for setting in ["work_us=20", "client_us=0", "measure_ms=6"]
+        .iter()
+        .chain(settings)
+    {
+        experiment.set(setting).unwrap();
+    }
+    experiment.variants.retain(|known| known.name == variant);
+    run(experiment, 7, 1).unwrap().points.remove(0)
+}
+
+/// How often the lines of this name were used, a transaction; of the whole run, which is a sixth longer than the window.
+fn accesses(point: &Point, name: &str) -> f64 {
+    let lines = point.report.lines.iter().find(|lines| lines.name == name);
+    lines.map_or(0, |lines| lines.accesses) as f64 / point.transactions as f64
+}
+
+/// The mix comes out, each statement takes its snapshot, and what waits at the latch is that latch's.
+///
+/// Mutations that it should catch (`crates/lab/mutations/simulate.toml`): all transactions are new-orders; statements take
+/// no snapshot; the latch's lines have no name.
+#[test]
+fn tpcc_has_its_mix_and_a_snapshot_for_each_statement() {
+    let point = tpcc("plain", &[]);
+    let figures = point.tpcc.clone().unwrap();
+    assert_eq!(figures.kinds.iter().sum::<u64>(), point.transactions);
+    assert!(point.transactions > 1_000, "{point:?}");
+    for (kind, share) in figures.kinds.iter().zip([0.45, 0.43, 0.04, 0.04, 0.04]) {
+        let found = *kind as f64 / point.transactions as f64;
+        assert!((found - share).abs() < 0.03, "{:?}", figures.kinds);
+    }
+    let nopm = 60.0 * point.tps * figures.kinds[0] as f64 / point.transactions as f64;
+    assert!((figures.new_orders_per_minute / nopm - 1.0).abs() < 1e-9);
+    assert!((5.2..6.2).contains(&figures.snapshots), "{figures:?}");
+    // Of a hundred transactions eight only read.
+    let shared = figures.snapshots / (figures.snapshots + 0.92);
+    assert!((figures.shared_share - shared).abs() < 0.01, "{figures:?}");
+    // A snapshot changes the latch's word when it begins and when it is taken.
+    let at_the_latch = accesses(&point, "ProcArray latch");
+    assert!(at_the_latch > 2.0 * figures.snapshots, "{at_the_latch}");
+    assert!(accesses(&tpcc("csn", &[]), "ProcArray latch") < 0.5 * at_the_latch);
+    // In the window as in the whole run.
+    let lines = &point.report.lines;
+    let latch = lines
+        .iter()
+        .find(|lines| lines.name == "ProcArray latch")
+        .unwrap();
+    let account = point.report.account;
+    let busy_ns = (account.total() - account.picoseconds(Activity::Idle)) as f64 / 1e3;
+    let whole = (latch.transfer_ns + latch.queue_ns + latch.spin_ns) as f64 / busy_ns;
+    let ratio = figures.latch_share / whole;
+    assert!(
+        whole > 0.0 && (0.7..1.4).contains(&ratio),
+        "{ratio} times {whole}"
+    );
+}
+
+/// Mutations that it should catch (`crates/lab/mutations/simulate.toml`): `arrays` and `calls` are not looked at.
+#[test]
+fn tpcc_has_a_statement_a_line_and_a_request_a_statement_if_asked() {
+    let lines = tpcc("plain", &["arrays=0"]).tpcc.unwrap();
+    assert!((25.0..31.0).contains(&lines.snapshots), "{lines:?}");
+    assert!(lines.shared_share > 0.96, "{lines:?}");
+    let requests = |calls: &str| {
+        let point = tpcc("plain", &["client_us=5", calls]);
+        let clients_us = point.report.account.picoseconds(Activity::Client) as f64 / 1e6;
+        clients_us / 5.0 / point.transactions as f64
+    };
+    // The request itself, and one for each statement.
+    let (one, each) = (requests("calls=1"), requests("calls=0"));
+    assert!(
+        (0.9..1.6).contains(&one) && (6.0..9.0).contains(&each),
+        "{one}, {each}"
+    );
+}
+
+/// With one client a transaction of the experiment takes the CPU for as long as natively: 270 µs (docs/performance.md).
+///
+/// Mutation that it should catch (`crates/lab/mutations/simulate.toml`): a delivery takes a tenth of its work.
+#[test]
+fn tpcc_works_for_as_long_as_natively() {
+    let mut experiment = Experiment::load("read-biased-tpcc").unwrap();
+    experiment.clients = vec![1];
+    for setting in ["client_us=0", "measure_ms=400"] {
+        experiment.set(setting).unwrap();
+    }
+    experiment.variants.truncate(1);
+    let machine = MachineModel::load(&experiment.machine).unwrap();
+    let point = run(experiment, 7, 1).unwrap().points.remove(0);
+    let idle = point
+        .shares
+        .iter()
+        .find(|share| share.activity == Activity::Idle.name());
+    let busy_us = (1.0 - idle.unwrap().share) * machine.cpus() as f64 * 1e6 / point.tps;
+    assert!((250.0..290.0).contains(&busy_us), "{busy_us}");
 }
 
 /// A standby with 36 readers, `range` xids after the oldest transaction began.

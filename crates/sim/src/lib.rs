@@ -58,7 +58,7 @@ pub use random::Random;
 pub use report::{NamedLines, NamedWait, Report};
 pub use services::{
     Span, WorkerTimes, account_so_far, begin_line_account, charge_drawn, charge_picoseconds,
-    client_round_trip, clock_ns, device, random_below, span, worker_times,
+    client_round_trip, clock_ns, device, line_waits_so_far, random_below, span, worker_times,
 };
 pub use simulated::{Simulated, SimulatedData, SimulatedPtr, SimulatedU32, SimulatedU64};
 pub use simulation::{Simulation, SimulationError};

@@ -317,6 +317,17 @@ impl Lines {
         }
     }
 
+    /// Waiting for the lines of this name, and polling them, ps.
+    pub(crate) fn waits_of(&self, name: &str) -> u64 {
+        let Some(number) = self.names.iter().position(|known| known == name) else {
+            return 0;
+        };
+        let named = self.lines.iter().filter(|line| line.name == number as u32);
+        named
+            .map(|line| line.counters.transfer_ps + line.counters.queue_ps + line.counters.spin_ps)
+            .sum()
+    }
+
     /// The name of a line.
     pub(crate) fn name_of(&self, line: &Line) -> &str {
         &self.names[line.name as usize]

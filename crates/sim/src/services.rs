@@ -102,6 +102,15 @@ pub fn account_so_far() -> Account {
     all
 }
 
+/// How long CPUs have waited for the lines of this name so far, and polled them, ns: for measuring between two instants of
+/// a run. Of [`NamedLines`] the sum of transfers, queueing and spinning.
+///
+/// [`NamedLines`]: crate::NamedLines
+pub fn line_waits_so_far(name: &str) -> u64 {
+    // SAFETY: as in `clock_ns`.
+    inside().map_or(0, |kernel| unsafe { at(kernel).lines.waits_of(name) / 1_000 })
+}
+
 /// Begins the account of lines that are changed and shared anew: see [`NamedLines::shared_changes`].
 ///
 /// [`NamedLines::shared_changes`]: crate::NamedLines::shared_changes

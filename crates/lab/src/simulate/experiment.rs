@@ -14,7 +14,7 @@ use crate::latches::catalogue::LatchFamily;
 use crate::latches::simulated::SpinKind;
 
 /// Name and text of each built-in experiment.
-pub const EXPERIMENTS: [(&str, &str); 14] = [
+pub const EXPERIMENTS: [(&str, &str); 15] = [
     (
         "numa-simple-update",
         include_str!("../../experiments/numa-simple-update.toml"),
@@ -46,6 +46,10 @@ pub const EXPERIMENTS: [(&str, &str); 14] = [
     (
         "standby-replay",
         include_str!("../../experiments/standby-replay.toml"),
+    ),
+    (
+        "read-biased-tpcc",
+        include_str!("../../experiments/read-biased-tpcc.toml"),
     ),
 ];
 
@@ -161,6 +165,8 @@ pub enum WorkloadKind {
     StandbyLongTransaction,
     /// A standby's replay of tpcb-like; a client is a worker that changes pages.
     StandbyReplay,
+    /// TPC-C's five transactions in the standard's mix.
+    Tpcc,
     /// One latch.
     LatchMix,
 }
@@ -180,12 +186,15 @@ impl WorkloadKind {
             && (self == Self::StandbyReplay || !is_of_replay)
             && (matches!(self, Self::StandbyLongTransaction | Self::StandbyReplay) || !is_of_standby)
             // A yes or no.
-            && parameter != "overlap"
+            && !["overlap", "arrays", "calls"].contains(&parameter)
     }
 
     /// Whether it writes to the log.
     fn has_log(self) -> bool {
-        matches!(self, Self::SimpleUpdate | Self::TpcbLike | Self::Mixed)
+        matches!(
+            self,
+            Self::SimpleUpdate | Self::TpcbLike | Self::Mixed | Self::Tpcc
+        )
     }
 }
 
@@ -212,8 +221,8 @@ pub struct Variant {
     pub mechanisms: Mechanisms,
 }
 
-/// The switches that no experiment sets. Of the simulated transactions only point SELECTs take relation locks, and as
-/// their preset has them; a time slice is the simulated system's.
+/// The switches that no experiment sets. Of the simulated transactions only point SELECTs and TPC-C's take relation
+/// locks, and as their preset has them; a time slice is the simulated system's.
 const NOT_SIMULATED: [&str; 2] = [RelationLocksVariant::NAME, TimeSliceVariant::NAME];
 
 /// Names of the switches that simulated transactions and latches obey: the engine's, without those that nothing
@@ -269,6 +278,11 @@ pub struct Parameters {
     pub scale: f64,
     /// 1: the next stretch is gathered while workers change pages; 0: only when they are done.
     pub overlap: f64,
+    /// 1: TPC-C handles the lines of an order, the districts of a delivery and the stocks of a stock-level in one statement
+    /// each, as HammerDB does; 0: a statement each line, as `clearway bench` does.
+    pub arrays: f64,
+    /// 1: a transaction of TPC-C is one request of its client; 0: each statement is one.
+    pub calls: f64,
 }
 
 impl Default for Parameters {
@@ -293,13 +307,15 @@ impl Default for Parameters {
             readers: 0.0,
             scale: 10.0,
             overlap: 1.0,
+            arrays: 1.0,
+            calls: 1.0,
         }
     }
 }
 
 impl Parameters {
     /// Every number by its name.
-    pub fn numbers_mut(&mut self) -> [(&'static str, &mut f64); 19] {
+    pub fn numbers_mut(&mut self) -> [(&'static str, &mut f64); 21] {
         [
             ("work_us", &mut self.work_us),
             ("client_us", &mut self.client_us),
@@ -320,6 +336,8 @@ impl Parameters {
             ("readers", &mut self.readers),
             ("scale", &mut self.scale),
             ("overlap", &mut self.overlap),
+            ("arrays", &mut self.arrays),
+            ("calls", &mut self.calls),
         ]
     }
 }

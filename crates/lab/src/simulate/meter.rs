@@ -1,6 +1,7 @@
 //! What is measured of one point: latencies, and the CPUs' time in the measured window.
 
 use std::cell::{Ref, RefCell};
+use std::ops::Range;
 use std::rc::Rc;
 
 use clearway_sim::{Account, account_so_far, begin_line_account, clock_ns};
@@ -47,19 +48,26 @@ impl Meter {
         clock_ns() < self.to_ns
     }
 
-    /// A transaction that began at `began_ns` has ended now.
-    pub(crate) fn done(&self, began_ns: u64) {
+    /// The window, simulated time.
+    pub(crate) fn window_ns(&self) -> Range<u64> {
+        self.from_ns..self.to_ns
+    }
+
+    /// A transaction that began at `began_ns` has ended now; whether it counts.
+    pub(crate) fn done(&self, began_ns: u64) -> bool {
         let now = clock_ns();
         let state = &mut *self.state.borrow_mut();
         if now >= self.from_ns && state.at_start.is_none() {
             state.at_start = Some(account_so_far());
             begin_line_account();
         }
-        if (self.from_ns..self.to_ns).contains(&now) {
+        let counts = (self.from_ns..self.to_ns).contains(&now);
+        if counts {
             state.latency.saturating_record(now - began_ns);
         } else if now >= self.to_ns && state.at_end.is_none() {
             state.at_end = Some(account_so_far());
         }
+        counts
     }
 
     /// How much of what lasted from `began_ns` to `ended_ns` lies in the window, 0 to 1.

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   experiment file (TOML) ──▶ clients × variants = points ──▶ a simulation each, on as many host threads as there are
-//!                                                                 │ worker bodies: `pgbench`, `point_select`, `reads`, `standby`,
-//!                                                                 │ `replay`, `latch_mix`
+//!                                                                 │ worker bodies: `pgbench`, `point_select`, `tpcc`, `reads`,
+//!                                                                 │ `standby`, `replay`, `latch_mix`
 //!   table, result.json, report.html  ◀── throughput, latency, where the CPUs' time went, the hottest lines
 //! ```
 //!
@@ -27,6 +27,7 @@ mod run;
 mod shard;
 mod standby;
 mod table;
+mod tpcc;
 
 pub use crate::latches::catalogue::LatchFamily;
 pub use crate::latches::simulated::SpinKind;
@@ -43,3 +44,4 @@ pub use shard::Shard;
 pub use standby::StandbyFigures;
 pub(crate) use table::aligned;
 pub use table::{overview, text};
+pub use tpcc::TpccFigures;

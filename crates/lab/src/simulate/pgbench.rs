@@ -60,10 +60,14 @@ const USES: u32 = 8;
 /// How long the log writer sleeps between two flushes: the engine's default.
 const LOG_WRITER_DELAY: Duration = Duration::from_millis(10);
 /// The xid of the transaction that loaded the tables.
-const LOADER: Xid = Xid(1 << 19);
+pub(super) const LOADER: Xid = Xid(1 << 19);
 /// Payload bytes of log records, as PostgreSQL's pg_waldump shows them for these statements (headers apart).
 const UPDATE_BYTES: usize = 120;
 const INSERT_BYTES: usize = 80;
+/// Work within an index page, and within a heap page that is read or changed, ns.
+pub(super) const INDEX_PAGE_NS: u64 = 200;
+pub(super) const HEAP_READ_NS: u64 = 300;
+pub(super) const HEAP_CHANGE_NS: u64 = 500;
 
 pub(super) const ACCOUNTS: RelId = RelId(16);
 const ACCOUNTS_INDEX: RelId = RelId(17);
@@ -119,18 +123,19 @@ impl StatusDevice for NoPages {
 /// What all sessions share.
 pub(super) struct Database {
     pub(super) procs: Arc<ProcArray<Simulated>>,
-    pool: BufferPool<Simulated, TablePages>,
+    pub(super) pool: BufferPool<Simulated, TablePages>,
     log: Wal<Simulated, Disk>,
     commit_log: CommitLog<Simulated, NoPages>,
     pub(super) locks: LockManager<Simulated>,
     commits: Commits<Simulated>,
-    /// Which transaction changed each teller and each branch last.
+    /// Which transaction changed each teller and each branch last, or each warehouse and its districts.
     writers: RefCell<BTreeMap<(RelId, u32), Xid>>,
     synchronous: bool,
 }
 
 impl Database {
-    fn new(experiment: &Experiment, variant: &Variant, clients: usize) -> Self {
+    /// One whose tables have so many pages each, all of them resident.
+    fn new(experiment: &Experiment, variant: &Variant, clients: usize, tables: &[(RelId, u32)]) -> Self {
         let parameters = &experiment.parameters;
         let disk = Disk {
             write: experiment.devices.log_write_us.times(parameters.device_factor),
@@ -145,17 +150,10 @@ impl Database {
             commit_delay: Duration::from_nanos((parameters.commit_delay_us * 1e3) as u64),
             ..LogOptions::default()
         };
-        let tables = [
-            (ACCOUNTS, HEAP_PAGES),
-            (ACCOUNTS_INDEX, 1 + INNER_PAGES + LEAF_PAGES),
-            (HISTORY, clients as u32 * 2),
-            (TELLERS, BRANCHES as u32 * 10),
-            (BRANCHES_TABLE, BRANCHES as u32),
-        ];
         let pages: u32 = tables.iter().map(|(_, pages)| pages).sum();
         let options = variant.mechanisms.buffer_pool_options();
         let pool = BufferPool::with_frames(pages as usize, options, TablePages { read: None });
-        for (rel, pages) in tables {
+        for &(rel, pages) in tables {
             for block in 0..pages {
                 // As often as lets the clock pass a page the longest: the pages of a pool that is in use.
                 for _ in 0..USES {
@@ -198,6 +196,12 @@ impl Database {
         }
     }
 
+    /// The transaction that changed the row on this page last, which `xid` changes now.
+    pub(super) fn writer(&self, rel: RelId, block: u32, xid: Xid) -> Xid {
+        let writer = self.writers.borrow_mut().insert((rel, block), xid);
+        writer.unwrap_or(LOADER)
+    }
+
     fn pin(&self, rel: RelId, block: u32) -> PinnedPage<'_, Simulated> {
         let pinned = self.pool.pin(PageId { rel, block });
         pinned.expect("every page is resident")
@@ -222,7 +226,7 @@ impl Database {
     }
 
     /// Works on a page under its exclusive latch, and logs the change.
-    fn change(&self, xid: Xid, rel: RelId, block: u32, work_ns: u64, bytes: &[u8]) {
+    pub(super) fn change(&self, xid: Xid, rel: RelId, block: u32, work_ns: u64, bytes: &[u8]) {
         let mut page = self.pin(rel, block).into_exclusive();
         page.change_and_log(
             |_| Simulated::charge(Work::Nanos(work_ns)),
@@ -235,14 +239,14 @@ impl Database {
 pub(super) struct Session {
     pub(super) database: Rc<Database>,
     pub(super) proc: ProcId,
-    number: u32,
+    pub(super) number: u32,
     snapshot: Snapshot,
     /// There under `lock_release = early`, as in the engine.
     seen: Option<SeenCommits>,
     rows: u32,
     /// A hundredth of the transaction's work, ns.
     percent: u64,
-    client_ns: u64,
+    pub(super) client_ns: u64,
     /// Transactions of a mixed workload that write, of [`PARTS`].
     writing_parts: u64,
 }
@@ -253,7 +257,7 @@ impl Session {
     }
 
     /// A statement begins. `with_rows`: it answers with more than a number of rows.
-    fn begin_statement(&mut self, with_rows: bool) {
+    pub(super) fn begin_statement(&mut self, with_rows: bool) {
         let _span = span("snapshot");
         let database = &self.database;
         database.procs.snapshot(self.proc, &mut self.snapshot);
@@ -264,7 +268,7 @@ impl Session {
     }
 
     /// A statement ends: its answer waits for what it depends on.
-    fn end_statement(&self) {
+    pub(super) fn end_statement(&self) {
         self.database.procs.clear_xmin(self.proc);
         if let Some(seen) = &self.seen {
             seen.end_statement();
@@ -274,7 +278,7 @@ impl Session {
 
     /// A row is met that `writer`, which has committed, has changed, and found by its key: its new version counts as
     /// the old one would.
-    fn meet(&self, writer: Xid) {
+    pub(super) fn meet(&self, writer: Xid) {
         let answer = self.snapshot.sees_committed(writer, &self.database.commit_log);
         answer.expect("the devices of a simulation do not fail");
         if let Some(seen) = &self.seen {
@@ -290,16 +294,18 @@ impl Session {
         let leaf = (account % u64::from(LEAF_PAGES)) as u32;
         let inner = 1 + leaf % INNER_PAGES;
         for block in [0, inner] {
-            self.database.read_inner(ACCOUNTS_INDEX, block, 200);
+            self.database.read_inner(ACCOUNTS_INDEX, block, INDEX_PAGE_NS);
         }
-        self.database.read(ACCOUNTS_INDEX, 1 + INNER_PAGES + leaf, 200);
+        self.database
+            .read(ACCOUNTS_INDEX, 1 + INNER_PAGES + leaf, INDEX_PAGE_NS);
     }
 
     fn update_row(&self, xid: Xid, rel: RelId, block: u32) {
         let _span = span("update");
         // Reading the old version, then changing the page and logging it under the exclusive latch.
-        self.database.read(rel, block, 300);
-        self.database.change(xid, rel, block, 500, &[0; UPDATE_BYTES]);
+        self.database.read(rel, block, HEAP_READ_NS);
+        self.database
+            .change(xid, rel, block, HEAP_CHANGE_NS, &[0; UPDATE_BYTES]);
     }
 
     /// A transaction of pgbench's, or of the mix.
@@ -325,7 +331,7 @@ impl Session {
         self.descend(account);
         self.meet(LOADER);
         let heap_page = (account % u64::from(HEAP_PAGES)) as u32;
-        self.database.read(ACCOUNTS, heap_page, 300);
+        self.database.read(ACCOUNTS, heap_page, HEAP_READ_NS);
         self.end_statement();
     }
 
@@ -352,7 +358,7 @@ impl Session {
         self.begin_statement(true);
         self.descend(account);
         // The session's own version of the row: nothing to look up.
-        database.read(ACCOUNTS, heap_page, 300);
+        database.read(ACCOUNTS, heap_page, HEAP_READ_NS);
         self.end_statement();
         self.work(14);
         client::answer(self.client_ns);
@@ -364,8 +370,7 @@ impl Session {
             ] {
                 self.work(7);
                 self.begin_statement(false);
-                let writer = database.writers.borrow_mut().insert((rel, block as u32), xid);
-                self.meet(writer.unwrap_or(LOADER));
+                self.meet(database.writer(rel, block as u32, xid));
                 self.update_row(xid, rel, block as u32);
                 self.end_statement();
                 self.work(7);
@@ -387,7 +392,13 @@ impl Session {
         client::answer(self.client_ns);
         // END
         self.work(last - last / 4 - last / 2);
+        self.commit(xid);
+    }
+
+    /// Commits, and gives back what the transaction held.
+    pub(super) fn commit(&self, xid: Xid) {
         let _span = span("commit");
+        let database = &self.database;
         database
             .commit_path()
             .commit(
@@ -397,6 +408,15 @@ impl Session {
                 || (),
             )
             .expect("the devices of a simulation do not fail");
+        if let Some(seen) = &self.seen {
+            seen.end_transaction();
+        }
+    }
+
+    /// The end of a transaction that has changed nothing.
+    pub(super) fn end_without_xid(&self) {
+        self.database.procs.clear_xmin(self.proc);
+        self.database.locks.release_all(self.proc);
         if let Some(seen) = &self.seen {
             seen.end_transaction();
         }
@@ -411,52 +431,18 @@ pub(crate) fn spawn(
     meter: &Rc<Meter>,
     transaction: fn(&mut Session, WorkloadKind),
 ) {
-    let database = simulation.enter(|| {
-        let database = Rc::new(Database::new(experiment, variant, clients));
-        let procs = (0..clients).map(|_| database.procs.attach());
-        let procs: Vec<_> = procs.map(|proc| proc.expect("a slot for each client")).collect();
-        (database, procs)
-    });
-    let (database, procs) = database;
-    simulation.name(&*database.procs, "ProcArray");
-    simulation.name(&database.log, "log");
-    simulation.name(&database.commit_log, "commit log");
-    simulation.name(&database.commits, "commits");
-    let frames = database.pool.frames();
-    simulation.name(frames, "frames");
-    simulation.name(&frames[HEAP_PAGES as usize], "index root");
+    let tables = [
+        (ACCOUNTS, HEAP_PAGES),
+        (ACCOUNTS_INDEX, 1 + INNER_PAGES + LEAF_PAGES),
+        (HISTORY, clients as u32 * 2),
+        (TELLERS, BRANCHES as u32 * 10),
+        (BRANCHES_TABLE, BRANCHES as u32),
+    ];
+    let (database, sessions) = open(simulation, experiment, variant, clients, &tables);
+    simulation.name(&database.pool.frames()[HEAP_PAGES as usize], "index root");
+    spawn_log_writer(simulation, experiment, &database, meter);
     let kind = experiment.workload;
-    let percent = (experiment.parameters.work_us * 10.0) as u64;
-    let client_ns = (experiment.parameters.client_us * 1e3) as u64;
-    let writing_parts = (experiment.parameters.write_percent / 100.0 * PARTS as f64) as u64;
-    if experiment.has_log_writer() {
-        let (database, meter) = (Rc::clone(&database), Rc::clone(meter));
-        simulation.spawn(move || {
-            while meter.goes_on() {
-                {
-                    let _wait = WaitScope::<Simulated>::enter(WaitEvent::WalWriterMain);
-                    Simulated::sleep(LOG_WRITER_DELAY);
-                }
-                database.commits.flush_in_background(&database.log);
-            }
-        });
-    }
-    for (number, proc) in procs.into_iter().enumerate() {
-        let mut session = Session {
-            database: Rc::clone(&database),
-            proc,
-            number: number as u32,
-            snapshot: Snapshot::default(),
-            seen: database.commits.are_early().then(|| {
-                let seen = SeenCommits::default();
-                seen.set_waits(database.synchronous);
-                seen
-            }),
-            rows: 0,
-            percent,
-            client_ns,
-            writing_parts,
-        };
+    for mut session in sessions {
         let meter = Rc::clone(meter);
         simulation.spawn(move || {
             // Clients arrive over some time.
@@ -470,4 +456,69 @@ pub(crate) fn spawn(
             }
         });
     }
+}
+
+/// A database with tables of so many pages each, and a session for each client.
+pub(super) fn open(
+    simulation: &mut Simulation,
+    experiment: &Experiment,
+    variant: &Variant,
+    clients: usize,
+    tables: &[(RelId, u32)],
+) -> (Rc<Database>, Vec<Session>) {
+    let database = simulation.enter(|| {
+        let database = Rc::new(Database::new(experiment, variant, clients, tables));
+        let procs = (0..clients).map(|_| database.procs.attach());
+        let procs: Vec<_> = procs.map(|proc| proc.expect("a slot for each client")).collect();
+        (database, procs)
+    });
+    let (database, procs) = database;
+    simulation.name(&*database.procs, "ProcArray");
+    simulation.name(&database.log, "log");
+    simulation.name(&database.commit_log, "commit log");
+    simulation.name(&database.commits, "commits");
+    let frames = database.pool.frames();
+    simulation.name(frames, "frames");
+    let percent = (experiment.parameters.work_us * 10.0) as u64;
+    let client_ns = (experiment.parameters.client_us * 1e3) as u64;
+    let writing_parts = (experiment.parameters.write_percent / 100.0 * PARTS as f64) as u64;
+    let sessions = procs.into_iter().zip(0..).map(|(proc, number)| Session {
+        database: Rc::clone(&database),
+        proc,
+        number,
+        snapshot: Snapshot::default(),
+        seen: database.commits.are_early().then(|| {
+            let seen = SeenCommits::default();
+            seen.set_waits(database.synchronous);
+            seen
+        }),
+        rows: 0,
+        percent,
+        client_ns,
+        writing_parts,
+    });
+    let sessions = sessions.collect();
+    (database, sessions)
+}
+
+/// The worker that flushes the log behind the commits, if the experiment has one.
+pub(super) fn spawn_log_writer(
+    simulation: &mut Simulation,
+    experiment: &Experiment,
+    database: &Rc<Database>,
+    meter: &Rc<Meter>,
+) {
+    if !experiment.has_log_writer() {
+        return;
+    }
+    let (database, meter) = (Rc::clone(database), Rc::clone(meter));
+    simulation.spawn(move || {
+        while meter.goes_on() {
+            {
+                let _wait = WaitScope::<Simulated>::enter(WaitEvent::WalWriterMain);
+                Simulated::sleep(LOG_WRITER_DELAY);
+            }
+            database.commits.flush_in_background(&database.log);
+        }
+    });
 }

@@ -11,7 +11,8 @@ use crate::simulate::experiment::{Experiment, Variant, WorkloadKind};
 use crate::simulate::meter::Meter;
 use crate::simulate::replay::ReplayFigures;
 use crate::simulate::standby::StandbyFigures;
-use crate::simulate::{latch_mix, pgbench, point_select, reads, replay, standby};
+use crate::simulate::tpcc::TpccFigures;
+use crate::simulate::{latch_mix, pgbench, point_select, reads, replay, standby, tpcc};
 
 /// Steps after which a point is given up as a livelock.
 const STEPS_MAX: u64 = 20_000_000_000;
@@ -50,6 +51,9 @@ pub struct Point {
     /// Of replay by several workers: how their time is spent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<ReplayFigures>,
+    /// Of TPC-C: its own throughput, and what it does at the ProcArray latch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tpcc: Option<TpccFigures>,
     /// Sleeps and cache lines over the whole run.
     pub report: Report,
 }
@@ -79,6 +83,7 @@ pub(crate) fn run_point(
     let to_ns = from_ns + experiment.measure_ms * 1_000_000;
     let meter = Rc::new(Meter::new(from_ns, to_ns));
     let mut tally = None;
+    let mut tpcc_tally = None;
     match experiment.workload {
         WorkloadKind::PointSelect if variant.work_alone => {
             point_select::spawn_work_alone(&mut simulation, experiment, clients, &meter);
@@ -90,6 +95,9 @@ pub(crate) fn run_point(
         WorkloadKind::SimpleUpdate | WorkloadKind::TpcbLike | WorkloadKind::Mixed => {
             let transaction = pgbench::Session::transaction;
             pgbench::spawn(&mut simulation, experiment, variant, clients, &meter, transaction);
+        }
+        WorkloadKind::Tpcc => {
+            tpcc_tally = Some(tpcc::spawn(&mut simulation, experiment, variant, clients, &meter));
         }
         WorkloadKind::ReadNotInBuffers => reads::spawn(&mut simulation, experiment, variant, clients, &meter),
         WorkloadKind::StandbyLongTransaction => {
@@ -129,6 +137,7 @@ pub(crate) fn run_point(
         shared_changes: shared_changes as f64 / latency.len().max(1) as f64,
         replay: (experiment.workload == WorkloadKind::StandbyReplay)
             .then(|| ReplayFigures::of(&report, clients, to_ns)),
+        tpcc: tpcc_tally.map(|tally| tally.figures(experiment.measure_ms, &report)),
         standby: tally.map(|tally| tally.figures(experiment.measure_ms)),
         report,
     };

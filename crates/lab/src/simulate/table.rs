@@ -27,6 +27,10 @@ pub fn text(result: &SimulationResult) -> String {
         heading[0] = "workers";
         heading.extend(["reader waits", "no stretch", "at meetings"]);
     }
+    let of_tpcc = result.points.iter().any(|point| point.tpcc.is_some());
+    if of_tpcc {
+        heading.extend(["NOPM", "snapshots", "shared", "at the latch"]);
+    }
     heading.push("where the CPUs' time went");
     let mut rows = vec![heading.into_iter().map(str::to_owned).collect::<Vec<_>>()];
     for (number, point) in result.points.iter().enumerate() {
@@ -73,6 +77,14 @@ pub fn text(result: &SimulationResult) -> String {
                 percent(replay.meetings_share),
             ]);
         }
+        if let Some(tpcc) = &point.tpcc {
+            row.extend([
+                grouped(tpcc.new_orders_per_minute),
+                format!("{:.2}", tpcc.snapshots),
+                percent(tpcc.shared_share),
+                percent(tpcc.latch_share),
+            ]);
+        }
         row.push(shares.join(", "));
         rows.push(row);
     }
@@ -88,6 +100,13 @@ pub fn text(result: &SimulationResult) -> String {
             "\nTPS: transactions replayed; p50, p99: from reading a transaction's end to showing it; reader waits: part of its time \
              that the worker that reads the log sleeps until a stretch is done; no stretch, at meetings: parts in which the others \
              sleep\n",
+        );
+    }
+    if of_tpcc {
+        text.push_str(
+            "\nNOPM: new-orders a minute; snapshots: a transaction; shared: snapshots, of snapshots and ends of transactions that \
+             changed rows; at the latch: CPU time that waited for the cache lines of the ProcArray latch or polled them, of what \
+             was not idle\n",
         );
     }
     for point in result.points.iter().rev().take(variants).rev() {

@@ -239,6 +239,11 @@ impl<M: Machine> ProcArray<M> {
         self.slots.len() as u32
     }
 
+    /// The memory of the latch, which lies within the array, for reports of contended cache lines.
+    pub fn latch_memory(&self) -> &impl std::fmt::Debug {
+        &self.latch
+    }
+
     fn slot(&self, proc: ProcId) -> &Slot<M> {
         &self.slots[proc.0 as usize]
     }

@@ -4,7 +4,7 @@
 //! exactly these shares in each hundred, so that short runs have the mix too; weights drawn independently would leave a
 //! run of a second with twice as many deliveries as another.
 
-use rand::rngs::SmallRng;
+use rand::Rng;
 use rand::seq::SliceRandom;
 
 /// One of the five transactions.
@@ -64,13 +64,13 @@ impl Kind {
 
 /// A client's deck.
 #[derive(Debug, Default)]
-pub(super) struct Deck {
+pub(crate) struct Deck {
     cards: Vec<Kind>,
 }
 
 impl Deck {
     /// The next card; an empty deck is filled and shuffled.
-    pub(super) fn deal(&mut self, random: &mut SmallRng) -> Kind {
+    pub(crate) fn deal(&mut self, random: &mut impl Rng) -> Kind {
         loop {
             if let Some(card) = self.cards.pop() {
                 return card;
@@ -86,6 +86,7 @@ impl Deck {
 #[cfg(test)]
 mod tests {
     use rand::SeedableRng;
+    use rand::rngs::SmallRng;
 
     use super::*;
 

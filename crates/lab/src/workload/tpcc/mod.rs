@@ -72,6 +72,7 @@ use clearway_engine::{Engine, EngineError, SessionInfo, SqlState};
 pub use self::backend::{Backend, InProcess, Statement};
 pub use self::client::Client;
 pub use self::consistency::{Acknowledged, Totals};
+pub(crate) use self::deck::Deck;
 pub use self::deck::Kind;
 pub use self::load::{load, load_into, steps};
 use super::one_number;

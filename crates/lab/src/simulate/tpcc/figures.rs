@@ -1,0 +1,99 @@
+//! What is measured of TPC-C beside its throughput.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use clearway_sim::{Activity, Report, clock_ns, line_waits_so_far};
+use serde::{Deserialize, Serialize};
+
+use super::LATCH;
+use crate::simulate::meter::Meter;
+use crate::workload::tpcc::Kind;
+
+/// What came out of a simulated TPC-C, in the measured window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TpccFigures {
+    /// New-orders, a simulated minute.
+    pub new_orders_per_minute: f64,
+    /// Transactions of each kind, in the order of [`Kind::ALL`].
+    pub kinds: [u64; 5],
+    /// Snapshots, a transaction.
+    pub snapshots: f64,
+    /// Of snapshots and ends of transactions with an xid, the snapshots. Under `snapshot = scan` and `proc_clear = single`
+    /// that is the part of the acquisitions of the ProcArray latch that are shared.
+    pub shared_share: f64,
+    /// CPU time that waited for the cache lines of the ProcArray latch or polled them, of the CPU time that was not idle.
+    pub latch_share: f64,
+}
+
+/// What one transaction did.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Done {
+    pub(super) kind: Kind,
+    pub(super) snapshots: u64,
+    pub(super) has_xid: bool,
+}
+
+/// What all clients report to.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    meter: Rc<Meter>,
+    kinds: RefCell<[u64; 5]>,
+    snapshots: Cell<u64>,
+    ends: Cell<u64>,
+    /// Waits for the latch's lines until the window began and until it ended, ns.
+    waits_at_start: Cell<Option<u64>>,
+    waits_at_end: Cell<Option<u64>>,
+}
+
+impl Tally {
+    pub(super) fn within(meter: Rc<Meter>) -> Rc<Self> {
+        Rc::new(Self {
+            meter,
+            kinds: RefCell::default(),
+            snapshots: Cell::default(),
+            ends: Cell::default(),
+            waits_at_start: Cell::default(),
+            waits_at_end: Cell::default(),
+        })
+    }
+
+    /// A transaction that began at `began_ns` has ended now.
+    pub(super) fn done(&self, began_ns: u64, done: Done) {
+        // Notes the CPUs' time at the same transactions.
+        let counted = self.meter.done(began_ns);
+        let (now, window) = (clock_ns(), self.meter.window_ns());
+        if self.waits_at_start.get().is_none() && now >= window.start {
+            self.waits_at_start.set(Some(line_waits_so_far(LATCH)));
+        }
+        if self.waits_at_end.get().is_none() && now >= window.end {
+            self.waits_at_end.set(Some(line_waits_so_far(LATCH)));
+        }
+        if counted {
+            self.kinds.borrow_mut()[done.kind as usize] += 1;
+            self.snapshots.set(self.snapshots.get() + done.snapshots);
+            self.ends.set(self.ends.get() + u64::from(done.has_xid));
+        }
+    }
+
+    pub(crate) fn figures(&self, measure_ms: u64, report: &Report) -> TpccFigures {
+        let kinds = *self.kinds.borrow();
+        let (snapshots, ends) = (self.snapshots.get() as f64, self.ends.get() as f64);
+        let account = self.meter.window().unwrap_or(report.account);
+        let busy_ns = (account.total() - account.picoseconds(Activity::Idle)) as f64 / 1e3;
+        let waits = match (self.waits_at_start.get(), self.waits_at_end.get()) {
+            (Some(start), Some(end)) => end - start,
+            _ => {
+                let lines = report.lines.iter().find(|lines| lines.name == LATCH);
+                lines.map_or(0, |lines| lines.transfer_ns + lines.queue_ns + lines.spin_ns)
+            }
+        };
+        TpccFigures {
+            new_orders_per_minute: kinds[Kind::NewOrder as usize] as f64 * 60e3 / measure_ms as f64,
+            kinds,
+            snapshots: snapshots / (kinds.iter().sum::<u64>() as f64).max(1.0),
+            shared_share: snapshots / (snapshots + ends).max(1.0),
+            latch_share: waits as f64 / busy_ns.max(1.0),
+        }
+    }
+}
