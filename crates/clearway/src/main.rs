@@ -8,11 +8,13 @@
 //! | `check` | `check.rs` |
 //! | `mechanisms` | `mechanisms.rs` |
 //! | `simulate` | `simulate.rs` |
+//! | `advise` | `advise.rs` |
 //! | `report` | `report.rs` |
 //! | `stub-server` (hidden) | `stub_server.rs` |
 
 #![forbid(unsafe_code)]
 
+mod advise;
 mod bench;
 mod bench_latches;
 mod check;
@@ -51,6 +53,7 @@ static ALLOCATOR: clearway_sim::LineAllocator<mimalloc::MiMalloc> =
         clearway standby --from 'host=127.0.0.1 port=5433' --data /var/tmp/standby   a copy that answers reads\n  \
         clearway mechanisms --why                   what --set can switch, and why the default is what it is\n  \
         clearway simulate list                      experiments on machines one does not own\n  \
+        clearway advise cloud-16 --out clearway.toml    which mechanisms for a machine, by simulation\n  \
         clearway report --compare before after      two results side by side\n\n\
         CLEARWAY_LOG=debug shows more of what happens (error, warn, info, debug, trace)."
 )]
@@ -69,6 +72,7 @@ enum Command {
     Check(check::Arguments),
     Mechanisms(mechanisms::Arguments),
     Simulate(simulate::Arguments),
+    Advise(advise::Arguments),
     Report(report::Arguments),
     StubServer(stub_server::Arguments),
 }
@@ -89,6 +93,7 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::run(arguments),
         Command::Mechanisms(arguments) => mechanisms::run(arguments),
         Command::Simulate(arguments) => simulate::run(arguments),
+        Command::Advise(arguments) => advise::run(arguments),
         Command::Report(arguments) => report::run(arguments),
         Command::StubServer(arguments) => stub_server::run(arguments),
     };

@@ -214,6 +214,14 @@ pub enum LabError {
         /// Why.
         source: clearway_sim::SimulationError,
     },
+    /// A point in which no transaction ended, so that nothing can be compared with it.
+    #[error(
+        "{what}: the preset ended no transaction in the measured time; measure longer, e.g. --set measure_ms=100"
+    )]
+    NothingMeasured {
+        /// Which point.
+        what: String,
+    },
     /// A plot could not be drawn.
     #[error("drawing a plot: {0}")]
     Plot(String),

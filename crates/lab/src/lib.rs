@@ -35,6 +35,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod advise;
 pub mod bench;
 mod costs;
 mod error;

@@ -189,6 +189,11 @@ impl WorkloadKind {
             && !["overlap", "arrays", "calls"].contains(&parameter)
     }
 
+    /// Whether a device takes part: the log's, or that of pages.
+    pub(crate) fn uses_devices(self) -> bool {
+        self.has_log() || self == Self::ReadNotInBuffers
+    }
+
     /// Whether it writes to the log.
     fn has_log(self) -> bool {
         matches!(

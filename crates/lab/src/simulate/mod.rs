@@ -11,9 +11,11 @@
 //! host threads compute it.
 
 mod calibrate;
+mod change;
 mod client;
 mod experiment;
 mod here;
+mod jobs;
 mod latch_mix;
 mod meter;
 mod pages;
@@ -32,10 +34,12 @@ mod tpcc;
 pub use crate::latches::catalogue::LatchFamily;
 pub use crate::latches::simulated::SpinKind;
 pub use calibrate::{Calibration, Placement, calibrate};
+pub(crate) use change::{Change, changes};
 pub use experiment::{
     Devices, EXPERIMENTS, Experiment, Parameters, Published, Variant, WorkloadKind, simulated_switches,
 };
 pub use here::{HereCell, HereLine, HereLoop, HereOptions, HereResult, Summary, here_text, run_here};
+pub(crate) use jobs::{Job, run_jobs};
 pub use point::{Point, Share};
 pub use replay::ReplayFigures;
 pub use report::{html, json};

@@ -1,0 +1,231 @@
+//! The advice for people.
+
+use std::fmt::Write;
+
+use crate::advise::turns::{INFLUENTIAL, Turn};
+use crate::advise::verdict::{Cell, Finding, Judged, closest};
+use crate::advise::{Advice, Outcome, SwitchAdvice};
+use crate::layout::lines;
+
+/// The advice: a row for each switch, and what is to be known of those that are advised to change.
+pub fn advice_text(advice: &Advice) -> String {
+    let machine = &advice.machine;
+    let mut text = format!(
+        "{}: {} ({} CPUs). By simulation, {} seeds, {} simulations.\n\n",
+        machine.name,
+        machine.description,
+        machine.cpus(),
+        advice.seeds,
+        advice.simulations
+    );
+    text.push_str(&table(advice));
+    let changed: Vec<&SwitchAdvice> = advice
+        .switches
+        .iter()
+        .filter(|it| it.advised().is_some())
+        .collect();
+    if changed.is_empty() {
+        text.push_str("\nThe preset clearway stays as it is.\n");
+    }
+    for it in &changed {
+        text.push_str(&changed_text(it));
+    }
+    if let Some(together) = &advice.together {
+        text.push_str(&together_text(together));
+    }
+    text.push_str(&rest_text(advice));
+    let check = changed.first().map_or("SWITCH", |it| it.switch.name);
+    let _ = writeln!(
+        text,
+        "\nThis is a simulation: docs/simulator.md, \"What to believe\", says how far to trust it. To check on the machine \
+         itself: clearway bench --vary {check}"
+    );
+    text
+}
+
+fn table(advice: &Advice) -> String {
+    let heading = [
+        "switch",
+        "preset's",
+        "advised",
+        "compared",
+        "best cell",
+        "± seeds",
+        "1 client",
+        "worst cell",
+        "why",
+    ];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    for it in &advice.switches {
+        let Outcome::Judged {
+            variants,
+            advised,
+            given_up,
+            ..
+        } = &it.outcome
+        else {
+            continue;
+        };
+        let Some(shown) = advised
+            .or_else(|| closest(variants))
+            .and_then(|shown| variants.get(shown))
+        else {
+            continue;
+        };
+        let cell = |cell: Option<&Cell>| cell.map_or_else(|| "–".to_owned(), cell_text);
+        let finding = shown.finding();
+        let why = match finding {
+            _ if *given_up => "loses together with others",
+            // Better somewhere, and no further than the seeds are apart.
+            Finding::NoWin if shown.cells.iter().any(|cell| cell.ratio >= super::WIN_MIN) => {
+                "wins within the spread only"
+            }
+            finding => finding.text(),
+        };
+        rows.push(vec![
+            it.switch.name.to_owned(),
+            it.preset.to_owned(),
+            if advised.is_some() {
+                shown.variant.clone()
+            } else {
+                "preset's".to_owned()
+            },
+            shown.variant.clone(),
+            cell(shown.best()),
+            shown
+                .best()
+                .map_or_else(|| "–".to_owned(), |best| format!("{:.3}", best.spread)),
+            shown
+                .alone()
+                .map_or_else(|| "–".to_owned(), |alone| format!("{:.3}", alone.ratio)),
+            cell(shown.worst()),
+            why.to_owned(),
+        ]);
+    }
+    // No blank lines between the rows of a table whose first column never repeats.
+    lines(
+        &rows,
+        &[false, false, false, false, false, true, true, false, false],
+    )
+    .replace("\n\n", "\n")
+}
+
+/// `1.043 tpcb-like, 32`.
+fn cell_text(cell: &Cell) -> String {
+    format!("{:.3} {}, {}", cell.ratio, cell.workload, cell.clients)
+}
+
+/// A switch that is advised to change: where it wins, its price, what turns the verdict.
+fn changed_text(it: &SwitchAdvice) -> String {
+    let (Some(judged), Outcome::Judged { turns, .. }) = (it.advised(), &it.outcome) else {
+        return String::new();
+    };
+    let mut wins: Vec<&Cell> = judged.cells.iter().filter(|cell| cell.wins()).collect();
+    wins.sort_by(|a, b| b.ratio.total_cmp(&a.ratio));
+    let wins: Vec<String> = wins
+        .into_iter()
+        .map(|cell| format!("{} ± {:.3}", cell_text(cell), cell.spread))
+        .collect();
+    let other = judged.cells.iter().filter(|cell| !cell.wins()).count();
+    let mut text = format!(
+        "\n{} = {}, in place of {}\n    wins        {}; in {other} of {} cells the preset's is as good or better\n",
+        it.switch.name,
+        judged.variant,
+        it.preset,
+        wins.join("; "),
+        judged.cells.len()
+    );
+    let cell = |cell: Option<&Cell>| cell.map_or_else(|| "not run".to_owned(), cell_text);
+    let _ = writeln!(text, "    one client  {}", cell(judged.alone()));
+    let _ = writeln!(text, "    worst       {}", cell(judged.worst()));
+    let _ = writeln!(text, "    turned by   {}", turns_text(turns));
+    text
+}
+
+/// What turns a verdict, in a line.
+pub(super) fn turns_text(turns: &[Turn]) -> String {
+    if turns.is_empty() {
+        return format!(
+            "none of {}, each halved and raised by half",
+            INFLUENTIAL.join(", ")
+        );
+    }
+    let turns: Vec<String> = turns
+        .iter()
+        .map(|turn| format!("{} × {} ({})", turn.number, turn.factor, cell_text(&turn.cell)))
+        .collect();
+    turns.join("; ")
+}
+
+fn together_text(together: &Judged) -> String {
+    let cell = |cell: Option<&Cell>| cell.map_or_else(|| "–".to_owned(), cell_text);
+    let is_sound = !together.cells.iter().any(Cell::loses_too_much);
+    format!(
+        "\n{}\n    mean        {:.3} of {} cells\n    best        {}\n    one client  {}\n    worst       {}\n",
+        if is_sound {
+            "All advised variants together, to the preset"
+        } else {
+            "The advised variants together lost too much, and were given up until one was left; together they had"
+        },
+        together.mean(),
+        together.cells.len(),
+        cell(together.best()),
+        cell(together.alone()),
+        cell(together.worst())
+    )
+}
+
+/// The switches that were not run, by the reason.
+fn rest_text(advice: &Advice) -> String {
+    let mut text = String::new();
+    let mut line = |reason: &str, is_it: &dyn Fn(&Outcome) -> bool| {
+        let of_it = advice.switches.iter().filter(|it| is_it(&it.outcome));
+        let names: Vec<String> = of_it
+            .map(|it| format!("{} = {}", it.switch.name, it.preset))
+            .collect();
+        if !names.is_empty() {
+            let _ = writeln!(text, "\n{reason}: {}", names.join(", "));
+        }
+    };
+    line("Not simulated, as in the preset", &|it| {
+        matches!(it, Outcome::NotSimulated)
+    });
+    line(
+        "Not obeyed beside the preset's variants of others, as in the preset",
+        &|it| matches!(it, Outcome::NotObeyed { .. }),
+    );
+    line("Not asked, as in the preset", &|it| {
+        matches!(it, Outcome::NotAsked)
+    });
+    text
+}
+
+/// Every cell of every variant.
+pub fn cells_text(advice: &Advice) -> String {
+    let heading = ["switch", "variant", "workload", "clients", "ratio", "± seeds", ""];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    for it in &advice.switches {
+        let Outcome::Judged { variants, .. } = &it.outcome else {
+            continue;
+        };
+        for judged in variants {
+            for cell in &judged.cells {
+                let mark = match (cell.wins(), cell.loses_too_much()) {
+                    (true, _) => "wins",
+                    (_, true) => "loses",
+                    _ => "",
+                };
+                rows.push(vec![
+                    it.switch.name.to_owned(),
+                    judged.variant.clone(),
+                    cell.workload.clone(),
+                    cell.clients.to_string(),
+                    format!("{:.3}", cell.ratio),
+                    format!("{:.3}", cell.spread),
+                    mark.to_owned(),
+                ]);
+            }
+        }
+    }
+    lines(&rows, &[false, false, false, true, true, true, false])
+}
