@@ -22,10 +22,12 @@ use crate::output;
 /// is what `clearway serve --config` takes.
 ///
 /// The rule: a variant wins a cell (a workload with a number of clients) if its throughput is 2 % or more above that of
-/// the preset's, and by more than the seeds are apart. It is advised if it wins a cell, loses no more than 1 % with one
-/// client, and no more than 2 % in any other cell; of several, the one with the highest mean. Else the preset's stays, and
-/// the table shows what the closest one would win and lose. All advised variants are then run together, and one that
-/// makes them lose more than that is given up.
+/// the preset's, and by more than the seeds are apart. It is allowed if it wins a cell, loses no more than 1 % with one
+/// client, and no more than 2 % in any other cell. Its best and its worst cell are then run again with ten influential
+/// costs halved and raised by half; if more than a quarter of these changes turn the verdict, the win was an accident. Of
+/// those that are left, the one with the highest mean is advised. Else the preset's stays, and the table shows what the
+/// closest one would win and lose. All advised variants are then run together, and one that makes them lose more than that
+/// is given up.
 ///
 /// It is a simulation: docs/simulator.md, "What to believe", and docs/simulator/advise.md.
 #[derive(Debug, Args)]

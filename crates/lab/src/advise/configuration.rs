@@ -5,8 +5,8 @@ use std::fmt::Write;
 use clearway_engine::Mechanisms;
 use clearway_storage::standby::ReplayVariant;
 
-use crate::advise::text::turns_text;
-use crate::advise::verdict::{Cell, Judged, closest};
+use crate::advise::text::{turns_text, why_text};
+use crate::advise::verdict::{Cell, Judged};
 use crate::advise::{Advice, Outcome, SwitchAdvice};
 use crate::error::Result;
 
@@ -67,37 +67,21 @@ fn reason(it: &SwitchAdvice) -> Vec<String> {
                 "not obeyed beside the preset's {beside}: as in the preset"
             )]
         }
-        Outcome::Judged {
-            variants,
-            advised: Some(advised),
-            turns,
-            ..
-        } => {
-            let Some(judged) = variants.get(*advised) else {
-                return Vec::new();
-            };
-            vec![
-                format!("in place of the preset's {}: {}", it.preset, margin(judged)),
-                format!("turned by: {}", turns_text(turns)),
-            ]
-        }
-        Outcome::Judged {
-            variants, given_up, ..
-        } => {
-            let shown = closest(variants).and_then(|shown| variants.get(shown));
-            let against = shown.map_or_else(
-                || "its only variant".to_owned(),
-                |shown| {
-                    let why = if *given_up {
-                        "loses together with others"
-                    } else {
-                        shown.finding().text()
-                    };
-                    format!("{} {why}: {}", shown.variant, margin(shown))
-                },
-            );
-            vec![format!("the preset's; {against}")]
-        }
+        Outcome::Judged { advised, turns, .. } => match it.shown() {
+            None => vec!["the preset's; it is the only variant".to_owned()],
+            Some(shown) if advised.is_some() => vec![
+                format!("in place of the preset's {}: {}", it.preset, margin(shown)),
+                format!("turned by {}", turns_text(turns)),
+            ],
+            Some(shown) => {
+                let why = why_text(&it.outcome, shown);
+                vec![format!(
+                    "the preset's; {} {why}: {}",
+                    shown.variant,
+                    margin(shown)
+                )]
+            }
+        },
     }
 }
 

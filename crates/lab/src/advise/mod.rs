@@ -16,24 +16,22 @@
 //!
 //! # The rule
 //!
-//! A *cell* is one workload with one number of clients. Its *ratio* is the variant's median over the seeds to the
-//! preset's; its *spread* is how far apart the seeds of either are, the wider of both.
+//! A *cell* is one workload with one number of clients. Its *ratio* is the variant's throughput to the preset's: the
+//! median of the ratios of equal seeds. Its *spread* is how far these ratios are apart.
 //!
 //! R1. A variant **wins** a cell if it is better than the preset's by 2 % or more, and by more than the spread.
-//! R2. It is **advised** if it wins a cell, loses no more than 1 % in any cell of one client, and no more than 2 % in any
+//! R2. It is **allowed** if it wins a cell, loses no more than 1 % in any cell of one client, and no more than 2 % in any
 //!     other. The spread excuses no loss.
-//! R3. Of several that could be advised, the one with the highest geometric mean of its ratios is.
-//! R4. If none is, the preset's **stays**, and the table shows what the best of those that win somewhere would win and
-//!     lose.
+//! R3. The cells that decide, the one won most and the one lost most, are run again with influential costs halved and
+//!     raised by half ([`INFLUENTIAL`]). What turns the verdict is named. An allowed variant is **stable** if no more than
+//!     a quarter of these changes turn it. So many cells are compared that some are won by accident, and an accident does
+//!     not outlive a change.
+//! R4. Of the variants that are allowed and stable, the one with the highest geometric mean of its ratios is **advised**.
+//!     If there is none, the preset's **stays**, and the table shows what the closest one would win and lose.
 //! R5. The advised variants are then run **together** against the preset on all workloads. If a cell loses more than R2
 //!     allows, the one with the lowest mean is given up, and the rest is run again.
 //!
 //! R2 is harder on a loss than on a win, since a preset is chosen for more than these workloads.
-//!
-//! # What an advice depends on
-//!
-//! The cells that decide are run again with influential costs halved and raised by half ([`turns`]), for switches whose
-//! advised variant is not the preset's. What turns the verdict is named.
 //!
 //! # What it does not do
 //!
@@ -61,8 +59,10 @@ use crate::simulate::{Experiment, simulated_switches};
 
 pub use configuration::configuration;
 pub use text::{advice_text, cells_text};
-pub use turns::{INFLUENTIAL, Turn};
-pub use verdict::{Cell, ELSEWHERE_MIN, Finding, Judged, ONE_CLIENT_MIN, WIN_MIN, choose, closest};
+pub use turns::{INFLUENTIAL, Turn, Turns};
+pub use verdict::{
+    Cell, ELSEWHERE_MIN, Finding, Judged, ONE_CLIENT_MIN, WIN_MIN, allowed, closest, is_stable,
+};
 pub use workloads::workloads_of;
 
 /// What is asked.
@@ -135,11 +135,22 @@ pub enum Outcome {
         variants: Vec<Judged>,
         /// Which of them is advised.
         advised: Option<usize>,
-        /// Whether one was, and was given up because the advised ones together lost too much (R5).
-        given_up: bool,
-        /// The changed costs that turn the advice.
-        turns: Vec<Turn>,
+        /// Which is shown beside the preset's: the advised one, or the closest.
+        shown: Option<usize>,
+        /// Why the one that is shown, though allowed, is not advised.
+        given_up: Option<GivenUp>,
+        /// What turns the verdict on the one that is shown; nothing was tried if it is not allowed.
+        turns: Turns,
     },
+}
+
+/// Why a variant that the rule allows is not advised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GivenUp {
+    /// Too many changes of costs turn the verdict (R3).
+    Unstable,
+    /// The advised variants lost too much together (R5).
+    Together,
 }
 
 impl SwitchAdvice {
@@ -153,13 +164,21 @@ impl SwitchAdvice {
         }
     }
 
+    /// The variant that is shown beside the preset's; `None` if none was run.
+    pub fn shown(&self) -> Option<&Judged> {
+        match &self.outcome {
+            Outcome::Judged { variants, shown, .. } => variants.get((*shown)?),
+            _ => None,
+        }
+    }
+
     fn give_up(&mut self) {
         if let Outcome::Judged {
             advised, given_up, ..
         } = &mut self.outcome
         {
             *advised = None;
-            *given_up = true;
+            *given_up = Some(GivenUp::Together);
         }
     }
 }
@@ -315,10 +334,11 @@ pub fn run_advise(options: &AdviseOptions) -> Result<Advice> {
             let own: Vec<(&str, Judged)> = own;
             let variants: Vec<Judged> = own.into_iter().map(|(_, judged)| judged).collect();
             Outcome::Judged {
-                advised: choose(&variants),
+                advised: None,
+                shown: closest(&variants),
                 variants,
-                given_up: false,
-                turns: Vec::new(),
+                given_up: None,
+                turns: Turns::default(),
             }
         });
         switches.push(SwitchAdvice {
@@ -335,8 +355,8 @@ pub fn run_advise(options: &AdviseOptions) -> Result<Advice> {
         together: None,
         simulations,
     };
+    choose_stable(options, &runner, &mut advice)?;
     run_together(options, &runner, &mut advice)?;
-    find_turns(options, &runner, &mut advice)?;
     Ok(advice)
 }
 
@@ -472,30 +492,49 @@ fn run_together(options: &AdviseOptions, runner: &Runner, advice: &mut Advice) -
     }
 }
 
-/// Finds for each switch that is advised to differ from the preset what its verdict depends on.
-fn find_turns(options: &AdviseOptions, runner: &Runner, advice: &mut Advice) -> Result<()> {
+/// R3 and R4.
+fn choose_stable(options: &AdviseOptions, runner: &Runner, advice: &mut Advice) -> Result<()> {
     let mut experiments = Vec::new();
     for workload in &WORKLOADS {
         experiments.push(workload.experiment(&options.settings)?);
     }
+    let experiment_of = |cell: &Cell| {
+        let name = cell.workload.split(' ').next();
+        experiments
+            .iter()
+            .find(|experiment| Some(experiment.name.as_str()) == name)
+    };
     for it in &mut advice.switches {
-        let Some(judged) = it.advised() else {
+        let Outcome::Judged {
+            variants,
+            advised,
+            shown,
+            given_up,
+            turns,
+        } = &mut it.outcome
+        else {
             continue;
         };
-        let mut mechanisms = Mechanisms::CLEARWAY;
-        mechanisms.set_variant(it.switch.name, &judged.variant)?;
-        let experiment_of = |cell: &Cell| {
-            let name = cell.workload.split(' ').next();
-            experiments
-                .iter()
-                .find(|experiment| Some(experiment.name.as_str()) == name)
-        };
-        let deciding = turns::deciding(judged, experiment_of);
-        let what = format!("what {} depends on", it.switch.name);
-        let pair = [Mechanisms::CLEARWAY, mechanisms];
-        let found = turns::turns(&what, runner, &options.machine, &deciding, pair)?;
-        if let Outcome::Judged { turns, .. } = &mut it.outcome {
-            *turns = found;
+        for number in allowed(variants) {
+            let judged = &variants[number];
+            let mut mechanisms = Mechanisms::CLEARWAY;
+            mechanisms.set_variant(it.switch.name, &judged.variant)?;
+            let deciding = turns::deciding(judged, experiment_of);
+            let what = format!("{} = {}, costs changed", it.switch.name, judged.variant);
+            let pair = [Mechanisms::CLEARWAY, mechanisms];
+            let (found, simulations) = turns::turns(&what, runner, &options.machine, &deciding, pair)?;
+            advice.simulations += simulations;
+            let stable = is_stable(found.turned(), found.tried);
+            // The first of those that are not stable is shown, unless a stable one follows.
+            if stable || given_up.is_none() {
+                *shown = Some(number);
+                *turns = found;
+                *given_up = (!stable).then_some(GivenUp::Unstable);
+            }
+            if stable {
+                *advised = Some(number);
+                break;
+            }
         }
     }
     Ok(())

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::advise::turns::{INFLUENTIAL, Turn};
-use crate::advise::verdict::{Cell, Finding, Judged, closest};
-use crate::advise::{Advice, Outcome, SwitchAdvice};
+use crate::advise::turns::{INFLUENTIAL, Turns};
+use crate::advise::verdict::{Cell, Finding, Judged, WIN_MIN};
+use crate::advise::{Advice, GivenUp, Outcome, SwitchAdvice};
 use crate::layout::lines;
 
 /// The advice: a row for each switch, and what is to be known of those that are advised to change.
@@ -57,31 +57,11 @@ fn table(advice: &Advice) -> String {
     ];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     for it in &advice.switches {
-        let Outcome::Judged {
-            variants,
-            advised,
-            given_up,
-            ..
-        } = &it.outcome
-        else {
-            continue;
-        };
-        let Some(shown) = advised
-            .or_else(|| closest(variants))
-            .and_then(|shown| variants.get(shown))
-        else {
+        let (Outcome::Judged { advised, .. }, Some(shown)) = (&it.outcome, it.shown()) else {
             continue;
         };
         let cell = |cell: Option<&Cell>| cell.map_or_else(|| "–".to_owned(), cell_text);
-        let finding = shown.finding();
-        let why = match finding {
-            _ if *given_up => "loses together with others",
-            // Better somewhere, and no further than the seeds are apart.
-            Finding::NoWin if shown.cells.iter().any(|cell| cell.ratio >= super::WIN_MIN) => {
-                "wins within the spread only"
-            }
-            finding => finding.text(),
-        };
+        let why = why_text(&it.outcome, shown);
         rows.push(vec![
             it.switch.name.to_owned(),
             it.preset.to_owned(),
@@ -99,7 +79,7 @@ fn table(advice: &Advice) -> String {
                 .alone()
                 .map_or_else(|| "–".to_owned(), |alone| format!("{:.3}", alone.ratio)),
             cell(shown.worst()),
-            why.to_owned(),
+            why,
         ]);
     }
     // No blank lines between the rows of a table whose first column never repeats.
@@ -108,6 +88,35 @@ fn table(advice: &Advice) -> String {
         &[false, false, false, false, false, true, true, false, false],
     )
     .replace("\n\n", "\n")
+}
+
+/// Why the variant that is shown is advised or not, in a few words.
+pub(super) fn why_text(outcome: &Outcome, shown: &Judged) -> String {
+    match (outcome, shown.finding()) {
+        (
+            Outcome::Judged {
+                given_up: Some(GivenUp::Unstable),
+                turns,
+                ..
+            },
+            _,
+        ) => format!(
+            "not stable: {} of {} changes turn it",
+            turns.turned(),
+            turns.tried
+        ),
+        (
+            Outcome::Judged {
+                given_up: Some(GivenUp::Together),
+                ..
+            },
+            _,
+        ) => "loses together with others".to_owned(),
+        (_, Finding::NoWin) if shown.cells.iter().any(|cell| cell.ratio >= WIN_MIN) => {
+            "wins within the spread only".to_owned()
+        }
+        (_, finding) => finding.text().to_owned(),
+    }
 }
 
 /// `1.043 tpcb-like, 32`.
@@ -126,9 +135,9 @@ fn changed_text(it: &SwitchAdvice) -> String {
         .into_iter()
         .map(|cell| format!("{} ± {:.3}", cell_text(cell), cell.spread))
         .collect();
-    let other = judged.cells.iter().filter(|cell| !cell.wins()).count();
+    let others = judged.cells.iter().filter(|cell| !cell.wins()).count();
     let mut text = format!(
-        "\n{} = {}, in place of {}\n    wins        {}; in {other} of {} cells the preset's is as good or better\n",
+        "\n{} = {}, in place of {}\n    wins        {}; not in {others} of {} cells\n",
         it.switch.name,
         judged.variant,
         it.preset,
@@ -142,19 +151,24 @@ fn changed_text(it: &SwitchAdvice) -> String {
     text
 }
 
-/// What turns a verdict, in a line.
-pub(super) fn turns_text(turns: &[Turn]) -> String {
-    if turns.is_empty() {
-        return format!(
-            "none of {}, each halved and raised by half",
-            INFLUENTIAL.join(", ")
-        );
+/// What turns a verdict, in a line: by cell, since there are two at most.
+pub(super) fn turns_text(turns: &Turns) -> String {
+    if turns.found.is_empty() {
+        return format!("none of {} changes of {}", turns.tried, INFLUENTIAL.join(", "));
     }
-    let turns: Vec<String> = turns
-        .iter()
-        .map(|turn| format!("{} × {} ({})", turn.number, turn.factor, cell_text(&turn.cell)))
-        .collect();
-    turns.join("; ")
+    let mut text = format!("{} of {} changes", turns.turned(), turns.tried);
+    let mut place = None;
+    for turn in &turns.found {
+        let cell = &turn.cell;
+        if place == Some((&cell.workload, cell.clients)) {
+            text.push(',');
+        } else {
+            place = Some((&cell.workload, cell.clients));
+            let _ = write!(text, "; {}, {}:", cell.workload, cell.clients);
+        }
+        let _ = write!(text, " {:.3} with {} × {}", cell.ratio, turn.number, turn.factor);
+    }
+    text
 }
 
 fn together_text(together: &Judged) -> String {

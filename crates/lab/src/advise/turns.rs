@@ -40,6 +40,29 @@ pub struct Turn {
     pub cell: Cell,
 }
 
+/// What became of an advice under the changes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Turns {
+    /// How many changes were tried.
+    pub tried: usize,
+    /// Those that turn it; one change may do so in both deciding cells.
+    pub found: Vec<Turn>,
+}
+
+impl Turns {
+    /// How many of the changes turn it.
+    pub fn turned(&self) -> usize {
+        let mut changes: Vec<_> = self
+            .found
+            .iter()
+            .map(|turn| (&turn.number, turn.factor.to_bits()))
+            .collect();
+        changes.sort_unstable();
+        changes.dedup();
+        changes.len()
+    }
+}
+
 /// One change in one of the deciding cells.
 struct Trial {
     number: &'static str,
@@ -79,14 +102,14 @@ pub(super) fn deciding<'a>(
     known.collect()
 }
 
-/// Which of the influential numbers turn the advice.
+/// Which of the influential numbers turn the advice, and how many simulations it took to find out.
 pub(super) fn turns(
     what: &str,
     runner: &Runner,
     machine: &MachineModel,
     deciding: &[Deciding<'_>],
     [preset, variant]: [Mechanisms; 2],
-) -> Result<Vec<Turn>> {
+) -> Result<(Turns, usize)> {
     let mut trials = Vec::new();
     for decisive in deciding {
         let all = changes(machine, decisive.experiment).into_iter();
@@ -106,10 +129,18 @@ pub(super) fn turns(
             });
         }
     }
+    let mut tried: Vec<_> = trials
+        .iter()
+        .map(|trial| (trial.number, trial.factor.to_bits()))
+        .collect();
+    tried.sort_unstable();
+    tried.dedup();
+    let mut simulations = 2 * trials.len();
     let (first, _): (Vec<_>, Vec<_>) = run(what, runner, trials, 1)?
         .into_iter()
         .partition(|(trial, cell)| fails(trial, cell));
-    let suspects = first.into_iter().map(|(trial, _)| trial).collect();
+    let suspects: Vec<Trial> = first.into_iter().map(|(trial, _)| trial).collect();
+    simulations += runner.simulations(2 * suspects.len());
     let all = run(what, runner, suspects, runner.seeds)?.into_iter();
     let turned = all.filter(|(trial, cell)| fails(trial, cell));
     let turned = turned.map(|(trial, cell)| Turn {
@@ -117,7 +148,11 @@ pub(super) fn turns(
         factor: trial.factor,
         cell,
     });
-    Ok(turned.collect())
+    let turns = Turns {
+        tried: tried.len(),
+        found: turned.collect(),
+    };
+    Ok((turns, simulations))
 }
 
 /// Whether the change is one of those that are tried: a disk counts only where commits go to it.

@@ -14,21 +14,32 @@ pub struct Cell {
     pub workload: String,
     /// How many clients.
     pub clients: usize,
-    /// Median throughput of the variant, to that of the preset's.
+    /// The variant's throughput to that of the preset's: the median of the ratios of equal seeds.
     pub ratio: f64,
-    /// The margin of error: how far apart the seeds of either are, the wider of both, as a part of its median.
+    /// The margin of error: how far apart these ratios are.
     pub spread: f64,
 }
 
 impl Cell {
-    /// The cell of these throughputs, one of each seed; `None` if the preset's are nothing, so that there is no ratio.
+    /// The cell of these throughputs, one of each seed in the order of the seeds; `None` if the preset's is nothing
+    /// under one of them, so that there is no ratio, or if there are none.
     pub fn of(workload: impl Into<String>, clients: usize, preset: &[f64], variant: &[f64]) -> Option<Self> {
-        let base = median(preset).filter(|base| *base > 0.0)?;
+        if preset.iter().any(|base| *base <= 0.0) {
+            return None;
+        }
+        let mut ratios: Vec<f64> = variant.iter().zip(preset).map(|(tps, base)| tps / base).collect();
+        ratios.sort_by(f64::total_cmp);
+        let middle = ratios.len() / 2;
+        let ratio = if ratios.len() % 2 == 1 {
+            ratios[middle]
+        } else {
+            (ratios.get(middle.wrapping_sub(1))? + ratios[middle]) / 2.0
+        };
         Some(Self {
             workload: workload.into(),
             clients,
-            ratio: median(variant)? / base,
-            spread: spread(preset).max(spread(variant)),
+            ratio,
+            spread: ratios.last()? - ratios.first()?,
         })
     }
 
@@ -45,26 +56,6 @@ impl Cell {
             ELSEWHERE_MIN
         };
         self.ratio < least
-    }
-}
-
-fn median(samples: &[f64]) -> Option<f64> {
-    let mut sorted = samples.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        length if length % 2 == 1 => Some(sorted[middle]),
-        _ => Some((sorted[middle - 1] + sorted[middle]) / 2.0),
-    }
-}
-
-fn spread(samples: &[f64]) -> f64 {
-    let highest = samples.iter().copied().fold(f64::MIN, f64::max);
-    let lowest = samples.iter().copied().fold(f64::MAX, f64::min);
-    match median(samples) {
-        Some(median) if median > 0.0 => (highest - lowest) / median,
-        _ => 0.0,
     }
 }
 
@@ -146,16 +137,26 @@ impl Judged {
     }
 }
 
-/// Which of the variants is advised: of those that the rule allows, the one with the highest mean; the earlier one of
-/// two that are alike. `None`: the preset's stays.
-pub fn choose(variants: &[Judged]) -> Option<usize> {
-    first_highest(variants, |judged| judged.finding() == Finding::Advised)
+/// The variants that the rule allows, the one with the highest mean first, and the earlier one of two that are alike.
+pub fn allowed(variants: &[Judged]) -> Vec<usize> {
+    let is_allowed = |number: &usize| variants[*number].finding() == Finding::Advised;
+    let mut allowed: Vec<usize> = (0..variants.len()).filter(is_allowed).collect();
+    allowed.sort_by(|a, b| variants[*b].mean().total_cmp(&variants[*a].mean()));
+    allowed
 }
 
 /// The variant to show beside a preset's that stays: the one with the highest mean of those that win somewhere, or of all.
 pub fn closest(variants: &[Judged]) -> Option<usize> {
     first_highest(variants, |judged| judged.finding() != Finding::NoWin)
         .or_else(|| first_highest(variants, |_| true))
+}
+
+/// Whether an advice stands that so many of the changes of costs turn: a quarter of them at most.
+///
+/// A change that has nothing to do with the mechanism is another draw of the simulation's accidents. A win that many of
+/// them end was one of these.
+pub fn is_stable(turned: usize, changes: usize) -> bool {
+    4 * turned <= changes
 }
 
 fn first_highest(variants: &[Judged], among: impl Fn(&Judged) -> bool) -> Option<usize> {
