@@ -131,11 +131,12 @@ fn written(advice: &Advice) -> String {
 fn what_wins_is_advised_in_a_file_that_the_server_accepts() {
     let mut options = options("laptop", &["replay", "buffer_clock"], &[]);
     options.machine.description = "a machine of\nlock_release = nothing".to_owned();
-    options.settings.push("work_us=5".to_owned());
+    // With less, one worker's gathering ahead is not over what it costs.
+    options.settings = vec!["warm_up_ms=10".to_owned(), "measure_ms=30".to_owned()];
     let advice = run_advise(&options).unwrap();
     let mechanisms = advice.mechanisms().unwrap();
     assert_eq!(
-        mechanisms.replay.to_owned(),
+        mechanisms.replay,
         clearway_storage::standby::ReplayVariant::Parallel
     );
     let text = written(&advice);
@@ -280,6 +281,64 @@ fn mistakes_are_answered_with_what_there_is() {
         ];
     };
     wrong(&nothing, &["point-select", "ended no transaction", "measure_ms"]);
+}
+
+/// A change that turns both deciding cells is one change.
+///
+/// Mutation: count what is found, not the changes → 3.
+#[test]
+fn a_change_counts_once() {
+    let turn = |number: &'static str, factor, clients| Turn {
+        number: number.into(),
+        factor,
+        cell: cell(clients, &[1.0]),
+    };
+    let turns = Turns {
+        tried: 20,
+        found: vec![
+            turn("os.wake", 0.5, 1),
+            turn("os.wake", 1.5, 1),
+            turn("os.wake", 0.5, 8),
+        ],
+    };
+    assert_eq!(turns.turned(), 2);
+}
+
+/// R5. Mutation: give up the one with the highest mean.
+#[test]
+fn of_variants_that_lose_together_the_weakest_is_given_up() {
+    let outcome = |mean| Outcome::Judged {
+        variants: vec![judged("it", &[(1, 1.0), (16, mean)])],
+        advised: Some(0),
+        shown: Some(0),
+        given_up: None,
+        turns: Turns::default(),
+    };
+    let advised = |name: &str, mean| SwitchAdvice {
+        switch: Mechanisms::switch(name).unwrap(),
+        preset: "other",
+        outcome: outcome(mean),
+    };
+    let mut advice = Advice {
+        machine: MachineModel::load("laptop").unwrap(),
+        seeds: 2,
+        quick: false,
+        switches: vec![
+            advised("lwlock", 1.2),
+            advised("snapshot", 1.05),
+            advised("replay", 1.3),
+        ],
+        together: None,
+        simulations: 0,
+    };
+    let left = |advice: &Advice| -> Vec<&str> {
+        let left = advice.switches.iter().filter(|it| it.advised().is_some());
+        left.map(|it| it.switch.name).collect()
+    };
+    advice.give_up_weakest();
+    assert_eq!(left(&advice), ["lwlock", "replay"]);
+    advice.give_up_weakest();
+    assert_eq!(left(&advice), ["replay"]);
 }
 
 /// An advice that was given up says why, and is not in the file.

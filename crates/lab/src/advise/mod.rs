@@ -196,6 +196,17 @@ impl Advice {
     }
 }
 
+impl Advice {
+    /// Gives up the advised variant with the lowest mean, so that the preset's stays there (R5).
+    pub fn give_up_weakest(&mut self) {
+        let mean = |it: &SwitchAdvice| it.advised().map_or(1.0, Judged::mean);
+        let advised = self.switches.iter_mut().filter(|it| it.advised().is_some());
+        if let Some(weakest) = advised.min_by(|a, b| mean(a).total_cmp(&mean(b))) {
+            weakest.give_up();
+        }
+    }
+}
+
 /// A workload that is run, and with how many clients.
 struct Run {
     experiment: Experiment,
@@ -480,15 +491,7 @@ fn run_together(options: &AdviseOptions, runner: &Runner, advice: &mut Advice) -
         if is_sound {
             return Ok(());
         }
-        let mean = |advice: &SwitchAdvice| advice.advised().map(Judged::mean);
-        let least = advice
-            .switches
-            .iter_mut()
-            .filter(|it| it.advised().is_some())
-            .min_by(|a, b| mean(a).unwrap_or(1.0).total_cmp(&mean(b).unwrap_or(1.0)));
-        if let Some(least) = least {
-            least.give_up();
-        }
+        advice.give_up_weakest();
     }
 }
 
