@@ -4,8 +4,8 @@ use std::alloc::System;
 
 use clearway_engine::{Config, Mechanisms};
 use clearway_lab::advise::{
-    Advice, AdviseOptions, Cell, Finding, GivenUp, Judged, Outcome, advice_text, allowed, cells_text,
-    closest, configuration, is_stable, run_advise,
+    Advice, AdviseOptions, Cell, Finding, GivenUp, Judged, Outcome, SwitchAdvice, Turn, Turns, advice_text,
+    allowed, cells_text, closest, configuration, is_stable, run_advise,
 };
 use clearway_lab::simulate::simulated_switches;
 use clearway_sim::{LineAllocator, MachineModel};
