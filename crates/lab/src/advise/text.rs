@@ -135,14 +135,16 @@ fn changed_text(it: &SwitchAdvice) -> String {
         .into_iter()
         .map(|cell| format!("{} ± {:.3}", cell_text(cell), cell.spread))
         .collect();
-    let others = judged.cells.iter().filter(|cell| !cell.wins()).count();
+    let not_in = match judged.cells.len() - wins.len() {
+        0 => String::new(),
+        others => format!("; not in {others} of {} cells", judged.cells.len()),
+    };
     let mut text = format!(
-        "\n{} = {}, in place of {}\n    wins        {}; not in {others} of {} cells\n",
+        "\n{} = {}, in place of {}\n    wins        {}{not_in}\n",
         it.switch.name,
         judged.variant,
         it.preset,
         wins.join("; "),
-        judged.cells.len()
     );
     let cell = |cell: Option<&Cell>| cell.map_or_else(|| "not run".to_owned(), cell_text);
     let _ = writeln!(text, "    one client  {}", cell(judged.alone()));
