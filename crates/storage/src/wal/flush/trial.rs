@@ -517,8 +517,7 @@ mod tests {
         }
         for lone in 1..=LONE {
             assert_eq!(log.trial.way(), Way::PollLate);
-            log.trial
-                .flushed(log.commits + lone, log.now_ns + 100_000 * lone);
+            log.trial.flushed(log.commits + lone, log.now_ns + 100_000 * lone);
         }
         assert_eq!(log.trial.way(), Way::Sleep);
         assert_eq!(log.trial.owned.hold.load(Relaxed), HOLD);
