@@ -12,8 +12,8 @@ pub(super) struct Workload {
     settings: &'static [&'static str],
 }
 
-/// The preset's `log_flush = polling` tries its ways to wait in the first 200 ms; before, it is another mechanism.
-const SETTLED: &str = "warm_up_ms=300";
+/// The preset's `log_flush = polling` tries its ways to wait in the first 300 ms; before, it is another mechanism.
+const SETTLED: &str = "warm_up_ms=400";
 
 pub(super) const WORKLOADS: [Workload; 8] = [
     Workload {
