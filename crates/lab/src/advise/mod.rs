@@ -6,10 +6,10 @@
 //! else as the preset has it, on the workloads that commit to the disk, with 1, 16 and 32 clients, each with three seeds:
 //!
 //! ```text
-//!                 simulate, each seed             median to that of the preset's        the rule
-//!   leader   ──▶  tps tps tps  ──▶ median  ─┐
-//!   tree     ──▶  tps tps tps  ──▶ median  ─┴──▶  1 client 1.00, 16: 1.04 ± 0.01  ──▶   advised
-//!   one-word ──▶  tps tps tps  ──▶ median  ────▶  1 client 0.97, 16: 1.08 ± 0.01  ──▶   loses with one client
+//!                 simulate, each seed    ratios of equal seeds: median, spread       the rule
+//!   leader   ──▶  tps tps tps  ─┐
+//!   tree     ──▶  tps tps tps  ─┼──▶  1 client 1.00, 16: 1.04 ± 0.01  ──▶  advised
+//!   one-word ──▶  tps tps tps  ─┴──▶  1 client 0.97, 16: 1.08 ± 0.01  ──▶  loses with one client
 //! ```
 //!
 //! (The figures of this picture are made up; docs/simulator/advise.md has real ones.)

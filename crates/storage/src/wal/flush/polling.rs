@@ -233,3 +233,91 @@ impl<M: Machine> Observer<M> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::time::Duration;
+
+    use clearway_latch::LwLockOptions;
+    use clearway_machine::Native;
+
+    use super::*;
+    use crate::wal::flush::wake::LogWakeVariant;
+    use crate::wal::insert::{Insertion, InsertionOptions, LogInsertVariant};
+    use crate::wal::output::LogOutput;
+    use crate::wal::reserve::{LogReserveVariant, Reservation};
+    use crate::wal::ring::Ring;
+
+    const RING: usize = 1 << 16;
+    const THREADS: u64 = 4;
+    const FLUSHES: u64 = 500;
+
+    /// Takes everything.
+    #[derive(Debug)]
+    struct Nowhere;
+
+    impl LogDevice for Nowhere {
+        fn make_room(&self, _position: u64) -> io::Result<()> {
+            Ok(())
+        }
+        fn write(&self, _position: u64, _bytes: &[u8]) -> io::Result<()> {
+            Ok(())
+        }
+        fn sync(&self, _from: u64, _to: u64) -> io::Result<()> {
+            Ok(())
+        }
+        fn sync_in_lane(&self, _lane: usize, _from: u64, _to: u64) -> io::Result<()> {
+            Ok(())
+        }
+        fn read(&self, _position: u64, _bytes: &mut [u8]) -> io::Result<usize> {
+            Ok(0)
+        }
+        fn forget_before(&self, _position: u64) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The trials go by this count. Mutations that it should catch (`crates/storage/mutations/wal.toml`): commits are not
+    /// counted; those that join a group are counted twice.
+    #[test]
+    fn each_worker_that_comes_is_counted_once() {
+        let lwlock = LwLockOptions::default();
+        let reservation = Reservation::<Native>::new(LogReserveVariant::FetchAdd, 1 << 20);
+        let insertion = Insertion::new(
+            LogInsertVariant::Latches,
+            &InsertionOptions {
+                lwlock,
+                latches: 8,
+                ring_size: RING,
+            },
+            1 << 20,
+            1 << 20,
+        );
+        let output = LogOutput::new(Nowhere, Ring::new(RING), 1 << 20);
+        let log = Flushed {
+            reservation: &reservation,
+            insertion: &insertion,
+            output: &output,
+        };
+        let flusher = Flusher::<Native>::new(&FlushOptions {
+            lwlock,
+            commit_delay: Duration::ZERO,
+            wake: LogWakeVariant::Leader,
+        });
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    for _ in 0..FLUSHES {
+                        reservation.reserve(64);
+                        let upto = reservation.end();
+                        flusher.flush(&log, upto);
+                        assert!(output.durable() >= upto);
+                    }
+                });
+            }
+        });
+        let counted = flusher.group.pace().commits.load(Relaxed);
+        assert_eq!(counted, THREADS * FLUSHES);
+    }
+}
