@@ -12,7 +12,7 @@ use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use clearway_engine::{Engine, EngineError, SqlState};
-use clearway_machine::{Native, Switch};
+use clearway_machine::{Clients, Native, Switch};
 
 use crate::costs::Counters;
 use crate::error::{LabError, Result};
@@ -186,7 +186,7 @@ fn client(
 /// Gives the calling thread the slice that the engine's switch `time_slice` names.
 fn take_time_slice(engine: &Engine) -> Result<(), EngineError> {
     let time_slice = engine.config().mechanisms.time_slice;
-    Native::set_time_slice(time_slice).map_err(|error| {
+    Native::set_time_slice(time_slice, Clients::InProcess).map_err(|error| {
         EngineError::new(
             SqlState::IO_ERROR,
             format!("the kernel refuses time_slice = {}: {error}", time_slice.name()),

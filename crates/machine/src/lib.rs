@@ -75,7 +75,7 @@ pub use scheduling::SchedulingPolicy;
 #[cfg(feature = "std")]
 pub use stderr::stderr_line;
 #[cfg(feature = "std")]
-pub use time_slice::TimeSliceVariant;
+pub use time_slice::{Clients, TimeSliceVariant};
 #[cfg(feature = "std")]
 pub use usage::Usage;
 #[cfg(feature = "std")]

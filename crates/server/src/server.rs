@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use clearway_engine::Engine;
-use clearway_machine::Native;
+use clearway_machine::{Clients, Native};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing::{debug, info, warn};
@@ -114,7 +114,7 @@ pub(crate) fn accept_loop(
     if let Err(error) = Native::set_scheduling(scheduling.policy) {
         warn!("sessions are scheduled as the kernel does by default: {error}");
     }
-    if let Err(error) = Native::set_time_slice(scheduling.time_slice) {
+    if let Err(error) = Native::set_time_slice(scheduling.time_slice, Clients::OverSocket) {
         warn!("sessions have the kernel's time slice: {error}");
     }
     let mut complained: HashMap<i32, Instant> = HashMap::new();

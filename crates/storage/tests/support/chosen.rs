@@ -1,6 +1,6 @@
 //! What the environment chooses for the tests.
 
-use clearway_machine::{Native, Switch, TimeSliceVariant};
+use clearway_machine::{Clients, Native, Switch, TimeSliceVariant};
 use clearway_storage::{StandbyOptions, StorageOptions};
 
 /// The default options with the variants that the environment variable `CLEARWAY_MECHANISMS` names, such as
@@ -32,7 +32,7 @@ pub fn options() -> StorageOptions {
             || choose(&mut time_slice, name, variant);
         assert!(known, "CLEARWAY_MECHANISMS: storage has no switch {name}");
     }
-    Native::set_time_slice(time_slice).expect("a time slice");
+    Native::set_time_slice(time_slice, Clients::InProcess).expect("a time slice");
     options
 }
 
