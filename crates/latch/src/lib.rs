@@ -76,7 +76,7 @@ mod waiting;
 
 pub use biased::{
     AdaptiveExclusive, AdaptiveLatch, AdaptiveOptions, AdaptiveShared, BiasPolicy, BiasStatistics,
-    ReadBiasedExclusive, ReadBiasedLatch, ReadBiasedShared, SlotChoice,
+    ReadBiasedExclusive, ReadBiasedLatch, ReadBiasedOptions, ReadBiasedShared, SlotChoice, WriterVariant,
 };
 #[cfg(feature = "std")]
 pub use class::statistics;

@@ -10,7 +10,7 @@
 
 use clearway_latch::{
     AdaptiveLatch, AdaptiveOptions, BiasPolicy, LatchClass, LwLockVariant, ReadBiasedLatch,
-    ReaderWriterLatch, SpinPolicy,
+    ReadBiasedOptions, ReaderWriterLatch, SpinPolicy, WriterVariant,
 };
 use clearway_machine::{DataCell, Loom, Machine, WaitEvent};
 use loom::sync::Arc;
@@ -28,6 +28,18 @@ fn read_biased() -> ReadBiased {
 
 fn read_biased_queued() -> ReadBiased {
     ReadBiasedLatch::new(&CLASS, LwLockVariant::Queued)
+}
+
+fn read_biased_with(writer: WriterVariant) -> ReadBiased {
+    let options = ReadBiasedOptions {
+        writer,
+        ..LwLockVariant::SingleCas.into()
+    };
+    ReadBiasedLatch::new(&CLASS, options)
+}
+
+fn announce() -> ReadBiased {
+    read_biased_with(WriterVariant::Announce)
 }
 
 fn adaptive_of(bias: BiasPolicy) -> AdaptiveLatch<2, Loom> {
@@ -293,6 +305,10 @@ macro_rules! each_latch {
         mod read_biased_latch_queued {
             use super::*;
             $($(#[$doc])* #[test] fn $name() { $case(read_biased_queued, $($argument),*) })*
+        }
+        mod read_biased_latch_announce {
+            use super::*;
+            $($(#[$doc])* #[test] fn $name() { $case(announce, $($argument),*) })*
         }
         mod adaptive_latch {
             use super::*;

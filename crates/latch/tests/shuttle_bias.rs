@@ -17,7 +17,8 @@
 use std::sync::Arc;
 
 use clearway_latch::{
-    AdaptiveLatch, AdaptiveOptions, BiasPolicy, LatchClass, LwLockVariant, ReadBiasedLatch, ReaderWriterLatch,
+    AdaptiveLatch, AdaptiveOptions, BiasPolicy, LatchClass, LwLockVariant, ReadBiasedLatch,
+    ReadBiasedOptions, ReaderWriterLatch, WriterVariant,
 };
 use clearway_machine::{DataCell, Machine, Shuttle, WaitEvent};
 use shuttle::rand::{Rng, thread_rng};
@@ -31,6 +32,18 @@ const SCHEDULES: usize = 1_500;
 
 fn read_biased() -> ReadBiasedLatch<4, Shuttle> {
     ReadBiasedLatch::new(&CLASS, LwLockVariant::SingleCas)
+}
+
+fn read_biased_with(writer: WriterVariant) -> ReadBiasedLatch<4, Shuttle> {
+    let options = ReadBiasedOptions {
+        writer,
+        ..LwLockVariant::SingleCas.into()
+    };
+    ReadBiasedLatch::new(&CLASS, options)
+}
+
+fn announce() -> ReadBiasedLatch<4, Shuttle> {
+    read_biased_with(WriterVariant::Announce)
 }
 
 fn adaptive() -> AdaptiveLatch<4, Shuttle> {
@@ -128,4 +141,4 @@ macro_rules! each_latch {
     };
 }
 
-each_latch!(read_biased, adaptive, biased);
+each_latch!(read_biased, announce, adaptive, biased);

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clearway_latch::{
     AdaptiveLatch, AdaptiveOptions, BiasPolicy, LatchClass, LatchedBy, LwLockVariant, ReadBiasedLatch,
-    ReaderWriterLatch, SlotChoice,
+    ReadBiasedOptions, ReaderWriterLatch, SlotChoice, WriterVariant,
 };
 use clearway_machine::WaitEvent;
 use random::Random;
@@ -30,7 +30,23 @@ fn read_biased() -> ReadBiasedLatch {
 }
 
 fn read_biased_by_cpu() -> ReadBiasedLatch<4> {
-    ReadBiasedLatch::with_choice(&CLASS, LwLockVariant::Queued, SlotChoice::Cpu)
+    let by_cpu = ReadBiasedOptions {
+        slot: SlotChoice::Cpu,
+        ..LwLockVariant::Queued.into()
+    };
+    ReadBiasedLatch::new(&CLASS, by_cpu)
+}
+
+fn read_biased_with(writer: WriterVariant) -> ReadBiasedLatch {
+    let options = ReadBiasedOptions {
+        writer,
+        ..LwLockVariant::SingleCas.into()
+    };
+    ReadBiasedLatch::new(&CLASS, options)
+}
+
+fn announce() -> ReadBiasedLatch {
+    read_biased_with(WriterVariant::Announce)
 }
 
 fn adaptive() -> AdaptiveLatch {
@@ -243,9 +259,17 @@ macro_rules! each_latch {
     };
 }
 
-each_latch!(read_biased, read_biased_by_cpu, adaptive, adaptive_by_cpu, biased);
+each_latch!(
+    read_biased,
+    read_biased_by_cpu,
+    announce,
+    adaptive,
+    adaptive_by_cpu,
+    biased
+);
 
 #[test]
 fn stress_writers_get_in_between_readers() {
     writers_get_in_between_readers(read_biased, 5);
+    writers_get_in_between_readers(announce, 5);
 }

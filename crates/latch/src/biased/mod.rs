@@ -7,6 +7,7 @@
 //! | file | holds | a writer's price | the latch is biased |
 //! | --- | --- | --- | --- |
 //! | `read_biased` | [`ReadBiasedLatch`]: K LwLocks; a reader takes one, a writer all | K acquisitions | always |
+//! | `writer` | [`WriterVariant`]: how a writer of a [`ReadBiasedLatch`] takes all slots | | |
 //! | `adaptive` | [`AdaptiveLatch`]: one LwLock, and K counts of readers beside it | K loads while biased | by its own measurement |
 //! | `policy` | [`BiasPolicy`]: when an adaptive latch is biased | | |
 //! | `reader_slots` | the K counts of an adaptive latch | | |
@@ -23,8 +24,10 @@ mod policy;
 mod read_biased;
 mod reader_slots;
 mod slot_choice;
+mod writer;
 
 pub use self::adaptive::{AdaptiveExclusive, AdaptiveLatch, AdaptiveOptions, AdaptiveShared};
 pub use self::policy::{BiasPolicy, BiasStatistics};
-pub use self::read_biased::{ReadBiasedExclusive, ReadBiasedLatch, ReadBiasedShared};
+pub use self::read_biased::{ReadBiasedExclusive, ReadBiasedLatch, ReadBiasedOptions, ReadBiasedShared};
 pub use self::slot_choice::SlotChoice;
+pub use self::writer::WriterVariant;

@@ -4,79 +4,97 @@
 //!
 //! # Protocol
 //! - Shared: acquire any one slot in shared mode; remember which.
-//! - Exclusive: acquire every slot in exclusive mode, from the first to the last. Release: give all slots back, in
-//!   the same order, and only then make the wake-ups that this owes.
+//! - Exclusive: take every slot in exclusive mode. How, is a variant ([`WriterVariant`]): `writer` has the contract,
+//!   C1 to C5, and a file for each.
 //! - Conditional exclusive: try every slot from the first on; at the first refusal release the slots taken.
+//! - Release: give all slots back, and only then make the wake-ups that this owes.
 //!
 //! # Rules
 //! - R1: a writer holds the latch when it holds *all* slots, a reader when it holds *one*. So each writer
 //!   conflicts with each reader and each other writer in at least one slot, whose word decides.
-//! - R2: no worker waits for a slot while it holds one of a higher number. So workers that wait for each
-//!   other are in ascending order, and there is no cycle: two writers meet at the first slot; a reader holds
-//!   one slot and waits for none.
+//! - R2: a worker that holds some slots and waits for another one waits for workers only that wait for none of its own
+//!   (C3).
 //! - R3: a failed attempt gives back its slots by *releases*, with their wake-ups. A worker that was refused
 //!   by a slot of that attempt sleeps on the slot, and no other release will wake it.
-//! - R4: no wake-up is made while a slot is held that is to be given back. A wake-up takes a microsecond or two. If
-//!   the writer woke the sleepers of each slot before it gave back the next, the later slots would be held for as long
-//!   as all those wake-ups take, more workers would be refused and sleep there, and the next writer would have more to
-//!   wake: the latch does not get out of that state while readers keep coming
-//!   (`docs/mechanisms/read-biased.md`). That the wake check comes late loses no wake-up (`wake_after_exclusive`).
+//! - R4: no wake-up is made while a slot is held that is to be given back (`writer/give_back.rs`).
 //!
 //! A conditional acquire may fail because of another one that fails: while that one rolls back, some slots
 //! are taken.
 //!
 //! # Fairness
-//! That of the slots' LwLock. A writer that holds the first slots keeps new readers out of those while it
-//! waits for the rest, so the set that it waits for only shrinks. On each single slot, readers may pass the
-//! writer for as long as they overlap.
+//! Under `one-by-one` that of the slots' LwLock. A writer that holds the first slots keeps new readers out of those
+//! while it waits for the rest, so the set that it waits for only shrinks. On each single slot, readers may pass the
+//! writer for as long as they overlap. The other variants state theirs.
 //!
 //! # Costs
-//! 128 bytes a slot and 128 more. Shared: as LwLock, plus finding the slot's number. Exclusive: K times
+//! 128 bytes a slot and 256 more. Shared: as LwLock, plus finding the slot's number. Exclusive: K times
 //! LwLock.
 //!
 //! Origin: the partitioned ProcArrayLock proposed on pgsql-hackers; "big-reader" locks (brlock) in Linux 2.4
 //! are the same idea per CPU.
 
 use core::marker::PhantomData;
+use core::sync::atomic::Ordering::Release;
 
-use clearway_machine::{Host, Machine, Padded};
+use clearway_machine::{AtomicWord, Host, Machine, Padded};
 
 use super::slot_choice::SlotChoice;
+use super::writer::{SLOTS_MAX, Slots, WriterVariant, Writers};
 use crate::class::LatchClass;
 use crate::lwlock::options::LwLockOptions;
+use crate::lwlock::state::{EXCLUSIVE, HAS_WAITERS, SHARED_MASK, SHARED_UNIT, last_shared_must_wake};
 use crate::lwlock::{LatchMode, LwLock};
 use crate::order;
+
+/// How a [`ReadBiasedLatch`] is built. [`LwLockOptions`], and so an `LwLockVariant`, convert into it, with the defaults
+/// of the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReadBiasedOptions {
+    /// The slots. Writer variants other than `one-by-one` ignore its `shared_path` and use `cas`.
+    pub lwlock: LwLockOptions,
+    /// Which slot a reader uses.
+    pub slot: SlotChoice,
+    /// How a writer takes the slots.
+    pub writer: WriterVariant,
+}
+
+impl<T: Into<LwLockOptions>> From<T> for ReadBiasedOptions {
+    fn from(lwlock: T) -> Self {
+        Self {
+            lwlock: lwlock.into(),
+            ..Self::default()
+        }
+    }
+}
 
 /// A reader-writer latch for many readers and few writers. See the module's documentation for the protocol.
 #[derive(Debug)]
 pub struct ReadBiasedLatch<const K: usize = 16, M: Machine = Host> {
     slots: [Padded<LwLock<M>>; K],
+    writers: Padded<Writers<M>>,
     class: &'static LatchClass,
     choice: SlotChoice,
 }
 
-const _: () = assert!(size_of::<ReadBiasedLatch<16, Host>>() == 17 * 128);
+const _: () = assert!(size_of::<ReadBiasedLatch<16, Host>>() == 18 * 128);
 
 impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
-    const HAS_SLOTS: () = assert!(K > 0, "a read-biased latch needs a slot");
+    const HAS_SLOTS: () = assert!(
+        K > 0 && K <= SLOTS_MAX,
+        "a read-biased latch needs a slot, and has at most 64"
+    );
 
-    /// An idle latch of `class`, whose readers pick their slot by the worker's number.
-    pub fn new(class: &'static LatchClass, options: impl Into<LwLockOptions>) -> Self {
-        Self::with_choice(class, options, SlotChoice::default())
-    }
-
-    /// An idle latch of `class`, whose readers pick their slot by `choice`.
-    pub fn with_choice(
-        class: &'static LatchClass,
-        options: impl Into<LwLockOptions>,
-        choice: SlotChoice,
-    ) -> Self {
+    /// An idle latch of `class`. From [`LwLockOptions`] alone: readers pick their slot by the worker's number, and
+    /// writers take the slots one by one.
+    pub fn new(class: &'static LatchClass, options: impl Into<ReadBiasedOptions>) -> Self {
         let () = Self::HAS_SLOTS;
         let options = options.into();
+        let slot = options.writer.slot_options(options.lwlock);
         Self {
-            slots: core::array::from_fn(|_| Padded(LwLock::new(class, options))),
+            slots: core::array::from_fn(|_| Padded(LwLock::new(class, slot))),
+            writers: Padded(Writers::new(options.writer, class, options.lwlock)),
             class,
-            choice,
+            choice: options.slot,
         }
     }
 
@@ -134,12 +152,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
     #[track_caller]
     pub fn exclusive(&self) -> ReadBiasedExclusive<'_, K, M> {
         order::acquiring::<M>(self.class, self.address());
-        // R2: in ascending order.
-        for slot in &self.slots {
-            if !slot.try_grant(LatchMode::Exclusive) {
-                slot.acquire_slow(LatchMode::Exclusive);
-            }
-        }
+        self.writers.acquire(self.in_use());
         self.note_acquired(&self.slots[0], LatchMode::Exclusive);
         ReadBiasedExclusive::new(self)
     }
@@ -148,31 +161,33 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
     /// while it lasts it may make other attempts fail and other workers wait.
     #[track_caller]
     pub fn try_exclusive(&self) -> Option<ReadBiasedExclusive<'_, K, M>> {
-        for (taken, slot) in self.slots.iter().enumerate() {
-            if !slot.try_grant(LatchMode::Exclusive) {
-                // R3: a release, with its wake-ups; R4.
-                self.release_first(taken);
-                return None;
-            }
+        if !self.writers.try_acquire(self.in_use()) {
+            return None;
         }
         self.note_acquired(&self.slots[0], LatchMode::Exclusive);
         Some(ReadBiasedExclusive::new(self))
     }
 
-    /// Gives back the first `slots` slots, which the caller holds exclusively, and makes the wake-ups owed (R4).
-    fn release_first(&self, slots: usize) {
-        let mut owes_wakeup = [false; K];
-        for (slot, owes) in self.slots.iter().zip(&mut owes_wakeup).take(slots) {
-            *owes = slot.give_exclusive_back();
-        }
-        for (slot, _) in self.slots.iter().zip(owes_wakeup).filter(|(_, owes)| *owes) {
+    /// The slots that readers use.
+    fn in_use(&self) -> &Slots<M> {
+        &self.slots
+    }
+
+    /// The rest of a reader's release of `slot`, whose word was `before`.
+    #[cold]
+    #[inline(never)]
+    fn left(&self, slot: &LwLock<M>, before: u32) {
+        if before & EXCLUSIVE != 0 {
+            // C5.
+            self.writers.reader_left();
+        } else if last_shared_must_wake(before) {
             slot.wake_after_exclusive();
         }
     }
 
     /// Whether the latch, or one of its slots, is held at this instant, for assertions.
     pub fn is_held(&self) -> bool {
-        self.slots.iter().any(|slot| slot.is_held())
+        self.slots.iter().any(|slot| slot.is_held()) || self.writers.is_held()
     }
 }
 
@@ -206,7 +221,12 @@ impl<const K: usize, M: Machine> Drop for ReadBiasedShared<'_, K, M> {
     #[inline]
     fn drop(&mut self) {
         order::released::<M>(self.latch.address());
-        self.slot.release_word(LatchMode::Shared);
+        // Release: the next writer's acquisition sees what was read.
+        let before = self.slot.state.fetch_sub(SHARED_UNIT, Release);
+        debug_assert!(before & SHARED_MASK != 0, "a reader leaves a slot that has none");
+        if before & (EXCLUSIVE | HAS_WAITERS) != 0 {
+            self.latch.left(self.slot, before);
+        }
     }
 }
 
@@ -236,6 +256,6 @@ impl<'a, const K: usize, M: Machine> ReadBiasedExclusive<'a, K, M> {
 impl<const K: usize, M: Machine> Drop for ReadBiasedExclusive<'_, K, M> {
     fn drop(&mut self) {
         order::released::<M>(self.latch.address());
-        self.latch.release_first(K);
+        self.latch.writers.release(self.latch.in_use());
     }
 }
