@@ -12,8 +12,8 @@ use clearway_latch::{
     ReadBiasedLatch, SpinPolicy, SuxLock, Unclassed,
 };
 use clearway_machine::{
-    Bare, CpuHint, FutexOutcome, FutexWord, Machine, Platform, WaitEvent, WaitScope, WorkerId, WorkerMemory,
-    WorkerSlot, Workers,
+    Bare, CpuCounts, CpuHint, FutexOutcome, FutexWord, Machine, Platform, WaitEvent, WaitScope, WorkerId,
+    WorkerMemory, WorkerSlot, Workers,
 };
 
 const THREADS: u64 = 6;
@@ -90,7 +90,12 @@ static PLATFORM: Platform = Platform {
     workers: &WORKERS,
     worker,
     now,
-    cpu: || CpuHint { cpu: 1, node: 0 },
+    cpu: || CpuHint {
+        cpu: 1,
+        core: 1,
+        node: 0,
+    },
+    cpu_counts: CpuCounts::default,
     wait,
     wake,
     yield_now: std::thread::yield_now,

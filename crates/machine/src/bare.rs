@@ -26,7 +26,9 @@ use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 use core::time::Duration;
 
 use crate::core_words::{CoreData, CorePtr, CoreU32, CoreU64};
-use crate::{CpuHint, FutexOutcome, FutexWord, Half, Machine, Work, WorkerId, WorkerMemory, Workers};
+use crate::{
+    CpuCounts, CpuHint, FutexOutcome, FutexWord, Half, Machine, Work, WorkerId, WorkerMemory, Workers,
+};
 
 /// The machine of a program without an operating system; see [`Platform`].
 #[derive(Debug, Clone, Copy, Default)]
@@ -48,6 +50,8 @@ pub struct Platform {
     pub now: fn() -> u64,
     /// Where the caller runs.
     pub cpu: fn() -> CpuHint,
+    /// How many CPUs, cores and nodes `cpu` may report, each 0 if that is not known. Always the same.
+    pub cpu_counts: fn() -> CpuCounts,
     /// Sleeps while the word holds the value, until woken or until the time has passed. May return early.
     /// Must not sleep if the word changed and a `wake` followed before the sleeper could be found: compare
     /// the word and enqueue the sleeper in one step. [`FutexOutcome::Changed`] says that it did not sleep.
@@ -94,7 +98,8 @@ impl Platform {
             workers: &NO_WORKERS,
             worker: || None,
             now: || 0,
-            cpu: || CpuHint { cpu: 0, node: 0 },
+            cpu: CpuHint::default,
+            cpu_counts: CpuCounts::default,
             wait: poll,
             wake: |_, _| 0,
             yield_now: core::hint::spin_loop,
@@ -216,6 +221,10 @@ impl Machine for Bare {
 
     fn cpu() -> CpuHint {
         (Self::platform().cpu)()
+    }
+
+    fn cpu_counts() -> CpuCounts {
+        (Self::platform().cpu_counts)()
     }
 
     #[inline(always)]

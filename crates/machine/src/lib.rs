@@ -36,7 +36,11 @@ mod wait_queue;
 mod worker;
 
 #[cfg(feature = "std")]
+mod current_cpu;
+#[cfg(feature = "std")]
 mod native;
+#[cfg(feature = "std")]
+mod places;
 #[cfg(feature = "std")]
 mod scheduling;
 #[cfg(feature = "std")]
@@ -60,7 +64,7 @@ pub use bare::{Bare, Platform};
 pub use core_words::{CoreData, CorePtr, CoreU32, CoreU64};
 pub use fatal::fatal;
 pub use half::{FutexWord, Half};
-pub use machine::{CpuHint, FutexOutcome, Machine, Work};
+pub use machine::{CpuCounts, CpuHint, FutexOutcome, Machine, Work};
 pub use padded::Padded;
 pub use semaphore::Semaphore;
 pub use switch::{Evidence, OnlyBeside, Switch, SwitchDescription, VariantText};

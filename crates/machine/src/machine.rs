@@ -71,6 +71,12 @@ pub trait Machine: Copy + Default + core::fmt::Debug + Send + Sync + 'static {
     /// Where the calling worker runs, as a hint that may be out of date on return.
     fn cpu() -> CpuHint;
 
+    /// How many CPUs, cores and nodes [`cpu`](Self::cpu) may report. For the size of what is cut by them; it stays the
+    /// same while the program runs.
+    fn cpu_counts() -> CpuCounts {
+        CpuCounts::default()
+    }
+
     /// Accounts for code between the accesses. Costs nothing natively; in a simulation it takes simulated
     /// time.
     fn charge(work: Work);
@@ -115,8 +121,22 @@ pub enum FutexOutcome {
 pub struct CpuHint {
     /// Hardware thread number.
     pub cpu: u32,
+    /// Number of the core, from 0 up: CPUs with the same number share a level 2 cache, so a line does not move
+    /// between them. The cores of a node have numbers next to each other.
+    pub core: u32,
     /// NUMA node number.
     pub node: u32,
+}
+
+/// How many CPUs, cores and NUMA nodes the program may run on, each 0 where the machine does not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CpuCounts {
+    /// Hardware threads.
+    pub cpus: u32,
+    /// Cores; see [`CpuHint::core`].
+    pub cores: u32,
+    /// NUMA nodes.
+    pub nodes: u32,
 }
 
 /// An amount of work that is not modelled access by access.

@@ -3,13 +3,16 @@
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
+use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Instant;
 
 use rustix::thread::futex;
 
 use crate::core_words::{CoreData, CorePtr, CoreU32, CoreU64};
-use crate::{CpuHint, FutexOutcome, FutexWord, Half, Machine, Work, WorkerId, Workers, fatal};
+use crate::current_cpu::current_cpu;
+use crate::places::{Place, Places};
+use crate::{CpuCounts, CpuHint, FutexOutcome, FutexWord, Half, Machine, Work, WorkerId, Workers, fatal};
 
 /// The machine this program runs on.
 #[derive(Debug, Clone, Copy, Default)]
@@ -86,6 +89,18 @@ fn half_for_the_kernel(word: &AtomicU64, half: Half) -> &AtomicU32 {
     unsafe { AtomicU32::from_ptr(address) }
 }
 
+/// Where the CPUs are, read at the first call.
+#[inline]
+fn places() -> &'static Places {
+    static PLACES: OnceLock<Places> = OnceLock::new();
+    PLACES.get_or_init(|| {
+        // Those of the main thread: the calling one may have been kept on a single CPU.
+        let main = rustix::thread::Pid::from_raw(std::process::id() as i32);
+        let allowed = Native::cpus_allowed_to(main).unwrap_or_default();
+        Places::read(Path::new("/sys/devices/system"), &allowed)
+    })
+}
+
 impl Machine for Native {
     const THREADS_ARE_WORKERS: bool = true;
 
@@ -133,11 +148,15 @@ impl Machine for Native {
         START.get_or_init(Instant::now).elapsed().as_nanos() as u64
     }
 
+    #[inline]
     fn cpu() -> CpuHint {
-        CpuHint {
-            cpu: rustix::thread::sched_getcpu() as u32,
-            node: 0,
-        }
+        let cpu = current_cpu();
+        let Place { core, node } = places().of(cpu);
+        CpuHint { cpu, core, node }
+    }
+
+    fn cpu_counts() -> CpuCounts {
+        places().counts()
     }
 
     #[inline(always)]
@@ -198,6 +217,20 @@ mod tests {
             // Other tests wake at the same time, so these are lower bounds.
             assert!(after.calls > before.calls && after.woken >= before.woken + u64::from(found));
         });
+    }
+
+    #[test]
+    fn a_cpu_is_among_those_counted() {
+        let counts = Native::cpu_counts();
+        let here = Native::cpu();
+        assert!(
+            counts.nodes >= 1 && counts.nodes <= counts.cores && counts.cores <= counts.cpus,
+            "{counts:?}"
+        );
+        assert!(
+            here.core < counts.cores && here.node < counts.nodes,
+            "{here:?} of {counts:?}"
+        );
     }
 
     #[test]

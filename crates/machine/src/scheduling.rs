@@ -39,7 +39,12 @@ impl Native {
 
     /// The CPUs that the calling thread may run on, in order.
     pub fn cpus_allowed() -> io::Result<Vec<usize>> {
-        let set = rustix::thread::sched_getaffinity(None)?;
+        Self::cpus_allowed_to(None)
+    }
+
+    /// The CPUs that `thread`, or the calling one, may run on, in order.
+    pub(crate) fn cpus_allowed_to(thread: Option<rustix::thread::Pid>) -> io::Result<Vec<usize>> {
+        let set = rustix::thread::sched_getaffinity(thread)?;
         Ok((0..rustix::thread::CpuSet::MAX_CPU)
             .filter(|cpu| set.is_set(*cpu))
             .collect())

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicPtr as PlainPtr, AtomicU32 as PlainU32, AtomicU64 
 use std::time::Duration;
 
 use clearway_machine::{
-    AtomicPointer, AtomicWord, CpuHint, DataCell, FutexOutcome, Half, Machine, Work, WorkerId, Workers,
+    AtomicPointer, AtomicWord, CpuCounts, CpuHint, DataCell, FutexOutcome, Half, Machine, Work, WorkerId,
+    Workers,
 };
 
 use crate::account::Activity;
@@ -606,7 +607,23 @@ impl Machine for Simulated {
                 let core = at(kernel).costs.core_of[usize::from(cpu)];
                 CpuHint {
                     cpu: u32::from(cpu),
+                    core: u32::from(core),
                     node: u32::from(at(kernel).costs.socket_of_core[usize::from(core)]),
+                }
+            },
+        }
+    }
+
+    fn cpu_counts() -> CpuCounts {
+        match inside() {
+            None => CpuCounts::default(),
+            // SAFETY: as in `settle`.
+            Some(kernel) => unsafe {
+                let costs = &at(kernel).costs;
+                CpuCounts {
+                    cpus: costs.core_of.len() as u32,
+                    cores: costs.socket_of_core.len() as u32,
+                    nodes: costs.socket_of_core.last().map_or(0, |last| u32::from(*last) + 1),
                 }
             },
         }
