@@ -46,6 +46,14 @@ fn announce() -> ReadBiasedLatch<4, Shuttle> {
     read_biased_with(WriterVariant::Announce)
 }
 
+fn hand_over() -> ReadBiasedLatch<4, Shuttle> {
+    read_biased_with(WriterVariant::HandOver)
+}
+
+fn near_last() -> ReadBiasedLatch<4, Shuttle> {
+    read_biased_with(WriterVariant::NearLast)
+}
+
 fn adaptive() -> AdaptiveLatch<4, Shuttle> {
     AdaptiveLatch::new(&CLASS)
 }
@@ -141,4 +149,4 @@ macro_rules! each_latch {
     };
 }
 
-each_latch!(read_biased, announce, adaptive, biased);
+each_latch!(read_biased, announce, hand_over, near_last, adaptive, biased);

@@ -49,6 +49,30 @@ fn announce() -> ReadBiasedLatch {
     read_biased_with(WriterVariant::Announce)
 }
 
+fn hand_over() -> ReadBiasedLatch {
+    read_biased_with(WriterVariant::HandOver)
+}
+
+/// By core too, so that not all slots are in use.
+fn near_first() -> ReadBiasedLatch {
+    let options = ReadBiasedOptions {
+        slot: SlotChoice::Core,
+        writer: WriterVariant::NearFirst,
+        ..LwLockVariant::SingleCas.into()
+    };
+    ReadBiasedLatch::new(&CLASS, options)
+}
+
+/// By node too.
+fn near_last() -> ReadBiasedLatch {
+    let options = ReadBiasedOptions {
+        slot: SlotChoice::Node,
+        writer: WriterVariant::NearLast,
+        ..LwLockVariant::Queued.into()
+    };
+    ReadBiasedLatch::new(&CLASS, options)
+}
+
 fn adaptive() -> AdaptiveLatch {
     AdaptiveLatch::new(&CLASS)
 }
@@ -263,6 +287,9 @@ each_latch!(
     read_biased,
     read_biased_by_cpu,
     announce,
+    hand_over,
+    near_first,
+    near_last,
     adaptive,
     adaptive_by_cpu,
     biased
@@ -272,4 +299,36 @@ each_latch!(
 fn stress_writers_get_in_between_readers() {
     writers_get_in_between_readers(read_biased, 5);
     writers_get_in_between_readers(announce, 5);
+}
+
+/// Writers that come without pause, and so hand the slots over again and again, do not shut readers out for good.
+///
+/// Mutation, seen not to end: hand over without a bound.
+#[test]
+fn stress_readers_get_in_between_writers() {
+    let torn = Torn::with_latch(hand_over(), [0; 2]);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    add_one(&mut torn.exclusive(), 200);
+                }
+            });
+        }
+        let readers: Vec<_> = (0..2)
+            .map(|seed| {
+                let torn = &torn;
+                scope.spawn(move || {
+                    for _ in 0..20 {
+                        check(&torn.shared(), 0, seed);
+                    }
+                })
+            })
+            .collect();
+        for reader in readers {
+            reader.join().unwrap();
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
 }

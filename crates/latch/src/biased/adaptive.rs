@@ -76,7 +76,7 @@ use clearway_machine::{AtomicWord, Host, Machine, Padded};
 
 use super::policy::{Bias, BiasPolicy, BiasStatistics, Turn};
 use super::reader_slots::ReaderSlots;
-use super::slot_choice::SlotChoice;
+use super::slot_choice::{SlotChoice, SlotMap};
 use crate::class::LatchClass;
 use crate::lwlock::options::LwLockOptions;
 use crate::lwlock::state::{
@@ -115,7 +115,7 @@ pub struct AdaptiveOptions {
 #[repr(C)]
 struct Main<M: Machine> {
     latch: LwLock<M>,
-    slot: SlotChoice,
+    slot: SlotMap,
     bias: Bias<M>,
 }
 
@@ -146,7 +146,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         Self {
             main: Padded(Main {
                 latch,
-                slot: options.slot,
+                slot: SlotMap::new::<M>(options.slot, K),
                 bias: Bias::new(options.bias),
             }),
             slots: ReaderSlots::new(),
@@ -390,7 +390,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     fn try_exclusive_slow(&self, found: u32) -> bool {
         let latch = &self.main.latch;
         // Look first: a refused attempt should not send readers to sleep.
-        if found & BIASED != 0 && !self.slots.is_empty() {
+        if found & BIASED != 0 && !self.slots.is_empty(self.main.slot.in_use()) {
             return false;
         }
         let Some(granted_from) = latch.try_grant_from(found, LatchMode::Exclusive) else {
@@ -398,7 +398,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         };
         if granted_from & BIASED != 0 {
             M::fence(SeqCst);
-            if !self.slots.is_empty() {
+            if !self.slots.is_empty(self.main.slot.in_use()) {
                 // A release, with its wake-ups: a worker may have begun to wait because of this attempt.
                 latch.release_word(LatchMode::Exclusive);
                 return false;
@@ -415,8 +415,8 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     fn wait_for_slots(&self) {
         // R3: pairs with the SeqCst accesses in `try_slot`.
         M::fence(SeqCst);
-        if !self.slots.is_empty() {
-            self.slots.drain(self.class());
+        if !self.slots.is_empty(self.main.slot.in_use()) {
+            self.slots.drain(self.main.slot.in_use(), self.class());
         }
     }
 
@@ -467,7 +467,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
 
     /// Whether the latch is held at this instant, for assertions.
     pub fn is_held(&self) -> bool {
-        self.main.latch.is_held() || !self.slots.is_empty()
+        self.main.latch.is_held() || !self.slots.is_empty(self.main.slot.in_use())
     }
 
     /// Whether a worker holds the latch exclusively, or is about to, at this instant, for assertions.

@@ -1,6 +1,7 @@
 //! ReadBiasedLatch: a reader-writer latch cut into K latches, each on a cache line of its own.
 //!
-//! It protects what one [`LwLock`] protects. A reader takes one slot; a writer takes all K.
+//! It protects what one [`LwLock`] protects. A reader takes one slot; a writer takes all that are in use: K, or fewer
+//! if the machine has fewer places to tell readers apart by ([`SlotChoice`]). The rest of this page calls them K.
 //!
 //! # Protocol
 //! - Shared: acquire any one slot in shared mode; remember which.
@@ -38,7 +39,7 @@ use core::sync::atomic::Ordering::Release;
 
 use clearway_machine::{AtomicWord, Host, Machine, Padded};
 
-use super::slot_choice::SlotChoice;
+use super::slot_choice::{SlotChoice, SlotMap};
 use super::writer::{SLOTS_MAX, Slots, WriterVariant, Writers};
 use crate::class::LatchClass;
 use crate::lwlock::options::LwLockOptions;
@@ -73,7 +74,7 @@ pub struct ReadBiasedLatch<const K: usize = 16, M: Machine = Host> {
     slots: [Padded<LwLock<M>>; K],
     writers: Padded<Writers<M>>,
     class: &'static LatchClass,
-    choice: SlotChoice,
+    slot: SlotMap,
 }
 
 const _: () = assert!(size_of::<ReadBiasedLatch<16, Host>>() == 18 * 128);
@@ -94,7 +95,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
             slots: core::array::from_fn(|_| Padded(LwLock::new(class, slot))),
             writers: Padded(Writers::new(options.writer, class, options.lwlock)),
             class,
-            choice: options.slot,
+            slot: SlotMap::new::<M>(options.slot, K),
         }
     }
 
@@ -106,7 +107,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
     /// The address by which the order checker knows the latch. Not that of a slot, which is a latch of its
     /// own to the checker.
     fn address(&self) -> *const () {
-        core::ptr::from_ref(&self.choice).cast()
+        core::ptr::from_ref(&self.slot).cast()
     }
 
     #[inline]
@@ -124,7 +125,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
     #[track_caller]
     pub fn shared(&self) -> ReadBiasedShared<'_, K, M> {
         order::acquiring::<M>(self.class, self.address());
-        let slot = &*self.slots[self.choice.slot::<M>(K)];
+        let slot = &*self.slots[self.slot.slot::<M>(K)];
         if !slot.try_grant(LatchMode::Shared) {
             slot.acquire_slow(LatchMode::Shared);
         }
@@ -136,7 +137,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
     #[inline]
     #[track_caller]
     pub fn try_shared(&self) -> Option<ReadBiasedShared<'_, K, M>> {
-        let slot = &*self.slots[self.choice.slot::<M>(K)];
+        let slot = &*self.slots[self.slot.slot::<M>(K)];
         if !slot.try_grant(LatchMode::Shared) {
             return None;
         }
@@ -170,7 +171,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
 
     /// The slots that readers use.
     fn in_use(&self) -> &Slots<M> {
-        &self.slots
+        &self.slots[..self.slot.in_use()]
     }
 
     /// The rest of a reader's release of `slot`, whose word was `before`.

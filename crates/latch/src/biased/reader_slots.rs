@@ -58,25 +58,25 @@ impl<const K: usize, M: Machine> ReaderSlots<K, M> {
         M::futex_wake(word, 1);
     }
 
-    /// Whether each slot, read once, had no reader.
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether each of the first `in_use` slots, read once, had no reader.
+    pub(crate) fn is_empty(&self, in_use: usize) -> bool {
         // All words are read, without a branch between, so that the CPU fetches the lines at the same time.
-        let words = self
-            .words
+        let words = self.words[..in_use]
             .iter()
             .fold(0, |all, word| all | word.load(Acquire) & INSIDE);
         words == 0
     }
 
-    /// Waits until each slot has been seen without a reader. Recorded as a wait for exclusive mode.
+    /// Waits until each of the first `in_use` slots has been seen without a reader. Recorded as a wait for exclusive
+    /// mode.
     #[cold]
     #[inline(never)]
-    pub(crate) fn drain(&self, class: &'static LatchClass) {
+    pub(crate) fn drain(&self, in_use: usize, class: &'static LatchClass) {
         let started = M::now();
         let mut spin = Spin::begin::<M>(class);
         spin.poll_as_owner::<M>();
         let mut sleeps = 0;
-        for word in &self.words {
+        for word in &self.words[..in_use] {
             let word: &M::U32 = word;
             let mut found = word.load(Acquire);
             let mut marked = false;

@@ -62,8 +62,11 @@
 //! each other have the promise of the LwLock's policy. Readers have none against writers that come without pause.
 //!
 //! # Costs
-//! A cache line for the writers. Exclusive: K + 1 additions and as many subtractions. A reader that leaves while a writer waits:
-//! one RMW more, on the writers' line.
+//! A cache line for the writers. Exclusive: K + 1 additions and as many subtractions. A reader that leaves while a
+//! writer waits: one RMW more, on the writers' line.
+//!
+//! # Order
+//! The writers' latch orders the writers, so the slots need no order among each other (A6): `order` begins elsewhere.
 //!
 //! # What it does not do
 //! The K lines are not fetched side by side: a locked instruction waits for the one before it.
@@ -108,17 +111,33 @@ impl<M: Machine> Announcement<M> {
         }
     }
 
-    pub(super) fn acquire(&self, slots: &Slots<M>) {
-        if !self.writers.try_grant(LatchMode::Exclusive) {
-            self.writers.acquire_slow(LatchMode::Exclusive);
+    pub(super) fn acquire(&self, slots: &Slots<M>, first: usize) {
+        if !self.try_writers_latch() {
+            self.wait_for_writers_latch();
         }
-        self.announce(slots);
+        self.announce(slots, first);
     }
 
-    /// Steps 2 and 3; the caller holds the writers' latch.
-    fn announce(&self, slots: &Slots<M>) {
+    /// Step 1, if that needs no waiting.
+    pub(super) fn try_writers_latch(&self) -> bool {
+        self.writers.try_grant(LatchMode::Exclusive)
+    }
+
+    /// Step 1.
+    pub(super) fn wait_for_writers_latch(&self) {
+        self.writers.acquire_slow(LatchMode::Exclusive);
+    }
+
+    /// Gives back the writers' latch alone.
+    pub(super) fn release_writers_latch(&self) {
+        self.writers.release_word(LatchMode::Exclusive);
+    }
+
+    /// Steps 2 and 3, from the slot `first` on and round; the caller holds the writers' latch.
+    pub(super) fn announce(&self, slots: &Slots<M>, first: usize) {
+        let (last, first) = slots.split_at(first);
         let mut readers = 0;
-        for slot in slots {
+        for slot in first.iter().chain(last) {
             // Acquire: A3. Release: A4, pairs with the fence in `reader_left`.
             let before = slot.state.fetch_add(EXCLUSIVE, AcqRel);
             debug_assert!(before & EXCLUSIVE == 0, "A1: a slot has a writer");
@@ -173,13 +192,15 @@ impl<M: Machine> Announcement<M> {
     }
 
     pub(super) fn try_acquire(&self, slots: &Slots<M>) -> bool {
-        if !self.writers.try_grant(LatchMode::Exclusive) {
-            return false;
-        }
+        self.try_writers_latch() && self.try_slots(slots)
+    }
+
+    /// The rest of `try_acquire` for the holder of the writers' latch, which is given back if it fails.
+    pub(super) fn try_slots(&self, slots: &Slots<M>) -> bool {
         // Not announced, so that a refused attempt has no reader to wait for.
         let granted = try_each(slots);
         if !granted {
-            self.writers.release_word(LatchMode::Exclusive);
+            self.release_writers_latch();
         }
         granted
     }

@@ -6,6 +6,8 @@
 //! | `mod` | the contract, the switch with its variants, the dispatch |
 //! | `one_by_one` | variant `one-by-one`, the baseline: acquire slot after slot |
 //! | `announce` | variant `announce`: say so in all slots, then wait once for the readers inside |
+//! | `hand_over` | variant `hand-over`: as `announce`, and the slots go from writer to writer |
+//! | `order` | variants `near-first`, `near-last`: as `announce`, in an order that follows the topology |
 //! | `give_back` | the release of slots, for all variants |
 //!
 //! # Contract of a variant
@@ -22,12 +24,15 @@
 
 mod announce;
 mod give_back;
+mod hand_over;
 mod one_by_one;
+mod order;
 
 use clearway_machine::{Machine, Padded};
 
 use self::announce::Announcement;
 pub(super) use self::give_back::SLOTS_MAX;
+use self::hand_over::HandOver;
 use crate::class::LatchClass;
 use crate::lwlock::LwLock;
 use crate::lwlock::options::{LwLockOptions, LwLockSharedVariant};
@@ -41,17 +46,33 @@ pub enum WriterVariant {
     /// Announces itself in all slots, so that new readers are refused everywhere, and then waits once for the readers
     /// inside.
     Announce,
+    /// As `Announce`; a writer that leaves while another one waits hands the slots over to it, a bounded number of times
+    /// in a row.
+    HandOver,
+    /// As `Announce`, from the slots of the writer's own NUMA node on.
+    NearFirst,
+    /// As `Announce`, with the slots of the writer's own NUMA node last.
+    NearLast,
 }
 
 impl WriterVariant {
     /// Every variant, for tests that run under each.
-    pub const ALL: [Self; 2] = [Self::OneByOne, Self::Announce];
+    pub const ALL: [Self; 5] = [
+        Self::OneByOne,
+        Self::Announce,
+        Self::HandOver,
+        Self::NearFirst,
+        Self::NearLast,
+    ];
 
     /// The variant's name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::OneByOne => "one-by-one",
             Self::Announce => "announce",
+            Self::HandOver => "hand-over",
+            Self::NearFirst => "near-first",
+            Self::NearLast => "near-last",
         }
     }
 
@@ -60,7 +81,7 @@ impl WriterVariant {
     pub(super) fn slot_options(self, options: LwLockOptions) -> LwLockOptions {
         match self {
             Self::OneByOne => options,
-            Self::Announce => LwLockOptions {
+            Self::Announce | Self::HandOver | Self::NearFirst | Self::NearLast => LwLockOptions {
                 shared_path: LwLockSharedVariant::Cas,
                 ..options
             },
@@ -76,6 +97,7 @@ pub(super) type Slots<M> = [Padded<LwLock<M>>];
 pub(super) struct Writers<M: Machine> {
     variant: WriterVariant,
     announcement: Announcement<M>,
+    hand_over: HandOver<M>,
 }
 
 impl<M: Machine> Writers<M> {
@@ -83,6 +105,7 @@ impl<M: Machine> Writers<M> {
         Self {
             variant,
             announcement: Announcement::new(class, options),
+            hand_over: HandOver::new(),
         }
     }
 
@@ -90,7 +113,16 @@ impl<M: Machine> Writers<M> {
     pub(super) fn acquire(&self, slots: &Slots<M>) {
         match self.variant {
             WriterVariant::OneByOne => one_by_one::acquire(slots),
-            WriterVariant::Announce => self.announcement.acquire(slots),
+            WriterVariant::Announce => self.announcement.acquire(slots, 0),
+            WriterVariant::HandOver => self.hand_over.acquire(&self.announcement, slots),
+            WriterVariant::NearFirst => {
+                let first = order::near_first(slots.len(), M::cpu(), M::cpu_counts());
+                self.announcement.acquire(slots, first);
+            }
+            WriterVariant::NearLast => {
+                let first = order::near_last(slots.len(), M::cpu(), M::cpu_counts());
+                self.announcement.acquire(slots, first);
+            }
         }
     }
 
@@ -98,7 +130,10 @@ impl<M: Machine> Writers<M> {
     pub(super) fn try_acquire(&self, slots: &Slots<M>) -> bool {
         match self.variant {
             WriterVariant::OneByOne => one_by_one::try_acquire(slots),
-            WriterVariant::Announce => self.announcement.try_acquire(slots),
+            WriterVariant::HandOver => self.hand_over.try_acquire(&self.announcement, slots),
+            WriterVariant::Announce | WriterVariant::NearFirst | WriterVariant::NearLast => {
+                self.announcement.try_acquire(slots)
+            }
         }
     }
 
@@ -106,7 +141,10 @@ impl<M: Machine> Writers<M> {
     pub(super) fn release(&self, slots: &Slots<M>) {
         match self.variant {
             WriterVariant::OneByOne => one_by_one::release(slots),
-            WriterVariant::Announce => self.announcement.release(slots),
+            WriterVariant::HandOver => self.hand_over.release(&self.announcement, slots),
+            WriterVariant::Announce | WriterVariant::NearFirst | WriterVariant::NearLast => {
+                self.announcement.release(slots);
+            }
         }
     }
 
