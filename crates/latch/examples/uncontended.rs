@@ -12,7 +12,8 @@ use std::time::Instant;
 
 use clearway_latch::{
     AdaptiveLatch, AdaptiveOptions, BiasPolicy, HybridLatch, LatchClass, LwLock, LwLockVariant,
-    ReadBiasedLatch, SingleWake, SrwMutex, SsuxLock, SuxLock, Unclassed,
+    ReadBiasedLatch, ReadBiasedOptions, SingleWake, SlotChoice, SrwMutex, SsuxLock, SuxLock, Unclassed,
+    WriterVariant,
 };
 use clearway_machine::{Host, WaitEvent};
 
@@ -23,6 +24,11 @@ struct Locks {
     parking_lot: parking_lot::RwLock<u64>,
     std: std::sync::RwLock<u64>,
     read_biased: ReadBiasedLatch,
+    /// Read-biased latches with other writers, and with other slots for readers.
+    announce: ReadBiasedLatch,
+    hand_over: ReadBiasedLatch,
+    by_cpu: ReadBiasedLatch,
+    by_core: ReadBiasedLatch,
     adaptive: AdaptiveLatch,
     /// An adaptive latch that stays biased.
     biased: AdaptiveLatch,
@@ -64,6 +70,12 @@ cases! {
     std_shared => |locks| locks.std.read().unwrap();
     read_biased_exclusive => |locks| locks.read_biased.exclusive();
     read_biased_shared => |locks| locks.read_biased.shared();
+    announce_exclusive => |locks| locks.announce.exclusive();
+    announce_shared => |locks| locks.announce.shared();
+    hand_over_exclusive => |locks| locks.hand_over.exclusive();
+    by_cpu_shared => |locks| locks.by_cpu.shared();
+    by_core_exclusive => |locks| locks.by_core.exclusive();
+    by_core_shared => |locks| locks.by_core.shared();
     adaptive_exclusive => |locks| locks.adaptive.exclusive();
     adaptive_shared => |locks| locks.adaptive.shared();
     biased_exclusive => |locks| locks.biased.exclusive();
@@ -83,6 +95,15 @@ cases! {
     sux_shared => |locks| locks.sux.shared();
 }
 
+fn read_biased(slot: SlotChoice, writer: WriterVariant) -> ReadBiasedLatch {
+    let options = ReadBiasedOptions {
+        slot,
+        writer,
+        ..LwLockVariant::SingleCas.into()
+    };
+    ReadBiasedLatch::new(&CLASS, options)
+}
+
 const ROUNDS: usize = 41;
 const PAIRS: u64 = 1_000_000;
 
@@ -92,6 +113,10 @@ fn main() {
         parking_lot: parking_lot::RwLock::new(0),
         std: std::sync::RwLock::new(0),
         read_biased: ReadBiasedLatch::new(&CLASS, LwLockVariant::SingleCas),
+        announce: read_biased(SlotChoice::Worker, WriterVariant::Announce),
+        hand_over: read_biased(SlotChoice::Worker, WriterVariant::HandOver),
+        by_cpu: read_biased(SlotChoice::Cpu, WriterVariant::OneByOne),
+        by_core: read_biased(SlotChoice::Core, WriterVariant::OneByOne),
         adaptive: AdaptiveLatch::new(&CLASS),
         biased: AdaptiveLatch::with_options(
             &CLASS,

@@ -11,8 +11,8 @@ use std::sync::{Mutex as StdMutex, PoisonError, RwLock as StdRwLock};
 
 use clearway_latch::{
     AdaptiveLatch, AdaptiveOptions, BiasPolicy, CasLoop, ClassOf, FetchAddBts, HybridLatch, LatchClass,
-    Latched, LatchedBy, LwLock, LwLockOptions, OneWord, ReadBiasedLatch, RwLock, SingleWake, SrwMutex,
-    SsuxLock, Unclassed, lock_api,
+    Latched, LatchedBy, LwLock, LwLockOptions, OneWord, ReadBiasedLatch, ReadBiasedOptions, RwLock,
+    SingleWake, SlotChoice, SrwMutex, SsuxLock, Unclassed, WriterVariant, lock_api,
 };
 use clearway_machine::{Native, Padded, Switch, WaitEvent};
 use clearway_sim::Simulated;
@@ -96,6 +96,44 @@ macro_rules! latches {
     };
 }
 
+fn by_worker(lwlock: LwLockOptions, writer: WriterVariant) -> ReadBiasedOptions {
+    ReadBiasedOptions {
+        writer,
+        ..lwlock.into()
+    }
+}
+
+fn by_core(lwlock: LwLockOptions, writer: WriterVariant) -> ReadBiasedOptions {
+    ReadBiasedOptions {
+        slot: SlotChoice::Core,
+        ..by_worker(lwlock, writer)
+    }
+}
+
+fn read_biased(lwlock: LwLockOptions, writer: WriterVariant) -> LatchedBy<ReadBiasedLatch, Pair> {
+    LatchedBy::with_latch(
+        ReadBiasedLatch::new(&CLASS, by_worker(lwlock, writer)),
+        Pair::default(),
+    )
+}
+
+fn read_biased_by_core<const K: usize>(
+    lwlock: LwLockOptions,
+    writer: WriterVariant,
+) -> LatchedBy<ReadBiasedLatch<K>, Pair> {
+    LatchedBy::with_latch(
+        ReadBiasedLatch::new(&CLASS, by_core(lwlock, writer)),
+        Pair::default(),
+    )
+}
+
+fn adaptive_by_core(lwlock: LwLockOptions) -> AdaptiveOptions {
+    AdaptiveOptions {
+        slot: SlotChoice::Core,
+        ..adaptive(lwlock)
+    }
+}
+
 fn adaptive(lwlock: LwLockOptions) -> AdaptiveOptions {
     AdaptiveOptions {
         lwlock,
@@ -130,11 +168,40 @@ latches! {
         native: LatchedBy<ReadBiasedLatch, Pair> =
             LatchedBy::with_latch(ReadBiasedLatch::new(&CLASS, options), Pair::default()),
         simulated: ReadBiasedLatch::<16, Simulated>::new(C::class(), options);
+    /// As read-biased; a writer announces itself in all slots and then waits once.
+    ReaderWriter "read-biased-announce", size_of::<ReadBiasedLatch>(), |options|
+        native: LatchedBy<ReadBiasedLatch, Pair> = read_biased(options, WriterVariant::Announce),
+        simulated: ReadBiasedLatch::<16, Simulated>::new(C::class(), by_worker(options, WriterVariant::Announce));
+    /// As read-biased-announce; a writer that leaves hands the slots to one that waits.
+    ReaderWriter "read-biased-hand-over", size_of::<ReadBiasedLatch>(), |options|
+        native: LatchedBy<ReadBiasedLatch, Pair> = read_biased(options, WriterVariant::HandOver),
+        simulated: ReadBiasedLatch::<16, Simulated>::new(C::class(), by_worker(options, WriterVariant::HandOver));
+    /// As read-biased, with a slot a core, at most 32.
+    ReaderWriter "read-biased-by-core", size_of::<ReadBiasedLatch<32>>(), |options|
+        native: LatchedBy<ReadBiasedLatch<32>, Pair> = read_biased_by_core(options, WriterVariant::OneByOne),
+        simulated: ReadBiasedLatch::<32, Simulated>::new(C::class(), by_core(options, WriterVariant::OneByOne));
+    /// As read-biased-by-core with 16 slots; a writer announces itself.
+    ReaderWriter "read-biased-announce-by-core", size_of::<ReadBiasedLatch>(), |options|
+        native: LatchedBy<ReadBiasedLatch, Pair> = read_biased_by_core(options, WriterVariant::Announce),
+        simulated: ReadBiasedLatch::<16, Simulated>::new(C::class(), by_core(options, WriterVariant::Announce));
+    /// As read-biased-announce-by-core, from the slots of the writer's own node on.
+    ReaderWriter "read-biased-near-first", size_of::<ReadBiasedLatch>(), |options|
+        native: LatchedBy<ReadBiasedLatch, Pair> = read_biased_by_core(options, WriterVariant::NearFirst),
+        simulated: ReadBiasedLatch::<16, Simulated>::new(C::class(), by_core(options, WriterVariant::NearFirst));
+    /// As read-biased-announce-by-core, with the slots of the writer's own node last.
+    ReaderWriter "read-biased-near-last", size_of::<ReadBiasedLatch>(), |options|
+        native: LatchedBy<ReadBiasedLatch, Pair> = read_biased_by_core(options, WriterVariant::NearLast),
+        simulated: ReadBiasedLatch::<16, Simulated>::new(C::class(), by_core(options, WriterVariant::NearLast));
     /// An LwLock that turns read-biased, and back, by what it measures.
     ReaderWriter "adaptive", size_of::<AdaptiveLatch>(), |options|
         native: LatchedBy<AdaptiveLatch, Pair> =
             LatchedBy::with_latch(AdaptiveLatch::with_options(&CLASS, adaptive(options)), Pair::default()),
         simulated: AdaptiveLatch::<16, Simulated>::with_options(C::class(), adaptive(options));
+    /// As adaptive, with a slot a core, at most 32.
+    ReaderWriter "adaptive-by-core", size_of::<AdaptiveLatch<32>>(), |options|
+        native: LatchedBy<AdaptiveLatch<32>, Pair> =
+            LatchedBy::with_latch(AdaptiveLatch::with_options(&CLASS, adaptive_by_core(options)), Pair::default()),
+        simulated: AdaptiveLatch::<32, Simulated>::with_options(C::class(), adaptive_by_core(options));
     /// An adaptive latch that is biased whatever it measures.
     ReaderWriter "adaptive-biased", size_of::<AdaptiveLatch>(), |options|
         native: LatchedBy<AdaptiveLatch, Pair> =

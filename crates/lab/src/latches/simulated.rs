@@ -130,8 +130,8 @@ macro_rules! runs_section_under_a_guard {
 }
 
 runs_section_under_a_guard! {
-    {} ReadBiasedLatch<16, Simulated>;
-    {} AdaptiveLatch<16, Simulated>;
+    {const K: usize} ReadBiasedLatch<K, Simulated>;
+    {const K: usize} AdaptiveLatch<K, Simulated>;
     {C: ClassOf, P: SsuxProtocol} SsuxLock<C, Simulated, P>;
     {C: ClassOf} HybridLatch<C, Simulated>;
 }

@@ -2,14 +2,15 @@
 //!
 //! Each statement takes it shared for its snapshot, each end of a transaction with an xid takes it exclusively; so
 //! readers outnumber writers by as much as statements outnumber such transactions. With many CPUs the readers of one
-//! word wait for its cache line more than for each other's work, which is what the two other variants are for.
+//! word wait for its cache line more than for each other's work, which is what the other variants are for.
 //!
 //! A variant is a line of `variants!` below.
 //!
 //! Which variant it is costs a branch that always goes the same way, when it is taken and when it is released.
 
 use clearway_latch::{
-    AdaptiveLatch, AdaptiveOptions, LatchClass, LwLock, LwLockOptions, ReadBiasedLatch, ReaderWriterLatch,
+    AdaptiveLatch, AdaptiveOptions, LatchClass, LwLock, LwLockOptions, ReadBiasedLatch, ReadBiasedOptions,
+    ReaderWriterLatch, WriterVariant,
 };
 use clearway_machine::{Machine, switch};
 
@@ -102,6 +103,16 @@ variants! {
     Plain = "plain": LwLock<M>, LwLock::new;
     /// One cut into 16, of which a snapshot takes one and an end all.
     ReadBiased = "read-biased": ReadBiasedLatch<SLOTS, M>, ReadBiasedLatch::new;
+    /// As read-biased; an end announces itself in all parts and then waits once for the snapshots in them.
+    ReadBiasedAnnounce = "read-biased-announce": ReadBiasedLatch<SLOTS, M>, |class, lwlock| {
+        let options = ReadBiasedOptions { writer: WriterVariant::Announce, ..lwlock.into() };
+        ReadBiasedLatch::new(class, options)
+    };
+    /// As read-biased-announce; an end hands all parts to the next one that waits, a bounded number of times in a row.
+    ReadBiasedHandOver = "read-biased-hand-over": ReadBiasedLatch<SLOTS, M>, |class, lwlock| {
+        let options = ReadBiasedOptions { writer: WriterVariant::HandOver, ..lwlock.into() };
+        ReadBiasedLatch::new(class, options)
+    };
     /// One that turns read-biased, and back, by what it measures.
     Adaptive = "adaptive": AdaptiveLatch<SLOTS, M>, |class, lwlock| {
         let options = AdaptiveOptions { lwlock, ..AdaptiveOptions::default() };
