@@ -16,11 +16,12 @@ pub(crate) fn current_cpu() -> u32 {
     }
 }
 
-/// By the vDSO's `getcpu`.
+/// By the vDSO's `getcpu`, or a system call. 0 if the kernel has neither.
 #[cold]
 #[inline(never)]
 pub(crate) fn by_getcpu() -> u32 {
-    rustix::thread::sched_getcpu() as u32
+    // SAFETY: no arguments; any thread may call it at any time.
+    u32::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
 }
 
 #[cfg(all(

@@ -115,7 +115,7 @@ fn readers(clients: usize) -> Mix {
 /// With 16 slots by worker, 32 readers lose two thirds of what 16 do: each slot is shared by two readers on different
 /// cores. With a slot a core only hardware threads of one core share.
 ///
-/// Mutations seen to fail here: the simulated machine numbers its cores by CPU, or its second hardware threads first.
+/// Mutation seen to fail here: the simulated machine takes each CPU for a core.
 #[test]
 fn a_slot_a_core_keeps_readers_apart() {
     let by_worker = |clients| {
@@ -177,7 +177,7 @@ const FEW_WRITERS: Mix = Mix {
 /// Where a writer finds readers in many slots, one wait is shorter than one after the other, and readers are refused
 /// for less long.
 ///
-/// Mutations seen to fail here: announce waits at each slot; the wake-ups come before the slots are given back.
+/// Mutation seen to fail here: announce waits at each slot.
 #[test]
 fn announcing_beats_one_by_one_where_readers_are_many() {
     let one_by_one = run(FEW_WRITERS, || {
@@ -191,7 +191,9 @@ fn announcing_beats_one_by_one_where_readers_are_many() {
 }
 
 /// Handing over keeps the order of writers that wait from being barged by new ones: their p99 falls, and that of readers
-/// rises, but stays below the bound's worth of sections.
+/// rises, but not without a limit.
+///
+/// Mutation seen to fail here: hand over never.
 #[test]
 fn handing_over_shortens_the_longest_waits_of_writers() {
     let announce = run(FEW_WRITERS, || {

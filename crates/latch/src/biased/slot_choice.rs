@@ -78,9 +78,18 @@ impl SlotMap {
     pub(super) fn slot<M: Machine>(&self, slots: usize) -> usize {
         match self.choice {
             SlotChoice::Worker => M::worker().0 as usize % slots,
-            SlotChoice::Cpu => M::cpu().cpu as usize % slots,
-            SlotChoice::Core => self.slot_of_core(M::cpu().core),
-            SlotChoice::Node => M::cpu().node as usize % self.in_use(),
+            SlotChoice::Cpu | SlotChoice::Core | SlotChoice::Node => self.slot_by_place::<M>(slots),
+        }
+    }
+
+    /// Not inlined, so that readers that go by their worker's number do not pay for its registers.
+    #[inline(never)]
+    fn slot_by_place<M: Machine>(&self, slots: usize) -> usize {
+        let here = M::cpu();
+        match self.choice {
+            SlotChoice::Core => self.slot_of_core(here.core),
+            SlotChoice::Node => here.node as usize % self.in_use(),
+            SlotChoice::Cpu | SlotChoice::Worker => here.cpu as usize % slots,
         }
     }
 
