@@ -1,9 +1,9 @@
 //! The number of the CPU that the calling thread runs on.
 //!
-//! Linux writes it into the thread's *restartable sequences* area each time that it gives the thread a CPU, if the thread has registered one.
-//! glibc registers one for each thread since 2.35, inside of the thread's own storage, and says where: at
-//! `__rseq_offset` from the thread pointer, if `__rseq_size` is not 0. Reading it is one load. Elsewhere, and in a thread
-//! whose registration failed, the kernel's vDSO is called (`getcpu`).
+//! Linux writes it into the thread's *restartable sequences* area each time that it gives the thread a CPU, if the thread
+//! has registered one. glibc registers one for each thread since 2.35, inside of the thread's own storage, and says
+//! where: at `__rseq_offset` from the thread pointer, if `__rseq_size` is not 0. Reading it is one load. Elsewhere, and
+//! in a thread whose registration failed, glibc is asked, which calls `getcpu` in the kernel's vDSO.
 //!
 //! Two symbols are looked up once. They are not linked, because the program must start on an older glibc too.
 
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use crate::Native;
 
-    // Mutation: read 0 bytes further on, `cpu_id_start`, or 8: it is 0 in a thread without a sequence.
+    // Mutation seen to fail here: another field of the area is read.
     #[test]
     fn a_thread_that_stays_on_a_cpu_is_told_that_cpu() {
         for cpu in Native::cpus_allowed().unwrap() {

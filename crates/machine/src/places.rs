@@ -197,7 +197,7 @@ mod tests {
         CpuCounts { cpus, cores, nodes }
     }
 
-    // Mutation: take the first CPU of the list as the core's number, without sorting by node. Core 1 is on node 1 then.
+    // Mutations seen to fail here: cores are not sorted by node; CPUs that are not allowed count.
     #[test]
     fn hardware_threads_are_one_core_and_a_node_has_its_cores_together() {
         // As Linux numbers two sockets of two cores whose firmware lists the sockets by turns.
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(cores(&host.read(), 3), [0, 0, 1]);
     }
 
-    // Mutation: believe a list that does not have the CPU in it, or numbers of any size.
+    // Mutations seen to fail here: a list without the CPU is believed, or numbers of any size.
     #[test]
     fn what_makes_no_sense_is_a_core_a_cpu() {
         let host = Host::new(

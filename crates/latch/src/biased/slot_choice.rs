@@ -38,7 +38,12 @@ pub(super) struct SlotMap {
 impl SlotMap {
     /// For a latch of `slots` slots. Asks the machine for its cores or nodes.
     pub(super) fn new<M: Machine>(choice: SlotChoice, slots: usize) -> Self {
-        Self::on(M::cpu_counts(), choice, slots)
+        let counts = match choice {
+            // Not asked, since a machine may have to read them from files.
+            SlotChoice::Worker | SlotChoice::Cpu => CpuCounts::default(),
+            SlotChoice::Core | SlotChoice::Node => M::cpu_counts(),
+        };
+        Self::on(counts, choice, slots)
     }
 
     fn on(counts: CpuCounts, choice: SlotChoice, slots: usize) -> Self {
