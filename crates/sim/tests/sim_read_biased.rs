@@ -28,6 +28,7 @@ struct Mix {
     reads_per_1000: u64,
     critical_ns: u64,
     outside_ns: u64,
+    end_ns: u64,
 }
 
 struct Outcome {
@@ -42,7 +43,6 @@ fn p99(sorted: &[u64]) -> u64 {
 }
 
 const WARM_UP_NS: u64 = 500_000;
-const END_NS: u64 = 4_500_000;
 
 fn run<L: ReaderWriterLatch + 'static>(mix: Mix, latch: impl FnOnce() -> L) -> Outcome {
     let model = MachineModel::load(mix.machine).expect("a preset");
@@ -53,7 +53,7 @@ fn run<L: ReaderWriterLatch + 'static>(mix: Mix, latch: impl FnOnce() -> L) -> O
     for _ in 0..mix.clients {
         let (latch, acquisitions, times) = (Rc::clone(&latch), Rc::clone(&acquisitions), Rc::clone(&times));
         simulation.spawn(move || {
-            while clock_ns() < END_NS {
+            while clock_ns() < mix.end_ns {
                 Simulated::charge(Work::Nanos(mix.outside_ns / 2 + random_below(mix.outside_ns + 1)));
                 let reads = random_below(1_000) < mix.reads_per_1000;
                 let began = clock_ns();
@@ -109,13 +109,44 @@ fn readers(clients: usize) -> Mix {
         reads_per_1000: 1_000,
         critical_ns: 0,
         outside_ns: 0,
+        // They come a thousand times a microsecond.
+        end_ns: 1_000_000,
+    }
+}
+
+/// Mutation seen to fail here: the simulated machine takes each CPU for a core.
+#[test]
+fn two_hardware_threads_are_one_core() {
+    let model = MachineModel::load("e5-2630v4-2s").expect("a preset");
+    let mut simulation = Simulation::new(&model, 40, 1);
+    let counts = simulation.enter(Simulated::cpu_counts);
+    assert_eq!((counts.cpus, counts.cores, counts.nodes), (40, 20, 2));
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    for _ in 0..40 {
+        let seen = Rc::clone(&seen);
+        simulation.spawn(move || {
+            Simulated::charge(Work::Nanos(1_000));
+            seen.borrow_mut().push(Simulated::cpu());
+        });
+    }
+    simulation.run().expect("the program ends");
+    assert!(
+        seen.borrow().iter().any(|here| here.cpu >= 20),
+        "second threads are used"
+    );
+    for here in seen.borrow().iter() {
+        assert_eq!(
+            (here.core, here.node),
+            (here.cpu % 20, here.cpu % 20 / 10),
+            "{here:?}"
+        );
     }
 }
 
 /// With 16 slots by worker, 32 readers lose two thirds of what 16 do: each slot is shared by two readers on different
 /// cores. With a slot a core only hardware threads of one core share.
 ///
-/// Mutation seen to fail here: the simulated machine takes each CPU for a core.
+/// Mutation seen to fail here: cores share slots by their number modulo 16.
 #[test]
 fn a_slot_a_core_keeps_readers_apart() {
     let by_worker = |clients| {
@@ -150,6 +181,7 @@ fn a_writer_pays_for_slots_in_use() {
         reads_per_1000: 900,
         critical_ns: 100,
         outside_ns: 500,
+        end_ns: 4_500_000,
         ..readers(16)
     };
     let of_20 = run(mix, || {
@@ -172,6 +204,7 @@ const FEW_WRITERS: Mix = Mix {
     reads_per_1000: 990,
     critical_ns: 100,
     outside_ns: 500,
+    end_ns: 4_500_000,
 };
 
 /// Where a writer finds readers in many slots, one wait is shorter than one after the other, and readers are refused
