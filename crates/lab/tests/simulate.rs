@@ -504,6 +504,20 @@ fn brief_polls_leave_the_line_to_the_holder_of_the_list() {
     );
 }
 
+/// What it is worth that a latch and its data stay within a socket. Mutation, seen to fail here: no worker sleeps through
+/// another node's term; the latch then does what `brief-polls` does.
+#[test]
+fn terms_keep_a_latch_within_a_socket() {
+    let cohort = latch_mix("cohort", 0.0, &[72, 288]);
+    let brief = latch_mix("brief-polls", 0.0, &[72, 288]);
+    for ((cohort, plain), (brief, _)) in cohort.into_iter().zip(brief) {
+        assert!(
+            cohort > 1.3 * brief && cohort > 4.0 * plain,
+            "{cohort} against {brief} by brief polls and {plain}"
+        );
+    }
+}
+
 /// The lock of a bucket of parked workers, which hundreds want. Mutation, seen to fail here: yield after each 64 looks, and
 /// never sleep; the latch then does 1.0 times what `single-cas` does.
 #[test]

@@ -37,6 +37,8 @@ const SLEEPS_MAX: u32 = 1000;
 pub(crate) struct Delay {
     worker: WorkerId,
     spins_per_delay: u32,
+    /// Polls before a sleep.
+    spins_before_sleep: u32,
     spins: u32,
     pub(crate) total_spins: u64,
     sleeps: u32,
@@ -44,21 +46,26 @@ pub(crate) struct Delay {
     sleep_us: u64,
     sleep_us_min: u64,
     learns: bool,
+    /// Whether a step promises the polls that follow it.
+    promises: bool,
     random: u64,
 }
 
 impl Delay {
     #[cold]
     pub(crate) fn new<M: Machine>(worker: WorkerId) -> Self {
+        let learned = Self::learned_by::<M>(worker);
         Self {
             worker,
-            spins_per_delay: Self::learned_by::<M>(worker),
+            spins_per_delay: learned,
+            spins_before_sleep: learned,
             spins: 0,
             total_spins: 0,
             sleeps: 0,
             sleep_us: SLEEP_US_MIN,
             sleep_us_min: SLEEP_US_MIN,
             learns: true,
+            promises: true,
             random: 0x9E37_79B9_7F4A_7C15 ^ (u64::from(worker.0) << 20),
         }
     }
@@ -66,11 +73,30 @@ impl Delay {
     /// A delay of few polls and short sleeps, from which the worker learns nothing.
     #[cold]
     pub(crate) fn brief<M: Machine>(worker: WorkerId) -> Self {
+        let spins = if M::EXPLORED { SPINS_EXPLORED } else { BRIEF_SPINS };
         Self {
-            spins_per_delay: if M::EXPLORED { SPINS_EXPLORED } else { BRIEF_SPINS },
+            spins_per_delay: spins,
+            learns: false,
+            ..Self::fair::<M>(worker)
+        }
+    }
+
+    /// As `brief`, for a caller that does other things between two polls.
+    #[cold]
+    pub(crate) fn brief_without_promise<M: Machine>(worker: WorkerId) -> Self {
+        Self {
+            promises: false,
+            ..Self::brief::<M>(worker)
+        }
+    }
+
+    /// A delay of few polls and short sleeps, whose [`budget`](Self::budget) is learned for other polls all the same.
+    #[cold]
+    pub(crate) fn fair<M: Machine>(worker: WorkerId) -> Self {
+        Self {
+            spins_before_sleep: if M::EXPLORED { SPINS_EXPLORED } else { BRIEF_SPINS },
             sleep_us: BRIEF_SLEEP_US_MIN,
             sleep_us_min: BRIEF_SLEEP_US_MIN,
-            learns: false,
             ..Self::new::<M>(worker)
         }
     }
@@ -97,6 +123,11 @@ impl Delay {
         self.spins = 0;
     }
 
+    /// Whether no poll of a series has been made that ends with a sleep, so that the caller may do something else first.
+    pub(crate) fn at_start(&self) -> bool {
+        self.spins == 0
+    }
+
     /// How many polls this worker currently spends before it sleeps.
     pub(crate) fn budget(&self) -> u32 {
         self.spins_per_delay
@@ -106,10 +137,11 @@ impl Delay {
     /// access was to the polled word (`spin_hint_of`), and it polls on while the word is unchanged.
     pub(crate) fn step<M: Machine>(&mut self, latch: &'static str) {
         // The last poll of the budget is followed by a sleep, not by another look.
-        M::spin_hint_of(self.spins_per_delay.saturating_sub(self.spins + 1));
+        let polls = self.spins_before_sleep.saturating_sub(self.spins + 1);
+        M::spin_hint_of(if self.promises { polls } else { 0 });
         self.spins += 1;
         self.total_spins += 1;
-        if self.spins < self.spins_per_delay {
+        if self.spins < self.spins_before_sleep {
             return;
         }
         self.sleeps += 1;

@@ -346,6 +346,9 @@ fn reader_passes_woken_reader(options: LwLockOptions, preemptions: usize) {
 /// Its limit under a checker is 1: the second newcomer is already turned away.
 const LIMITED: LwLockFairnessVariant = LwLockFairnessVariant::AfterShared;
 
+/// A worker whose wait began two units of a checker's clock ago is overdue, which some schedules reach and some do not.
+const HAND_OVER: LwLockFairnessVariant = LwLockFairnessVariant::HandOver;
+
 macro_rules! under {
     ($(#[$about:meta])* $module:ident: $algorithm:ident, $shared_path:ident, $fairness:expr =>
      $($(#[$doc:meta])* $name:ident => $case:ident($($argument:expr),*);)*) => {
@@ -411,6 +414,49 @@ both_algorithms! {
     loom_variable_released_to_two => variable_released(3, 2);
     loom_foreign_post => foreign_post(3);
     loom_mixed_sleepers => mixed_sleepers(2);
+}
+
+/// A sleeper that has waited for long gets the latch itself.
+///
+/// Seen to catch: see crates/latch/mutations/lwlock.toml.
+macro_rules! by_handing_over {
+    ($($tests:tt)*) => {
+        under! { queued_hand_over: Queued, Cas, HAND_OVER => $($tests)* }
+        under! { single_cas_hand_over: SingleCas, Cas, HAND_OVER => $($tests)* }
+        under! { queued_fetch_add_hand_over: Queued, FetchAdd, HAND_OVER => $($tests)* }
+        under! { single_cas_fetch_add_hand_over: SingleCas, FetchAdd, HAND_OVER => $($tests)* }
+    };
+}
+
+by_handing_over! {
+    loom_two_exclusives => exclusives(2, 3);
+    loom_three_exclusives => exclusives(3, 2);
+    loom_two_exclusives_twice => twice_each(3);
+    loom_reader_and_writer => readers_and_writer(2, 3);
+    loom_readers_and_writer => readers_and_writer(3, 2);
+    loom_readers_come_again => readers_come_again(2);
+    loom_reader_passes_woken_reader => reader_passes_woken_reader(2);
+    loom_writers_and_reader => writers_and_reader(2);
+    loom_conditional => conditional(2);
+    loom_group_work_of_three => group_work(3, 1);
+    loom_variable_released_to_two => variable_released(3, 2);
+    loom_mixed_sleepers => mixed_sleepers(2);
+}
+
+/// Workers of two nodes: the first on the list is passed over once.
+macro_rules! by_cohort {
+    ($($tests:tt)*) => {
+        under! { cohort: Cohort, Cas, LwLockFairnessVariant::Barging => $($tests)* }
+        under! { cohort_hand_over: Cohort, Cas, HAND_OVER => $($tests)* }
+    };
+}
+
+by_cohort! {
+    loom_three_exclusives => exclusives(3, 2);
+    loom_two_exclusives_twice => twice_each(3);
+    loom_writers_and_reader => writers_and_reader(2);
+    loom_mixed_sleepers => mixed_sleepers(2);
+    loom_two_pass_the_first => exclusives(4, 1);
 }
 
 every_way_to_read! {

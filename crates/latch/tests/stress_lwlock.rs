@@ -348,3 +348,127 @@ fn readers_pass_a_waiting_exclusive_so_often_and_no_more() {
         assert!(!latch.is_held());
     }
 }
+
+/// Waits until a worker sleeps on the list of a latch of `class`. No other test in this program may wait for its event.
+fn wait_for_a_sleeper(event: WaitEvent) {
+    while !Native::workers()
+        .claimed()
+        .any(|(_, slot)| slot.wait_event() == event)
+    {
+        std::thread::yield_now();
+    }
+}
+
+/// Readers that newcomers under `hand-over` may be before one of them looks at the clock.
+const LOOK_AFTER: usize = 64;
+
+/// An exclusive that has slept past the bound: no newcomer of either mode gets in, and the release gives it the latch.
+///
+/// Seen to catch: a worker is never overdue; a full count that is cleared though one is; a hand-over that takes the latch
+/// for no worker.
+#[test]
+fn an_overdue_exclusive_is_handed_the_latch() {
+    let _watchdog = Watchdog::over_test();
+    static CLASS: LatchClass = LatchClass::new("overdue", WaitEvent::BufferMapping, 0);
+    for options in LwLockOptions::all().filter(|options| options.fairness == LwLockFairnessVariant::HandOver)
+    {
+        let latch: LwLock = LwLock::new(&CLASS, options);
+        let been_in = AtomicBool::new(false);
+        assert!(latch.try_acquire(LatchMode::Shared));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let _guard = latch.exclusive();
+                been_in.store(true, Ordering::SeqCst);
+            });
+            wait_for_a_sleeper(WaitEvent::BufferMapping);
+            std::thread::sleep(Duration::from_millis(3));
+            let newcomers = (0..1_000)
+                .take_while(|_| latch.try_acquire(LatchMode::Shared))
+                .count();
+            for _ in 0..newcomers {
+                latch.release(LatchMode::Shared);
+            }
+            let refused = !latch.try_acquire(LatchMode::Shared);
+            latch.release(LatchMode::Shared);
+            let handed_over = latch.is_held_exclusive() || been_in.load(Ordering::SeqCst);
+            assert_eq!(newcomers, LOOK_AFTER, "{options:?}");
+            assert!(refused && handed_over, "{options:?}");
+        });
+        assert!(!latch.is_held() && latch.try_exclusive().is_some());
+    }
+}
+
+/// Readers that have slept past the bound get the latch together, though an exclusive is among them on the list, and that
+/// one gets it next.
+///
+/// Seen to catch: only the first reader is counted.
+#[test]
+fn overdue_readers_are_handed_the_latch_together() {
+    let _watchdog = Watchdog::over_test();
+    static CLASS: LatchClass = LatchClass::new("overdue readers", WaitEvent::BufferContent, 0);
+    const READERS: usize = 4;
+    for options in LwLockOptions::all().filter(|options| options.fairness == LwLockFairnessVariant::HandOver)
+    {
+        let torn = Torn::new(&CLASS, options);
+        let all_inside = std::sync::Barrier::new(READERS);
+        let guard = torn.latch.exclusive();
+        std::thread::scope(|scope| {
+            for number in 0..=READERS {
+                let (torn, all_inside) = (&torn, &all_inside);
+                scope.spawn(move || {
+                    if number == 1 {
+                        let _guard = torn.latch.exclusive();
+                        torn.add_one(0);
+                    } else {
+                        let _guard = torn.latch.shared();
+                        all_inside.wait();
+                    }
+                });
+                while Native::workers()
+                    .claimed()
+                    .filter(|(_, slot)| slot.wait_event() == WaitEvent::BufferContent)
+                    .count()
+                    <= number
+                {
+                    std::thread::yield_now();
+                }
+            }
+            std::thread::sleep(Duration::from_millis(3));
+            drop(guard);
+        });
+        let _guard = torn.latch.exclusive();
+        assert_eq!(torn.check(0), 1, "{options:?}");
+    }
+}
+
+/// While the exclusive that waits is young, readers pass it as under `barging`: a full count is cleared.
+///
+/// Seen to catch: a full count is not cleared.
+#[test]
+fn readers_pass_a_young_exclusive_under_hand_over() {
+    let _watchdog = Watchdog::over_test();
+    static CLASS: LatchClass = LatchClass::new("young", WaitEvent::ProcArray, 0);
+    for options in LwLockOptions::all().filter(|options| options.fairness == LwLockFairnessVariant::HandOver)
+    {
+        // A thread that loses its CPU for a millisecond makes the exclusive overdue; then the attempt says nothing.
+        let passed = (0..1_000).any(|_| {
+            let latch: LwLock = LwLock::new(&CLASS, options);
+            let started = std::time::Instant::now();
+            assert!(latch.try_acquire(LatchMode::Shared));
+            std::thread::scope(|scope| {
+                scope.spawn(|| drop(latch.exclusive()));
+                wait_for_a_sleeper(WaitEvent::ProcArray);
+                let newcomers = (0..3 * LOOK_AFTER)
+                    .take_while(|_| latch.try_acquire(LatchMode::Shared))
+                    .count();
+                let young = started.elapsed() < Duration::from_micros(900);
+                for _ in 0..=newcomers {
+                    latch.release(LatchMode::Shared);
+                }
+                assert!(!young || newcomers == 3 * LOOK_AFTER, "{newcomers}, {options:?}");
+                young
+            })
+        });
+        assert!(passed, "{options:?}: each attempt took a millisecond");
+    }
+}

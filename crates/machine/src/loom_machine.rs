@@ -23,7 +23,7 @@ use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 use crate::atomic::{forward_atomic_pointer, forward_atomic_word};
 use crate::futex_table::futex_table;
-use crate::{CpuHint, DataCell, FutexOutcome, Half, Machine, Work, WorkerId, Workers};
+use crate::{CpuCounts, CpuHint, DataCell, FutexOutcome, Half, Machine, Work, WorkerId, Workers};
 
 /// The machine inside `loom::model`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -150,7 +150,18 @@ impl Machine for Loom {
     }
 
     fn cpu() -> CpuHint {
-        CpuHint::default()
+        // Two nodes, so that code that asks for the node goes both ways.
+        CpuHint {
+            node: Self::worker().0 % 2,
+            ..CpuHint::default()
+        }
+    }
+
+    fn cpu_counts() -> CpuCounts {
+        CpuCounts {
+            nodes: 2,
+            ..CpuCounts::default()
+        }
     }
 
     fn charge(_work: Work) {}

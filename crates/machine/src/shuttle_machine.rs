@@ -16,7 +16,7 @@ use shuttle::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 use crate::atomic::{forward_atomic_pointer, forward_atomic_word};
 use crate::futex_table::futex_table;
-use crate::{CpuHint, DataCell, FutexOutcome, Half, Machine, Work, WorkerId, Workers};
+use crate::{CpuCounts, CpuHint, DataCell, FutexOutcome, Half, Machine, Work, WorkerId, Workers};
 
 /// The machine inside `shuttle::check_random` and its relatives.
 #[derive(Debug, Clone, Copy, Default)]
@@ -164,7 +164,18 @@ impl Machine for Shuttle {
     }
 
     fn cpu() -> CpuHint {
-        CpuHint::default()
+        // Two nodes, so that code that asks for the node goes both ways.
+        CpuHint {
+            node: Self::worker().0 % 2,
+            ..CpuHint::default()
+        }
+    }
+
+    fn cpu_counts() -> CpuCounts {
+        CpuCounts {
+            nodes: 2,
+            ..CpuCounts::default()
+        }
     }
 
     fn charge(_work: Work) {}

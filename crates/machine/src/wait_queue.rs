@@ -122,6 +122,31 @@ impl<M: Machine> WaitQueue<M> {
         me.waiting.store(Waiting::Queued as u32, Relaxed);
     }
 
+    /// Puts `worker` behind those at the front whose mode `leads` accepts. `mode` is for the queue's owner.
+    ///
+    /// # Panics
+    /// If the worker is on a queue already.
+    pub fn push_behind(&self, worker: WorkerId, mode: u32, leads: impl Fn(u32) -> bool) {
+        let me = Self::slot_of_newcomer(worker, mode);
+        let mut previous = WorkerId::NONE;
+        let mut next = self.head.load(Relaxed);
+        while next != WorkerId::NONE && leads(slot::<M>(next).mode.load(Relaxed)) {
+            previous = next;
+            next = slot::<M>(next).next.load(Relaxed);
+        }
+        me.previous.store(previous, Relaxed);
+        me.next.store(next, Relaxed);
+        match previous {
+            WorkerId::NONE => self.head.store(worker.0, Relaxed),
+            previous => slot::<M>(previous).next.store(worker.0, Relaxed),
+        }
+        match next {
+            WorkerId::NONE => self.tail.store(worker.0, Relaxed),
+            next => slot::<M>(next).previous.store(worker.0, Relaxed),
+        }
+        me.waiting.store(Waiting::Queued as u32, Relaxed);
+    }
+
     fn slot_of_newcomer(worker: WorkerId, mode: u32) -> &'static WorkerSlot<M> {
         let me = slot::<M>(worker.0);
         assert_eq!(
@@ -226,5 +251,36 @@ impl<M: Machine> Picked<M> {
             waiter.waiting.store(Waiting::No as u32, Release);
             waiter.semaphore.post();
         }
+    }
+}
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use super::*;
+    use crate::Native;
+
+    #[test]
+    fn a_worker_joins_behind_those_that_lead() {
+        let claimed: Vec<_> = (0..4).map(|_| Native::workers().claim().unwrap()).collect();
+        let queue = WaitQueue::<Native>::new();
+        let leads = |mode| mode == 7;
+        let order = || queue.workers().collect::<Vec<_>>();
+        queue.push_behind(claimed[0], 1, leads);
+        assert_eq!(order(), [claimed[0]]);
+        queue.push_front(claimed[1], 7);
+        queue.push_behind(claimed[2], 2, leads);
+        assert_eq!(order(), [claimed[1], claimed[2], claimed[0]]);
+        queue.remove(claimed[0]);
+        queue.remove(claimed[2]);
+        queue.push_behind(claimed[3], 3, leads);
+        queue.push_back(claimed[0], 1);
+        assert_eq!(order(), [claimed[1], claimed[3], claimed[0]]);
+        for &worker in &claimed {
+            if WaitQueue::<Native>::is_queued(worker) {
+                queue.remove(worker);
+            }
+            Native::workers().release(worker);
+        }
+        assert!(queue.is_empty());
     }
 }

@@ -215,6 +215,8 @@ impl<T> Deref for Entries<T> {
 pub struct Workers<M: Machine> {
     slots: Entries<Padded<WorkerSlot<M>>>,
     buckets: Entries<Padded<WaitBucket<M>>>,
+    /// Of machines with several NUMA nodes; else empty.
+    node_terms: Entries<Padded<M::U32>>,
     /// The shared estimate of `spins_per_delay` that new workers start from, in 1/16ths so that the running
     /// mean does not lose its fraction.
     pub spins_per_delay_estimate: M::U32,
@@ -231,6 +233,7 @@ impl Workers<Bare> {
         Self {
             slots: Entries::Static(&memory.slots),
             buckets: Entries::Static(&memory.buckets),
+            node_terms: Entries::Static(&[]),
             spins_per_delay_estimate: CoreU32::new_const(SPINS_PER_DELAY_ESTIMATE),
             claimed_end: CoreU32::new_const(0),
         }
@@ -245,6 +248,7 @@ impl<M: Machine> Workers<M> {
         Self {
             slots: Entries::Owned((0..capacity).map(|_| Padded(WorkerSlot::new())).collect()),
             buckets: Entries::Owned((0..buckets).map(|_| Padded(WaitBucket::new())).collect()),
+            node_terms: Entries::Owned((0..buckets).map(|_| Padded(M::U32::new(0))).collect()),
             spins_per_delay_estimate: M::U32::new(SPINS_PER_DELAY_ESTIMATE),
             claimed_end: M::U32::new(0),
         }
@@ -263,9 +267,14 @@ impl<M: Machine> Workers<M> {
 
     /// The bucket in which workers wait for the latch at `address`.
     pub fn bucket(&self, address: usize) -> &WaitBucket<M> {
-        // Fibonacci hashing: the high bits of the product depend on all bits of the address.
-        let hash = (address as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-        &self.buckets[hash as usize & (self.buckets.len() - 1)]
+        &self.buckets[hash(address) & (self.buckets.len() - 1)]
+    }
+
+    /// A word in which workers agree which NUMA node's turn it is at the latch at `address`. Latches share a word if
+    /// their addresses hash to it, so it can be no more than a hint. `None` where the table has none.
+    pub fn node_term(&self, address: usize) -> Option<&M::U32> {
+        let last = self.node_terms.len().checked_sub(1)?;
+        Some(&self.node_terms[hash(address) & last].0)
     }
 
     /// Takes a free slot; `None` when all are taken.
@@ -340,6 +349,11 @@ impl<M: Machine> Workers<M> {
             .filter(|(_, slot)| slot.is_claimed())
             .map(|(number, slot)| (WorkerId(number as u32), &slot.0))
     }
+}
+
+/// Fibonacci hashing: the high bits of the product depend on all bits of the address.
+fn hash(address: usize) -> usize {
+    ((address as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize
 }
 
 /// Wake-ups that workers have paid for, since the program began.

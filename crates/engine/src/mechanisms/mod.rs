@@ -348,11 +348,11 @@ mod tests {
         };
         assert_eq!(
             MechanismError::variant(&planned, "futex").to_string(),
-            "lwlock = futex is not built yet; available: queued, single-cas, queued-scan, brief-polls"
+            "lwlock = futex is not built yet; available: queued, single-cas, queued-scan, brief-polls, cohort"
         );
         assert_eq!(
             error("lwlock=fast"),
-            "lwlock = fast does not exist; available: queued, single-cas, queued-scan, brief-polls"
+            "lwlock = fast does not exist; available: queued, single-cas, queued-scan, brief-polls, cohort"
         );
         assert!(
             error("lwlok=queued").contains("did you mean lwlock?"),

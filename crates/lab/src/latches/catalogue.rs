@@ -465,6 +465,8 @@ mod tests {
             "lwlock-single-cas",
             "lwlock-fetch-add",
             "lwlock-after-n-shared",
+            "lwlock-hand-over",
+            "lwlock-cohort",
         ] {
             assert!(names.iter().any(|name| name == variant), "{variant} in {names:?}");
         }

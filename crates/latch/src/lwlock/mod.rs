@@ -7,13 +7,15 @@
 //! | --- | --- |
 //! | `mod` | the rules, the latch, the uncontended paths, the dispatch to the variant, release |
 //! | `options` | the switches `lwlock` and `lwlock_shared` with their variants |
-//! | `fairness` | the switch `lwlock_fairness` with its variants |
+//! | `fairness` | the switch `lwlock_fairness` with its variants, and the hand-over |
 //! | `state` | the bits of the word, and the predicates over it |
 //! | `slow_path` | the contract of a variant of `lwlock` |
 //! | `queued` | variants `queued` (the baseline) and `queued-scan` |
-//! | `single_cas` | variants `single-cas` and `brief-polls` |
+//! | `single_cas` | variants `single-cas`, `brief-polls` and `cohort` |
+//! | `cohort` | whose turn it is under `cohort` |
 //! | `fetch_add` | variant `fetch-add` of `lwlock_shared` |
 //! | `wait_list` | the list of sleeping workers, and the wake-up |
+//! | `waiter` | what a sleeping worker's slot says to the worker that wakes it |
 //! | `variable` | waiting for the latch without wanting it, or for a variable to change |
 //! | `guard` | the RAII guards |
 //!
@@ -40,7 +42,8 @@
 //! 3. *Release*: subtract the unit. The word that this made says whether to wake.
 //! 4. *Wake*: lock the list and take off it every worker that waits for "free", and then either the first
 //!    worker that wants the latch, if it wants it exclusively, or all that want it shared. Post them. A wake
-//!    is a hint, never a hand-off: the woken worker goes back to step 1.
+//!    is a hint: the woken worker goes back to step 1. Under `hand-over` the latch of an overdue worker is given to it
+//!    instead (`fairness`).
 //!
 //! # Rules
 //! - R1: while a worker sleeps on the list, `HAS_WAITERS` is set, or a worker that was taken off the list is
@@ -73,6 +76,11 @@
 //!   to its other waits; it counts them and posts them again (`clearway_machine::WaitQueue`).
 //! - R9: a worker taken off is unlinked, and the waker has read its link, before it is told "not waiting":
 //!   from then on it may be on another list (`clearway_machine::WaitQueue`).
+//! - R10: `OVERDUE` refuses newcomers of both modes, as a full count refuses readers, and R7's four rules hold for it: it is a
+//!   bit of `GRANTS` and cleared with the count. It is set only in a word that is held, by a waker whose list has an
+//!   overdue worker, or in one whose count is full; and an `update_var` that takes the last worker off the list clears it. The worker that a waker hands the latch to is marked under `LOCKED`,
+//!   after the word says "held", and looks at the mark before anything else. A worker that dequeues itself because it got the
+//!   latch may find that it was handed over too, if it wants it shared; it gives the second grant back by a release.
 //!
 //! # Fairness
 //! `Barging` promises nothing. Readers that arrive without pause can keep an exclusive waiting for ever.
@@ -84,6 +92,15 @@
 //! exclusive's queueing and its turn, besides the readers that were on the list, which are not counted.
 //! Exclusives have no order among each other.
 //!
+//! `HandOver`: a worker that has slept for 1 ms is *overdue*. Let n be the number of workers, s the longest section, and w
+//! the longest time from a post until the posted worker runs. A sleeper that is overdue has at most n - 1 others that want the
+//! latch before it on the list. Of those that come later, only one that was woken in vain before joins before it. While
+//! hand-overs are made, which is half of the time at least while any are due, each release takes the first of them off
+//! the list and costs w + s, and one newcomer's s if that one came in first. So the sleeper has the latch after 1 ms + 2 n (w +
+//! 2 s), and a stretch of a quarter of a millisecond. Readers inside add the time of 64 sections, after which the next that
+//! comes looks at the clock. Not in this bound: the time in which a worker polls for the list's lock, which is short but has no
+//! order; and w, which the operating system decides.
+//!
 //! # Costs
 //! 24 bytes. Uncontended: one CAS to acquire, one `fetch_sub` to release.
 //!
@@ -93,6 +110,7 @@
 //! lists"). Yura Sokolov proposed the single-CAS form on pgsql-hackers in 2017. A shared acquire by fetch_add
 //! was proposed there more than once; R6 is what those versions lacked.
 
+mod cohort;
 mod fairness;
 mod fetch_add;
 pub(crate) mod guard;
@@ -103,6 +121,7 @@ mod slow_path;
 pub(crate) mod state;
 mod variable;
 mod wait_list;
+mod waiter;
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -114,8 +133,8 @@ use self::queued::{Queued, QueuedScan};
 use self::single_cas::SingleCas;
 use self::slow_path::SlowPath;
 use self::state::{
-    EXCLUSIVE, GRANTS, HAS_WAITERS, SHARED_MASK, SHARED_UNIT, grantable, last_shared_must_wake, must_wake,
-    word_after_grant,
+    EXCLUSIVE, GRANTS, HAS_WAITERS, SHARED_MASK, SHARED_UNIT, UNLIMITED, grantable, last_shared_must_wake,
+    must_wake, word_after_grant,
 };
 use crate::class::{LatchClass, Wait};
 use crate::delay::Delay;
@@ -290,7 +309,11 @@ impl<M: Machine> LwLock<M> {
     #[cold]
     #[inline(never)]
     pub(crate) fn try_grant_from(&self, found: u32, mode: LatchMode) -> Option<u32> {
-        self.try_grant_limited(found, mode, self.newcomer_limit())
+        let limit = self.newcomer_limit();
+        self.try_grant_limited(found, mode, limit).or_else(|| {
+            (mode == LatchMode::Shared && limit != UNLIMITED && self.clears_full_count())
+                .then(|| self.try_grant_limited(self.state.load(Relaxed), mode, limit))?
+        })
     }
 
     /// As [`try_grant_from`](Self::try_grant_from), under a limit of `limit` shared grants.
@@ -335,7 +358,7 @@ impl<M: Machine> LwLock<M> {
         let worker = M::worker();
         let started = M::now();
         let mut delay = self.delay(worker);
-        let (granted_from, sleeps) = self.slow_path().acquire(self, mode, worker, &mut delay);
+        let (granted_from, sleeps) = self.slow_path().acquire(self, mode, worker, started, &mut delay);
         self.class.record(
             mode.wait(),
             delay.total_spins,
@@ -348,11 +371,18 @@ impl<M: Machine> LwLock<M> {
 
     /// The polling of one of `worker`'s waits.
     fn delay(&self, worker: WorkerId) -> Delay {
-        match self.algorithm {
-            LwLockVariant::BriefPolls => Delay::brief::<M>(worker),
-            LwLockVariant::Queued | LwLockVariant::QueuedScan | LwLockVariant::SingleCas => {
-                Delay::new::<M>(worker)
-            }
+        match (self.algorithm, self.fairness) {
+            (LwLockVariant::BriefPolls, _) => Delay::brief::<M>(worker),
+            (LwLockVariant::Cohort, _) if self.keeps_to_terms() => Delay::brief_without_promise::<M>(worker),
+            // What a worker waits for the list's lock, no hand-over can end: it should not be long.
+            (_, LwLockFairnessVariant::HandOver) => Delay::fair::<M>(worker),
+            (
+                LwLockVariant::Queued
+                | LwLockVariant::QueuedScan
+                | LwLockVariant::SingleCas
+                | LwLockVariant::Cohort,
+                _,
+            ) => Delay::new::<M>(worker),
         }
     }
 
@@ -363,6 +393,8 @@ impl<M: Machine> LwLock<M> {
             LwLockVariant::QueuedScan => &QueuedScan,
             LwLockVariant::SingleCas => &SingleCas::Learned,
             LwLockVariant::BriefPolls => &SingleCas::Brief,
+            LwLockVariant::Cohort if self.keeps_to_terms() => &SingleCas::Brief,
+            LwLockVariant::Cohort => &SingleCas::Learned,
         }
     }
 

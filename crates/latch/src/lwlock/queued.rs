@@ -14,6 +14,7 @@ use clearway_machine::{AtomicWord, Machine, WaitMode, WaitQueue, WorkerId};
 
 use super::slow_path::SlowPath;
 use super::state::{EXCLUSIVE, GRANTS, HAS_WAITERS, UNLIMITED, WAKE_IN_PROGRESS};
+use super::waiter::Waiter;
 use super::{LatchMode, LwLock};
 use crate::delay::Delay;
 
@@ -43,7 +44,14 @@ impl FindSelf for QueuedScan {
 }
 
 impl<M: Machine, F: FindSelf> SlowPath<M> for F {
-    fn acquire(&self, latch: &LwLock<M>, mode: LatchMode, worker: WorkerId, delay: &mut Delay) -> (u32, u64) {
+    fn acquire(
+        &self,
+        latch: &LwLock<M>,
+        mode: LatchMode,
+        worker: WorkerId,
+        started: u64,
+        delay: &mut Delay,
+    ) -> (u32, u64) {
         let mut limit = latch.newcomer_limit();
         let mut surplus = 0;
         let mut sleeps = 0;
@@ -51,14 +59,20 @@ impl<M: Machine, F: FindSelf> SlowPath<M> for F {
             if let Some(granted_from) = latch.try_grant_limited(latch.state.load(Relaxed), mode, limit) {
                 break granted_from;
             }
-            queue_self(latch, worker, mode.wait_mode(), delay);
+            queue_self(latch, worker, mode.wait_mode(), started, sleeps > 0, delay);
             // R2: this look follows the caller's HAS_WAITERS on the same word.
             if let Some(granted_from) = latch.try_grant_limited(latch.state.load(Relaxed), mode, limit) {
-                dequeue_self::<M, F>(latch, worker, delay);
+                if dequeue_self::<M, F>(latch, worker, delay) {
+                    // R10: one of the two grants is too many.
+                    latch.release_word(mode);
+                }
                 break granted_from;
             }
             sleeps += 1;
             surplus += latch.sleep(worker);
+            if Waiter::was_granted::<M>(worker) {
+                break latch.state.load(Relaxed);
+            }
             // R3: from here on a release must wake again.
             latch.state.fetch_and(!WAKE_IN_PROGRESS, Relaxed);
             // R7: releases woke no worker because this one was about to look, so it must not be refused by
@@ -70,9 +84,9 @@ impl<M: Machine, F: FindSelf> SlowPath<M> for F {
     }
 
     fn acquire_or_wait(&self, latch: &LwLock<M>, worker: WorkerId, delay: &mut Delay) -> bool {
-        queue_self(latch, worker, WaitMode::UntilFree, delay);
+        queue_self(latch, worker, WaitMode::UntilFree, 0, false, delay);
         if latch.try_grant(LatchMode::Exclusive) {
-            dequeue_self::<M, F>(latch, worker, delay);
+            let _ = dequeue_self::<M, F>(latch, worker, delay);
             return true;
         }
         let surplus = latch.sleep(worker);
@@ -91,13 +105,13 @@ impl<M: Machine, F: FindSelf> SlowPath<M> for F {
         let mut surplus = 0;
         let mut sleeps = 0;
         let result = loop {
-            queue_self(latch, worker, WaitMode::UntilFree, delay);
+            queue_self(latch, worker, WaitMode::UntilFree, 0, false, delay);
             // A worker woken before the caller joined the list may not have looked yet. Its release must wake
             // the caller all the same.
             latch.state.fetch_and(!WAKE_IN_PROGRESS, Relaxed);
             // R4: joining the list comes before this look at the variable.
             if let Some(result) = end_of_wait(latch, variable, old) {
-                dequeue_self::<M, F>(latch, worker, delay);
+                let _ = dequeue_self::<M, F>(latch, worker, delay);
                 break result;
             }
             sleeps += 1;
@@ -120,16 +134,24 @@ fn end_of_wait<M: Machine>(latch: &LwLock<M>, variable: &M::U64, old: u64) -> Op
     (value != old).then_some(Err(value))
 }
 
-/// Puts the calling worker on the list.
-fn queue_self<M: Machine>(latch: &LwLock<M>, worker: WorkerId, mode: WaitMode, delay: &mut Delay) {
+/// Puts the calling worker on the list, in a wait that began at `started`.
+fn queue_self<M: Machine>(
+    latch: &LwLock<M>,
+    worker: WorkerId,
+    mode: WaitMode,
+    started: u64,
+    again: bool,
+    delay: &mut Delay,
+) {
     latch.lock_list(delay);
     latch.state.fetch_or(HAS_WAITERS, Relaxed);
-    latch.push(worker, mode);
+    latch.push(worker, mode, started, again);
     latch.unlock_list();
 }
 
-/// Takes the calling worker off the list because it need not sleep.
-fn dequeue_self<M: Machine, F: FindSelf>(latch: &LwLock<M>, worker: WorkerId, delay: &mut Delay) {
+/// Takes the calling worker off the list because it need not sleep. `true`: another worker had taken it off and handed the
+/// latch over to it.
+fn dequeue_self<M: Machine, F: FindSelf>(latch: &LwLock<M>, worker: WorkerId, delay: &mut Delay) -> bool {
     latch.lock_list(delay);
     if F::is_listed(latch, worker) {
         latch.queue.remove(worker);
@@ -138,12 +160,16 @@ fn dequeue_self<M: Machine, F: FindSelf>(latch: &LwLock<M>, worker: WorkerId, de
             latch.state.fetch_and(!(HAS_WAITERS | GRANTS), Relaxed);
         }
         latch.unlock_list();
-        return;
+        return false;
     }
     latch.unlock_list();
-    // Another worker has taken the caller off the list. R3: the caller is the woken worker and clears the
-    // flag. It also consumes the post.
-    latch.state.fetch_and(!WAKE_IN_PROGRESS, Relaxed);
+    // Another worker has taken the caller off the list, so a post is coming.
     let surplus = latch.sleep(worker);
     WaitQueue::<M>::repost(worker, surplus);
+    if Waiter::was_granted::<M>(worker) {
+        return true;
+    }
+    // R3: the caller is the woken worker and clears the flag.
+    latch.state.fetch_and(!WAKE_IN_PROGRESS, Relaxed);
+    false
 }

@@ -1,4 +1,4 @@
-//! Variants `single-cas` and `brief-polls` of the switch `lwlock`: one CAS proves the latch held and locks the list.
+//! Variants `single-cas`, `brief-polls` and `cohort` of the switch `lwlock`: one CAS proves the latch held and locks the list.
 //!
 //! A refused worker first polls, under `single-cas` for a part of its adaptive budget, 1/8 for exclusive and 1/2 for
 //! shared, and under `brief-polls` for a fixed number of pauses. Then
@@ -18,10 +18,12 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use clearway_machine::{AtomicWord, Machine, WaitMode, WaitQueue, WorkerId};
 
+use super::cohort::Turn;
 use super::slow_path::SlowPath;
 use super::state::{
-    EXCLUSIVE, HAS_WAITERS, LOCKED, SHARED_MASK, UNLIMITED, WAKE_IN_PROGRESS, grantable, word_after_grant,
+    EXCLUSIVE, HAS_WAITERS, LOCKED, UNLIMITED, WAKE_IN_PROGRESS, grantable, word_after_grant,
 };
+use super::waiter::Waiter;
 use super::{LatchMode, LwLock};
 use crate::class::SpinPolicy;
 use crate::delay::Delay;
@@ -61,8 +63,16 @@ impl SingleCas {
 }
 
 impl<M: Machine> SlowPath<M> for SingleCas {
-    fn acquire(&self, latch: &LwLock<M>, mode: LatchMode, worker: WorkerId, delay: &mut Delay) -> (u32, u64) {
+    fn acquire(
+        &self,
+        latch: &LwLock<M>,
+        mode: LatchMode,
+        worker: WorkerId,
+        started: u64,
+        delay: &mut Delay,
+    ) -> (u32, u64) {
         let mut spin = Spin::with_budget::<M>(self.polls_before_queueing(latch, mode, delay));
+        let mut turn = Turn::of(latch, mode);
         let mut limit = latch.newcomer_limit();
         let mut surplus = 0;
         let mut sleeps = 0;
@@ -88,9 +98,17 @@ impl<M: Machine> SlowPath<M> for SingleCas {
             } else if state & LOCKED != 0 {
                 // The worker that locked the list unlocks it within a few instructions, unless it has lost
                 // its CPU.
+                if delay.at_start() && turn.concerns() {
+                    let slept = turn.sleeps_through();
+                    // The word again, because `step` promises to poll what was loaded last.
+                    state = latch.state.load(Relaxed);
+                    if slept || state & LOCKED == 0 {
+                        continue;
+                    }
+                }
                 delay.step::<M>(latch.class.name);
                 state = latch.state.load(Relaxed);
-            } else if spin.poll::<M>() {
+            } else if spin.poll::<M>() || turn.sleeps_through() {
                 state = latch.state.load(Relaxed);
             } else {
                 // Acquire: the list's links are visible, as in `lock_list`.
@@ -99,10 +117,13 @@ impl<M: Machine> SlowPath<M> for SingleCas {
                     .compare_exchange_weak(state, state | LOCKED | HAS_WAITERS, Acquire, Relaxed)
                 {
                     Ok(_) => {
-                        latch.push(worker, mode.wait_mode());
+                        latch.push(worker, mode.wait_mode(), started, sleeps > 0);
                         latch.unlock_list();
                         sleeps += 1;
                         surplus += latch.sleep(worker);
+                        if Waiter::was_granted::<M>(worker) {
+                            break latch.state.load(Relaxed);
+                        }
                         // R3: clears the flag and looks, in one access.
                         state = latch.state.fetch_and(!WAKE_IN_PROGRESS, Relaxed) & !WAKE_IN_PROGRESS;
                         // R7: releases woke no worker because this one was about to look, so it must not be
@@ -115,6 +136,7 @@ impl<M: Machine> SlowPath<M> for SingleCas {
                 }
             }
         };
+        turn.granted();
         delay.total_spins += spin.polls();
         WaitQueue::<M>::repost(worker, surplus);
         (granted_from, sleeps)
@@ -123,7 +145,7 @@ impl<M: Machine> SlowPath<M> for SingleCas {
     fn acquire_or_wait(&self, latch: &LwLock<M>, worker: WorkerId, delay: &mut Delay) -> bool {
         let mut state = latch.state.load(Relaxed);
         loop {
-            if state & (EXCLUSIVE | SHARED_MASK) == 0 {
+            if grantable(state, LatchMode::Exclusive, latch.newcomer_limit()) {
                 match latch.state.compare_exchange_weak(
                     state,
                     word_after_grant(state, LatchMode::Exclusive, UNLIMITED),
@@ -139,7 +161,7 @@ impl<M: Machine> SlowPath<M> for SingleCas {
                     .compare_exchange_weak(state, state | LOCKED | HAS_WAITERS, Acquire, Relaxed)
                 {
                     Ok(_) => {
-                        latch.push(worker, WaitMode::UntilFree);
+                        latch.push(worker, WaitMode::UntilFree, 0, false);
                         latch.unlock_list();
                         let surplus = latch.sleep(worker);
                         WaitQueue::<M>::repost(worker, surplus);
@@ -206,7 +228,7 @@ impl<M: Machine> SlowPath<M> for SingleCas {
                 M::fence(Acquire);
                 break Ok(());
             }
-            latch.push(worker, WaitMode::UntilFree);
+            latch.push(worker, WaitMode::UntilFree, 0, false);
             latch.unlock_list();
             sleeps += 1;
             surplus += latch.sleep(worker);

@@ -7,8 +7,16 @@ use crate::delay::Delay;
 
 /// The three waits of an [`LwLock`]. `worker` is the caller; polls are counted in `delay`.
 pub(super) trait SlowPath<M: Machine>: Sync {
-    /// Acquires the latch in `mode`. Returns the word that granted it, and how often the worker slept.
-    fn acquire(&self, latch: &LwLock<M>, mode: LatchMode, worker: WorkerId, delay: &mut Delay) -> (u32, u64);
+    /// Acquires the latch in `mode`, in a wait that began at `started`. Returns the word that granted it, or a later one if it
+    /// was handed over; and how often the worker slept.
+    fn acquire(
+        &self,
+        latch: &LwLock<M>,
+        mode: LatchMode,
+        worker: WorkerId,
+        started: u64,
+        delay: &mut Delay,
+    ) -> (u32, u64);
 
     /// Acquires the latch exclusively (`true`), or sleeps until it is free and returns `false` without it.
     fn acquire_or_wait(&self, latch: &LwLock<M>, worker: WorkerId, delay: &mut Delay) -> bool;

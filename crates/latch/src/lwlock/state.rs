@@ -4,7 +4,8 @@
 //! | --- | --- | --- |
 //! | 0–17 | shared count | holders in shared mode |
 //! | 18 | `EXCLUSIVE` | held in exclusive mode |
-//! | 19–26 | `GRANTS` | shared grants while workers wait, up to the limit of the fairness policy; 0 under barging |
+//! | 19–25 | `GRANTS` | shared grants while workers wait, up to the limit of the fairness policy; 0 under barging |
+//! | 26 | `OVERDUE` | the top bit of `GRANTS`: a sleeper has waited past the bound of `hand-over`; no newcomer gets the latch |
 //! | 27, 31 | | left to the [`AdaptiveLatch`](crate::AdaptiveLatch): `TRIAL` and `BIASED` |
 //! | 28 | `LOCKED` | a spin mutex over the wait list |
 //! | 29 | `WAKE_IN_PROGRESS` | a woken worker that wants the latch has not looked yet: wake no other |
@@ -19,23 +20,28 @@ pub(crate) const SHARED_MASK: u32 = (1 << 18) - 1;
 pub(crate) const EXCLUSIVE: u32 = 1 << 18;
 pub(crate) const GRANT_UNIT: u32 = 1 << 19;
 pub(crate) const GRANTS: u32 = 0xff << 19;
+/// More than any limit of grants, and cleared with them.
+pub(crate) const OVERDUE: u32 = 1 << 26;
 pub(crate) const LOCKED: u32 = 1 << 28;
 pub(crate) const WAKE_IN_PROGRESS: u32 = 1 << 29;
 pub(crate) const HAS_WAITERS: u32 = 1 << 30;
 
 const _: () = assert!(SHARED_MASK & EXCLUSIVE == 0);
+const _: () = assert!(GRANTS & OVERDUE == OVERDUE && OVERDUE << 1 & GRANTS == 0);
 const _: () = assert!((SHARED_MASK | EXCLUSIVE) & GRANTS == 0);
 const _: () = assert!((SHARED_MASK | EXCLUSIVE | GRANTS) & (LOCKED | WAKE_IN_PROGRESS | HAS_WAITERS) == 0);
 
-/// No limit to the shared grants while workers wait.
+/// No limit to the shared grants while workers wait, and no heed of `OVERDUE`.
 pub(crate) const UNLIMITED: u32 = u32::MAX;
 
-/// Whether the latch can be granted in `mode` under a limit of `limit` shared grants. Waiters do not matter
-/// otherwise: barging is allowed.
+/// Whether the latch can be granted in `mode` under a limit of `limit` shared grants, and while no worker is overdue.
+/// Waiters do not matter otherwise: barging is allowed.
 #[inline(always)]
 pub(crate) const fn grantable(state: u32, mode: LatchMode, limit: u32) -> bool {
     match mode {
-        LatchMode::Exclusive => state & (EXCLUSIVE | SHARED_MASK) == 0,
+        LatchMode::Exclusive => {
+            state & (EXCLUSIVE | SHARED_MASK) == 0 && (state & OVERDUE == 0 || limit == UNLIMITED)
+        }
         LatchMode::Shared => state & EXCLUSIVE == 0 && (state & GRANTS) / GRANT_UNIT < limit,
     }
 }
@@ -101,9 +107,23 @@ mod tests {
         assert!(must_wake(free));
         let mut state = HAS_WAITERS;
         for _ in 0..300 {
-            state = word_after_grant(state, LatchMode::Shared, 255);
+            state = word_after_grant(state, LatchMode::Shared, 127);
         }
-        assert_eq!(state, HAS_WAITERS | GRANTS | 300);
+        assert_eq!(state, HAS_WAITERS | (GRANTS & !OVERDUE) | 300);
+    }
+
+    #[test]
+    fn an_overdue_worker_stops_newcomers_of_both_modes_and_no_woken_worker() {
+        let free = HAS_WAITERS | OVERDUE;
+        for mode in [LatchMode::Exclusive, LatchMode::Shared] {
+            assert!(!grantable(free, mode, 127), "{mode:?}, a newcomer");
+            assert!(grantable(free, mode, UNLIMITED), "{mode:?}, a woken worker");
+        }
+        assert_eq!(
+            word_after_grant(free, LatchMode::Exclusive, UNLIMITED),
+            HAS_WAITERS | EXCLUSIVE
+        );
+        assert!(must_wake(free));
     }
 
     #[test]

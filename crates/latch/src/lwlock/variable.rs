@@ -10,7 +10,8 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use clearway_machine::{AtomicWord, Machine, Picked, WaitMode};
 
 use super::guard::LwLockExclusive;
-use super::state::{EXCLUSIVE, HAS_WAITERS};
+use super::state::{EXCLUSIVE, GRANTS, HAS_WAITERS};
+use super::waiter::Waiter;
 use super::{LatchMode, LwLock};
 use crate::class::Wait;
 use crate::order;
@@ -96,13 +97,14 @@ impl<M: Machine> LwLock<M> {
         self.lock_list(&mut delay);
         // The workers that wait for "free" are at the head, all together.
         for waiter in self.queue.workers() {
-            if Self::mode_of(waiter) != WaitMode::UntilFree as u32 {
+            if !Waiter::of::<M>(waiter).waits(WaitMode::UntilFree) {
                 break;
             }
             self.queue.pick(&mut picked, waiter);
         }
         if self.queue.is_empty() {
-            self.state.fetch_and(!HAS_WAITERS, Relaxed);
+            // R10: the holder itself may have been overdue on the list when a waker set `OVERDUE`.
+            self.state.fetch_and(!(HAS_WAITERS | GRANTS), Relaxed);
         }
         self.unlock_list();
         picked.post_all();

@@ -4,8 +4,10 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use clearway_machine::{AtomicWord, Machine, Picked, WaitMode, WaitQueue, WorkerId};
 
-use super::LwLock;
+use super::fairness::{HandOver, LwLockFairnessVariant};
 use super::state::{GRANTS, HAS_WAITERS, LOCKED, WAKE_IN_PROGRESS};
+use super::waiter::Waiter;
+use super::{LatchMode, LwLock};
 use crate::delay::Delay;
 
 impl<M: Machine> LwLock<M> {
@@ -29,11 +31,18 @@ impl<M: Machine> LwLock<M> {
 
     /// Puts the calling worker on the list; `LOCKED` is held. A worker that waits for "free" goes to the
     /// head, so that all of these are woken together and none is behind an exclusive.
-    pub(super) fn push(&self, worker: WorkerId, mode: WaitMode) {
+    ///
+    /// `started` is when its wait began, and `again` whether it has been woken in vain since. Under `hand-over` such a worker
+    /// keeps its place before those that want the latch.
+    pub(super) fn push(&self, worker: WorkerId, mode: WaitMode, started: u64, again: bool) {
+        let waiter = Waiter::new::<M>(mode, started);
         if mode == WaitMode::UntilFree {
-            self.queue.push_front(worker, mode as u32);
+            self.queue.push_front(worker, waiter.word());
+        } else if again && self.fairness == LwLockFairnessVariant::HandOver {
+            let until_free = |word| Waiter::from_word(word).waits(WaitMode::UntilFree);
+            self.queue.push_behind(worker, waiter.word(), until_free);
         } else {
-            self.queue.push_back(worker, mode as u32);
+            self.queue.push_back(worker, waiter.word());
         }
     }
 
@@ -42,49 +51,45 @@ impl<M: Machine> LwLock<M> {
         WaitQueue::<M>::sleep(worker, self.class.wait_event)
     }
 
-    /// The mode in which `worker`, on the list, waits.
-    pub(super) fn mode_of(worker: WorkerId) -> u32 {
-        M::workers().slot(worker).mode.load(Relaxed)
-    }
-
     /// The latch became free while workers slept: takes off the list the workers that may now run, and posts
     /// them.
     ///
     /// These are all workers that wait for "free". Of those that want the latch, it is the first alone if
-    /// that one wants it exclusively, and otherwise all that want it shared.
+    /// that one wants it exclusively, and otherwise all that want it shared. If the first is overdue, the same workers get
+    /// the latch itself ([`hand_over`](Self::hand_over)).
     #[cold]
     pub(super) fn wake(&self) {
         let mut delay = self.delay(M::worker());
         let mut picked = Picked::none();
-        let mut woke_wanting = false;
-        let mut woke_exclusive = false;
         self.lock_list(&mut delay);
-        for waiter in self.queue.workers() {
-            let mode = Self::mode_of(waiter);
-            if woke_wanting && mode == WaitMode::Exclusive as u32 {
-                continue;
-            }
-            self.queue.pick(&mut picked, waiter);
-            // R5: a worker that waits for "free" will not look at the word, so it must not suppress other
-            // wake-ups.
-            woke_wanting |= mode != WaitMode::UntilFree as u32;
-            if mode == WaitMode::Exclusive as u32 {
-                woke_exclusive = true;
-                break;
-            }
-        }
+        let hand_over = self.hand_over();
+        let mode = match hand_over {
+            HandOver::NotDue => self.first_that_wants().map(|(_, mode)| mode),
+            HandOver::Granted(mode) => Some(mode),
+            HandOver::Stopped => None,
+        };
+        self.pick(&mut picked, mode, hand_over);
+        // R5: a worker that waits for "free" will not look at the word, so it must not suppress other wake-ups. Nor will
+        // one that has the latch already.
         let mut state = self.state.load(Relaxed);
         loop {
-            let mut new = state & !(LOCKED | WAKE_IN_PROGRESS);
-            if woke_wanting {
-                new |= WAKE_IN_PROGRESS;
+            let mut new = state & !LOCKED;
+            if hand_over == HandOver::NotDue {
+                new &= !WAKE_IN_PROGRESS;
+                if mode.is_some() {
+                    new |= WAKE_IN_PROGRESS;
+                }
+                // R7: an exclusive clears the count at its grant; no other worker does.
+                if mode != Some(LatchMode::Exclusive) {
+                    new &= !GRANTS;
+                }
             }
             if self.queue.is_empty() {
                 new &= !HAS_WAITERS;
-            }
-            // R7: an exclusive clears the count at its grant; no other worker does.
-            if !woke_exclusive {
-                new &= !GRANTS;
+                // R7: with no waiter left, no release will wake a reader that the full count refuses.
+                if hand_over != HandOver::NotDue {
+                    new &= !GRANTS;
+                }
             }
             match self.state.compare_exchange_weak(state, new, Release, Relaxed) {
                 Ok(_) => break,
@@ -93,5 +98,28 @@ impl<M: Machine> LwLock<M> {
         }
         picked.post_all();
         delay.finish::<M>();
+    }
+
+    /// Takes off the list all that wait for "free" and, of those that want the latch in `mode`, all readers or the first
+    /// exclusive. `LOCKED` is held.
+    fn pick(&self, picked: &mut Picked<M>, mode: Option<LatchMode>, hand_over: HandOver) {
+        for worker in self.queue.workers() {
+            let wants = Waiter::of::<M>(worker).wants();
+            let until_free = wants.is_none();
+            if !until_free && mode.is_none() {
+                // Those that wait for "free" are at the head.
+                break;
+            }
+            if !until_free && wants != mode {
+                continue;
+            }
+            self.queue.pick(picked, worker);
+            if !until_free && matches!(hand_over, HandOver::Granted(_)) {
+                Waiter::grant::<M>(worker);
+            }
+            if wants == Some(LatchMode::Exclusive) {
+                break;
+            }
+        }
     }
 }
