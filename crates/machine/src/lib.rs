@@ -70,7 +70,10 @@ pub use semaphore::Semaphore;
 pub use switch::{Evidence, OnlyBeside, Switch, SwitchDescription, VariantText};
 pub use wait_event::{WaitClass, WaitEvent};
 pub use wait_queue::{Picked, WaitQueue};
-pub use worker::{WaitBucket, WaitMode, WaitScope, WakeUps, WorkerId, WorkerMemory, WorkerSlot, Workers};
+pub use worker::{
+    AdaptiveCounts, SampledCount, WaitBucket, WaitMode, WaitScope, WakeUps, WorkerId, WorkerMemory,
+    WorkerSlot, Workers,
+};
 
 #[cfg(feature = "std")]
 pub use native::Native;

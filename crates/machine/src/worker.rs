@@ -31,6 +31,56 @@ pub enum WaitMode {
     UntilFree = 2,
 }
 
+/// What a worker counts at adaptive latches, wrapping. On a cache line that no other worker writes: the rest of the slot
+/// lies on one that its neighbours on a wait list change.
+#[derive(Debug)]
+#[repr(align(64))]
+pub struct AdaptiveCounts<M: Machine> {
+    /// Waits as a reader of a plain latch.
+    pub waits: SampledCount<M>,
+    /// Acquisitions as a writer of a biased latch, or of one in a trial.
+    pub writes: SampledCount<M>,
+}
+
+/// A count of which each so-manieth is a sample.
+#[derive(Debug)]
+pub struct SampledCount<M: Machine>(M::U32);
+
+impl<M: Machine> SampledCount<M> {
+    /// Counts once more. `true` at every `part`th call. Only the slot's owner calls this, so a load and a store are
+    /// enough.
+    #[inline]
+    pub fn is_sample(&self, part: u32) -> bool {
+        let count = self.0.load(Ordering::Relaxed).wrapping_add(1);
+        self.0.store(count, Ordering::Relaxed);
+        count.is_multiple_of(part)
+    }
+}
+
+impl<M: Machine> AdaptiveCounts<M> {
+    #[cfg(feature = "std")]
+    fn new() -> Self {
+        Self {
+            waits: SampledCount(M::U32::new(0)),
+            writes: SampledCount(M::U32::new(0)),
+        }
+    }
+
+    fn clear(&self) {
+        self.waits.0.store(0, Ordering::Relaxed);
+        self.writes.0.store(0, Ordering::Relaxed);
+    }
+}
+
+impl<M: Machine<U32 = CoreU32>> AdaptiveCounts<M> {
+    const fn new_const() -> Self {
+        Self {
+            waits: SampledCount(CoreU32::new_const(0)),
+            writes: SampledCount(CoreU32::new_const(0)),
+        }
+    }
+}
+
 /// One worker's slot. The fields `waiting`, `mode`, `next` and `previous` belong to the [`WaitQueue`] that
 /// the worker is on and change under the lock of the queue's owner. They are atomics only so that every
 /// machine sees each access.
@@ -52,9 +102,8 @@ pub struct WorkerSlot<M: Machine> {
     wait_event: M::U32,
     /// The worker's `spins_per_delay` (see the adaptive delay); 0 until first used.
     pub spins_per_delay: M::U32,
-    /// How often the worker, as a reader, had a conflict at an adaptive latch, wrapping. A count per worker,
-    /// so that counting takes no line away from another core.
-    pub reader_conflicts: M::U32,
+    /// What the worker counts at adaptive latches.
+    pub adaptive: AdaptiveCounts<M>,
     /// Calls of the kernel to wake sleepers, by all owners that the slot has had. A word of `core` on every machine: it
     /// is a statistic and no part of an algorithm, so checkers need not see it, and a simulation does not pay for it.
     wake_up_calls: CoreU64,
@@ -63,6 +112,8 @@ pub struct WorkerSlot<M: Machine> {
     /// 1 while a thread owns the slot.
     claimed: M::U32,
 }
+
+const _: () = assert!(size_of::<WorkerSlot<Bare>>() == 128);
 
 impl<M: Machine<U32 = CoreU32, U64 = CoreU64>> WorkerSlot<M> {
     const fn new_const() -> Self {
@@ -75,7 +126,7 @@ impl<M: Machine<U32 = CoreU32, U64 = CoreU64>> WorkerSlot<M> {
             address: CoreU64::new_const(0),
             wait_event: CoreU32::new_const(WaitEvent::Running as u32),
             spins_per_delay: CoreU32::new_const(0),
-            reader_conflicts: CoreU32::new_const(0),
+            adaptive: AdaptiveCounts::new_const(),
             wake_up_calls: CoreU64::new_const(0),
             woken: CoreU64::new_const(0),
             claimed: CoreU32::new_const(0),
@@ -95,7 +146,7 @@ impl<M: Machine> WorkerSlot<M> {
             address: M::U64::new(0),
             wait_event: M::U32::new(WaitEvent::Running as u32),
             spins_per_delay: M::U32::new(0),
-            reader_conflicts: M::U32::new(0),
+            adaptive: AdaptiveCounts::new(),
             wake_up_calls: CoreU64::new_const(0),
             woken: CoreU64::new_const(0),
             claimed: M::U32::new(0),
@@ -313,8 +364,8 @@ impl<M: Machine> Workers<M> {
             "a worker that waits gives its slot back"
         );
         while slot.semaphore.try_wait() {}
-        // The next worker has had no conflict yet.
-        slot.reader_conflicts.store(0, Ordering::Relaxed);
+        // The next worker has counted nothing yet.
+        slot.adaptive.clear();
         // The worker's learned budget enters the estimate that new workers start from. Concurrent updates may
         // overwrite each other, which a running mean tolerates.
         let spins = slot.spins_per_delay.load(Ordering::Relaxed);

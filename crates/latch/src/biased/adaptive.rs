@@ -66,7 +66,7 @@
 //! # Origin
 //! BRAVO, "Biased Locking for Reader-Writer Locks", Dice and Kogan, USENIX ATC 2019: the flag, the slots, the
 //! recheck, and inhibition. New here: the flag is in the latch's own word, so the plain path does not pay for
-//! it and a writer does not end the bias; readers count themselves, and bias is judged by those counts (see
+//! it and a writer does not end the bias; both states are measured by turns, and the faster one stays (see
 //! `policy`).
 
 use core::marker::PhantomData;
@@ -358,6 +358,8 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     #[track_caller]
     fn exclusive_from(&self, found: u32) {
         let latch = &self.main.latch;
+        // Before the latch is held, so that no worker waits for a look at the clock.
+        let due = self.trial_is_due(found);
         let granted_from = latch
             .try_grant_from(found, LatchMode::Exclusive)
             .unwrap_or_else(|| latch.acquire_slow(LatchMode::Exclusive));
@@ -366,7 +368,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         if granted_from & BIASED != 0 {
             self.wait_for_slots();
         }
-        self.judge_bias(granted_from);
+        self.judge_bias(granted_from, due);
         latch.note_acquired(LatchMode::Exclusive);
     }
 
@@ -393,6 +395,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         if found & BIASED != 0 && !self.slots.is_empty(self.main.slot.in_use()) {
             return false;
         }
+        let due = self.trial_is_due(found);
         let Some(granted_from) = latch.try_grant_from(found, LatchMode::Exclusive) else {
             return false;
         };
@@ -404,7 +407,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
                 return false;
             }
         }
-        self.judge_bias(granted_from);
+        self.judge_bias(granted_from, due);
         true
     }
 
@@ -420,12 +423,21 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         }
     }
 
-    /// Turns the latch if it is to be turned. The caller holds the latch exclusively, was granted it from this word,
-    /// and has seen every slot empty if the word had `BIASED`.
+    /// Whether the caller, a writer that `found` this word, shall begin a trial of a latch that rests biased.
     #[inline]
-    fn judge_bias(&self, granted_from: u32) {
-        if granted_from & (BIASED | TRIAL) != 0 {
+    fn trial_is_due(&self, found: u32) -> bool {
+        found & (BIASED | TRIAL) == BIASED && self.main.bias.trial_is_due(M::now)
+    }
+
+    /// Turns the latch if it is to be turned, and begins a trial that is `due` if it rests biased. The caller holds the
+    /// latch exclusively, was granted it from this word, and has seen every slot empty if the word had `BIASED`.
+    #[inline]
+    fn judge_bias(&self, granted_from: u32, due: bool) {
+        if granted_from & TRIAL != 0 {
             self.judge_turn(granted_from);
+        } else if due && granted_from & BIASED != 0 {
+            // The next writer is the trial's first.
+            self.main.latch.state.fetch_or(TRIAL, Relaxed);
         }
     }
 
@@ -435,7 +447,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         let main = &*self.main;
         let turn = Turn {
             biased: granted_from & BIASED != 0,
-            trial: granted_from & TRIAL != 0,
+            trial: true,
         };
         let next = main.bias.next_turn(turn, M::now);
         if next == turn {
@@ -454,14 +466,8 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
             }
             _ => {}
         }
-        match (turn.trial, next.trial) {
-            (false, true) => {
-                word.fetch_or(TRIAL, Relaxed);
-            }
-            (true, false) => {
-                word.fetch_and(!TRIAL, Relaxed);
-            }
-            _ => {}
+        if !next.trial {
+            word.fetch_and(!TRIAL, Relaxed);
         }
     }
 

@@ -12,29 +12,42 @@
 //! | trial, plain | `TRIAL` | enough writers have passed: biased, or the trial ends |
 //! | biased | `BIASED` | the next trial is due |
 //!
-//! 1. **Nomination.** At every `CONFLICTS`th conflict of a worker, at whatever latch: begin a trial of that latch,
-//!    unless it is too early. A conflict is a reader that has to wait, or one whose compare-and-swap failed although no
-//!    writer was there: another reader changed the word between this reader's look and its CAS. Each worker has its own
-//!    count, because a count in the latch would be one more write of the contended line. So a latch is tried in
-//!    proportion to its share of the conflicts.
-//! 2. **Trial.** `PAIRS` times, biased and then plain: let `SETTLE` writers and `SETTLE_NS` pass, so that what the other
-//!    state has left behind is over (sleepers, a queue); take the time of `MEASURE` writers or more, for `MEASURE_NS` or
+//! 1. **Nomination.** A conflict is a reader that has to wait, or one whose compare-and-swap failed although no writer
+//!    was there: another reader changed the word between this reader's look and its CAS. At every `SAMPLE`th conflict of
+//!    a worker, at whatever latch: begin a trial of that latch, unless it is too early. So a latch is tried in
+//!    proportion to its share of the conflicts. Of a latch that rests biased every `SAMPLE`th writer looks instead,
+//!    before it acquires the latch.
+//! 2. **Trial.** By turns biased and then plain: let `SETTLE` writers and `SETTLE_NS` pass, so that what the other state
+//!    has left behind is over (sleepers, a queue); take the time of `MEASURE` writers or more, for `MEASURE_NS` or
 //!    longer. Add up the time a writer of each state, without the longest one of each: a worker that loses its CPU while
-//!    it holds the latch makes one window as long as all others. The latch leaves the state in which it has rested if
-//!    the other one's sum is shorter by a part in `MARGIN`.
-//! 3. **Rest.** Whatever the outcome, the next trial comes after `INHIBITION` times the time that this one took.
-//! 4. If the writers of a window take `RARE_NS` or longer, writers are so few that their price does not matter, and the
+//!    it holds the latch makes one window as long as many others.
+//! 3. **As long as it takes.** After n = 2 and 4 pairs of windows the trial ends if the sums differ by more than one
+//!    part in 2n: what differs by so much does not differ by chance. Else it goes on, to `PAIRS_MAX` pairs, or to
+//!    `PAIRS_LONG` if it has taken `LONG_NS`. Then the latch leaves the state in which it has rested if the other one's
+//!    sum is shorter by a part in `MARGIN`.
+//! 4. **Rest.** The next trial comes after `INHIBITION` times what this one has *lost*: its time, less what its writers
+//!    would have taken in the faster state; and after `REST` times its own time at least.
+//! 5. If the writers of a window take `RARE_NS` or longer, writers are so few that their price does not matter, and the
 //!    trial ends with bias. In a plain window a reader's nomination finds this out, since no writer may come.
 //!
-//! **Bound.** Trials take one part in `INHIBITION` + 1 of the time, 0.8 %, and half of a trial is spent in the better
-//! state. A workload that changes has the wrong state for one rest at most. A writer that finds the latch biased in vain
-//! pays for reading K slots, and between two trials come some 100,000 writers: 0.1 s if each read took a microsecond.
-//! Without a writer the latch stays biased for any time, since no writer pays for it.
+//! **Bound.** Trials lose one part in `INHIBITION` of what the faster state would do, 0.8 %. A workload that changes has
+//! the wrong state for one rest at most: 16 times 12 to 50 ms where the states differ little, and 2 to 4 s where a trial
+//! lost much. Without a writer the latch stays biased for any time, since no writer pays for it.
 //!
-//! **What this cannot see.** Two states that differ by less than the noise of `PAIRS` windows are told apart by chance,
-//! and the choice stays until the next trial. Where the latch does not limit the workload both states take the same
-//! time, and the latch stays as it is. And a state whose consequences come later than a window lasts is judged by its
-//! beginning: waiters that poll longer and longer for the list's lock (`lwlock = single-cas`,
+//! **Why windows of milliseconds.** A worker that finds the list's lock taken sleeps for 0.1 to 1 ms, and with hundreds
+//! of workers each comes once in 0.2 ms. A window of 0.1 ms, as this module had before, sees what the other state's
+//! sleepers do. And writers are a random part of all acquisitions: the time of 64 writers, at 99 % reads, varies by
+//! 12 % by itself.
+//!
+//! **What is counted, and where.** All per worker, on a line that no other worker writes. While the latch rests, no
+//! holder counts anything: a store to the word's line, once the holder has it, waits for the line again where readers
+//! have fetched it meanwhile. It cost a biased latch 2 to 7 %. In a trial every `COUNTED`th writer counts behind the
+//! word, since a sum must be had; with each of them a biased window was 25 % slower in the worst case than the state is.
+//!
+//! **What this cannot see.** Two states that differ by less than the noise of `PAIRS_MAX` windows are told apart by
+//! chance, and the choice stays until the next trial. Where the latch does not limit the workload both states take the
+//! same time, and the latch stays as it is. And a state whose consequences come later than a window lasts is judged by
+//! its beginning: waiters that poll longer and longer for the list's lock (`lwlock = single-cas`,
 //! `docs/mechanisms/lwlock.md`) make the plain state worse over many milliseconds.
 //!
 //! A latch whose readers never meet, because it has one thread or is hardly used, is never biased at all.
@@ -51,7 +64,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use clearway_machine::{AtomicWord, Machine};
+use clearway_machine::{AdaptiveCounts, AtomicWord, Machine};
 
 /// Whether a latch is biased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -74,27 +87,43 @@ pub struct BiasStatistics {
     pub turned_plain: u32,
 }
 
-/// Conflicts of a worker between two nominations of a latch for bias. Prime, so that a fixed order of
-/// visiting latches does not always nominate the same latch.
-const CONFLICTS: u32 = 61;
-/// Writers of a biased latch, or of one in a trial, between two looks at the clock.
-const LOOK: u32 = 16;
-/// Writers that pass in a trial after each turn, at least, before the time is taken.
-const SETTLE: u32 = 32;
-/// Time that passes until then, at least.
-const SETTLE_NS: u64 = 50_000;
-/// Writers whose time is taken, at least.
-const MEASURE: u32 = 64;
-/// Time that is taken, at least: that of a few sleeps and wake-ups.
-const MEASURE_NS: u64 = 100_000;
-/// How often a trial measures each state.
-const PAIRS: u32 = 4;
-/// By what part of its time the state that the latch rested in must be beaten.
-const MARGIN: u64 = 32;
-/// Time to the next trial, as a multiple of the last one's duration.
+/// One in so many conflicts of a reader at a plain latch, and of the writers of one that rests biased, looks whether a
+/// trial is due. Counted per worker. Prime, so that a fixed order of visiting latches does not always nominate the same
+/// latch. It was 61: then 288 workers that each seldom wait needed 70 ms to begin.
+const SAMPLE: u32 = 13;
+/// One in so many writers of a trial, counted per worker, is counted behind the word.
+const COUNTED: u32 = 4;
+/// Counted writers between two looks at the clock.
+const LOOK: u32 = 4;
+/// Counted writers that pass in a trial after each turn, at least, before the time is taken.
+const SETTLE: u32 = 8;
+/// Time that passes until then, at least: that of the sleeps of waiters.
+const SETTLE_NS: u64 = 1_000_000;
+/// Counted writers whose time is taken, at least.
+const MEASURE: u32 = 32;
+/// Time that is taken, at least.
+const MEASURE_NS: u64 = 2_000_000;
+/// How often a trial measures each state at least.
+const PAIRS_MIN: u32 = 2;
+/// How often it measures each state at most.
+const PAIRS_MAX: u32 = 8;
+/// How often at most once it has taken `LONG_NS`.
+const PAIRS_LONG: u32 = 4;
+/// See `PAIRS_LONG`. Where writers are few, `MEASURE` of them make windows of 10 ms.
+const LONG_NS: u64 = 64_000_000;
+/// By what part of its time the state that the latch rested in must be beaten: less than the 2 % that the latch may be
+/// slower than the better of its states.
+const MARGIN: u64 = 64;
+/// Time to the next trial, as a multiple of the time that the last one has lost.
 const INHIBITION: u64 = 128;
+/// The same at least, as a multiple of the time that the last one took.
+const REST: u64 = 16;
 /// A window of a trial of this duration or longer ends it: writers are rare.
-const RARE_NS: u64 = 20_000_000;
+const RARE_NS: u64 = 40_000_000;
+
+const _: () =
+    assert!(PAIRS_MIN.is_power_of_two() && PAIRS_LONG.is_power_of_two() && PAIRS_MAX.is_power_of_two());
+const _: () = assert!(PAIRS_MIN <= PAIRS_LONG && PAIRS_LONG <= PAIRS_MAX);
 
 /// What the word says of the bias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,10 +140,6 @@ impl Turn {
     pub(crate) const BIASED: Turn = Turn {
         biased: true,
         trial: false,
-    };
-    pub(crate) const TRIAL: Turn = Turn {
-        biased: true,
-        trial: true,
     };
 }
 
@@ -151,8 +176,8 @@ impl<M: Machine> Windows<M> {
 }
 
 /// What the decision is made from, behind the latch's word. All of it is written by exclusive holders only, but for the
-/// statistics. In this order, so that what each writer of a biased latch changes lies on the line of the word, which it
-/// has just fetched: on another one it cost 5 % in the simulation of 8 clients on 4 sockets.
+/// statistics. In this order, so that what each writer of a trial changes lies on the line of the word, which it has just
+/// fetched, and what workers look at between trials lies on another one, which does not change.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Bias<M: Machine> {
@@ -160,17 +185,19 @@ pub(crate) struct Bias<M: Machine> {
     writers: M::U32,
     /// Those of them that came before the time is taken; 0 as long as the latch settles.
     settled: M::U32,
-    policy: BiasPolicy,
     /// When the current window, or its settling, began.
     window_ns: M::U64,
-    /// No trial before this time.
-    inhibited_ns: M::U64,
-    /// 1: the last trial ended with bias.
-    verdict: M::U32,
-    /// Windows of the trial that are over. The even ones are biased, the odd ones plain.
-    windows: M::U32,
     /// When the trial began.
     trial_ns: M::U64,
+    /// Windows of the trial that are over. The even ones are biased, the odd ones plain.
+    windows: M::U32,
+    /// Writers in them.
+    trial_writers: M::U32,
+    /// No trial before this time.
+    inhibited_ns: M::U64,
+    policy: BiasPolicy,
+    /// 1: the last trial ended with bias.
+    verdict: M::U32,
     biased: Windows<M>,
     plain: Windows<M>,
     turned_biased: M::U32,
@@ -179,24 +206,27 @@ pub(crate) struct Bias<M: Machine> {
 
 impl<M: Machine> Bias<M> {
     /// Under a checker the thresholds are so low that the latch turns whenever it may.
-    const CONFLICTS: u32 = if M::EXPLORED { 1 } else { CONFLICTS };
+    const SAMPLE: u32 = if M::EXPLORED { 1 } else { SAMPLE };
+    const COUNTED: u32 = if M::EXPLORED { 1 } else { COUNTED };
     const LOOK: u32 = if M::EXPLORED { 1 } else { LOOK };
     const SETTLE: u32 = if M::EXPLORED { 0 } else { SETTLE };
     const SETTLE_NS: u64 = if M::EXPLORED { 0 } else { SETTLE_NS };
     const MEASURE: u32 = if M::EXPLORED { 1 } else { MEASURE };
     const MEASURE_NS: u64 = if M::EXPLORED { 0 } else { MEASURE_NS };
-    const PAIRS: u32 = if M::EXPLORED { 2 } else { PAIRS };
+    const PAIRS_MAX: u32 = if M::EXPLORED { PAIRS_MIN } else { PAIRS_MAX };
     const INHIBITION: u64 = if M::EXPLORED { 0 } else { INHIBITION };
+    const REST: u64 = if M::EXPLORED { 0 } else { REST };
 
     pub(crate) fn new(policy: BiasPolicy) -> Self {
         Self {
-            policy,
             writers: M::U32::new(0),
             settled: M::U32::new(0),
             window_ns: M::U64::new(0),
-            windows: M::U32::new(0),
             trial_ns: M::U64::new(0),
+            windows: M::U32::new(0),
+            trial_writers: M::U32::new(0),
             inhibited_ns: M::U64::new(0),
+            policy,
             verdict: M::U32::new(0),
             biased: Windows::new(),
             plain: Windows::new(),
@@ -216,13 +246,15 @@ impl<M: Machine> Bias<M> {
         }
     }
 
+    /// What the caller counts at adaptive latches.
+    fn counts() -> &'static AdaptiveCounts<M> {
+        &M::workers().slot(M::worker()).adaptive
+    }
+
     /// Counts a conflict of a reader on the plain path, in a `trial` or not. Returns whether the latch should turn
     /// biased, and then, unless in a trial already, begin one.
     pub(crate) fn conflict(&self, trial: bool, clock: impl FnOnce() -> u64) -> bool {
-        let met = &M::workers().slot(M::worker()).reader_conflicts;
-        let conflicts = met.load(Relaxed).wrapping_add(1);
-        met.store(conflicts, Relaxed);
-        if !conflicts.is_multiple_of(Self::CONFLICTS) || self.policy != BiasPolicy::Adaptive {
+        if !Self::counts().waits.is_sample(Self::SAMPLE) || self.policy != BiasPolicy::Adaptive {
             return false;
         }
         let since = if trial {
@@ -231,6 +263,13 @@ impl<M: Machine> Bias<M> {
             self.inhibited_ns.load(Relaxed)
         };
         clock() >= since
+    }
+
+    /// Counts a writer that is about to acquire a latch that rests biased. Returns whether it should begin a trial.
+    pub(crate) fn trial_is_due(&self, clock: impl FnOnce() -> u64) -> bool {
+        self.policy == BiasPolicy::Adaptive
+            && Self::counts().writes.is_sample(Self::SAMPLE)
+            && clock() >= self.inhibited_ns.load(Relaxed)
     }
 
     /// The latch was turned biased.
@@ -243,24 +282,19 @@ impl<M: Machine> Bias<M> {
         self.turned_plain.fetch_add(1, Relaxed);
     }
 
-    /// Counts a writer that found the word as `turn`, biased or in a trial. Returns what the word shall say from now on.
-    /// Called by the exclusive holder.
+    /// Counts a writer that found the word as `turn`, in a trial. Returns what the word shall say from now on. Called by
+    /// the exclusive holder.
     #[inline]
     pub(crate) fn next_turn(&self, turn: Turn, clock: impl FnOnce() -> u64) -> Turn {
-        if self.policy != BiasPolicy::Adaptive {
+        if !Self::counts().writes.is_sample(Self::COUNTED) {
             return turn;
         }
         let writers = self.writers.load(Relaxed);
-        if !writers.is_multiple_of(Self::LOOK) {
-            self.writers.store(writers + 1, Relaxed);
-            return turn;
+        if writers.is_multiple_of(Self::LOOK) {
+            return self.try_on(turn, writers, clock());
         }
-        let now = clock();
-        if turn.trial {
-            self.try_on(turn, writers, now)
-        } else {
-            self.rest(now)
-        }
+        self.writers.store(writers + 1, Relaxed);
+        turn
     }
 
     /// A window, with its settling, begins with this writer.
@@ -285,7 +319,7 @@ impl<M: Machine> Bias<M> {
         let windows = self.windows.load(Relaxed);
         if turn.biased != windows.is_multiple_of(2) {
             // A reader has turned a plain window's latch: no writer had come for so long.
-            return self.end_trial(now, true);
+            return self.end_trial(now, true, 0);
         }
         let took = now.saturating_sub(self.window_ns.load(Relaxed));
         let settled = self.settled.load(Relaxed);
@@ -299,21 +333,17 @@ impl<M: Machine> Bias<M> {
             return turn;
         }
         if took >= RARE_NS {
-            return self.end_trial(now, true);
+            return self.end_trial(now, true, 0);
         }
         // A thousandth of a nanosecond, a writer.
         let each = took * 1_000 / u64::from(passed);
         if turn.biased { &self.biased } else { &self.plain }.add(each);
-        if windows + 1 == 2 * Self::PAIRS {
-            let (biased, plain) = (self.biased.sum_of_others(), self.plain.sum_of_others());
-            let (rested, other) = match self.verdict.load(Relaxed) {
-                0 => (plain, biased),
-                _ => (biased, plain),
-            };
-            let change = other < rested - rested / MARGIN;
-            return self.end_trial(now, change != (self.verdict.load(Relaxed) != 0));
-        }
         self.windows.store(windows + 1, Relaxed);
+        self.trial_writers
+            .store(self.trial_writers.load(Relaxed) + writers + 1, Relaxed);
+        if let Some(biased) = self.decide(windows + 1, now.saturating_sub(self.trial_ns.load(Relaxed))) {
+            return self.end_trial(now, biased, self.lost_ns(now, windows / 2));
+        }
         self.begin_window(now);
         Turn {
             biased: !turn.biased,
@@ -321,29 +351,48 @@ impl<M: Machine> Bias<M> {
         }
     }
 
-    fn end_trial(&self, now: u64, biased: bool) -> Turn {
+    /// Which state the trial ends with after so many windows and nanoseconds, if it ends.
+    fn decide(&self, windows: u32, took: u64) -> Option<bool> {
+        let pairs = windows / 2;
+        if !windows.is_multiple_of(2) || pairs < PAIRS_MIN || !pairs.is_power_of_two() {
+            return None;
+        }
+        let (biased, plain) = (self.biased.sum_of_others(), self.plain.sum_of_others());
+        if pairs >= Self::PAIRS_MAX || (pairs >= PAIRS_LONG && took >= LONG_NS) {
+            let rested_biased = self.verdict.load(Relaxed) != 0;
+            let (rested, other) = if rested_biased {
+                (biased, plain)
+            } else {
+                (plain, biased)
+            };
+            return Some(rested_biased != (other < rested - rested / MARGIN));
+        }
+        let (faster, slower) = (biased.min(plain), biased.max(plain));
+        (slower - faster > slower / (2 * u64::from(pairs))).then_some(biased < plain)
+    }
+
+    /// What the trial cost: its time, less what its writers would have taken in the faster state. Of each state
+    /// `windows` went into the sum.
+    fn lost_ns(&self, now: u64, windows: u32) -> u64 {
+        let faster = self.biased.sum_of_others().min(self.plain.sum_of_others());
+        let each = faster / u64::from(windows.max(1));
+        let took = now.saturating_sub(self.trial_ns.load(Relaxed));
+        took.saturating_sub(each * u64::from(self.trial_writers.load(Relaxed)) / 1_000)
+    }
+
+    fn end_trial(&self, now: u64, biased: bool, lost: u64) -> Turn {
+        let took = now.saturating_sub(self.trial_ns.load(Relaxed));
+        let rest = lost
+            .saturating_mul(Self::INHIBITION)
+            .max(took.saturating_mul(Self::REST));
+        self.inhibited_ns.store(now.saturating_add(rest), Relaxed);
+        self.verdict.store(u32::from(biased), Relaxed);
         self.biased.clear();
         self.plain.clear();
         self.windows.store(0, Relaxed);
+        self.trial_writers.store(0, Relaxed);
         self.writers.store(0, Relaxed);
-        self.verdict.store(u32::from(biased), Relaxed);
-        let took = now.saturating_sub(self.trial_ns.load(Relaxed));
-        self.inhibited_ns
-            .store(now.saturating_add(took.saturating_mul(Self::INHIBITION)), Relaxed);
         if biased { Turn::BIASED } else { Turn::PLAIN }
-    }
-
-    /// A writer of a biased latch that rests looks at the clock.
-    #[cold]
-    #[inline(never)]
-    fn rest(&self, now: u64) -> Turn {
-        if now < self.inhibited_ns.load(Relaxed) {
-            self.writers.store(1, Relaxed);
-            return Turn::BIASED;
-        }
-        // The next writer is the trial's first.
-        self.writers.store(0, Relaxed);
-        Turn::TRIAL
     }
 }
 
@@ -355,10 +404,20 @@ mod tests {
 
     use super::*;
 
+    impl Turn {
+        /// What the word says when a trial begins.
+        const TRIAL: Turn = Turn {
+            biased: true,
+            trial: true,
+        };
+    }
+
     /// A policy and a clock, and how long a writer takes in each state.
     struct Driven {
         bias: Bias<Native>,
         now: Cell<u64>,
+        /// Windows of the last trial.
+        windows: Cell<u32>,
     }
 
     impl Driven {
@@ -366,7 +425,14 @@ mod tests {
             Self {
                 bias: Bias::new(policy),
                 now: Cell::new(1),
+                windows: Cell::new(0),
             }
+        }
+
+        fn rested_biased() -> Self {
+            let driven = Self::new(BiasPolicy::Adaptive);
+            driven.bias.verdict.store(1, Relaxed);
+            driven
         }
 
         fn writer(&self, turn: Turn, took: u64) -> Turn {
@@ -382,11 +448,17 @@ mod tests {
                 window += u32::from(next != turn);
                 turn = next;
             }
+            self.windows.set(window);
             turn
         }
 
+        /// How long the latch rests from now on.
+        fn rest(&self) -> u64 {
+            self.bias.inhibited_ns.load(Relaxed) - self.now.get()
+        }
+
         fn nominations(&self) -> usize {
-            (0..CONFLICTS)
+            (0..SAMPLE)
                 .filter(|_| self.bias.conflict(false, || self.now.get()))
                 .count()
         }
@@ -400,25 +472,60 @@ mod tests {
             (1_000, 1_000, Turn::PLAIN, Turn::BIASED),
             (990, 1_000, Turn::PLAIN, Turn::BIASED),
             (1_000, 990, Turn::PLAIN, Turn::BIASED),
-            (940, 1_000, Turn::BIASED, Turn::BIASED),
-            (1_000, 940, Turn::PLAIN, Turn::PLAIN),
+            (980, 1_000, Turn::BIASED, Turn::BIASED),
+            (1_000, 980, Turn::PLAIN, Turn::PLAIN),
         ] {
             let took = |is_biased, _| if is_biased { biased } else { plain };
             let driven = Driven::new(BiasPolicy::Adaptive);
             assert_eq!(driven.trial(took), from_plain, "{biased} {plain}");
-            driven.bias.verdict.store(1, Relaxed);
+            let driven = Driven::rested_biased();
             assert_eq!(driven.trial(took), from_biased, "{biased} {plain}, biased before");
         }
+    }
+
+    /// Mutation: end at the first look, whatever the difference → a few windows decide what only many can.
+    #[test]
+    fn the_smaller_the_difference_the_longer_the_trial() {
+        for (plain, pairs) in [(2_000, 2), (1_400, 2), (1_200, 4), (1_100, 8), (1_000, 8)] {
+            let driven = Driven::new(BiasPolicy::Adaptive);
+            driven.trial(|biased, _| if biased { 1_000 } else { plain });
+            assert_eq!(driven.windows.get(), 2 * pairs, "1,000 against {plain}");
+        }
+    }
+
+    /// Two windows of chance at the begin of a trial do not decide it.
+    #[test]
+    fn a_trial_that_begins_misleading_goes_on() {
+        let driven = Driven::new(BiasPolicy::Adaptive);
+        let took = |biased, window| match (biased, window) {
+            (true, 0..4) => 1_200,
+            (true, _) => 900,
+            (false, _) => 1_000,
+        };
+        assert_eq!(driven.trial(took), Turn::BIASED);
+        assert_eq!(driven.windows.get(), 2 * PAIRS_MAX);
+    }
+
+    /// Mutation: take `LONG_NS` out → a trial where writers are few takes as many windows as one where they are not.
+    #[test]
+    fn a_trial_with_long_windows_has_fewer() {
+        let driven = Driven::new(BiasPolicy::Adaptive);
+        let each = LONG_NS / u64::from(2 * PAIRS_LONG * MEASURE * COUNTED);
+        assert_eq!(
+            driven.trial(|biased, _| if biased { each } else { each * 20 / 19 }),
+            Turn::BIASED
+        );
+        assert_eq!(driven.windows.get(), 2 * PAIRS_LONG);
     }
 
     /// Mutation: take the longest window into the sum → the holder that lost its CPU decides.
     #[test]
     fn one_long_window_does_not_decide() {
-        for slow_window in 0..2 * PAIRS {
+        for slow_window in 0..2 * PAIRS_MAX {
             let driven = Driven::new(BiasPolicy::Adaptive);
             let took = |biased, window| {
                 let slow = if window == slow_window { 50_000 } else { 0 };
-                slow + if biased { 900 } else { 1_000 }
+                slow + if biased { 950 } else { 1_000 }
             };
             assert_eq!(driven.trial(took), Turn::BIASED, "window {slow_window}");
         }
@@ -430,14 +537,15 @@ mod tests {
         let driven = Driven::new(BiasPolicy::Adaptive);
         let since_turn = Cell::new((0, 0));
         let took = |biased, window| {
-            let (of, writers) = since_turn.get();
-            let writers = if of == window { writers + 1 } else { 0 };
-            since_turn.set((window, writers));
-            match (biased, writers < SETTLE / 2) {
+            let (of, passed) = since_turn.get();
+            let passed = if of == window { passed } else { 0 };
+            let took = match (biased, passed < SETTLE_NS / 2) {
                 (true, true) => 9_000,
                 (true, false) => 900,
                 (false, _) => 1_000,
-            }
+            };
+            since_turn.set((window, passed + took));
+            took
         };
         assert_eq!(driven.trial(took), Turn::BIASED);
     }
@@ -445,12 +553,8 @@ mod tests {
     #[test]
     fn rare_writers_leave_the_latch_biased() {
         let driven = Driven::new(BiasPolicy::Adaptive);
-        let windows = Cell::new(0);
-        let turn = driven.trial(|_, window| {
-            windows.set(window + 1);
-            RARE_NS / 8
-        });
-        assert_eq!((turn, windows.get()), (Turn::BIASED, 1));
+        let turn = driven.trial(|_, _| RARE_NS / u64::from(MEASURE));
+        assert_eq!((turn, driven.windows.get()), (Turn::BIASED, 1));
     }
 
     #[test]
@@ -460,13 +564,13 @@ mod tests {
         while turn.biased {
             turn = driven.writer(turn, 1_000);
         }
-        let asks = |trial| (0..CONFLICTS).any(|_| driven.bias.conflict(trial, || driven.now.get()));
+        let asks = |trial| (0..SAMPLE).any(|_| driven.bias.conflict(trial, || driven.now.get()));
         assert!(!asks(true));
         driven.now.set(driven.now.get() + RARE_NS);
         assert!(asks(true), "a trial's window without writers");
         // The reader turns it biased. A writer finds that, at its next look at the clock.
         turn = Turn::TRIAL;
-        for _ in 0..=LOOK {
+        for _ in 0..=LOOK * COUNTED {
             turn = driven.writer(turn, 1_000);
             if !turn.trial {
                 break;
@@ -480,26 +584,41 @@ mod tests {
         for (biased, expected) in [(500, Turn::BIASED), (2_000, Turn::PLAIN)] {
             let driven = Driven::new(BiasPolicy::Adaptive);
             assert_eq!(driven.nominations(), 1);
-            let began = driven.now.get();
-            assert_eq!(
-                driven.trial(|is_biased, _| if is_biased { biased } else { 1_000 }),
-                expected
-            );
-            let rest = (driven.now.get() - began) * (INHIBITION - 1);
+            let took = |is_biased: bool, _: u32| if is_biased { biased } else { 1_000 };
+            assert_eq!(driven.trial(took), expected);
+            let rest = driven.rest();
             let end = driven.now.get() + rest;
+            let writer_begins = || (0..SAMPLE).any(|_| driven.bias.trial_is_due(|| driven.now.get()));
             while driven.now.get() < end {
                 assert_eq!(driven.nominations(), 0);
-                if expected.biased {
-                    assert_eq!(driven.writer(Turn::BIASED, 0), Turn::BIASED);
-                }
-                driven.now.set(driven.now.get() + rest / 20);
+                assert!(!writer_begins());
+                driven.now.set(driven.now.get() + rest / 20 + 1);
             }
-            driven.now.set(end + rest);
             assert_eq!(driven.nominations(), 1);
-            if expected.biased {
-                assert!((0..LOOK).any(|_| driven.writer(Turn::BIASED, 0) == Turn::TRIAL));
-            }
+            assert!(writer_begins());
         }
+    }
+
+    /// Mutation: rest by the time that the trial took alone → a trial of a state that is eight times slower costs 3 %.
+    #[test]
+    fn a_trial_that_lost_much_is_followed_by_a_longer_rest() {
+        let rest = |biased: u64| {
+            let driven = Driven::new(BiasPolicy::Adaptive);
+            driven.trial(|is_biased, _| if is_biased { biased } else { 1_000 });
+            let took = driven.now.get() - driven.bias.trial_ns.load(Relaxed);
+            assert!(driven.rest() >= REST * took);
+            (driven.rest(), took)
+        };
+        let (level, level_took) = rest(1_000);
+        assert_eq!(level, REST * level_took, "nothing was lost");
+        let (slow, slow_took) = rest(8_000);
+        // Half of the time went into the slow state, which did an eighth.
+        let lost = slow_took / 2 * 7 / 8;
+        let expected = lost * INHIBITION;
+        assert!(
+            slow.abs_diff(expected) < expected / 10,
+            "{slow}, expected {expected}"
+        );
     }
 
     #[test]
@@ -507,9 +626,7 @@ mod tests {
         for policy in [BiasPolicy::Never, BiasPolicy::Always] {
             let driven = Driven::new(policy);
             assert_eq!(driven.nominations(), 0);
-            for _ in 0..LOOK * 3 {
-                assert_eq!(driven.writer(Turn::BIASED, 1_000_000), Turn::BIASED);
-            }
+            assert!((0..SAMPLE * 3).all(|_| !driven.bias.trial_is_due(|| u64::MAX)));
         }
     }
 }
