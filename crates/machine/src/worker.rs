@@ -55,6 +55,12 @@ impl<M: Machine> SampledCount<M> {
         self.0.store(count, Ordering::Relaxed);
         count.is_multiple_of(part)
     }
+
+    /// Whether the last call of [`is_sample`](Self::is_sample) was a `part`th one.
+    #[inline]
+    pub fn is_at(&self, part: u32) -> bool {
+        self.0.load(Ordering::Relaxed).is_multiple_of(part)
+    }
 }
 
 impl<M: Machine> AdaptiveCounts<M> {
