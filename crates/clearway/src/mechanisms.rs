@@ -22,6 +22,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 fn listing(why: bool) -> String {
     let mut text = String::new();
+    let width = name_width();
     let presets = Mechanisms::CLASSIC
         .list()
         .into_iter()
@@ -35,7 +36,10 @@ fn listing(why: bool) -> String {
                 (false, true) => "clearway",
                 (false, false) => "",
             };
-            text.push_str(&format!("    {:<16}{preset:<14}{}\n", variant.name, variant.text));
+            text.push_str(&format!(
+                "    {:<width$}{preset:<14}{}\n",
+                variant.name, variant.text
+            ));
             if why {
                 text.push_str(&evidence(switch, variant.name, variant.name == clearway));
             }
@@ -53,6 +57,15 @@ fn listing(why: bool) -> String {
          --set MECHANISM=VARIANT, or [mechanisms] in clearway.toml.\n",
     );
     text
+}
+
+/// Characters of the column of names: the longest, and two between the columns.
+fn name_width() -> usize {
+    let variants = Mechanisms::SWITCHES.iter().flat_map(|switch| switch.variants);
+    variants
+        .map(|variant| variant.name.len() + 2)
+        .max()
+        .unwrap_or_default()
 }
 
 /// What speaks for or against a variant, in a line; empty if nothing is on record.
@@ -83,6 +96,28 @@ mod tests {
             assert!(reason.starts_with("        Why: "), "{name} in {text}");
         }
         assert!(text.contains("        Why not: "), "{text}");
+    }
+
+    /// Mutation seen to fail: a column of fixed width.
+    #[test]
+    fn presets_stand_in_one_column() {
+        let text = super::listing(false);
+        let columns = ["both presets", "classic", "clearway"].map(|preset| {
+            let wanted = format!(" {preset}  ");
+            let mut found: Vec<usize> = text.lines().filter_map(|line| line.find(&wanted)).collect();
+            found.sort_unstable();
+            found.dedup();
+            found
+        });
+        assert_eq!(columns[0].len(), 1, "{text}");
+        assert!(columns.iter().all(|column| *column == columns[0]), "{text}");
+        let names = text.lines().filter(|line| line.starts_with("    "));
+        assert!(
+            names
+                .filter(|line| !line.contains("only beside") && !line.contains("to come:"))
+                .all(|line| line.chars().nth(columns[0][0]) == Some(' ')),
+            "a name reaches into the column of presets:\n{text}"
+        );
     }
 
     #[test]
