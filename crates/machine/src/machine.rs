@@ -77,6 +77,13 @@ pub trait Machine: Copy + Default + core::fmt::Debug + Send + Sync + 'static {
         CpuCounts::default()
     }
 
+    /// A number that stands for `address` where workers agree on something by it: the address itself, but of a simulation,
+    /// in which nothing may depend on where the host puts things, the number of its cache line. The caller has accessed
+    /// that line before.
+    fn number_of(address: usize) -> usize {
+        address
+    }
+
     /// Accounts for code between the accesses. Costs nothing natively; in a simulation it takes simulated
     /// time.
     fn charge(work: Work);

@@ -328,10 +328,11 @@ impl<M: Machine> Workers<M> {
     }
 
     /// A word in which workers agree which NUMA node's turn it is at the latch at `address`. Latches share a word if
-    /// their addresses hash to it, so it can be no more than a hint. `None` where the table has none.
+    /// their addresses hash to it, so it can be no more than a hint. `None` where the table has none. The caller has
+    /// accessed the word at `address` before ([`Machine::number_of`]).
     pub fn node_term(&self, address: usize) -> Option<&M::U32> {
         let last = self.node_terms.len().checked_sub(1)?;
-        Some(&self.node_terms[hash(address) & last].0)
+        Some(&self.node_terms[hash(M::number_of(address)) & last].0)
     }
 
     /// Takes a free slot; `None` when all are taken.

@@ -629,6 +629,11 @@ impl Machine for Simulated {
         }
     }
 
+    fn number_of(address: usize) -> usize {
+        // SAFETY: as in `settle`.
+        inside_worker().map_or(address, |kernel| unsafe { at(kernel).line_number(address) })
+    }
+
     fn charge(work: Work) {
         if let Some(kernel) = inside_worker() {
             let Work::Nanos(nanoseconds) = work;

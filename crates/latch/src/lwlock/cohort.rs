@@ -80,7 +80,7 @@ impl<M: Machine> Turn<M> {
     /// The part of a worker that wants `latch` in `mode`.
     pub(super) fn of(latch: &LwLock<M>, mode: LatchMode) -> Self {
         let concerned = latch.keeps_to_terms() && mode == LatchMode::Exclusive;
-        let address = core::ptr::from_ref(latch).addr();
+        let address = core::ptr::from_ref(&latch.state).addr();
         Self {
             term: concerned.then(|| M::workers().node_term(address)).flatten(),
             node: if concerned { M::cpu().node & NODE } else { 0 },

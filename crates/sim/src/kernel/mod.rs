@@ -339,6 +339,11 @@ impl Kernel {
         self.failure.get_or_insert(Failure::BrokenPromise { worker });
     }
 
+    /// The number of the line at `address`, which has been accessed.
+    pub(crate) fn line_number(&mut self, address: usize) -> usize {
+        self.lines.find(address, 0)
+    }
+
     /// One pause, and the promise that, unless the word loaded last has changed, `polls` loads of it follow
     /// with a pause after each. Returns whether the worker is to be suspended until the promise ends or the
     /// line is taken away.
