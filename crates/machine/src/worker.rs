@@ -335,6 +335,15 @@ impl<M: Machine> Workers<M> {
         Some(&self.node_terms[hash(M::number_of(address)) & last].0)
     }
 
+    /// Takes back what workers leave for later ones, so that the table is as new. The caller knows that no slot is taken.
+    pub fn forget_hints(&self) {
+        self.spins_per_delay_estimate
+            .store(SPINS_PER_DELAY_ESTIMATE, Ordering::Relaxed);
+        for term in self.node_terms.iter() {
+            term.0.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// Takes a free slot; `None` when all are taken.
     pub fn claim(&self) -> Option<WorkerId> {
         for (number, slot) in self.slots.iter().enumerate() {

@@ -316,14 +316,9 @@ impl Drop for Simulation {
         crate::alloc::drain_freed(|_, _| ());
         drop(entered);
         if !self.failed && self.unfinished == 0 {
-            // Each worker has released its slot. Only the estimate that new workers start from is left.
-            use clearway_machine::AtomicWord;
-            let fresh: Workers<Simulated> = Workers::new(0);
-            let order = std::sync::atomic::Ordering::Relaxed;
+            // Each worker has released its slot.
             let slots = self.kernel.slots;
-            slots
-                .spins_per_delay_estimate
-                .store(fresh.spins_per_delay_estimate.load(order), order);
+            slots.forget_hints();
             TABLES.lock().unwrap_or_else(PoisonError::into_inner).push(slots);
         }
     }
