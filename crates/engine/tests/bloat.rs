@@ -9,7 +9,12 @@ use clearway_engine::{Discard, Engine, SessionInfo, Value};
 use common::{Fixture, query};
 
 /// Runs that may be needed on a busy machine.
-const RUNS_MAX: u32 = 8;
+const RUNS_MAX: u32 = 4;
+
+/// A session commits so often, at most, without waiting for the log. Under `lock_release = early` an old version stays until
+/// the commit that has replaced it is durable. The log writer sees to that each 10 ms, in which these sessions replace more
+/// versions than the table has rows.
+const ASYNCHRONOUS_MAX: u64 = 32;
 
 /// The size of all data files.
 fn data_bytes(fixture: &Fixture) -> u64 {
@@ -22,12 +27,16 @@ fn data_bytes(fixture: &Fixture) -> u64 {
 fn update_at_random(engine: &Arc<Engine>, worker: u64, rounds: u64) {
     let mut session = engine.session(SessionInfo::default()).unwrap();
     let out = &mut Discard::default();
-    query(&mut session, "set synchronous_commit = off");
     let update = session
         .prepare("update accounts set balance = balance + 1 where id = $1", &[])
         .unwrap();
     let mut state = worker + 1;
-    for _ in 0..rounds {
+    for round in 0..rounds {
+        match round % ASYNCHRONOUS_MAX {
+            0 => query(&mut session, "set synchronous_commit = on"),
+            1 => query(&mut session, "set synchronous_commit = off"),
+            _ => String::new(),
+        };
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
@@ -39,16 +48,15 @@ fn update_at_random(engine: &Arc<Engine>, worker: u64, rounds: u64) {
     }
 }
 
-/// While a worker that has a snapshot waits for a CPU nothing is taken back: the tables grow by half to three quarters in
-/// some runs, and for minutes on end in nearly all of them; they doubled in a few. So there are several runs, each with new
-/// tables, and one has to stay below the double. Versions that are never taken back make the tables eight times as large in
-/// each.
+/// While a worker that has a snapshot waits for a CPU nothing is taken back, and on a busy machine that doubled the tables
+/// in a quarter of the runs. So there are several, each with new tables and the same bound. Versions that are never taken
+/// back make the tables four and a half times as large in each (seen: pruning that finds nothing).
 #[test]
 fn simple_updates_do_not_bloat() {
     let mut grown = Vec::new();
     for _ in 0..RUNS_MAX {
         let (warm, end) = sizes_around_updates();
-        if end <= warm * 2 {
+        if end <= warm * 3 / 2 {
             return;
         }
         grown.push((warm, end));
