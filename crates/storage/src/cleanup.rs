@@ -42,11 +42,11 @@
 //! | empty pages of a tree | they stay |
 //! | relations (DROP, TRUNCATE, an index built again) | the replay of the commit waits for readers under a lock of the table |
 //!
-//! `heap::compaction::compact` is the only function that frees line pointers. Its callers are pruning, which logs, and step 3
-//! of vacuum.
+//! Two functions free line pointers. The callers of `heap::compaction::compact` are pruning, which logs, and step 3 of
+//! vacuum. `heap::replace::Room::take` logs by itself.
 //!
 //! # Room in the log
-//! The record is inserted under the page's latch, after `begin_change_latched`, which has made sure of half a segment for
+//! The record is inserted under the page's latch, after `begin_change_latched` or `begin_change`, which has made sure of half a segment for
 //! the changes under way: two pages each at most, beside which these 40 bytes do not count. Insertion itself cannot fail.
 //!
 //! Costs: a load for each pruning; 40 bytes of log for one that removes what a newer transaction deleted than any before.

@@ -20,7 +20,7 @@
 //! | `checkpoint`, `recovery` | bounding and doing the replay of the log |
 //! | `background_log` | what the background threads log of their own account |
 //! | `status_pages` | the commit log's pages on disk |
-//! | `heap`, `btree`, `root_hints`, `fsm`, `vacuum` | rows, indexes and where a descent begins, free space |
+//! | `heap`, `page_room`, `btree`, `root_hints`, `fsm`, `vacuum` | rows, indexes and where a descent begins, free space |
 //! | `check`, `findings` | whether what is on disk is sound |
 //!
 //! README.md says where the rules of access stand.
@@ -65,6 +65,7 @@ pub mod heap;
 mod lengths;
 mod new_timeline;
 pub mod page;
+mod page_room;
 pub mod received_copy;
 mod recovery;
 pub mod retention;
@@ -93,6 +94,7 @@ pub use commit::{
 pub use error::{Result, StorageError};
 pub use findings::{Finding, Findings, Progress};
 pub use page::{Lsn, NoPosition, PAGE_HEADER, PAGE_SIZE, PageId, PageKind, RelId};
+pub use page_room::PageRoomVariant;
 pub use recovery::{RecoveryPoint, RecoveryReport, RecoveryTarget};
 pub use standby::{Standby, StandbyOptions};
 pub use storage::{Storage, StorageOptions};

@@ -27,6 +27,7 @@ use crate::disk::{self, Disk, LockHeld, NativeDisk, ReadOnlyDisk, SyncPurpose};
 use crate::error::{Result, StorageError};
 use crate::fsm::FreeSpaceMaps;
 use crate::page::{Lsn, PageId, RelId};
+use crate::page_room::PageRoomVariant;
 use crate::recovery::{self, Purpose, RecoveryReport, RecoveryTarget};
 use crate::retention::{Follower, LogRetention, RetentionLimits};
 use crate::root_hints::RootHints;
@@ -59,6 +60,8 @@ pub struct StorageOptions {
     pub buffer_map: BufferMapVariant,
     /// How a page that is not in memory gets a frame.
     pub buffer_clock: BufferClockVariant,
+    /// Where an update on a full page finds room.
+    pub page_room: PageRoomVariant,
     /// Which latch guards the array of running transactions.
     pub proc_array_latch: ProcArrayLatchVariant,
     /// How a log record gets its position.
@@ -108,6 +111,7 @@ impl Default for StorageOptions {
             page_read: PageReadVariant::default(),
             buffer_map: BufferMapVariant::default(),
             buffer_clock: BufferClockVariant::default(),
+            page_room: PageRoomVariant::default(),
             proc_array_latch: ProcArrayLatchVariant::default(),
             log_reserve: LogReserveVariant::default(),
             log_insert: LogInsertVariant::default(),

@@ -1,6 +1,6 @@
 //! The heap against a model: sessions insert, update, delete and lock rows under old and new snapshots, end either way
 //! or crash, while vacuum removes versions. Each session sees what the model says, and is told what stands against its
-//! changes. Each story is played under every variant of `page_read`.
+//! changes. Each story is played under every variant of `page_read` and of `page_room`.
 
 #[path = "support/chosen.rs"]
 mod chosen;
@@ -14,7 +14,7 @@ use clearway_storage::heap::{
     DeleteOutcome, Heap, LockOutcome, Tid, TxnContext, UpdateOutcome, VersionOutcome,
 };
 use clearway_storage::vacuum::{VacuumStats, vacuum};
-use clearway_storage::{PageReadVariant, RelId, Storage, StorageOptions};
+use clearway_storage::{PageReadVariant, PageRoomVariant, RelId, Storage, StorageOptions};
 use clearway_txn::{ProcId, Snapshot, Xid};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -76,10 +76,27 @@ struct Transaction {
     ended: Vec<(u64, Option<Tid>)>,
 }
 
+/// What a story is played under.
+#[derive(Debug, Clone, Copy)]
+struct Variants {
+    page_read: PageReadVariant,
+    page_room: PageRoomVariant,
+}
+
+impl Variants {
+    fn all() -> impl Iterator<Item = Self> {
+        PageReadVariant::ALL.iter().flat_map(|&page_read| {
+            PageRoomVariant::ALL
+                .iter()
+                .map(move |&page_room| Self { page_read, page_room })
+        })
+    }
+}
+
 /// The database and the model of it.
 struct Story<'a> {
     dir: &'a Path,
-    page_read: PageReadVariant,
+    variants: Variants,
     /// Nothing between a crash and the next start.
     open: Option<Arc<Storage>>,
     rel: RelId,
@@ -97,9 +114,10 @@ struct Story<'a> {
     versions_removed: u64,
 }
 
-fn open(dir: &Path, page_read: PageReadVariant) -> (Arc<Storage>, Vec<Session>) {
+fn open(dir: &Path, Variants { page_read, page_room }: Variants) -> (Arc<Storage>, Vec<Session>) {
     let options = StorageOptions {
         page_read,
+        page_room,
         ..chosen::small_database(SESSIONS as u32)
     };
     let (storage, _) = Storage::open(dir, options).unwrap();
@@ -351,7 +369,7 @@ impl Story<'_> {
         self.storage().stop_threads();
         self.open = None;
         self.holders.clear();
-        let (storage, sessions) = open(self.dir, self.page_read);
+        let (storage, sessions) = open(self.dir, self.variants);
         (self.open, self.sessions) = (Some(storage), sessions);
     }
 
@@ -409,14 +427,14 @@ impl Story<'_> {
 }
 
 /// Plays a story of `STEPS` steps; at its end no version is left that no snapshot sees.
-fn play(seed: u64, padding: usize, page_read: PageReadVariant) {
-    eprintln!("seed {seed}, {padding} bytes, {page_read:?}");
+fn play(seed: u64, padding: usize, variants: Variants) {
+    eprintln!("seed {seed}, {padding} bytes, {variants:?}");
     let dir = tempfile::tempdir().unwrap();
-    let (storage, sessions) = open(dir.path(), page_read);
+    let (storage, sessions) = open(dir.path(), variants);
     let rel = storage.create_rel().unwrap();
     let mut story = Story {
         dir: dir.path(),
-        page_read,
+        variants,
         open: Some(storage),
         rel,
         sessions,
@@ -453,8 +471,8 @@ fn play(seed: u64, padding: usize, page_read: PageReadVariant) {
 #[test]
 fn sessions_see_what_the_model_says() {
     for seed in 0..8 {
-        for &page_read in PageReadVariant::ALL {
-            play(seed, 0, page_read);
+        for variants in Variants::all() {
+            play(seed, 0, variants);
         }
     }
 }
@@ -463,8 +481,8 @@ fn sessions_see_what_the_model_says() {
 #[test]
 fn sessions_see_what_the_model_says_on_full_pages() {
     for seed in 100..108 {
-        for &page_read in PageReadVariant::ALL {
-            play(seed, 1_900, page_read);
+        for variants in Variants::all() {
+            play(seed, 1_900, variants);
         }
     }
 }

@@ -80,6 +80,7 @@ fn storage_options(config: &Config) -> StorageOptions {
         page_read: config.mechanisms.page_read,
         buffer_map: config.mechanisms.buffer_map,
         buffer_clock: config.mechanisms.buffer_clock,
+        page_room: config.mechanisms.page_room,
         proc_array_latch: config.mechanisms.proc_array_latch,
         log_reserve: config.mechanisms.log_reserve,
         log_insert: config.mechanisms.log_insert,

@@ -24,7 +24,7 @@ use clearway_storage::standby::ReplayVariant;
 use clearway_storage::wal::{LogFlushVariant, LogInsertVariant, LogReserveVariant, LogWakeVariant};
 use clearway_storage::{
     BufferClockVariant, BufferMapVariant, BufferPoolOptions, LockReleaseVariant, PageLatchVariant,
-    PageReadVariant,
+    PageReadVariant, PageRoomVariant,
 };
 use clearway_txn::{
     CommitLogOptions, CommitLogVariant, KnownXidsCompactionVariant, KnownXidsVariant, ProcArrayLatchVariant,
@@ -82,6 +82,7 @@ mechanisms! {
     page_read: PageReadVariant,
     buffer_map: BufferMapVariant,
     buffer_clock: BufferClockVariant,
+    page_room: PageRoomVariant,
     snapshot: SnapshotVariant,
     known_xids: KnownXidsVariant,
     known_xids_compaction: KnownXidsCompactionVariant,

@@ -11,7 +11,8 @@
 //! 3. The map is read from the page's end. Each tuple is given the place below the one before. As long as a tuple ends
 //!    where the one before begins, both move by the same distance, and are one run.
 //! 4. Runs move in this order, each into space that is free or its own. Recovery repeats the moves in the same order.
-//! 5. Of the line pointers those from the first to the last that differ are written.
+//! 5. Of the line pointers those from the first to the last that differ are written. The page's flags are those of the
+//!    line pointers alone: what `replace` has noted is gone, because what it named may be.
 //!
 //! Cost: pruning is the dearest part of an update on a page that is full, and most full pages lose one version at a
 //! time. Sorting and moving tuple by tuple took 18,000 instructions with 60 tuples (`docs/performance.md`).

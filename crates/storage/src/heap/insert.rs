@@ -29,6 +29,16 @@ pub(crate) fn fits(bytes: &[u8], row: usize) -> bool {
     free_space(bytes) >= tuple_size(row) + LINE_POINTER
 }
 
+/// The first line pointer that is Unused.
+pub(crate) fn free_line_pointer(bytes: &[u8]) -> Option<u16> {
+    if page::flags(bytes) & HAS_UNUSED == 0 {
+        return None;
+    }
+    lines(bytes)
+        .find(|(_, line)| *line == Line::Unused)
+        .map(|(slot, _)| slot)
+}
+
 /// Puts an encoded tuple on a page it fits on; returns its slot.
 pub(crate) fn place<L: ChangeLog>(
     change: &mut AtomicChange<'_, Native, L>,
@@ -38,11 +48,8 @@ pub(crate) fn place<L: ChangeLog>(
     let size = tuple.len().next_multiple_of(8);
     let bytes = &page.bytes()[..];
     let (count, lower) = (slot_count(bytes), page::lower(bytes));
-    let unused = (page::flags(bytes) & HAS_UNUSED != 0)
-        .then(|| lines(bytes).find(|(_, line)| *line == Line::Unused))
-        .flatten();
-    let (slot, lower) = match unused {
-        Some((slot, _)) => (slot, lower),
+    let (slot, lower) = match free_line_pointer(bytes) {
+        Some(slot) => (slot, lower),
         None => (count + 1, lower + LINE_POINTER),
     };
     let upper = page::upper(bytes) - size;

@@ -44,6 +44,8 @@ pub(crate) const XMAX_BITS: u16 = XMAX_COMMITTED | XMAX_ABORTED | LOCK_ONLY | HO
 
 /// Page flag: some line pointer is Unused.
 pub(crate) const HAS_UNUSED: u16 = 1;
+/// From this bit on, the page's flags hold what `replace` has noted.
+pub(crate) const ENDED_SHIFT: u32 = 1;
 /// Offset of the page's flags.
 pub(crate) const PAGE_FLAGS: usize = 14;
 
@@ -171,6 +173,11 @@ impl<'p> Tuple<'p> {
             offset: 0,
             length: bytes.len(),
         }
+    }
+
+    /// Bytes that it takes on the page.
+    pub(crate) fn size(&self) -> usize {
+        self.length.next_multiple_of(8)
     }
 
     #[inline]

@@ -29,6 +29,7 @@
 //! | `unpinned` | fetching one row without a pin or a latch |
 //! | `prune` | removing dead versions on one page |
 //! | `compaction` | moving the tuples that stay together |
+//! | `replace` | a new version in a dead one's place |
 //! | `survivors` | which versions a crash may leave as the newest |
 //! | `check` | whether a page keeps these rules |
 
@@ -38,6 +39,7 @@ mod insert;
 pub(crate) mod layout;
 mod lock;
 pub(crate) mod prune;
+pub(crate) mod replace;
 mod scan;
 mod survivors;
 mod unpinned;

@@ -7,8 +7,9 @@
 //! move together (`compaction`). One log record holds the moves and the line pointers. Before it, the log names the
 //! newest transaction that deleted one of the versions, for the snapshots of standbys (`cleanup`).
 //!
-//! A full page is pruned once for each update on it, and has some sixty rows of which one changed. So a chain of one
-//! version that stays is told by one look at its header, and what pruning learns of inserters is noted in hints.
+//! Under `page_room = compact` a full page is pruned once for each update on it, and has some sixty rows of which one
+//! changed. So a chain of one version that stays is told by one look at its header, and what pruning learns of inserters
+//! is noted in hints. Under `replace` few updates come here.
 
 use clearway_txn::Xid;
 use smallvec::SmallVec;

@@ -11,9 +11,11 @@ use crate::heap::layout::{
     CMAX, HEAP_ONLY, HOT_UPDATED, INFOMASK, NEXT, Tuple, XMAX, XMAX_BITS, encode_tuple, free_space,
 };
 use crate::heap::prune;
+use crate::heap::replace::{Room, note_ended};
 use crate::heap::visibility::{WriterConflict, writer_conflict};
 use crate::heap::{Heap, Tid, TxnContext};
 use crate::page::{self, PageId, PageKind};
+use crate::page_room::PageRoomVariant;
 
 /// Result of an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,23 +128,36 @@ impl Heap {
                 WriterConflict::Deleted => return Ok(UpdateOutcome::Deleted),
                 WriterConflict::Replaced(latest) => return Ok(UpdateOutcome::Changed { latest }),
             }
+            let replaces = ctx.storage.options.page_room == PageRoomVariant::Replace;
+            let mut room = None;
             if !fits(page.bytes(), row.len()) {
                 // Pruning is a change of its own, and the page stays latched, so what conflicts with the caller does
                 // not change.
                 let horizon = ctx.storage.proc_array.horizon();
-                prune::prune(ctx.storage, &mut page, horizon)?;
+                if replaces {
+                    room = Room::find(ctx.storage, &page, row.len(), horizon)?;
+                }
+                if room.is_none() {
+                    prune::prune(ctx.storage, &mut page, horizon)?;
+                }
             }
             let mut tuple = ByteBuffer::take();
-            if fits(page.bytes(), row.len()) {
+            if room.is_some() || fits(page.bytes(), row.len()) {
                 let heap_only = if hot_allowed { HEAP_ONLY } else { 0 };
                 encode_tuple(ctx.writing_xid().0, ctx.command, heap_only, row, &mut tuple);
-                let slot = place(&mut change, &mut page, &tuple);
+                let slot = match room {
+                    Some(room) => room.take(ctx.storage, &mut change, &mut page, &tuple),
+                    None => place(&mut change, &mut page, &tuple),
+                };
                 let new = Tid {
                     block: tid.block,
                     slot,
                 };
                 let hot_updated = if hot_allowed { HOT_UPDATED } else { 0 };
                 mark(ctx, &mut change, &mut page, tid.slot, Some(new), hot_updated);
+                if replaces && hot_allowed {
+                    note_ended(&mut change, &mut page, tid.slot, room.is_some());
+                }
                 change.finish()?;
                 return Ok(UpdateOutcome::Updated {
                     tid: new,

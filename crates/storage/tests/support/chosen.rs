@@ -19,6 +19,7 @@ pub fn options() -> StorageOptions {
             || choose(&mut options.page_read, name, variant)
             || choose(&mut options.buffer_map, name, variant)
             || choose(&mut options.buffer_clock, name, variant)
+            || choose(&mut options.page_room, name, variant)
             || choose(&mut options.proc_array_latch, name, variant)
             || choose(&mut options.snapshot, name, variant)
             || choose(&mut options.proc_clear, name, variant)

@@ -1,0 +1,20 @@
+//! The switch `page_room`. What its variants do stands in `heap::prune` and `heap::replace`.
+
+use clearway_machine::switch;
+
+switch! {
+    /// Where an update on a full page finds room.
+    pub enum PageRoomVariant = "page_room", best Replace, planned [] {
+        /// The page is pruned, and what stays is moved together.
+        Compact = "compact",
+        /// The place of the version that the update before it has replaced; if that does not fit, as compact.
+        Replace = "replace",
+    }
+    why {
+        Compact: "The baseline: an update on a full page reads the headers of all its rows, and moves half of them."
+            in "docs/mechanisms/page-room.md#what-was-measured";
+        Replace: "1.17 and 1.12 times compact's commits with 64 clients (simple-update, tpcb-like), 1.04 and 1.01 with \
+            one, level with 16."
+            in "docs/mechanisms/page-room.md#what-was-measured";
+    }
+}
