@@ -19,6 +19,10 @@
 //! A wait in vain costs S/2. After one the next flush begins at once, after two in a row the next two, then four, up
 //! to [`PAUSE_MAX`]: where waiting does not pay, less than 1 % is lost. One that succeeds resets this.
 //!
+//! A short wait is a yield. Where another program wants the CPU too, a yield costs the leader that program's slice, some
+//! milliseconds, in which the device is idle. So a wait that has taken longer than S was in vain, even if all have come,
+//! and one that has taken k times S/2 is followed by k times as many flushes that begin at once.
+//!
 //! # How the rules are kept
 //! - R2: the leader waits for a time, as with `commit_delay`. An inserter that finds the ring full is on the list, and
 //!   may be what the leader waits for in vain; it goes on when the time is over.
@@ -106,11 +110,9 @@ impl<M: Machine> Pace<M> for Gatherer<M> {
             if pause > 0 {
                 led.pause.store(pause - 1, Relaxed);
             } else {
-                let next_pause = if self.wait_for_all(led.usual_ns.load(Relaxed) / 2) {
-                    0
-                } else {
-                    (2 * led.last_pause.load(Relaxed)).clamp(1, PAUSE_MAX)
-                };
+                let usual_ns = led.usual_ns.load(Relaxed);
+                let waited = self.wait_for_all(usual_ns / 2);
+                let next_pause = pause_after(waited, usual_ns, led.last_pause.load(Relaxed));
                 led.last_pause.store(next_pause, Relaxed);
                 led.pause.store(next_pause, Relaxed);
             }
@@ -146,25 +148,88 @@ impl<M: Machine> Gatherer<M> {
         self.arrivals.load(Relaxed) >= self.led.wanted.load(Relaxed)
     }
 
-    /// Waits until all have come; `false` if they have not after `budget_ns`.
-    fn wait_for_all(&self, budget_ns: u64) -> bool {
+    /// Waits until all have come, but not on after `budget_ns`.
+    fn wait_for_all(&self, budget_ns: u64) -> Waited {
         let _wait = WaitScope::<M>::enter(WaitEvent::CommitDelay);
         if M::EXPLORED {
             // The clock of a checker says nothing, and it explores what comes before the yield and behind it.
             M::yield_now();
-            return self.all_came();
+            return Waited {
+                all_came: self.all_came(),
+                ns: 0,
+            };
         }
         let (begun, nap_ns) = (M::now(), budget_ns / LOOKS);
-        while M::now().saturating_sub(begun) < budget_ns {
+        let mut waited = Waited {
+            all_came: false,
+            ns: 0,
+        };
+        while waited.ns < budget_ns && !waited.all_came {
             if nap_ns < NAP_MIN_NS {
                 M::yield_now();
             } else {
                 M::sleep(Duration::from_nanos(nap_ns));
             }
-            if self.all_came() {
-                return true;
-            }
+            waited = Waited {
+                all_came: self.all_came(),
+                ns: M::now().saturating_sub(begun),
+            };
         }
-        false
+        waited
+    }
+}
+
+/// What came of a wait.
+#[derive(Debug, Clone, Copy)]
+struct Waited {
+    all_came: bool,
+    ns: u64,
+}
+
+/// How many flushes are to begin at once after this wait, where a flush usually takes `usual_ns`, and `last_pause` of them
+/// were to after the wait before.
+fn pause_after(waited: Waited, usual_ns: u64, last_pause: u64) -> u64 {
+    if waited.all_came && waited.ns <= usual_ns {
+        return 0;
+    }
+    let budgets = (2 * waited.ns / usual_ns.max(1)).max(1);
+    (2 * last_pause)
+        .max(budgets)
+        .min(budgets.saturating_mul(PAUSE_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USUAL_NS: u64 = 100_000;
+
+    fn pause(all_came: bool, ns: u64, last_pause: u64) -> u64 {
+        pause_after(Waited { all_came, ns }, USUAL_NS, last_pause)
+    }
+
+    #[test]
+    fn a_wait_that_has_paid_is_followed_by_others() {
+        assert_eq!(pause(true, 10_000, 32), 0);
+        assert_eq!(pause(true, USUAL_NS, PAUSE_MAX), 0);
+    }
+
+    #[test]
+    fn waits_in_vain_become_fewer() {
+        let pauses = [0, 1, 2, 32, PAUSE_MAX].map(|last| pause(false, USUAL_NS / 2, last));
+        assert_eq!(pauses, [1, 2, 4, PAUSE_MAX, PAUSE_MAX]);
+    }
+
+    /// A yield beside another program. Mutations that it should catch (`crates/storage/mutations/wal.toml`): that all have
+    /// come is enough; a long wait is followed by as many flushes as a short one.
+    #[test]
+    fn a_wait_that_has_lasted_longer_than_a_flush_was_in_vain() {
+        let long_ns = 30 * USUAL_NS;
+        for all_came in [false, true] {
+            assert_eq!(pause(all_came, long_ns, 0), 60);
+            assert_eq!(pause(all_came, long_ns, 60 * PAUSE_MAX), 60 * PAUSE_MAX);
+        }
+        let lost = long_ns as f64 / (60 * PAUSE_MAX * USUAL_NS) as f64;
+        assert!(lost < 0.01, "{lost} of the time");
     }
 }
