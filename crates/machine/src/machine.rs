@@ -94,6 +94,21 @@ pub trait Machine: Copy + Default + core::fmt::Debug + Send + Sync + 'static {
         let _ = (address, name);
     }
 
+    /// From here to [`end_cpu_time`](Self::end_cpu_time) the calling worker's CPU time is accounted for under `name`, in
+    /// simulations. Such times may lie within each other, as calls do; the outer one includes the inner one. Costs
+    /// nothing natively.
+    #[inline(always)]
+    fn begin_cpu_time(name: &'static str) {
+        let _ = name;
+    }
+
+    /// Ends what the calling worker's last [`begin_cpu_time`](Self::begin_cpu_time) without an end began, which was of the
+    /// same name. Costs nothing natively.
+    #[inline(always)]
+    fn end_cpu_time(name: &'static str) {
+        let _ = name;
+    }
+
     /// The table of worker slots.
     fn workers() -> &'static Workers<Self>;
 

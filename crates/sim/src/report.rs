@@ -17,6 +17,10 @@ pub struct Report {
     pub lines: Vec<NamedLines>,
     /// Sleeps by wait event, longest first.
     pub waits: Vec<NamedWait>,
+    /// CPU time of what the program named by [`Machine::begin_cpu_time`](clearway_machine::Machine::begin_cpu_time), longest
+    /// first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpu_times: Vec<NamedCpuTime>,
     /// Accesses and other events that were stepped through.
     pub events: u64,
     /// Polls that needed no step.
@@ -46,6 +50,17 @@ pub struct NamedLines {
     /// run: those that change a line which several workers have used since then. An access that has to wait for the
     /// store buffer counts twice.
     pub shared_changes: u64,
+}
+
+/// CPU time of one name.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct NamedCpuTime {
+    /// The name.
+    pub name: String,
+    /// How often it ended.
+    pub count: u64,
+    /// How long in all.
+    pub total_ns: u64,
 }
 
 /// Sleeps under one wait event.
@@ -120,11 +135,23 @@ impl Report {
             })
             .collect();
         waits.sort_by_key(|wait| std::cmp::Reverse(wait.total_ns));
+        let mut cpu_times: Vec<NamedCpuTime> = kernel
+            .cpu_times
+            .0
+            .iter()
+            .map(|time| NamedCpuTime {
+                name: time.name.to_owned(),
+                count: time.count,
+                total_ns: time.picoseconds / 1_000,
+            })
+            .collect();
+        cpu_times.sort_by_key(|time| std::cmp::Reverse(time.total_ns));
         Self {
             elapsed_ns: end / 1_000,
             account,
             lines,
             waits,
+            cpu_times,
             events: kernel.events,
             free_polls: kernel.free_polls,
             lines_touched: kernel.lines.lines.len() as u64,

@@ -111,6 +111,15 @@ pub fn line_waits_so_far(name: &str) -> u64 {
     inside().map_or(0, |kernel| unsafe { at(kernel).lines.waits_of(name) / 1_000 })
 }
 
+/// How much CPU time workers have spent so far between [`Machine::begin_cpu_time`] of this name and its end, ns: for
+/// measuring between two instants of a run.
+///
+/// [`Machine::begin_cpu_time`]: clearway_machine::Machine::begin_cpu_time
+pub fn cpu_time_so_far(name: &str) -> u64 {
+    // SAFETY: as in `clock_ns`.
+    inside().map_or(0, |kernel| unsafe { at(kernel).cpu_time_so_far(name) / 1_000 })
+}
+
 /// Begins the account of lines that are changed and shared anew: see [`NamedLines::shared_changes`].
 ///
 /// [`NamedLines::shared_changes`]: crate::NamedLines::shared_changes

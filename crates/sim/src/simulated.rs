@@ -641,6 +641,20 @@ impl Machine for Simulated {
         }
     }
 
+    fn begin_cpu_time(name: &'static str) {
+        if let Some(kernel) = inside_worker() {
+            // SAFETY: as in `settle`.
+            unsafe { at(kernel).begin_cpu_time(name) };
+        }
+    }
+
+    fn end_cpu_time(name: &'static str) {
+        if let Some(kernel) = inside_worker() {
+            // SAFETY: as in `settle`.
+            unsafe { at(kernel).end_cpu_time(name) };
+        }
+    }
+
     fn workers() -> &'static Workers<Simulated> {
         let kernel = inside().expect("Simulated::workers() outside of a simulation; use Simulation::enter");
         // SAFETY: as in `settle`.

@@ -211,6 +211,8 @@ impl Simulation {
             other_virtual_runtime: 0,
             dispatched_at: 0,
             on_cpu: 0,
+            switched: 0,
+            open: Vec::new(),
             owed: [0; 3],
             sleeps: 0,
             asleep_since: 0,

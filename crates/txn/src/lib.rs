@@ -69,7 +69,9 @@ pub use known_xids::{
 pub use lock_mode::LockMode;
 pub use lock_table::{LockError, LockManager, LockRequest, LockTag, LockWait, RelationLocksVariant};
 pub use no_pages::NoPages;
-pub use proc_array::{ProcArray, ProcArrayFull, ProcArrayLatchVariant, ProcArrayOptions, ProcId};
+pub use proc_array::{
+    PROC_ARRAY_LATCH_TIME, ProcArray, ProcArrayFull, ProcArrayLatchVariant, ProcArrayOptions, ProcId,
+};
 pub use proc_clear::ProcClearVariant;
 pub use snapshot::{Snapshot, SnapshotVariant};
 pub use transaction_state::{TransactionState, final_state, transaction_state};

@@ -29,7 +29,13 @@ pub fn text(result: &SimulationResult) -> String {
     }
     let of_tpcc = result.points.iter().any(|point| point.tpcc.is_some());
     if of_tpcc {
-        heading.extend(["NOPM", "snapshots", "shared", "at the latch"]);
+        heading.extend([
+            "NOPM",
+            "snapshots",
+            "shared",
+            "at the latch",
+            "in acquire and release",
+        ]);
     }
     heading.push("where the CPUs' time went");
     let mut rows = vec![heading.into_iter().map(str::to_owned).collect::<Vec<_>>()];
@@ -83,6 +89,7 @@ pub fn text(result: &SimulationResult) -> String {
                 format!("{:.2}", tpcc.snapshots),
                 percent(tpcc.shared_share),
                 percent(tpcc.latch_share),
+                percent(tpcc.acquire_release_share),
             ]);
         }
         row.push(shares.join(", "));
@@ -106,7 +113,8 @@ pub fn text(result: &SimulationResult) -> String {
         text.push_str(
             "\nNOPM: new-orders a minute; snapshots: a transaction; shared: snapshots, of snapshots and ends of transactions that \
              changed rows; at the latch: CPU time that waited for the cache lines of the ProcArray latch or polled them, of what \
-             was not idle\n",
+             was not idle; in acquire and release: CPU time in the functions of that latch, of the same, as a profiler shows it: \
+             hits, atomic instructions, waiting for lines, polls, calls that sleep and wake, and switches back, but no time asleep\n",
         );
     }
     for point in result.points.iter().rev().take(variants).rev() {

@@ -18,6 +18,7 @@
 //! | `carry` | the steps of one access |
 //! | `sched` | which worker runs when |
 //! | `waits` | how long workers slept, by wait event |
+//! | `cpu_times` | the CPU time of what the program names, such as a latch's functions |
 //!
 //! # Polls
 //! A worker that polls a line in its own cache changes nothing until another core takes the line away, so it
@@ -30,6 +31,7 @@
 
 mod carry;
 mod coherence;
+mod cpu_times;
 mod sched;
 mod waits;
 
@@ -40,6 +42,7 @@ use corosensei::Yielder;
 
 pub(crate) use carry::Pending;
 pub(crate) use coherence::Access;
+pub(crate) use cpu_times::{CpuTimes, Open};
 use waits::Waits;
 
 use crate::account::{Account, Activity};
@@ -121,6 +124,10 @@ pub(crate) struct Worker {
     pub(crate) other_virtual_runtime: u64,
     pub(crate) dispatched_at: u64,
     pub(crate) on_cpu: u64,
+    /// All context switches to it, ps.
+    pub(crate) switched: u64,
+    /// What it has begun to account for and not ended, the innermost last.
+    pub(crate) open: Vec<Open>,
     /// Cut off by a preemption and still to be spent, by [`CUTTABLE`].
     pub(crate) owed: [u64; 3],
     /// Grows with each sleep, so that an old timer is known to be old.
@@ -177,6 +184,7 @@ pub(crate) struct Kernel {
     pub(crate) trace: Option<Trace>,
     pub(crate) balance_armed: bool,
     pub(crate) waits: Waits,
+    pub(crate) cpu_times: CpuTimes,
     pub(crate) slots: &'static clearway_machine::Workers<crate::Simulated>,
 }
 
@@ -226,6 +234,7 @@ impl Kernel {
             trace: None,
             balance_armed: false,
             waits: Waits::default(),
+            cpu_times: CpuTimes::default(),
             slots,
             costs,
         }

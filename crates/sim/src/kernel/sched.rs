@@ -174,6 +174,7 @@ impl Kernel {
         state.state = State::Running;
         state.cpu = cpu as u16;
         state.dispatched_at = clock;
+        state.switched += switch;
         let owed = std::mem::take(&mut state.owed);
         let running = &mut self.cpus[cpu];
         running.running = worker;

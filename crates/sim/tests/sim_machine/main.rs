@@ -8,6 +8,7 @@ use clearway_machine::{AtomicWord, Padded, WaitEvent};
 use clearway_sim::{LineAllocator, MachineModel, SimulatedU32};
 
 mod coherence;
+mod cpu_times;
 mod determinism;
 mod digits;
 mod errors;

@@ -51,6 +51,7 @@
 //! Origin: PostgreSQL's procarray.c; the dense arrays are those of its version 14.
 
 mod latch;
+mod latch_time;
 mod standby;
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -60,6 +61,8 @@ use clearway_machine::{AtomicWord, Machine, Native, Padded, Switch, WaitEvent};
 
 pub use latch::ProcArrayLatchVariant;
 use latch::{ProcArrayExclusive, ProcArrayLatch, ProcArrayShared};
+pub use latch_time::PROC_ARRAY_LATCH_TIME;
+use latch_time::{Timed, TimedLatch};
 
 use crate::proc_clear::{Clearing, ProcClearVariant};
 use crate::snapshot::{ArrayParameters, SnapshotVariant, Snapshots};
@@ -153,7 +156,7 @@ pub struct ProcArray<M: Machine = Native> {
     attached: Latched<Vec<bool>, M>,
     /// One past the highest slot attached.
     slots_end: M::U32,
-    latch: ProcArrayLatch<M>,
+    latch: TimedLatch<M>,
     xid_gen: Padded<LwLock<M>>,
     /// Stored with every xid that is handed out, so it is not beside the pointers that every snapshot reads.
     next_xid: Padded<M::U64>,
@@ -225,7 +228,7 @@ impl<M: Machine> ProcArray<M> {
             attached_count: M::U32::new(0),
             attached: Latched::new(&PROC_SLOTS, lwlock, vec![false; capacity as usize]),
             slots_end: M::U32::new(0),
-            latch: ProcArrayLatch::new(options.latch, &PROC_ARRAY, lwlock),
+            latch: TimedLatch(ProcArrayLatch::new(options.latch, &PROC_ARRAY, lwlock)),
             xid_gen: Padded(LwLock::new(&XID_GEN, lwlock)),
             next_xid: Padded(M::U64::new(first_xid.0)),
             latest_completed: Padded(M::U64::new(first_xid.0 - 1)),
@@ -511,7 +514,7 @@ impl<M: Machine> ProcArray<M> {
 /// The array under its shared latch.
 pub(crate) struct SharedArray<'a, M: Machine> {
     array: &'a ProcArray<M>,
-    _latch: ProcArrayShared<'a, M>,
+    _latch: Timed<ProcArrayShared<'a, M>, M>,
 }
 
 impl<M: Machine> SharedArray<'_, M> {
@@ -540,7 +543,7 @@ impl<M: Machine> SharedArray<'_, M> {
 /// The array under its exclusive latch.
 pub(crate) struct ExclusiveArray<'a, M: Machine> {
     array: &'a ProcArray<M>,
-    _latch: ProcArrayExclusive<'a, M>,
+    _latch: Timed<ProcArrayExclusive<'a, M>, M>,
 }
 
 impl<M: Machine> ExclusiveArray<'_, M> {

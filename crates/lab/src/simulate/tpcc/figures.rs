@@ -3,7 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use clearway_sim::{Activity, Report, clock_ns, line_waits_so_far};
+use clearway_sim::{Activity, Report, clock_ns, cpu_time_so_far, line_waits_so_far};
+use clearway_txn::PROC_ARRAY_LATCH_TIME;
 use serde::{Deserialize, Serialize};
 
 use super::LATCH;
@@ -24,6 +25,11 @@ pub struct TpccFigures {
     pub shared_share: f64,
     /// CPU time that waited for the cache lines of the ProcArray latch or polled them, of the CPU time that was not idle.
     pub latch_share: f64,
+    /// CPU time in the functions that acquire and release the ProcArray latch, of the CPU time that was not idle: hits and
+    /// atomic instructions, waiting for any line, polls, calls that sleep and wake others, and the switch back to a worker
+    /// that slept there.
+    #[serde(default)]
+    pub acquire_release_share: f64,
 }
 
 /// What one transaction did.
@@ -41,9 +47,44 @@ pub(crate) struct Tally {
     kinds: RefCell<[u64; 5]>,
     snapshots: Cell<u64>,
     ends: Cell<u64>,
-    /// Waits for the latch's lines until the window began and until it ended, ns.
-    waits_at_start: Cell<Option<u64>>,
-    waits_at_end: Cell<Option<u64>>,
+    /// When the window began and when it ended.
+    at_start: Cell<Option<LatchTimes>>,
+    at_end: Cell<Option<LatchTimes>>,
+}
+
+/// What the ProcArray latch has taken until some instant, ns.
+#[derive(Debug, Clone, Copy)]
+struct LatchTimes {
+    /// Waits for its lines, and polls of them.
+    waits: u64,
+    /// In its functions.
+    acquire_release: u64,
+}
+
+impl LatchTimes {
+    fn so_far() -> Self {
+        Self {
+            waits: line_waits_so_far(LATCH),
+            acquire_release: cpu_time_so_far(PROC_ARRAY_LATCH_TIME),
+        }
+    }
+
+    fn of(report: &Report) -> Self {
+        let lines = report.lines.iter().find(|lines| lines.name == LATCH);
+        let mut times = report.cpu_times.iter();
+        let time = times.find(|time| time.name == PROC_ARRAY_LATCH_TIME);
+        Self {
+            waits: lines.map_or(0, |lines| lines.transfer_ns + lines.queue_ns + lines.spin_ns),
+            acquire_release: time.map_or(0, |time| time.total_ns),
+        }
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self {
+            waits: self.waits - before.waits,
+            acquire_release: self.acquire_release.saturating_sub(before.acquire_release),
+        }
+    }
 }
 
 impl Tally {
@@ -53,8 +94,8 @@ impl Tally {
             kinds: RefCell::default(),
             snapshots: Cell::default(),
             ends: Cell::default(),
-            waits_at_start: Cell::default(),
-            waits_at_end: Cell::default(),
+            at_start: Cell::default(),
+            at_end: Cell::default(),
         })
     }
 
@@ -63,11 +104,11 @@ impl Tally {
         // Notes the CPUs' time at the same transactions.
         let counted = self.meter.done(began_ns);
         let (now, window) = (clock_ns(), self.meter.window_ns());
-        if self.waits_at_start.get().is_none() && now >= window.start {
-            self.waits_at_start.set(Some(line_waits_so_far(LATCH)));
+        if self.at_start.get().is_none() && now >= window.start {
+            self.at_start.set(Some(LatchTimes::so_far()));
         }
-        if self.waits_at_end.get().is_none() && now >= window.end {
-            self.waits_at_end.set(Some(line_waits_so_far(LATCH)));
+        if self.at_end.get().is_none() && now >= window.end {
+            self.at_end.set(Some(LatchTimes::so_far()));
         }
         if counted {
             self.kinds.borrow_mut()[done.kind as usize] += 1;
@@ -81,19 +122,18 @@ impl Tally {
         let (snapshots, ends) = (self.snapshots.get() as f64, self.ends.get() as f64);
         let account = self.meter.window().unwrap_or(report.account);
         let busy_ns = (account.total() - account.picoseconds(Activity::Idle)) as f64 / 1e3;
-        let waits = match (self.waits_at_start.get(), self.waits_at_end.get()) {
-            (Some(start), Some(end)) => end - start,
-            _ => {
-                let lines = report.lines.iter().find(|lines| lines.name == LATCH);
-                lines.map_or(0, |lines| lines.transfer_ns + lines.queue_ns + lines.spin_ns)
-            }
+        let times = match (self.at_start.get(), self.at_end.get()) {
+            (Some(start), Some(end)) => end.since(start),
+            _ => LatchTimes::of(report),
         };
+        let share = |nanoseconds: u64| nanoseconds as f64 / busy_ns.max(1.0);
         TpccFigures {
             new_orders_per_minute: kinds[Kind::NewOrder as usize] as f64 * 60e3 / measure_ms as f64,
             kinds,
             snapshots: snapshots / (kinds.iter().sum::<u64>() as f64).max(1.0),
             shared_share: snapshots / (snapshots + ends).max(1.0),
-            latch_share: waits as f64 / busy_ns.max(1.0),
+            latch_share: share(times.waits),
+            acquire_release_share: share(times.acquire_release),
         }
     }
 }
