@@ -25,7 +25,7 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use clearway_machine::{AtomicWord, Machine, switch};
+use clearway_machine::{AtomicWord, Machine, WorkerId, switch};
 
 use super::waiter::{Waiter, hands_over_now};
 
@@ -81,6 +81,12 @@ impl<M: Machine> LwLock<M> {
             LwLockFairnessVariant::Barging => UNLIMITED,
             LwLockFairnessVariant::AfterShared | LwLockFairnessVariant::HandOver => after_shared::<M>(),
         }
+    }
+
+    /// Whether the latch was handed over to `worker`, the caller, which has slept. Other policies hand nothing over, and do
+    /// not look: the word's line was the waker's.
+    pub(super) fn was_handed_over(&self, worker: WorkerId) -> bool {
+        self.fairness == LwLockFairnessVariant::HandOver && Waiter::was_granted::<M>(worker)
     }
 
     /// The first worker on the list that wants the latch, with its mode; `LOCKED` is held.

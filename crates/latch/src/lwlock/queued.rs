@@ -14,7 +14,6 @@ use clearway_machine::{AtomicWord, Machine, WaitMode, WaitQueue, WorkerId};
 
 use super::slow_path::SlowPath;
 use super::state::{EXCLUSIVE, GRANTS, HAS_WAITERS, UNLIMITED, WAKE_IN_PROGRESS};
-use super::waiter::Waiter;
 use super::{LatchMode, LwLock};
 use crate::delay::Delay;
 
@@ -70,7 +69,7 @@ impl<M: Machine, F: FindSelf> SlowPath<M> for F {
             }
             sleeps += 1;
             surplus += latch.sleep(worker);
-            if Waiter::was_granted::<M>(worker) {
+            if latch.was_handed_over(worker) {
                 break latch.state.load(Relaxed);
             }
             // R3: from here on a release must wake again.
@@ -166,7 +165,7 @@ fn dequeue_self<M: Machine, F: FindSelf>(latch: &LwLock<M>, worker: WorkerId, de
     // Another worker has taken the caller off the list, so a post is coming.
     let surplus = latch.sleep(worker);
     WaitQueue::<M>::repost(worker, surplus);
-    if Waiter::was_granted::<M>(worker) {
+    if latch.was_handed_over(worker) {
         return true;
     }
     // R3: the caller is the woken worker and clears the flag.

@@ -23,7 +23,6 @@ use super::slow_path::SlowPath;
 use super::state::{
     EXCLUSIVE, HAS_WAITERS, LOCKED, UNLIMITED, WAKE_IN_PROGRESS, grantable, word_after_grant,
 };
-use super::waiter::Waiter;
 use super::{LatchMode, LwLock};
 use crate::class::SpinPolicy;
 use crate::delay::Delay;
@@ -121,7 +120,7 @@ impl<M: Machine> SlowPath<M> for SingleCas {
                         latch.unlock_list();
                         sleeps += 1;
                         surplus += latch.sleep(worker);
-                        if Waiter::was_granted::<M>(worker) {
+                        if latch.was_handed_over(worker) {
                             break latch.state.load(Relaxed);
                         }
                         // R3: clears the flag and looks, in one access.

@@ -63,12 +63,7 @@ impl<M: Machine> LwLock<M> {
         let mut picked = Picked::none();
         self.lock_list(&mut delay);
         let hand_over = self.hand_over();
-        let mode = match hand_over {
-            HandOver::NotDue => self.first_that_wants().map(|(_, mode)| mode),
-            HandOver::Granted(mode) => Some(mode),
-            HandOver::Stopped => None,
-        };
-        self.pick(&mut picked, mode, hand_over);
+        let mode = self.pick(&mut picked, hand_over);
         // R5: a worker that waits for "free" will not look at the word, so it must not suppress other wake-ups. Nor will
         // one that has the latch already.
         let mut state = self.state.load(Relaxed);
@@ -100,26 +95,33 @@ impl<M: Machine> LwLock<M> {
         delay.finish::<M>();
     }
 
-    /// Takes off the list all that wait for "free" and, of those that want the latch in `mode`, all readers or the first
-    /// exclusive. `LOCKED` is held.
-    fn pick(&self, picked: &mut Picked<M>, mode: Option<LatchMode>, hand_over: HandOver) {
+    /// Takes off the list all that wait for "free", and of those that want the latch as the first of them does, or as it
+    /// was handed over, all readers or the first exclusive. Returns that mode; `None` if none of them was taken. `LOCKED` is
+    /// held.
+    fn pick(&self, picked: &mut Picked<M>, hand_over: HandOver) -> Option<LatchMode> {
+        let mut mode = match hand_over {
+            HandOver::Granted(mode) => Some(mode),
+            HandOver::NotDue | HandOver::Stopped => None,
+        };
         for worker in self.queue.workers() {
             let wants = Waiter::of::<M>(worker).wants();
-            let until_free = wants.is_none();
-            if !until_free && mode.is_none() {
-                // Those that wait for "free" are at the head.
-                break;
-            }
-            if !until_free && wants != mode {
-                continue;
+            if let Some(wanted) = wants {
+                if hand_over == HandOver::Stopped {
+                    // Those that wait for "free" are at the head.
+                    break;
+                }
+                if *mode.get_or_insert(wanted) != wanted {
+                    continue;
+                }
             }
             self.queue.pick(picked, worker);
-            if !until_free && matches!(hand_over, HandOver::Granted(_)) {
+            if wants.is_some() && hand_over != HandOver::NotDue {
                 Waiter::grant::<M>(worker);
             }
             if wants == Some(LatchMode::Exclusive) {
                 break;
             }
         }
+        mode
     }
 }
