@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use clearway_engine::{MechanismError, Mechanisms};
 use clearway_machine::{Switch, TimeSliceVariant};
 use clearway_sim::Latency;
+use clearway_storage::PageRoomVariant;
 use clearway_txn::RelationLocksVariant;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -227,8 +228,12 @@ pub struct Variant {
 }
 
 /// The switches that no experiment sets. Of the simulated transactions only point SELECTs and TPC-C's take relation
-/// locks, and as their preset has them; a time slice is the simulated system's.
-const NOT_SIMULATED: [&str; 2] = [RelationLocksVariant::NAME, TimeSliceVariant::NAME];
+/// locks, and as their preset has them; none has a heap page, and a time slice is the simulated system's.
+const NOT_SIMULATED: [&str; 3] = [
+    PageRoomVariant::NAME,
+    RelationLocksVariant::NAME,
+    TimeSliceVariant::NAME,
+];
 
 /// Names of the switches that simulated transactions and latches obey: the engine's, without those that nothing
 /// simulated uses.
