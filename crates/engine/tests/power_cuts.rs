@@ -287,7 +287,12 @@ fn expected(tables: &Tables, table: &str) -> String {
 fn check(image: &RecordingDisk, promised: &[Ledger], mechanisms: Mechanisms) -> Result<(), String> {
     let engine = open(image, mechanisms)?;
     let mut session = engine.session(SessionInfo::default()).unwrap();
-    let done = progress(&query(&mut session, "select id, n from progress"));
+    let counts = run(&mut session, "select id, n from progress");
+    if counts.starts_with("ERROR") {
+        // Without some sync a page may be torn and the log whole.
+        return Err(format!("the counts of commits cannot be read: {counts}"));
+    }
+    let done = progress(&counts);
     let counted =
         |(number, ledger): (usize, &Ledger)| ledger.changes.iter().filter(|n| **n <= done[&number]).count();
     let commits: usize = promised.iter().enumerate().map(counted).sum();
