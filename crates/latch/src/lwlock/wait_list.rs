@@ -115,7 +115,7 @@ impl<M: Machine> LwLock<M> {
                 }
             }
             self.queue.pick(picked, worker);
-            if wants.is_some() && hand_over != HandOver::NotDue {
+            if wants.is_some() && matches!(hand_over, HandOver::Granted(_)) {
                 Waiter::grant::<M>(worker);
             }
             if wants == Some(LatchMode::Exclusive) {
