@@ -5,6 +5,8 @@
 
 #[path = "support/chosen.rs"]
 mod chosen;
+#[path = "support/crash.rs"]
+mod crash;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,6 +18,7 @@ use clearway_storage::wal::reader::LogReader;
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::{RelId, Storage, StorageError, StorageOptions};
 use clearway_txn::{ProcId, Snapshot, Xid};
+use crash::crash;
 
 /// As many rows of 100 bytes as leave room for one more version on a page, once all have been updated. Each row takes 136
 /// bytes with its header, and two line pointers of 4 bytes then.
@@ -91,13 +94,14 @@ impl Table {
         table
     }
 
-    /// What a crash leaves of it, opened again.
-    fn crash(&mut self) {
+    /// What a crash leaves of it, opened again under `replace`.
+    fn crashed(self) -> Self {
         self.storage.wal.flush(self.storage.wal.reserved());
-        let copy = tempfile::tempdir().unwrap();
-        copy_directory(self.dir.path(), copy.path());
-        self.storage = open(copy.path(), Replace);
-        self.dir = copy;
+        crash(self.storage);
+        Self {
+            storage: open(self.dir.path(), Replace),
+            ..self
+        }
     }
 
     fn transact<R>(&self, commits: bool, act: impl FnOnce(&TxnContext<'_>) -> R) -> (Xid, R) {
@@ -243,8 +247,7 @@ fn a_new_version_takes_the_place_of_a_dead_one() {
 #[test]
 fn a_page_without_a_note_is_pruned_once() {
     let _watchdog = Watchdog::over_test();
-    let mut table = Table::full(Compact);
-    table.crash();
+    let mut table = Table::full(Compact).crashed();
     let changes: Vec<usize> = (0..2 * ROWS)
         .map(|update| table.update(update % ROWS, &[update as u8; 100]).1.changes.len())
         .collect();
@@ -322,19 +325,5 @@ fn rows_survive_a_crash() {
     for number in 0..ROWS {
         table.update(number, &[number as u8; 100]);
     }
-    table.crash();
-    table.check();
-}
-
-fn copy_directory(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy_directory(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).unwrap();
-        }
-    }
+    table.crashed().check();
 }

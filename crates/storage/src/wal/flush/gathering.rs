@@ -179,7 +179,7 @@ impl<M: Machine> Gatherer<M> {
     }
 }
 
-/// What came of a wait.
+/// How a wait has ended, and how long it was.
 #[derive(Debug, Clone, Copy)]
 struct Waited {
     all_came: bool,
