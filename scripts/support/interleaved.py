@@ -172,12 +172,13 @@ class Circumstances:
     def __init__(self):
         self.machine = machine()
         self.commit = commit()
+        self.cpus_by = cpus_by()
         self.load_before = os.getloadavg()[0]
 
     def __str__(self):
         return (
-            f"{self.machine}; commit {self.commit}; load {self.load_before:.1f} before the first run, "
-            f"{os.getloadavg()[0]:.1f} after the last"
+            f"{self.machine}; commit {self.commit}; CPUs shared out by {self.cpus_by}; "
+            f"load {self.load_before:.1f} before the first run, {os.getloadavg()[0]:.1f} after the last"
         )
 
     def save(self, path, results):
@@ -193,8 +194,19 @@ class Circumstances:
         ]
         path.write_text(json.dumps({
             "command": sys.argv, "machine": self.machine, "commit": self.commit,
-            "load": [self.load_before, os.getloadavg()[0]], "points": points,
+            "cpus_by": self.cpus_by, "load": [self.load_before, os.getloadavg()[0]], "points": points,
         }, indent=1) + "\n")
+
+
+def cpus_by():
+    """To what Linux gives equal shares of the CPUs: to each login session, of which a server of processes may be many and
+    one of threads is one, or to each thread."""
+    try:
+        on = pathlib.Path("/proc/sys/kernel/sched_autogroup_enabled").read_text().strip() == "1"
+    except OSError:
+        # A kernel without autogroup.
+        on = False
+    return "session (autogroup)" if on else "thread"
 
 
 def machine():
