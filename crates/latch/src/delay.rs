@@ -104,6 +104,15 @@ impl Delay {
     /// S of a worker that the machine does not know.
     pub(crate) const UNTAUGHT: u32 = 100;
 
+    /// S of a worker that has learned nothing.
+    pub(crate) fn untaught<M: Machine>() -> u32 {
+        if M::EXPLORED {
+            SPINS_EXPLORED
+        } else {
+            Self::UNTAUGHT
+        }
+    }
+
     /// The worker's S, or the shared estimate for a worker that has not spun yet.
     pub(crate) fn learned_by<M: Machine>(worker: WorkerId) -> u32 {
         if M::EXPLORED {

@@ -66,17 +66,37 @@ pub(crate) struct Spin {
 impl Spin {
     /// Reads the class's policy, once for the whole wait.
     pub(crate) fn begin<M: Machine>(class: &LatchClass) -> Self {
-        let (worker, budget) = match class.spin_policy() {
-            SpinPolicy::None => (None, 0),
-            // Under a checker one look serves as well as many.
-            SpinPolicy::Fixed(pauses) => (None, if M::EXPLORED { pauses.min(1) } else { pauses }),
-            SpinPolicy::Adaptive => {
-                let worker = M::known_worker();
-                (worker, worker.map_or(Delay::UNTAUGHT, Delay::learned_by::<M>))
-            }
+        let worker = match class.spin_policy() {
+            SpinPolicy::Adaptive => M::known_worker(),
+            SpinPolicy::None | SpinPolicy::Fixed(_) => None,
         };
+        let learned = worker.map_or(Delay::UNTAUGHT, Delay::learned_by::<M>);
         Self {
             worker,
+            ..Self::of_class::<M>(class, learned)
+        }
+    }
+
+    /// As `begin`, for a wait that uses nothing that its worker has learned, and teaches it nothing.
+    pub(crate) fn untaught<M: Machine>(class: &LatchClass) -> Self {
+        Self::of_class::<M>(class, Delay::untaught::<M>())
+    }
+
+    /// A wait under the class's policy, with `adaptive` pauses under [`SpinPolicy::Adaptive`].
+    fn of_class<M: Machine>(class: &LatchClass, adaptive: u32) -> Self {
+        let budget = match class.spin_policy() {
+            SpinPolicy::None => 0,
+            // Under a checker one look serves as well as many.
+            SpinPolicy::Fixed(pauses) => {
+                if M::EXPLORED {
+                    pauses.min(1)
+                } else {
+                    pauses
+                }
+            }
+            SpinPolicy::Adaptive => adaptive,
+        };
+        Self {
             first: NEWCOMER_PAUSES_LOG2,
             ..Self::with_budget::<M>(budget)
         }

@@ -98,6 +98,16 @@ const _: () = assert!(
 /// In place of a slot's number: the latch is held by the count in the word.
 const BY_COUNT: u32 = u32::MAX;
 
+/// What a writer does for the policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Duty {
+    None,
+    /// Begins a trial of a latch that rests biased.
+    Begin,
+    /// Counts itself behind the word, in a trial.
+    Count,
+}
+
 /// How an [`AdaptiveLatch`] is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AdaptiveOptions {
@@ -358,8 +368,8 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     #[track_caller]
     fn exclusive_from(&self, found: u32) {
         let latch = &self.main.latch;
-        // Before the latch is held, so that no worker waits for a look at the clock.
-        let due = self.trial_is_due(found);
+        let duty = self.duty(found);
+        self.handicap(found);
         let granted_from = latch
             .try_grant_from(found, LatchMode::Exclusive)
             .unwrap_or_else(|| latch.acquire_slow(LatchMode::Exclusive));
@@ -368,7 +378,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         if granted_from & BIASED != 0 {
             self.wait_for_slots();
         }
-        self.judge_bias(granted_from, due);
+        self.judge_bias(granted_from, duty);
         latch.note_acquired(LatchMode::Exclusive);
     }
 
@@ -395,7 +405,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         if found & BIASED != 0 && !self.slots.is_empty(self.main.slot.in_use()) {
             return false;
         }
-        let due = self.trial_is_due(found);
+        let duty = self.duty(found);
         let Some(granted_from) = latch.try_grant_from(found, LatchMode::Exclusive) else {
             return false;
         };
@@ -407,7 +417,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
                 return false;
             }
         }
-        self.judge_bias(granted_from, due);
+        self.judge_bias(granted_from, duty);
         true
     }
 
@@ -423,21 +433,41 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         }
     }
 
-    /// Whether the caller, a writer that `found` this word, shall begin a trial of a latch that rests biased.
+    /// What the caller, a writer that `found` this word, shall do for the policy once it holds the latch. Asked before, so
+    /// that no worker waits for a count or a look at the clock.
     #[inline]
-    fn trial_is_due(&self, found: u32) -> bool {
-        found & (BIASED | TRIAL) == BIASED && self.main.bias.trial_is_due(M::now)
+    fn duty(&self, found: u32) -> Duty {
+        let bias = &self.main.bias;
+        match found & (BIASED | TRIAL) {
+            0 => Duty::None,
+            BIASED if bias.trial_is_due(M::now) => Duty::Begin,
+            BIASED => Duty::None,
+            _ if bias.is_counted() => Duty::Count,
+            _ => Duty::None,
+        }
     }
 
-    /// Turns the latch if it is to be turned, and begins a trial that is `due` if it rests biased. The caller holds the
-    /// latch exclusively, was granted it from this word, and has seen every slot empty if the word had `BIASED`.
+    /// In a trial: as an idle plain word is zero at rest, and not in a trial, each writer of a plain window has one
+    /// compare-and-swap that fails and that it would not have at rest, and may have to wait for the word's line again. In
+    /// an empty section that is up to a quarter of its time. Writers of a biased window get the same.
     #[inline]
-    fn judge_bias(&self, granted_from: u32, due: bool) {
-        if granted_from & TRIAL != 0 {
-            self.judge_turn(granted_from);
-        } else if due && granted_from & BIASED != 0 {
+    fn handicap(&self, found: u32) {
+        if found & (BIASED | TRIAL) == BIASED | TRIAL {
+            let _ = self.main.latch.state.compare_exchange(0, 0, Relaxed, Relaxed);
+        }
+    }
+
+    /// Turns the latch if it is to be turned, and begins a trial of one that rests biased. The caller holds the latch
+    /// exclusively, was granted it from this word, and has seen every slot empty if the word had `BIASED`.
+    #[inline]
+    fn judge_bias(&self, granted_from: u32, duty: Duty) {
+        match (granted_from & (BIASED | TRIAL), duty) {
             // The next writer is the trial's first.
-            self.main.latch.state.fetch_or(TRIAL, Relaxed);
+            (BIASED, Duty::Begin) => {
+                self.main.latch.state.fetch_or(TRIAL, Relaxed);
+            }
+            (bits, Duty::Count) if bits & TRIAL != 0 => self.judge_turn(granted_from),
+            _ => {}
         }
     }
 

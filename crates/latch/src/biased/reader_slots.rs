@@ -68,12 +68,12 @@ impl<const K: usize, M: Machine> ReaderSlots<K, M> {
     }
 
     /// Waits until each of the first `in_use` slots has been seen without a reader. Recorded as a wait for exclusive
-    /// mode.
+    /// mode. From this wait the worker learns nothing: what it learned here it would apply to plain latches.
     #[cold]
     #[inline(never)]
     pub(crate) fn drain(&self, in_use: usize, class: &'static LatchClass) {
         let started = M::now();
-        let mut spin = Spin::begin::<M>(class);
+        let mut spin = Spin::untaught::<M>(class);
         spin.poll_as_owner::<M>();
         let mut sleeps = 0;
         for word in &self.words[..in_use] {
@@ -111,5 +111,31 @@ impl<const K: usize, M: Machine> ReaderSlots<K, M> {
             M::now().saturating_sub(started),
         );
         spin.finish::<M>(sleeps > 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clearway_machine::{Native, WaitEvent};
+
+    use super::*;
+
+    /// Mutation: `Spin::begin` in `drain` → the worker polls longer at plain latches, too.
+    #[test]
+    fn a_wait_for_slots_teaches_nothing() {
+        static CLASS: LatchClass = LatchClass::new("slots", WaitEvent::UserLatch, 0);
+        let slots = ReaderSlots::<2, Native>::new();
+        slots.enter(1);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(core::time::Duration::from_millis(5));
+                slots.leave(1);
+            });
+            let learned = &Native::workers().slot(Native::worker()).spins_per_delay;
+            learned.store(500, Relaxed);
+            slots.drain(2, &CLASS);
+            assert_eq!(learned.load(Relaxed), 500);
+            learned.store(0, Relaxed);
+        });
     }
 }
