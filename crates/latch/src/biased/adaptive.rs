@@ -406,6 +406,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
             return false;
         }
         let duty = self.duty(found);
+        self.handicap(found);
         let Some(granted_from) = latch.try_grant_from(found, LatchMode::Exclusive) else {
             return false;
         };

@@ -15,8 +15,8 @@
 //! 1. **Nomination.** A conflict is a reader that has to wait, or one whose compare-and-swap failed although no writer
 //!    was there: another reader changed the word between this reader's look and its CAS. At every `SAMPLE`th conflict of
 //!    a worker, at whatever latch: begin a trial of that latch, unless it is too early; at every `SAMPLE_TRIED`th of
-//!    these if the latch has been tried before. So a latch is tried in proportion to its share of the conflicts. Of a latch that rests biased every `SAMPLE`th writer looks instead,
-//!    before it acquires the latch.
+//!    these if the latch has been tried before. So a latch is tried in proportion to its share of the conflicts. Of a
+//!    latch that rests biased every `SAMPLE`th writer looks instead, before it acquires the latch.
 //! 2. **Trial.** By turns biased and then plain: let `SETTLE` writers and `SETTLE_NS` pass, so that what the other state
 //!    has left behind is over (sleepers, a queue); take the time of `MEASURE` writers or more, for `MEASURE_NS` or
 //!    longer. Add up the time a writer of each state, without the longest one of each: a worker that loses its CPU while
@@ -31,7 +31,7 @@
 //!    trial ends with bias. In a plain window a reader's nomination finds this out, since no writer may come.
 //!
 //! **Bound.** Trials lose one part in `INHIBITION` of what the faster state would do, 0.8 %. A workload that changes has
-//! the wrong state for one rest at most: 16 times 12 to 50 ms where the states differ little, and 2 to 4 s where a trial
+//! the wrong state for one rest at most: 16 times 12 to 100 ms where the states differ little, and 2 to 4 s where a trial
 //! lost much. Without a writer the latch stays biased for any time, since no writer pays for it.
 //!
 //! **Why windows of milliseconds.** A worker that finds the list's lock taken sleeps for 0.1 to 1 ms, and with hundreds
