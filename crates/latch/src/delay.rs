@@ -104,15 +104,6 @@ impl Delay {
     /// S of a worker that the machine does not know.
     pub(crate) const UNTAUGHT: u32 = 100;
 
-    /// S of a worker that has learned nothing.
-    pub(crate) fn untaught<M: Machine>() -> u32 {
-        if M::EXPLORED {
-            SPINS_EXPLORED
-        } else {
-            Self::UNTAUGHT
-        }
-    }
-
     /// The worker's S, or the shared estimate for a worker that has not spun yet.
     pub(crate) fn learned_by<M: Machine>(worker: WorkerId) -> u32 {
         if M::EXPLORED {
@@ -124,6 +115,17 @@ impl Delay {
             spins => spins,
         }
         .clamp(SPINS_MIN, SPINS_MAX)
+    }
+
+    /// What a worker has learned in `taught`, a word of its own beside its S.
+    pub(crate) fn learned_in<M: Machine>(taught: &M::U32) -> u32 {
+        if M::EXPLORED {
+            return SPINS_EXPLORED;
+        }
+        match taught.load(Ordering::Relaxed) {
+            0 => Self::UNTAUGHT,
+            spins => spins,
+        }
     }
 
     /// The worker has slept on its semaphore in between: the count of polls restarts, but an acquisition that
@@ -182,6 +184,14 @@ impl Delay {
     /// Teaches `worker` by a wait with a budget of `spins` polls: a larger budget if polling ended the wait,
     /// a smaller one if the worker `slept`.
     pub(crate) fn learn<M: Machine>(worker: WorkerId, spins: u32, slept: bool) {
+        // Under a checker the word is not even looked for.
+        if !M::EXPLORED {
+            Self::learn_in::<M>(&M::workers().slot(worker).spins_per_delay, spins, slept);
+        }
+    }
+
+    /// As `learn`, in a word that is not the worker's S.
+    pub(crate) fn learn_in<M: Machine>(taught: &M::U32, spins: u32, slept: bool) {
         if M::EXPLORED {
             return;
         }
@@ -190,10 +200,7 @@ impl Delay {
         } else {
             (spins + 100).min(SPINS_MAX)
         };
-        M::workers()
-            .slot(worker)
-            .spins_per_delay
-            .store(learned, Ordering::Relaxed);
+        taught.store(learned, Ordering::Relaxed);
     }
 
     /// A pseudo-random number below 256 (xorshift): only its spread matters.

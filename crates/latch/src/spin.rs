@@ -77,9 +77,10 @@ impl Spin {
         }
     }
 
-    /// As `begin`, for a wait that uses nothing that its worker has learned, and teaches it nothing.
-    pub(crate) fn untaught<M: Machine>(class: &LatchClass) -> Self {
-        Self::of_class::<M>(class, Delay::untaught::<M>())
+    /// As `begin`, with what the worker has learned in `taught` instead of its S, and ended by
+    /// [`finish_in`](Self::finish_in).
+    pub(crate) fn begin_in<M: Machine>(class: &LatchClass, taught: &M::U32) -> Self {
+        Self::of_class::<M>(class, Delay::learned_in::<M>(taught))
     }
 
     /// A wait under the class's policy, with `adaptive` pauses under [`SpinPolicy::Adaptive`].
@@ -166,6 +167,13 @@ impl Spin {
     /// Polls so far.
     pub(crate) fn polls(&self) -> u64 {
         self.total
+    }
+
+    /// Ends a wait that [`begin_in`](Self::begin_in) began. As `finish`, but what is learned goes into `taught`.
+    pub(crate) fn finish_in<M: Machine>(self, class: &LatchClass, taught: &M::U32, slept: bool) {
+        if self.total > 0 && class.spin_policy() == SpinPolicy::Adaptive {
+            Delay::learn_in::<M>(taught, self.budget, slept);
+        }
     }
 
     /// Ends the wait. Under [`SpinPolicy::Adaptive`] the worker learns from whether it `slept`.

@@ -40,6 +40,9 @@ pub struct AdaptiveCounts<M: Machine> {
     pub waits: SampledCount<M>,
     /// Acquisitions as a writer of a biased latch, or of one in a trial.
     pub writes: SampledCount<M>,
+    /// How long the worker polls, as a writer, for the readers of a biased latch; 0 until it has done so once. Not
+    /// `spins_per_delay`, because what a biased latch teaches must not change how its worker waits at a plain one.
+    pub spins_for_slots: M::U32,
 }
 
 /// A count of which each so-manieth is a sample.
@@ -69,12 +72,14 @@ impl<M: Machine> AdaptiveCounts<M> {
         Self {
             waits: SampledCount(M::U32::new(0)),
             writes: SampledCount(M::U32::new(0)),
+            spins_for_slots: M::U32::new(0),
         }
     }
 
     fn clear(&self) {
         self.waits.0.store(0, Ordering::Relaxed);
         self.writes.0.store(0, Ordering::Relaxed);
+        self.spins_for_slots.store(0, Ordering::Relaxed);
     }
 }
 
@@ -83,6 +88,7 @@ impl<M: Machine<U32 = CoreU32>> AdaptiveCounts<M> {
         Self {
             waits: SampledCount(CoreU32::new_const(0)),
             writes: SampledCount(CoreU32::new_const(0)),
+            spins_for_slots: CoreU32::new_const(0),
         }
     }
 }

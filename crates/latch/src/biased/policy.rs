@@ -47,8 +47,7 @@
 //! **A trial must not change what it measures, nor leave anything behind.** In a trial the word of an idle plain latch is
 //! not zero, so each writer has a compare-and-swap in vain, which with an empty section takes up to a quarter of the
 //! state's throughput. Writers of a biased window get one more, too (`AdaptiveLatch::handicap`). And what a worker learns
-//! while it waits for slots must not change how it waits at a plain latch: that wait teaches nothing
-//! (`ReaderSlots::drain`).
+//! while it waits for slots must not change how it waits at a plain latch: it learns it apart (`ReaderSlots::drain`).
 //!
 //! **What this cannot see.** Two states that differ by less than the noise of `PAIRS_MAX` windows are told apart by
 //! chance, and the choice stays until the next trial. Where the latch does not limit the workload both states take the

@@ -68,12 +68,13 @@ impl<const K: usize, M: Machine> ReaderSlots<K, M> {
     }
 
     /// Waits until each of the first `in_use` slots has been seen without a reader. Recorded as a wait for exclusive
-    /// mode. From this wait the worker learns nothing: what it learned here it would apply to plain latches.
+    /// mode. What the worker learns from it, it applies to such waits alone.
     #[cold]
     #[inline(never)]
     pub(crate) fn drain(&self, in_use: usize, class: &'static LatchClass) {
         let started = M::now();
-        let mut spin = Spin::untaught::<M>(class);
+        let taught = &M::workers().slot(M::worker()).adaptive.spins_for_slots;
+        let mut spin = Spin::begin_in::<M>(class, taught);
         spin.poll_as_owner::<M>();
         let mut sleeps = 0;
         for word in &self.words[..in_use] {
@@ -110,7 +111,7 @@ impl<const K: usize, M: Machine> ReaderSlots<K, M> {
             sleeps,
             M::now().saturating_sub(started),
         );
-        spin.finish::<M>(sleeps > 0);
+        spin.finish_in::<M>(class, taught, sleeps > 0);
     }
 }
 
@@ -120,9 +121,9 @@ mod tests {
 
     use super::*;
 
-    /// Mutation: `Spin::begin` in `drain` → the worker polls longer at plain latches, too.
+    /// Mutation: `drain` learns in `spins_per_delay` → the worker polls longer at plain latches, too.
     #[test]
-    fn a_wait_for_slots_teaches_nothing() {
+    fn a_wait_for_slots_teaches_for_such_waits_alone() {
         static CLASS: LatchClass = LatchClass::new("slots", WaitEvent::UserLatch, 0);
         let slots = ReaderSlots::<2, Native>::new();
         slots.enter(1);
@@ -131,11 +132,13 @@ mod tests {
                 std::thread::sleep(core::time::Duration::from_millis(5));
                 slots.leave(1);
             });
-            let learned = &Native::workers().slot(Native::worker()).spins_per_delay;
-            learned.store(500, Relaxed);
+            let worker = Native::workers().slot(Native::worker());
+            worker.spins_per_delay.store(500, Relaxed);
             slots.drain(2, &CLASS);
-            assert_eq!(learned.load(Relaxed), 500);
-            learned.store(0, Relaxed);
+            assert_eq!(worker.spins_per_delay.load(Relaxed), 500);
+            let for_slots = worker.adaptive.spins_for_slots.load(Relaxed);
+            assert!(for_slots != 0, "it has learned");
+            worker.spins_per_delay.store(0, Relaxed);
         });
     }
 }
