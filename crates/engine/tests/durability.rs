@@ -324,6 +324,35 @@ fn a_table_without_its_file_is_an_error() {
     }
 }
 
+/// When `open` returns an error the directory is closed. The log writer looks every millisecond here, and in each round it
+/// has a segment to make ahead of time, for which it holds the storage.
+///
+/// Mutation, seen to fail here: the threads of a storage whose engine does not start are not stopped → "in use".
+#[test]
+fn a_failed_open_leaves_nothing_behind() {
+    let fixture =
+        Fixture::new("create table t (a int); insert into t select i from generate_series(1, 2000) i");
+    fixture.engine.shutdown().unwrap();
+    let Fixture { engine, directory } = fixture;
+    drop(engine);
+    // A catalog without its tables.
+    fs::write(directory.path().join("base").join("1"), b"").unwrap();
+    let impatient = Config {
+        wal_writer_delay: "1ms".parse().unwrap(),
+        ..config()
+    };
+    for _ in 0..300 {
+        let error = Engine::open(directory.path(), impatient.clone()).unwrap_err();
+        assert_ne!(error.sqlstate().as_str(), "55006", "{error}");
+        let segments = fs::read_dir(directory.path().join("pg_wal")).unwrap();
+        let mut segments: Vec<_> = segments.map(|entry| entry.unwrap().path()).collect();
+        segments.sort();
+        for ahead in &segments[1..] {
+            fs::remove_file(ahead).unwrap();
+        }
+    }
+}
+
 /// An empty catalog beside the files of tables: the tables are not taken for leftovers.
 #[test]
 fn a_lost_catalog_takes_no_table_with_it() {

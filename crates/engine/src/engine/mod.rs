@@ -106,8 +106,10 @@ impl Engine {
     pub fn open(directory: impl AsRef<Path>, config: Config) -> Result<Arc<Engine>, EngineError> {
         config.check()?;
         let opened = Storage::open(directory.as_ref(), storage_options(&config)).map_err(storage_error)?;
-        let temporary = spill::prepare_directory(directory.as_ref())?;
-        Engine::start_primary(opened, temporary, config)
+        closed_on_error(&Arc::clone(&opened.0), || {
+            let temporary = spill::prepare_directory(directory.as_ref())?;
+            Engine::start_primary(opened, temporary, config)
+        })
     }
 
     /// As [`open`](Self::open), on another disk than the operating system's. Temporary files are the
@@ -118,12 +120,11 @@ impl Engine {
         config: Config,
     ) -> Result<Arc<Engine>, EngineError> {
         config.check()?;
-        let opened = Storage::open_on(disk, directory.as_ref(), storage_options(&config));
-        Engine::start_primary(
-            opened.map_err(storage_error)?,
-            std::env::temp_dir().into(),
-            config,
-        )
+        let opened =
+            Storage::open_on(disk, directory.as_ref(), storage_options(&config)).map_err(storage_error)?;
+        closed_on_error(&Arc::clone(&opened.0), || {
+            Engine::start_primary(opened, std::env::temp_dir().into(), config)
+        })
     }
 
     /// Opens the database in `directory` as it is on disk and changes nothing there: recovery, and everything that is
@@ -132,7 +133,9 @@ impl Engine {
         config.check()?;
         let opened =
             Storage::open_read_only(directory.as_ref(), storage_options(&config)).map_err(storage_error)?;
-        Engine::start_primary(opened, std::env::temp_dir().into(), config)
+        closed_on_error(&Arc::clone(&opened.0), || {
+            Engine::start_primary(opened, std::env::temp_dir().into(), config)
+        })
     }
 
     fn start_primary(
@@ -343,6 +346,12 @@ impl Engine {
         self.closed.store(true, Ordering::Release);
         self.storage.shutdown().map_err(storage_error)
     }
+}
+
+/// Runs what `start`s an engine on `storage`. If that fails the directory is closed when this returns, so that it can be
+/// opened again: the background threads, which hold the storage now and then, have ended.
+fn closed_on_error<T>(storage: &Storage, start: impl FnOnce() -> Result<T>) -> Result<T> {
+    start().inspect_err(|_| storage.stop_threads())
 }
 
 impl Drop for Engine {

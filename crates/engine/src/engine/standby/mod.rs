@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use clearway_storage::{StandbyOptions, Storage};
 
-use super::{Engine, storage_options};
+use super::{Engine, closed_on_error, storage_options};
 use crate::config::Config;
 use crate::convert::storage_error;
 use crate::error::{EngineError, Result};
@@ -67,17 +67,19 @@ impl Engine {
         };
         let opened = Storage::open_standby(directory.as_ref(), storage_options(&config), options);
         let opened = opened.map_err(storage_error)?;
-        // For its own commits, after a promotion.
-        opened.0.sync_replication.set_names(config.standby_names()?);
-        let temporary = spill::prepare_directory(directory.as_ref())?;
-        let engine = Engine::with_storage(opened, temporary, config);
-        let rows = engine.load_catalog()?;
-        engine.check_files()?;
-        let proc = engine.attach()?;
-        let follower = DefinitionFollower::new(Arc::downgrade(&engine), proc, rows);
-        let started = engine.storage.start_replay(Arc::new(follower));
-        started.map_err(storage_error)?;
-        Ok(engine)
+        closed_on_error(&Arc::clone(&opened.0), || {
+            // For its own commits, after a promotion.
+            opened.0.sync_replication.set_names(config.standby_names()?);
+            let temporary = spill::prepare_directory(directory.as_ref())?;
+            let engine = Engine::with_storage(opened, temporary, config);
+            let rows = engine.load_catalog()?;
+            engine.check_files()?;
+            let proc = engine.attach()?;
+            let follower = DefinitionFollower::new(Arc::downgrade(&engine), proc, rows);
+            let started = engine.storage.start_replay(Arc::new(follower));
+            started.map_err(storage_error)?;
+            Ok(engine)
+        })
     }
 
     /// Whether it is a standby, which reads only. A promotion ends that.
