@@ -9,12 +9,15 @@ mod copied_log;
 #[path = "../../storage/tests/support/set_on_drop.rs"]
 mod set_on_drop;
 
-use std::fs;
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use std::{fs, io, thread};
 
 use clearway_engine::{Config, Discard, Engine, SessionInfo, Value};
+use clearway_storage::disk::{Disk, DiskDirectory, DiskFile, LockHeld, NativeDisk, OpenMode};
 use common::{Fixture, config, query, run};
 use copied_log::copy_log;
 use set_on_drop::SetOnDrop;
@@ -324,10 +327,57 @@ fn a_table_without_its_file_is_an_error() {
     }
 }
 
-/// When `open` returns an error the directory is closed. The log writer looks every millisecond here, and in each round it
-/// has a segment to make ahead of time, for which it holds the storage.
+/// A disk on which the log writer takes a tenth of a second to make a segment, and the tables' files open only once it has
+/// begun.
+#[derive(Debug, Default)]
+struct SlowLogWriter {
+    has_begun: AtomicBool,
+}
+
+impl Disk for SlowLogWriter {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        let of_tables = path.parent().is_some_and(|parent| parent.ends_with("base"));
+        if thread::current().name() == Some("wal-writer") {
+            self.has_begun.store(true, Ordering::SeqCst);
+            thread::sleep(Duration::from_millis(100));
+        } else if of_tables {
+            let patience = Instant::now() + Duration::from_millis(100);
+            while !self.has_begun.load(Ordering::SeqCst) && Instant::now() < patience {
+                thread::yield_now();
+            }
+        }
+        NativeDisk.open(path, mode)
+    }
+
+    fn open_directory(&self, path: &Path) -> io::Result<Arc<dyn DiskDirectory>> {
+        NativeDisk.open_directory(path)
+    }
+
+    fn create_directory(&self, path: &Path) -> io::Result<()> {
+        NativeDisk.create_directory(path)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<OsString>> {
+        NativeDisk.list(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        NativeDisk.rename(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        NativeDisk.remove_file(path)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Option<LockHeld>> {
+        NativeDisk.lock(path)
+    }
+}
+
+/// When `open` returns an error the directory is closed, although the log writer holds the storage when it fails: it has a
+/// segment to make.
 ///
-/// Mutation, seen to fail here: the threads of a storage whose engine does not start are not stopped → "in use".
+/// Mutation: the threads of a storage whose engine does not start are not stopped → "in use".
 #[test]
 fn a_failed_open_leaves_nothing_behind() {
     let fixture =
@@ -337,19 +387,21 @@ fn a_failed_open_leaves_nothing_behind() {
     drop(engine);
     // A catalog without its tables.
     fs::write(directory.path().join("base").join("1"), b"").unwrap();
-    let impatient = Config {
-        wal_writer_delay: "1ms".parse().unwrap(),
-        ..config()
-    };
-    for _ in 0..300 {
-        let error = Engine::open(directory.path(), impatient.clone()).unwrap_err();
-        assert_ne!(error.sqlstate().as_str(), "55006", "{error}");
+    for _ in 0..4 {
         let segments = fs::read_dir(directory.path().join("pg_wal")).unwrap();
         let mut segments: Vec<_> = segments.map(|entry| entry.unwrap().path()).collect();
         segments.sort();
         for ahead in &segments[1..] {
             fs::remove_file(ahead).unwrap();
         }
+        let disk = Arc::new(SlowLogWriter::default());
+        let error =
+            Engine::open_on(Arc::clone(&disk) as Arc<dyn Disk>, directory.path(), config()).unwrap_err();
+        assert_ne!(error.sqlstate().as_str(), "55006", "{error}");
+        assert!(
+            disk.has_begun.load(Ordering::SeqCst),
+            "the log writer was at work"
+        );
     }
 }
 
