@@ -262,7 +262,7 @@ pub struct Parameters {
     pub read_percent: f64,
     /// A latch-mix's critical section, ns.
     pub critical_ns: f64,
-    /// A latch-mix's work between acquisitions, ns.
+    /// A latch-mix's work between acquisitions, ns; at least what a client's loop takes by itself, 3.
     pub outside_ns: f64,
     /// What the times of the devices are multiplied by.
     pub device_factor: f64,

@@ -8,6 +8,10 @@ use clearway_sim::{Simulated, Simulation, clock_ns, random_below};
 use crate::simulate::experiment::{Experiment, Variant};
 use crate::simulate::meter::Meter;
 
+/// What a client's loop takes by itself, as `clearway simulate here` measures and charges it. Without it clients that do
+/// nothing else have no time of their own at all, and march in step.
+const LOOP_NS: u64 = 3;
+
 pub(crate) fn spawn(
     simulation: &mut Simulation,
     experiment: &Experiment,
@@ -20,7 +24,10 @@ pub(crate) fn spawn(
     simulation.name(&*latch, "latch");
     let parameters = &experiment.parameters;
     let reads_per_million = (parameters.read_percent * 1e4) as u64;
-    let (critical, outside) = (parameters.critical_ns as u64, parameters.outside_ns as u64);
+    let (critical, outside) = (
+        parameters.critical_ns as u64,
+        (parameters.outside_ns as u64).max(LOOP_NS),
+    );
     for _ in 0..clients {
         let (latch, meter) = (Rc::clone(&latch), Rc::clone(meter));
         simulation.spawn(move || {
