@@ -36,8 +36,8 @@ pub enum WaitMode {
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct AdaptiveCounts<M: Machine> {
-    /// Waits as a reader of a plain latch.
-    pub waits: SampledCount<M>,
+    /// Times that the worker, as a reader of a plain latch, met another one.
+    pub meetings: SampledCount<M>,
     /// Acquisitions as a writer of a biased latch, or of one in a trial.
     pub writes: SampledCount<M>,
     /// How long the worker polls, as a writer, for the readers of a biased latch; 0 until it has done so once. Not
@@ -45,24 +45,17 @@ pub struct AdaptiveCounts<M: Machine> {
     pub spins_for_slots: M::U32,
 }
 
-/// A count of which each so-manieth is a sample.
+/// A count of which the caller takes each so-manieth as a sample.
 #[derive(Debug)]
 pub struct SampledCount<M: Machine>(M::U32);
 
 impl<M: Machine> SampledCount<M> {
-    /// Counts once more. `true` at every `part`th call. Only the slot's owner calls this, so a load and a store are
-    /// enough.
+    /// Counts once more, and returns the count. Only the slot's owner calls this, so a load and a store are enough.
     #[inline]
-    pub fn is_sample(&self, part: u32) -> bool {
+    pub fn next(&self) -> u32 {
         let count = self.0.load(Ordering::Relaxed).wrapping_add(1);
         self.0.store(count, Ordering::Relaxed);
-        count.is_multiple_of(part)
-    }
-
-    /// Whether the last call of [`is_sample`](Self::is_sample) was a `part`th one.
-    #[inline]
-    pub fn is_at(&self, part: u32) -> bool {
-        self.0.load(Ordering::Relaxed).is_multiple_of(part)
+        count
     }
 }
 
@@ -70,14 +63,14 @@ impl<M: Machine> AdaptiveCounts<M> {
     #[cfg(feature = "std")]
     fn new() -> Self {
         Self {
-            waits: SampledCount(M::U32::new(0)),
+            meetings: SampledCount(M::U32::new(0)),
             writes: SampledCount(M::U32::new(0)),
             spins_for_slots: M::U32::new(0),
         }
     }
 
     fn clear(&self) {
-        self.waits.0.store(0, Ordering::Relaxed);
+        self.meetings.0.store(0, Ordering::Relaxed);
         self.writes.0.store(0, Ordering::Relaxed);
         self.spins_for_slots.store(0, Ordering::Relaxed);
     }
@@ -86,7 +79,7 @@ impl<M: Machine> AdaptiveCounts<M> {
 impl<M: Machine<U32 = CoreU32>> AdaptiveCounts<M> {
     const fn new_const() -> Self {
         Self {
-            waits: SampledCount(CoreU32::new_const(0)),
+            meetings: SampledCount(CoreU32::new_const(0)),
             writes: SampledCount(CoreU32::new_const(0)),
             spins_for_slots: CoreU32::new_const(0),
         }

@@ -12,11 +12,12 @@
 //! | trial, plain | `TRIAL` | enough writers have passed: biased, or the trial ends |
 //! | biased | `BIASED` | the next trial is due |
 //!
-//! 1. **Nomination.** A conflict is a reader that has to wait, or one whose compare-and-swap failed although no writer
-//!    was there: another reader changed the word between this reader's look and its CAS. At every `SAMPLE`th conflict of
-//!    a worker, at whatever latch: begin a trial of that latch, unless it is too early; at every `SAMPLE_TRIED`th of
+//! 1. **Nomination.** A conflict is a reader that has to wait, or one that meets another: its compare-and-swap failed
+//!    although no writer was there, since the other one changed the word in between. At one in `SAMPLE` conflicts, at
+//!    whatever latch: begin a trial of that latch, unless it is too early; of readers that met at one in `SAMPLE_TRIED` of
 //!    these if the latch has been tried before. So a latch is tried in proportion to its share of the conflicts. Of a
-//!    latch that rests biased every `SAMPLE`th writer looks instead, before it acquires the latch.
+//!    latch that rests biased one in `SAMPLE` writers that had to wait looks instead, and one in `SAMPLE_UNWAITED` of the
+//!    others, after its release.
 //! 2. **Trial.** By turns biased and then plain: let `SETTLE` writers and `SETTLE_NS` pass, so that what the other state
 //!    has left behind is over (sleepers, a queue); take the time of `MEASURE` writers or more, for `MEASURE_NS` or
 //!    longer. Add up the time a writer of each state, without the longest one of each: a worker that loses its CPU while
@@ -39,15 +40,19 @@
 //! sleepers do. And writers are a random part of all acquisitions: the time of 64 writers, at 99 % reads, varies by
 //! 12 % by itself.
 //!
-//! **What is counted, and where.** All per worker, on a line that no other worker writes. While the latch rests, no
-//! holder counts anything: a store to the word's line, once the holder has it, waits for the line again where readers
-//! have fetched it meanwhile. It cost a biased latch 2 to 7 %. In a trial every `COUNTED`th writer counts behind the
-//! word, since a sum must be had; with each of them a biased window was 25 % slower in the worst case than the state is.
+//! **What is counted, and where.** All per worker, on a line that no other worker writes, and as little as can be. Two
+//! accesses to that line between a worker's first attempt and the next one, or while it holds the latch, or even after its
+//! release cost 2 to 5 % of an empty section, since the next worker gets the word's line so much later. So who waits is not
+//! counted but drawn from the time, which a wait reads anyway. While the latch rests, nothing is counted on the word's
+//! line: a holder that stores there waits for the line again where readers have fetched it meanwhile. It cost a biased
+//! latch 2 to 7 %. In a trial every `COUNTED`th writer counts behind the word, since a sum must be had; with each of them
+//! a biased window was 25 % slower in the worst case than the state is.
 //!
 //! **A trial must not change what it measures, nor leave anything behind.** In a trial the word of an idle plain latch is
-//! not zero, so each writer has a compare-and-swap in vain, which with an empty section takes up to a quarter of the
-//! state's throughput. Writers of a biased window get one more, too (`AdaptiveLatch::handicap`). And what a worker learns
-//! while it waits for slots must not change how it waits at a plain latch: it learns it apart (`ReaderSlots::drain`).
+//! not zero, so a writer that finds it idle has a compare-and-swap in vain, which it would not have at rest. With an empty
+//! section that takes up to a quarter of the state's throughput. So plain windows count how many writers that concerns, and
+//! as many of the writers of a biased window have one in vain, too (`Share`). And what a worker learns while it
+//! waits for slots must not change how it waits at a plain latch: it learns it apart (`ReaderSlots::drain`).
 //!
 //! **What this cannot see.** Two states that differ by less than the noise of `PAIRS_MAX` windows are told apart by
 //! chance, and the choice stays until the next trial. Where the latch does not limit the workload both states take the
@@ -92,14 +97,17 @@ pub struct BiasStatistics {
     pub turned_plain: u32,
 }
 
-/// One in so many conflicts of a reader at a plain latch, and of the writers of one that rests biased, looks whether a
-/// trial is due. Counted per worker. Prime, so that a fixed order of visiting latches does not always nominate the same
-/// latch. It was 61: then 288 workers that each seldom wait needed 70 ms to begin.
+/// One in so many conflicts of a reader at a plain latch, and of the waits of a writer of one that rests biased, looks
+/// whether a trial is due. Waits are drawn, meetings counted per worker. Prime, so that a fixed order of visiting latches
+/// does not always nominate the same latch. It was 61: then 288 workers that each seldom wait needed 70 ms to begin.
 const SAMPLE: u32 = 13;
-/// One in so many of these looks of a reader, once the latch has been tried before. A look reads the clock while its
-/// worker, if it met another reader, holds the latch: with each of them 16 threads on two CPUs made 0.87 of a plain latch
-/// without any section.
+/// One in so many of these looks of a reader that met another one, once the latch has been tried before. A look reads the
+/// clock while its worker holds the latch: with each of them 16 threads on two CPUs made 0.87 of a plain latch without any
+/// section.
 const SAMPLE_TRIED: u32 = 8;
+/// One in so many writers of a latch that rests biased, of those that did not wait, looks whether a trial is due. Where
+/// others wait, these look: at every 13th the clock and the count took 2 % of 64 clients without any section.
+const SAMPLE_UNWAITED: u32 = 127;
 /// One in so many writers of a trial, counted per worker, is counted behind the word.
 const COUNTED: u32 = 4;
 /// Counted writers between two looks at the clock.
@@ -120,6 +128,8 @@ const PAIRS_MAX: u32 = 16;
 const PAIRS_LONG: u32 = 4;
 /// See `PAIRS_LONG`. Where writers are few, `MEASURE` of them make windows of 10 ms.
 const LONG_NS: u64 = 64_000_000;
+/// In how many parts the share of the writers that find the word idle is told.
+const HANDICAP_OF: u32 = 16;
 /// By what part of its time the state that the latch rested in must be beaten: less than the 2 % that the latch may be
 /// slower than the better of its states.
 const MARGIN: u64 = 64;
@@ -150,6 +160,15 @@ impl Turn {
         biased: true,
         trial: false,
     };
+}
+
+/// What a writer does in a trial.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Share {
+    /// It is counted behind the word.
+    pub(crate) counted: bool,
+    /// In a biased window it has a compare-and-swap in vain, as a writer of a plain window has that finds the word idle.
+    pub(crate) handicapped: bool,
 }
 
 /// The windows of one state in a trial.
@@ -200,8 +219,12 @@ pub(crate) struct Bias<M: Machine> {
     trial_ns: M::U64,
     /// Windows of the trial that are over. The even ones are biased, the odd ones plain.
     windows: M::U32,
-    /// Writers in them.
+    /// Those of the current window's writers that found the word idle.
+    idle: M::U32,
+    /// Writers in the windows that are over.
     trial_writers: M::U32,
+    /// How many of `HANDICAP_OF` writers found the word idle in the last plain window: all, before there was one.
+    handicapped: M::U32,
     /// No trial before this time.
     inhibited_ns: M::U64,
     policy: BiasPolicy,
@@ -217,6 +240,7 @@ impl<M: Machine> Bias<M> {
     /// Under a checker the thresholds are so low that the latch turns whenever it may.
     const SAMPLE: u32 = if M::EXPLORED { 1 } else { SAMPLE };
     const SAMPLE_TRIED: u32 = if M::EXPLORED { 1 } else { SAMPLE_TRIED };
+    const SAMPLE_UNWAITED: u32 = if M::EXPLORED { 1 } else { SAMPLE_UNWAITED };
     const COUNTED: u32 = if M::EXPLORED { 1 } else { COUNTED };
     const LOOK: u32 = if M::EXPLORED { 1 } else { LOOK };
     const SETTLE: u32 = if M::EXPLORED { 0 } else { SETTLE };
@@ -234,7 +258,9 @@ impl<M: Machine> Bias<M> {
             window_ns: M::U64::new(0),
             trial_ns: M::U64::new(0),
             windows: M::U32::new(0),
+            idle: M::U32::new(0),
             trial_writers: M::U32::new(0),
+            handicapped: M::U32::new(HANDICAP_OF),
             inhibited_ns: M::U64::new(0),
             policy,
             verdict: M::U32::new(0),
@@ -261,34 +287,60 @@ impl<M: Machine> Bias<M> {
         &M::workers().slot(M::worker()).adaptive
     }
 
-    /// Counts a conflict of a reader on the plain path, in a `trial` or not. Returns whether the latch should turn
-    /// biased, and then, unless in a trial already, begin one.
-    pub(crate) fn conflict(&self, trial: bool, clock: impl FnOnce() -> u64) -> bool {
-        let waits = &Self::counts().waits;
-        if !waits.is_sample(Self::SAMPLE) || self.policy != BiasPolicy::Adaptive {
+    /// Whether a reader's wait for a plain latch, in a `trial` or not, that began at `started` shall turn it biased, and
+    /// then, unless in a trial already, begin one.
+    pub(crate) fn nominated_by_wait(&self, trial: bool, started: u64) -> bool {
+        self.is_sample_of_waits(started) && started >= self.nominated_since(trial)
+    }
+
+    /// Whether a wait, of which `time` is known, shall look whether a trial is due. Drawn from the time, which waits read
+    /// anyway: a count would delay the worker's next look at the word.
+    fn is_sample_of_waits(&self, time: u64) -> bool {
+        // Fibonacci hashing, since a clock may tick in steps of more than a nanosecond.
+        let drawn = time.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        self.policy == BiasPolicy::Adaptive && drawn.is_multiple_of(u64::from(Self::SAMPLE))
+    }
+
+    /// As [`nominated_by_wait`](Self::nominated_by_wait), of a reader that met another one, and counts the meeting.
+    pub(crate) fn nominated_by_meeting(&self, trial: bool, clock: impl FnOnce() -> u64) -> bool {
+        let met = Self::counts().meetings.next();
+        if !met.is_multiple_of(Self::SAMPLE) || self.policy != BiasPolicy::Adaptive {
             return false;
         }
-        if self.inhibited_ns.load(Relaxed) != 0 && !waits.is_at(Self::SAMPLE * Self::SAMPLE_TRIED) {
+        if self.inhibited_ns.load(Relaxed) != 0 && !met.is_multiple_of(Self::SAMPLE * Self::SAMPLE_TRIED) {
             return false;
         }
-        let since = if trial {
+        clock() >= self.nominated_since(trial)
+    }
+
+    /// From when on a reader of a plain latch may turn it biased.
+    fn nominated_since(&self, trial: bool) -> u64 {
+        if trial {
             self.window_ns.load(Relaxed).saturating_add(RARE_NS)
         } else {
             self.inhibited_ns.load(Relaxed)
-        };
-        clock() >= since
+        }
     }
 
-    /// Counts a writer that is about to acquire a latch that rests biased. Returns whether it should begin a trial.
+    /// Whether a writer of a latch that rests biased, which waited at `time`, should begin a trial.
+    pub(crate) fn trial_is_due_after_wait(&self, time: u64) -> bool {
+        self.is_sample_of_waits(time) && time >= self.inhibited_ns.load(Relaxed)
+    }
+
+    /// Counts a writer that did not wait and has released a latch that rests biased. Returns whether it should begin a trial.
     pub(crate) fn trial_is_due(&self, clock: impl FnOnce() -> u64) -> bool {
         self.policy == BiasPolicy::Adaptive
-            && Self::counts().writes.is_sample(Self::SAMPLE)
+            && Self::counts().writes.next().is_multiple_of(Self::SAMPLE_UNWAITED)
             && clock() >= self.inhibited_ns.load(Relaxed)
     }
 
-    /// Counts a writer that is about to acquire a latch in a trial. Returns whether it shall be counted behind the word.
-    pub(crate) fn is_counted(&self) -> bool {
-        Self::counts().writes.is_sample(Self::COUNTED)
+    /// Counts a writer that is about to acquire a latch in a trial. Returns what of the trial falls to it.
+    pub(crate) fn share_of_this_writer(&self) -> Share {
+        let number = Self::counts().writes.next();
+        Share {
+            counted: number.is_multiple_of(Self::COUNTED),
+            handicapped: number % HANDICAP_OF < self.handicapped.load(Relaxed),
+        }
     }
 
     /// The latch was turned biased.
@@ -301,11 +353,14 @@ impl<M: Machine> Bias<M> {
         self.turned_plain.fetch_add(1, Relaxed);
     }
 
-    /// Counts a writer behind the word, which it found as `turn`, in a trial. Returns what the word shall say from now on.
-    /// Called by the exclusive holder, if it [`is_counted`](Self::is_counted).
+    /// Counts a writer behind the word, which it found as `turn`, and `idle` or not, in a trial. Returns what the word shall
+    /// say from now on. Called by the exclusive holder, if it is [`counted`](Share::counted).
     #[inline]
-    pub(crate) fn next_turn(&self, turn: Turn, clock: impl FnOnce() -> u64) -> Turn {
+    pub(crate) fn next_turn(&self, turn: Turn, idle: bool, clock: impl FnOnce() -> u64) -> Turn {
         let writers = self.writers.load(Relaxed);
+        if idle {
+            self.idle.store(self.idle.load(Relaxed) + 1, Relaxed);
+        }
         if writers.is_multiple_of(Self::LOOK) {
             return self.try_on(turn, writers, clock());
         }
@@ -318,6 +373,7 @@ impl<M: Machine> Bias<M> {
         self.window_ns.store(now, Relaxed);
         self.settled.store(u32::from(Self::SETTLE == 0), Relaxed);
         self.writers.store(1, Relaxed);
+        self.idle.store(0, Relaxed);
     }
 
     /// The first writer of a trial, or one that looks at the clock.
@@ -353,7 +409,14 @@ impl<M: Machine> Bias<M> {
         }
         // A thousandth of a nanosecond, a writer.
         let each = took * 1_000 / u64::from(passed);
-        if turn.biased { &self.biased } else { &self.plain }.add(each);
+        if turn.biased {
+            self.biased.add(each);
+        } else {
+            self.plain.add(each);
+            let idle = self.idle.load(Relaxed).min(writers + 1);
+            self.handicapped
+                .store((idle * HANDICAP_OF).div_ceil(writers + 1), Relaxed);
+        }
         self.windows.store(windows + 1, Relaxed);
         self.trial_writers
             .store(self.trial_writers.load(Relaxed) + writers + 1, Relaxed);
@@ -453,8 +516,8 @@ mod tests {
 
         fn writer(&self, turn: Turn, took: u64) -> Turn {
             self.now.set(self.now.get() + took);
-            if self.bias.is_counted() {
-                self.bias.next_turn(turn, || self.now.get())
+            if self.bias.share_of_this_writer().counted {
+                self.bias.next_turn(turn, false, || self.now.get())
             } else {
                 turn
             }
@@ -477,11 +540,18 @@ mod tests {
             self.bias.inhibited_ns.load(Relaxed) - self.now.get()
         }
 
-        /// Of so many conflicts.
-        fn nominations(&self, conflicts: u32) -> usize {
-            (0..conflicts)
-                .filter(|_| self.bias.conflict(false, || self.now.get()))
+        /// Of so many meetings of readers.
+        fn nominations(&self, meetings: u32) -> usize {
+            (0..meetings)
+                .filter(|_| self.bias.nominated_by_meeting(false, || self.now.get()))
                 .count()
+        }
+
+        /// How many of so many waits, each a nanosecond later, find that `look` is due. Time goes on by as much.
+        fn waits(&self, waits: u64, look: impl Fn(u64) -> bool) -> usize {
+            let begin = self.now.get();
+            self.now.set(begin + waits);
+            (begin..begin + waits).filter(|&time| look(time)).count()
         }
     }
 
@@ -592,7 +662,13 @@ mod tests {
         while turn.biased {
             turn = driven.writer(turn, 1_000);
         }
-        let asks = |trial| (0..SAMPLE).any(|_| driven.bias.conflict(trial, || driven.now.get()));
+        let asks = |trial| {
+            let by_meeting =
+                (0..SAMPLE).any(|_| driven.bias.nominated_by_meeting(trial, || driven.now.get()));
+            let by_wait = driven.waits(1_000, |time| driven.bias.nominated_by_wait(trial, time)) > 0;
+            assert_eq!(by_meeting, by_wait);
+            by_wait
+        };
         assert!(!asks(true));
         driven.now.set(driven.now.get() + RARE_NS);
         assert!(asks(true), "a trial's window without writers");
@@ -616,15 +692,83 @@ mod tests {
             assert_eq!(driven.trial(took), expected);
             let rest = driven.rest();
             let end = driven.now.get() + rest;
-            let writer_begins = || (0..SAMPLE).any(|_| driven.bias.trial_is_due(|| driven.now.get()));
-            while driven.now.get() < end {
+            let writer_begins =
+                || (0..SAMPLE_UNWAITED).any(|_| driven.bias.trial_is_due(|| driven.now.get()));
+            while driven.now.get() < end - 2_000 {
                 assert_eq!(driven.nominations(SAMPLE * SAMPLE_TRIED), 0);
                 assert!(!writer_begins());
-                driven.now.set(driven.now.get() + rest / 20 + 1);
+                assert_eq!(
+                    driven.waits(1_000, |time| driven.bias.nominated_by_wait(false, time)),
+                    0
+                );
+                assert_eq!(
+                    driven.waits(1_000, |time| driven.bias.trial_is_due_after_wait(time)),
+                    0
+                );
+                driven.now.set(driven.now.get() + rest / 20);
             }
+            driven.now.set(end);
             // Readers of a latch that has been tried look more rarely.
             assert_eq!(driven.nominations(SAMPLE * SAMPLE_TRIED), 1);
             assert!(writer_begins());
+            assert_ne!(
+                driven.waits(1_000, |time| driven.bias.nominated_by_wait(false, time)),
+                0
+            );
+            assert_ne!(
+                driven.waits(1_000, |time| driven.bias.trial_is_due_after_wait(time)),
+                0
+            );
+        }
+    }
+
+    /// A clock that ticks in steps has as many samples as one that does not.
+    ///
+    /// Mutation: take the time modulo `SAMPLE` → a clock with steps of 13 ns has all or none.
+    #[test]
+    fn one_wait_in_thirteen_is_a_sample_whatever_the_clocks_steps() {
+        let driven = Driven::new(BiasPolicy::Adaptive);
+        for step in [1, 13, 40, 100, 1_000, 1 << 20] {
+            let samples = (1..=13_000)
+                .filter(|wait| driven.bias.nominated_by_wait(false, wait * step))
+                .count();
+            assert!(
+                (500..2_000).contains(&samples),
+                "{samples} of 1,000, steps of {step}"
+            );
+        }
+    }
+
+    /// Mutation: let all writers of a biased window have the compare-and-swap → bias seems worse than it is.
+    #[test]
+    fn as_many_writers_are_handicapped_as_found_the_plain_word_idle() {
+        let driven = Driven::new(BiasPolicy::Adaptive);
+        let handicapped = || {
+            let shares = (0..HANDICAP_OF).map(|_| driven.bias.share_of_this_writer());
+            shares.filter(|share| share.handicapped).count() as u32
+        };
+        assert_eq!(handicapped(), HANDICAP_OF, "before the first plain window");
+        for idle in [0, 4, 8, 16] {
+            let (mut turn, mut window) = (Turn::TRIAL, 0);
+            let mut number = 0;
+            while turn.trial && window < 2 {
+                driven.now.set(driven.now.get() + 10_000);
+                number = (number + 1) % HANDICAP_OF;
+                let found_idle = !turn.biased && number < idle;
+                let next = driven.bias.next_turn(turn, found_idle, || driven.now.get());
+                window += u32::from(next != turn);
+                turn = next;
+            }
+            let expected = idle.min(HANDICAP_OF);
+            assert!(
+                handicapped().abs_diff(expected) <= 1,
+                "{} of {idle}",
+                handicapped()
+            );
+            while turn.trial {
+                driven.now.set(driven.now.get() + 10_000);
+                turn = driven.bias.next_turn(turn, false, || driven.now.get());
+            }
         }
     }
 
@@ -655,7 +799,15 @@ mod tests {
         for policy in [BiasPolicy::Never, BiasPolicy::Always] {
             let driven = Driven::new(policy);
             assert_eq!(driven.nominations(SAMPLE * SAMPLE_TRIED), 0);
-            assert!((0..SAMPLE * 3).all(|_| !driven.bias.trial_is_due(|| u64::MAX)));
+            assert!((0..SAMPLE_UNWAITED * 3).all(|_| !driven.bias.trial_is_due(|| u64::MAX)));
+            assert_eq!(
+                driven.waits(1_000, |time| driven.bias.nominated_by_wait(false, time)),
+                0
+            );
+            assert_eq!(
+                driven.waits(1_000, |time| driven.bias.trial_is_due_after_wait(time)),
+                0
+            );
         }
     }
 }

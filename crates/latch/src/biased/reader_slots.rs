@@ -68,10 +68,10 @@ impl<const K: usize, M: Machine> ReaderSlots<K, M> {
     }
 
     /// Waits until each of the first `in_use` slots has been seen without a reader. Recorded as a wait for exclusive
-    /// mode. What the worker learns from it, it applies to such waits alone.
+    /// mode. What the worker learns from it, it applies to such waits alone. Returns when the wait was over.
     #[cold]
     #[inline(never)]
-    pub(crate) fn drain(&self, in_use: usize, class: &'static LatchClass) {
+    pub(crate) fn drain(&self, in_use: usize, class: &'static LatchClass) -> u64 {
         let started = M::now();
         let taught = &M::workers().slot(M::worker()).adaptive.spins_for_slots;
         let mut spin = Spin::begin_in::<M>(class, taught);
@@ -105,13 +105,15 @@ impl<const K: usize, M: Machine> ReaderSlots<K, M> {
                 word.fetch_and(!WRITER_SLEEPS, Relaxed);
             }
         }
+        let ended = M::now();
         class.record(
             Wait::Exclusive,
             spin.polls(),
             sleeps,
-            M::now().saturating_sub(started),
+            ended.saturating_sub(started),
         );
         spin.finish_in::<M>(class, taught, sleeps > 0);
+        ended
     }
 }
 

@@ -354,9 +354,14 @@ impl<M: Machine> LwLock<M> {
     /// [`try_grant_from`](Self::try_grant_from) does.
     #[cold]
     pub(crate) fn acquire_slow(&self, mode: LatchMode) -> u32 {
+        self.acquire_slow_from(mode, M::now())
+    }
+
+    /// As [`acquire_slow`](Self::acquire_slow), of a wait that began at `started`.
+    #[cold]
+    pub(crate) fn acquire_slow_from(&self, mode: LatchMode, started: u64) -> u32 {
         M::label(core::ptr::from_ref(self).cast(), self.class.name);
         let worker = M::worker();
-        let started = M::now();
         let mut delay = self.delay(worker);
         let (granted_from, sleeps) = self.slow_path().acquire(self, mode, worker, started, &mut delay);
         self.class.record(
