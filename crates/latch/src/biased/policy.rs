@@ -26,14 +26,16 @@
 //!    part in 2n: what differs by so much does not differ by chance. Else it goes on, to `PAIRS_MAX` pairs, or to
 //!    `PAIRS_LONG` if it has taken `LONG_NS`. Then the latch leaves the state in which it has rested if the other one's
 //!    sum is shorter by a part in `MARGIN`.
-//! 4. **Rest.** The next trial comes after `INHIBITION` times what this one has *lost*: its time, less what its writers
+//! 4. **Later trials have longer windows**, four times as long in the second and 16 times from the third on, and fewer of
+//!    them: a state may show late what it makes. What short windows take for the faster state is tried again by longer ones.
+//! 5. **Rest.** The next trial comes after `INHIBITION` times what this one has *lost*: its time, less what its writers
 //!    would have taken in the faster state; and after `REST` times its own time at least.
-//! 5. If the writers of a window take `RARE_NS` or longer, writers are so few that their price does not matter, and the
+//! 6. If `MEASURE` writers take `RARE_NS` or longer, writers are so few that their price does not matter, and the
 //!    trial ends with bias. In a plain window a reader's nomination finds this out, since no writer may come.
 //!
 //! **Bound.** Trials lose one part in `INHIBITION` of what the faster state would do, 0.8 %. A workload that changes has
-//! the wrong state for one rest at most: 16 times 12 to 100 ms where the states differ little, and 2 to 4 s where a trial
-//! lost much. Without a writer the latch stays biased for any time, since no writer pays for it.
+//! the wrong state for one rest at most: 16 times 12 to 200 ms where the states differ little, and up to 128 times 100 ms
+//! where a trial lost much. Without a writer the latch stays biased for any time, since no writer pays for it.
 //!
 //! **Why windows of milliseconds.** A worker that finds the list's lock taken sleeps for 0.1 to 1 ms, and with hundreds
 //! of workers each comes once in 0.2 ms. A window of 0.1 ms, as this module had before, sees what the other state's
@@ -56,9 +58,8 @@
 //!
 //! **What this cannot see.** Two states that differ by less than the noise of `PAIRS_MAX` windows are told apart by
 //! chance, and the choice stays until the next trial. Where the latch does not limit the workload both states take the
-//! same time, and the latch stays as it is. And a state whose consequences come later than a window lasts is judged by
-//! its beginning: waiters that poll longer and longer for the list's lock (`lwlock = single-cas`,
-//! `docs/mechanisms/lwlock.md`) make the plain state worse over many milliseconds.
+//! same time, and the latch stays as it is. And a state whose consequences come later than the longest window lasts, 48 ms
+//! with its settling, is judged by its beginning.
 //!
 //! A latch whose readers never meet, because it has one thread or is hardly used, is never biased at all.
 //!
@@ -120,6 +121,9 @@ const SETTLE_NS: u64 = 1_000_000;
 const MEASURE: u32 = 32;
 /// Time that is taken, at least.
 const MEASURE_NS: u64 = 2_000_000;
+/// Of a latch's first trial, its second one and all later ones: the binary logarithm of how many times as long windows last
+/// and settle as `MEASURE_NS` and `SETTLE_NS` say. Of the pairs at most so many times fewer are measured.
+const LENGTHS_LOG2: [u32; 3] = [0, 2, 4];
 /// How often a trial measures each state at least.
 const PAIRS_MIN: u32 = 2;
 /// How often it measures each state at most.
@@ -137,7 +141,7 @@ const MARGIN: u64 = 64;
 const INHIBITION: u64 = 128;
 /// The same at least, as a multiple of the time that the last one took.
 const REST: u64 = 16;
-/// A window of a trial of this duration or longer ends it: writers are rare.
+/// A trial in which `MEASURE` writers take this time or longer ends: writers are rare.
 const RARE_NS: u64 = 40_000_000;
 
 const _: () =
@@ -228,8 +232,9 @@ pub(crate) struct Bias<M: Machine> {
     /// No trial before this time.
     inhibited_ns: M::U64,
     policy: BiasPolicy,
-    /// 1: the last trial ended with bias.
-    verdict: M::U32,
+    /// What past trials leave to the next one. Bit 0: the last one ended with bias. The others: which of `LENGTHS_LOG2` the
+    /// windows have.
+    past: M::U32,
     biased: Windows<M>,
     plain: Windows<M>,
     turned_biased: M::U32,
@@ -263,7 +268,7 @@ impl<M: Machine> Bias<M> {
             handicapped: M::U32::new(HANDICAP_OF),
             inhibited_ns: M::U64::new(0),
             policy,
-            verdict: M::U32::new(0),
+            past: M::U32::new(0),
             biased: Windows::new(),
             plain: Windows::new(),
             turned_biased: M::U32::new(0),
@@ -313,10 +318,21 @@ impl<M: Machine> Bias<M> {
         clock() >= self.nominated_since(trial)
     }
 
+    /// How many times as long as in a first trial windows are, as a binary logarithm.
+    fn length_log2(&self) -> u32 {
+        LENGTHS_LOG2[self.past.load(Relaxed) as usize >> 1]
+    }
+
+    /// How often a trial measures each state at most.
+    fn pairs_max(&self) -> u32 {
+        (Self::PAIRS_MAX >> self.length_log2()).max(PAIRS_MIN)
+    }
+
     /// From when on a reader of a plain latch may turn it biased.
     fn nominated_since(&self, trial: bool) -> u64 {
         if trial {
-            self.window_ns.load(Relaxed).saturating_add(RARE_NS)
+            let window_ns = (Self::SETTLE_NS + Self::MEASURE_NS) << self.length_log2();
+            self.window_ns.load(Relaxed).saturating_add(RARE_NS + window_ns)
         } else {
             self.inhibited_ns.load(Relaxed)
         }
@@ -395,16 +411,17 @@ impl<M: Machine> Bias<M> {
         }
         let took = now.saturating_sub(self.window_ns.load(Relaxed));
         let settled = self.settled.load(Relaxed);
-        if settled == 0 && writers >= Self::SETTLE && took >= Self::SETTLE_NS {
+        let length = self.length_log2();
+        if settled == 0 && writers >= Self::SETTLE && took >= Self::SETTLE_NS << length {
             self.settled.store(writers, Relaxed);
             self.window_ns.store(now, Relaxed);
         }
         let passed = writers.max(1) + 1 - settled;
-        if settled == 0 || passed < Self::MEASURE || took < Self::MEASURE_NS {
+        if settled == 0 || passed < Self::MEASURE || took < Self::MEASURE_NS << length {
             self.writers.store(writers + 1, Relaxed);
             return turn;
         }
-        if took >= RARE_NS {
+        if took >= RARE_NS / u64::from(MEASURE) * u64::from(passed) {
             return self.end_trial(now, true, 0);
         }
         // A thousandth of a nanosecond, a writer.
@@ -421,7 +438,12 @@ impl<M: Machine> Bias<M> {
         self.trial_writers
             .store(self.trial_writers.load(Relaxed) + writers + 1, Relaxed);
         if let Some(biased) = self.decide(windows + 1, now.saturating_sub(self.trial_ns.load(Relaxed))) {
-            return self.end_trial(now, biased, self.lost_ns(now, windows / 2));
+            let lost = self.lost_ns(now, windows / 2);
+            let past = self.past.load(Relaxed);
+            if past >> 1 < LENGTHS_LOG2.len() as u32 - 1 {
+                self.past.store(past + 2, Relaxed);
+            }
+            return self.end_trial(now, biased, lost);
         }
         self.begin_window(now);
         Turn {
@@ -437,8 +459,8 @@ impl<M: Machine> Bias<M> {
             return None;
         }
         let (biased, plain) = (self.biased.sum_of_others(), self.plain.sum_of_others());
-        if pairs >= Self::PAIRS_MAX || (pairs >= PAIRS_LONG && took >= LONG_NS) {
-            let rested_biased = self.verdict.load(Relaxed) != 0;
+        if pairs >= self.pairs_max() || (pairs >= PAIRS_LONG && took >= LONG_NS) {
+            let rested_biased = self.past.load(Relaxed) & 1 != 0;
             let (rested, other) = if rested_biased {
                 (biased, plain)
             } else {
@@ -465,7 +487,8 @@ impl<M: Machine> Bias<M> {
             .saturating_mul(Self::INHIBITION)
             .max(took.saturating_mul(Self::REST));
         self.inhibited_ns.store(now.saturating_add(rest), Relaxed);
-        self.verdict.store(u32::from(biased), Relaxed);
+        let past = self.past.load(Relaxed);
+        self.past.store(past & !1 | u32::from(biased), Relaxed);
         self.biased.clear();
         self.plain.clear();
         self.windows.store(0, Relaxed);
@@ -510,7 +533,7 @@ mod tests {
 
         fn rested_biased() -> Self {
             let driven = Self::new(BiasPolicy::Adaptive);
-            driven.bias.verdict.store(1, Relaxed);
+            driven.bias.past.store(1, Relaxed);
             driven
         }
 
@@ -588,6 +611,45 @@ mod tests {
             let driven = Driven::new(BiasPolicy::Adaptive);
             driven.trial(|biased, _| if biased { 1_000 } else { plain });
             assert_eq!(driven.windows.get(), 2 * pairs, "1,000 against {plain}");
+        }
+    }
+
+    /// A state that is the faster one for 10 ms and the slower one after that is left by the third trial.
+    ///
+    /// Mutation: all trials have windows of the same length → what comes late is never seen.
+    #[test]
+    fn later_trials_have_longer_windows() {
+        let driven = Driven::new(BiasPolicy::Adaptive);
+        let since_turn = Cell::new((0, 0));
+        let took = |biased, window| {
+            let (of, passed) = since_turn.get();
+            let passed = if of == window { passed } else { 0 };
+            let took = match (biased, passed < 10_000_000) {
+                (true, true) => 800,
+                (true, false) => 1_200,
+                (false, _) => 1_000,
+            };
+            since_turn.set((window, passed + took));
+            took
+        };
+        let trial = || {
+            since_turn.set((0, 0));
+            let began = driven.now.get();
+            let turn = driven.trial(took);
+            (turn, driven.windows.get(), (driven.now.get() - began) / 1_000_000)
+        };
+        let (turn, windows, ms) = trial();
+        assert_eq!((turn, windows / 2), (Turn::BIASED, 4));
+        assert!(ms < 30, "{ms} ms");
+        let (_, windows, ms) = trial();
+        assert!(
+            windows / 2 <= 4 && (40..120).contains(&ms),
+            "{windows} windows, {ms} ms"
+        );
+        for _ in 0..2 {
+            let (turn, windows, ms) = trial();
+            assert_eq!((turn, windows / 2), (Turn::PLAIN, 2));
+            assert!((190..230).contains(&ms), "{ms} ms");
         }
     }
 
@@ -670,7 +732,9 @@ mod tests {
             by_wait
         };
         assert!(!asks(true));
-        driven.now.set(driven.now.get() + RARE_NS);
+        driven.now.set(driven.now.get() + RARE_NS - 2_000);
+        assert!(!asks(true));
+        driven.now.set(driven.now.get() + SETTLE_NS + MEASURE_NS);
         assert!(asks(true), "a trial's window without writers");
         // The reader turns it biased. A writer finds that, at its next look at the clock.
         turn = Turn::TRIAL;
