@@ -532,6 +532,32 @@ fn latch_mix(latch: &str, read_percent: f64, clients: &[usize]) -> Vec<(f64, f64
     clients.iter().map(both).collect()
 }
 
+/// A client's loop takes 3 ns by itself, drawn from 1 to 4: clients without any work differ, and two seeds do.
+///
+/// Mutation, seen to fail here: a loop takes what `outside_ns` says. Then no seed changes anything.
+#[test]
+fn clients_without_work_have_a_loop_all_the_same() {
+    let of = |outside_ns: u32, seed: u64| {
+        let mut experiment = Experiment::load("latch-mix").unwrap();
+        experiment.clients = vec![4];
+        let outside = format!("outside_ns={outside_ns}");
+        for setting in [
+            "warm_up_ms=1",
+            "measure_ms=2",
+            "read_percent=100",
+            "critical_ns=0",
+            &outside,
+        ] {
+            experiment.set(setting).unwrap();
+        }
+        experiment.variants.retain(|variant| variant.name == "single-cas");
+        run(experiment, seed, 2).unwrap().points[0].transactions
+    };
+    assert_eq!(of(0, 1), of(3, 1));
+    assert_ne!(of(0, 1), of(0, 2));
+    assert!(of(4, 1) < of(3, 1));
+}
+
 /// An adaptive latch that is never biased, because there are no readers, is a plain one.
 ///
 /// Mutation: let an exclusive that had to wait load the word again to see whether it is biased, as it once
