@@ -276,16 +276,16 @@ fn a_trial_leaves_nothing_behind() {
     assert!(ratio > 0.95, "{ratio} of plain after a trial");
 }
 
-/// Where bias makes 0.85 of the plain latch, the trial ends with the plain latch.
+/// Where bias makes 0.9 of the plain latch, the trial ends with the plain latch.
 ///
-/// Mutation seen to fail here: without the handicap of a biased window's writers, whose state then seems to be 4 % faster.
-/// The ratio is 0.82.
+/// Mutation seen to fail here: without the handicap of a biased window's writers, whose state then seems to be the faster
+/// one. The ratio is 0.91, and 0.86 with debug assertions, which look at the word, too.
 #[test]
 fn a_trial_compares_the_states_as_they_are_without_it() {
     let mix = Mix {
         machine: "cloud-16",
-        clients: 64,
-        reads_per_1000: 500,
+        clients: 8,
+        reads_per_1000: 800,
         critical_ns: 0,
         outside_ns: 3,
         warm_up_ns: 100_000_000,
