@@ -295,6 +295,32 @@ fn a_trial_compares_the_states_as_they_are_without_it() {
     assert!(ratio > 0.97, "{ratio} of plain after a trial");
 }
 
+/// A latch that was told to expect readers, and has a writer alone: no wait shows that bias does not pay.
+///
+/// Mutation seen to fail here: a writer that did not wait begins no trial. Then the latch stays biased.
+#[test]
+fn a_writer_alone_turns_the_latch_plain() {
+    for conditional in [false, true] {
+        let model = MachineModel::load("cloud-16").expect("a preset");
+        let mut simulation = Simulation::new(&model, 1, 1);
+        let latch = Rc::new(simulation.enter(|| adaptive::<16>(SlotChoice::Worker)));
+        let of_writer = Rc::clone(&latch);
+        simulation.spawn(move || {
+            of_writer.expect_readers();
+            while clock_ns() < 30_000_000 {
+                Simulated::charge(Work::Nanos(100));
+                if conditional {
+                    drop(of_writer.try_exclusive().expect("nobody else is there"));
+                } else {
+                    drop(of_writer.exclusive());
+                }
+            }
+        });
+        simulation.run().expect("the program ends");
+        assert!(!latch.is_biased(), "conditional: {conditional}");
+    }
+}
+
 /// An empty section and a loop's own time: what readers count while they meet must not cost the latch its readers.
 ///
 /// Mutation seen to fail here: each reader that met another one counts it. Then the ratio is 0.95.

@@ -20,6 +20,8 @@
 //!   once at (g). If a slot has a reader then, it releases `EXCLUSIVE`, with the wake-ups of a release.
 //! - **Turning biased**: any worker sets `BIASED`, at any time. **Turning plain**: an exclusive holder that
 //!   has seen the slots empty clears it.
+//! - **Beginning a trial**: any worker sets `TRIAL`, together with `BIASED` or in a word that has it and not `TRIAL`. An
+//!   exclusive holder that ends the trial clears it.
 //!
 //! # Why each step
 //! - Why (d): between (a) and (b) a writer may take the word and find all slots empty.
