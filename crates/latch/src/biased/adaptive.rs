@@ -146,6 +146,9 @@ const _: () = assert!(size_of::<AdaptiveLatch<16, Host>>() == 17 * 128);
 impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     const HAS_SLOTS: () = assert!(K > 0, "an adaptive latch needs a slot");
 
+    /// Under a checker each meeting counts, so that the latch turns whenever it may.
+    const MEETINGS_OF: u32 = if M::EXPLORED { 1 } else { MEETINGS_OF };
+
     /// An idle, plain latch of `class`, with default options.
     pub fn new(class: &'static LatchClass) -> Self {
         Self::with_options(class, AdaptiveOptions::default())
@@ -319,7 +322,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     fn note_met_reader(&self, found: u32) {
         let readers = (found & SHARED_MASK) / SHARED_UNIT;
         if found & (EXCLUSIVE | GRANTS | HAS_WAITERS | BIASED) == 0
-            && (readers == 1 || readers % MEETINGS_OF == M::worker().0 % MEETINGS_OF)
+            && (readers == 1 || readers % Self::MEETINGS_OF == M::worker().0 % Self::MEETINGS_OF)
             && self.main.bias.nominated_by_meeting(found & TRIAL != 0, M::now)
         {
             self.turn_biased(BIASED | TRIAL);
