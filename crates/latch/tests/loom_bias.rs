@@ -378,3 +378,27 @@ each_latch! {
     loom_three_writes_and_a_reader => three_writes_and_a_reader(2);
     loom_each_reads_and_writes => each_reads_and_writes(2);
 }
+
+/// A writer waits for a plain latch, and its reader turns it biased before it leaves and comes back by a slot.
+///
+/// Mutation seen to fail here: a writer that had to wait takes the word that it first found for the one that granted it,
+/// so it does not look at the slots (causality violation).
+#[test]
+fn loom_bias_comes_while_a_writer_waits() {
+    explore(
+        2,
+        3,
+        adaptive,
+        |number, shared| {
+            if number == 0 {
+                shared.write_once();
+            } else {
+                let guard = shared.latch.shared();
+                shared.latch.expect_readers();
+                drop(guard);
+                assert!(shared.read_once() <= 1);
+            }
+        },
+        |_| (),
+    );
+}
