@@ -83,6 +83,11 @@ impl Spin {
         Self::of_class::<M>(class, Delay::learned_in::<M>(taught))
     }
 
+    /// The same without step 2, for a worker that goes on to a queue whose rule has yields of its own.
+    pub(crate) fn without_yields(self) -> Self {
+        Self { yields: 0, ..self }
+    }
+
     /// A wait under the class's policy, with `adaptive` pauses under [`SpinPolicy::Adaptive`].
     fn of_class<M: Machine>(class: &LatchClass, adaptive: u32) -> Self {
         let budget = match class.spin_policy() {

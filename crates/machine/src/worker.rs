@@ -43,6 +43,8 @@ pub struct AdaptiveCounts<M: Machine> {
     /// How long the worker polls, as a writer, for the readers of a biased latch; 0 until it has done so once. Not
     /// `spins_per_delay`, because what a biased latch teaches must not change how its worker waits at a plain one.
     pub spins_for_slots: M::U32,
+    /// The same, as a reader, for the writer of a biased latch.
+    pub spins_for_writer: M::U32,
 }
 
 /// A count of which the caller takes each so-manieth as a sample.
@@ -66,6 +68,7 @@ impl<M: Machine> AdaptiveCounts<M> {
             meetings: SampledCount(M::U32::new(0)),
             writes: SampledCount(M::U32::new(0)),
             spins_for_slots: M::U32::new(0),
+            spins_for_writer: M::U32::new(0),
         }
     }
 
@@ -73,6 +76,7 @@ impl<M: Machine> AdaptiveCounts<M> {
         self.meetings.0.store(0, Ordering::Relaxed);
         self.writes.0.store(0, Ordering::Relaxed);
         self.spins_for_slots.store(0, Ordering::Relaxed);
+        self.spins_for_writer.store(0, Ordering::Relaxed);
     }
 }
 
@@ -82,6 +86,7 @@ impl<M: Machine<U32 = CoreU32>> AdaptiveCounts<M> {
             meetings: SampledCount(CoreU32::new_const(0)),
             writes: SampledCount(CoreU32::new_const(0)),
             spins_for_slots: CoreU32::new_const(0),
+            spins_for_writer: CoreU32::new_const(0),
         }
     }
 }

@@ -141,6 +141,13 @@ fn adaptive(lwlock: LwLockOptions) -> AdaptiveOptions {
     }
 }
 
+fn never_biased(lwlock: LwLockOptions) -> AdaptiveOptions {
+    AdaptiveOptions {
+        bias: BiasPolicy::Never,
+        ..adaptive(lwlock)
+    }
+}
+
 fn biased(lwlock: LwLockOptions) -> AdaptiveOptions {
     AdaptiveOptions {
         bias: BiasPolicy::Always,
@@ -202,6 +209,11 @@ latches! {
         native: LatchedBy<AdaptiveLatch<32>, Pair> =
             LatchedBy::with_latch(AdaptiveLatch::with_options(&CLASS, adaptive_by_core(options)), Pair::default()),
         simulated: AdaptiveLatch::<32, Simulated>::with_options(C::class(), adaptive_by_core(options));
+    /// An adaptive latch that is never biased.
+    ReaderWriter "adaptive-plain", size_of::<AdaptiveLatch>(), |options|
+        native: LatchedBy<AdaptiveLatch, Pair> =
+            LatchedBy::with_latch(AdaptiveLatch::with_options(&CLASS, never_biased(options)), Pair::default()),
+        simulated: AdaptiveLatch::<16, Simulated>::with_options(C::class(), never_biased(options));
     /// An adaptive latch that is biased whatever it measures.
     ReaderWriter "adaptive-biased", size_of::<AdaptiveLatch>(), |options|
         native: LatchedBy<AdaptiveLatch, Pair> =
