@@ -28,8 +28,9 @@
 //!    sum is shorter by a part in `MARGIN`.
 //! 4. **Later trials have longer windows**, four times as long in the second and 16 times from the third on, and fewer of
 //!    them: a state may show late what it makes. What short windows take for the faster state is tried again by longer ones.
-//! 5. **Rest.** The next trial comes after `INHIBITION` times what this one has *lost*: its time, less what its writers
-//!    would have taken in the faster state; and after `REST` times its own time at least.
+//! 5. **Rest.** The next trial comes after `INHIBITION` times what it will *lose*, by what this one has lost: its time, less
+//!    what its writers would have taken in the faster state. If its windows are longer, it will lose as many times more. And
+//!    it comes after `REST` times the time of this one at least.
 //! 6. If `MEASURE` writers take `RARE_NS` or longer, writers are so few that their price does not matter, and the
 //!    trial ends with bias. In a plain window a reader's nomination finds this out, since no writer may come.
 //!
@@ -53,7 +54,8 @@
 //! **A trial must not change what it measures, nor leave anything behind.** In a trial the word of an idle plain latch is
 //! not zero, so a writer that finds it idle has a compare-and-swap in vain, which it would not have at rest. With an empty
 //! section that takes up to a quarter of the state's throughput. So plain windows count how many writers that concerns, and
-//! as many of the writers of a biased window have one in vain, too (`Share`). And what a worker learns while it
+//! as many of the writers of a biased window have one in vain, too (`Share`), and a pause, since those of a plain one count
+//! themselves in between and may lose the line meanwhile. And what a worker learns while it
 //! waits for slots must not change how it waits at a plain latch: it learns it apart (`ReaderSlots::drain`).
 //!
 //! **What this cannot see.** Two states that differ by less than the noise of `PAIRS_MAX` windows are told apart by
@@ -137,7 +139,7 @@ const HANDICAP_OF: u32 = 16;
 /// By what part of its time the state that the latch rested in must be beaten: less than the 2 % that the latch may be
 /// slower than the better of its states.
 const MARGIN: u64 = 64;
-/// Time to the next trial, as a multiple of the time that the last one has lost.
+/// Time to the next trial, as a multiple of the time that it will lose, as far as the last one tells.
 const INHIBITION: u64 = 128;
 /// The same at least, as a multiple of the time that the last one took.
 const REST: u64 = 16;
@@ -443,7 +445,8 @@ impl<M: Machine> Bias<M> {
             if past >> 1 < LENGTHS_LOG2.len() as u32 - 1 {
                 self.past.store(past + 2, Relaxed);
             }
-            return self.end_trial(now, biased, lost);
+            // The next trial may lose as many times as much as it is longer.
+            return self.end_trial(now, biased, lost << (self.length_log2() - length));
         }
         self.begin_window(now);
         Turn {
@@ -481,6 +484,7 @@ impl<M: Machine> Bias<M> {
         took.saturating_sub(each * u64::from(self.trial_writers.load(Relaxed)) / 1_000)
     }
 
+    /// `lost`: what the next trial is expected to lose, ns.
     fn end_trial(&self, now: u64, biased: bool, lost: u64) -> Turn {
         let took = now.saturating_sub(self.trial_ns.load(Relaxed));
         let rest = lost
@@ -849,13 +853,37 @@ mod tests {
         let (level, level_took) = rest(1_000);
         assert_eq!(level, REST * level_took, "nothing was lost");
         let (slow, slow_took) = rest(8_000);
-        // Half of the time went into the slow state, which did an eighth.
-        let lost = slow_took / 2 * 7 / 8;
+        // Half of the time went into the slow state, which did an eighth; and the next trial is four times as long.
+        let lost = slow_took / 2 * 7 / 8 * 4;
         let expected = lost * INHIBITION;
         assert!(
             slow.abs_diff(expected) < expected / 10,
             "{slow}, expected {expected}"
         );
+    }
+
+    /// Whichever trials there have been, they and the rests before them lose one part in `INHIBITION`. The first one,
+    /// before which there was no rest, is the exception.
+    ///
+    /// Mutation: rest by what this trial has lost, though the next one is longer → the second and third cost 3 %.
+    #[test]
+    fn each_trial_is_paid_for_by_the_rest_before_it() {
+        for slower in [2_000, 8_000] {
+            let driven = Driven::new(BiasPolicy::Adaptive);
+            let took = |biased, _| if biased { slower } else { 1_000 };
+            driven.trial(took);
+            for trial in 2..6 {
+                let rest = driven.rest();
+                driven.now.set(driven.now.get() + rest);
+                let began = driven.now.get();
+                driven.trial(took);
+                let lost = (driven.now.get() - began) / 2 * (slower - 1_000) / slower;
+                assert!(
+                    lost * INHIBITION <= (rest + rest / 10),
+                    "trial {trial} lost {lost} ns after a rest of {rest}"
+                );
+            }
+        }
     }
 
     #[test]
