@@ -495,11 +495,8 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         let share = self.main.bias.share_of_this_writer();
         if found & BIASED != 0 && share.handicapped {
             let _ = self.main.latch.state.compare_exchange(0, 0, Relaxed, Relaxed);
-            // A plain one counts here, and may lose the line meanwhile. To a checker a pause would be a promise that
-            // another worker acts next.
-            if !M::EXPLORED {
-                M::spin_hint();
-            }
+            // A pause of some 25 ns: a plain one counts here, and may lose the line meanwhile.
+            let _ = M::now();
         }
         if share.counted {
             Duty::Count { idle: found == TRIAL }
