@@ -276,25 +276,24 @@ fn a_trial_leaves_nothing_behind() {
     assert!(ratio > 0.95, "{ratio} of plain after a trial");
 }
 
-/// Where bias makes 0.93 or 0.96 of the plain latch, the trial ends with the plain latch.
+/// Where bias makes 0.93 of the plain latch, the trial ends with the plain latch.
 ///
-/// Mutations seen to fail here: without the handicap of a biased window's writers, whose state then seems to be the faster
-/// one (0.93 in the first cell); without the pause behind it (0.96 in the second).
+/// Mutation seen to fail here: without the handicap of a biased window's writers, whose state then seems to be the faster
+/// one. Then the ratio is 0.93. (What the pause behind it does is a few percent in some cells of
+/// `scripts/adaptive-latch-table`, too little for a mutation that must fail in each build.)
 #[test]
 fn a_trial_compares_the_states_as_they_are_without_it() {
-    for (machine, clients, reads_per_1000) in [("cloud-16", 8, 800), ("e5-2630v4-2s", 4, 935)] {
-        let mix = Mix {
-            machine,
-            clients,
-            reads_per_1000,
-            critical_ns: 0,
-            outside_ns: 3,
-            warm_up_ns: 100_000_000,
-            end_ns: 110_000_000,
-        };
-        let ratio = adaptive_to(BiasPolicy::Never, mix);
-        assert!(ratio > 0.97, "{machine}: {ratio} of plain after a trial");
-    }
+    let mix = Mix {
+        machine: "cloud-16",
+        clients: 8,
+        reads_per_1000: 800,
+        critical_ns: 0,
+        outside_ns: 3,
+        warm_up_ns: 100_000_000,
+        end_ns: 110_000_000,
+    };
+    let ratio = adaptive_to(BiasPolicy::Never, mix);
+    assert!(ratio > 0.97, "{ratio} of plain after a trial");
 }
 
 /// A latch that was told to expect readers, and has a writer alone: no wait shows that bias does not pay.
@@ -398,7 +397,7 @@ fn a_trial_is_followed_by_a_rest() {
         outside_ns: 500,
         // The first trial is over after 23 ms, and the last sleepers of its plain windows are awake after 60.
         warm_up_ns: 60_000_000,
-        end_ns: 75_000_000,
+        end_ns: 150_000_000,
     };
     let ratio = adaptive_to(BiasPolicy::Always, mix);
     assert!(ratio > 0.95, "{ratio} of a biased latch after a trial");
