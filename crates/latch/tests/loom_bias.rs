@@ -59,17 +59,17 @@ fn near_last() -> ReadBiased {
     read_biased_with(WriterVariant::NearLast)
 }
 
-fn adaptive_of(bias: BiasPolicy) -> AdaptiveLatch<2, Loom> {
+fn adaptive_of(class: &'static LatchClass, bias: BiasPolicy) -> AdaptiveLatch<2, Loom> {
     let bias = AdaptiveOptions {
         bias,
         ..AdaptiveOptions::default()
     };
-    AdaptiveLatch::with_options(&CLASS, bias)
+    AdaptiveLatch::with_options(class, bias)
 }
 
 /// Under a checker it turns at every occasion.
 fn adaptive() -> AdaptiveLatch<2, Loom> {
-    adaptive_of(BiasPolicy::Adaptive)
+    adaptive_of(&CLASS, BiasPolicy::Adaptive)
 }
 
 /// Biased to begin with, and turned plain by its second writer if there were not enough readers.
@@ -80,25 +80,17 @@ fn turning() -> AdaptiveLatch<2, Loom> {
 }
 
 fn biased() -> AdaptiveLatch<2, Loom> {
-    adaptive_of(BiasPolicy::Always)
-}
-
-fn polling_of(bias: BiasPolicy) -> AdaptiveLatch<2, Loom> {
-    let bias = AdaptiveOptions {
-        bias,
-        ..AdaptiveOptions::default()
-    };
-    AdaptiveLatch::with_options(&POLLING, bias)
+    adaptive_of(&CLASS, BiasPolicy::Always)
 }
 
 /// As `biased`, and its readers poll for a writer.
 fn biased_polling() -> AdaptiveLatch<2, Loom> {
-    polling_of(BiasPolicy::Always)
+    adaptive_of(&POLLING, BiasPolicy::Always)
 }
 
 /// As `turning`, and its readers poll for a writer.
 fn turning_polling() -> AdaptiveLatch<2, Loom> {
-    let latch = polling_of(BiasPolicy::Adaptive);
+    let latch = adaptive_of(&POLLING, BiasPolicy::Adaptive);
     latch.expect_readers();
     latch
 }

@@ -445,8 +445,12 @@ impl<M: Machine> Bias<M> {
             if past >> 1 < LENGTHS_LOG2.len() as u32 - 1 {
                 self.past.store(past + 2, Relaxed);
             }
-            // The next trial may lose as many times as much as it is longer.
-            return self.end_trial(now, biased, lost << (self.length_log2() - length));
+            // The next trial may lose as many times as much as its windows are longer. Those that wait for their writers,
+            // not for the time, stay as they are.
+            let window = now.saturating_sub(self.trial_ns.load(Relaxed)) / u64::from(windows + 1);
+            let next = (Self::SETTLE_NS + Self::MEASURE_NS) << self.length_log2();
+            let lost = lost.saturating_mul(next.max(window)) / window.max(1);
+            return self.end_trial(now, biased, lost);
         }
         self.begin_window(now);
         Turn {
@@ -859,6 +863,15 @@ mod tests {
         assert!(
             slow.abs_diff(expected) < expected / 10,
             "{slow}, expected {expected}"
+        );
+        // Windows as long as their writers need: the next trial has the same.
+        let driven = Driven::new(BiasPolicy::Adaptive);
+        driven.trial(|biased, _| if biased { 300_000 } else { 150_000 });
+        let took = driven.now.get() - driven.bias.trial_ns.load(Relaxed);
+        let (rest, expected) = (driven.rest(), took / 3 * INHIBITION);
+        assert!(
+            rest.abs_diff(expected) < expected / 10,
+            "{rest}, expected {expected}"
         );
     }
 
