@@ -7,7 +7,7 @@ use clap::Args;
 use clearway_lab::LabError;
 use clearway_lab::simulate::{
     Calibration, EXPERIMENTS, Experiment, HereOptions, LatchFamily, Shard, SimulateOptions, SimulationResult,
-    calibrate, here_text, html, json, overview, run_experiment, run_here, text,
+    calibrate, here_text, html, is_cost, json, overview, run_experiment, run_here, set_costs, text,
 };
 use clearway_sim::{MachineModel, PRESETS};
 
@@ -25,6 +25,7 @@ use crate::output;
     clearway simulate list\n  \
     clearway simulate numa-simple-update --out result\n  \
     clearway simulate latch-mix --set read_percent=50 --clients 8,72,288 --machine arm-2s\n  \
+    clearway simulate latch-mix --set os.tick_us=4000 --set os.tick=2000            with timer interrupts\n  \
     clearway simulate numa-tpcb --shard 2/8 --out shard-2     the second of eight pieces, for `clearway report`\n  \
     clearway simulate --calibrate > here.toml          then: --machine here.toml\n  \
     clearway simulate here                             the latches of `bench latches`, on this host and simulated, side by side\n  \
@@ -40,8 +41,8 @@ pub(crate) struct Arguments {
     /// Numbers of clients, instead of the experiment's; threads for `here`
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     clients: Vec<usize>,
-    /// Change one of the experiment's numbers, e.g. --set work_us=300; or compare one variant only: lwlock=queued. With
-    /// `here`, a calibrated cost: coherence.rmw_hit=5
+    /// Change one of the experiment's numbers, e.g. --set work_us=300; one of the machine's costs: coherence.cross=200;
+    /// or compare one variant only: lwlock=queued. With `here`, calibrated costs only
     #[arg(long = "set", value_name = "NAME=VALUE")]
     settings: Vec<String>,
     /// What the simulation's random numbers start from
@@ -117,7 +118,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
     };
     let mut experiment = Experiment::load(name)?;
-    for setting in &arguments.settings {
+    let (costs, settings): (Vec<_>, Vec<_>) = arguments.settings.iter().partition(|setting| is_cost(setting));
+    for setting in settings {
         experiment.set(setting)?;
     }
     if !arguments.clients.is_empty() {
@@ -130,11 +132,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             .cloned()
             .collect(),
     };
+    let changed: String = costs.iter().map(|cost| format!("; {cost}")).collect();
     let mut results = Vec::new();
-    for machine in &machines {
+    for name in &machines {
         let first = results.is_empty();
+        let mut machine = MachineModel::load(name).map_err(LabError::from)?;
+        set_costs(&mut machine, &costs)?;
         let options = SimulateOptions {
-            machine: MachineModel::load(machine).map_err(LabError::from)?,
+            machine,
             experiment: experiment.clone(),
             seed: arguments.seed,
             trace: arguments.trace.clone().filter(|_| first),
@@ -151,19 +156,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             ))?;
         }
         output::line(format_args!(
-            "on {}: {}; seed {}\n",
-            result.machine.name, result.machine.description, result.seed
+            "on {}: {}{}; seed {}\n",
+            result.machine.name, result.machine.description, changed, result.seed
         ))?;
         // The table and the report are of the whole.
         if arguments.shard.is_none() {
             output::line(format_args!("{}", text(&result)))?;
         }
         if let Some(directory) = &arguments.out {
-            let suffix = if first {
-                String::new()
-            } else {
-                format!("-{machine}")
-            };
+            let suffix = if first { String::new() } else { format!("-{name}") };
             write(&result, directory, &suffix)?;
         }
         results.push(result);
@@ -239,17 +240,13 @@ fn here(arguments: &Arguments) -> Result<()> {
         ..defaults
     };
     options.check()?;
-    for setting in &arguments.settings {
-        Calibration::check_setting(setting)?;
-    }
+    Calibration::check_settings(&arguments.settings)?;
     options::warn_of_debug_build();
     clearway_machine::stderr_line(format_args!(
         "Calibrating; other load on this host spoils all that follows."
     ));
     let mut calibration = calibrate().map_err(LabError::from)?;
-    for setting in &arguments.settings {
-        calibration.set(setting)?;
-    }
+    calibration.set(&arguments.settings)?;
     let result = run_here(&options, &calibration)?;
     output::print(format_args!("{}", here_text(&result)))?;
     output::line(format_args!("\n{}", result.provenance))?;

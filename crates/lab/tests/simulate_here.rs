@@ -102,7 +102,7 @@ fn it_can_fail() {
     for _ in 0..3 {
         let mut calibration: Calibration = calibrate().unwrap();
         let third = calibration.machine.coherence.rmw_hit / 3.0;
-        calibration.set(&format!("coherence.rmw_hit={third}")).unwrap();
+        calibration.set([format!("coherence.rmw_hit={third}")]).unwrap();
         let result = run_here(&options, &calibration).unwrap();
         let Some(cell) = result.cells.first() else {
             continue;
@@ -141,9 +141,9 @@ fn mistakes_are_answered_with_what_there_is() {
         let error = wrong(change);
         assert!(matches!(error, LabError::BadNumber { .. }), "{error}");
     }
-    let unknown = Calibration::check_setting("coherence.rmw=1").unwrap_err();
+    let unknown = Calibration::check_settings(["coherence.rmw=1"]).unwrap_err();
     assert!(unknown.to_string().contains("coherence.rmw_hit"), "{unknown}");
-    let word = Calibration::check_setting("coherence.rmw_hit=much").unwrap_err();
+    let word = Calibration::check_settings(["coherence.rmw_hit=much"]).unwrap_err();
     assert!(matches!(word, LabError::BadNumber { .. }), "{word}");
-    Calibration::check_setting("coherence.rmw_hit=5").unwrap();
+    Calibration::check_settings(["coherence.rmw_hit=5"]).unwrap();
 }

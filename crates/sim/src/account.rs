@@ -19,7 +19,7 @@ pub enum Activity {
     Stall,
     /// Pauses between polls, and polls of an unchanged line.
     Spin,
-    /// System calls: futexes, sleeps, yields.
+    /// System calls: futexes, sleeps, yields. Timer interrupts, where the machine has any.
     Syscall,
     /// Context switches.
     Switch,

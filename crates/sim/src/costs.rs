@@ -89,6 +89,9 @@ pub(crate) struct Costs {
     pub(crate) slice_min: u64,
     pub(crate) wakeup_granularity: u64,
     pub(crate) balance: u64,
+    /// From one timer interrupt of a CPU to the next; 0: none.
+    pub(crate) tick_period: u64,
+    pub(crate) tick: u64,
     pub(crate) yield_goes_last: bool,
     /// 1024ths of full speed for a hardware thread whose sibling is busy.
     smt_slowdown_1024: u64,
@@ -191,6 +194,8 @@ impl Costs {
             slice_min: picoseconds(o.slice_min_us * 1e3),
             wakeup_granularity: picoseconds(o.wakeup_granularity_us * 1e3),
             balance: picoseconds(o.balance_us * 1e3),
+            tick_period: picoseconds(o.tick_us * 1e3),
+            tick: picoseconds(o.tick),
             yield_goes_last: o.yield_goes_last,
             smt_slowdown_1024: (1024.0 / o.smt_speed).round() as u64,
             smt_slowdown_pausing_1024: (1024.0 / o.smt_speed_pausing.unwrap_or(o.smt_speed)).round() as u64,

@@ -110,6 +110,11 @@ const fn whole() -> f64 {
     1.0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(cost: &f64) -> bool {
+    *cost == 0.0
+}
+
 /// Costs of the operating system. The defaults are those of Linux with the completely fair scheduler.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -136,6 +141,12 @@ pub struct OperatingSystem {
     pub wakeup_granularity_us: f64,
     /// How often idle CPUs look for work elsewhere, µs.
     pub balance_us: f64,
+    /// How often the timer interrupts a CPU that runs a worker, µs; 0: never. See `kernel::tick`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub tick_us: f64,
+    /// How long such an interrupt takes, ns.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub tick: f64,
     /// Whether a thread that yields goes behind all that are ready on its CPU; else the scheduler's order stands, and a
     /// thread that has run less than others may be back at once.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -170,6 +181,10 @@ impl Default for OperatingSystem {
             slice_min_us: 3_000.0,
             wakeup_granularity_us: 4_000.0,
             balance_us: 4_000.0,
+            // None, as in all tables from before there was one. Linux's own are every 4,000 µs (CONFIG_HZ=250) or 1,000,
+            // of 1,845 and 2,848 ns (the example in its documentation of the osnoise tracer).
+            tick_us: 0.0,
+            tick: 0.0,
             // yield_task_fair moves the thread's virtual runtime since Linux 6.18 and 6.12.63 (79104becf42b).
             yield_goes_last: false,
             // Intel's own figure for hyper-threading is 20 to 30 % more from two threads than from one.
@@ -295,6 +310,8 @@ impl MachineModel {
             ("os.slice_min_us", &mut o.slice_min_us),
             ("os.wakeup_granularity_us", &mut o.wakeup_granularity_us),
             ("os.balance_us", &mut o.balance_us),
+            ("os.tick_us", &mut o.tick_us),
+            ("os.tick", &mut o.tick),
             ("os.smt_speed", &mut o.smt_speed),
         ]
     }
@@ -362,6 +379,18 @@ impl MachineModel {
         }
         if self.coherence.departure > 1.0 || self.coherence.stream > 1.0 {
             return wrong("coherence.departure and coherence.stream are parts of a whole".to_owned());
+        }
+        let (every, tick) = (self.os.tick_us * 1e3, self.os.tick);
+        if (every > 0.0 || tick > 0.0) && tick >= every {
+            return wrong(format!(
+                "os.tick = {tick} ns is not below os.tick_us = {} µs",
+                self.os.tick_us
+            ));
+        }
+        if (every > 0.0) != (tick > 0.0) {
+            return wrong(
+                "os.tick_us and os.tick go together: how often, in µs, and how long, in ns".to_owned(),
+            );
         }
         if self.os.smt_speed > 1.0 {
             return wrong(format!("os.smt_speed = {} is above 1", self.os.smt_speed));

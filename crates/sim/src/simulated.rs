@@ -103,6 +103,8 @@ fn settle_slowly(kernel: *mut Kernel) {
             if key > at(kernel).tree.horizon() || at(kernel).events > at(kernel).step_budget {
                 at(kernel).enter_calendar();
                 suspend(kernel);
+            } else if at(kernel).cpus[cpu].interrupted > 0 {
+                at(kernel).take_interrupts();
             } else if at(kernel).cpus[cpu].resched {
                 let worker = at(kernel).cpus[cpu].running as usize;
                 let yielder = at(kernel).workers[worker].yielder;

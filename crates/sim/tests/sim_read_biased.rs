@@ -46,7 +46,16 @@ fn p99(sorted: &[u64]) -> u64 {
 
 fn run<L: ReaderWriterLatch + 'static>(mix: Mix, latch: impl FnOnce() -> L) -> Outcome {
     let model = MachineModel::load(mix.machine).expect("a preset");
-    let mut simulation = Simulation::new(&model, mix.clients, 1);
+    run_on(&model, mix, latch)
+}
+
+/// On this machine instead of the mix's.
+fn run_on<L: ReaderWriterLatch + 'static>(
+    model: &MachineModel,
+    mix: Mix,
+    latch: impl FnOnce() -> L,
+) -> Outcome {
+    let mut simulation = Simulation::new(model, mix.clients, 1);
     let latch = Rc::new(simulation.enter(latch));
     let acquisitions = Rc::new(Cell::new(0));
     let times = Rc::new(RefCell::new((Vec::new(), Vec::new())));
@@ -395,4 +404,26 @@ fn a_trial_is_followed_by_a_rest() {
     };
     let ratio = adaptive_to(BiasPolicy::Always, mix);
     assert!(ratio > 0.95, "{ratio} of a biased latch after a trial");
+}
+
+/// Two readers without a section take turns in step: one has acquired and released before the line goes to the other. An
+/// interrupt between the two holds up one of them, and the other finds it in the word.
+///
+/// Mutation seen to fail here: interrupts come while a worker charges its own work only. Then no reader ever meets the other.
+#[test]
+fn two_readers_in_step_meet_where_the_timer_interrupts() {
+    let mut model = MachineModel::load("e5-2630v4-2s").expect("a preset");
+    let mix = Mix {
+        clients: 2,
+        outside_ns: 2,
+        warm_up_ns: 60_000_000,
+        end_ns: 62_000_000,
+        ..readers(2)
+    };
+    let made =
+        |model: &MachineModel| run_on(model, mix, || adaptive::<16>(SlotChoice::Worker)).acquisitions as f64;
+    let in_step = made(&model);
+    (model.os.tick_us, model.os.tick) = (4_000.0, 1_845.0);
+    let interrupted = made(&model);
+    assert!(interrupted > 4.0 * in_step, "{interrupted}, {in_step}");
 }

@@ -13,6 +13,7 @@
 mod calibrate;
 mod change;
 mod client;
+mod cost;
 mod experiment;
 mod here;
 mod jobs;
@@ -35,6 +36,7 @@ pub use crate::latches::catalogue::LatchFamily;
 pub use crate::latches::simulated::SpinKind;
 pub use calibrate::{Calibration, Placement, calibrate};
 pub(crate) use change::{Change, changes};
+pub use cost::{is_cost, set_costs};
 pub use experiment::{
     Devices, EXPERIMENTS, Experiment, Parameters, Published, Variant, WorkloadKind, simulated_switches,
 };

@@ -118,6 +118,11 @@ impl Kernel {
         } = self.workers[worker as usize].pending;
         let step = match stage {
             Stage::None => return true,
+            Stage::Issue if self.cpu().interrupted > 0 => {
+                self.take_interrupts();
+                self.enter_calendar();
+                return false;
+            }
             Stage::Issue if self.cpu().resched => {
                 self.preempt();
                 return false;

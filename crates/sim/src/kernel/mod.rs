@@ -17,6 +17,7 @@
 //! | `coherence` | the cost of an access, and which core has the line afterwards |
 //! | `carry` | the steps of one access |
 //! | `sched` | which worker runs when |
+//! | `tick` | timer interrupts |
 //! | `waits` | how long workers slept, by wait event |
 //! | `cpu_times` | the CPU time of what the program names, such as a latch's functions |
 //!
@@ -33,6 +34,7 @@ mod carry;
 mod coherence;
 mod cpu_times;
 mod sched;
+mod tick;
 mod waits;
 
 use std::cmp::Reverse;
@@ -66,6 +68,10 @@ pub(crate) struct Cpu {
     pub(crate) queue: Vec<u32>,
     /// The running worker shall make room at its next event.
     pub(crate) resched: bool,
+    /// Timer interrupts since the last event, to be taken at the next one, ps.
+    pub(crate) interrupted: u64,
+    /// Whether a timer interrupt is to come.
+    ticks: bool,
     pub(crate) slice_end: u64,
     /// When the last of its stores is visible.
     pub(crate) drained_at: u64,
@@ -151,6 +157,8 @@ pub(crate) enum Timer {
     SliceEnd { cpu: u16, switches: u64 },
     /// Idle CPUs look for work.
     Balance,
+    /// The timer interrupts a CPU.
+    Tick { cpu: u16 },
 }
 
 /// Why a simulation cannot go on.
@@ -200,6 +208,8 @@ impl Kernel {
             running: NO_WORKER,
             queue: Vec::new(),
             resched: false,
+            interrupted: 0,
+            ticks: false,
             slice_end: 0,
             drained_at: 0,
             pending: [0; 3],
@@ -265,12 +275,13 @@ impl Kernel {
         self.cpus[cpu].pending[which] += duration;
     }
 
-    /// Whether the running worker may go on: nothing is due earlier, and it need not make room.
+    /// Whether the running worker may go on: nothing is due earlier, it was not interrupted, and it need not make room.
     #[inline(always)]
     pub(crate) fn is_settled(&self) -> bool {
         let cpu = &self.cpus[usize::from(self.current)];
         tree::key(cpu.clock, usize::from(self.current)) <= self.tree.horizon()
             && !cpu.resched
+            && cpu.interrupted == 0
             && self.events <= self.step_budget
     }
 

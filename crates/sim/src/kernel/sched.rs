@@ -13,8 +13,8 @@
 //! - a CPU that runs out of threads takes one from the longest queue of its socket, else of any;
 //! - every few milliseconds CPUs that are idle already do the same.
 //!
-//! Left out: priorities, control groups, the kernel's own threads, interrupts, and the contention of the
-//! kernel's own locks. A preemption cuts charged work and polling at the very instant; an access in flight
+//! Left out: priorities, control groups, the kernel's own threads, interrupts but the timer's (`tick`), and the
+//! contention of the kernel's own locks. A preemption cuts charged work and polling at the very instant; an access in flight
 //! ends first.
 
 use super::{CUTTABLE, Kernel, NO_WORKER, State, Timer};
@@ -187,6 +187,7 @@ impl Kernel {
             self.advance(cpu, CUTTABLE[which], duration);
         }
         self.tree.set(cpu, tree::key(self.cpus[cpu].clock, cpu));
+        self.arm_tick(cpu);
         if !self.cpus[cpu].queue.is_empty() {
             self.arm_slice(cpu);
         }
@@ -336,6 +337,7 @@ impl Kernel {
                 }
             }
             Timer::Balance => self.balance(),
+            Timer::Tick { cpu } => self.tick(cpu.into()),
         }
     }
 

@@ -17,6 +17,7 @@ mod hardware_threads;
 mod memory_order;
 mod scheduling;
 mod stores;
+mod ticks;
 mod trace;
 
 #[global_allocator]

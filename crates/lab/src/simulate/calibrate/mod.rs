@@ -22,6 +22,7 @@ use clearway_sim::{MachineModel, ModelError};
 
 use crate::error::LabError;
 use crate::latches::section::Section;
+use crate::simulate::cost::set_costs;
 use crate::stats::median;
 
 pub use placement::Placement;
@@ -184,35 +185,14 @@ fn rounded(nanoseconds: f64) -> f64 {
 }
 
 impl Calibration {
-    /// `coherence.rmw_hit=5`: another cost than was measured, to see what comes of it.
-    pub fn set(&mut self, setting: &str) -> Result<(), LabError> {
-        Self::set_cost(&mut self.machine, setting)
+    /// Other costs than were measured, to see what comes of them: see [`set_costs`].
+    pub fn set<S: AsRef<str>>(&mut self, settings: impl IntoIterator<Item = S>) -> Result<(), LabError> {
+        set_costs(&mut self.machine, settings)
     }
 
-    /// Whether [`Self::set`] will take it, before anything has been measured.
-    pub fn check_setting(setting: &str) -> Result<(), LabError> {
-        Self::set_cost(&mut MachineModel::load("this")?, setting)
-    }
-
-    fn set_cost(machine: &mut MachineModel, setting: &str) -> Result<(), LabError> {
-        let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
-        let parsed = value.parse::<f64>().ok();
-        let mut costs = machine.costs_mut();
-        let Some((name, cost)) = costs.iter_mut().find(|(known, _)| *known == name) else {
-            return Err(LabError::UnknownName {
-                what: "cost",
-                name: name.to_owned(),
-                available: costs.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
-            });
-        };
-        **cost = parsed.ok_or_else(|| LabError::BadNumber {
-            what: "a cost",
-            value: setting.to_owned(),
-            must: "NAME=NUMBER",
-        })?;
-        let name = *name;
-        machine.sources.insert(name.to_owned(), "set by hand".to_owned());
-        Ok(machine.check()?)
+    /// Whether [`Self::set`] will take them, before anything has been measured.
+    pub fn check_settings<S: AsRef<str>>(settings: impl IntoIterator<Item = S>) -> Result<(), LabError> {
+        set_costs(&mut MachineModel::load("this")?, settings)
     }
 
     /// A machine of two CPUs that stand as `placement` says, with the other costs of this host.
