@@ -22,21 +22,24 @@
 //!    has left behind is over (sleepers, a queue); take the time of `MEASURE` writers or more, for `MEASURE_NS` or
 //!    longer. Add up the time a writer of each state, without the longest one of each: a worker that loses its CPU while
 //!    it holds the latch makes one window as long as many others.
-//! 3. **As long as it takes.** After n = 2, 4, 8 and 16 pairs of windows the trial ends if the sums differ by more than one
-//!    part in 2n: what differs by so much does not differ by chance. Else it goes on, to 32, 64 and so on, until `WRITERS`
-//!    have passed or `LONG_NS`. Then the latch leaves the state in which it has rested if the other one's sum is shorter by
-//!    a part in `MARGIN`.
-//! 4. **Later trials have longer windows**, four times as long in the second and 16 times from the third on, and fewer of
-//!    them: a state may show late what it makes. What short windows take for the faster state is tried again by longer ones.
+//! 3. **As long as it takes.** After n = 2, 4 and 8 pairs of windows the trial ends if the sums differ by more than one part
+//!    in 2n: what differs by so much does not differ by chance. Else it begins again with windows four times as long, since a
+//!    state may show late what it makes, and, if the sums differ by less than one part in 16 after 4 pairs of these, with
+//!    windows 16 times as long. With the longest, or if writers decide how long windows are, it goes on until `WRITERS` have
+//!    passed or `LONG_NS`. Then the latch leaves the state in which it has rested if the other one's sum is shorter by a part
+//!    in `MARGIN`.
+//! 4. **Later trials have longer windows**: the next length than the trial before ended with. What short windows took for the
+//!    faster state is tried again by longer ones.
 //! 5. **Rest.** The next trial comes after `INHIBITION` times what it will *lose*, by what this one has lost: its time, less
 //!    what its writers would have taken in the faster state. If its windows are longer, it will lose as many times more. And
 //!    it comes after `REST` times the time of this one at least, or after `REST_NS_MAX`.
 //! 6. If `MEASURE` writers take `RARE_NS` or longer, writers are so few that their price does not matter, and the
 //!    trial ends with bias. In a plain window a reader's nomination finds this out, since no writer may come.
 //!
-//! **Bound.** Trials lose one part in `INHIBITION` of what the faster state would do, 0.8 %. A workload that changes has
-//! the wrong state for one rest at most: 0.2 to 8 s where the states differ little, and up to 128 times 100 ms where a
-//! trial lost much. Without a writer the latch stays biased for any time, since no writer pays for it.
+//! **Bound.** Trials lose one part in `INHIBITION` of what the faster state would do, 0.8 %. What a trial costs both states
+//! alike (below) is not in it: up to 15 % of half a second in eight, without a section and where the states differ little. A
+//! workload that changes has the wrong state for one rest at most: 0.2 to 8 s where the states differ little, and up to 128
+//! times 100 ms where a trial lost much. Without a writer the latch stays biased for any time, since no writer pays for it.
 //!
 //! **Why windows of milliseconds.** A worker that finds the list's lock taken sleeps for 0.1 to 1 ms, and with hundreds
 //! of workers each comes once in 0.2 ms. A window of 0.1 ms, as this module had before, sees what the other state's
@@ -126,12 +129,17 @@ const SETTLE_NS: u64 = 1_000_000;
 const MEASURE: u32 = 32;
 /// Time that is taken, at least.
 const MEASURE_NS: u64 = 2_000_000;
-/// Of a latch's first trial, its second one and all later ones: the binary logarithm of how many times as long windows last
-/// and settle as `MEASURE_NS` and `SETTLE_NS` say. Of the pairs at most so many times fewer are measured.
+/// The lengths of windows: the binary logarithm of how many times as long they last and settle as `MEASURE_NS` and
+/// `SETTLE_NS` say. Of the pairs so many times fewer are needed.
 const LENGTHS_LOG2: [u32; 3] = [0, 2, 4];
+/// After so many pairs of the shortest windows, if the states hardly differ, a trial goes on with longer ones; of these after
+/// half as many.
+const PAIRS_OF_LENGTH: u32 = 8;
+/// States whose sums differ by less than a part in so many hardly differ, however many windows there were.
+const PARTS_MAX: u64 = 32;
 /// How often a trial measures each state at least.
 const PAIRS_MIN: u32 = 2;
-/// How often it measures each state before states that hardly differ end it.
+/// How often it measures each state, before states that hardly differ end it, if writers decide how long windows are.
 const PAIRS_MAX: u32 = 16;
 /// Counted writers of a trial until then, at least: as writers are a random part of all acquisitions, the times that so many
 /// take in each state differ by 0.7 % by chance.
@@ -179,6 +187,18 @@ pub(crate) struct Share {
     pub(crate) counted: bool,
     /// In a biased window it has a compare-and-swap in vain, as a writer of a plain window has that finds the word idle.
     pub(crate) handicapped: bool,
+}
+
+/// What a pair of windows leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    /// The trial ends with this state.
+    State {
+        biased: bool,
+    },
+    /// It begins again with longer windows.
+    LongerWindows,
+    GoOn,
 }
 
 /// The windows of one state in a trial.
@@ -444,41 +464,66 @@ impl<M: Machine> Bias<M> {
         self.windows.store(windows + 1, Relaxed);
         self.trial_writers
             .store(self.trial_writers.load(Relaxed) + writers + 1, Relaxed);
-        if let Some(biased) = self.decide(windows + 1, now.saturating_sub(self.trial_ns.load(Relaxed))) {
-            let lost = self.lost_ns(now, windows / 2);
-            let past = self.past.load(Relaxed);
-            if past >> 1 < LENGTHS_LOG2.len() as u32 - 1 {
-                self.past.store(past + 2, Relaxed);
+        let by_time = passed > Self::MEASURE + Self::LOOK;
+        let trial_took = now.saturating_sub(self.trial_ns.load(Relaxed));
+        match self.decide(windows + 1, trial_took, by_time) {
+            Verdict::State { biased } => {
+                let lost = self.lost_ns(now, windows / 2);
+                let measured = Self::MEASURE_NS << length;
+                self.lengthen_windows();
+                let next = Self::MEASURE_NS << self.length_log2();
+                // The next trial may lose as many times as much as its windows are longer. Those that wait for their writers,
+                // not for the time, stay as they are.
+                let measured = if by_time { measured } else { took };
+                let lost = lost.saturating_mul(next.max(measured)) / measured.max(1);
+                self.end_trial(now, biased, lost)
             }
-            // The next trial may lose as many times as much as its windows are longer. Those that wait for their writers,
-            // not for the time, stay as they are.
-            let window = now.saturating_sub(self.trial_ns.load(Relaxed)) / u64::from(windows + 1);
-            let next = (Self::SETTLE_NS + Self::MEASURE_NS) << self.length_log2();
-            let lost = lost.saturating_mul(next.max(window)) / window.max(1);
-            return self.end_trial(now, biased, lost);
-        }
-        self.begin_window(now);
-        Turn {
-            biased: !turn.biased,
-            trial: true,
+            verdict => {
+                if verdict == Verdict::LongerWindows {
+                    self.lengthen_windows();
+                    self.biased.clear();
+                    self.plain.clear();
+                    self.windows.store(0, Relaxed);
+                }
+                self.begin_window(now);
+                Turn {
+                    biased: !turn.biased,
+                    trial: true,
+                }
+            }
         }
     }
 
-    /// Which state the trial ends with after so many windows and nanoseconds, if it ends.
-    fn decide(&self, windows: u32, took: u64) -> Option<bool> {
-        let pairs = windows / 2;
+    /// Of this trial from now on, or of the next one.
+    fn lengthen_windows(&self) {
+        let past = self.past.load(Relaxed);
+        if past >> 1 < LENGTHS_LOG2.len() as u32 - 1 {
+            self.past.store(past + 2, Relaxed);
+        }
+    }
+
+    /// Whether the trial ends after so many windows of this length and nanoseconds in all. `by_time`: more writers have passed
+    /// in the last window than had to.
+    fn decide(&self, windows: u32, took: u64, by_time: bool) -> Verdict {
+        let (pairs, longer) = (windows / 2, self.past.load(Relaxed) >> 1);
         if !windows.is_multiple_of(2) || pairs < PAIRS_MIN || !pairs.is_power_of_two() {
-            return None;
+            return Verdict::GoOn;
         }
         let (biased, plain) = (self.biased.sum_of_others(), self.plain.sum_of_others());
         let (faster, slower) = (biased.min(plain), biased.max(plain));
-        let by_chance = slower / u64::from(2 * pairs.min(PAIRS_MAX));
+        let by_chance = slower / u64::from((2 * pairs) << longer).min(PARTS_MAX);
         if slower - faster > by_chance {
-            return Some(biased < plain);
+            return Verdict::State {
+                biased: biased < plain,
+            };
+        }
+        let longest = longer == LENGTHS_LOG2.len() as u32 - 1;
+        if by_time && !longest && pairs >= PAIRS_OF_LENGTH >> longer {
+            return Verdict::LongerWindows;
         }
         let enough = self.trial_writers.load(Relaxed) >= Self::WRITERS || took >= LONG_NS;
         if pairs < self.pairs_max() || !enough {
-            return None;
+            return Verdict::GoOn;
         }
         let rested_biased = self.past.load(Relaxed) & 1 != 0;
         let (rested, other) = if rested_biased {
@@ -486,7 +531,9 @@ impl<M: Machine> Bias<M> {
         } else {
             (plain, biased)
         };
-        Some(rested_biased != (other < rested - rested / MARGIN))
+        Verdict::State {
+            biased: rested_biased != (other < rested - rested / MARGIN),
+        }
     }
 
     /// What the trial cost: its time, less what its writers would have taken in the faster state. Of each state

@@ -103,9 +103,10 @@ fn the_smaller_the_difference_the_longer_the_trial() {
         (1_400, 2),
         (1_200, 4),
         (1_100, 8),
-        (1_050, 16),
-        (1_020, 32),
-        (1_000, 32),
+        // 8 with the shortest windows, 4 with longer ones, and 2 with the longest.
+        (1_050, 14),
+        (1_020, 14),
+        (1_000, 14),
     ] {
         let driven = Driven::new(BiasPolicy::Adaptive);
         driven.trial(|biased, _| if biased { 1_000 } else { plain });
@@ -152,6 +153,29 @@ fn later_trials_have_longer_windows() {
     }
 }
 
+/// A state that is 5 % faster, but not in the first 4 ms: windows of 2 ms do not see it. They show states that hardly differ,
+/// so the same trial looks for longer.
+///
+/// Mutation: never longer windows → the latch stays plain.
+#[test]
+fn states_that_hardly_differ_are_looked_at_for_longer() {
+    let driven = Driven::new(BiasPolicy::Adaptive);
+    let since_turn = Cell::new((0, 0));
+    let took = |biased, window| {
+        let (of, passed) = since_turn.get();
+        let passed = if of == window { passed } else { 0 };
+        let took = match (biased, passed < 4_000_000) {
+            (true, true) => 1_010,
+            (true, false) => 950,
+            (false, _) => 1_000,
+        };
+        since_turn.set((window, passed + took));
+        took
+    };
+    assert_eq!(driven.trial(took), Turn::BIASED);
+    assert_eq!(driven.windows.get(), 2 * (8 + 4 + 2));
+}
+
 /// Two windows of chance at the begin of a trial do not decide it.
 #[test]
 fn a_trial_that_begins_misleading_goes_on() {
@@ -162,7 +186,7 @@ fn a_trial_that_begins_misleading_goes_on() {
         (false, _) => 1_000,
     };
     assert_eq!(driven.trial(took), Turn::BIASED);
-    assert_eq!(driven.windows.get(), 2 * PAIRS_MAX);
+    assert_eq!(driven.windows.get(), 2 * (8 + 4));
 }
 
 /// A writer each 100 µs: 128 of them make a window.
@@ -382,7 +406,7 @@ fn a_trial_that_lost_much_is_followed_by_a_longer_rest() {
     );
     // Windows as long as their writers need: the next trial has the same.
     let driven = Driven::new(BiasPolicy::Adaptive);
-    driven.trial(|biased, _| if biased { 100_000 } else { 50_000 });
+    driven.trial(|biased, _| if biased { 150_000 } else { 75_000 });
     let took = driven.now.get() - driven.bias.trial_ns.load(Relaxed);
     let (rest, expected) = (driven.rest(), took / 3 * INHIBITION);
     assert!(
