@@ -50,6 +50,7 @@ impl Driven {
         while turn.trial {
             let next = self.writer(turn, took(turn.biased, window));
             window += u32::from(next != turn);
+            assert!(window < 10_000, "a trial without an end");
             turn = next;
         }
         self.windows.set(window);
