@@ -24,9 +24,9 @@
 //!    it holds the latch makes one window as long as many others.
 //! 3. **As long as it takes.** After n = 2, 4 and 8 pairs of windows the trial ends if the sums differ by more than one part
 //!    in 2n: what differs by so much does not differ by chance. Else it begins again with windows four times as long, since a
-//!    state may show late what it makes, and, if the sums differ by less than one part in 16 after 4 pairs of these, with
-//!    windows 16 times as long. With the longest, or if writers decide how long windows are, it goes on until `WRITERS` have
-//!    passed or `LONG_NS`. Then the latch leaves the state in which it has rested if the other one's sum is shorter by a part
+//!    state may show late what it makes, for one part in 8n, and, if the sums differ by less than one in 32 after 4 pairs of
+//!    these, with windows 16 times as long. With the longest, or if writers decide how long windows are, it goes on until
+//!    `WRITERS` have passed or `LONG_NS`. Then the latch leaves the state in which it has rested if the other one's sum is shorter by a part
 //!    in `MARGIN`.
 //! 4. **Later trials have longer windows**: the next length than the trial before ended with. What short windows took for the
 //!    faster state is tried again by longer ones.
@@ -511,7 +511,7 @@ impl<M: Machine> Bias<M> {
         }
         let (biased, plain) = (self.biased.sum_of_others(), self.plain.sum_of_others());
         let (faster, slower) = (biased.min(plain), biased.max(plain));
-        let by_chance = slower / u64::from((2 * pairs) << longer).min(PARTS_MAX);
+        let by_chance = slower / u64::from((2 * pairs) << self.length_log2()).min(PARTS_MAX);
         if slower - faster > by_chance {
             return Verdict::State {
                 biased: biased < plain,
