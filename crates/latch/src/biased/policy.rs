@@ -23,11 +23,11 @@
 //!    longer. Add up the time a writer of each state, without the longest one of each: a worker that loses its CPU while
 //!    it holds the latch makes one window as long as many others.
 //! 3. **As long as it takes.** After n = 2, 4 and 8 pairs of windows the trial ends if the sums differ by more than one part
-//!    in 2n: what differs by so much does not differ by chance. Else it begins again with windows four times as long, since a
-//!    state may show late what it makes, for one part in 8n, and, if the sums differ by less than one in 32 after 4 pairs of
-//!    these, with windows 16 times as long. With the longest, or if writers decide how long windows are, it goes on until
-//!    `WRITERS` have passed or `LONG_NS`. Then the latch leaves the state in which it has rested if the other one's sum is shorter by a part
-//!    in `MARGIN`.
+//!    in 2n: what differs by so much does not differ by chance. Else it begins again with windows four times as long, since
+//!    a state may show late what it makes, and ends if the sums differ by one part in 8n. If they differ by less than one in
+//!    32 after 4 pairs of these, it begins again with windows 16 times as long. With the longest, or if writers decide how
+//!    long windows are, it goes on until `WRITERS` have passed or `LONG_NS`. Then the latch leaves the state in which it has
+//!    rested if the other one's sum is shorter by a part in `MARGIN`.
 //! 4. **Later trials have longer windows**: the next length than the trial before ended with. What short windows took for the
 //!    faster state is tried again by longer ones.
 //! 5. **Rest.** The next trial comes after `INHIBITION` times what it will *lose*, by what this one has lost: its time, less
@@ -47,7 +47,7 @@
 //!
 //! **Why so many writers.** They are a random part of all acquisitions: the time of 64 of them, at 99 % reads, varies by 12 %
 //! by itself. Until 2026-11-26 a trial whose windows were long because writers were few ended after 4 pairs, of 512 writers
-//! each state: 6 % by chance, so a latch whose readers took 5 % less with bias stayed plain in two of three runs.
+//! each state: 6 % by chance, and a latch that makes 5 % more with bias stayed plain on three machines.
 //!
 //! **What is counted, and where.** All per worker, on a line that no other worker writes, and as little as can be. Two
 //! accesses to that line between a worker's first attempt and the next one, or while it holds the latch, or even after its
@@ -64,10 +64,10 @@
 //! themselves in between and may lose the line meanwhile. And what a worker learns while it
 //! waits for slots must not change how it waits at a plain latch: it learns it apart (`ReaderSlots::drain`).
 //!
-//! **What this cannot see.** Two states that differ by less than the noise of `WRITERS`, or of as many as come in `LONG_NS`, are
-//! told apart by chance, and the choice stays until the next trial. Where the latch does not limit the workload both states take the
-//! same time, and the latch stays as it is. And a state whose consequences come later than the longest window lasts, 48 ms
-//! with its settling, is judged by its beginning.
+//! **What this cannot see.** Two states that differ by less than the noise of `WRITERS`, or of as many as come in `LONG_NS`,
+//! are told apart by chance, and the choice stays until the next trial. Where the latch does not limit the workload both
+//! states take the same time, and the latch stays as it is. And a state whose consequences come later than the longest
+//! window lasts, 48 ms with its settling, is judged by its beginning.
 //!
 //! A latch whose readers never meet, because it has one thread or is hardly used, is never biased at all.
 //!
@@ -132,8 +132,8 @@ const MEASURE_NS: u64 = 2_000_000;
 /// The lengths of windows: the binary logarithm of how many times as long they last and settle as `MEASURE_NS` and
 /// `SETTLE_NS` say. Of the pairs so many times fewer are needed.
 const LENGTHS_LOG2: [u32; 3] = [0, 2, 4];
-/// After so many pairs of the shortest windows, if the states hardly differ, a trial goes on with longer ones; of these after
-/// half as many.
+/// After so many pairs of the shortest windows a trial goes on with longer ones if the states hardly differ; of these after
+/// half as many with the longest.
 const PAIRS_OF_LENGTH: u32 = 8;
 /// States whose sums differ by less than a part in so many hardly differ, however many windows there were.
 const PARTS_MAX: u64 = 32;

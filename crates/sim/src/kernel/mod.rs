@@ -373,7 +373,8 @@ impl Kernel {
         let cpu_number = usize::from(self.current);
         self.cpus[cpu_number].paused = true;
         let state = &self.cpus[cpu_number];
-        if polls < 2 || state.polled == 0 || state.clock < state.polls_free_until || state.resched {
+        let due = state.resched || state.interrupted > 0;
+        if polls < 2 || state.polled == 0 || state.clock < state.polls_free_until || due {
             return false;
         }
         let version = state.polled_version;
