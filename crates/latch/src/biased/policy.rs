@@ -37,7 +37,7 @@
 //!    trial ends with bias. In a plain window a reader's nomination finds this out, since no writer may come.
 //!
 //! **Bound.** Trials lose one part in `INHIBITION` of what the faster state would do, 0.8 %. What a trial costs both states
-//! alike (below) is not in it: up to 15 % of half a second in eight, without a section and where the states differ little. A
+//! alike (below) is not in it: some 10 % of half a second in eight, without a section and where the states differ little. A
 //! workload that changes has the wrong state for one rest at most: 0.2 to 8 s where the states differ little, and up to 128
 //! times 100 ms where a trial lost much. Without a writer the latch stays biased for any time, since no writer pays for it.
 //!
