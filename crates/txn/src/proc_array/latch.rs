@@ -43,7 +43,7 @@ macro_rules! variants {
                     in "docs/simulator/log.md#other-latches-for-procarray";
                 ReadBiasedHandOver: "By itself 1.5 times the acquisitions of read-biased where writers queue, but as little \
                     as two thirds where sections are short; no transactions were simulated with it."
-                    in "docs/mechanisms/read-biased.md#the-writers-side";
+                    in "docs/mechanisms/read-biased.md#variants";
                 Adaptive: "Simulated by itself on four sockets it makes 24.5 times the acquisitions of plain with 288 \
                     readers and no writer; no transactions that profit have been measured."
                     in "docs/simulator/log.md#latches-on-four-sockets";

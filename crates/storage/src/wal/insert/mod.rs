@@ -102,7 +102,7 @@ macro_rules! variants {
             why {
                 Latches: "What databases ship. One client takes 0.2 % fewer instructions under ring; simulated with up \
                     to 434 clients on four sockets the two are level, and natively only one client has been measured."
-                    in "docs/mechanisms/log.md#when-a-record-is-whole-log_insert";
+                    in "docs/mechanisms/log.md#variants";
             }
         }
 

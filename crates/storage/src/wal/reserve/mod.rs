@@ -67,7 +67,7 @@ macro_rules! variants {
             why {
                 FetchAdd: "Simulated on four sockets with 200 clients and more, single-cas makes 0.4 to 2.7 % fewer \
                     transactions under spin-latch; without the sync the two are level there."
-                    in "docs/mechanisms/log.md#how-a-record-gets-its-position-log_reserve";
+                    in "docs/mechanisms/log.md#variants";
             }
         }
 

@@ -102,7 +102,7 @@ macro_rules! variants {
             why {
                 Leader: "The baseline. Simulated no other wins at each number of clients; natively one-word makes 1.05 to \
                     1.29 times its commits under group, and under polling, the preset's, none has been compared."
-                    in "docs/mechanisms/log.md#who-wakes-a-group-log_wake";
+                    in "docs/mechanisms/log.md#variants";
             }
         }
 
