@@ -188,7 +188,7 @@ fn uses_of_a_sleepers_slot(algorithm: LwLockVariant, fairness: LwLockFairnessVar
 
 /// The list is locked while a waker looks at the waiters, so under the policies that hand nothing over it looks at each
 /// once, and the woken worker does not look for a hand-over: one look more at each of the two places halved the
-/// transactions of 256 clients (`docs/mechanisms/lwlock.md#hand-over`).
+/// transactions of 256 clients (`docs/mechanisms/lwlock.md#variants`).
 ///
 /// Mutations that it should catch (`crates/sim/mutations/lwlock.toml`): the first waiter is looked at by itself first; a
 /// woken worker looks for a hand-over under every policy.

@@ -27,7 +27,7 @@
 //! # Why not by the order of the list
 //! The obvious way is a release that wakes the first sleeper of its own node. It changes nothing where the latch is wanted
 //! most: those that wait are not on the list. They poll, or sleep because the list is locked, and which of them comes next is
-//! the caches' choice (`docs/mechanisms/lwlock.md#cohort`).
+//! the caches' choice (`docs/mechanisms/lwlock.md#variants`).
 //!
 //! # Origin
 //! Lock cohorting (Dice, Marathe and Shavit, 2012) passes a lock on within a node for a bounded number of times; CNA (Dice

@@ -26,10 +26,10 @@ switch! {
             in "docs/simulator/log.md#macro-the-published-collapse";
         BriefPolls: "Simulated on four sockets it makes up to 4.3 times the acquisitions of single-cas where all workers \
             want one latch, and under the preset clearway 0.97 to 1.04 times the transactions of simple-update."
-            in "docs/mechanisms/lwlock.md#polling-for-the-lists-lock";
+            in "docs/mechanisms/lwlock.md#variants";
         Cohort: "Simulated on two and four sockets it makes up to 6.5 times the acquisitions of single-cas where all workers \
             want one latch; on one socket it is single-cas."
-            in "docs/mechanisms/lwlock.md#cohort";
+            in "docs/mechanisms/lwlock.md#variants";
     }
 }
 
@@ -43,7 +43,7 @@ switch! {
     }
     why {
         Cas: "On two CPUs it is level with fetch-add within the noise."
-            in "docs/mechanisms/shared-fetch-add.md#what-was-measured";
+            in "docs/mechanisms/shared-fetch-add.md#numbers-that-matter";
         FetchAdd: "Simulated on four sockets with 288 clients it makes 1.25 times the acquisitions of cas with 90 % \
             reads, but 0.63 with readers alone."
             in "docs/simulator/log.md#latches-on-four-sockets";

@@ -31,7 +31,7 @@ const fn unit_shift<M: Machine>() -> u32 {
 /// How long a worker sleeps before the latch is handed over to it, in units of `since`: 1.0 ms.
 ///
 /// Shorter is dearer. A hand-over costs a switch of the CPU while the latch is held, and with n sleepers there are at
-/// most n of them in this time (`docs/mechanisms/lwlock.md#hand-over`). Under a checker so short that some schedules
+/// most n of them in this time (`docs/mechanisms/lwlock.md#variants`). Under a checker so short that some schedules
 /// reach it and some do not.
 pub(super) const fn hand_over_after<M: Machine>() -> u32 {
     if M::EXPLORED { 2 } else { 16 }
