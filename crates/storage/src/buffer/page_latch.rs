@@ -35,10 +35,10 @@ switch! {
     }
     why {
         LwLock: "In the engine on two CPUs it is level with ssux, and two CPUs are too few to choose by."
-            in "docs/mechanisms/hybrid.md#what-was-measured";
+            in "docs/mechanisms/hybrid.md#numbers-that-matter";
         Hybrid: "In the engine on two CPUs it is 11 % ahead of lwlock in two of four cells and level in the others; \
             transactions with it on many CPUs have not been simulated."
-            in "docs/mechanisms/hybrid.md#what-was-measured";
+            in "docs/mechanisms/hybrid.md#numbers-that-matter";
     }
 }
 

@@ -118,7 +118,7 @@ variants! {
     Atomic = "atomic" in atomic;
     why {
         Hand: "It is the simplest, and level with the others on two CPUs, where the table is larger than the pool."
-            in "docs/mechanisms/buffer-pool.md#tables-larger-than-the-pool";
+            in "docs/mechanisms/buffer-pool.md#numbers-that-matter";
         Atomic: "Level with hand, simulated on four sockets too: a list spares a sweep only after tables were dropped."
             in "docs/read-path-predictions.md#the-buffer-clock-buffer-clock";
     }

@@ -154,7 +154,7 @@ variants! {
             in "docs/mechanisms/page-read.md#what-was-measured";
         Chash: "A fence for each page, and a latch less for each miss, which several clients pay for with the lines of \
             the free lists: 4 to 12 % less than partitioned where every read misses, simulated."
-            in "docs/mechanisms/buffer-pool.md#what-was-measured";
+            in "docs/mechanisms/buffer-pool.md#numbers-that-matter";
     }
 }
 
