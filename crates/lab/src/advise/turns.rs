@@ -14,7 +14,7 @@ use crate::advise::verdict::{Cell, Judged, WIN_MIN};
 use crate::error::Result;
 use crate::simulate::{Change, Experiment, changes};
 
-/// The numbers that moved ratios most in the sweeps of docs/simulator/log.md, and those that a host or a disk may be
+/// The numbers that moved ratios most in the sweeps of docs/log.md, and those that a host or a disk may be
 /// far from.
 pub const INFLUENTIAL: [&str; 10] = [
     "coherence.smt",

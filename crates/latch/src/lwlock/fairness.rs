@@ -48,7 +48,7 @@ switch! {
             in "docs/mechanisms/shared-fetch-add.md#numbers-that-matter";
         AfterShared: "Simulated on four sockets it makes 0.73 to 2.10 times the acquisitions of barging, by the share \
             of reads."
-            in "docs/simulator/log.md#latches-on-four-sockets";
+            in "docs/log.md#latches-on-four-sockets";
         HandOver: "On two CPUs with 64 threads it shortens a writer's 99th percentile from 40 and 124 ms to 8 and 9 where \
             readers are many, and costs 6 % of the throughput where they are few."
             in "docs/mechanisms/lwlock.md#variants";

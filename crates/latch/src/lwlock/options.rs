@@ -23,7 +23,7 @@ switch! {
     why {
         SingleCas: "Simulated on four sockets with 434 clients it makes 1.06 times the transactions of queued in \
             simple-update, and as many with one."
-            in "docs/simulator/log.md#macro-the-published-collapse";
+            in "docs/log.md#macro-the-published-collapse";
         BriefPolls: "Simulated on four sockets it makes up to 4.3 times the acquisitions of single-cas where all workers \
             want one latch, and under the preset clearway 0.97 to 1.04 times the transactions of simple-update."
             in "docs/mechanisms/lwlock.md#variants";
@@ -46,7 +46,7 @@ switch! {
             in "docs/mechanisms/shared-fetch-add.md#numbers-that-matter";
         FetchAdd: "Simulated on four sockets with 288 clients it makes 1.25 times the acquisitions of cas with 90 % \
             reads, but 0.63 with readers alone."
-            in "docs/simulator/log.md#latches-on-four-sockets";
+            in "docs/log.md#latches-on-four-sockets";
     }
 }
 

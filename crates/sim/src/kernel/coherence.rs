@@ -25,7 +25,7 @@
 //! Such a transfer queues with the others, leaves the line in the core, and takes it from the other thread at
 //! once, since no message has to travel. That was measured, on one machine, while both threads want the line
 //! back to back. With time between the accesses it costs nothing there, which the model does not reproduce
-//! (docs/simulator/log.md, "Here").
+//! (docs/log.md, "Here").
 //!
 //! # Stores
 //! A store costs its CPU only its entry in the store buffer. It is visible at once, and the line is fetched

@@ -34,19 +34,19 @@ macro_rules! variants {
             why {
                 Plain: "Simulated on four sockets in simple-update under single-cas, adaptive makes 0.97 to 1.08 times its \
                     transactions, read-biased-announce 0.93 to 1.01 and read-biased 0.87 to 1.04."
-                    in "docs/simulator/log.md#other-latches-for-procarray";
+                    in "docs/log.md#other-latches-for-procarray";
                 ReadBiased: "Simulated on four sockets in simple-update it makes 1.3 to 1.7 times the transactions of \
                     plain under queued-scan with 200 clients and more, and 0.75 to 0.98 under the other latches."
-                    in "docs/simulator/log.md#other-latches-for-procarray";
+                    in "docs/log.md#other-latches-for-procarray";
                 ReadBiasedAnnounce: "Simulated on four sockets in simple-update it makes 1.5 to 2.1 times the transactions \
                     of plain under queued-scan with 200 clients and more, and 0.97 to 1.08 under the other latches."
-                    in "docs/simulator/log.md#other-latches-for-procarray";
+                    in "docs/log.md#other-latches-for-procarray";
                 ReadBiasedHandOver: "By itself 1.5 times the acquisitions of read-biased where writers queue, but as little \
                     as two thirds where sections are short; no transactions were simulated with it."
                     in "docs/mechanisms/read-biased.md#variants";
                 Adaptive: "Simulated by itself on four sockets it makes 24.5 times the acquisitions of plain with 288 \
                     readers and no writer; no transactions that profit have been measured."
-                    in "docs/simulator/log.md#latches-on-four-sockets";
+                    in "docs/log.md#latches-on-four-sockets";
             }
         }
 
