@@ -13,9 +13,9 @@ switch! {
     why {
         Compact: "The baseline. A simple-update takes 1.40 times the instructions that it takes under replace, with one \
             client."
-            in "docs/mechanisms/page-room.md#what-was-measured";
+            in "docs/mechanisms/page-room.md#numbers-that-matter";
         Replace: "1.19 and 1.07 times compact's commits with 64 clients (simple-update, tpcb-like), 1.05 and 1.03 with 16, \
             level with one."
-            in "docs/mechanisms/page-room.md#what-was-measured";
+            in "docs/mechanisms/page-room.md#numbers-that-matter";
     }
 }

@@ -290,6 +290,54 @@ mod tests {
         assert_eq!(Mechanisms::default().list().len(), Mechanisms::SWITCHES.len());
     }
 
+    fn page(path: &str) -> String {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        std::fs::read_to_string(root.join(path)).unwrap()
+    }
+
+    #[test]
+    fn the_page_tells_every_choice_of_the_preset() {
+        let page = page("docs/why-databases-jam.md");
+        let chosen = Mechanisms::CLASSIC
+            .list()
+            .into_iter()
+            .zip(Mechanisms::CLEARWAY.list());
+        let rows: Vec<String> = chosen
+            .filter(|(classic, clearway)| classic != clearway)
+            .map(|((name, classic), (_, clearway))| format!("| `{name}` | `{classic}` | `{clearway}` |"))
+            .collect();
+        for row in &rows {
+            assert!(page.contains(row), "docs/why-databases-jam.md has no row {row}");
+        }
+        let table = page.split("## The preset, switch by switch").nth(1).unwrap();
+        let told = table.lines().filter(|line| line.starts_with("| `")).count();
+        assert_eq!(
+            told,
+            rows.len(),
+            "a row of docs/why-databases-jam.md is no choice of the preset"
+        );
+    }
+
+    #[test]
+    fn the_map_counts_the_variants_of_each_switch() {
+        let map = page("ARCHITECTURE.md");
+        let rows = map.split("| switch | where | variants |").nth(1).unwrap().lines();
+        let mut counted = Vec::new();
+        for row in rows.skip(2).take_while(|line| line.starts_with('|')) {
+            let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+            let names = cells[0].split(", ").map(|name| name.trim_matches('`'));
+            let counts = cells[2].split(", ").map(|count| count.parse::<usize>().unwrap());
+            counted.extend(names.zip(counts));
+        }
+        counted.sort_unstable();
+        let mut built: Vec<_> = Mechanisms::SWITCHES
+            .iter()
+            .map(|switch| (switch.name, switch.variants.len()))
+            .collect();
+        built.sort_unstable();
+        assert_eq!(counted, built, "the table of switches in ARCHITECTURE.md");
+    }
+
     #[test]
     fn every_switch_obeys_its_name() {
         for (switch, (name, _)) in Mechanisms::SWITCHES.iter().zip(Mechanisms::default().list()) {
