@@ -9,8 +9,8 @@
 //! `cargo test -p clearway-latch --features loom --test loom_bias --release`
 
 use clearway_latch::{
-    AdaptiveLatch, AdaptiveOptions, BiasPolicy, LatchClass, LwLockVariant, ReadBiasedLatch,
-    ReadBiasedOptions, ReaderWriterLatch, SpinPolicy, WriterVariant,
+    AdaptiveLatch, AdaptiveOptions, BiasPolicy, LatchClass, LwLockFairnessVariant, LwLockOptions,
+    LwLockVariant, ReadBiasedLatch, ReadBiasedOptions, ReaderWriterLatch, SpinPolicy, WriterVariant,
 };
 use clearway_machine::{DataCell, Loom, Machine, WaitEvent};
 use loom::sync::Arc;
@@ -26,45 +26,75 @@ static POLLING: LatchClass =
 type Cell = <Loom as Machine>::Data<u64>;
 type ReadBiased = ReadBiasedLatch<2, Loom>;
 
-fn read_biased() -> ReadBiased {
-    ReadBiasedLatch::new(&CLASS, LwLockVariant::SingleCas)
-}
-
-fn read_biased_queued() -> ReadBiased {
-    ReadBiasedLatch::new(&CLASS, LwLockVariant::Queued)
-}
-
-fn read_biased_with(writer: WriterVariant) -> ReadBiased {
+fn read_biased_with(writer: WriterVariant, lwlock: impl Into<LwLockOptions>) -> ReadBiased {
     let options = ReadBiasedOptions {
         writer,
-        ..LwLockVariant::SingleCas.into()
+        ..lwlock.into().into()
     };
     ReadBiasedLatch::new(&CLASS, options)
 }
 
+/// Slots whose sleepers dequeue themselves, and may be handed the slot meanwhile.
+fn queued_hand_over() -> LwLockOptions {
+    LwLockOptions {
+        algorithm: LwLockVariant::Queued,
+        fairness: LwLockFairnessVariant::HandOver,
+        ..LwLockOptions::default()
+    }
+}
+
+fn one_by_one() -> ReadBiased {
+    read_biased_with(WriterVariant::OneByOne, LwLockVariant::SingleCas)
+}
+
+fn one_by_one_queued() -> ReadBiased {
+    read_biased_with(WriterVariant::OneByOne, queued_hand_over())
+}
+
 fn announce() -> ReadBiased {
-    read_biased_with(WriterVariant::Announce)
+    read_biased_with(WriterVariant::Announce, LwLockVariant::SingleCas)
+}
+
+fn announce_queued() -> ReadBiased {
+    read_biased_with(WriterVariant::Announce, queued_hand_over())
 }
 
 /// Under a checker it hands over once, then gives back.
 fn hand_over() -> ReadBiased {
-    read_biased_with(WriterVariant::HandOver)
+    read_biased_with(WriterVariant::HandOver, LwLockVariant::SingleCas)
 }
 
-fn near_first() -> ReadBiased {
-    read_biased_with(WriterVariant::NearFirst)
+fn hand_over_after_n_shared() -> ReadBiased {
+    let lwlock = LwLockOptions {
+        fairness: LwLockFairnessVariant::AfterShared,
+        ..LwLockOptions::default()
+    };
+    read_biased_with(WriterVariant::HandOver, lwlock)
 }
 
+/// Of the orders that begin elsewhere one is enough.
 fn near_last() -> ReadBiased {
-    read_biased_with(WriterVariant::NearLast)
+    read_biased_with(WriterVariant::NearLast, LwLockVariant::SingleCas)
+}
+
+fn adaptive_with(
+    class: &'static LatchClass,
+    bias: BiasPolicy,
+    fairness: LwLockFairnessVariant,
+) -> AdaptiveLatch<2, Loom> {
+    let options = AdaptiveOptions {
+        bias,
+        lwlock: LwLockOptions {
+            fairness,
+            ..LwLockOptions::default()
+        },
+        ..AdaptiveOptions::default()
+    };
+    AdaptiveLatch::with_options(class, options)
 }
 
 fn adaptive_of(class: &'static LatchClass, bias: BiasPolicy) -> AdaptiveLatch<2, Loom> {
-    let bias = AdaptiveOptions {
-        bias,
-        ..AdaptiveOptions::default()
-    };
-    AdaptiveLatch::with_options(class, bias)
+    adaptive_with(class, bias, LwLockFairnessVariant::Barging)
 }
 
 /// Under a checker it turns at every occasion.
@@ -75,6 +105,13 @@ fn adaptive() -> AdaptiveLatch<2, Loom> {
 /// Biased to begin with, and turned plain by its second writer if there were not enough readers.
 fn turning() -> AdaptiveLatch<2, Loom> {
     let latch = adaptive();
+    latch.expect_readers();
+    latch
+}
+
+/// As `turning`, and its word is handed over to a worker that has slept for long.
+fn turning_hand_over() -> AdaptiveLatch<2, Loom> {
+    let latch = adaptive_with(&CLASS, BiasPolicy::Adaptive, LwLockFairnessVariant::HandOver);
     latch.expect_readers();
     latch
 }
@@ -341,48 +378,28 @@ fn three_writes_and_a_reader<L: ReaderWriterLatch + 'static>(latch: fn() -> L, p
     );
 }
 
+/// The cases, in a module for each latch.
 macro_rules! each_latch {
-    ($($(#[$doc:meta])* $name:ident => $case:ident($($argument:expr),*);)*) => {
-        mod read_biased_latch {
+    ($latches:tt $cases:tt) => {
+        each_latch!(@latches $latches $cases);
+    };
+    (@latches { $($latch:ident)* } $cases:tt) => {
+        $(each_latch!(@cases $latch $cases);)*
+    };
+    (@cases $latch:ident { $($name:ident => $case:ident($($argument:expr),*);)* }) => {
+        mod $latch {
             use super::*;
-            $($(#[$doc])* #[test] fn $name() { $case(read_biased, $($argument),*) })*
-        }
-        mod read_biased_latch_queued {
-            use super::*;
-            $($(#[$doc])* #[test] fn $name() { $case(read_biased_queued, $($argument),*) })*
-        }
-        mod read_biased_latch_announce {
-            use super::*;
-            $($(#[$doc])* #[test] fn $name() { $case(announce, $($argument),*) })*
-        }
-        mod read_biased_latch_hand_over {
-            use super::*;
-            $($(#[$doc])* #[test] fn $name() { $case(hand_over, $($argument),*) })*
-        }
-        mod read_biased_latch_near_first {
-            use super::*;
-            $($(#[$doc])* #[test] fn $name() { $case(near_first, $($argument),*) })*
-        }
-        mod read_biased_latch_near_last {
-            use super::*;
-            $($(#[$doc])* #[test] fn $name() { $case(near_last, $($argument),*) })*
-        }
-        mod adaptive_latch {
-            use super::*;
-            $($(#[$doc])* #[test] fn $name() { $case(adaptive, $($argument),*) })*
-        }
-        mod adaptive_latch_turning {
-            use super::*;
-            $($(#[$doc])* #[test] fn $name() { $case(turning, $($argument),*) })*
-        }
-        mod adaptive_latch_biased {
-            use super::*;
-            $($(#[$doc])* #[test] fn $name() { $case(biased, $($argument),*) })*
+            $(#[test] fn $name() { $case(super::$latch, $($argument),*) })*
         }
     };
 }
 
 each_latch! {
+    {
+        one_by_one one_by_one_queued announce announce_queued hand_over hand_over_after_n_shared near_last
+        adaptive turning turning_hand_over biased
+    }
+    {
     loom_reader_and_writer => readers_and_writer(2, 3);
     loom_readers_and_writer => readers_and_writer(3, 2);
     loom_two_writers => writers_and_reader(2, 3);
@@ -393,6 +410,7 @@ each_latch! {
     loom_rollback_while_a_reader_waits => rollback_while_a_reader_waits(3);
     loom_three_writes_and_a_reader => three_writes_and_a_reader(2);
     loom_each_reads_and_writes => each_reads_and_writes(2);
+    }
 }
 
 /// A writer waits for a plain latch, and its reader turns it biased before it leaves and comes back by a slot.

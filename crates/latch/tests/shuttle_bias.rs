@@ -17,8 +17,8 @@
 use std::sync::Arc;
 
 use clearway_latch::{
-    AdaptiveLatch, AdaptiveOptions, BiasPolicy, LatchClass, LwLockVariant, ReadBiasedLatch,
-    ReadBiasedOptions, ReaderWriterLatch, WriterVariant,
+    AdaptiveLatch, AdaptiveOptions, BiasPolicy, LatchClass, LwLockFairnessVariant, LwLockOptions,
+    LwLockSharedVariant, LwLockVariant, ReadBiasedLatch, ReadBiasedOptions, ReaderWriterLatch, WriterVariant,
 };
 use clearway_machine::{DataCell, Machine, Shuttle, WaitEvent};
 use shuttle::rand::{Rng, thread_rng};
@@ -28,42 +28,41 @@ static CLASS: LatchClass = LatchClass::new("shuttle", WaitEvent::UserLatch, 0);
 
 const WORKERS: usize = 6;
 const STEPS: usize = 4;
-const SCHEDULES: usize = 1_500;
 
-fn read_biased() -> ReadBiasedLatch<4, Shuttle> {
-    ReadBiasedLatch::new(&CLASS, LwLockVariant::SingleCas)
+/// Of all combinations of one test together.
+const SCHEDULES: usize = 2_000;
+
+/// Under a checker a reader's count of polls is all that tells `brief-polls` from `single-cas`, and it is cut to the same.
+fn differs_here(algorithm: LwLockVariant) -> bool {
+    algorithm != LwLockVariant::BriefPolls
 }
 
-fn read_biased_with(writer: WriterVariant) -> ReadBiasedLatch<4, Shuttle> {
+/// What can be set of the LwLocks of a latch, under one fairness.
+fn settings(fairness: LwLockFairnessVariant) -> impl Iterator<Item = LwLockOptions> {
+    LwLockOptions::all()
+        .filter(move |options| options.fairness == fairness && differs_here(options.algorithm))
+}
+
+/// The settings of a latch whose slots do without `fetch-add`, as [`settings`].
+fn settings_by_cas(fairness: LwLockFairnessVariant) -> impl Iterator<Item = LwLockOptions> {
+    settings(fairness).filter(|options| options.shared_path == LwLockSharedVariant::Cas)
+}
+
+fn read_biased(writer: WriterVariant, lwlock: LwLockOptions) -> ReadBiasedLatch<2, Shuttle> {
     let options = ReadBiasedOptions {
         writer,
-        ..LwLockVariant::SingleCas.into()
+        ..lwlock.into()
     };
     ReadBiasedLatch::new(&CLASS, options)
 }
 
-fn announce() -> ReadBiasedLatch<4, Shuttle> {
-    read_biased_with(WriterVariant::Announce)
-}
-
-fn hand_over() -> ReadBiasedLatch<4, Shuttle> {
-    read_biased_with(WriterVariant::HandOver)
-}
-
-fn near_last() -> ReadBiasedLatch<4, Shuttle> {
-    read_biased_with(WriterVariant::NearLast)
-}
-
-fn adaptive() -> AdaptiveLatch<4, Shuttle> {
-    AdaptiveLatch::new(&CLASS)
-}
-
-fn biased() -> AdaptiveLatch<4, Shuttle> {
-    let bias = AdaptiveOptions {
-        bias: BiasPolicy::Always,
+fn adaptive(bias: BiasPolicy, lwlock: LwLockOptions) -> AdaptiveLatch<2, Shuttle> {
+    let options = AdaptiveOptions {
+        bias,
+        lwlock,
         ..AdaptiveOptions::default()
     };
-    AdaptiveLatch::with_options(&CLASS, bias)
+    AdaptiveLatch::with_options(&CLASS, options)
 }
 
 struct Shared<L> {
@@ -112,41 +111,96 @@ impl<L: ReaderWriterLatch> Shared<L> {
     }
 }
 
-fn random_modes<L: ReaderWriterLatch + 'static>(latch: fn() -> L) -> impl Fn() + Send + Sync + 'static {
+/// Worker after worker does `step` so many times; returns how often they have added one.
+fn workers_of<L: ReaderWriterLatch + 'static>(
+    shared: &Arc<Shared<L>>,
+    step: impl Fn(usize, &Shared<L>) -> u64 + Send + Sync + Copy + 'static,
+) -> u64 {
+    let workers: Vec<_> = (0..WORKERS)
+        .map(|number| {
+            let shared = Arc::clone(shared);
+            thread::spawn(move || (0..STEPS).map(|_| step(number, &shared)).sum::<u64>())
+        })
+        .collect();
+    workers.into_iter().map(|worker| worker.join().unwrap()).sum()
+}
+
+fn explored<L: ReaderWriterLatch + 'static>(
+    latch: impl Fn() -> L + Send + Sync + 'static,
+    step: impl Fn(usize, &Shared<L>) -> u64 + Send + Sync + Copy + 'static,
+) -> impl Fn() + Send + Sync + 'static {
     move || {
         let shared = Arc::new(Shared {
             latch: latch(),
             data: DataCell::new(0),
         });
-        let workers: Vec<_> = (0..WORKERS)
-            .map(|_| {
-                let shared = Arc::clone(&shared);
-                thread::spawn(move || (0..STEPS).map(|_| shared.random_step()).sum::<u64>())
-            })
-            .collect();
-        let added: u64 = workers.into_iter().map(|worker| worker.join().unwrap()).sum();
+        let added = workers_of(&shared, step);
         assert!(!shared.latch.is_held());
         let _guard = shared.latch.try_exclusive().unwrap();
         assert_eq!(shared.read(), added);
     }
 }
 
+/// Random schedules of workers that may do anything, and schedules with few preemptions of half that write and half that
+/// read: there sleepers wait for long, and latches are handed over.
+fn check<L: ReaderWriterLatch + 'static>(
+    settings: impl Iterator<Item = LwLockOptions>,
+    latch: impl Fn(LwLockOptions) -> L + Send + Sync + Copy + 'static,
+) {
+    let settings: Vec<_> = settings.collect();
+    let schedules = SCHEDULES / settings.len();
+    for lwlock in settings {
+        println!("{lwlock:?}");
+        let anything = explored(move || latch(lwlock), |_, shared| shared.random_step());
+        shuttle::check_random(anything, schedules / 2);
+        let writers_and_readers = explored(
+            move || latch(lwlock),
+            |number, shared| {
+                if number % 2 == 0 {
+                    let _guard = shared.latch.exclusive();
+                    shared.add_one()
+                } else {
+                    let _guard = shared.latch.shared();
+                    shared.read();
+                    0
+                }
+            },
+        );
+        shuttle::check_pct(writers_and_readers, schedules / 2, 3);
+    }
+}
+
+/// A test for each fairness, of all that can be set beside it.
 macro_rules! each_latch {
-    ($($latch:ident),*) => {
-        $(mod $latch {
+    ($($name:ident: $settings:ident, $latch:expr;)*) => {
+        $(mod $name {
             use super::*;
 
             #[test]
-            fn shuttle_random_modes() {
-                shuttle::check_random(random_modes(super::$latch), SCHEDULES);
+            fn shuttle_barging() {
+                check($settings(LwLockFairnessVariant::Barging), $latch);
             }
 
             #[test]
-            fn shuttle_few_preemptions() {
-                shuttle::check_pct(random_modes(super::$latch), SCHEDULES, 3);
+            fn shuttle_after_n_shared() {
+                check($settings(LwLockFairnessVariant::AfterShared), $latch);
+            }
+
+            /// Mutation seen to fail here: a reader that was granted a slot twice gives one back without telling the
+            /// writer that has counted it (deadlock).
+            #[test]
+            fn shuttle_hand_over() {
+                check($settings(LwLockFairnessVariant::HandOver), $latch);
             }
         })*
     };
 }
 
-each_latch!(read_biased, announce, hand_over, near_last, adaptive, biased);
+each_latch! {
+    one_by_one: settings, |lwlock| read_biased(WriterVariant::OneByOne, lwlock);
+    announce: settings_by_cas, |lwlock| read_biased(WriterVariant::Announce, lwlock);
+    hand_over: settings_by_cas, |lwlock| read_biased(WriterVariant::HandOver, lwlock);
+    near_last: settings_by_cas, |lwlock| read_biased(WriterVariant::NearLast, lwlock);
+    adapting: settings, |lwlock| adaptive(BiasPolicy::Adaptive, lwlock);
+    biased: settings, |lwlock| adaptive(BiasPolicy::Always, lwlock);
+}

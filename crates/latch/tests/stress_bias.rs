@@ -14,8 +14,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clearway_latch::{
-    AdaptiveLatch, AdaptiveOptions, BiasPolicy, LatchClass, LatchedBy, LwLockVariant, ReadBiasedLatch,
-    ReadBiasedOptions, ReaderWriterLatch, SlotChoice, WriterVariant,
+    AdaptiveLatch, AdaptiveOptions, BiasPolicy, LatchClass, LatchedBy, LwLockFairnessVariant, LwLockOptions,
+    LwLockVariant, ReadBiasedLatch, ReadBiasedOptions, ReaderWriterLatch, SlotChoice, WriterVariant,
 };
 use clearway_machine::WaitEvent;
 use random::Random;
@@ -51,6 +51,20 @@ fn announce() -> ReadBiasedLatch {
 
 fn hand_over() -> ReadBiasedLatch {
     read_biased_with(WriterVariant::HandOver)
+}
+
+/// Slots that go to sleepers which have waited for long, and sleepers that dequeue themselves meanwhile.
+fn hand_over_queued() -> ReadBiasedLatch<4> {
+    let lwlock = LwLockOptions {
+        algorithm: LwLockVariant::Queued,
+        fairness: LwLockFairnessVariant::HandOver,
+        ..LwLockOptions::default()
+    };
+    let options = ReadBiasedOptions {
+        writer: WriterVariant::HandOver,
+        ..lwlock.into()
+    };
+    ReadBiasedLatch::new(&CLASS, options)
 }
 
 /// By core too, so that not all slots are in use.
@@ -288,6 +302,7 @@ each_latch!(
     read_biased_by_cpu,
     announce,
     hand_over,
+    hand_over_queued,
     near_first,
     near_last,
     adaptive,

@@ -128,7 +128,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
         order::acquiring::<M>(self.class, self.address());
         let slot = &*self.slots[self.slot.slot::<M>(K)];
         if !slot.try_grant(LatchMode::Shared) {
-            slot.acquire_slow(LatchMode::Shared);
+            self.wait_for_slot(slot);
         }
         self.note_acquired(slot, LatchMode::Shared);
         ReadBiasedShared::new(self, slot)
@@ -173,6 +173,27 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
     /// The slots that readers use.
     fn in_use(&self) -> &Slots<M> {
         &self.slots[..self.slot.in_use()]
+    }
+
+    /// Acquires `slot` in shared mode by waiting.
+    #[cold]
+    #[inline(never)]
+    fn wait_for_slot(&self, slot: &LwLock<M>) {
+        if slot.wait_for_grant(LatchMode::Shared, M::now()).twice {
+            // C5 holds for this unit too: a writer may have counted it.
+            self.leave(slot);
+        }
+    }
+
+    /// Gives a reader's unit of `slot` back.
+    #[inline]
+    fn leave(&self, slot: &LwLock<M>) {
+        // Release: the next writer's acquisition sees what was read.
+        let before = slot.state.fetch_sub(SHARED_UNIT, Release);
+        debug_assert!(before & SHARED_MASK != 0, "a reader leaves a slot that has none");
+        if before & (EXCLUSIVE | HAS_WAITERS) != 0 {
+            self.left(slot, before);
+        }
     }
 
     /// The rest of a reader's release of `slot`, whose word was `before`.
@@ -223,12 +244,7 @@ impl<const K: usize, M: Machine> Drop for ReadBiasedShared<'_, K, M> {
     #[inline]
     fn drop(&mut self) {
         order::released::<M>(self.latch.address());
-        // Release: the next writer's acquisition sees what was read.
-        let before = self.slot.state.fetch_sub(SHARED_UNIT, Release);
-        debug_assert!(before & SHARED_MASK != 0, "a reader leaves a slot that has none");
-        if before & (EXCLUSIVE | HAS_WAITERS) != 0 {
-            self.latch.left(self.slot, before);
-        }
+        self.latch.leave(self.slot);
     }
 }
 

@@ -80,7 +80,8 @@
 //!   bit of `GRANTS` and cleared with the count. It is set only in a word that is held, by a waker whose list has an
 //!   overdue worker, or in one whose count is full; and an `update_var` that takes the last worker off the list clears it. The worker that a waker hands the latch to is marked under `LOCKED`,
 //!   after the word says "held", and looks at the mark before anything else. A worker that dequeues itself because it got the
-//!   latch may find that it was handed over too, if it wants it shared; it gives the second grant back by a release.
+//!   latch may find that it was handed over too, if it wants it shared; it gives the second grant back as it gives back any: in
+//!   a latch that is made of this one, by that latch's own release.
 //!
 //! # Fairness
 //! `Barging` promises nothing. Readers that arrive without pause can keep an exclusive waiting for ever.
@@ -131,6 +132,7 @@ use self::guard::{LwLockExclusive, LwLockShared};
 use self::options::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant};
 use self::queued::{Queued, QueuedScan};
 use self::single_cas::SingleCas;
+pub(crate) use self::slow_path::Granted;
 use self::slow_path::SlowPath;
 use self::state::{
     EXCLUSIVE, GRANTS, HAS_WAITERS, SHARED_MASK, SHARED_UNIT, UNLIMITED, grantable, last_shared_must_wake,
@@ -360,18 +362,29 @@ impl<M: Machine> LwLock<M> {
     /// As [`acquire_slow`](Self::acquire_slow), of a wait that began at `started`.
     #[cold]
     pub(crate) fn acquire_slow_from(&self, mode: LatchMode, started: u64) -> u32 {
+        let granted = self.wait_for_grant(mode, started);
+        if granted.twice {
+            self.release_word(mode);
+        }
+        granted.from
+    }
+
+    /// As [`acquire_slow_from`](Self::acquire_slow_from), and the caller gives back what came twice: for a latch whose
+    /// holders do more than release this word when they leave.
+    #[cold]
+    pub(crate) fn wait_for_grant(&self, mode: LatchMode, started: u64) -> Granted {
         M::label(core::ptr::from_ref(self).cast(), self.class.name);
         let worker = M::worker();
         let mut delay = self.delay(worker);
-        let (granted_from, sleeps) = self.slow_path().acquire(self, mode, worker, started, &mut delay);
+        let granted = self.slow_path().acquire(self, mode, worker, started, &mut delay);
         self.class.record(
             mode.wait(),
             delay.total_spins,
-            sleeps,
+            granted.sleeps,
             M::now().saturating_sub(started),
         );
         delay.finish::<M>();
-        granted_from
+        granted
     }
 
     /// The polling of one of `worker`'s waits.

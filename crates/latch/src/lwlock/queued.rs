@@ -12,7 +12,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use clearway_machine::{AtomicWord, Machine, WaitMode, WaitQueue, WorkerId};
 
-use super::slow_path::SlowPath;
+use super::slow_path::{Granted, SlowPath};
 use super::state::{EXCLUSIVE, GRANTS, HAS_WAITERS, UNLIMITED, WAKE_IN_PROGRESS};
 use super::{LatchMode, LwLock};
 use crate::delay::Delay;
@@ -50,21 +50,20 @@ impl<M: Machine, F: FindSelf> SlowPath<M> for F {
         worker: WorkerId,
         started: u64,
         delay: &mut Delay,
-    ) -> (u32, u64) {
+    ) -> Granted {
         let mut limit = latch.newcomer_limit();
         let mut surplus = 0;
         let mut sleeps = 0;
-        let granted_from = loop {
+        let mut twice = false;
+        let from = loop {
             if let Some(granted_from) = latch.try_grant_limited(latch.state.load(Relaxed), mode, limit) {
                 break granted_from;
             }
             queue_self(latch, worker, mode.wait_mode(), started, sleeps > 0, delay);
             // R2: this look follows the caller's HAS_WAITERS on the same word.
             if let Some(granted_from) = latch.try_grant_limited(latch.state.load(Relaxed), mode, limit) {
-                if dequeue_self::<M, F>(latch, worker, delay) {
-                    // R10: one of the two grants is too many.
-                    latch.release_word(mode);
-                }
+                // R10.
+                twice = dequeue_self::<M, F>(latch, worker, delay);
                 break granted_from;
             }
             sleeps += 1;
@@ -79,7 +78,7 @@ impl<M: Machine, F: FindSelf> SlowPath<M> for F {
             limit = UNLIMITED;
         };
         WaitQueue::<M>::repost(worker, surplus);
-        (granted_from, sleeps)
+        Granted { from, sleeps, twice }
     }
 
     fn acquire_or_wait(&self, latch: &LwLock<M>, worker: WorkerId, delay: &mut Delay) -> bool {

@@ -19,7 +19,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use clearway_machine::{AtomicWord, Machine, WaitMode, WaitQueue, WorkerId};
 
 use super::cohort::Turn;
-use super::slow_path::SlowPath;
+use super::slow_path::{Granted, SlowPath};
 use super::state::{
     EXCLUSIVE, HAS_WAITERS, LOCKED, UNLIMITED, WAKE_IN_PROGRESS, grantable, word_after_grant,
 };
@@ -69,14 +69,14 @@ impl<M: Machine> SlowPath<M> for SingleCas {
         worker: WorkerId,
         started: u64,
         delay: &mut Delay,
-    ) -> (u32, u64) {
+    ) -> Granted {
         let mut spin = Spin::with_budget::<M>(self.polls_before_queueing(latch, mode, delay));
         let mut turn = Turn::of(latch, mode);
         let mut limit = latch.newcomer_limit();
         let mut surplus = 0;
         let mut sleeps = 0;
         let mut state = latch.state.load(Relaxed);
-        let granted_from = loop {
+        let from = loop {
             if grantable(state, mode, limit) {
                 if mode == LatchMode::Shared && latch.grants_by_addition(state) {
                     if latch.try_shared_by_addition() {
@@ -138,7 +138,12 @@ impl<M: Machine> SlowPath<M> for SingleCas {
         turn.granted();
         delay.total_spins += spin.polls();
         WaitQueue::<M>::repost(worker, surplus);
-        (granted_from, sleeps)
+        // A worker that has queued takes the latch only after it was taken off the list, and asked whether it was handed over.
+        Granted {
+            from,
+            sleeps,
+            twice: false,
+        }
     }
 
     fn acquire_or_wait(&self, latch: &LwLock<M>, worker: WorkerId, delay: &mut Delay) -> bool {

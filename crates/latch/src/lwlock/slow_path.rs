@@ -5,10 +5,22 @@ use clearway_machine::{Machine, WorkerId};
 use super::{LatchMode, LwLock};
 use crate::delay::Delay;
 
+/// A grant after a wait.
+#[derive(Debug)]
+#[must_use = "a grant that came twice is to be given back once"]
+pub(crate) struct Granted {
+    /// The word that granted the latch, or a later one if it was handed over.
+    pub(crate) from: u32,
+    /// How often the worker slept.
+    pub(crate) sleeps: u64,
+    /// The word counts the worker twice (R10): one of the two is to be given back, as a holder of the same mode does.
+    pub(crate) twice: bool,
+}
+
 /// The three waits of an [`LwLock`]. `worker` is the caller; polls are counted in `delay`.
 pub(super) trait SlowPath<M: Machine>: Sync {
-    /// Acquires the latch in `mode`, in a wait that began at `started`. Returns the word that granted it, or a later one if it
-    /// was handed over; and how often the worker slept.
+    /// Acquires the latch in `mode`, in a wait that began at `started`. A variant does not give back what came twice: what
+    /// else a holder does that leaves is known to the latch that this one is a part of.
     fn acquire(
         &self,
         latch: &LwLock<M>,
@@ -16,7 +28,7 @@ pub(super) trait SlowPath<M: Machine>: Sync {
         worker: WorkerId,
         started: u64,
         delay: &mut Delay,
-    ) -> (u32, u64);
+    ) -> Granted;
 
     /// Acquires the latch exclusively (`true`), or sleeps until it is free and returns `false` without it.
     fn acquire_or_wait(&self, latch: &LwLock<M>, worker: WorkerId, delay: &mut Delay) -> bool;

@@ -42,7 +42,8 @@
 //! - A2: each reader that is counted at step 2 subtracts exactly one at step 4, and no other worker does. *The
 //!   announcement and a reader's leaving are RMWs of one word. If leaving comes first, the reader is not counted and
 //!   finds no `EXCLUSIVE`; otherwise it is counted and finds it.* So a slot's word must count only readers that were
-//!   granted, never one that adds itself and may have to take that back: the slots do without `fetch-add`.
+//!   granted, never one that adds itself and may have to take that back: the slots do without `fetch-add`. A reader
+//!   that was granted a slot twice (R10 of the LwLock) is counted twice, and leaves twice by step 4.
 //! - A3 (C1): what a counted reader did is visible to the writer: it subtracts from `INSIDE` by a Release, and the
 //!   writer finds zero by an Acquire; later subtractions continue the release sequence. A reader that was not counted
 //!   left its slot by a Release before the announcement, which is an Acquire.

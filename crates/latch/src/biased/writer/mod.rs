@@ -19,7 +19,8 @@
 //!   writer waits for readers only, and a reader that holds a slot waits for none.
 //! - C4: `EXCLUSIVE` of a slot is given back by `give_back`, which makes the wake-ups that are owed to the workers
 //!   that it refused.
-//! - C5: a reader that leaves a slot and finds `EXCLUSIVE` there calls `reader_left`: a writer counts on it. Under a
+//! - C5: a reader that leaves a slot and finds `EXCLUSIVE` there calls `reader_left`, once for each unit that it gives
+//!   back: a writer counts on it. Under a
 //!   variant that waits for the count to be zero before it sets `EXCLUSIVE`, no reader finds it.
 
 mod announce;
