@@ -29,8 +29,10 @@ pub(crate) struct DataFile {
     blocks: AtomicU32,
     /// Pages allocated; changes under `growing`.
     growing: Mutex<u32>,
-    /// Written since the last sync.
+    /// Written since the last sync began. Set after the write: a sync between the two would cover neither.
     unsynced: AtomicBool,
+    /// Held while the file is synced, so that no other worker takes `unsynced` for said before the sync has ended.
+    syncing: Mutex<()>,
 }
 
 /// All data files of a directory.
@@ -42,8 +44,10 @@ pub(crate) struct DataFiles {
     names: Arc<dyn DiskDirectory>,
     fsync: bool,
     relations: RwLock<Relations>,
-    /// Files were made or removed since the directory was last synced.
+    /// Files were made or removed since the last sync of the directory began.
     directory_changed: AtomicBool,
+    /// As `syncing` of a file.
+    syncing_names: Mutex<()>,
 }
 
 /// The relations that exist. Each is in one of the two maps.
@@ -79,6 +83,7 @@ impl DataFiles {
                 closed: lengths.clone(),
             }),
             directory_changed: AtomicBool::new(true),
+            syncing_names: Mutex::default(),
         })
     }
 
@@ -156,6 +161,7 @@ impl DataFiles {
             // A commit-log page is not written again if it holds the replayed statuses already, and a killed
             // process may have written them without a sync.
             unsynced: AtomicBool::new(rel == RelId::COMMIT_LOG),
+            syncing: Mutex::default(),
         })
     }
 
@@ -297,22 +303,19 @@ impl DataFiles {
         Ok(foreign)
     }
 
-    /// Makes everything written so far durable.
+    /// Makes everything written so far durable, also what another worker is syncing.
     pub(crate) fn sync_all(&self) -> Result<()> {
+        if !self.fsync {
+            return Ok(());
+        }
         let files: Vec<_> = self.relations().open.values().cloned().collect();
         for file in files {
-            if file.unsynced.swap(false, Ordering::AcqRel) && self.fsync {
-                let _wait = WaitScope::<Native>::enter(WaitEvent::DataFileSync);
-                if let Err(error) = file.file.sync_all(SyncPurpose::DataFile) {
-                    // Trying again would lie: the kernel may have dropped the pages, and they are clean in the pool.
-                    disk::sync_failed(&file.path, &error);
-                }
-            }
+            file.sync();
         }
         // The directory has been open since the start, so only the sync itself can fail. That ends the
         // process, so it does not matter that `directory_changed` is already cleared.
+        let _syncing = self.syncing_names.lock().unwrap_or_else(|e| e.into_inner());
         if self.directory_changed.swap(false, Ordering::AcqRel)
-            && self.fsync
             && let Err(error) = self.names.sync(SyncPurpose::DataFileNames)
         {
             disk::sync_failed(&self.dir, &error);
@@ -322,15 +325,18 @@ impl DataFiles {
 }
 
 impl DataFile {
-    /// Makes durable what was written so far, whatever `fsync` says of the other files.
-    pub(crate) fn sync(&self) -> Result<()> {
+    /// Makes durable what was written so far. If another worker syncs the file, waits for that: what it has found
+    /// unsynced is not durable before its sync has ended.
+    pub(crate) fn sync(&self) {
+        let _syncing = self.syncing.lock().unwrap_or_else(|e| e.into_inner());
+        // Cleared before the sync: a write during the sync may not be covered by it.
         if self.unsynced.swap(false, Ordering::AcqRel) {
             let _wait = WaitScope::<Native>::enter(WaitEvent::DataFileSync);
             if let Err(error) = self.file.sync_all(SyncPurpose::DataFile) {
+                // Trying again would lie: the kernel may have dropped the pages, and they are clean in the pool.
                 disk::sync_failed(&self.path, &error);
             }
         }
-        Ok(())
     }
 
     /// Pages in use.
@@ -353,10 +359,11 @@ impl DataFile {
     /// Adds the page with the next number, by writing it.
     pub(crate) fn append(&self, page: PageId, bytes: &mut [u8]) -> Result<()> {
         let mut allocated = self.growing.lock().unwrap_or_else(|e| e.into_inner());
-        debug_assert_eq!(
+        assert_eq!(
             page.block,
             self.blocks.load(Ordering::Relaxed),
-            "not the next page"
+            "not the next page of {}",
+            self.path.display()
         );
         self.make_room(&mut allocated, page.block)?;
         self.write(page, bytes)?;
@@ -428,8 +435,115 @@ fn offset_of(block: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+    use std::sync::Barrier;
+    use std::time::Duration;
+
     use super::*;
-    use crate::disk::NativeDisk;
+    use crate::disk::{Faults, FaultyDisk, NativeDisk, Operation};
+
+    /// A disk on which the first sync of a data file takes a while; another worker comes at its beginning.
+    #[derive(Debug)]
+    struct SlowSync {
+        first: AtomicBool,
+        begun: Barrier,
+        ended: AtomicBool,
+    }
+
+    impl Faults for SlowSync {
+        fn before(&self, operation: Operation, _: &Path) -> io::Result<()> {
+            let is_sync = matches!(
+                operation,
+                Operation::Sync(SyncPurpose::DataFile | SyncPurpose::DataFileNames)
+            );
+            if is_sync && self.first.swap(false, Ordering::AcqRel) {
+                self.begun.wait();
+                std::thread::sleep(Duration::from_millis(30));
+                self.ended.store(true, Ordering::Release);
+            }
+            Ok(())
+        }
+    }
+
+    /// Alice syncs, and Bob comes meanwhile, with what she has found unsynced to be made durable for him too. He must not
+    /// go on before her sync has ended: he would recycle the log that a power cut then needs.
+    #[test]
+    fn a_sync_waits_for_one_under_way() {
+        for of_names in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let slow = Arc::new(SlowSync {
+                first: AtomicBool::new(false),
+                begun: Barrier::new(2),
+                ended: AtomicBool::new(false),
+            });
+            let disk = Arc::new(FaultyDisk::new(Arc::new(NativeDisk), slow.clone()));
+            let files = DataFiles::new(disk, dir.path().to_owned(), true, &Lengths::new()).unwrap();
+            files.create(RelId(16)).unwrap();
+            let page = PageId {
+                rel: RelId(16),
+                block: 0,
+            };
+            if !of_names {
+                files.sync_all().unwrap();
+                let file = files.file(RelId(16)).unwrap();
+                file.append(page, &mut [0; PAGE_SIZE]).unwrap();
+            }
+            slow.first.store(true, Ordering::Release);
+            std::thread::scope(|scope| {
+                scope.spawn(|| files.sync_all().unwrap());
+                slow.begun.wait();
+                files.sync_all().unwrap();
+                assert!(
+                    slow.ended.load(Ordering::Acquire),
+                    "the other worker's sync goes on, of names: {of_names}"
+                );
+            });
+        }
+    }
+
+    /// A page is written, and a sync comes in the middle of the write. The next one makes the page durable.
+    #[test]
+    fn a_page_counts_as_unsynced_after_its_write() {
+        /// Calls a sync of all files before a write of a page.
+        #[derive(Debug, Default)]
+        struct SyncBeforeWrite {
+            files: Mutex<Option<Arc<DataFiles>>>,
+            syncs: AtomicU32,
+        }
+        impl Faults for SyncBeforeWrite {
+            fn before(&self, operation: Operation, _: &Path) -> io::Result<()> {
+                match operation {
+                    Operation::Sync(SyncPurpose::DataFile) => {
+                        self.syncs.fetch_add(1, Ordering::Relaxed);
+                    }
+                    Operation::Write => {
+                        let files = self.files.lock().unwrap().take();
+                        files.map_or(Ok(()), |files| files.sync_all().map_err(io::Error::other))?;
+                    }
+                    _ => {}
+                }
+                Ok(())
+            }
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let faults = Arc::new(SyncBeforeWrite::default());
+        let disk = Arc::new(FaultyDisk::new(Arc::new(NativeDisk), faults.clone()));
+        let files = DataFiles::new(disk, dir.path().to_owned(), true, &Lengths::new()).unwrap();
+        files.create(RelId(16)).unwrap();
+        let file = files.file(RelId(16)).unwrap();
+        file.extend(|_| ()).unwrap();
+        files.sync_all().unwrap();
+        let files = Arc::new(files);
+        *faults.files.lock().unwrap() = Some(Arc::clone(&files));
+        let page = PageId {
+            rel: RelId(16),
+            block: 0,
+        };
+        file.write(page, &mut [0; PAGE_SIZE]).unwrap();
+        let synced = faults.syncs.load(Ordering::Relaxed);
+        files.sync_all().unwrap();
+        assert_eq!(faults.syncs.load(Ordering::Relaxed), synced + 1);
+    }
 
     /// `lengths`, step 1. Otherwise a checkpoint between the two would log a length that includes a page
     /// which it does not write.

@@ -13,6 +13,8 @@
 //! by 1. At the start the image is merged into its page, which is right also if it is an old one: a status never changes
 //! once it is set.
 //!
+//! One image at a time: no step 1 begins before step 3 of the write before has ended (R1 of `status_pages`).
+//!
 //! Costs: two syncs for each page written, which is one for 32,672 transactions, and those of a restartpoint.
 
 use std::io;
@@ -86,7 +88,12 @@ impl StatusJournal {
         self.open.load(Ordering::Acquire)
     }
 
-    /// Step 2.
+    /// Whether a write waits for the disk: step 1 is needed then.
+    pub(crate) fn syncs(&self) -> bool {
+        self.fsync
+    }
+
+    /// Step 2. The caller keeps other writers out until step 3 has ended.
     pub(crate) fn write(&self, number: u32, content: &[u8]) -> Result<()> {
         let bytes = encode(number, content);
         self.file

@@ -5,6 +5,16 @@
 //! OR, and the order of images and of commit records does not matter.
 //!
 //! A standby cannot log. It writes the image into a file of its own instead ([`StatusJournal`]).
+//!
+//! # One writer at a time
+//! Pages with different numbers are written at once: by two banks of the commit log, and by a checkpoint beside a
+//! session that needs a slot. Two things belong to all pages: the length of the file, which a page behind the end makes
+//! larger by empty pages up to its own, and the journal, which holds one image.
+//!
+//! R1: *the file is written by one worker at a time, from the look at its length until the page is written, and with a
+//! journal from the sync of the page before.* Otherwise one worker fills the room up to its page with empty pages while
+//! another writes one of these, and what that one wrote is gone; or a second image replaces the first in the journal
+//! while the first one's page is half written. The image in the log needs no such order, and is logged before.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -29,6 +39,8 @@ pub struct StatusPages {
     wal: Arc<Wal>,
     recovery: Arc<Recovery>,
     journal: Option<Arc<StatusJournal>>,
+    /// R1.
+    writing: Arc<Mutex<()>>,
 }
 
 /// How recovery treats commit-log pages.
@@ -50,6 +62,7 @@ impl StatusPages {
             wal,
             recovery: Arc::new(recovery),
             journal: None,
+            writing: Arc::default(),
         }
     }
 
@@ -125,12 +138,7 @@ impl StatusDevice for StatusPages {
         let file = self.files.file(RelId::COMMIT_LOG).map_err(io::Error::other)?;
         let mut upto = Lsn(lsn);
         let journal = self.journal.as_ref().filter(|journal| journal.is_open());
-        if let Some(journal) = journal {
-            file.sync().map_err(io::Error::other)?;
-            journal
-                .write(number, &bytes[COMMIT_LOG_PAGE_HEADER..])
-                .map_err(io::Error::other)?;
-        } else if !self.recovery.running.load(Ordering::Acquire) {
+        if journal.is_none() && !self.recovery.running.load(Ordering::Acquire) {
             self.wal.make_room_latched()?;
             let mut payload = number.to_le_bytes().to_vec();
             payload.extend_from_slice(&bytes[COMMIT_LOG_PAGE_HEADER..]);
@@ -143,6 +151,16 @@ impl StatusDevice for StatusPages {
             upto <= self.wal.flushed(),
             "R1 of the commit log: page {number} is written before its log is durable"
         );
+        // R1.
+        let _writing = self.writing.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(journal) = journal {
+            if journal.syncs() {
+                file.sync();
+            }
+            journal
+                .write(number, &bytes[COMMIT_LOG_PAGE_HEADER..])
+                .map_err(io::Error::other)?;
+        }
         let mut copy = [0; PAGE_SIZE];
         // Pages are written in any order, and the length counts all that come before.
         for skipped in file.blocks()..number {

@@ -192,6 +192,9 @@ impl Status {
 }
 
 /// Where commit-log pages live.
+///
+/// R2 keeps two accesses of one page apart. Pages with different numbers are read and written at once, under every
+/// variant that has several banks or slots, and beside a flush: what they have in common is for the device to guard.
 pub trait StatusDevice: Send + Sync {
     /// Reads page `number`; `false` if it has never been written (`page` is then all zero).
     fn read_page(&self, number: u32, page: &mut [u8; COMMIT_LOG_PAGE_SIZE]) -> io::Result<bool>;
