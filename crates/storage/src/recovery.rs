@@ -38,8 +38,11 @@
 //!
 //! Recovery overwrites the log behind its end with zeros, for as far as bytes may have been written but not
 //! made durable. Otherwise a whole record from before the crash could follow a new one of the right length.
-//! (After a shutdown in order everything written is durable, and what a recycled segment holds names other
-//! positions.)
+//! After a shutdown in order everything written is durable, as a rule, and what a recycled segment holds names other
+//! positions, so nothing is overwritten. But a session that did not end in time may still have logged behind the
+//! shutdown's checkpoint, and been cut off by the end of the process: the beginning of that is missing then, and the log
+//! ends where the control file says, with whole records behind the hole. So the log behind the end is searched for a
+//! whole record after each kind of end, and overwritten if there is one.
 
 mod archive;
 mod target;
@@ -95,6 +98,8 @@ pub(crate) struct ScannedLog {
     /// How many pages each relation had at the last checkpoint.
     pub(crate) lengths: Lengths,
     clean: bool,
+    /// A whole record stands behind `end`, with a hole between.
+    has_tail: bool,
     /// The log goes on behind `end`, or may, and a new timeline begins there.
     forks: bool,
 }
@@ -132,6 +137,7 @@ pub(crate) fn scan_log(
         next_rel: control.next_rel,
         lengths: Lengths::new(),
         clean: control.state != State::Running,
+        has_tail: false,
         forks: target.is_some(),
     };
     let mut search = TargetSearch::new(target);
@@ -208,15 +214,16 @@ pub(crate) fn scan_log(
     }
     // Behind a point there is log, as there should be. A standby has the bytes behind a hole sent again: what proves that
     // the log was durable proves it of the primary's.
-    if purpose == Purpose::Primary
-        && !search.is_reached()
-        && let Some(proof) = reader::find_damage(device, scanned.end, DAMAGE_SEARCH).map_err(fail)?
-    {
-        return Err(damage(format!(
-            "no whole log record at position {}, but the record at {} was logged when the log was durable up to {}; \
-             committed changes are damaged here, restore the directory from a backup",
-            scanned.end, proof.record, proof.durable
-        )));
+    if purpose == Purpose::Primary && !search.is_reached() {
+        let behind = reader::search_behind(device, scanned.end, DAMAGE_SEARCH).map_err(fail)?;
+        if let Some(proof) = behind.damage {
+            return Err(damage(format!(
+                "no whole log record at position {}, but the record at {} was logged when the log was durable up to {}; \
+                 committed changes are damaged here, restore the directory from a backup",
+                scanned.end, proof.record, proof.durable
+            )));
+        }
+        scanned.has_tail = behind.record.is_some();
     }
     device
         .sync_range(scanned.redo.0, scanned.end.0, SyncPurpose::LogFound)
@@ -258,7 +265,7 @@ pub(crate) fn replay(
     }
     status.end_recovery()?;
     // At a fork, the segments of the new timeline are zeros behind it.
-    if !scanned.clean && !scanned.forks {
+    if (!scanned.clean || scanned.has_tail) && !scanned.forks {
         let cleared = clear_tail(storage, scanned.end);
         cleared.map_err(|error| StorageError::io("clear the end of the log in", &wal_dir, error))?;
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use clearway_machine::Native;
 use clearway_storage::Lsn;
 use clearway_storage::disk::NativeDisk;
-use clearway_storage::wal::reader::{LogReader, find_damage};
+use clearway_storage::wal::reader::{LogReader, search_behind};
 use clearway_storage::wal::record::{self, RecordKind};
 use clearway_storage::wal::segment_name::{FIRST_TIMELINE, segment_name};
 use clearway_storage::wal::{LogDevice, LogOptions, SEGMENT_SIZE, SegmentFiles, Wal};
@@ -143,7 +143,7 @@ proptest! {
         }
         let (_, end) = read_log(&device);
         prop_assert!(end >= durable);
-        prop_assert_eq!(find_damage(&device, Lsn(end), 1 << 20).unwrap(), None);
+        prop_assert_eq!(search_behind(&device, Lsn(end), 1 << 20).unwrap().damage, None);
     }
 
     /// One bit of the log is flipped. The damage is proven if a later record was inserted when the damaged
@@ -161,7 +161,7 @@ proptest! {
         device.0.lock().unwrap().bytes[start as usize + bit / 8] ^= 1 << (bit % 8);
         prop_assert_eq!(read_log(&device).1, start);
         let witness = records[hit + 1..].iter().find(|record| record.durable > start);
-        let proof = find_damage(&device, Lsn(start), 1 << 20).unwrap();
+        let proof = search_behind(&device, Lsn(start), 1 << 20).unwrap().damage;
         prop_assert_eq!(proof.map(|proof| (proof.record.0, proof.durable.0)), witness.map(|w| (w.start, w.durable)));
     }
 
@@ -205,7 +205,7 @@ fn proof_left_at(log: &SegmentFiles, hole: u64, position: u64) -> Option<u64> {
         crc32c::crc32c(&[]),
     );
     log.write(position, &header).unwrap();
-    let proof = find_damage(log, Lsn(hole), 4 * SEGMENT_SIZE).unwrap();
+    let proof = search_behind(log, Lsn(hole), 4 * SEGMENT_SIZE).unwrap().damage;
     log.write(position, &[0; record::HEADER]).unwrap();
     proof.map(|proof| {
         assert_eq!(proof.durable, Lsn(position));

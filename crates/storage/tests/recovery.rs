@@ -448,6 +448,44 @@ fn what_stands_behind_the_end_of_the_log_is_cleared() {
     }
 }
 
+/// A session that did not end in time logs behind the checkpoint of a shutdown, and of that only the end reaches the
+/// disk: a hole, and a commit behind it. The next run's log fills the hole, up to the place where that commit begins. It
+/// was taken back, and stays so.
+#[test]
+fn what_was_logged_behind_a_shutdown_never_joins_the_log() {
+    const HOLE: u64 = 4_000;
+    let dir = tempfile::tempdir().unwrap();
+    let (storage, _) = open(dir.path());
+    let proc = storage.proc_array.attach().unwrap();
+    let xid = storage.assign_xid(proc).unwrap();
+    storage.shutdown().unwrap();
+    let end = storage.wal.reserved();
+    let fill = |storage: &Storage, upto: u64| {
+        let bytes = upto - storage.wal.reserved().0;
+        let payload = vec![0; bytes as usize - clearway_storage::wal::record::HEADER];
+        let end = storage
+            .wal
+            .insert_any(RecordKind::Nothing, Xid::INVALID, &payload);
+        assert_eq!(end, Lsn(upto));
+    };
+    fill(&storage, end.0 + HOLE);
+    let behind = storage.wal.insert_any(RecordKind::Commit, xid, &[0; 8]);
+    storage.wal.flush(behind);
+    crash(storage);
+    let segment = segment_name(FIRST_TIMELINE, end.0 / SEGMENT_SIZE);
+    let segment = dir.path().join("pg_wal").join(segment);
+    patch(&segment, end.0 % SEGMENT_SIZE, &[0; HOLE as usize]);
+    let (storage, report) = open(dir.path());
+    assert!(report.clean && report.end == end, "{report:?}");
+    fill(&storage, end.0 + HOLE);
+    storage.wal.flush(storage.wal.reserved());
+    crash(storage);
+    let (storage, report) = open(dir.path());
+    assert_eq!(report.end, Lsn(end.0 + HOLE));
+    assert_ne!(storage.status(xid).unwrap(), Status::Committed);
+    crash(storage);
+}
+
 /// A lost segment of the log, or two in a row, are damage and not the log's end: what stands behind them proves it.
 #[test]
 fn a_start_without_a_part_of_the_log_fails() {

@@ -115,15 +115,25 @@ pub struct DamageProof {
     pub durable: Lsn,
 }
 
-/// Looks behind `end`, where no whole record begins, for a record that was inserted when the log was durable
-/// beyond `end`; no further than `distance`.
+/// What stands behind a place where no whole record begins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LogBehind {
+    /// The first whole record: it would join the log if new log ended where it begins.
+    pub record: Option<Lsn>,
+    /// The first record that proves the place to be damage. No search goes on behind it.
+    pub damage: Option<DamageProof>,
+}
+
+/// Looks behind `end`, where no whole record begins, for whole records, up to one that was inserted when the log was
+/// durable beyond `end`; no further than `distance`.
 ///
 /// A record is known by its own position and its CRC, so neither what an earlier life of a segment left
 /// behind nor a record inside another one's payload is taken for one.
-pub fn find_damage<D: LogDevice>(device: &D, end: Lsn, distance: u64) -> io::Result<Option<DamageProof>> {
+pub fn search_behind<D: LogDevice>(device: &D, end: Lsn, distance: u64) -> io::Result<LogBehind> {
     const BLOCK: usize = 4096;
     let zeros = [0; BLOCK];
     let mut bytes = vec![0; CHUNK + record::HEADER];
+    let mut behind = LogBehind::default();
     let mut at = end.0 + 8;
     let limit = end.0 + distance;
     while at < limit {
@@ -143,25 +153,24 @@ pub fn find_damage<D: LogDevice>(device: &D, end: Lsn, distance: u64) -> io::Res
             }
             let position = at + offset as u64;
             if get_u64(&bytes, offset + 8) == position
-                && let Some(proof) = proof_at(device, position, end)?
+                && let Some(durable) = durable_at(device, position)?
             {
-                return Ok(Some(proof));
+                let record = Lsn(position);
+                behind.record.get_or_insert(record);
+                if durable > end {
+                    behind.damage = Some(DamageProof { record, durable });
+                    return Ok(behind);
+                }
             }
             offset += 8;
         }
         at = next;
     }
-    Ok(None)
+    Ok(behind)
 }
 
-/// What the whole record at `position`, if there is one, proves of the log at `end`.
-fn proof_at<D: LogDevice>(device: &D, position: u64, end: Lsn) -> io::Result<Option<DamageProof>> {
+/// Up to where the log was durable when the whole record at `position` was inserted, if there is one.
+fn durable_at<D: LogDevice>(device: &D, position: u64) -> io::Result<Option<Lsn>> {
     let mut reader = LogReader::new(device, Lsn(position));
-    let found = reader.next_record()?;
-    let durable = found.map(|(record, _)| record.durable);
-    let proof = durable.filter(|durable| *durable > end);
-    Ok(proof.map(|durable| DamageProof {
-        record: Lsn(position),
-        durable,
-    }))
+    Ok(reader.next_record()?.map(|(record, _)| record.durable))
 }
