@@ -25,13 +25,18 @@ impl Standby {
     /// Versions that `deleter` and older transactions deleted are about to be removed: waits until no session sees them.
     /// The known xids regard none of those transactions as running any more.
     pub(super) fn clean_up(&self, storage: &Storage, deleter: Xid) -> Result<()> {
+        let array = &storage.proc_array;
+        self.clean_up_where(deleter, || array.holders_of_xmin_up_to(deleter))
+    }
+
+    /// As [`clean_up`](Self::clean_up), with the look for sessions. The deleter is announced before the first look: a
+    /// session that takes its snapshot after the look finds the announcement, and goes by it.
+    pub(super) fn clean_up_where(&self, deleter: Xid, holders: impl Fn() -> Vec<ProcId>) -> Result<()> {
         if self.cleaned.newest() >= deleter {
             return Ok(());
         }
         self.cleaned.begin(deleter);
-        self.wait_for_sessions(Conflict::Snapshot, || {
-            storage.proc_array.holders_of_xmin_up_to(deleter)
-        })
+        self.wait_for_sessions(Conflict::Snapshot, holders)
     }
 
     /// Waits until `holders` finds no session any more, and cancels those that it finds when replay has lagged for long

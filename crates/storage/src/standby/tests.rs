@@ -2,6 +2,7 @@
 //!
 //! Mutations that these tests have caught are listed in `crates/storage/mutations/standby.toml` and `cascading.toml`.
 
+use std::cell::Cell;
 use std::sync::{Arc, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -93,6 +94,25 @@ fn a_snapshot_that_a_promotion_overtakes_is_of_the_new_primary() {
         storage.proc_array.detach(bob);
         storage.stop_threads();
     }
+}
+
+/// Replay is about to remove versions. Bob takes his snapshot when replay has looked for sessions and has found none that
+/// sees them: he must find the deleter announced by then, or neither would know of the other.
+#[test]
+fn a_deleter_is_announced_before_the_look_for_sessions() {
+    let directory = tempfile::tempdir().unwrap();
+    let storage = standby(&directory);
+    let standby = storage.standby().unwrap();
+    let deleter = Xid(storage.proc_array.next_xid().0 + 10);
+    let looks = Cell::new(0);
+    let look = || {
+        assert!(standby.cleaned.newest() >= deleter, "look {}", looks.get());
+        looks.set(looks.get() + 1);
+        Vec::new()
+    };
+    standby.clean_up_where(deleter, look).unwrap();
+    assert!(looks.get() > 0);
+    storage.stop_threads();
 }
 
 /// A record without meaning, as it stands in the log at `position`.
