@@ -1,156 +1,327 @@
 //! Deadlock detection.
 //!
-//! A session that has waited for `deadlock_timeout` takes all partition latches, in order, and follows which session
-//! waits for which: a session queued for a lock waits for every other session that holds it in a conflicting mode, and
-//! for those queued before it in a conflicting mode; a session that waits for a transaction waits for the session that
-//! runs it. A path back to the searcher is a deadlock, and the searcher is the victim.
+//! A session that has waited for `deadlock_timeout`, and that other sessions wait for, takes all partition latches, in
+//! order, and follows which session waits for which: a session queued for a lock waits for every other session that
+//! holds it in a conflicting mode, and for those queued before it in a conflicting mode; a session that waits for a
+//! transaction waits for the session that runs it. A path back to the searcher is a deadlock, and the searcher is the
+//! victim.
+//!
+//! # An example
+//! A thousand sessions update one row. Alice's transaction has changed it and runs on.
+//!
+//! | session | holds | waits for | looks for a deadlock |
+//! | --- | --- | --- | --- |
+//! | Bob | the row's tuple lock | Alice's transaction | yes: others queue for the tuple lock |
+//! | Carol and 998 more | nothing that a session wants | the tuple lock | no |
+//!
+//! So one session of a queue looks. Its path is Bob, Alice, and ends there, since Alice waits for no session.
 //!
 //! # Rules
 //! - R1: the victim's wait is struck out before the latches are let go, so of several searchers in one cycle only the
 //!   first finds it, and one victim suffices.
-//! - R2: a cycle found is real. Waits for locks cannot change under the latches. A wait for a transaction ends only
-//!   when the session that runs it goes on, and in a cycle none does; one seen out of date belongs to a session that
-//!   runs, from which no path goes on.
-//! - R3: no cycle is missed for ever. Each session of it searches once, after its wait began. The last of them to take
-//!   the latches sees the waits of all others, which began before those searched, and so before they let the latches
-//!   go.
+//! - R2: a cycle found is real: all waits of it were under way at one instant.
+//! - R3: no cycle is missed. The session whose wait completes the cycle finds it, `deadlock_timeout` after that wait began.
+//! - R4: a search costs as much as the queues that it reaches are long, each counted once for each of the eight modes.
 //!
-//! The cost, all latches for one pass over the queues, falls on sessions that have slept for a second.
+//! # Why R2 holds
+//! Queues and holders do not change under the latches. Waits for transactions do: they begin and end without any latch,
+//! and the search reads them one after another. A path that is put together so may never have been there:
+//!
+//! | time | Alice's search | Bob | Carol |
+//! | --- | --- | --- | --- |
+//! | 1 | Alice waits for Bob's first transaction | | |
+//! | 2 | | commits, begins his second, waits for Carol | |
+//! | 3 | Bob waits for Carol | | |
+//! | 4 | Carol waits for Alice: **a cycle**, although Bob's first transaction has ended | | waits for Alice |
+//!
+//! So each transaction wait of a path found is read once more: it must be the same wait, and the transaction must still run.
+//! All first reads come before all second reads. A wait that was the same in both was under way from the one to the
+//! other, so all of them were under way in between. "The same" is decided by a number that each wait of a session
+//! raises: a session that gives up and waits for the same transaction again may have run in between.
+//!
+//! The writer stores number, then xid, and at the end xid = 0, each with Release. The reader loads with Acquire: number n₁,
+//! xid x₁, and later xid x₂, number n₂. If x₁ is of the k-th wait, then n₁ ≤ k: a number of k + 1 would show the end of the
+//! k-th wait. If x₂ is of the j-th wait, then j ≤ n₂, and k ≤ j. From n₁ = n₂ follows k = j.
+//!
+//! A wait that has gone on is taken out of the graph, and the search begins again, since another path may be real. It is
+//! taken out for the whole search: no wait that was part of a cycle at the beginning goes on, and a cycle that a later
+//! wait completes is that session's to find.
+//!
+//! # Why R3 holds
+//! An edge of a cycle leads from a session that waits to one that holds something, or to one before it in a queue. Each
+//! session makes its wait known, and then executes a SeqCst fence, for a lock under the latch of its queue. Of the
+//! sessions of a cycle let Alice be the one whose fence is last. What Alice reads after it shows the waits of all others.
+//! - *Some session waits for what Alice holds*, so Alice does not leave the search out. The session before Alice in the
+//!   cycle waits either for what Alice holds, or behind Alice in a queue. Its fence came first, both under the same latch,
+//!   so Alice was put before it although it came later (R5 of the lock table). That is done only before a session that
+//!   waits for what Alice holds.
+//! - *Alice's search sees the cycle*, since all its waits are known, and none ends before a victim is found.
+//! - *No edge comes later than Alice's wait.* A session that is granted a mode past a queue (R1 of the lock table) makes an
+//!   edge to itself, and runs. If it is part of a cycle, its own wait, and so its fence, come after that.
+//!
+//! One search a wait is enough. If others wait for Alice only after her time, the last of them completes the cycle, and looks.
+//!
+//! # Costs
+//! A wait of less than `deadlock_timeout`: a fence, and two words that say what a session queues for. A longer one: the
+//! latch of the session's list, and that of a partition for each lock on it that is in the shared table. A search: all
+//! partition latches while it runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
 use clearway_latch::LatchedExclusive;
 use clearway_machine::{AtomicWord, Machine};
 
-use crate::lock_table::{LockManager, Partition};
+use crate::lock_table::{LockEntry, LockManager, Partition};
 use crate::{LockMode, LockTag, ProcId, Xid};
 
 /// What a session waits for.
 #[derive(Debug, Clone, Copy)]
 enum Wanted {
     Lock(LockTag, LockMode),
-    Transaction(Xid, ProcId),
+    /// A transaction, and the number of the wait among those of its session.
+    Transaction(Xid, u64),
 }
 
-/// The waits of one instant.
-struct WaitGraph<'a, M: Machine> {
+/// One step of a path: `waiter` waits for `blocker`.
+#[derive(Debug, Clone, Copy)]
+struct Link {
+    waiter: ProcId,
+    wanted: Wanted,
+    blocker: ProcId,
+}
+
+/// How much of one lock a search has followed.
+struct Followed {
+    positions: BTreeMap<ProcId, usize>,
+    /// For each mode: those of so many places of the queue that conflict with it were reached.
+    queue: [usize; LockMode::ALL.len()],
+    /// The modes that conflict with holders that were reached.
+    holders: u8,
+}
+
+impl Followed {
+    fn nothing_of(entry: &LockEntry) -> Self {
+        let places = entry.queue.iter().enumerate();
+        Self {
+            positions: places.map(|(place, waiter)| (waiter.proc, place)).collect(),
+            queue: [0; LockMode::ALL.len()],
+            holders: 0,
+        }
+    }
+
+    /// Adds the sessions that `waiter` waits for in `mode` to `blockers`, without those that were reached from others.
+    fn follow(
+        &mut self,
+        entry: &LockEntry,
+        waiter: ProcId,
+        mode: LockMode,
+        is_searcher: bool,
+        blockers: &mut Vec<ProcId>,
+    ) {
+        // R1: a victim is in no queue any more.
+        let Some(&place) = self.positions.get(&waiter) else {
+            return;
+        };
+        if self.holders & mode.bit() == 0 {
+            let in_the_way = entry
+                .holders
+                .iter()
+                .filter(|holder| holder.proc != waiter && holder.modes & mode.conflicts() != 0);
+            blockers.extend(in_the_way.map(|holder| holder.proc));
+            // The searcher leaves itself out, and is what the others look for.
+            if !is_searcher {
+                self.holders |= mode.bit();
+            }
+        }
+        let followed = &mut self.queue[mode as usize];
+        for other in entry.queue.range((*followed).min(place)..place) {
+            if other.mode.conflicts_with(mode) {
+                blockers.push(other.proc);
+            }
+        }
+        *followed = place.max(*followed);
+    }
+}
+
+/// A search for a cycle.
+struct Search<'a, M: Machine> {
+    locks: &'a LockManager<M>,
     partitions: Vec<LatchedExclusive<'a, Partition, M>>,
-    wanted: BTreeMap<ProcId, (Wanted, usize)>,
+    /// Sessions that were seen to wait and have gone on since.
+    gone_on: BTreeSet<ProcId>,
 }
 
 impl<M: Machine> LockManager<M> {
-    /// Looks for a cycle through `searcher`; found, the searcher's wait is struck out and the cycle told in words.
-    pub(crate) fn find_deadlock(&self, searcher: ProcId) -> Option<String> {
-        let mut graph = self.wait_graph();
-        let mut path = Vec::new();
-        if !graph.reaches(searcher, searcher, &mut BTreeSet::new(), &mut path) {
+    /// The search of a session that has waited for `deadlock_timeout`: left out unless others wait for the session.
+    pub(crate) fn look_for_deadlock(&self, searcher: ProcId) -> Option<String> {
+        if !self.is_waited_for(searcher) {
             return None;
         }
-        let cycle = graph.describe(&path);
+        self.find_deadlock(searcher)
+    }
+
+    /// Whether another session waits for something that `proc`, which calls this, holds. It may be wrong about a transaction
+    /// (`transaction_has_waiter`): then none does.
+    fn is_waited_for(&self, proc: ProcId) -> bool {
+        self.wait_of(proc).transaction_has_waiter.load(Relaxed) != 0 || self.holds_what_others_want(proc)
+    }
+
+    /// Looks for a cycle through `searcher`; found, the searcher's wait is struck out and the cycle told in words.
+    pub(crate) fn find_deadlock(&self, searcher: ProcId) -> Option<String> {
+        let mut search = Search::of(self);
+        let cycle = search.cycle_through(searcher)?;
         // R1.
         self.waited_for_xids[searcher.0 as usize].store(0, Relaxed);
-        if let Some(&(Wanted::Lock(tag, _), partition)) = graph.wanted.get(&searcher)
-            && let Some(entry) = graph.partitions[partition].entries.get_mut(&tag)
+        if let Wanted::Lock(tag, _) = cycle[0].wanted
+            && let Some(entry) = search.partitions[self.partition_number(tag)]
+                .entries
+                .get_mut(&tag)
         {
             entry.queue.retain(|waiter| waiter.proc != searcher);
         }
-        Some(cycle)
+        Some(describe(&cycle))
     }
 
     /// Whether a cycle goes through `searcher`, whose wait stays as it is.
     pub(crate) fn is_deadlocked(&self, searcher: ProcId) -> bool {
-        self.wait_graph()
-            .reaches(searcher, searcher, &mut BTreeSet::new(), &mut Vec::new())
-    }
-
-    fn wait_graph(&self) -> WaitGraph<'_, M> {
-        let partitions: Vec<_> = self
-            .partitions
-            .iter()
-            .map(|partition| partition.exclusive())
-            .collect();
-        let mut wanted = BTreeMap::new();
-        for (number, partition) in partitions.iter().enumerate() {
-            for (tag, entry) in &partition.entries {
-                for waiter in &entry.queue {
-                    wanted.insert(waiter.proc, (Wanted::Lock(*tag, waiter.mode), number));
-                }
-            }
-        }
-        for waiter in self.proc_array.slots() {
-            if let Some(xid) = self.transaction_waited_for(waiter) {
-                let runner = ProcId(self.wait_of(waiter).waited_for_proc.load(Relaxed));
-                if self.proc_array.xid_of(runner) == Some(xid) {
-                    wanted.insert(waiter, (Wanted::Transaction(xid, runner), 0));
-                }
-            }
-        }
-        WaitGraph { partitions, wanted }
+        Search::of(self).cycle_through(searcher).is_some()
     }
 }
 
-impl<M: Machine> WaitGraph<'_, M> {
-    /// The sessions that `waiter` waits for.
-    fn blockers(&self, waiter: ProcId) -> Vec<ProcId> {
-        match self.wanted.get(&waiter) {
-            None => Vec::new(),
-            Some(&(Wanted::Transaction(_, runner), _)) => vec![runner],
-            Some(&(Wanted::Lock(tag, mode), partition)) => {
-                let entry = &self.partitions[partition].entries[&tag];
-                let holders = entry
-                    .holders
-                    .iter()
-                    .filter(|holder| holder.modes & mode.conflicts() != 0);
-                let before = entry.queue.iter().take_while(|other| other.proc != waiter);
-                let before = before.filter(|other| other.mode.conflicts_with(mode));
-                let all = holders
-                    .map(|holder| holder.proc)
-                    .chain(before.map(|other| other.proc));
-                all.filter(|other| *other != waiter).collect()
-            }
+impl<'a, M: Machine> Search<'a, M> {
+    /// Takes the latches.
+    fn of(locks: &'a LockManager<M>) -> Self {
+        let partitions = locks.partitions.iter();
+        Self {
+            locks,
+            partitions: partitions.map(|partition| partition.exclusive()).collect(),
+            gone_on: BTreeSet::new(),
         }
     }
 
-    /// Depth-first search from `from` for `goal`; `path` becomes the sessions on the way, `from` first.
-    fn reaches(
-        &self,
-        from: ProcId,
-        goal: ProcId,
-        visited: &mut BTreeSet<ProcId>,
-        path: &mut Vec<ProcId>,
-    ) -> bool {
-        path.push(from);
-        for blocker in self.blockers(from) {
-            if blocker == goal || visited.insert(blocker) && self.reaches(blocker, goal, visited, path) {
-                return true;
-            }
-        }
-        path.pop();
-        false
-    }
-
-    fn describe(&self, path: &[ProcId]) -> String {
-        let mut words = String::new();
-        for (position, waiter) in path.iter().enumerate() {
-            let blocker = path[(position + 1) % path.len()];
-            let separator = if position == 0 { "" } else { "; " };
-            let _ = match self.wanted.get(waiter) {
-                Some((Wanted::Lock(tag, mode), _)) => {
-                    write!(words, "{separator}session {} waits for {mode} on {tag}", waiter.0)
-                }
-                Some((Wanted::Transaction(xid, _), _)) => {
-                    write!(
-                        words,
-                        "{separator}session {} waits for ShareLock on transaction {xid}",
-                        waiter.0
-                    )
-                }
-                None => unreachable!("a session on the path waits"),
+    /// A cycle through `searcher`, whose wait comes first (R2).
+    fn cycle_through(&mut self, searcher: ProcId) -> Option<Vec<Link>> {
+        loop {
+            let path = self.path_back_to(searcher)?;
+            // SeqCst: no second read comes before a first one, whatever the Acquire loads allow.
+            M::fence(SeqCst);
+            match path.iter().find(|link| !self.still_waits(link)) {
+                None => return Some(path),
+                Some(link) => self.gone_on.insert(link.waiter),
             };
-            let _ = write!(words, ", blocked by session {}", blocker.0);
         }
-        words
+    }
+
+    /// The first read: a path from `searcher` back to it.
+    fn path_back_to(&self, searcher: ProcId) -> Option<Vec<Link>> {
+        let mut reached_by: BTreeMap<ProcId, Link> = BTreeMap::new();
+        let mut followed: BTreeMap<LockTag, Followed> = BTreeMap::new();
+        let mut to_follow = vec![searcher];
+        let mut blockers = Vec::new();
+        while let Some(waiter) = to_follow.pop() {
+            blockers.clear();
+            let Some(wanted) = self.wanted_by(waiter, &mut blockers) else {
+                continue;
+            };
+            if let Wanted::Lock(tag, mode) = wanted
+                && let Some(entry) = self.entry(tag)
+            {
+                let followed = followed.entry(tag).or_insert_with(|| Followed::nothing_of(entry));
+                followed.follow(entry, waiter, mode, waiter == searcher, &mut blockers);
+            }
+            for &blocker in &blockers {
+                let link = Link {
+                    waiter,
+                    wanted,
+                    blocker,
+                };
+                if blocker == searcher {
+                    return Some(path_to(link, searcher, &reached_by));
+                }
+                reached_by.entry(blocker).or_insert_with(|| {
+                    to_follow.push(blocker);
+                    link
+                });
+            }
+        }
+        None
+    }
+
+    fn entry(&self, tag: LockTag) -> Option<&LockEntry> {
+        self.partitions[self.locks.partition_number(tag)]
+            .entries
+            .get(&tag)
+    }
+
+    /// What `waiter` waits for. The session that runs a transaction waited for becomes one of `blockers`.
+    fn wanted_by(&self, waiter: ProcId, blockers: &mut Vec<ProcId>) -> Option<Wanted> {
+        if self.gone_on.contains(&waiter) {
+            return None;
+        }
+        if let Some((tag, mode)) = self.locks.queues_for(waiter) {
+            return Some(Wanted::Lock(tag, mode));
+        }
+        let wait = self.locks.wait_of(waiter);
+        let number = wait.transaction_waits.load(Acquire);
+        // Acquire, here and in `still_waits`: pairs with the Release in `wait_for_transaction`.
+        let xid = Xid(self.locks.waited_for_xids[waiter.0 as usize].load(Acquire));
+        let runner = ProcId(wait.waited_for_proc.load(Relaxed));
+        // The runner's number may be that of a later wait: then that session does not run this transaction.
+        let runs = xid.is_valid() && self.locks.proc_array.xid_of(runner) == Some(xid);
+        runs.then(|| {
+            blockers.push(runner);
+            Wanted::Transaction(xid, number)
+        })
+    }
+
+    /// The second read.
+    fn still_waits(&self, link: &Link) -> bool {
+        match link.wanted {
+            Wanted::Lock(..) => true,
+            Wanted::Transaction(xid, number) => {
+                self.locks.waited_for_xids[link.waiter.0 as usize].load(Acquire) == xid.0
+                    && self.locks.wait_of(link.waiter).transaction_waits.load(Acquire) == number
+                    && self.locks.proc_array.xid_of(link.blocker) == Some(xid)
+            }
+        }
     }
 }
+
+/// The path from `searcher` by way of `last`.
+fn path_to(last: Link, searcher: ProcId, reached_by: &BTreeMap<ProcId, Link>) -> Vec<Link> {
+    let mut path = vec![last];
+    let mut waiter = last.waiter;
+    while waiter != searcher {
+        let link = reached_by[&waiter];
+        waiter = link.waiter;
+        path.push(link);
+    }
+    path.reverse();
+    path
+}
+
+fn describe(path: &[Link]) -> String {
+    let mut words = String::new();
+    for (position, link) in path.iter().enumerate() {
+        let separator = if position == 0 { "" } else { "; " };
+        let waiter = link.waiter.0;
+        let _ = match link.wanted {
+            Wanted::Lock(tag, mode) => {
+                write!(words, "{separator}session {waiter} waits for {mode} on {tag}")
+            }
+            Wanted::Transaction(xid, _) => {
+                write!(
+                    words,
+                    "{separator}session {waiter} waits for ShareLock on transaction {xid}"
+                )
+            }
+        };
+        let _ = write!(words, ", blocked by session {}", link.blocker.0);
+    }
+    words
+}
+
+#[cfg(all(test, not(feature = "loom"), not(feature = "shuttle")))]
+mod tests;

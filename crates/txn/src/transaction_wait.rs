@@ -22,7 +22,7 @@
 //!
 //! Cost to a transaction without waiters: a fence and one load of a line of its own.
 
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 
 use clearway_machine::{AtomicWord, Machine, WaitEvent, WaitScope};
 
@@ -38,10 +38,14 @@ impl<M: Machine> LockManager<M> {
         debug_assert_ne!(runner, proc, "a session waits for its own transaction");
         let _event = WaitScope::<M>::enter(WaitEvent::LockTransaction);
         let waited_for_xid = &self.waited_for_xids[proc.0 as usize];
-        self.wait_of(proc).waited_for_proc.store(runner.0, Relaxed);
-        waited_for_xid.store(xid.0, Relaxed);
+        let me = self.wait_of(proc);
+        me.waited_for_proc.store(runner.0, Relaxed);
+        // Release, all three stores: pair with the Acquire loads of `deadlock`, whose R2 says why. Relaxed: its own number.
+        me.transaction_waits
+            .store(me.transaction_waits.load(Relaxed) + 1, Release);
+        waited_for_xid.store(xid.0, Release);
         self.wait_of(runner).transaction_has_waiter.store(1, Relaxed);
-        // StoreLoad: pairs with the fence in `wake_waiters`.
+        // StoreLoad: pairs with the fence in `wake_waiters`, and with those of other waits (R3 of `deadlock`).
         M::fence(SeqCst);
         let started = M::now();
         let mut checked = false;
@@ -52,13 +56,13 @@ impl<M: Machine> LockManager<M> {
                 Slept::GiveUp(error) => break Err(error),
                 // A victim's wait ends under the partition latches, so that no second session of the cycle finds it.
                 Slept::CheckDeadlock => {
-                    if let Some(cycle) = self.find_deadlock(proc) {
+                    if let Some(cycle) = self.look_for_deadlock(proc) {
                         break Err(LockError::Deadlock { cycle });
                     }
                 }
             }
         };
-        waited_for_xid.store(0, Relaxed);
+        waited_for_xid.store(0, Release);
         result
     }
 

@@ -157,6 +157,83 @@ fn wait_for_transactions(proc: ProcId, shared: &Shared) {
     }
 }
 
+/// Each session waits for transactions that are older than its own, so nothing can go around: no session is a victim,
+/// although each looks for a deadlock at once.
+///
+/// Caught mutations: a path whose transaction waits are not read a second time; a wait that counts although its
+/// transaction has ended.
+#[test]
+fn shuttle_waits_for_older_transactions_have_no_victim() {
+    for &relation_locks in RelationLocksVariant::ALL {
+        run(ProcArrayOptions::default(), relation_locks, wait_for_older);
+    }
+}
+
+fn wait_for_older(proc: ProcId, shared: &Shared) {
+    shared.locks.set_deadlock_timeout(proc, Duration::ZERO);
+    for _ in 0..3 {
+        let xid = shared.array.assign_xid(proc);
+        for _ in 0..2 {
+            let older = Xid(thread_rng().gen_range(100..=xid.0));
+            if older != xid {
+                let waited = shared.locks.wait_for_transaction(proc, older, LockWait::FOREVER);
+                assert_eq!(waited, Ok(()), "a victim without a cycle");
+            }
+        }
+        shared.locks.end_transaction(proc, xid);
+    }
+}
+
+/// Three or four sessions in a ring, each with a lock and a transaction, and each wanting the next one's: the lock or the
+/// end of the transaction, as it falls. Exactly one is a victim, and the others end.
+///
+/// Caught mutations: no fence behind a session's place in a queue and its wait (none finds the ring); a session that does
+/// not look although others wait for its transaction; the victim's wait not struck out (two victims).
+#[test]
+fn shuttle_a_ring_has_one_victim() {
+    for sessions in [3, SESSIONS] {
+        for &relation_locks in RelationLocksVariant::ALL {
+            shuttle::check_random(move || ring(sessions, relation_locks), SCHEDULES);
+        }
+    }
+}
+
+fn ring(sessions: u32, relation_locks: RelationLocksVariant) {
+    let array = Arc::new(ProcArray::<Shuttle>::new(
+        sessions,
+        ProcArrayOptions::default(),
+        Xid(100),
+    ));
+    let options = ProcArrayOptions::default().lwlock;
+    let locks = LockManager::new(Arc::clone(&array), options, relation_locks, Duration::ZERO);
+    let locks = Arc::new(locks);
+    let xids: Vec<Xid> = (0..sessions)
+        .map(|_| array.assign_xid(array.attach().unwrap()))
+        .collect();
+    for proc in 0..sessions {
+        assert!(locks.try_acquire(ProcId(proc), LockTag::Relation(proc), LockMode::Exclusive));
+    }
+    let xids = Arc::new(xids);
+    let threads: Vec<_> = (0..sessions)
+        .map(|number| {
+            let (locks, xids) = (Arc::clone(&locks), Arc::clone(&xids));
+            thread::spawn(move || {
+                let (proc, next) = (ProcId(number), (number + 1) % sessions);
+                let waited = if thread_rng().gen_range(0..2) == 0 {
+                    locks.wait_for_transaction(proc, xids[next as usize], LockWait::FOREVER)
+                } else {
+                    let tag = LockTag::Relation(next);
+                    locks.acquire(proc, tag, LockMode::Exclusive, LockWait::FOREVER)
+                };
+                locks.end_transaction(proc, xids[number as usize]);
+                waited.is_err()
+            })
+        })
+        .collect();
+    let victims = threads.into_iter().map(|thread| thread.join().unwrap());
+    assert_eq!(victims.filter(|victim| *victim).count(), 1, "victims of one ring");
+}
+
 /// Sessions that give up (cancelled at once) among sessions that wait: those behind them go on, and with the fast path
 /// a session that gave up is not counted among the strong any more.
 ///

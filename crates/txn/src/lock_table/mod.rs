@@ -38,21 +38,23 @@
 
 mod entry;
 mod fast_path;
+mod queued_for;
 mod request;
 
 use std::hash::{BuildHasher, BuildHasherDefault};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::time::Duration;
 
 use clearway_latch::{LatchClass, Latched, LwLockOptions};
 use clearway_machine::{AtomicWord, Machine, Native, Padded, Semaphore, WaitEvent, WaitScope, switch};
 
 use crate::{LockMode, ProcArray, ProcId, Xid};
-use entry::{LockEntry, TagHasher, Waiter};
+use entry::{TagHasher, Waiter};
 use fast_path::StrongLockers;
+use queued_for::QueuedFor;
 
-pub(crate) use entry::Partition;
+pub(crate) use entry::{LockEntry, Partition};
 pub use request::LockRequest;
 
 static LOCK_MANAGER: LatchClass = LatchClass::new("LockManager", WaitEvent::LockManager, 200);
@@ -165,14 +167,20 @@ pub(crate) struct ProcWait<M: Machine> {
     pub(crate) semaphore: Semaphore<M>,
     /// QUEUED until granted or given up.
     queued: M::U32,
+    /// Meaningful while `queued` is QUEUED; written and read under the partition's latch.
+    queued_for: QueuedFor<M>,
     /// 1 if another session may wait for the end of this slot's transaction.
     pub(crate) transaction_has_waiter: M::U32,
     /// The session of the transaction that this session waits for; meaningful while its `waited_for_xids` entry is not
     /// 0.
     pub(crate) waited_for_proc: M::U32,
+    /// How many times the session has begun to wait for a transaction. Only the session writes it.
+    pub(crate) transaction_waits: M::U64,
     /// How many locks are on the list; written with the list, read by the session without its latch.
     held_count: M::U32,
     held: Latched<Vec<HeldLock>, M>,
+    /// In nanoseconds; `u64::MAX`: no deadlock is looked for. Only the session writes it.
+    deadlock_timeout_ns: M::U64,
 }
 
 /// One lock on a session's list.
@@ -195,7 +203,6 @@ pub struct LockManager<M: Machine = Native> {
     pub(crate) proc_array: Arc<ProcArray<M>>,
     relation_locks: RelationLocksVariant,
     strong_lockers: StrongLockers<M>,
-    deadlock_timeout: Duration,
 }
 
 /// What ended one sleep.
@@ -203,6 +210,11 @@ pub(crate) enum Slept {
     Done,
     GiveUp(LockError),
     CheckDeadlock,
+}
+
+/// A time in nanoseconds, 584 years at most.
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The modes of `tag` on a session's list.
@@ -213,7 +225,8 @@ fn modes_on(held: &[HeldLock], tag: LockTag) -> u8 {
 }
 
 impl<M: Machine> LockManager<M> {
-    /// A manager for the sessions of `proc_array`. A wait longer than `deadlock_timeout` looks for a cycle.
+    /// A manager for the sessions of `proc_array`. A wait longer than `deadlock_timeout` looks for a cycle, unless the
+    /// session has set a time of its own.
     pub fn new(
         proc_array: Arc<ProcArray<M>>,
         lwlock: impl Into<LwLockOptions>,
@@ -224,10 +237,13 @@ impl<M: Machine> LockManager<M> {
         let wait = || ProcWait {
             semaphore: Semaphore::new(),
             queued: M::U32::new(NOT_WAITING),
+            queued_for: QueuedFor::nothing(),
             transaction_has_waiter: M::U32::new(0),
             waited_for_proc: M::U32::new(0),
+            transaction_waits: M::U64::new(0),
             held_count: M::U32::new(0),
             held: Latched::new(&HELD_LOCKS, lwlock, Vec::new()),
+            deadlock_timeout_ns: M::U64::new(nanoseconds(deadlock_timeout)),
         };
         Self {
             partitions: (0..if M::EXPLORED { 2 } else { PARTITIONS })
@@ -238,7 +254,6 @@ impl<M: Machine> LockManager<M> {
             proc_array,
             relation_locks,
             strong_lockers: StrongLockers::new(),
-            deadlock_timeout,
         }
     }
 
@@ -247,9 +262,14 @@ impl<M: Machine> LockManager<M> {
     }
 
     fn partition(&self, tag: LockTag) -> &Latched<Partition, M> {
+        &self.partitions[self.partition_number(tag)]
+    }
+
+    #[inline]
+    pub(crate) fn partition_number(&self, tag: LockTag) -> usize {
         let hash = BuildHasherDefault::<TagHasher>::default().hash_one(tag);
         // The map inside uses the lowest and the highest bits; the partition is chosen by some between.
-        &self.partitions[(hash >> 40) as usize % self.partitions.len()]
+        (hash >> 40) as usize % self.partitions.len()
     }
 
     /// Acquires `tag` in `mode` for `proc`, waiting as `wait` allows. Held already in that mode: nothing happens.
@@ -311,7 +331,10 @@ impl<M: Machine> LockManager<M> {
             if !entry.grantable(proc, mode, held) {
                 if queue {
                     me.queued.store(QUEUED, Relaxed);
+                    me.queued_for.set(tag, mode);
                     entry.enqueue(Waiter { proc, mode, held });
+                    // R3 of `deadlock`; under the latch, so that the fences of one queue come in its order.
+                    M::fence(SeqCst);
                 }
                 return Attempt::Refused;
             }
@@ -356,7 +379,7 @@ impl<M: Machine> LockManager<M> {
             let error = match self.sleep(proc, started, &mut checked, wait, granted) {
                 Slept::Done => return Ok(()),
                 Slept::GiveUp(error) => error,
-                Slept::CheckDeadlock => match self.find_deadlock(proc) {
+                Slept::CheckDeadlock => match self.look_for_deadlock(proc) {
                     Some(cycle) => LockError::Deadlock { cycle },
                     None => continue,
                 },
@@ -400,14 +423,20 @@ impl<M: Machine> LockManager<M> {
                 }
                 nap = nap.min(timeout - waited);
             }
-            if !*checked && self.deadlock_timeout != Duration::MAX {
-                if waited >= self.deadlock_timeout {
+            let me = self.wait_of(proc);
+            // Relaxed: written by the session itself.
+            let deadlock_timeout = match me.deadlock_timeout_ns.load(Relaxed) {
+                u64::MAX => Duration::MAX,
+                nanoseconds => Duration::from_nanos(nanoseconds),
+            };
+            if !*checked && deadlock_timeout != Duration::MAX {
+                if waited >= deadlock_timeout {
                     *checked = true;
                     return Slept::CheckDeadlock;
                 }
-                nap = nap.min(self.deadlock_timeout - waited);
+                nap = nap.min(deadlock_timeout - waited);
             }
-            let semaphore = &self.wait_of(proc).semaphore;
+            let semaphore = &me.semaphore;
             if nap == Duration::MAX {
                 semaphore.wait();
             } else {
@@ -530,9 +559,31 @@ impl<M: Machine> LockManager<M> {
         granted
     }
 
+    /// Waits of `proc` that begin from now on look for a cycle after `timeout`; [`Duration::MAX`]: never. Called by the
+    /// session itself.
+    #[inline]
+    pub fn set_deadlock_timeout(&self, proc: ProcId, timeout: Duration) {
+        let (word, timeout) = (&self.wait_of(proc).deadlock_timeout_ns, nanoseconds(timeout));
+        // Relaxed: read by the session itself.
+        if word.load(Relaxed) != timeout {
+            word.store(timeout, Relaxed);
+        }
+    }
+
     /// Makes `proc`, if it waits, look at its cancel flag now.
     pub fn wake(&self, proc: ProcId) {
         self.wait_of(proc).semaphore.post();
+    }
+
+    /// Whether another session queues for a lock that `proc`, which calls this, holds. A lock on the fast path is in no
+    /// session's way: a strong locker moves it into the table before it queues.
+    pub(crate) fn holds_what_others_want(&self, proc: ProcId) -> bool {
+        let list = self.wait_of(proc).held.shared();
+        list.iter().filter(|lock| !lock.fast).any(|lock| {
+            let partition = self.partition(lock.tag).shared();
+            let entry = partition.entries.get(&lock.tag);
+            entry.is_some_and(|entry| entry.queue.iter().any(|waiter| waiter.proc != proc))
+        })
     }
 
     /// The transaction `proc` waits for, if it does.
