@@ -113,6 +113,8 @@ wait_events! {
     LockTransaction = (Lock, "transactionid"),
     /// A page that others have pinned.
     BufferPin = (BufferPin, "BufferPin"),
+    /// A page to be unpinned: each frame of the buffer pool is pinned or in use.
+    BufferAllPinned = (BufferPin, "BufferAllPinned"),
     /// Another worker's read or write of the same page.
     BufferIo = (Ipc, "BufferIO"),
     /// Reading a page from a data file.

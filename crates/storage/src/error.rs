@@ -311,12 +311,15 @@ pub enum StorageError {
         /// What is wrong.
         problem: String,
     },
-    /// Every buffer is pinned.
+    /// Every buffer was pinned, and stayed so for the longest wait.
     #[error("all {frames} buffers are pinned; raise shared_buffers")]
     NoFreeBuffer {
         /// How many buffers there are.
         frames: usize,
     },
+    /// The statement was to stop while it waited for a buffer.
+    #[error("stopped while waiting for a buffer to be unpinned")]
+    StopAsked,
     /// A row or an index key does not fit on a page.
     #[error("{what} of {size} bytes is larger than the maximum of {max} bytes")]
     TooLarge {
@@ -397,6 +400,7 @@ impl StorageError {
             | StorageError::NotReplayedYet { .. }
             | StorageError::OtherHistory { .. } => "55000",
             StorageError::NoFreeBuffer { .. } => "53200",
+            StorageError::StopAsked => "57014",
             StorageError::TooLarge { .. } => "54000",
         }
     }

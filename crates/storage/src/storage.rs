@@ -231,6 +231,11 @@ fn sync_names(disk: &dyn Disk, dir: &Path) -> Result<()> {
 }
 
 impl Storage {
+    /// Waits for a buffer, while all are pinned, ask this function in the thread that waits whether to stop.
+    pub fn set_stop_asked(&self, stop_asked: fn() -> bool) {
+        self.pool.set_stop_asked(stop_asked);
+    }
+
     /// Opens `dir` and recovers what the log holds. A new database is made if the directory is missing or empty.
     pub fn open(dir: &Path, options: StorageOptions) -> Result<(Arc<Storage>, RecoveryReport)> {
         Self::open_on(Arc::new(NativeDisk), dir, options)

@@ -106,7 +106,7 @@ fn explore_three(
 /// Alice waits for Bob's transaction. Bob ends it, begins another, and waits for Carol's; Carol waits for Alice's. A chain:
 /// no session is a victim, and none sleeps for ever.
 ///
-/// Caught mutations: a path whose transaction waits are not read a second time; a wait that counts although its
+/// Mutations that it is for: a path whose transaction waits are not read a second time; a wait that counts although its
 /// transaction has ended.
 #[test]
 fn loom_a_chain_of_three_has_no_victim() {

@@ -160,7 +160,7 @@ fn wait_for_transactions(proc: ProcId, shared: &Shared) {
 /// Each session waits for transactions that are older than its own, so nothing can go around: no session is a victim,
 /// although each looks for a deadlock at once.
 ///
-/// Caught mutations: a path whose transaction waits are not read a second time; a wait that counts although its
+/// Mutations that it is for: a path whose transaction waits are not read a second time; a wait that counts although its
 /// transaction has ended.
 #[test]
 fn shuttle_waits_for_older_transactions_have_no_victim() {
@@ -187,7 +187,7 @@ fn wait_for_older(proc: ProcId, shared: &Shared) {
 /// Three or four sessions in a ring, each with a lock and a transaction, and each wanting the next one's: the lock or the
 /// end of the transaction, as it falls. Exactly one is a victim, and the others end.
 ///
-/// Caught mutations: no fence behind a session's place in a queue and its wait (none finds the ring); a session that does
+/// Mutations that it is for: no fence behind a session's place in a queue and its wait (none finds the ring); a session that does
 /// not look although others wait for its transaction; the victim's wait not struck out (two victims).
 #[test]
 fn shuttle_a_ring_has_one_victim() {

@@ -3,6 +3,7 @@
 use clearway_latch::LwLockOptions;
 use clearway_machine::{Machine, Native, Switch};
 
+use super::all_pinned::PinWait;
 use super::clock::{BufferClockVariant, Clock};
 use super::frame::{Frame, FrameOptions};
 use super::map::{BufferMap, BufferMapVariant, Insertion, PinnedFrame};
@@ -12,7 +13,7 @@ use super::page_read::{PageReadVariant, Pages};
 use super::pin::{CHANGED, DIRTY, REDIRTIED, VALID};
 use super::ring::FrameRing;
 use super::{PageDevice, PagesOnDisk, PinnedPage, RacyPage};
-use crate::error::{Result, StorageError};
+use crate::error::Result;
 use crate::page::{self, PAGE_SIZE, PageId, PageKind, RelId};
 
 /// Fewer frames than this cannot hold a tree's path and a split for a handful of sessions.
@@ -69,6 +70,7 @@ pub struct BufferPool<M: Machine = Native, D: PageDevice = PagesOnDisk> {
     options: BufferPoolOptions,
     device: D,
     memory: PageMemory,
+    pub(super) pin_wait: PinWait,
 }
 
 impl<M: Machine, D: PageDevice> std::fmt::Debug for BufferPool<M, D> {
@@ -117,7 +119,13 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
             options,
             device,
             memory,
+            pin_wait: PinWait::default(),
         }
+    }
+
+    /// How many frames there are.
+    pub(super) fn frame_count(&self) -> usize {
+        self.frames.len()
     }
 
     /// The frames' headers, without the bytes of the pages, for reports that name memory. Under `buffer_clock = hand`
@@ -321,14 +329,20 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
 
     /// As [`claim_frame`](Self::claim_frame), of a frame that the clock chooses.
     fn claim_by_clock(&self) -> Result<(u32, &Frame<M>)> {
+        match self.claim_in_one_sweep()? {
+            Some(claimed) => Ok(claimed),
+            None => self.claim_when_unpinned(),
+        }
+    }
+
+    /// As [`claim_frame`](Self::claim_frame); `None` if one sweep finds no frame.
+    pub(super) fn claim_in_one_sweep(&self) -> Result<Option<(u32, &Frame<M>)>> {
         for (number, frame) in self.clock.sweep(&self.frames) {
             if self.take_claimed(number, frame)? {
-                return Ok((number, frame));
+                return Ok(Some((number, frame)));
             }
         }
-        Err(StorageError::NoFreeBuffer {
-            frames: self.frames.len(),
-        })
+        Ok(None)
     }
 
     /// Writes a frame that this worker has claimed, if it is dirty, and takes it. Otherwise, that is if a latch of its

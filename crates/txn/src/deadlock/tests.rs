@@ -43,7 +43,7 @@ impl LockManager<Native> {
 /// Bob's first transaction has ended, and Alice, whose wait for it still stands, has not woken yet. Bob's second waits for
 /// Alice.
 ///
-/// Caught mutation: a wait that counts if the runner runs any transaction (a deadlock of Alice and Bob).
+/// Mutation that it is for: a wait that counts if the runner runs any transaction (a deadlock of Alice and Bob).
 #[test]
 fn a_wait_for_a_transaction_that_has_ended_is_no_part_of_a_cycle() {
     let locks = manager(2, RelationLocksVariant::Table);
@@ -60,7 +60,7 @@ fn a_wait_for_a_transaction_that_has_ended_is_no_part_of_a_cycle() {
 
 /// R2, step by step: between the two reads of a path one of its waits ends, in each of the ways that there are.
 ///
-/// Caught mutations: no second read; one that does not look at the number, at the xid waited for, or at the runner.
+/// Mutations that it is for: no second read; one that does not look at the number, at the xid waited for, or at the runner.
 #[test]
 fn a_wait_that_went_on_during_the_search_is_no_part_of_a_cycle() {
     type Change = fn(&LockManager<Native>, [Xid; 3]);
@@ -101,7 +101,7 @@ fn a_wait_that_went_on_during_the_search_is_no_part_of_a_cycle() {
 
 /// A path that has gone on hides another one that is real: Alice queues behind Bob and Carol, and both seem to wait for her.
 ///
-/// Caught mutation: a search that ends when a wait of its first path has gone on.
+/// Mutation that it is for: a search that ends when a wait of its first path has gone on.
 #[test]
 fn a_search_goes_on_after_a_wait_that_went_on() {
     for gone in [BOB, CAROL] {
@@ -153,7 +153,7 @@ fn a_victim_leaves_the_queue_and_no_other_does() {
 
 /// The example at the top of the module, with every session's wait under way.
 ///
-/// Caught mutation: a session that counts as waited for if it queues.
+/// Mutation that it is for: a session that counts as waited for if it queues.
 #[test]
 fn one_session_of_a_queue_looks() {
     let sessions = 50;
@@ -269,7 +269,7 @@ fn is_in_a_cycle(locks: &LockManager<Native>, proc: ProcId) -> bool {
 /// finds it, by the shortened look too (R3); a session that is in none finds none (R2); and no cycle is left when a victim
 /// has gone.
 ///
-/// Caught mutations: modes of holders counted as followed by the searcher; a queue followed from the place of the first
+/// Mutations that it is for: modes of holders counted as followed by the searcher; a queue followed from the place of the first
 /// that was reached; a session not looking although others queue for what it holds.
 #[test]
 fn each_cycle_is_found_by_the_session_that_completes_it() {

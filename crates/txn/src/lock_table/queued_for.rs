@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    /// Caught mutations: a page shifted by 31; the mode in bits 16 to 18.
+    /// Mutations that it is for: a page shifted by 31; the mode in bits 16 to 18.
     #[test]
     fn what_was_written_is_read() {
         let words = QueuedFor::<Native>::nothing();

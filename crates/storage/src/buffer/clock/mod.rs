@@ -16,7 +16,8 @@
 //! - C1: a frame is claimed only if it is unpinned, and has usage 0 or no page. The claim is a pin: two workers
 //!   never get the same frame.
 //! - C2: a sweep ends. The hand claims a frame that stays unpinned in the sixth round at the latest, because its usage
-//!   is 5 at most. After [`ROUNDS`] rounds without success each frame was pinned whenever the hand passed it. Entries
+//!   is 5 at most. After [`ROUNDS`] rounds without success each frame was pinned whenever the hand passed it, or could not be written
+//!   (C3): the worker waits ([`all_pinned`](super::all_pinned)). Entries
 //!   of a list come on top; each is taken out when it is looked at.
 //! - C3: a worker that needs a frame does not wait for the latches of the page in it: their holder may be waiting for a
 //!   page that this worker has latched. It takes the next frame. Only the checkpointer, which holds no page, waits.
