@@ -8,11 +8,15 @@
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use clearway_machine::{Machine, Native, WaitClass, WorkerId};
+use clearway_machine::{Machine, Native, WaitClass, WaitEvent, WorkerId};
+use clearway_storage::background::{BackgroundKind, BackgroundThread};
 use clearway_txn::TransactionTurn;
 
 /// The most of a statement's text that is shown, in bytes: it is kept after the statement has ended.
 const SHOWN_QUERY_BYTES_MAX: usize = 1_024;
+
+/// No state of a session.
+const NO_STATE: u32 = u32::MAX;
 
 /// The client that opens a session.
 #[derive(Debug, Clone, Default)]
@@ -91,8 +95,66 @@ pub struct SessionActivity {
     pub wait_event: Option<&'static str>,
     /// Its transaction's id, once it has written something.
     pub transaction_id: Option<u64>,
+    /// The oldest transaction whose changes its snapshot may need, while it has one; of a session that sends the log, what
+    /// its follower needs.
+    pub xmin: Option<u64>,
+    /// What it is for.
+    pub backend_type: BackendType,
     /// The text of its last statement, its first 1,024 bytes.
     pub query: String,
+}
+
+/// What a session is for, in `pg_stat_activity`'s words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum BackendType {
+    /// It runs statements.
+    Client = 0,
+    /// It sends the log, or copies of the files.
+    WalSender = 1,
+}
+
+impl BackendType {
+    /// The name shown.
+    pub const fn name(self) -> &'static str {
+        match self {
+            BackendType::Client => "client backend",
+            BackendType::WalSender => "walsender",
+        }
+    }
+}
+
+/// A row of `pg_stat_activity` for a thread of the server's own.
+#[derive(Debug, Clone, Copy)]
+pub struct BackgroundActivity {
+    /// Stands in for a process id; no session has it.
+    pub process_id: u32,
+    /// What the thread does.
+    pub kind: BackgroundKind,
+    /// When it began, in microseconds since 2000-01-01 UTC.
+    pub backend_start: i64,
+    /// The class of what it waits for; `None` when on the CPU.
+    pub wait_event_type: Option<&'static str>,
+    /// The name of what it waits for.
+    pub wait_event: Option<&'static str>,
+}
+
+impl BackgroundActivity {
+    pub(crate) fn of(thread: BackgroundThread, first_process_id: u32) -> BackgroundActivity {
+        let event = wait_event(thread.worker);
+        BackgroundActivity {
+            process_id: first_process_id + thread.number,
+            kind: thread.kind,
+            backend_start: thread.start_us,
+            wait_event_type: event.map(|event| event.class().name()),
+            wait_event: event.map(|event| event.name()),
+        }
+    }
+}
+
+/// What `worker` waits for, if it waits.
+fn wait_event(worker: WorkerId) -> Option<WaitEvent> {
+    Some(Native::workers().slot(worker).wait_event()).filter(|event| event.class() != WaitClass::None)
 }
 
 /// What one session shows to others.
@@ -105,7 +167,11 @@ pub(crate) struct ActivitySlot {
     client_address: Option<String>,
     backend_start: i64,
     worker: AtomicU32,
+    /// A [`BackendType`].
+    backend_type: AtomicU32,
     state: AtomicU32,
+    /// The state from when the answer in the making leaves; [`NO_STATE`]: as it is.
+    next_state: AtomicU32,
     transaction_start: AtomicI64,
     query_start: AtomicI64,
     state_change: AtomicI64,
@@ -136,7 +202,9 @@ impl ActivitySlot {
             client_address: info.client_address.clone(),
             backend_start: now,
             worker: AtomicU32::new(WorkerId::NONE),
+            backend_type: AtomicU32::new(BackendType::Client as u32),
             state: AtomicU32::new(SessionState::Idle as u32),
+            next_state: AtomicU32::new(NO_STATE),
             transaction_start: AtomicI64::new(0),
             query_start: AtomicI64::new(0),
             state_change: AtomicI64::new(now),
@@ -154,6 +222,7 @@ impl ActivitySlot {
         self.query_start.store(now_us, Ordering::Relaxed);
         self.state_change.store(now_us, Ordering::Relaxed);
         self.state.store(SessionState::Active as u32, Ordering::Relaxed);
+        self.next_state.store(NO_STATE, Ordering::Relaxed);
         let mut texts = self.texts.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if query.len() > SHOWN_QUERY_BYTES_MAX {
             texts.query = query[..query.floor_char_boundary(SHOWN_QUERY_BYTES_MAX)].into();
@@ -166,6 +235,30 @@ impl ActivitySlot {
     pub(crate) fn set_state(&self, state: SessionState, now_us: i64) {
         self.state_change.store(now_us, Ordering::Relaxed);
         self.state.store(state as u32, Ordering::Relaxed);
+    }
+
+    /// The session is going to wait for its client, when its answer has left: a session that waits before its answer is
+    /// at work.
+    #[inline]
+    pub(crate) fn set_state_after_answer(&self, state: SessionState) {
+        self.next_state.store(state as u32, Ordering::Relaxed);
+    }
+
+    /// The answer leaves: the state that was set for this moment is that of the session.
+    #[inline]
+    pub(crate) fn answer_leaves(&self, now_us: impl FnOnce() -> i64) {
+        let state = self.next_state.load(Ordering::Relaxed);
+        if state != NO_STATE {
+            self.next_state.store(NO_STATE, Ordering::Relaxed);
+            self.state_change.store(now_us(), Ordering::Relaxed);
+            self.state.store(state, Ordering::Relaxed);
+        }
+    }
+
+    /// The session sends the log from now on.
+    pub(crate) fn is_wal_sender(&self) {
+        self.backend_type
+            .store(BackendType::WalSender as u32, Ordering::Relaxed);
     }
 
     /// The calling thread serves this session from now on.
@@ -188,9 +281,10 @@ impl ActivitySlot {
         self.query_start.load(Ordering::Relaxed)
     }
 
-    /// Whether a statement is running.
+    /// Whether a statement is running; sending the log is none.
     pub(crate) fn is_active(&self) -> bool {
         self.state.load(Ordering::Relaxed) == SessionState::Active as u32
+            && self.backend_type.load(Ordering::Relaxed) == BackendType::Client as u32
     }
 
     pub(crate) fn set_application_name(&self, name: &str) {
@@ -209,8 +303,8 @@ impl ActivitySlot {
         };
         let worker = self.worker.load(Ordering::Relaxed);
         let event = (worker != WorkerId::NONE)
-            .then(|| Native::workers().slot(WorkerId(worker)).wait_event())
-            .filter(|event| event.class() != WaitClass::None);
+            .then(|| wait_event(WorkerId(worker)))
+            .flatten();
         SessionActivity {
             process_id: self.process_id,
             user: self.user.clone(),
@@ -227,6 +321,12 @@ impl ActivitySlot {
             transaction_id: match self.transaction_id.load(Ordering::Relaxed) {
                 0 => None,
                 xid => Some(xid),
+            },
+            // Its slot in the array of running transactions is the engine's business.
+            xmin: None,
+            backend_type: match self.backend_type.load(Ordering::Relaxed) {
+                1 => BackendType::WalSender,
+                _ => BackendType::Client,
             },
             query,
         }

@@ -107,6 +107,23 @@ impl Interrupts {
         self.slot.cancel.load(Ordering::Relaxed) != 0 || self.server_stops()
     }
 
+    /// How long the statement may still take, if there is a limit.
+    pub(crate) fn time_left(&self) -> Option<Duration> {
+        let deadline = self.slot.deadline_us.load(Ordering::Relaxed);
+        (deadline != 0).then(|| Duration::from_micros(deadline.saturating_sub(clock_us())))
+    }
+
+    /// The statement's time limit counts from now on again, if it has one: the client has taken its time between two
+    /// messages.
+    pub(crate) fn begin_again(&self, timeout: Option<Duration>) {
+        if let Some(timeout) = timeout
+            && self.slot.deadline_us.load(Ordering::Relaxed) != 0
+        {
+            let deadline = clock_us() + timeout.as_micros() as u64;
+            self.slot.deadline_us.store(deadline, Ordering::Relaxed);
+        }
+    }
+
     /// Whether the server stops.
     #[inline]
     pub(crate) fn server_stops(&self) -> bool {

@@ -113,7 +113,7 @@ mod synchronous_commit;
 mod transaction;
 pub mod value;
 
-pub use activity::{SessionActivity, SessionInfo, SessionState};
+pub use activity::{BackendType, BackgroundActivity, SessionActivity, SessionInfo, SessionState};
 pub use check::{CheckProgress, CheckReport};
 pub use config::Config;
 pub use engine::Engine;

@@ -26,3 +26,37 @@ fn a_long_query_is_shown_from_its_beginning() {
     query(&mut alice, "select 1");
     assert_eq!(shown(&alice), "select 1");
 }
+
+#[test]
+fn a_session_shows_its_transaction_and_its_snapshot() {
+    let fixture = Fixture::new("create table t (a int)");
+    let (mut alice, mut bob) = (fixture.session(), fixture.session());
+    let ids = "select count(backend_xid), count(backend_xmin) from pg_stat_activity where pid = ";
+    let alices = format!("{ids}{}", alice.cancel_key().0);
+    assert_eq!(query(&mut bob, &alices), "0|0");
+    query(&mut alice, "begin isolation level repeatable read; select 1");
+    assert_eq!(query(&mut bob, &alices), "0|1");
+    query(&mut alice, "insert into t values (1)");
+    assert_eq!(query(&mut bob, &alices), "1|1");
+    query(&mut alice, "commit");
+    assert_eq!(query(&mut bob, &alices), "0|0");
+    // A statement's own snapshot, while it runs.
+    assert_eq!(query(&mut bob, &format!("{ids} pg_backend_pid()")), "0|1");
+}
+
+#[test]
+fn the_server_s_own_threads_have_rows() {
+    let fixture = Fixture::new("");
+    let mut alice = fixture.session();
+    let rows = "select backend_type, wait_event_type from pg_stat_activity where state is null and datname is null \
+                order by backend_type";
+    let shown = "autovacuum launcher|Activity, checkpointer|Activity, walwriter|Activity";
+    // Each enters itself when it begins, and now and then it is at work.
+    for _ in 0..10_000 {
+        if query(&mut alice, rows) == shown {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    assert_eq!(query(&mut alice, rows), shown);
+}

@@ -35,8 +35,18 @@ impl Channel {
         }
     }
 
+    /// Writes out what has gathered, for a session that owes nothing before it leaves.
     pub(crate) fn flush(&mut self) {
-        self.out.flush(&self.socket);
+        if let Err(error) = self.out.flush(&self.socket) {
+            codec::error(&mut self.out.bytes, "ERROR", &error);
+            self.out.broken |= self.out.flush(&self.socket).is_err();
+        }
+    }
+
+    /// Writes out the answers that have gathered. An error: they were dropped, and the client is to be told it instead
+    /// ([`WriteBuffer::flush`]).
+    pub(crate) fn flush_answers(&mut self) -> Result<(), EngineError> {
+        self.out.flush(&self.socket)
     }
 
     /// Writes out if the buffer is full, unless the running statement is to stop.
@@ -50,7 +60,6 @@ impl Channel {
 
     /// Says why the connection ends.
     pub(crate) fn fatal(&mut self, error: &EngineError) {
-        codec::error(&mut self.out.bytes, "FATAL", error);
-        self.flush();
+        self.out.flush_with_fatal(&self.socket, error);
     }
 }

@@ -277,7 +277,11 @@ impl Connection {
         let proceed = self.dispatch(channel, frame)?;
         // A client may send any number of messages before it reads: what they are answered must not gather.
         let bounded = channel.out.flush_if_full(&channel.socket);
-        debug_assert!(bounded.is_ok() || channel.out.is_broken());
+        if let Err(error) = bounded
+            && !channel.out.is_broken()
+        {
+            self.report_in_place(channel, &error)?;
+        }
         Ok(proceed)
     }
 
@@ -345,7 +349,11 @@ impl Connection {
                 self.extended.close(&mut self.session, target);
                 codec::close_complete(&mut channel.out.bytes);
             }
-            Message::Flush => channel.flush(),
+            Message::Flush => {
+                if let Err(error) = channel.flush_answers() {
+                    self.report_in_place(channel, &error)?;
+                }
+            }
             Message::Sync => {
                 self.skipping = false;
                 let formats = ResultFormats::Text;
@@ -412,18 +420,30 @@ impl Connection {
         self.session.fail_transaction();
         if channel.ended.is_none() {
             codec::error(&mut channel.out.bytes, "ERROR", error);
-            if extended {
-                channel.flush();
+            if extended && let Err(stopped) = channel.flush_answers() {
+                self.report_in_place(channel, &stopped)?;
             }
         }
         self.skipping = extended;
         Ok(())
     }
 
+    /// Sends `error` in the place of answers that were not to leave: those of a pipeline before its Sync.
+    #[cold]
+    fn report_in_place(&mut self, channel: &mut Channel, error: &EngineError) -> Result<(), EngineError> {
+        self.session.give_up_answers();
+        self.report(channel, error, true)
+    }
+
     fn ready(&mut self, channel: &mut Channel) {
         self.ready = true;
         codec::ready_for_query(&mut channel.out.bytes, self.session.transaction_status());
-        channel.flush();
+        if let Err(error) = channel.flush_answers() {
+            self.session.give_up_answers();
+            codec::error(&mut channel.out.bytes, "ERROR", &error);
+            codec::ready_for_query(&mut channel.out.bytes, self.session.transaction_status());
+            channel.flush();
+        }
     }
 }
 

@@ -74,8 +74,7 @@ impl Output for Responder<'_> {
 
     fn copy_in_start(&mut self, columns: usize) -> Result<(), EngineError> {
         codec::copy_in_response(&mut self.channel.out.bytes, columns);
-        self.channel.flush();
-        Ok(())
+        self.channel.flush_answers()
     }
 
     fn copy_in_read(&mut self, buffer: &mut Vec<u8>) -> Result<bool, EngineError> {

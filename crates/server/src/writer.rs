@@ -1,14 +1,14 @@
 //! The write side of a connection: messages are gathered and leave in one write.
 //!
 //! Answers may depend on commits that are not durable yet (`lock_release = early`), or not replicated. Each write passes
-//! the session's gate first, so what was gathered waits once. The wait for standbys may end without them: a client that
-//! has canceled it is warned, before the answer; when the server stops, the answer does not leave at all.
+//! the session's gate first, so what was gathered waits once. The wait may end without what it is for: a cancel request, the
+//! statement's time limit, the end of the server. Then what has not passed is dropped, and an error leaves in its place.
+//! Messages of which a part has left have passed, so the stream stays whole.
 
 use std::io;
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, BytesMut};
-use clearway_engine::output::Notice;
 use clearway_engine::{AnswerGate, EngineError, SqlState, StatementWatch};
 use clearway_machine::{Native, WaitEvent, WaitScope};
 
@@ -30,9 +30,9 @@ pub(crate) struct WriteBuffer {
     /// Whole messages, encoded.
     pub(crate) bytes: BytesMut,
     /// Whether a write has failed: the client is gone, and nothing more is tried.
-    broken: bool,
-    /// Whether the first message is the rest of one: no other message can go before it.
-    cut: bool,
+    pub(crate) broken: bool,
+    /// How many of the bytes have passed the gate, and have only to be sent.
+    passed: usize,
     /// What the session's answers wait in; there once there is a session.
     pub(crate) gate: Option<AnswerGate>,
 }
@@ -42,42 +42,36 @@ impl WriteBuffer {
         WriteBuffer {
             bytes: BytesMut::with_capacity(4 << 10),
             broken: false,
-            cut: false,
+            passed: 0,
             gate: None,
         }
     }
 
-    /// Waits until what has gathered may be shown. Otherwise it is dropped, and there is what the client is told instead.
+    /// Waits until what has gathered may be shown. Otherwise what has not passed is dropped, and the error is what the
+    /// client is to be told in its place.
     #[inline]
     fn pass_gate(&mut self) -> Result<(), EngineError> {
-        match self.gate.as_ref().map_or(Ok(None), AnswerGate::wait) {
-            Ok(None) => Ok(()),
-            Ok(Some(warning)) => {
-                self.warn(&warning);
+        match self.gate.as_ref().map_or(Ok(()), AnswerGate::wait) {
+            Ok(()) => {
+                self.passed = self.bytes.len();
                 Ok(())
             }
             Err(error) => {
-                self.bytes.clear();
-                // In the middle of a message nothing can be said any more.
-                if !self.cut {
-                    codec::error(&mut self.bytes, "FATAL", &error);
-                }
+                self.bytes.truncate(self.passed);
                 Err(error)
             }
         }
     }
 
-    /// Puts a warning before what has gathered, or behind it if a message is under way.
-    #[cold]
-    fn warn(&mut self, warning: &Notice) {
-        let gathered = self.bytes.split();
-        if self.cut {
-            self.bytes.extend_from_slice(&gathered);
-            codec::notice(&mut self.bytes, warning);
-        } else {
-            codec::notice(&mut self.bytes, warning);
-            self.bytes.extend_from_slice(&gathered);
-        }
+    /// As [`pass_gate`](Self::pass_gate); an error that ends the connection has left when this returns.
+    #[inline]
+    fn pass_gate_or_end(&mut self, socket: &Socket) -> Result<(), EngineError> {
+        self.pass_gate().inspect_err(|error| {
+            if error.sqlstate() == SqlState::ADMIN_SHUTDOWN {
+                codec::error(&mut self.bytes, "FATAL", error);
+                self.send_last(socket);
+            }
+        })
     }
 
     /// Writes the last words of a connection.
@@ -93,16 +87,31 @@ impl WriteBuffer {
         self.broken
     }
 
-    /// Writes out what has gathered.
-    pub(crate) fn flush(&mut self, socket: &Socket) {
+    /// Writes out what has gathered. An error: the session was told to stop waiting for it. It was dropped, and the caller
+    /// tells the client the error instead, after it has had the session give it up.
+    pub(crate) fn flush(&mut self, socket: &Socket) -> Result<(), EngineError> {
         if !self.broken && !self.bytes.is_empty() {
-            if self.pass_gate().is_err() {
-                return self.send_last(socket);
+            match self.pass_gate_or_end(socket) {
+                Err(_) if self.broken => return Ok(()),
+                Err(error) => return Err(error),
+                Ok(()) => {}
             }
             let _wait = WaitScope::<Native>::enter(WaitEvent::ClientWrite);
             self.broken = socket.send_all(&self.bytes).is_err();
         }
         self.reset();
+        Ok(())
+    }
+
+    /// As [`flush`](Self::flush), before the connection ends with `error`: answers that do not pass are dropped.
+    pub(crate) fn flush_with_fatal(&mut self, socket: &Socket, error: &EngineError) {
+        if self.broken {
+            return;
+        }
+        if self.pass_gate_or_end(socket).is_ok() || !self.broken {
+            codec::error(&mut self.bytes, "FATAL", error);
+            self.send_last(socket);
+        }
     }
 
     /// Writes out what has gathered; `TimedOut` if the client takes nothing of it for `patience`.
@@ -142,7 +151,7 @@ impl WriteBuffer {
         } else {
             self.bytes.clear();
         }
-        self.cut = false;
+        self.passed = 0;
     }
 
     /// Whether it is time to write out.
@@ -163,10 +172,7 @@ impl WriteBuffer {
         if self.broken {
             return Err(connection_lost());
         }
-        if let Err(error) = self.pass_gate() {
-            self.send_last(socket);
-            return Err(error);
-        }
+        self.pass_gate_or_end(socket)?;
         let _wait = WaitScope::<Native>::enter(WaitEvent::ClientWrite);
         let mut written = 0;
         while written < self.bytes.len() {
@@ -179,7 +185,7 @@ impl WriteBuffer {
                 (Ok(count), Ok(())) => written += count,
                 (Ok(count), Err(error)) => {
                     self.bytes.advance(written + count);
-                    self.cut |= written + count > 0;
+                    self.passed = self.bytes.len();
                     return Err(error);
                 }
                 (Err(_), _) => {
@@ -199,7 +205,7 @@ impl WriteBuffer {
         if !self.is_full() {
             return Ok(());
         }
-        self.flush(socket);
+        self.flush(socket)?;
         if self.broken {
             Err(connection_lost())
         } else {

@@ -256,23 +256,206 @@ fn a_cancel_ends_the_wait_with_a_warning() {
         let own = alice.value(&format!("select what from notes where id = {id}"));
         assert_eq!(own, "new");
     }
-    // Another session has not been warned.
+    // A client that wants no warnings gets none.
+    alice.rows("set client_min_messages = error");
+    alice.send(&query("insert into notes values (12, 'new')"));
+    until_waiting(&server, 1);
+    cancel(&server, &greeting);
+    assert_eq!(kinds(&alice.until_ready()), "CZ");
+    // Another session has not been warned, and is shown none of it: what it canceled is its answer.
     let mut bob = server.connect();
     let greeting = bob.start(&[("user", "bob")]);
-    // The newer one of the two commits, so that the warning covers both.
-    bob.send(&query("select what from notes where id = 11"));
-    until_waiting(&server, 1);
-    cancel(&server, &greeting);
+    for (begin, status) in [("", b'I'), ("begin; ", b'E')] {
+        bob.send(&query(&format!("{begin}select what from notes where id = 11")));
+        until_waiting(&server, 1);
+        cancel(&server, &greeting);
+        let replies = bob.until_ready();
+        assert_eq!(kinds(&replies), "EZ", "an error in the place of the answer");
+        assert_eq!(replies[0].sqlstate(), "57014");
+        assert_eq!(
+            replies[0].field(b'M').unwrap(),
+            "canceling statement due to user request"
+        );
+        assert!(replies[0].field(b'D').unwrap().starts_with("The answer depends"));
+        assert_eq!(replies[1].body, [status]);
+    }
+    assert_eq!(bob.query("rollback")[0].tag(), "ROLLBACK");
+    assert_eq!(bob.value("select 1"), "1");
+}
+
+/// What tells of others' commits need not leave, so its wait has the limit of its statement.
+#[test]
+fn a_time_limit_ends_the_wait_of_an_answer() {
+    let server = server("berlin");
+    client(&server, "local").rows("update notes set what = 'new' where id = 1");
+    let mut bob = client(&server, "on");
+    bob.rows("set statement_timeout = '200ms'");
+    let read = "select what from notes where id = 1";
+    let extended = |sql| {
+        [
+            support::parse("", sql),
+            support::bind("", "", &[]),
+            support::execute("", 0),
+        ]
+        .concat()
+    };
+    // The first part of a long answer waits by itself, in the middle of its statement.
+    let long = "select what || repeat('x', 40000) from notes where id = 1";
+    for (batch, told) in [
+        (query(read), "EZ"),
+        (query(long), "EZ"),
+        (query(&format!("select 1; {read}; select 2")), "EZ"),
+        (
+            [extended("select 1"), extended(read), support::sync()].concat(),
+            "EZ",
+        ),
+        (
+            [
+                extended(read),
+                message(b'H', &[]),
+                extended("select 1"),
+                support::sync(),
+            ]
+            .concat(),
+            "EZ",
+        ),
+    ] {
+        bob.send(&batch);
+        let replies = bob.until_ready();
+        assert_eq!(kinds(&replies), told);
+        assert_eq!(replies[0].sqlstate(), "57014");
+        let reason = replies[0].field(b'M').unwrap();
+        assert_eq!(reason, "canceling statement due to statement timeout");
+        assert_eq!(bob.value("select 1"), "1");
+    }
+    bob.send(&query(&format!("begin; {read}")));
     let replies = bob.until_ready();
-    assert_eq!(kinds(&replies), "NTDCZ", "the warning comes first");
-    assert!(replies[0].field(b'D').unwrap().starts_with("The answer depends"));
-    assert_eq!(bob.value("select count(*) from notes where id >= 10"), "2");
-    // A client that wants no warnings gets none.
-    bob.rows("set client_min_messages = error");
-    bob.send(&query("insert into notes values (12, 'new')"));
-    until_waiting(&server, 1);
-    cancel(&server, &greeting);
-    assert_eq!(kinds(&bob.until_ready()), "CZ");
+    assert_eq!((kinds(&replies), replies[1].body[0]), ("EZ".to_owned(), b'E'));
+    bob.rows("rollback");
+    let mut standby = Standby::connect(&server, "berlin");
+    standby.confirm(&server);
+    assert_eq!(bob.value(read), "new");
+}
+
+/// A transaction that was shown a row at `on`, and commits at `off`, is not there when its client is told an error.
+#[test]
+fn what_is_owed_is_waited_for_before_a_lesser_commit() {
+    let server = server("berlin");
+    client(&server, "local").rows("update notes set what = 'new' where id = 1");
+    let mut bob = client(&server, "on");
+    bob.rows("set statement_timeout = '200ms'");
+    bob.send(&query(
+        "select what from notes where id = 1; set synchronous_commit = off; insert into notes values (9, 'nine')",
+    ));
+    let replies = bob.until_ready();
+    assert_eq!(kinds(&replies), "EZ");
+    assert_eq!(replies[0].sqlstate(), "57014");
+    let mut carol = client(&server, "local");
+    assert_eq!(carol.value("select count(*) from notes where id = 9"), "0");
+}
+
+/// They are made of no commit.
+#[test]
+fn views_of_the_server_and_new_sessions_wait_for_no_standby() {
+    for lock_release in ["early", "after-flush"] {
+        let server = server_with("berlin", lock_release);
+        client(&server, "local").rows("create table notes (id int primary key, what text)");
+        let mut alice = client(&server, "on");
+        alice.send(&query("insert into notes values (3, 'new')"));
+        until_waiting(&server, 1);
+        for level in ["on", "remote_apply"] {
+            for view in [
+                "select application_name, state from pg_stat_replication",
+                "select pid, state, wait_event, backend_xmin from pg_stat_activity",
+                "select slot_name, wal_status from pg_replication_slots",
+                "select relname, n_dead_tup from pg_stat_user_tables",
+                "select tablename from pg_tables",
+                "select name, setting from pg_settings",
+                "select * from pg_stat_wal_receiver",
+                "select * from clearway_latches",
+                "explain select * from notes",
+                "explain select * from pg_stat_activity",
+                "show synchronous_standby_names",
+                "show all",
+                "select pg_is_in_recovery()",
+                "begin; commit",
+            ] {
+                let mut monitor = client(&server, level);
+                let replies = monitor.query(view);
+                assert!(
+                    replies.iter().all(|reply| reply.kind != b'E'),
+                    "{view}: {replies:?}"
+                );
+            }
+        }
+        assert_silence(&mut alice);
+    }
+}
+
+/// A reader at a level of standbys is shown no row that no standby has, whatever its writer has asked for, and however that
+/// one's own wait has ended.
+#[test]
+fn no_reader_is_shown_what_no_standby_has() {
+    for lock_release in ["early", "after-flush"] {
+        for writer in ["local", "off", "on"] {
+            let server = server_with("berlin", lock_release);
+            client(&server, "local").rows(
+                "create table notes (id int primary key, what text); insert into notes values (1, 'one')",
+            );
+            let mut standby = Standby::connect(&server, "berlin");
+            standby.confirm(&server);
+            let mut alice = server.connect();
+            let greeting = alice.start(&[("user", "alice"), ("synchronous_commit", writer)]);
+            alice.send(&query("update notes set what = 'new' where id = 1"));
+            if writer == "on" {
+                until_waiting(&server, 1);
+                cancel(&server, &greeting);
+            }
+            alice.until_ready();
+            let mut readers = ["on", "remote_write", "remote_apply"].map(|level| client(&server, level));
+            for reader in &mut readers {
+                reader.send(&query("select what from notes where id = 1"));
+            }
+            until_waiting(&server, 3);
+            assert_eq!(client(&server, "local").value("select what from notes"), "new");
+            readers.iter_mut().for_each(assert_silence);
+            standby.confirm(&server);
+            for reader in &mut readers {
+                let row = reader.until_ready().into_iter().find(|reply| reply.kind == b'D');
+                assert_eq!(row.unwrap().values(), [Some("new".to_owned())], "{lock_release}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_session_is_active_until_its_answer_leaves() {
+    let server = server("berlin");
+    let mut carol = client(&server, "local");
+    carol.rows("update notes set what = 'new' where id = 1");
+    let mut readers = [client(&server, "on"), client(&server, "on")];
+    for (reader, begin) in readers.iter_mut().zip(["", "begin; "]) {
+        reader.send(&query(&format!("{begin}select what from notes where id = 1")));
+    }
+    until_waiting(&server, 2);
+    let states = "select state from pg_stat_activity where wait_event = 'SyncRep' order by pid";
+    let active = [Some("active".to_owned())];
+    assert_eq!(carol.rows(states), [active.clone(), active]);
+    let mut standby = Standby::connect(&server, "berlin");
+    standby.confirm(&server);
+    readers.iter_mut().for_each(|reader| drop(reader.until_ready()));
+    // What a client knows of its answer, other sessions know of its state.
+    let states = "select state from pg_stat_activity where pid <> pg_backend_pid() and query like '%select what%' \
+                  order by pid";
+    let idle = ["idle", "idle in transaction"].map(|state| [Some(state.to_owned())]);
+    assert_eq!(carol.rows(states), idle);
+    // One that sends the log is none of them.
+    let sender = "select backend_type, state, query like 'START_REPLICATION%' from pg_stat_activity \
+                  where wait_event = 'WalSenderMain'";
+    let shown = ["walsender", "active", "t"].map(|value| Some(value.to_owned()));
+    wait_for("the sender to have sent all", || {
+        carol.rows(sender) == [shown.clone()]
+    });
 }
 
 /// A statement's time limit is not the wait's.

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use clearway_machine::{Native, WaitEvent, WaitScope};
 use clearway_txn::Xid;
 
+use crate::background::BackgroundKind;
 use crate::background_log::BackgroundLog;
 use crate::control_file::{Control, State};
 use crate::data_directory;
@@ -62,16 +63,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Checkpointer {
     /// Starts the checkpointer and the log writer.
     pub(crate) fn spawn(storage: &Arc<Storage>) -> Result<Vec<JoinHandle<()>>> {
-        let start = |name: &str, body: fn(Weak<Storage>, Arc<Checkpointer>)| {
+        let start = |name: &str, kind: BackgroundKind, body: fn(Weak<Storage>, Arc<Checkpointer>)| {
             let (weak, checkpointer) = (Arc::downgrade(storage), Arc::clone(&storage.checkpointer));
+            let background = Arc::clone(&storage.background);
             thread::Builder::new()
                 .name(name.into())
-                .spawn(move || body(weak, checkpointer))
+                .spawn(move || {
+                    let _entered = background.enter(kind);
+                    body(weak, checkpointer);
+                })
                 .map_err(|error| StorageError::io("start a thread for", storage.dir(), error))
         };
         Ok(vec![
-            start("checkpointer", checkpoint_loop)?,
-            start("wal-writer", log_writer_loop)?,
+            start("checkpointer", BackgroundKind::Checkpointer, checkpoint_loop)?,
+            start("wal-writer", BackgroundKind::LogWriter, log_writer_loop)?,
         ])
     }
 

@@ -43,6 +43,7 @@
 //! - E5: everything in a data directory goes through `disk::Disk`. Each sync there has a purpose, and an image that
 //!   needs it (`tests/power_cuts.rs` lists them).
 
+pub mod background;
 mod background_log;
 pub mod backup;
 pub mod btree;
@@ -88,8 +89,8 @@ pub use buffer::{
 };
 pub use change::{AtomicChange, ChangeLog};
 pub use commit::{
-    CommitCounters, CommitOptions, CommitPath, CommitWait, Commits, LockReleaseVariant, NotCommitted,
-    RecentCommits, SeenCommits,
+    AnswerLevel, CommitCounters, CommitOptions, CommitPath, CommitWait, Commits, LockReleaseVariant,
+    NotCommitted, RecentCommits, SeenCommits,
 };
 pub use error::{Result, StorageError};
 pub use findings::{Finding, Findings, Progress};

@@ -12,6 +12,7 @@ use clearway_txn::{
     ProcArrayOptions, ProcClearVariant, ProcId, RelationLocksVariant, Snapshot, SnapshotVariant, Status, Xid,
 };
 
+use crate::background::BackgroundThreads;
 use crate::buffer::{
     BufferClockVariant, BufferMapVariant, BufferPool, BufferPoolOptions, FrameRing, PageLatchVariant,
     PageReadVariant, PagesOnDisk, PinnedPage, RacyPage,
@@ -153,6 +154,8 @@ pub struct Storage {
     pub(crate) control: Mutex<ControlFile>,
     pub(crate) next_rel: AtomicU32,
     pub(crate) checkpointer: Arc<Checkpointer>,
+    /// Its background threads, and those that others run for it.
+    pub background: Arc<BackgroundThreads>,
     pub(crate) fsm: FreeSpaceMaps,
     pub(crate) root_hints: RootHints,
     pub(crate) options: StorageOptions,
@@ -455,6 +458,7 @@ impl Storage {
             control: Mutex::new(control_file),
             next_rel: AtomicU32::new(scanned.next_rel),
             checkpointer: Arc::default(),
+            background: Arc::default(),
             fsm: FreeSpaceMaps::default(),
             root_hints: RootHints::default(),
             commits,
@@ -728,9 +732,9 @@ impl Storage {
         self.commits.may_be_seen_early(&self.wal)
     }
 
-    /// The position after the newest commit that was seen before it was durable.
+    /// The position after the newest commit that was seen before it was secured.
     pub fn newest_seen_early(&self) -> Lsn {
-        self.commits.newest_early()
+        self.commits.newest_unsecured()
     }
 
     /// Up to where commits are as safe as sessions can ask for: durable, and replicated if standbys are named.
@@ -739,15 +743,18 @@ impl Storage {
         self.commits.secured(&self.wal)
     }
 
-    /// The commit of `xid` waits to be replicated before it is seen, and may be seen without (L3 of `lock_release`): it
-    /// is entered among the recent commits, as those are that do not wait. Called in step 7 of the commit, after the
-    /// flush. Returns the position to wait for.
-    pub fn enter_unreplicated(&self, xid: Xid) -> Lsn {
-        let flushed = self.wal.flushed();
-        if self.releases_early() {
-            self.commits.enter_early(xid, flushed, &self.wal);
-        }
-        flushed
+    /// The commit of `xid` waits to be replicated before it is seen, and may be seen without (L3 and L7 of
+    /// `lock_release`): it is entered among the recent commits, as those are that do not wait. Called in step 7 of the
+    /// commit; `flushed`: it was made durable in step 4. Returns a position that covers it.
+    pub fn enter_unreplicated(&self, xid: Xid, flushed: bool) -> Lsn {
+        let position = if flushed {
+            self.wal.flushed()
+        } else {
+            // Its position was noted in step 4.
+            self.commits.newest_async()
+        };
+        self.commits.enter_early(xid, position, &self.wal);
+        position
     }
 
     /// Up to where the log has to be secured for the commit of `xid` to be, which the caller counts as committed;

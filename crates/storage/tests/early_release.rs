@@ -11,7 +11,7 @@ use std::time::Duration;
 use clearway_storage::btree::{BTree, InsertOutcome};
 use clearway_storage::heap::{DeleteOutcome, Heap, Tid, TxnContext, UpdateOutcome, VersionOutcome};
 use clearway_storage::vacuum::vacuum;
-use clearway_storage::{LockReleaseVariant, Lsn, RelId, SeenCommits, Storage, StorageOptions};
+use clearway_storage::{AnswerLevel, LockReleaseVariant, Lsn, RelId, SeenCommits, Storage, StorageOptions};
 use clearway_txn::{ProcId, Snapshot};
 
 const NEVER: Duration = Duration::from_secs(100_000);
@@ -67,7 +67,7 @@ impl Table {
 
     fn session(&self) -> Session<'_> {
         let seen = SeenCommits::default();
-        seen.set_waits(true);
+        seen.set_level(AnswerLevel::Durable);
         Session {
             table: self,
             proc: self.storage.proc_array.attach().unwrap(),
@@ -202,7 +202,7 @@ fn a_reader_waits_for_what_it_saw_and_for_nothing_behind_it() {
     let waits_for = |look: fn(&Table, &TxnContext<'_>, Tid)| {
         let bob = table.session();
         bob.transact(|table, ctx| look(table, ctx, old));
-        bob.seen.answer_position()
+        bob.seen.owed_at(AnswerLevel::Durable)
     };
     let durable = waits_for(|table, ctx, old| {
         assert!(table.heap().fetch(ctx, old, |_, _| ()).unwrap().is_some());

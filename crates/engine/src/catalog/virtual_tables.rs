@@ -2,7 +2,7 @@
 //!
 //! | name | a row is |
 //! | --- | --- |
-//! | `pg_stat_activity` | a session, with what it waits for |
+//! | `pg_stat_activity` | a session or a thread of the server's own, with what it waits for |
 //! | `pg_stat_replication` | a connection that is sent the log |
 //! | `pg_replication_slots` | a replication slot |
 //! | `pg_stat_wal_receiver` | what receives the log of a standby |
@@ -20,7 +20,7 @@ use std::time::Duration;
 use clearway_storage::Lsn;
 use clearway_storage::retention::{FollowerProgress, LogRetention, Slot};
 
-use crate::activity::SessionActivity;
+use crate::activity::{BackgroundActivity, SessionActivity};
 use crate::catalog::CatalogState;
 use crate::replication_status::{ConflictCounts, WalReceiverStatus};
 use crate::settings::Settings;
@@ -30,6 +30,7 @@ use crate::value::{DataType, Value};
 /// What the rows are made from.
 pub(crate) struct Sources<'a> {
     pub(crate) activity: &'a dyn Fn() -> Vec<SessionActivity>,
+    pub(crate) background: &'a dyn Fn() -> Vec<BackgroundActivity>,
     pub(crate) retention: &'a LogRetention,
     pub(crate) flushed: &'a dyn Fn() -> Lsn,
     pub(crate) receiver: &'a dyn Fn() -> Option<WalReceiverStatus>,
@@ -231,7 +232,11 @@ pub(crate) fn lookup(name: &str) -> Option<Arc<TableDef>> {
 /// The rows of a virtual table, now.
 pub(crate) fn rows(name: &str, sources: &Sources<'_>) -> Vec<Vec<Value>> {
     match name {
-        "pg_stat_activity" => (sources.activity)().into_iter().map(activity_row).collect(),
+        "pg_stat_activity" => {
+            let background = (sources.background)().into_iter().map(background_row);
+            let sessions = (sources.activity)().into_iter().map(activity_row);
+            background.chain(sessions).collect()
+        }
         "pg_stat_replication" => replication_rows(sources),
         "pg_replication_slots" => slot_rows(sources),
         "pg_stat_wal_receiver" => (sources.receiver)().into_iter().map(receiver_row).collect(),
@@ -372,7 +377,7 @@ fn slot_rows(sources: &Sources<'_>) -> Vec<Vec<Value>> {
                 .map_or(Value::Null, |process_id| Value::Int4(process_id as i32)),
             Value::Null,
             Value::Null,
-            position(slot.restart),
+            position(slot.restart.filter(|_| !slot.lost)),
             Value::Null,
             status,
             safe.unwrap_or(Value::Null),
@@ -447,11 +452,24 @@ fn activity_row(session: SessionActivity) -> Vec<Value> {
         session
             .transaction_id
             .map_or(Value::Null, |xid| Value::Int8(xid as i64)),
-        Value::Null,
+        session.xmin.map_or(Value::Null, |xmin| Value::Int8(xmin as i64)),
         Value::Null,
         Value::text(session.query.as_str()),
-        Value::text("client backend"),
+        Value::text(session.backend_type.name()),
     ]
+}
+
+/// As PostgreSQL shows its auxiliary processes: no database, no role, no state.
+fn background_row(thread: BackgroundActivity) -> Vec<Value> {
+    let text = |text: Option<&str>| text.map_or(Value::Null, Value::text);
+    let mut row = vec![Value::Null; 22];
+    row[2] = Value::Int4(thread.process_id as i32);
+    row[10] = Value::TimestampTz(thread.backend_start);
+    row[14] = text(thread.wait_event_type);
+    row[15] = text(thread.wait_event);
+    row[20] = Value::text("");
+    row[21] = Value::text(thread.kind.name());
+    row
 }
 
 fn index_rows(table: &TableDef) -> Vec<Vec<Value>> {

@@ -15,12 +15,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use clearway_storage::background::BackgroundThread;
 use clearway_storage::disk::Disk;
 use clearway_storage::retention::RetentionLimits;
 use clearway_storage::{RecoveryReport, Storage, StorageOptions};
 use clearway_txn::ProcId;
 
-use crate::activity::{ActivitySlot, SessionActivity, SessionInfo};
+use crate::activity::{ActivitySlot, BackgroundActivity, SessionActivity, SessionInfo};
 use crate::catalog::Catalog;
 use crate::config::Config;
 use crate::convert::storage_error;
@@ -58,6 +59,9 @@ pub struct Engine {
     vacuum: Mutex<Option<VacuumWorker>>,
     standby: StandbyEngine,
 }
+
+/// Sessions have numbers up to here; those behind are the background threads'.
+const SESSION_NUMBERS: u32 = 0x3fff_ffff;
 
 #[derive(Debug)]
 struct OpenSession {
@@ -215,7 +219,7 @@ impl Engine {
             ));
         }
         let process_id = loop {
-            let candidate = self.next_process_id.fetch_add(1, Ordering::Relaxed) & 0x7fff_ffff;
+            let candidate = self.next_process_id.fetch_add(1, Ordering::Relaxed) & SESSION_NUMBERS;
             if candidate != 0 && !sessions.contains_key(&candidate) {
                 break candidate;
             }
@@ -297,10 +301,22 @@ impl Engine {
         let mut all: Vec<_> = self
             .sessions()
             .values()
-            .map(|session| session.slot.snapshot())
+            .map(|session| {
+                let xmin = self.storage.proc_array.xmin_of(session.proc);
+                SessionActivity {
+                    xmin: xmin.map(|xmin| xmin.0),
+                    ..session.slot.snapshot()
+                }
+            })
             .collect();
         all.sort_by_key(|activity| activity.process_id);
         all
+    }
+
+    /// What the server's own threads are doing, in the order in which they began. Their numbers are none of a session.
+    pub fn background_activity(&self) -> Vec<BackgroundActivity> {
+        let shown = |thread: BackgroundThread| BackgroundActivity::of(thread, SESSION_NUMBERS + 1);
+        self.storage.background.all().into_iter().map(shown).collect()
     }
 
     /// How many sessions are open.

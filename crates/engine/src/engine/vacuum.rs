@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use clearway_machine::{Native, WaitEvent, WaitScope};
 use clearway_storage::RelId;
+use clearway_storage::background::BackgroundKind;
 use clearway_storage::vacuum;
 use clearway_txn::{LockMode, LockTag, LockWait, ProcId};
 
@@ -221,9 +222,13 @@ impl VacuumWorker {
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
         let nap = config.autovacuum_naptime.duration();
         let signal = Arc::clone(&stop);
+        let background = engine
+            .upgrade()
+            .map(|engine| Arc::clone(&engine.storage.background));
         let thread = std::thread::Builder::new()
             .name("vacuum".to_owned())
             .spawn(move || {
+                let _entered = background.map(|background| background.enter(BackgroundKind::Vacuum));
                 let mut catalog_version = 0;
                 while !Self::nap(&signal, nap) {
                     let Some(engine) = engine.upgrade() else { return };

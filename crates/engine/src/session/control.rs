@@ -117,13 +117,16 @@ impl Session {
                     return self.apply_modes(&modes);
                 }
             }
-            ("transaction_read_only", Some(value)) if in_transaction => {
+            ("transaction_read_only", Some(value)) => {
                 let read_only = matches!(value.to_ascii_lowercase().as_str(), "on" | "true" | "yes" | "1");
                 let modes = TransactionModes {
                     read_only: Some(read_only),
                     ..TransactionModes::default()
                 };
-                return self.apply_modes(&modes);
+                if in_transaction {
+                    return self.apply_modes(&modes);
+                }
+                self.check_writable_here(&modes)?;
             }
             _ => {}
         }

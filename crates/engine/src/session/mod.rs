@@ -151,6 +151,22 @@ impl Session {
         self.slot.adopt_thread();
     }
 
+    /// Says that the session sends the log or copies of the files, and runs no statements.
+    pub fn is_wal_sender(&self) {
+        self.slot.is_wal_sender();
+    }
+
+    /// A command of a session that sends the log begins: it is shown as its statement, until
+    /// [`command_ended`](Self::command_ended).
+    pub fn command_begins(&self, text: &str) {
+        self.slot.begin_statement(&text.into(), clock::now_us());
+    }
+
+    /// The command has ended, and the session waits for its client.
+    pub fn command_ended(&self) {
+        self.slot.set_state(SessionState::Idle, clock::now_us());
+    }
+
     /// Tells, from now on and from statement to statement, whether the running one is to stop.
     pub fn statement_watch(&self) -> StatementWatch {
         StatementWatch::new(self.interrupts.clone())
@@ -164,12 +180,13 @@ impl Session {
     /// As [`sync`](Self::sync); what the client is to be told beside goes to `out`.
     pub fn sync_to(&mut self, out: &mut dyn Output) -> Result<(), EngineError> {
         self.begin_call();
+        self.interrupts.begin_again(self.settings.statement_timeout);
         let result = if self.txn.phase == Phase::Implicit {
             self.commit(out)
         } else {
             Ok(())
         };
-        let waited = self.wait_before_answer(out);
+        let waited = self.wait_before_answer();
         self.went_idle();
         self.end_synced_call();
         result.and(waited)
@@ -187,23 +204,37 @@ impl Session {
     /// A statement's answer is complete: waits for what it depends on, unless the rest of the implicit transaction or
     /// of the query string is still to come.
     #[inline]
-    fn end_answer(&mut self, last: bool, out: &mut dyn Output) -> Result<()> {
+    fn end_answer(&mut self, last: bool) -> Result<()> {
         self.txn.end_answer();
         if last || !(self.among_others || self.txn.phase == Phase::Implicit) {
-            return self.wait_before_answer(out);
+            return self.wait_before_answer();
         }
         Ok(())
     }
 
-    /// Waits for what the answers so far depend on, unless the caller does. An error: the session ends, and the answers
-    /// must not be shown.
+    /// Waits for what the answers so far depend on, unless the caller does. An error: the answers must not be shown.
     #[inline]
-    fn wait_before_answer(&mut self, out: &mut dyn Output) -> Result<()> {
-        match self.txn.wait_before_answer(&self.interrupts) {
-            StandbyWait::Replicated => Ok(()),
-            StandbyWait::Canceled => self.notice(&WaitedFor::Answer.warning(), out),
-            StandbyWait::Terminated => Err(self.fail(WaitedFor::Answer.terminated())),
+    fn wait_before_answer(&mut self) -> Result<()> {
+        let waited = self.txn.wait_before_answer(&self.interrupts);
+        if waited.is_err() {
+            self.drop_answers();
         }
+        waited
+    }
+
+    /// The caller shows none of the answers since it last passed the [`AnswerGate`], which has told it to: the client has
+    /// canceled the wait, or its time is up. The transaction fails, if one is open.
+    pub fn give_up_answers(&mut self) {
+        self.begin_call();
+        self.drop_answers();
+        self.end_call();
+    }
+
+    fn drop_answers(&mut self) {
+        self.end_failed();
+        self.txn.give_up_answers();
+        self.interrupts.take_cancel();
+        self.went_idle();
     }
 
     /// What ReadyForQuery reports.
@@ -248,14 +279,18 @@ impl Session {
         self.settings.reported()
     }
 
-    /// Publishes that the session waits for its client.
+    /// Publishes that the session waits for its client; if its caller sends the answers, from when that does.
     fn went_idle(&mut self) {
         let state = match self.txn.phase {
             Phase::None | Phase::Implicit => SessionState::Idle,
             Phase::Block => SessionState::IdleInTransaction,
             Phase::Failed => SessionState::IdleInFailedTransaction,
         };
-        self.slot.set_state(state, clock::now_us());
+        if self.txn.leaves_waits_to_caller() {
+            self.slot.set_state_after_answer(state);
+        } else {
+            self.slot.set_state(state, clock::now_us());
+        }
     }
 
     /// An error that the session has not met itself, such as a parameter that cannot be read, ends its transaction as
@@ -263,17 +298,22 @@ impl Session {
     pub fn fail_transaction(&mut self) {
         self.begin_call();
         self.end_failed();
+        self.went_idle();
         self.end_call();
     }
 
     /// After an error: rolls back an implicit transaction, fails an explicit one. Gives the error back.
     fn fail(&mut self, error: EngineError) -> EngineError {
-        self.txn.answer_with_rows();
+        let stopped = error.sqlstate() == SqlState::QUERY_CANCELED;
+        self.txn.fail_answer(stopped, &self.settings);
         self.end_failed();
         self.txn.end_answer();
-        match self.txn.wait_before_answer(&self.interrupts) {
-            StandbyWait::Terminated => WaitedFor::Answer.terminated(),
-            StandbyWait::Replicated | StandbyWait::Canceled => error,
+        match self.wait_before_answer() {
+            Ok(()) => {
+                self.went_idle();
+                error
+            }
+            Err(stopped) => stopped,
         }
     }
 
@@ -287,7 +327,6 @@ impl Session {
                 self.txn.phase = Phase::Failed;
             }
         }
-        self.went_idle();
     }
 
     pub(crate) fn rollback(&mut self) {
@@ -298,9 +337,12 @@ impl Session {
     }
 
     pub(crate) fn commit(&mut self, out: &mut dyn Output) -> Result<()> {
-        let committed = self
-            .txn
-            .commit(self.settings.synchronous_commit, &self.interrupts);
+        let setting = self.settings.synchronous_commit;
+        if let Err(stopped) = self.txn.wait_before_commit(setting, &self.interrupts) {
+            self.rollback();
+            return Err(stopped);
+        }
+        let committed = self.txn.commit(setting, &self.interrupts);
         for name in self.settings.end_transaction(committed.is_ok()) {
             self.report(name, out)?;
         }

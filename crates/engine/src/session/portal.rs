@@ -137,7 +137,7 @@ impl Session {
         self.txn.begin_answer(true, &self.settings);
         match self.resume_inner(portal, max_rows, out) {
             Ok(completion) => {
-                self.end_answer(false, out)?;
+                self.end_answer(false)?;
                 Ok(completion)
             }
             Err(error) => Err(self.fail(error)),

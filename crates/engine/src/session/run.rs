@@ -78,7 +78,7 @@ impl Session {
             .and_then(|completion| self.apply_changed(out).map(|()| completion));
         match result {
             Ok(completion) => {
-                self.end_answer(last, out)?;
+                self.end_answer(last)?;
                 Ok(completion)
             }
             Err(error) => Err(self.fail(error)),
@@ -284,7 +284,6 @@ impl Session {
                 Ok(canned.rows.len() as u64)
             }),
             RowsStatement::Explain(lines) => run_to_end(execution, max_rows, out, &|execution, sink| {
-                execution.txn.note_everything();
                 for line in lines {
                     sink(execution, &[Value::text(line.as_str())])?;
                 }
@@ -315,6 +314,7 @@ impl Session {
         let virtual_rows = |name: &str| {
             let sources = catalog::virtual_tables::Sources {
                 activity: &|| engine.activity(),
+                background: &|| engine.background_activity(),
                 retention: &engine.storage.retention,
                 flushed: &|| engine.storage.durable_log_end(),
                 receiver: &|| engine.wal_receiver(),

@@ -43,13 +43,19 @@ impl Session {
                     "transaction read-write mode must be set before any query",
                 ));
             }
-            if !read_only && self.engine.is_standby() {
-                return Err(EngineError::new(
-                    SqlState::FEATURE_NOT_SUPPORTED,
-                    "cannot set transaction read-write mode during recovery",
-                ));
-            }
+            self.check_writable_here(modes)?;
             self.txn.read_only = read_only;
+        }
+        Ok(())
+    }
+
+    /// 0A000 for a transaction of a standby that is to write.
+    pub(super) fn check_writable_here(&self, modes: &TransactionModes) -> Result<()> {
+        if modes.read_only == Some(false) && self.engine.is_standby() {
+            return Err(EngineError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot set transaction read-write mode during recovery",
+            ));
         }
         Ok(())
     }
@@ -127,13 +133,13 @@ impl Session {
             return Ok(());
         }
         if self.txn.phase != Phase::Block {
-            return self.notice(
-                &Notice::warning(
-                    SqlState::NO_ACTIVE_SQL_TRANSACTION,
-                    "SET TRANSACTION can only be used in transaction blocks",
-                ),
-                out,
+            let warning = Notice::warning(
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                "SET TRANSACTION can only be used in transaction blocks",
             );
+            self.notice(&warning, out)?;
+            // What the transaction of this statement alone cannot be is refused all the same.
+            return self.check_writable_here(modes);
         }
         self.apply_modes(modes)
     }

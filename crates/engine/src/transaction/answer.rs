@@ -17,20 +17,44 @@
 //!
 //! With synchronous standbys, the wait goes on until they have what the answer depends on (`replication`).
 //!
+//! Before a transaction that has an id commits, the session waits for what it owes beyond its commit's own level (S7 of
+//! [`SeenCommits`]): the setting was lowered since.
+//!
 //! A caller that gathers answers and sends them later takes an [`AnswerGate`], and the session leaves the wait to it.
+//!
+//! # What ends a wait
+//! | | the client is told |
+//! | --- | --- |
+//! | all that is owed is durable and replicated | the answers |
+//! | a cancel request, `statement_timeout` | 57014 in their place; its transaction, if one is open, has failed |
+//! | the server's end | 57P01, and nothing of the answers |
+//!
+//! What a batch has committed by then stays, as it does if the connection is lost before the answer.
+//!
+//! # What is shown of the session meanwhile
+//! It is `active` until the gate is passed: the gate tells its activity slot, just before the caller sends.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use clearway_storage::sync_replication::ReplicationLevel;
-use clearway_storage::{Lsn, SeenCommits, Storage};
+use clearway_storage::{AnswerLevel, Lsn, SeenCommits, Storage};
 
 use super::Transaction;
 use super::replication::{StandbyWait, WaitedFor, outcome};
-use crate::error::EngineError;
+use crate::activity::ActivitySlot;
+use crate::clock;
+use crate::error::{EngineError, Result};
 use crate::interrupt::Interrupts;
-use crate::output::Notice;
-use crate::settings::{Settings, level};
+use crate::settings::Settings;
+use crate::synchronous_commit::SynchronousCommit;
+
+/// What an answer is owed at that is given under `setting`, and what a commit under it waits for.
+#[inline]
+fn answer_level(setting: SynchronousCommit) -> AnswerLevel {
+    match setting.replication_level() {
+        Some(level) => AnswerLevel::replicated(level),
+        None => AnswerLevel::local(setting.is_synchronous()),
+    }
+}
 
 impl Transaction {
     /// A snapshot was taken just now.
@@ -52,18 +76,63 @@ impl Transaction {
     #[inline]
     pub(crate) fn begin_answer(&self, with_rows: bool, settings: &Settings) {
         if let Some(seen) = &self.seen {
-            let setting = settings.synchronous_commit;
-            seen.set_waits(setting.is_synchronous());
-            seen.set_level(setting.replication_level());
+            let level = answer_level(settings.synchronous_commit);
+            seen.set_level(level);
             seen.begin_statement(with_rows);
             let replication = &self.storage.sync_replication;
-            if replication.is_configured() {
-                let shows_warnings = settings.least_notice <= level("warning");
-                self.shows_warnings.store(shows_warnings, Ordering::Relaxed);
-                if setting.replication_level() == Some(ReplicationLevel::Applied) {
-                    replication.want_applied(|| self.storage.newest_seen_early());
-                }
+            if level == AnswerLevel::Applied && replication.is_configured() {
+                replication.want_applied(|| self.storage.newest_seen_early());
             }
+        }
+    }
+
+    /// The statement looks at tables. A session of the level `Applied` is shown no row of them before all has been applied
+    /// that may be missing among the recent commits.
+    #[inline]
+    pub(super) fn looks_at_tables(&self) {
+        if let Some(seen) = &self.seen
+            && seen.level() == AnswerLevel::Applied
+            && self.storage.sync_replication.is_configured()
+        {
+            seen.owe_at(
+                AnswerLevel::Applied,
+                self.storage.sync_replication.applied_floor(),
+            );
+        }
+    }
+
+    /// A statement has failed, perhaps before its beginning. `stopped`: because it was told to stop, which is all that the
+    /// error tells.
+    pub(crate) fn fail_answer(&self, stopped: bool, settings: &Settings) {
+        if let Some(seen) = &self.seen {
+            if stopped {
+                seen.answer_with_nothing();
+            } else {
+                seen.raise_level(answer_level(settings.synchronous_commit));
+                seen.answer_with_rows();
+            }
+        }
+    }
+
+    /// None of the answers since the last gate leaves.
+    pub(crate) fn give_up_answers(&self) {
+        if let Some(seen) = &self.seen {
+            seen.give_up_answers();
+        }
+    }
+
+    /// S7: waits before a commit under `setting` for what is owed and the commit would not wait for.
+    #[inline]
+    pub(crate) fn wait_before_commit(
+        &self,
+        setting: SynchronousCommit,
+        interrupts: &Interrupts,
+    ) -> Result<()> {
+        match &self.seen {
+            Some(seen) if self.xid.is_some() && seen.owes_more_than(answer_level(setting)) => {
+                wait_before_answer(&self.storage, seen, interrupts)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -82,12 +151,13 @@ impl Transaction {
         }
     }
 
-    /// Waits until all that the answers so far depend on is durable and replicated, unless the caller does.
+    /// Waits until all that the answers so far depend on is durable and replicated, unless the caller does. The error to
+    /// be told in their place, if it does not come to that.
     #[inline]
-    pub(crate) fn wait_before_answer(&self, interrupts: &Interrupts) -> StandbyWait {
+    pub(crate) fn wait_before_answer(&self, interrupts: &Interrupts) -> Result<()> {
         match &self.seen {
             Some(seen) if !self.caller_waits => wait_before_answer(&self.storage, seen, interrupts),
-            _ => StandbyWait::Replicated,
+            _ => Ok(()),
         }
     }
 
@@ -120,59 +190,59 @@ impl Transaction {
         }
     }
 
-    /// The answer depends on whatever other sessions have done.
-    pub(crate) fn note_everything(&self) {
-        if let Some(seen) = &self.seen {
-            seen.note(self.storage.newest_seen_early());
-        }
-    }
-
     /// Leaves the waits to the caller.
     pub(crate) fn answer_gate(&mut self, interrupts: Interrupts) -> AnswerGate {
         self.caller_waits = true;
-        AnswerGate(self.seen.clone().map(|seen| Gate {
+        AnswerGate {
             storage: Arc::clone(&self.storage),
-            seen,
+            slot: Arc::clone(&self.slot),
+            seen: self.seen.clone(),
             interrupts,
-            shows_warnings: Arc::clone(&self.shows_warnings),
-        }))
+        }
+    }
+
+    /// Whether the caller waits before it shows an answer.
+    #[inline]
+    pub(crate) fn leaves_waits_to_caller(&self) -> bool {
+        self.caller_waits
     }
 }
 
 #[inline]
-fn wait_before_answer(storage: &Storage, seen: &SeenCommits, interrupts: &Interrupts) -> StandbyWait {
+fn wait_before_answer(storage: &Storage, seen: &SeenCommits, interrupts: &Interrupts) -> Result<()> {
     seen.wait_before_answer(&storage.wal);
-    let wait = seen.wait_replicated(&storage.sync_replication, || interrupts.canceled_or_stopped());
-    outcome(wait, interrupts)
+    let wait = seen.wait_replicated(
+        &storage.sync_replication,
+        || interrupts.pending(),
+        || interrupts.time_left(),
+    );
+    match outcome(wait, interrupts) {
+        StandbyWait::Replicated => Ok(()),
+        StandbyWait::Canceled => Err(WaitedFor::Answer.stopped(interrupts.error())),
+        StandbyWait::Terminated => Err(WaitedFor::Answer.terminated()),
+    }
 }
 
 /// Keeps answers of a session back until what they depend on is durable and replicated: for a caller that gathers them,
 /// and waits once, before it sends them.
 #[derive(Debug)]
-pub struct AnswerGate(Option<Gate>);
-
-#[derive(Debug)]
-struct Gate {
+pub struct AnswerGate {
     storage: Arc<Storage>,
-    seen: Arc<SeenCommits>,
+    slot: Arc<ActivitySlot>,
+    seen: Option<Arc<SeenCommits>>,
     interrupts: Interrupts,
-    shows_warnings: Arc<AtomicBool>,
 }
 
 impl AnswerGate {
-    /// Returns when everything that the session has answered so far may be shown to its client; with a warning that it
-    /// must be shown first, if the client has canceled the wait for standbys. An error: the server stops, and the answers
-    /// must not be shown.
+    /// Returns when everything that the session has answered so far may be shown to its client. An error: it must not be
+    /// shown, and the error is what the client is told. With 57P01 the session ends; after any other the caller calls
+    /// [`Session::give_up_answers`](crate::Session::give_up_answers).
     #[inline]
-    pub fn wait(&self) -> Result<Option<Notice>, EngineError> {
-        let Some(gate) = &self.0 else { return Ok(None) };
-        match wait_before_answer(&gate.storage, &gate.seen, &gate.interrupts) {
-            StandbyWait::Replicated => Ok(None),
-            StandbyWait::Canceled => {
-                let shown = gate.shows_warnings.load(Ordering::Relaxed);
-                Ok(shown.then(|| WaitedFor::Answer.warning()))
-            }
-            StandbyWait::Terminated => Err(WaitedFor::Answer.terminated()),
+    pub fn wait(&self) -> Result<(), EngineError> {
+        if let Some(seen) = &self.seen {
+            wait_before_answer(&self.storage, seen, &self.interrupts)?;
         }
+        self.slot.answer_leaves(clock::now_us);
+        Ok(())
     }
 }

@@ -49,7 +49,8 @@ impl Transaction {
         let waited = Cell::new((Lsn(0), StandbyWait::Replicated));
         let publish = || {
             if is_seen_last && replication.is_configured() {
-                let position = self.storage.enter_unreplicated(xid);
+                let flushed = wait != CommitWait::Nothing;
+                let position = self.storage.enter_unreplicated(xid, flushed);
                 if let Some(level) = level {
                     let outcome = wait_for_commit(replication, position, level, interrupts);
                     waited.set((position, outcome));

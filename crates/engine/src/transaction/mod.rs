@@ -87,12 +87,10 @@ pub(crate) struct Transaction {
     has_snapshot: bool,
     /// An earlier statement has had a snapshot, which is gone.
     has_looked: bool,
-    /// What its answers depend on; there if commits are seen before they are durable.
+    /// What its answers depend on.
     seen: Option<Arc<SeenCommits>>,
     /// Whether the session's caller waits before it shows an answer, so that the session does not.
     caller_waits: bool,
-    /// Whether the client wants warnings.
-    shows_warnings: Arc<AtomicBool>,
     /// Whether the horizon is held back for a portal although no statement has a snapshot.
     holds_xmin: bool,
     /// Held by each suspended portal too, so that their number is known.
@@ -118,7 +116,7 @@ impl Transaction {
         closed: Arc<AtomicBool>,
         proc: ProcId,
     ) -> Transaction {
-        let seen = storage.releases_early().then(Arc::default);
+        let seen = Some(Arc::default());
         Transaction {
             storage,
             catalog,
@@ -135,7 +133,6 @@ impl Transaction {
             has_looked: false,
             seen,
             caller_waits: false,
-            shows_warnings: Arc::default(),
             holds_xmin: false,
             portals: Arc::default(),
             number: 0,
@@ -246,6 +243,9 @@ impl Transaction {
         timeout: Option<Duration>,
     ) -> Result<()> {
         let kept = self.has_snapshot && self.isolation != IsolationLevel::ReadCommitted;
+        if !uses.is_empty() {
+            self.looks_at_tables();
+        }
         self.take_snapshot();
         while let Some(table) = self.unseen_definition(uses)? {
             if kept {

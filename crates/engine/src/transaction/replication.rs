@@ -2,14 +2,15 @@
 //!
 //! What is promised, and which sessions wait: [`clearway_storage::commit::lock_release`], *Replication*.
 //!
-//! A wait has no limit in time, and `statement_timeout` does not end it: the commit is there already. A cancel request
-//! does, and the end of the server. Then the client is told what is not promised:
+//! A commit's wait has no limit in time, and `statement_timeout` does not end it: the commit is there already. A cancel
+//! request does, and the end of the server. Then the client is told what is not promised. An answer tells of others'
+//! commits, and may stay away: the time limit ends its wait, too.
 //!
 //! | waits | ended by | the client is told |
 //! | --- | --- | --- |
 //! | a commit | a cancel | a warning, and that the commit succeeded, which is so on this server |
 //! | | the server's end | 57P01 with the same detail, and not whether the commit succeeded |
-//! | an answer | a cancel | a warning before the answer |
+//! | an answer | a cancel, `statement_timeout` | 57014 in its place |
 //! | | the server's end | 57P01, and nothing of the answer |
 
 use clearway_storage::Lsn;
@@ -60,6 +61,12 @@ impl WaitedFor {
             "canceling wait for synchronous replication due to user request",
         )
         .with_detail(self.detail())
+    }
+
+    /// `error`, which ends the wait: what it was for is said beside.
+    #[cold]
+    pub(crate) fn stopped(self, error: EngineError) -> EngineError {
+        error.with_detail(self.detail())
     }
 
     /// For a client whose connection ends.

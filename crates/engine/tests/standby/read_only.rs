@@ -65,6 +65,11 @@ fn what_writes_is_refused() {
         "0A000",
         message,
     );
+    // Outside a block each would be a transaction of its own.
+    for sql in ["set transaction read write", "set transaction_read_only = off"] {
+        refused(&mut reader, sql, "0A000", message);
+    }
+    run(&mut reader, "set transaction read only");
     assert!(pair.standby().vacuum().is_err());
     assert_eq!(pair.standby().storage().wal.reserved(), before, "E1");
     assert_eq!(query(&mut reader, "select count(*) from t"), "50");

@@ -34,7 +34,8 @@ use clearway_sim::{Latency, Simulated, Simulation, charge_drawn, clock_ns, devic
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::wal::{LogDevice, LogOptions, Wal};
 use clearway_storage::{
-    BufferPool, CommitOptions, CommitPath, CommitWait, Commits, Lsn, PageId, PinnedPage, RelId, SeenCommits,
+    AnswerLevel, BufferPool, CommitOptions, CommitPath, CommitWait, Commits, Lsn, PageId, PinnedPage, RelId,
+    SeenCommits,
 };
 use clearway_txn::{
     COMMIT_LOG_PAGE_SIZE, CommitLog, LockManager, ProcArray, ProcId, Snapshot, StatusDevice, Xid,
@@ -489,7 +490,7 @@ pub(super) fn open(
         snapshot: Snapshot::default(),
         seen: database.commits.are_early().then(|| {
             let seen = SeenCommits::default();
-            seen.set_waits(database.synchronous);
+            seen.set_level(AnswerLevel::local(database.synchronous));
             seen
         }),
         rows: 0,

@@ -83,6 +83,7 @@ fn timed_out() -> EngineError {
 impl Replication {
     pub(crate) fn new(session: Session, storage: Arc<Storage>, timeout: Duration) -> Replication {
         let (process_id, _) = session.cancel_key();
+        session.is_wal_sender();
         Replication {
             session,
             storage,
@@ -103,7 +104,10 @@ impl Replication {
                 continue;
             }
             let command = match frontend::decode(frame.kind, channel.reader.body(&frame)) {
-                Ok(Message::Query(text)) => command::parse(text),
+                Ok(Message::Query(text)) => {
+                    self.session.command_begins(text);
+                    command::parse(text)
+                }
                 Ok(Message::Terminate) => return,
                 // The rest of a stream that has ended.
                 Ok(Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_)) => continue,
@@ -127,6 +131,7 @@ impl Replication {
                 Ok(false) => return,
                 Err(error) => codec::error(&mut channel.out.bytes, "ERROR", &error),
             }
+            self.session.command_ended();
             if self.skipping {
                 channel.flush();
             } else {

@@ -89,7 +89,7 @@ pub use self::counters::CommitCounters;
 pub use self::lock_release::{CommitWait, LockReleaseVariant};
 use self::newest_commit::NewestCommit;
 pub use self::recent::RecentCommits;
-pub use self::seen::SeenCommits;
+pub use self::seen::{AnswerLevel, SeenCommits};
 use crate::page::Lsn;
 use crate::status_pages::StatusPages;
 use crate::sync_replication::SyncReplication;
@@ -110,7 +110,7 @@ pub struct CommitOptions {
     pub sessions: u32,
     /// The switch `lock_release`.
     pub lock_release: LockReleaseVariant,
-    /// Slots of the recent commits, a power of two; only `early` has them.
+    /// Slots of the recent commits, a power of two; `early` has them, and `after-flush` for a log that is replicated.
     pub recent_slots: usize,
 }
 
@@ -131,7 +131,8 @@ pub struct Commits<M: Machine = Native> {
     counters: CommitCounters<M>,
     newest_async: NewestCommit<M>,
     newest_early: NewestCommit<M>,
-    /// There under `early`.
+    are_early: bool,
+    /// There under `early`, and if standbys may be named that commits wait for.
     recent: Option<RecentCommits<M>>,
     /// There if standbys may be named that commits wait for.
     replication: Option<Arc<SyncReplication<M>>>,
@@ -145,6 +146,7 @@ impl<M: Machine> Commits<M> {
             counters: CommitCounters::new(options.sessions),
             newest_async: NewestCommit::new(),
             newest_early: NewestCommit::new(),
+            are_early: is_early,
             recent: is_early.then(|| RecentCommits::new(options.recent_slots)),
             replication: None,
         }
@@ -154,6 +156,7 @@ impl<M: Machine> Commits<M> {
     pub fn with_replication(options: CommitOptions, replication: Arc<SyncReplication<M>>) -> Self {
         Self {
             replication: Some(replication),
+            recent: Some(RecentCommits::new(options.recent_slots)),
             ..Self::new(options)
         }
     }
@@ -196,23 +199,36 @@ impl<M: Machine> Commits<M> {
 
     /// The position after the newest commit that was seen before it was durable.
     pub fn newest_early(&self) -> Lsn {
-        if self.are_early() {
+        if self.are_early {
             self.newest_early.get()
         } else {
             self.newest_async()
         }
     }
 
-    /// Whether commits are seen before they are durable, and readers have to look them up.
+    /// The position after the newest commit that was seen before it was secured, and can be looked up.
+    pub fn newest_unsecured(&self) -> Lsn {
+        self.newest_early.get()
+    }
+
+    /// Whether commits are seen, and their locks free, before they are durable: the switch `lock_release` is `early`.
     #[inline]
     pub fn are_early(&self) -> bool {
-        self.recent.is_some()
+        self.are_early
+    }
+
+    /// Whether readers look commits up: under `early`, and under `after-flush` while standbys are named (L7 of
+    /// `lock_release`).
+    #[inline]
+    pub fn are_looked_up(&self) -> bool {
+        let names_standbys = |replication: &Arc<SyncReplication<M>>| replication.is_configured();
+        self.are_early || self.replication.as_ref().is_some_and(names_standbys)
     }
 
     /// Whether a snapshot taken before the call may see a commit that is not secured.
     #[inline]
     pub fn may_be_seen_early<D: LogDevice>(&self, log: &Wal<M, D>) -> bool {
-        self.are_early() && self.newest_early() > self.secured(log)
+        self.are_looked_up() && self.newest_unsecured() > self.secured(log)
     }
 
     /// The commit of `xid`, whose record ends at `end`, is going to be seen before it is durable (L4).
@@ -221,7 +237,7 @@ impl<M: Machine> Commits<M> {
         // C2 of the recent commits: the newest position first.
         self.newest_early.note(end);
         if let Some(recent) = &self.recent {
-            recent.enter(xid, end, self.secured(log), || self.newest_early());
+            recent.enter(xid, end, self.secured(log), || self.newest_unsecured());
         }
     }
 
@@ -243,11 +259,11 @@ impl<M: Machine> Commits<M> {
     }
 
     /// Up to where the log has to be secured for the commit of `xid` to be, which the caller counts as committed;
-    /// `None` if it is. `after-flush` knows nothing of commits that do not wait for the disk.
+    /// `None` if it is. `after-flush` knows nothing of commits that do not wait for the disk while no standby is named.
     #[inline]
     pub fn position_if_early<D: LogDevice>(&self, xid: Xid, log: &Wal<M, D>) -> Option<Lsn> {
-        let recent = self.recent.as_ref()?;
-        recent.position(xid, || self.secured(log), || self.newest_early())
+        let recent = self.recent.as_ref().filter(|_| self.are_looked_up())?;
+        recent.position(xid, || self.secured(log), || self.newest_unsecured())
     }
 }
 

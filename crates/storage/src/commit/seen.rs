@@ -8,24 +8,53 @@
 //! | `rows` | each commit that is seen |
 //! | `unproven` | the same, until it is proven that the tag is the same without it, or goes to `tag` |
 //! | `tag` | what no proof has taken out of `unproven` |
-//! | `answered` | each answer, by the mark that it depends on |
+//! | `owed`, one for each [`AnswerLevel`] | each answer that is given at the level, by the mark that it depends on |
 //!
-//! The first three belong to the transaction and end with it. `answered` belongs to the session: what it was given may
+//! The first three belong to the transaction and end with it. What is owed belongs to the session: what it was given may
 //! still be in a buffer.
 //!
+//! # An example
+//! Alice has changed a row at `off`, and her commit record ends at 900. Bob, at `on`, sends one query string:
+//! `select n from t; set synchronous_commit = off; select 1`.
+//!
+//! | statement | level | what is owed after it |
+//! | --- | --- | --- |
+//! | `select n from t` | `on` | `on`: 900, since Alice's row is in the answer |
+//! | `set synchronous_commit = off` | `on`: it begins there | the same |
+//! | `select 1` | `off` | the same: Bob's client has asked for less from here on, and not for the row before |
+//!
+//! All three answers are in one buffer. The gate before it waits until the log is durable up to 900. A session that kept
+//! one position, and asked its setting when it waits, would send the row at once, and a crash would take it back.
+//!
 //! # Rules
-//! - S1: before a byte of an answer leaves, everything before [`answer_position`](SeenCommits::answer_position) is
-//!   durable, and replicated at the level of the session, if it has one and standbys are named.
+//! - S1: before a byte of an answer leaves, the session has *passed its gate*: for each level, everything before what is
+//!   owed at it is durable, and replicated as the level says, if standbys are named.
 //! - S2: an answer with rows, or an error, depends on `rows`; the tag of a statement that changes rows and returns none
 //!   depends on `tag` and `unproven`.
-//! - S3: the marks of a transaction go into `answered` before they are forgotten, as far as its last answer depends on
-//!   them.
-//! - S4: a session that was told not to wait any longer, and has warned its client, has an *excused* position: what lies
-//!   before it is shown without being replicated, in this answer and in later ones. One cancel is enough.
+//! - S3: an answer is owed at the level that was in force when its statement began. The marks of a transaction go into
+//!   what is owed before they are forgotten, as far as its last answer depends on them.
+//! - S4: what is owed at a level is never lowered, nor moved to a lesser level, whatever becomes of the setting (SET, SET
+//!   LOCAL and its end, RESET, DISCARD, `set_config`). It ends in two ways: the gate is passed, or the answers are given
+//!   up (S6).
+//! - S5: a session whose *commit* was told not to wait any longer, and that has warned its client, has an *excused*
+//!   position: what lies before it is shown without being replicated, in this answer and in later ones. One cancel is
+//!   enough.
+//! - S6: a gate that is told to stop is not passed. The answers are dropped, and so is what is owed for them. The error in
+//!   their place says only that the session was told to stop, so it depends on nothing.
+//! - S7: before a transaction that has an id commits at a lesser level than something that is owed, the gate is passed. So
+//!   no error of S6 stands in the place of an answer of the transaction that has committed meanwhile.
+//!
+//! # Why a mark for each level
+//! Of two answers in a buffer one may depend on 900 at `remote_write`, the other on 700 at `remote_apply`. The greatest
+//! level for the greatest position would wait for 900 to be applied, perhaps for ever, where an archiver is the only
+//! standby. Either answer alone would not.
+//!
+//! Costs: a bit set of the levels at which something is owed; the gate reads one byte if nothing is.
 //!
 //! All accesses are Relaxed: one thread at a time works for a session.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use clearway_machine::Machine;
 
@@ -33,22 +62,73 @@ use crate::page::Lsn;
 use crate::sync_replication::{ReplicationLevel, ReplicationWait, SyncReplication};
 use crate::wal::{LogDevice, Wal};
 
+/// How many levels something can be owed at: all but [`AnswerLevel::Nothing`].
+const LEVELS: usize = 4;
+
+/// What a session asks for before an answer leaves, by its setting `synchronous_commit`; each asks for what those before
+/// it do, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum AnswerLevel {
+    /// Nothing: the client has agreed to be shown what may be lost.
+    Nothing = 0,
+    /// What it depends on is durable here.
+    Durable = 1,
+    /// And the standbys have handed it to their operating systems.
+    Written = 2,
+    /// And they have it on their disks.
+    Flushed = 3,
+    /// And their readers see it.
+    Applied = 4,
+}
+
+impl AnswerLevel {
+    /// For a session that asks no standby: whether it waits for this server's disk.
+    pub const fn local(waits: bool) -> Self {
+        if waits { Self::Durable } else { Self::Nothing }
+    }
+
+    /// For a session that waits for this server's disk, and for standbys at `level`.
+    pub const fn replicated(level: ReplicationLevel) -> Self {
+        match level {
+            ReplicationLevel::Written => Self::Written,
+            ReplicationLevel::Flushed => Self::Flushed,
+            ReplicationLevel::Applied => Self::Applied,
+        }
+    }
+
+    fn from_number(number: u8) -> Self {
+        match number {
+            0 => Self::Nothing,
+            1 => Self::Durable,
+            2 => Self::Written,
+            3 => Self::Flushed,
+            _ => Self::Applied,
+        }
+    }
+
+    const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
 /// The marks of one session.
 #[derive(Debug, Default)]
 pub struct SeenCommits {
     rows: AtomicU64,
     tag: AtomicU64,
     unproven: AtomicU64,
-    answered: AtomicU64,
+    /// S4, by level; that of `Nothing` has no place.
+    owed: [AtomicU64; LEVELS],
+    /// The levels at which something is owed, a bit for each.
+    owed_at: AtomicU8,
     /// Whether the answer in the making may hold rows, an error, or anything else that depends on what was seen.
     answers_with_rows: AtomicBool,
     /// Whether the snapshot in use may see a commit that is not durable.
     may_see: AtomicBool,
-    /// Whether the session waits for the disk at all.
-    waits: AtomicBool,
-    /// The level at which it waits for standbys, and one; 0: it does not.
+    /// The level of the answer in the making: an [`AnswerLevel`].
     level: AtomicU8,
-    /// S4.
+    /// S5.
     excused: AtomicU64,
 }
 
@@ -77,51 +157,122 @@ impl SeenCommits {
         raise(&self.unproven, position.0);
     }
 
-    /// Whether the session waits before it answers: its setting `synchronous_commit`.
-    pub fn set_waits(&self, waits: bool) {
-        self.waits.store(waits, Relaxed);
+    /// S3: the statement that begins is answered at `level`.
+    #[inline]
+    pub fn set_level(&self, level: AnswerLevel) {
+        self.level.store(level as u8, Relaxed);
     }
 
-    /// S1: returns when everything that the answers so far depend on is durable, if the session waits for that.
-    #[inline]
-    pub fn wait_before_answer<M: Machine, D: LogDevice>(&self, log: &Wal<M, D>) {
-        if self.waits.load(Relaxed) {
-            log.flush(self.answer_position());
+    /// The answer in the making is one at `level`, if that is more than it was to be: an error of a statement that has not
+    /// come as far as its beginning.
+    pub fn raise_level(&self, level: AnswerLevel) {
+        if self.level() < level {
+            self.set_level(level);
         }
     }
 
-    /// At which level the session waits for standbys before it answers, if it does: its setting `synchronous_commit`.
-    pub fn set_level(&self, level: Option<ReplicationLevel>) {
-        self.level
-            .store(level.map_or(0, |level| level as u8 + 1), Relaxed);
+    /// The level of the answer in the making.
+    #[inline]
+    pub fn level(&self) -> AnswerLevel {
+        AnswerLevel::from_number(self.level.load(Relaxed))
     }
 
-    /// S1, the second half: returns when everything that the answers so far depend on is replicated, if the session waits
-    /// for that, or when `stop` says so.
+    /// The answer in the making depends on `position` at `level`, whatever its rows are made of.
+    pub fn owe_at(&self, level: AnswerLevel, position: Lsn) {
+        if level != AnswerLevel::Nothing && position.0 != 0 {
+            raise(&self.owed[level as usize - 1], position.0);
+            self.owed_at
+                .store(self.owed_at.load(Relaxed) | level.bit(), Relaxed);
+        }
+    }
+
+    /// Up to where what is owed at `level` reaches, that of the answer in the making included; zero for nothing.
+    pub fn owed_at(&self, level: AnswerLevel) -> Lsn {
+        self.owe_answer();
+        match level {
+            AnswerLevel::Nothing => Lsn(0),
+            level => Lsn(self.owed[level as usize - 1].load(Relaxed)),
+        }
+    }
+
+    /// S7: whether something is owed that a commit at `level` would not wait for.
+    #[inline]
+    pub fn owes_more_than(&self, level: AnswerLevel) -> bool {
+        self.owe_answer();
+        self.owed_at.load(Relaxed) >= level.bit() << 1
+    }
+
+    /// S3, for what the answer in the making is made of by now: part of it may leave before it is complete.
+    #[inline]
+    fn owe_answer(&self) {
+        let position = self.answer_position();
+        if position.0 != 0 {
+            self.owe_at(self.level(), position);
+        }
+    }
+
+    /// S1, the first half: returns when everything that is owed at any level is durable.
+    #[inline]
+    pub fn wait_before_answer<M: Machine, D: LogDevice>(&self, log: &Wal<M, D>) {
+        self.owe_answer();
+        if self.owed_at.load(Relaxed) != 0 {
+            log.flush(self.durable_position());
+        }
+    }
+
+    /// Up to where the log has to be durable.
+    fn durable_position(&self) -> Lsn {
+        let owed = self.owed.iter().map(|owed| owed.load(Relaxed));
+        Lsn(owed.max().unwrap_or(0))
+    }
+
+    /// S1, the second half, after the first: returns when everything that is owed is replicated at its level, and the gate
+    /// is passed; or when `stop` says so, and then it is not. `time_left`: after this time `stop` is asked again.
     #[inline]
     pub fn wait_replicated<M: Machine>(
         &self,
         replication: &SyncReplication<M>,
         stop: impl Fn() -> bool,
+        time_left: impl Fn() -> Option<Duration>,
     ) -> ReplicationWait {
-        let level = match self.level.load(Relaxed) {
-            0 => return ReplicationWait::Replicated,
-            1 => ReplicationLevel::Written,
-            2 => ReplicationLevel::Flushed,
-            _ => ReplicationLevel::Applied,
-        };
-        let position = replication.target(self.answer_position(), level);
-        if position.0 <= self.excused.load(Relaxed) {
+        if self.owed_at.load(Relaxed) == 0 {
             return ReplicationWait::Replicated;
         }
-        let wait = replication.wait(position, level, stop);
-        if wait == ReplicationWait::Stopped {
-            self.excuse(position);
+        for level in ReplicationLevel::ALL {
+            let owed = &self.owed[AnswerLevel::replicated(level) as usize - 1];
+            let position = owed.load(Relaxed);
+            if position > self.excused.load(Relaxed)
+                && replication.wait_within(Lsn(position), level, &stop, &time_left)
+                    == ReplicationWait::Stopped
+            {
+                return ReplicationWait::Stopped;
+            }
         }
-        wait
+        self.owe_nothing();
+        ReplicationWait::Replicated
     }
 
-    /// S4: the client is going to be warned that what lies before `position` may not be replicated.
+    fn owe_nothing(&self) {
+        for owed in &self.owed {
+            owed.store(0, Relaxed);
+        }
+        self.owed_at.store(0, Relaxed);
+    }
+
+    /// S6: the transaction, if there is one, is going to be rolled back, and its client is told of that alone.
+    pub fn answer_with_nothing(&self) {
+        for mark in [&self.rows, &self.tag, &self.unproven] {
+            mark.store(0, Relaxed);
+        }
+    }
+
+    /// S6: none of the answers that are owed for leaves.
+    pub fn give_up_answers(&self) {
+        self.answer_with_nothing();
+        self.owe_nothing();
+    }
+
+    /// S5: the client is going to be warned that what lies before `position` may not be replicated.
     pub fn excuse(&self, position: Lsn) {
         raise(&self.excused, position.0);
     }
@@ -163,30 +314,27 @@ impl SeenCommits {
         self.unproven.store(0, Relaxed);
     }
 
-    /// S1: up to where the log has to be durable before anything of the answers leaves that were given so far.
+    /// S2: up to where the answer in the making depends on the log.
     #[inline]
     pub fn answer_position(&self) -> Lsn {
-        let marks = if self.answers_with_rows.load(Relaxed) {
+        Lsn(if self.answers_with_rows.load(Relaxed) {
             self.rows.load(Relaxed)
         } else {
             self.tag.load(Relaxed).max(self.unproven.load(Relaxed))
-        };
-        Lsn(marks.max(self.answered.load(Relaxed)))
+        })
     }
 
     /// The statement's answer is complete.
     #[inline]
     pub fn end_statement(&self) {
-        self.answered.store(self.answer_position().0, Relaxed);
+        self.owe_answer();
         self.next_row();
     }
 
     /// The transaction has ended (S3).
     pub fn end_transaction(&self) {
         self.end_statement();
-        for mark in [&self.rows, &self.tag, &self.unproven] {
-            mark.store(0, Relaxed);
-        }
+        self.answer_with_nothing();
     }
 }
 
@@ -194,9 +342,20 @@ impl SeenCommits {
 mod tests {
     use super::*;
 
+    /// One of a session that waits for the disk.
+    fn durable() -> SeenCommits {
+        let seen = SeenCommits::default();
+        seen.set_level(AnswerLevel::Durable);
+        seen
+    }
+
+    fn owed(seen: &SeenCommits) -> Lsn {
+        seen.owed_at(AnswerLevel::Durable)
+    }
+
     #[test]
     fn a_tag_depends_on_what_is_not_proven() {
-        let seen = SeenCommits::default();
+        let seen = durable();
         seen.begin_statement(false);
         seen.next_row();
         seen.note(Lsn(100));
@@ -207,12 +366,12 @@ mod tests {
         seen.prove_row();
         assert_eq!(seen.answer_position(), Lsn(100), "the row that was left out");
         seen.end_statement();
-        assert_eq!(seen.answer_position(), Lsn(100));
+        assert_eq!(owed(&seen), Lsn(100));
     }
 
     #[test]
     fn rows_depend_on_all_that_the_transaction_has_seen() {
-        let seen = SeenCommits::default();
+        let seen = durable();
         seen.begin_statement(false);
         seen.note(Lsn(200));
         seen.prove_row();
@@ -222,17 +381,13 @@ mod tests {
         assert_eq!(seen.answer_position(), Lsn(200), "before the first row");
         seen.end_statement();
         seen.end_transaction();
-        assert_eq!(
-            seen.answer_position(),
-            Lsn(200),
-            "the answer may still be in a buffer"
-        );
+        assert_eq!(owed(&seen), Lsn(200), "the answer may still be in a buffer");
     }
 
     /// A changed key: the tag of a later statement says whether another row has it.
     #[test]
     fn later_tags_depend_on_what_a_key_was_made_of() {
-        let seen = SeenCommits::default();
+        let seen = durable();
         seen.begin_statement(false);
         seen.note(Lsn(200));
         seen.note_in_tags();
@@ -244,7 +399,7 @@ mod tests {
 
     #[test]
     fn a_rollback_forgets_what_was_not_told() {
-        let seen = SeenCommits::default();
+        let seen = durable();
         seen.begin_statement(false);
         seen.note(Lsn(200));
         seen.prove_row();
@@ -252,17 +407,66 @@ mod tests {
         seen.begin_statement(false);
         seen.end_transaction();
         seen.begin_statement(true);
-        assert_eq!(seen.answer_position(), Lsn(0));
+        assert_eq!(owed(&seen), Lsn(0));
     }
 
     #[test]
     fn an_error_depends_on_rows_that_no_tag_did() {
-        let seen = SeenCommits::default();
+        let seen = durable();
         seen.begin_statement(false);
         seen.note(Lsn(200));
         seen.prove_row();
         seen.answer_with_rows();
         seen.end_transaction();
-        assert_eq!(seen.answer_position(), Lsn(200));
+        assert_eq!(owed(&seen), Lsn(200));
+    }
+
+    /// The example at the top, and what ends what is owed.
+    #[test]
+    fn a_lesser_level_does_not_take_back_what_is_owed() {
+        let seen = SeenCommits::default();
+        seen.set_level(AnswerLevel::Flushed);
+        seen.begin_statement(true);
+        seen.note(Lsn(900));
+        seen.end_statement();
+        seen.end_transaction();
+        seen.set_level(AnswerLevel::Nothing);
+        seen.begin_statement(true);
+        seen.note(Lsn(950));
+        seen.end_transaction();
+        assert_eq!(
+            seen.owed_at(AnswerLevel::Flushed),
+            Lsn(900),
+            "and not 950, which was read at off"
+        );
+        assert!(seen.owes_more_than(AnswerLevel::Durable));
+        assert!(!seen.owes_more_than(AnswerLevel::Flushed));
+        let replication = SyncReplication::<clearway_machine::Native>::new();
+        let passed = seen.wait_replicated(&replication, || false, || None);
+        assert_eq!(passed, ReplicationWait::Replicated, "no standby is named");
+        assert_eq!(seen.owed_at(AnswerLevel::Flushed), Lsn(0));
+    }
+
+    #[test]
+    fn a_gate_that_is_stopped_is_not_passed() {
+        let seen = SeenCommits::default();
+        seen.set_level(AnswerLevel::Written);
+        seen.begin_statement(true);
+        seen.note(Lsn(900));
+        let replication = SyncReplication::<clearway_machine::Native>::new();
+        replication.set_names(crate::sync_replication::StandbyNames::parse("berlin").unwrap());
+        assert_eq!(
+            seen.owed_at(AnswerLevel::Written),
+            Lsn(900),
+            "before the statement has ended"
+        );
+        for _ in 0..2 {
+            let stopped = seen.wait_replicated(&replication, || true, || None);
+            assert_eq!(stopped, ReplicationWait::Stopped);
+        }
+        seen.give_up_answers();
+        seen.end_transaction();
+        let passed = seen.wait_replicated(&replication, || panic!("nothing is owed"), || None);
+        assert_eq!(passed, ReplicationWait::Replicated);
     }
 }

@@ -10,6 +10,7 @@ use clearway_machine::WaitEvent;
 use super::replay::{ReplayThreads, ReplayVariant, Replayer};
 use super::restartpoint::restartpoint_loop;
 use super::{ReplayObserver, Standby};
+use crate::background::BackgroundKind;
 use crate::error::{Result, StorageError};
 use crate::page::Lsn;
 use crate::recovery::{RecoveryReport, ScannedLog};
@@ -161,16 +162,25 @@ impl Storage {
             return Err(standby.failed("replay was started before"));
         }
         standby.is_up_to_date();
-        let start = |name: &str, body: fn(Weak<Storage>, Arc<Standby>)| -> Result<JoinHandle<()>> {
+        type Body = fn(Weak<Storage>, Arc<Standby>);
+        let start = |name: &str, kind: BackgroundKind, body: Body| -> Result<JoinHandle<()>> {
             let (weak, standby) = (Arc::downgrade(self), Arc::clone(standby));
+            let background = Arc::clone(&self.background);
             thread::Builder::new()
                 .name(name.into())
-                .spawn(move || body(weak, standby))
+                .spawn(move || {
+                    let _entered = background.enter(kind);
+                    body(weak, standby);
+                })
                 .map_err(|error| StorageError::io("start a thread for", self.dir(), error))
         };
-        let replay = start("replay", replay_loop)?;
+        let replay = start("replay", BackgroundKind::Replay, replay_loop)?;
         *super::lock(&standby.replay_thread) = Some(replay);
-        self.keep_thread(start("restartpoints", restartpoint_loop)?);
+        self.keep_thread(start(
+            "restartpoints",
+            BackgroundKind::Checkpointer,
+            restartpoint_loop,
+        )?);
         Ok(())
     }
 }

@@ -31,8 +31,9 @@
 //! - S3: a worker is in a queue, or its place says that it is not; both change under the latch.
 //! - S4: no worker is woken under the latch, which the woken one may need next. Those that are done are taken out first.
 //! - S5: a commit waits here after it is durable on this server: a standby is sent durable log only.
-//! - S6: a wait has no limit in time. It ends when enough standbys have the position, when no standby is named any more,
-//!   or when the session is told to stop; then the commit stays, and the session says what is not promised.
+//! - S6: it is for the session to limit a wait in time: an answer's ends with the statement's time limit, a commit's does
+//!   not. A wait ends when enough standbys have the position, when no standby is named any more, or when the session is
+//!   told to stop; then a commit stays, and the session says what is not promised, and an answer does not leave.
 //!
 //! # Why the simple version is wrong
 //! A waiter that looks at the position, and then enters the queue without looking again, may enter it just after the last
@@ -67,6 +68,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::time::Duration;
 
 use clearway_latch::{LatchClass, Latched, LwLockOptions};
 use clearway_machine::{AtomicWord, Machine, Native, Padded, WaitEvent, WaitScope, WorkerId};
@@ -326,28 +328,45 @@ impl<M: Machine> SyncReplication<M> {
         self.switches.applied_wanted.store(2, Release);
     }
 
-    /// What a session waits for at `level` whose answer depends on the log up to `position`.
+    /// What a session of the level `Applied`, which has called [`want_applied`](Self::want_applied), waits for if it has
+    /// read rows: commits up to here may be missing among the recent ones although they are not applied.
     #[inline]
-    pub fn target(&self, position: Lsn, level: ReplicationLevel) -> Lsn {
-        match level {
-            // Relaxed: the session has called `want_applied`.
-            ReplicationLevel::Applied => position.max(Lsn(self.switches.applied_floor.load(Relaxed))),
-            ReplicationLevel::Written | ReplicationLevel::Flushed => position,
-        }
+    pub fn applied_floor(&self) -> Lsn {
+        // Relaxed: the session has called `want_applied`.
+        Lsn(self.switches.applied_floor.load(Relaxed))
     }
 
     /// Returns when the log up to `position` is replicated at `level`, or when `stop` says so: it is asked each time that
     /// the worker is [interrupted](Self::interrupt).
     #[inline]
     pub fn wait(&self, position: Lsn, level: ReplicationLevel, stop: impl Fn() -> bool) -> ReplicationWait {
+        self.wait_within(position, level, stop, || None)
+    }
+
+    /// As [`wait`](Self::wait); `stop` is asked again after the time that `time_left` gives, too, which is asked before
+    /// each sleep.
+    #[inline]
+    pub fn wait_within(
+        &self,
+        position: Lsn,
+        level: ReplicationLevel,
+        stop: impl Fn() -> bool,
+        time_left: impl Fn() -> Option<Duration>,
+    ) -> ReplicationWait {
         if !self.is_configured() || self.replicated(level) >= position {
             return ReplicationWait::Replicated;
         }
-        self.wait_slow(position, level, &stop)
+        self.wait_slow(position, level, &stop, &time_left)
     }
 
     #[cold]
-    fn wait_slow(&self, position: Lsn, level: ReplicationLevel, stop: &dyn Fn() -> bool) -> ReplicationWait {
+    fn wait_slow(
+        &self,
+        position: Lsn,
+        level: ReplicationLevel,
+        stop: &dyn Fn() -> bool,
+        time_left: &dyn Fn() -> Option<Duration>,
+    ) -> ReplicationWait {
         let me = M::worker();
         let asleep = {
             let mut state = self.state.exclusive();
@@ -376,7 +395,7 @@ impl<M: Machine> SyncReplication<M> {
                     false => ReplicationWait::Replicated,
                 };
             }
-            self.places.sleep(me, seen);
+            self.places.sleep(me, seen, time_left());
         }
     }
 

@@ -15,6 +15,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Duration;
 
 use clearway_machine::{AtomicWord, Machine, Padded, WorkerId};
 
@@ -97,9 +98,9 @@ impl<M: Machine> Places<M> {
         self.of(worker).waiting.load(Acquire) == 0
     }
 
-    /// Sleeps until there have been more than `seen` signals.
-    pub(super) fn sleep(&self, worker: WorkerId, seen: u32) {
-        M::futex_wait(&self.of(worker).signals, seen, None);
+    /// Sleeps until there have been more than `seen` signals, or for `limit`.
+    pub(super) fn sleep(&self, worker: WorkerId, seen: u32, limit: Option<Duration>) {
+        M::futex_wait(&self.of(worker).signals, seen, limit);
     }
 
     /// Makes `worker` look again, if it sleeps here.

@@ -8,7 +8,9 @@ use std::time::Duration;
 use clearway_latch::LwLockVariant;
 use clearway_machine::{Machine, Switch};
 use clearway_storage::wal::{LogFlushVariant, LogOptions, Wal};
-use clearway_storage::{CommitOptions, CommitPath, Commits, LockReleaseVariant, Lsn, SeenCommits};
+use clearway_storage::{
+    AnswerLevel, CommitOptions, CommitPath, Commits, LockReleaseVariant, Lsn, SeenCommits,
+};
 use clearway_txn::{
     CommitLog, CommitLogOptions, LockManager, NoPages, ProcArray, ProcArrayOptions, ProcId,
     RelationLocksVariant, Snapshot, Xid,
@@ -146,7 +148,7 @@ impl<M: Machine> Database<M> {
     /// What a session of `synchronous_commit` notes that answers with rows of the snapshot just taken.
     pub fn seen(&self, waits: bool) -> SeenCommits {
         let seen = SeenCommits::default();
-        seen.set_waits(waits);
+        seen.set_level(AnswerLevel::local(waits));
         seen.begin_statement(true);
         seen.use_snapshot(self.commits.may_be_seen_early(&self.log));
         seen

@@ -16,7 +16,7 @@
 //!
 //! # Contract
 //! - L1: *no byte that depends on a commit that is not durable leaves for a client* that waits for the disk itself
-//!   (`synchronous_commit = on`). Under `after-flush` such commits are those of sessions that do not wait, and the rule
+//!   (`synchronous_commit = on`). What counts is the setting when the statement began that the byte answers. Under `after-flush` such commits are those of sessions that do not wait, and the rule
 //!   does not hold for them; under `early` it holds for all.
 //! - L2: the log is one sequence. A transaction that has seen another's commit has its own record behind that one's, so
 //!   a crash that takes the first takes the second.
@@ -50,7 +50,7 @@
 //! | a rollback | nothing: after a crash it is rolled back as well |
 //! | another's lock, or its absence | nothing: it tells that a transaction runs or has ended, and not how |
 //! | definitions, files | durable, by L3 |
-//! | views of the system (activity, counts of rows) | all that is noted: they are made of what others have done |
+//! | views of the server's own state (activity, replication, settings, counts of rows), EXPLAIN | nothing: what this server does and reckons with is no row, and no crash brings it back |
 //! | numbers of a serial column | nothing: they are outside of transactions, and a crash gives none out again |
 //!
 //! A snapshot that sees no commit beyond what is durable, which is one comparison when it is taken, spares its rows the
@@ -89,6 +89,12 @@
 //!   commits (`synchronous_commit` is `remote_write`, `on` or `remote_apply`). It waits for the position that its answer
 //!   depends on, at the level of its own setting: what it is shown is to be as safe as what it commits.
 //!
+//! - L7: L6 holds under both variants. Under `after-flush` a commit waits for standbys before it is seen, but that of a
+//!   session at `local` or `off` does not wait, and a wait may be ended by a cancel request. So while standbys are named,
+//!   each commit enters the recent commits in step 7, before its wait if it has one, and readers look it up as under
+//!   `early`. One at `off` is entered by the position noted in step 4. While no standby is named nothing is entered, and
+//!   nothing looked up.
+//!
 //! L6 covers the commits of all sessions, also of those that ask for less: which setting a commit had cannot be seen from
 //! its row. Sessions at `local` and `off` do not wait for standbys. So while too few standbys stream, sessions that only read
 //! wait as well, if what they read was changed meanwhile; `local` is the way out.
@@ -101,7 +107,7 @@
 //! | commit | waits for standbys | because |
 //! | --- | --- | --- |
 //! | `early` | after its flush, when it has been seen and its locks are free | its readers look it up and wait for themselves |
-//! | `after-flush` | in step 7, before it is seen | there are no recent commits to look up |
+//! | `after-flush` | in step 7, before it is seen | that is the variant's order; its locks are held meanwhile |
 //! | L3 | in step 7, in both | definitions bear no xid to look up; its locks are held meanwhile |
 //!
 //! A wait in step 7 comes after step 6, so no checkpoint waits for a standby. A definition made at `local` or `off` is
