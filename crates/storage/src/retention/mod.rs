@@ -19,6 +19,9 @@
 //! - R3: a follower that has lost its log learns it before it sends what it read: it asks [`Follower::is_lost`] after
 //!   the read, and `release` marks it before the log is removed.
 //! - R4: a slot that was reported as made or dropped is so after a power cut: the file is durable before that.
+//! - R5: each checkpoint writes what the slots' followers have confirmed since the one before, also if no log goes, and a
+//!   slot's first position is written at once. So a slot keeps its position over every stop, and over a crash it is a
+//!   checkpoint behind at most. A position that is too old keeps more log; none at all would keep nothing.
 //!
 //! The mutex is held while the slot file is written. Only followers and checkpoints take it, no session that runs
 //! statements.
@@ -218,6 +221,9 @@ impl LogRetention {
             // R2.
             self.save(&mut state)?;
             state.kept_from = kept_from;
+        } else {
+            // R5. No log goes, so that no slot is in danger if it fails.
+            self.try_to_save(&mut state);
         }
         Ok(state.kept_from)
     }
@@ -243,6 +249,13 @@ impl LogRetention {
             state.unsaved = false;
         }
         Ok(())
+    }
+
+    /// As [`save`](Self::save); the next checkpoint tries again if it fails.
+    fn try_to_save(&self, state: &mut State) {
+        if let Err(error) = self.save(state) {
+            tracing::warn!(%error, "the positions of the replication slots could not be written");
+        }
     }
 
     /// Enters a follower that is sent the log from `from` on by the session `process_id`, through `slot` if it uses one.
@@ -557,6 +570,7 @@ impl Follower {
     /// What the follower says that it has written, made durable and replayed; zero where it says nothing. Its slot keeps
     /// the log from what is durable on, and never less than it was sent.
     pub fn replied(&self, written: Lsn, flushed: Lsn, replayed: Lsn, reply_time: i64) {
+        let mut begins = false;
         let progress = self.with(|entered, slots, unsaved| {
             let progress = &mut entered.progress;
             let sent = progress.sent;
@@ -577,11 +591,16 @@ impl Follower {
             };
             let flushed = newer(Lsn(0), flushed);
             if flushed != Lsn(0) && slot.restart.is_none_or(|restart| restart < flushed) {
+                begins = slot.restart.is_none() && slot.temporary_of.is_none();
                 slot.restart = Some(flushed);
                 *unsaved |= slot.temporary_of.is_none();
             }
             progress
         });
+        if begins {
+            // R5.
+            self.retention.try_to_save(&mut self.retention.lock());
+        }
         self.report(progress);
     }
 }
@@ -702,6 +721,24 @@ mod tests {
         assert_eq!((slots[0].restart, slots[0].lost), (Some(AT(4)), false));
         assert_eq!((slots[1].restart, slots[1].lost), (None, false));
         assert_eq!(retention.release(AT(9), AT(9)).unwrap(), AT(4));
+    }
+
+    /// Alice makes a slot that reserves nothing, and Bob archives through it. The server stops before the log has grown by a
+    /// segment: the slot still says where Bob is, and Bob goes on (R5).
+    #[test]
+    fn a_slot_keeps_its_position_although_no_log_was_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let restart = || open(dir.path(), None, AT(1)).slot("bob").unwrap().restart;
+        let retention = open(dir.path(), None, AT(1));
+        retention.create_slot("bob", None, None).unwrap();
+        let bob = retention.follow(7, AT(1), Some("bob")).unwrap();
+        let (first, second) = (Lsn(AT(1).0 + 800), Lsn(AT(1).0 + 1600));
+        bob.advance(second, true);
+        bob.replied(first, first, first, 1);
+        assert_eq!(restart(), Some(first), "at once: a crash may follow");
+        bob.replied(second, second, second, 2);
+        assert_eq!(retention.release(Lsn(AT(1).0 + 64), second).unwrap(), AT(1));
+        assert_eq!(restart(), Some(second), "by the checkpoint of an orderly stop");
     }
 
     #[test]
