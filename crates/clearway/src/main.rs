@@ -25,11 +25,13 @@ mod output;
 mod promote;
 mod recover;
 mod report;
+mod role;
 mod serve;
 mod signals;
 mod simulate;
 mod standby;
 mod stub_server;
+mod written_settings;
 
 use std::process::ExitCode;
 

@@ -1,9 +1,10 @@
 //! `clearway standby`: a copy of another server, kept up to date, that answers reads.
 //!
 //! 1. Take the sockets; clients are told to wait (57P03).
-//! 2. If the directory is missing or empty, or a copy in it was not finished: fetch a base backup.
-//! 3. Open the directory and replay its log; from here on reads are served.
-//! 4. Receive log until the stop signal or a promotion (`clearway_server::replication::following`).
+//! 2. Find out what the directory is to be (`role`). One that was promoted stays a primary.
+//! 3. If the directory is missing or empty, or a copy in it was not finished: fetch a base backup.
+//! 4. Open the directory and replay its log; from here on reads are served.
+//! 5. Receive log until the stop signal or a promotion (`clearway_server::replication::following`).
 //!
 //! The server has a stop signal of its own. It is given after the receiver has ended, so that the engine is not closed
 //! under a receiver that writes.
@@ -15,21 +16,22 @@ use std::time::Duration;
 
 use clap::Args;
 use clearway_engine::{Config, Engine};
-use clearway_server::replication::following::Following;
+use clearway_server::replication::following::{Following, FormerPrimary};
 use clearway_server::replication::receiver::client::Client;
 use clearway_server::replication::receiver::conninfo::ConnInfo;
 use clearway_server::replication::receiver::run::ReceiverOptions;
 use clearway_server::replication::receiver::stream::StreamOptions;
 use clearway_server::replication::receiver::{base_backup, identify};
 use clearway_server::{Server, StopSignal};
-use clearway_storage::received_copy::copy_is_wanted;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::error::{CommandError, Result};
 use crate::options::ConfigOptions;
 use crate::output::notice;
+use crate::role::{self, Role};
 use crate::serve::{StopOnPanic, addresses, server_options};
 use crate::signals::{stop_on_signals, survive_file_size_limit};
+use crate::written_settings::WrittenSettings;
 
 /// How often it is looked whether the standby is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -64,6 +66,9 @@ pub(crate) struct Arguments {
     /// Make the slot, if it is not there
     #[arg(long)]
     create_slot: bool,
+    /// Make a standby of a directory that was promoted, although the server to follow is the one that it followed before
+    #[arg(long)]
+    rejoin: bool,
     /// Address to listen on, loopback only; "none" for Unix-domain sockets alone
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5434")]
     listen: String,
@@ -86,17 +91,31 @@ struct Primary {
 }
 
 impl Primary {
+    /// The command line counts first, then the configuration file, then what `pg_basebackup -R` has written.
     fn of(arguments: &Arguments, config: &Config) -> Result<Primary> {
-        let text = arguments.from.as_ref().unwrap_or(&config.primary_conninfo);
-        if text.is_empty() {
+        let written = WrittenSettings::read(&arguments.data)?;
+        let first = |given: Option<&String>, configured: &String, written: Option<String>| {
+            let configured = (!configured.is_empty()).then_some(configured);
+            let text = given.or(configured).cloned().or(written)?;
+            (!text.is_empty()).then_some(text)
+        };
+        let conninfo = first(
+            arguments.from.as_ref(),
+            &config.primary_conninfo,
+            written.primary_conninfo,
+        );
+        let slot = first(
+            arguments.slot.as_ref(),
+            &config.primary_slot_name,
+            written.primary_slot_name,
+        );
+        let Some(text) = conninfo else {
             return Err(CommandError::Usage(
                 "which server is to be followed? Give --from 'host=127.0.0.1 port=5433', or set primary_conninfo in the \
                  configuration file"
                     .to_owned(),
             ));
-        }
-        let slot = arguments.slot.as_ref().unwrap_or(&config.primary_slot_name);
-        let slot = (!slot.is_empty()).then(|| slot.clone());
+        };
         if arguments.create_slot && slot.is_none() {
             return Err(CommandError::Usage(
                 "--create-slot makes the slot that --slot names; give both".to_owned(),
@@ -121,6 +140,7 @@ impl Primary {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let config = arguments.config.load()?;
     let primary = Primary::of(arguments, &config)?;
+    let role = role::of(&arguments.data, &primary.conninfo, arguments.rejoin)?;
     let stop = stop_on_signals()?;
     survive_file_size_limit()?;
     let server = Server::bind_early(server_options(
@@ -134,7 +154,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let _stop_on_panic = StopOnPanic(&server_stop);
         let running = scope.spawn(|| server.run(&server_stop));
         let ends = || stop.is_stopped() || running.is_finished();
-        let followed = follow(&arguments.data, config, primary, &server, &stop, &ends);
+        let followed = match role {
+            Role::Primary { timeline } => lead(&arguments.data, config, timeline, &server, &ends),
+            role => follow(&arguments.data, config, primary, role, &server, &stop, &ends),
+        };
         server_stop.stop();
         match running.join() {
             Ok(outcome) => followed.and(outcome.map_err(CommandError::from))?,
@@ -145,16 +168,40 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     })
 }
 
-/// Steps 2 to 4.
+/// The directory was promoted: a primary, as after `clearway serve`.
+fn lead(data: &Path, config: Config, timeline: u32, server: &Server, ends: &dyn Fn() -> bool) -> Result<()> {
+    notice(format_args!(
+        "{} was promoted, and is a primary on timeline {timeline}: it is started as one, and --from and --slot are ignored \
+         (--rejoin would make a standby of it again)",
+        data.display()
+    ));
+    let engine = Engine::open(data, config).map_err(CommandError::database("opening", data))?;
+    notice(format_args!("{}", crate::serve::recovery_line(&engine)));
+    server.ready(engine);
+    for address in addresses(server) {
+        notice(format_args!("ready to accept connections on {address}"));
+    }
+    while !ends() {
+        thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+/// Steps 3 to 5.
 fn follow(
     data: &Path,
     config: Config,
     primary: Primary,
+    role: Role,
     server: &Server,
     stop: &StopSignal,
     ends: &dyn Fn() -> bool,
 ) -> Result<()> {
-    let keeps_log = prepare(data, &config, &primary, stop)?;
+    let keeps_log = match role {
+        Role::New => Some(copy(data, &config, &primary, stop)?),
+        Role::FormerPrimary => Some(join(data, &config, &primary, stop)?),
+        Role::Standby | Role::Primary { .. } => None,
+    };
     let options = ReceiverOptions {
         conninfo: primary.conninfo,
         timeout: config.wal_receiver_timeout.duration(),
@@ -163,6 +210,7 @@ fn follow(
             status_interval: config.wal_receiver_status_interval.duration(),
             feedback: config.hot_standby_feedback,
         },
+        create_slot: primary.create_slot,
     };
     let engine = Engine::open_standby(data, config).map_err(CommandError::database("opening", data))?;
     notice(format_args!("{}", crate::serve::recovery_line(&engine)));
@@ -180,14 +228,30 @@ fn follow(
     Ok(())
 }
 
-/// Makes the slot if that is wanted, and the copy if there is no directory. The connection that has fetched the copy
-/// makes the primary keep the log behind it.
-fn prepare(data: &Path, config: &Config, primary: &Primary, stop: &StopSignal) -> Result<Option<Client>> {
-    let copy = copy_is_wanted(data)?;
-    if !copy && !primary.create_slot {
-        return Ok(None);
-    }
+/// A directory that is not a standby's becomes one, if that server's log goes on from its own. Until the server has said so
+/// nothing in the directory is changed.
+fn join(data: &Path, config: &Config, primary: &Primary, stop: &StopSignal) -> Result<Client> {
+    let log = FormerPrimary::open(data)?;
+    let mut client = primary.connect(config, stop).map_err(|error| {
+        CommandError::Usage(format!(
+            "{} is not a standby's directory: it was written to by a server of its own; before it becomes a standby, the \
+             server to follow has to say that its log goes on from there, and {error}",
+            data.display()
+        ))
+    })?;
+    log.can_follow(&mut client)?;
+    notice(format_args!(
+        "{} was a primary's, and becomes a standby: the log of {} goes on from its own",
+        data.display(),
+        client.address()
+    ));
+    Ok(client)
+}
+
+/// Makes the copy. The connection that has fetched it makes the primary keep the log behind it.
+fn copy(data: &Path, config: &Config, primary: &Primary, stop: &StopSignal) -> Result<Client> {
     let mut client = primary.connect(config, stop)?;
+    // Before the copy, so that it keeps the log that the copy needs.
     if let Some(slot) = primary.slot.as_ref().filter(|_| primary.create_slot)
         && identify::create_slot(&mut client, slot)?
     {
@@ -195,9 +259,6 @@ fn prepare(data: &Path, config: &Config, primary: &Primary, stop: &StopSignal) -
             "made the replication slot \"{slot}\" at {}",
             client.address()
         ));
-    }
-    if !copy {
-        return Ok(None);
     }
     notice(format_args!(
         "copying {} into {}",
@@ -214,7 +275,7 @@ fn prepare(data: &Path, config: &Config, primary: &Primary, stop: &StopSignal) -
     })?;
     bar.finish_and_clear();
     notice(format_args!("copied {}", indicatif::HumanBytes(done)));
-    Ok(Some(client))
+    Ok(client)
 }
 
 /// A bar for bytes, which is not shown where there is no terminal.

@@ -93,6 +93,8 @@ pub struct Config {
     pub wal_receiver_status_interval: Span,
     /// Whether a standby has its primary keep the row versions that sessions here see.
     pub hot_standby_feedback: bool,
+    /// Whether a standby that has diverged from its primary answers reads.
+    pub diverged_standby_reads: bool,
     /// Workers of a standby that change pages, under `replay = parallel`.
     pub replay_workers: u32,
     /// How long replay waits for sessions that stand in its way before it cancels them.
@@ -141,6 +143,7 @@ impl Default for Config {
             wal_receiver_timeout: Span::from_secs(60),
             wal_receiver_status_interval: Span::from_secs(10),
             hot_standby_feedback: false,
+            diverged_standby_reads: false,
             replay_workers: 2,
             max_standby_streaming_delay: DelayLimit::After(Span::from_secs(30)),
             deadlock_timeout: Span::from_secs(1),

@@ -16,8 +16,9 @@ use clearway_engine::Engine;
 use clearway_server::replication::receiver::run::{Receiver, ReceiverOptions, ReceiverParts};
 use clearway_server::replication::receiver::status::ReceiverPhase;
 use clearway_server::replication::receiver::stream::StreamOptions;
-use clearway_server::replication::receiver::{LogSink, NotFollowed, ReplayView, TimelineKeeper};
+use clearway_server::replication::receiver::{LogSink, NotFollowed, OwnLog, ReplayView, TimelineKeeper};
 use clearway_server::{Server, ServerError, ServerOptions, StopSignal};
+use clearway_storage::log_digest::LogDigest;
 use clearway_storage::{Lsn, Storage};
 
 use crate::error::{LabError, Result};
@@ -68,6 +69,7 @@ impl Source {
                 status_interval: Duration::from_secs(10),
                 feedback: false,
             },
+            create_slot: false,
         };
         let kept = Arc::new(Kept {
             received: AtomicU64::new(self.storage.durable_log_end().0),
@@ -178,7 +180,7 @@ impl ReplayView for Kept {
     }
 }
 
-impl TimelineKeeper for Kept {
+impl OwnLog for Kept {
     fn system_identifier(&self) -> u64 {
         self.system_identifier
     }
@@ -187,6 +189,21 @@ impl TimelineKeeper for Kept {
         self.timeline
     }
 
+    fn common_end(&self, _: u32, _: Option<&[u8]>, log_end: Lsn) -> Result<Lsn, NotFollowed> {
+        Ok(log_end)
+    }
+
+    /// Of nothing, since nothing is kept.
+    fn digest(&self, _start: Lsn, end: Lsn) -> clearway_storage::Result<LogDigest> {
+        Ok(LogDigest {
+            start: end,
+            end,
+            digits: String::new(),
+        })
+    }
+}
+
+impl TimelineKeeper for Kept {
     fn follow(&self, timeline: u32, _history: &[u8], _log_end: Lsn) -> Result<(), NotFollowed> {
         Err(NotFollowed::Never(format!(
             "the bench's database went on to timeline {timeline}"

@@ -46,6 +46,7 @@ fn standby_of(source: &TestServer) -> StandbyServer {
             status_interval: Duration::from_millis(50),
             feedback: true,
         },
+        create_slot: false,
     };
     let events = Arc::<Mutex<Vec<String>>>::default();
     let told = Arc::clone(&events);

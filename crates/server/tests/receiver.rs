@@ -19,10 +19,13 @@ use clearway_server::replication::receiver::run::{Receiver, ReceiverEvent, Recei
 use clearway_server::replication::receiver::status::{ReceiverPhase, ReceiverState};
 use clearway_server::replication::receiver::stream::StreamOptions;
 use clearway_server::replication::receiver::{
-    LogSink, NotFollowed, ReceiverError, ReplayView, TimelineKeeper, base_backup, identify,
+    LogSink, NotFollowed, OwnLog, ReceiverError, ReplayView, TimelineKeeper, base_backup, identify,
 };
 use clearway_storage::directory_state::directory_state;
+use clearway_storage::log_digest::LogDigest;
+use clearway_storage::timeline::History;
 use clearway_storage::{Lsn, Storage, StorageOptions};
+use sha2::{Digest, Sha256};
 use support::seeded::Random;
 use support::{TestServer, message, wait_for};
 
@@ -93,6 +96,7 @@ impl Memory {
                 status_interval: Duration::from_secs(10),
                 feedback: false,
             },
+            create_slot: false,
         };
         change(&mut options);
         let events = Arc::clone(self);
@@ -143,7 +147,7 @@ impl ReplayView for Memory {
     }
 }
 
-impl TimelineKeeper for Memory {
+impl OwnLog for Memory {
     fn system_identifier(&self) -> u64 {
         self.system_identifier.load(Ordering::Relaxed)
     }
@@ -152,6 +156,26 @@ impl TimelineKeeper for Memory {
         self.timeline.load(Ordering::Relaxed)
     }
 
+    fn common_end(&self, timeline: u32, history: Option<&[u8]>, log_end: Lsn) -> Result<Lsn, NotFollowed> {
+        let history = history.and_then(|text| History::parse(str::from_utf8(text).ok()?, timeline).ok());
+        let fork = history.and_then(|history| history.end_of(self.timeline()));
+        Ok(fork.map_or(log_end, |fork| fork.min(log_end)))
+    }
+
+    fn digest(&self, start: Lsn, end: Lsn) -> clearway_storage::Result<LogDigest> {
+        let received = self.received.lock().unwrap();
+        let start = start.0.max(self.begins);
+        let piece = (start - self.begins) as usize..end.0.saturating_sub(self.begins) as usize;
+        let sum = Sha256::digest(received.log.get(piece).unwrap_or_default());
+        Ok(LogDigest {
+            start: Lsn(start),
+            end,
+            digits: sum.iter().map(|byte| format!("{byte:02x}")).collect(),
+        })
+    }
+}
+
+impl TimelineKeeper for Memory {
     fn follow(&self, timeline: u32, history: &[u8], _log_end: Lsn) -> Result<(), NotFollowed> {
         self.histories.lock().unwrap().push((timeline, history.to_vec()));
         if self.refuses.load(Ordering::Relaxed) {

@@ -119,6 +119,14 @@ fn lock_and_examine(
     Ok((held, content))
 }
 
+/// Whether there is a file of this name in `dir`.
+pub(crate) fn has(disk: &dyn Disk, dir: &Path, name: &str) -> Result<bool> {
+    let names = disk
+        .list(dir)
+        .map_err(|error| StorageError::io("list", dir, error))?;
+    Ok(names.iter().any(|found| found == name))
+}
+
 /// The error of a directory that is not there.
 pub(crate) fn no_directory(dir: &Path) -> StorageError {
     StorageError::NoDatabase {

@@ -10,6 +10,7 @@ use crate::control_file::{ControlFile, State};
 use crate::data_directory::{self, Content};
 use crate::disk::{Disk, NativeDisk, ReadOnlyDisk};
 use crate::error::{Result, StorageError};
+use crate::page::Lsn;
 
 /// The file in a standby's directory that asks the standby to end recovery and take writes.
 pub const PROMOTE_SIGNAL: &str = "promote.signal";
@@ -17,12 +18,24 @@ pub const PROMOTE_SIGNAL: &str = "promote.signal";
 /// The file that a standby writes beside, with the reason, if it could not.
 pub const PROMOTE_FAILED: &str = "promote.failed";
 
-/// What the control file of a data directory says.
+/// The file by which `pg_basebackup -R` says that a copy is to be a standby. It is removed once the control file says so:
+/// from then on only that counts.
+pub const STANDBY_SIGNAL: &str = "standby.signal";
+
+/// The file in which a standby notes which server it followed when it was promoted, as a connection string. It is written
+/// before the control file makes a primary of the directory, and says nothing while the directory is a standby's.
+pub const PROMOTED_FROM: &str = "promoted.from";
+
+/// What a data directory says about its role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DirectoryState {
     /// It is a standby's, and was not promoted.
     pub standby: bool,
+    /// It is a copy of another server's files, and no server has opened it yet: nothing was logged in it.
+    pub is_new_copy: bool,
+    /// It has the file [`STANDBY_SIGNAL`].
+    pub wants_standby: bool,
     /// The timeline that its log is on.
     pub timeline: u32,
     /// Which database it is: a standby has the number of its primary.
@@ -36,6 +49,7 @@ pub fn directory_state(dir: &Path) -> Result<DirectoryState> {
         dir: dir.to_owned(),
         problem: problem.to_owned(),
     };
+    let wants_standby = dir.join(STANDBY_SIGNAL).exists();
     let names = disk.list(dir).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => data_directory::no_directory(dir),
         _ => StorageError::io("list", dir, error),
@@ -48,6 +62,8 @@ pub fn directory_state(dir: &Path) -> Result<DirectoryState> {
     let (_, control) = ControlFile::open(&disk, dir.join(data_directory::CONTROL), false)?;
     Ok(DirectoryState {
         standby: control.state == State::Standby,
+        is_new_copy: control.backup_end > Lsn(0),
+        wants_standby,
         timeline: control.timeline,
         system_identifier: control.system_identifier,
     })

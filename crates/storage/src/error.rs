@@ -214,7 +214,8 @@ pub enum StorageError {
     /// The server's timeline does not come from the directory's.
     #[error(
         "the log in {} is on timeline {own_timeline}, up to {own_end}, and timeline {timeline} of the server does not come \
-         from that one: another server was promoted meanwhile; take a new base backup into an empty directory",
+         from that one: their histories part at {parting}, where another server was promoted; take a new base backup into \
+         an empty directory (and keep this one if you need what was committed here behind {parting})",
         dir.display()
     )]
     OtherHistory {
@@ -226,6 +227,8 @@ pub enum StorageError {
         own_end: Lsn,
         /// The server's timeline.
         timeline: u32,
+        /// Up to here both have the same log, by their histories.
+        parting: Lsn,
     },
     /// The files of a copy are newer than the point to which it is to be recovered.
     #[error(
@@ -302,6 +305,29 @@ pub enum StorageError {
     IsStandby {
         /// The data directory.
         dir: PathBuf,
+    },
+    /// The directory has the file by which `pg_basebackup -R` asks for a standby.
+    #[error(
+        "{0} has the file standby.signal, so it is to be a standby: start it with \"clearway standby --data {0}\", which \
+         follows primary_conninfo of its postgresql.auto.conf; to make a server of its own of it, which its primary then \
+         has nothing to do with, remove standby.signal first",
+        dir.display()
+    )]
+    WantsStandby {
+        /// The data directory.
+        dir: PathBuf,
+    },
+    /// The files of a copy are not those that the server has sent.
+    #[error(
+        "{} is a copy of another server's files, and is not what that server has sent: {problem}; make another copy \
+         (nothing in this one was changed)",
+        dir.display()
+    )]
+    DamagedCopy {
+        /// The directory of the copy.
+        dir: PathBuf,
+        /// What is wrong.
+        problem: String,
     },
     /// What another server sends as a copy of its files is none.
     #[error("could not receive a copy into {}: {problem}", dir.display())]
@@ -380,8 +406,10 @@ impl StorageError {
             StorageError::OtherVersion { .. }
             | StorageError::SlotLost { .. }
             | StorageError::IsStandby { .. }
+            | StorageError::WantsStandby { .. }
             | StorageError::Standby { .. } => "55000",
             StorageError::InvalidCopy { .. } => "08P01",
+            StorageError::DamagedCopy { .. } => "XX001",
             StorageError::SlotName { name, .. } if name.len() > 63 => "42622",
             StorageError::SlotName { .. } => "42602",
             StorageError::SlotExists { .. } => "42710",

@@ -23,11 +23,20 @@ use std::sync::{Arc, MutexGuard};
 use crate::control_file::{Control, ControlFile, State};
 use crate::data_directory;
 use crate::error::{Result, StorageError};
+use crate::log_digest::{self, LogDigest};
 use crate::page::Lsn;
 use crate::standby::TakeBack;
 use crate::storage::Storage;
 use crate::timeline::{self, History, history_file_name};
 use crate::wal::SegmentFiles;
+
+fn parse_history(text: &str, timeline: u32) -> Result<History> {
+    History::parse(text, timeline).map_err(|problem| StorageError::MalformedHistory {
+        file: history_file_name(timeline).into(),
+        line: problem.line,
+        problem: problem.problem,
+    })
+}
 
 impl Storage {
     /// Begins a timeline of this directory's own at `fork`, which is the end of the log and of what was replayed; its
@@ -59,24 +68,12 @@ impl Storage {
         let log_end = self.durable_log_end();
         let own = self.history();
         let own_timeline = own.current();
-        let history =
-            History::parse(history_text, timeline).map_err(|problem| StorageError::MalformedHistory {
-                file: history_file_name(timeline).into(),
-                line: problem.line,
-                problem: problem.problem,
-            })?;
+        let history = parse_history(history_text, timeline)?;
+        own.end_in(&history, self.dir(), log_end)?;
         let dir = || self.dir().to_owned();
-        let continues = history.continues(&own);
-        if continues && timeline == own_timeline {
-            return Ok(());
-        }
-        match history.end_of(own_timeline).filter(|_| continues) {
-            None => Err(StorageError::OtherHistory {
-                dir: dir(),
-                own_timeline,
-                own_end: log_end,
-                timeline,
-            }),
+        match history.end_of(own_timeline) {
+            // The same one: the server's goes on from it.
+            None => Ok(()),
             // The former primary may have died while it sent a record, of which the new one received less.
             Some(fork) if log_end > fork => {
                 let standby = self.standby().filter(|standby| standby.is_active());
@@ -115,6 +112,32 @@ impl Storage {
                 Ok(())
             }
         }
+    }
+
+    /// Up to where the log here, which ends at `log_end`, is to be the server's, whose `timeline` has the history file
+    /// `history_text` (none for the first timeline). An error if the server's history does not go on from this one.
+    /// Nothing is changed.
+    pub fn common_log_end(&self, timeline: u32, history_text: Option<&str>, log_end: Lsn) -> Result<Lsn> {
+        let history = match history_text {
+            Some(text) => parse_history(text, timeline)?,
+            None => History::first(),
+        };
+        self.history().end_in(&history, self.dir(), log_end)
+    }
+
+    /// The digest of the log from `start`, or from the oldest that is there, to `end`, or as far as it is durable.
+    pub fn log_digest(&self, start: Lsn, end: Lsn) -> Result<LogDigest> {
+        let held = self.retention.hold_for_reading(start)?;
+        let start = held.position();
+        let durable = self.durable_log_end();
+        let end = end.min(durable);
+        let wal_dir = self.dir().join(data_directory::LOG);
+        let digest = log_digest::digest(self.wal.device(), &wal_dir, start, end, || held.is_lost())?;
+        if self.durable_log_end() < durable {
+            // A promotion, or following another timeline, has taken back the end of the log meanwhile.
+            return self.log_digest(start, end);
+        }
+        Ok(digest)
     }
 
     /// The log's history.

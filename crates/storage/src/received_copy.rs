@@ -20,12 +20,16 @@
 //!   one with `..` in it, an absolute one, a link, the marker's own.
 //! - R3: the state is "standby" from the first moment on. A directory in the state "running" would be opened by a server
 //!   after a crash between this and the standby's first start, and its log would leave that of its primary unnoticed.
+//! - R4: the length and the checksum of each file are those of the server's list, before there is a control file: pages
+//!   have no checksums, and a byte that changes on the way would be served.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use crate::control_file::{self, Control, State};
+use crate::copy_manifest::{CopyManifest, FileSum};
 use crate::data_directory::{self, Content, LOG, RELATIONS, UNFINISHED_CONTROL, UNFINISHED_COPY};
 use crate::disk::{Disk, DiskFile, NativeDisk, OpenMode, SyncPurpose};
 use crate::error::{Result, StorageError};
@@ -44,6 +48,8 @@ pub struct ReceivedCopy {
     fsync: bool,
     /// The control file's content, once it has arrived.
     control: Option<Vec<u8>>,
+    /// The files that have arrived.
+    found: BTreeMap<String, FileSum>,
     _lock: crate::disk::LockHeld,
 }
 
@@ -51,10 +57,12 @@ pub struct ReceivedCopy {
 #[derive(Debug)]
 pub struct ReceivedFile<'a> {
     copy: &'a mut ReceivedCopy,
+    name: String,
     path: PathBuf,
     /// None: the control file.
     file: Option<Arc<dyn DiskFile>>,
     written: u64,
+    crc: u32,
 }
 
 /// Whether a copy is to be made in `dir`: it is missing or empty, or a copy in it was not finished. If there is a
@@ -81,6 +89,7 @@ impl ReceivedCopy {
             dir: dir.to_owned(),
             fsync,
             control: None,
+            found: BTreeMap::new(),
             _lock: lock,
         };
         if content == Content::UnfinishedCopy {
@@ -195,12 +204,15 @@ impl ReceivedCopy {
     /// Begins a file of the copy. It counts once [`ReceivedFile::finish`] was called.
     pub fn create_file(&mut self, path: &Path) -> Result<ReceivedFile<'_>> {
         let name = self.name(path)?;
+        let owned_name = name.to_owned();
         if name == data_directory::CONTROL {
             self.control = Some(Vec::new());
             return Ok(ReceivedFile {
                 path: self.dir.join(name),
+                name: owned_name,
                 file: None,
                 written: 0,
+                crc: 0,
                 copy: self,
             });
         }
@@ -216,10 +228,21 @@ impl ReceivedCopy {
             .map_err(|error| StorageError::io("create", &path, error))?;
         Ok(ReceivedFile {
             copy: self,
+            name: owned_name,
             path,
             file: Some(file),
             written: 0,
+            crc: 0,
         })
+    }
+
+    /// Checks the files that have arrived against the server's list of them, which arrives last (R4).
+    pub fn verify(&self, manifest: &[u8]) -> Result<()> {
+        CopyManifest::parse(manifest)
+            .and_then(|manifest| manifest.compare(&self.found))
+            .map_err(|problem| {
+                self.invalid(format!("what arrived is not what the server has sent: {problem}"))
+            })
     }
 
     /// Steps 3 and 4: the copy has arrived as a whole, and is to be of this database.
@@ -285,11 +308,17 @@ impl ReceivedFile<'_> {
             }
         }
         self.written += bytes.len() as u64;
+        self.crc = crc32c::crc32c_append(self.crc, bytes);
         Ok(())
     }
 
     /// The file is whole: makes it durable.
     pub fn finish(self) -> Result<()> {
+        let sum = FileSum {
+            length: self.written,
+            crc: Some(self.crc),
+        };
+        self.copy.found.insert(self.name, sum);
         match &self.file {
             Some(file) if self.copy.fsync => file
                 .sync_all(SyncPurpose::CopiedFile)

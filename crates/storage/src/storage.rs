@@ -22,8 +22,10 @@ use crate::checkpoint::Checkpointer;
 use crate::cleanup::NewestCleanup;
 use crate::commit::{CommitOptions, CommitPath, CommitWait, Commits, LockReleaseVariant, NotCommitted};
 use crate::control_file::{Control, ControlFile, State};
+use crate::copy_manifest;
 use crate::data_directory::{self, Content, IfMissing};
 use crate::data_file::DataFiles;
+use crate::directory_state::STANDBY_SIGNAL;
 use crate::disk::{self, Disk, LockHeld, NativeDisk, ReadOnlyDisk, SyncPurpose};
 use crate::error::{Result, StorageError};
 use crate::fsm::FreeSpaceMaps;
@@ -305,8 +307,18 @@ impl Storage {
         };
         let (lock, content) = data_directory::enter(&*disk, dir, if_missing, options.fsync)?;
         let (mut control_file, control) = open_control(&*disk, dir, content, options.fsync)?;
-        if standby.is_none() && control.state == State::Standby && if_missing == IfMissing::Initialise {
-            return Err(StorageError::IsStandby { dir: dir.to_owned() });
+        if standby.is_none() && if_missing == IfMissing::Initialise {
+            if control.state == State::Standby {
+                return Err(StorageError::IsStandby { dir: dir.to_owned() });
+            }
+            if data_directory::has(&*disk, dir, STANDBY_SIGNAL)? {
+                return Err(StorageError::WantsStandby { dir: dir.to_owned() });
+            }
+        }
+        let changes_it = if_missing == IfMissing::Initialise || standby.is_some() || target.is_some();
+        if control.backup_end > Lsn(0) && copy_manifest::check_copy(&*disk, dir)? && changes_it {
+            // Replay changes the files, and may be interrupted.
+            copy_manifest::set_aside(&*disk, dir)?;
         }
         let wal_dir = dir.join(data_directory::LOG);
         // A standby's directory is also opened to be looked at, without being one.
@@ -321,6 +333,12 @@ impl Storage {
                 state: State::Standby,
                 ..control
             })?;
+        }
+        if changes_it && data_directory::has(&*disk, dir, STANDBY_SIGNAL)? {
+            // The control file has the role by now. The names are synced below.
+            let signal = dir.join(STANDBY_SIGNAL);
+            let removed = disk.remove_file(&signal);
+            removed.map_err(|error| StorageError::io("remove", &signal, error))?;
         }
         let target = target
             .map(|target| target.prepare(&disk, &wal_dir, options.fsync, &control))

@@ -238,6 +238,9 @@ impl Session {
         request: Request,
         out: &mut dyn Output,
     ) -> Result<Ran> {
+        if self.standby.is_some() && !cached.uses.is_empty() {
+            self.engine.check_not_diverged()?;
+        }
         self.txn
             .take_snapshot_for(&cached.uses, &self.interrupts, self.settings.lock_timeout)?;
         if request.describe

@@ -1,15 +1,18 @@
-//! The commands of a replication connection: a grammar of eight, which is not SQL.
+//! The commands of a replication connection: a grammar of nine, which is not SQL.
 //!
 //! ```text
 //! IDENTIFY_SYSTEM
 //! SHOW name
 //! TIMELINE_HISTORY n
+//! LOG_DIGEST X/X X/X
 //! CREATE_REPLICATION_SLOT name [TEMPORARY] PHYSICAL [RESERVE_WAL | ( [RESERVE_WAL [boolean]] )]
 //! DROP_REPLICATION_SLOT name [WAIT]
 //! READ_REPLICATION_SLOT name
 //! START_REPLICATION [SLOT name] [PHYSICAL] X/X [TIMELINE n]
 //! BASE_BACKUP [( option [value] , … )]
 //! ```
+//!
+//! All are PostgreSQL's but LOG_DIGEST, which our standbys ask: SHA-256 of the log between two positions.
 //!
 //! Keywords are the same in upper and lower case. A name may stand in double quotes, a value in single ones; the quote
 //! itself is written twice. A semicolon may end a command.
@@ -25,6 +28,8 @@ pub enum Command {
     Show(String),
     /// The history file of a timeline.
     TimelineHistory(u32),
+    /// The digest of the log between two positions.
+    LogDigest(u64, u64),
     /// A new slot.
     CreateSlot {
         /// Its name.
@@ -218,6 +223,7 @@ impl<'a> Parser<'a> {
             "IDENTIFY_SYSTEM" => Ok(Command::IdentifySystem),
             "SHOW" => self.name().map(Command::Show),
             "TIMELINE_HISTORY" => self.number().map(Command::TimelineHistory),
+            "LOG_DIGEST" => Ok(Command::LogDigest(self.position()?, self.position()?)),
             "CREATE_REPLICATION_SLOT" => self.create_slot(),
             "DROP_REPLICATION_SLOT" => {
                 let name = self.name()?;
@@ -387,6 +393,10 @@ mod tests {
             Ok(Command::Show("wal_segment_size".to_owned()))
         );
         assert_eq!(parsed("TIMELINE_HISTORY 3"), Ok(Command::TimelineHistory(3)));
+        assert_eq!(
+            parsed("LOG_DIGEST 0/8 1/F8"),
+            Ok(Command::LogDigest(8, 0x1_0000_00F8))
+        );
         let slot = |name: &str, temporary, reserve_log| {
             Ok(Command::CreateSlot {
                 name: name.to_owned(),
@@ -462,6 +472,7 @@ mod tests {
             ("IDENTIFY_SYSTEM 1", "42601"),
             ("SHOW", "42601"),
             ("TIMELINE_HISTORY x", "42601"),
+            ("LOG_DIGEST 0/8", "42601"),
             ("CREATE_REPLICATION_SLOT a", "42601"),
             ("CREATE_REPLICATION_SLOT a LOGICAL pgoutput", "0A000"),
             ("CREATE_REPLICATION_SLOT a PHYSICAL (TWO_PHASE)", "42601"),

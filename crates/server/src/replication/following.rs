@@ -7,7 +7,7 @@
 //!
 //! # Steps of a promotion
 //! 1. Stop the receiver, and wait for its end: nothing is written to the log any more (R3 of [`run`](super::receiver::run)).
-//! 2. Promote the engine: it replays what was received, and goes on on a timeline of its own.
+//! 2. Note which server was followed ([`PROMOTED_FROM`]), and promote the engine: it replays what was received, and goes on on a timeline of its own.
 //! 3. Remove the file. One that is there when following begins is of an earlier run, and is removed too. If the promotion
 //!    has failed, the file `promote.failed` says before that why, for `clearway promote`.
 //!
@@ -16,24 +16,30 @@
 //!
 //! The sessions stay connected all the time.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use clearway_engine::{Engine, EngineError, WalReceiverStatus};
-use clearway_storage::directory_state::{PROMOTE_FAILED, PROMOTE_SIGNAL};
+use clearway_storage::directory_log::DirectoryLog;
+use clearway_storage::directory_state::{PROMOTE_FAILED, PROMOTE_SIGNAL, PROMOTED_FROM};
+use clearway_storage::log_digest::LogDigest;
 use clearway_storage::standby::LogReceiver;
+use clearway_storage::timeline::History;
 use clearway_storage::{Lsn, Storage, StorageError};
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use super::receiver::client::Client;
 use super::receiver::run::{Receiver, ReceiverEvent, ReceiverOptions, ReceiverParts};
 use super::receiver::status::{ReceiverPhase, ReceiverState, ReceiverStatus};
-use super::receiver::{LogSink, NotFollowed, ReplayView, TimelineKeeper};
+use super::receiver::{LogSink, NotFollowed, OwnLog, ReceiverError, ReplayView, TimelineKeeper, agree};
 use crate::error::{Result, ServerError};
 
+/// The file in a standby's directory that says why it has diverged from its server.
+const DIVERGED: &str = "standby.diverged";
 /// Time between two looks whether a promotion is wanted.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -77,7 +83,23 @@ impl ReplayView for Replayed {
 /// The timelines of a standby's directory.
 struct Timelines(Arc<Storage>);
 
-impl TimelineKeeper for Timelines {
+/// Why a history or a log is not followed.
+fn not_followed(error: StorageError) -> NotFollowed {
+    match error {
+        StorageError::NotReplayedYet { .. } | StorageError::DiskFull { .. } => {
+            NotFollowed::NotYet(error.to_string())
+        }
+        _ => NotFollowed::Never(error.to_string()),
+    }
+}
+
+/// A history file as text.
+fn history_text(timeline: u32, history: &[u8]) -> std::result::Result<&str, NotFollowed> {
+    std::str::from_utf8(history)
+        .map_err(|_| NotFollowed::Never(format!("the history of timeline {timeline} is no text")))
+}
+
+impl OwnLog for Timelines {
     fn system_identifier(&self) -> u64 {
         self.0.system_identifier()
     }
@@ -86,17 +108,89 @@ impl TimelineKeeper for Timelines {
         self.0.timeline()
     }
 
-    fn follow(&self, timeline: u32, history: &[u8], _log_end: Lsn) -> std::result::Result<(), NotFollowed> {
-        let history = std::str::from_utf8(history)
-            .map_err(|_| NotFollowed::Never(format!("the history of timeline {timeline} is no text")))?;
+    fn common_end(
+        &self,
+        timeline: u32,
+        history: Option<&[u8]>,
+        log_end: Lsn,
+    ) -> std::result::Result<Lsn, NotFollowed> {
+        let history = history
+            .map(|history| history_text(timeline, history))
+            .transpose()?;
         self.0
-            .follow_timeline(history, timeline)
-            .map_err(|error| match error {
-                StorageError::NotReplayedYet { .. } | StorageError::DiskFull { .. } => {
-                    NotFollowed::NotYet(error.to_string())
-                }
-                _ => NotFollowed::Never(error.to_string()),
-            })
+            .common_log_end(timeline, history, log_end)
+            .map_err(not_followed)
+    }
+
+    fn digest(&self, start: Lsn, end: Lsn) -> clearway_storage::Result<LogDigest> {
+        self.0.log_digest(start, end)
+    }
+}
+
+impl TimelineKeeper for Timelines {
+    fn follow(&self, timeline: u32, history: &[u8], _log_end: Lsn) -> std::result::Result<(), NotFollowed> {
+        let history = history_text(timeline, history)?;
+        self.0.follow_timeline(history, timeline).map_err(not_followed)
+    }
+}
+
+/// The log of a directory that is to become a standby's, and is not open: a former primary's.
+pub struct FormerPrimary(DirectoryLog);
+
+impl FormerPrimary {
+    /// The log of the database in `directory`.
+    pub fn open(directory: &Path) -> clearway_storage::Result<FormerPrimary> {
+        DirectoryLog::open(directory).map(FormerPrimary)
+    }
+
+    /// Whether it can go on as a standby of the server: that server's log goes on from all of its own. Changes nothing.
+    pub fn can_follow(&self, client: &mut Client) -> super::receiver::Result<()> {
+        let end = self.0.end();
+        let agreed = agree::check(client, self, end)?;
+        // What a server of its own has logged, and the other one has not, it never will have.
+        if agreed.system.timeline == self.timeline() && agreed.system.flushed < end {
+            let flushed = agreed.system.flushed;
+            return Err(ReceiverError::Diverged {
+                address: client.address().to_owned(),
+                problem: format!(
+                    "this directory is not a standby's, and has log of its own up to {end}; the server has log up to \
+                     {flushed} only; make a new base backup: \"clearway standby\" with the name of an empty directory \
+                     (and keep this one if you need what was committed here behind {flushed})"
+                ),
+            });
+        }
+        Ok(())
+    }
+}
+
+impl OwnLog for FormerPrimary {
+    fn system_identifier(&self) -> u64 {
+        self.0.system_identifier()
+    }
+
+    fn timeline(&self) -> u32 {
+        self.0.history().current()
+    }
+
+    fn common_end(
+        &self,
+        timeline: u32,
+        history: Option<&[u8]>,
+        _log_end: Lsn,
+    ) -> std::result::Result<Lsn, NotFollowed> {
+        let server = match history {
+            None => History::first(),
+            Some(history) => {
+                History::parse(history_text(timeline, history)?, timeline).map_err(|problem| {
+                    NotFollowed::Never(format!("the history of timeline {timeline}: {problem}"))
+                })?
+            }
+        };
+        self.0.common_end(&server).map_err(not_followed)
+    }
+
+    fn digest(&self, start: Lsn, end: Lsn) -> clearway_storage::Result<LogDigest> {
+        self.0.digest(start, end)
     }
 }
 
@@ -130,6 +224,26 @@ impl std::fmt::Display for FollowingEvent<'_> {
     }
 }
 
+/// The standby has diverged, or its log goes on: tells the engine, and notes it for the next start, at which the server may
+/// not be there to be asked.
+fn note_divergence(engine: &Weak<Engine>, note: &Path, event: &ReceiverEvent) {
+    let Some(engine) = engine.upgrade() else { return };
+    match event {
+        ReceiverEvent::Refused(error @ ReceiverError::Diverged { .. }) => {
+            let problem = error.to_string();
+            if let Err(error) = std::fs::write(note, &problem) {
+                warn!("could not write {}: {error}", note.display());
+            }
+            engine.set_diverged(Some(problem));
+        }
+        ReceiverEvent::Streaming { .. } => {
+            let _ = std::fs::remove_file(note);
+            engine.set_diverged(None);
+        }
+        _ => {}
+    }
+}
+
 /// The threads that keep a standby up to date; they end when this is dropped.
 #[derive(Debug)]
 pub struct Following {
@@ -155,12 +269,19 @@ impl Following {
             .receive_log()
             .map_err(|error| ServerError::io("receiving log", std::io::Error::other(error)))?;
         let told = Arc::clone(&observer);
+        let diverged = storage.dir().join(DIVERGED);
+        // Until the server says otherwise, which may not be there to be asked.
+        engine.set_diverged(std::fs::read_to_string(&diverged).ok());
+        let followed = Arc::downgrade(&engine);
         let parts = ReceiverParts {
             sink: Box::new(sink),
             replay: Arc::new(Replayed(Arc::clone(&storage))),
             timelines: Arc::new(Timelines(storage)),
             keeps_log,
-            observer: Box::new(move |event| told(&FollowingEvent::Receiver(event))),
+            observer: Box::new(move |event| {
+                note_divergence(&followed, &diverged, event);
+                told(&FollowingEvent::Receiver(event));
+            }),
         };
         let receiver = Receiver::spawn(options, parts)
             .map_err(|error| ServerError::io("starting the receiver", error))?;
@@ -242,6 +363,14 @@ impl<F: Fn(&FollowingEvent<'_>)> Watch<F> {
         self.receiver.stop();
     }
 
+    /// Notes which server was followed, so that the same command starts a primary from now on.
+    fn note_primary(&self) -> std::io::Result<()> {
+        let conninfo = self.receiver.status().get().conninfo;
+        let mut note = std::fs::File::create(self.signal.with_file_name(PROMOTED_FROM))?;
+        writeln!(note, "{conninfo}")?;
+        note.sync_all()
+    }
+
     /// Whether it is promoted.
     fn promote(&mut self, reason: &str) -> bool {
         // A request that comes later is another one.
@@ -249,6 +378,10 @@ impl<F: Fn(&FollowingEvent<'_>)> Watch<F> {
         // 1.
         self.receiver.stop();
         // 2.
+        if let Err(problem) = self.note_primary() {
+            // The promotion goes on: without the note the next "clearway standby" asks what the directory is to be.
+            warn!("could not write {PROMOTED_FROM}: {problem}");
+        }
         let promoted = self.engine.promote(reason);
         match &promoted {
             Ok((timeline, begins)) => {

@@ -32,6 +32,7 @@ use std::time::Duration;
 
 use clearway_engine::{Column, DataType, EngineError, Session, SqlState, TransactionStatus, Value};
 use clearway_storage::backup::Backup;
+use clearway_storage::log_digest::COMPARED_BYTES;
 use clearway_storage::timeline::{History, history_file_name};
 use clearway_storage::{Lsn, Storage, StorageError};
 use tracing::{debug, info};
@@ -190,6 +191,19 @@ impl Replication {
                     &[("filename", Value::text(name)), ("content", Value::text(text))],
                 );
                 "TIMELINE_HISTORY"
+            }
+            Command::LogDigest(start, end) => {
+                // No more than a follower has a use for.
+                let start = start.max(end.saturating_sub(COMPARED_BYTES));
+                let digest = self.storage.log_digest(Lsn(start), Lsn(end));
+                let digest = digest.map_err(storage_error)?;
+                let row = [
+                    ("start", Value::text(digest.start.to_string())),
+                    ("end", Value::text(digest.end.to_string())),
+                    ("digest", Value::text(digest.digits)),
+                ];
+                result(channel, &row);
+                "LOG_DIGEST"
             }
             Command::CreateSlot {
                 name,

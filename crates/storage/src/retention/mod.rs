@@ -117,6 +117,8 @@ struct Entered {
     lost: bool,
     lag_samples: LagSamples,
     standby: Option<StandbyId>,
+    /// It reads its own log, and is no follower that others see.
+    is_own: bool,
 }
 
 #[derive(Debug)]
@@ -268,6 +270,22 @@ impl LogRetention {
         self.enter(process_id, from, None, true)
     }
 
+    /// Holds the log from `from` on, or from the oldest that there is, for a look at it; it is not listed.
+    pub(crate) fn hold_for_reading(self: &Arc<Self>, from: Lsn) -> Result<Follower> {
+        loop {
+            let from = from.max(self.lock().kept_from);
+            match self.enter(0, from, None, false) {
+                // More was removed in between.
+                Err(StorageError::LogRemoved { .. }) => {}
+                entered => {
+                    let follower = entered?;
+                    follower.with(|entered, _, _| entered.is_own = true);
+                    return Ok(follower);
+                }
+            }
+        }
+    }
+
     fn enter(
         self: &Arc<Self>,
         process_id: u32,
@@ -321,6 +339,7 @@ impl LogRetention {
                 lost: false,
                 lag_samples: LagSamples::default(),
                 standby: None,
+                is_own: false,
             },
         );
         Ok(Follower {
@@ -410,7 +429,8 @@ impl LogRetention {
     /// All followers, in the order in which they came.
     pub fn followers(&self) -> Vec<FollowerProgress> {
         let state = self.lock();
-        let shown = state.followers.values().map(|entered| {
+        let listed = state.followers.values().filter(|entered| !entered.is_own);
+        let shown = listed.map(|entered| {
             let (sync_state, sync_priority) = match entered.standby {
                 Some(id) => self.replication.standing(id),
                 None => (SyncState::Async, 0),

@@ -20,6 +20,7 @@
 //! | --- | --- |
 //! | `mod` | the history, and what it says of a position |
 //! | `text` | the form of a history file, which is PostgreSQL's |
+//! | `identity` | telling timelines of the same number apart |
 //! | `history_file` | reading and writing one in the log's directory |
 //!
 //! # Rules
@@ -35,18 +36,27 @@
 //! - R4: the number of a new timeline is above all that the directory knows of. After a power cut in the middle of R3
 //!   the next attempt gets another number.
 //!
+//! - R5: a timeline has a random identity, which its history file names. Two standbys of one primary that are both promoted
+//!   begin the same number, perhaps at the same position: only the identities tell these timelines apart. Timeline 1 has
+//!   none, because the database's own number is one. Histories that an earlier version has written have none either;
+//!   they are compared by numbers and positions, and the log itself is compared beside (`log_digest`).
+//!
 //! Origin: PostgreSQL's timelines, whose file names and history files these are, since its programs read both. What is
 //! ours is the form of R2: PostgreSQL looks for a segment under each timeline of the history, newest first.
 
 mod history_file;
+mod identity;
 mod text;
 
+use std::path::Path;
 use std::sync::{Arc, RwLock};
 
+use crate::error::{Result, StorageError};
 use crate::page::Lsn;
 
 pub(crate) use history_file::{NEW_SUFFIX, newest_named, read, read_text, write};
 pub use history_file::{history_file_name, timeline_of_history_file};
+pub use identity::TimelineIdentity;
 pub use text::HistoryProblem;
 
 /// The timeline of a new database's log.
@@ -57,6 +67,8 @@ pub const FIRST_TIMELINE: u32 = 1;
 pub struct EndedTimeline {
     /// Its number.
     pub timeline: u32,
+    /// Which timeline of that number it is; `None` for the first, and where an earlier version began it.
+    pub identity: Option<TimelineIdentity>,
     /// Its log ends here, and that of the next one begins.
     pub end: Lsn,
     /// Why it was left, for readers.
@@ -69,6 +81,8 @@ pub struct History {
     /// In ascending order, of numbers and of ends; ends may be equal.
     ended: Vec<EndedTimeline>,
     current: u32,
+    /// Of the current one.
+    identity: Option<TimelineIdentity>,
 }
 
 impl History {
@@ -77,11 +91,12 @@ impl History {
         History {
             ended: Vec::new(),
             current: FIRST_TIMELINE,
+            identity: None,
         }
     }
 
     /// Reads the text of the history file of `timeline`.
-    pub fn parse(text: &str, timeline: u32) -> Result<History, HistoryProblem> {
+    pub fn parse(text: &str, timeline: u32) -> std::result::Result<History, HistoryProblem> {
         text::parse(text, timeline)
     }
 
@@ -93,6 +108,11 @@ impl History {
     /// The timeline that the log is on.
     pub fn current(&self) -> u32 {
         self.current
+    }
+
+    /// Which timeline of that number it is (R5).
+    pub fn identity(&self) -> Option<TimelineIdentity> {
+        self.identity
     }
 
     /// The timelines before the current one, the oldest first.
@@ -120,16 +140,57 @@ impl History {
     }
 
     /// Whether the log of this history goes on from that of `other`, or is the same: as far as `other` tells, both come
-    /// from the same timelines.
+    /// from the same timelines, by number and identity.
     pub fn continues(&self, other: &History) -> bool {
-        let same = self
-            .ended
-            .iter()
-            .zip(&other.ended)
-            .all(|(own, others)| (own.timeline, own.end) == (others.timeline, others.end));
+        let same = self.ended.iter().zip(&other.ended).all(|(own, others)| {
+            (own.timeline, own.identity, own.end) == (others.timeline, others.identity, others.end)
+        });
         let longer = self.ended.len() >= other.ended.len();
         let next = self.ended.get(other.ended.len());
-        same && longer && next.map_or(self.current, |next| next.timeline) == other.current
+        let next = next.map_or((self.current, self.identity), |next| {
+            (next.timeline, next.identity)
+        });
+        same && longer && next == (other.current, other.identity)
+    }
+
+    /// Up to where both have the same log, as far as the histories tell; `None`: neither says that it ends.
+    pub fn common_end(&self, other: &History) -> Option<Lsn> {
+        let mut common = Lsn(0);
+        for (own, others) in self.lives().zip(other.lives()) {
+            if (own.0, own.1) != (others.0, others.1) {
+                return Some(common);
+            }
+            match (own.2, others.2) {
+                (None, None) => return None,
+                (Some(own), Some(others)) if own == others => common = own,
+                (own, others) => return own.into_iter().chain(others).min(),
+            }
+        }
+        None
+    }
+
+    /// Where the log of this history, that of the directory `dir`, which has it up to `log_end`, stops being that of the
+    /// server with the history `server`; an error if the server's history does not go on from this one.
+    pub(crate) fn end_in(&self, server: &History, dir: &Path, log_end: Lsn) -> Result<Lsn> {
+        if !server.continues(self) {
+            return Err(StorageError::OtherHistory {
+                dir: dir.to_owned(),
+                own_timeline: self.current,
+                own_end: log_end,
+                timeline: server.current,
+                parting: server.common_end(self).unwrap_or(log_end),
+            });
+        }
+        Ok(server
+            .end_of(self.current)
+            .map_or(log_end, |fork| fork.min(log_end)))
+    }
+
+    /// Number, identity and end of each timeline, the oldest first.
+    fn lives(&self) -> impl Iterator<Item = (u32, Option<TimelineIdentity>, Option<Lsn>)> {
+        let ended = self.ended.iter();
+        let ended = ended.map(|ended| (ended.timeline, ended.identity, Some(ended.end)));
+        ended.chain(std::iter::once((self.current, self.identity, None)))
     }
 
     /// The timeline that follows `timeline`; `None` for the current one and for those that are not in this history.
@@ -156,19 +217,21 @@ impl History {
         ranges
     }
 
-    /// The history of `timeline`, which begins at `fork` on the current one.
+    /// The history of `timeline`, which begins at `fork` on the current one. It gets an identity of its own (R5).
     #[must_use]
     pub fn forked(&self, timeline: u32, fork: Lsn, reason: &str) -> History {
         debug_assert!(timeline > self.current);
         let mut ended = self.ended.clone();
         ended.push(EndedTimeline {
             timeline: self.current,
+            identity: self.identity,
             end: fork,
             reason: text::one_line(reason),
         });
         History {
             ended,
             current: timeline,
+            identity: Some(TimelineIdentity::random()),
         }
     }
 }
@@ -237,6 +300,27 @@ mod tests {
         assert!(!other.continues(&history) && !history.continues(&other));
         let elsewhere = History::first().forked(2, Lsn(8), "x").forked(3, Lsn(16), "x");
         assert!(!elsewhere.continues(&history), "timeline 2 of another server");
+    }
+
+    /// Alice and Bob are promoted at once, at the same position: both call their timeline 2.
+    #[test]
+    fn siblings_of_one_number_are_told_apart() {
+        let fork = Lsn(0x500_0028);
+        let alice = History::first().forked(2, fork, "promoted");
+        let bob = History::first().forked(2, fork, "promoted");
+        assert!(!alice.continues(&bob) && !bob.continues(&alice));
+        assert_eq!(alice.common_end(&bob), Some(fork));
+        assert!(alice.continues(&History::first()) && alice.continues(&alice.clone()));
+        // Nor do those that come from them go on from the other's.
+        let carol = bob.forked(3, Lsn(0x900_0100), "promoted");
+        assert!(carol.continues(&bob) && !carol.continues(&alice));
+        assert_eq!(
+            (carol.common_end(&alice), carol.common_end(&bob)),
+            (Some(fork), Some(Lsn(0x900_0100)))
+        );
+        let earlier = History::first().forked(2, Lsn(8), "promoted");
+        assert_eq!(earlier.common_end(&carol), Some(Lsn(8)));
+        assert_eq!(carol.common_end(&carol), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The form of a history file: a line for each timeline before, the oldest first.
 //!
 //! ```text
+//!   # identity of timeline 2: 5f0c3e6a91b2d748
 //!   1    0/5000028    promoted
 //!   2    0/9000100    before 2026-11-24 12:00:00+00
 //!   │      │      └── why, for readers: anything to the end of the line
@@ -8,12 +9,17 @@
 //!   └──────────────── the timeline
 //! ```
 //!
-//! Blank lines, and lines that begin with `#`, say nothing. Fields stand apart by blanks of any kind and number.
+//! Blank lines, and lines that begin with `#`, say nothing, except those that name an identity (R5 of the module above).
+//! PostgreSQL's programs pass over these as over any other remark. Fields stand apart by blanks of any kind and number.
 //! PostgreSQL's files have a blank line before each new one.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
-use super::{EndedTimeline, FIRST_TIMELINE, History};
+use super::{EndedTimeline, FIRST_TIMELINE, History, TimelineIdentity};
+
+/// What a line begins with that names a timeline's identity.
+const IDENTITY: &str = "# identity of timeline ";
 
 /// Why a text is no history.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,16 +33,21 @@ pub struct HistoryProblem {
 
 pub(super) fn parse(text: &str, timeline: u32) -> Result<History, HistoryProblem> {
     let mut ended: Vec<EndedTimeline> = Vec::new();
+    let mut identities = HashMap::new();
     for (index, line) in text.lines().enumerate() {
         let content = line.trim();
+        let malformed = |problem| HistoryProblem {
+            line: index + 1,
+            problem,
+        };
+        if let Some(named) = content.strip_prefix(IDENTITY) {
+            let (timeline, identity) = identity(named).map_err(malformed)?;
+            identities.insert(timeline, identity);
+        }
         if content.is_empty() || content.starts_with('#') {
             continue;
         }
-        let entry = entry(content, timeline, ended.last()).map_err(|problem| HistoryProblem {
-            line: index + 1,
-            problem,
-        })?;
-        ended.push(entry);
+        ended.push(entry(content, timeline, ended.last()).map_err(malformed)?);
     }
     if timeline > FIRST_TIMELINE && ended.is_empty() {
         return Err(HistoryProblem {
@@ -44,9 +55,24 @@ pub(super) fn parse(text: &str, timeline: u32) -> Result<History, HistoryProblem
             problem: format!("it ends without saying which timeline {timeline} comes from"),
         });
     }
+    for ended in &mut ended {
+        ended.identity = identities.get(&ended.timeline).copied();
+    }
     Ok(History {
         ended,
         current: timeline,
+        identity: identities.get(&timeline).copied(),
+    })
+}
+
+/// The timeline that a line speaks of, and its identity.
+fn identity(named: &str) -> Result<(u32, TimelineIdentity), String> {
+    let read = || {
+        let (timeline, identity) = named.split_once(": ")?;
+        Some((timeline.parse().ok()?, identity.parse().ok()?))
+    };
+    read().ok_or_else(|| {
+        format!("\"{named}\" is no timeline with its identity, which has 16 hexadecimal digits")
     })
 }
 
@@ -75,6 +101,7 @@ fn entry(line: &str, timeline: u32, last: Option<&EndedTimeline>) -> Result<Ende
     }
     Ok(EndedTimeline {
         timeline: parent,
+        identity: None,
         end,
         reason: reason.to_owned(),
     })
@@ -88,6 +115,11 @@ fn field(line: &str) -> (&str, &str) {
 
 pub(super) fn write(history: &History) -> String {
     let mut text = String::new();
+    for (timeline, identity, _) in history.lives() {
+        if let Some(identity) = identity {
+            let _ = writeln!(text, "{IDENTITY}{timeline}: {identity}");
+        }
+    }
     for ended in &history.ended {
         let _ = writeln!(text, "{}\t{}\t{}", ended.timeline, ended.end, ended.reason);
     }
@@ -112,11 +144,17 @@ mod tests {
             "before  2026-11-24\t12:00:00+00\n",
         );
         let text = history.to_text();
-        assert_eq!(
-            text,
-            "1\t0/5000028\tpromoted\n2\t1/F8\tbefore 2026-11-24 12:00:00+00\n"
-        );
-        assert_eq!(parse(&text, 7), Ok(history));
+        let identities = [(2, history.ended()[1].identity), (7, history.identity())];
+        let [second, seventh] = identities.map(|(timeline, identity)| {
+            format!("# identity of timeline {timeline}: {}\n", identity.unwrap())
+        });
+        let lines = "1\t0/5000028\tpromoted\n2\t1/F8\tbefore 2026-11-24 12:00:00+00\n";
+        assert_eq!(text, format!("{second}{seventh}{lines}"));
+        assert_eq!(parse(&text, 7).as_ref(), Ok(&history));
+        // As an earlier version wrote it.
+        let without = parse(lines, 7).unwrap();
+        assert_eq!((without.identity(), without.ended()[1].identity), (None, None));
+        assert!(!without.continues(&history) && without.continues(&without));
         assert_eq!(parse("", 1), Ok(History::first()));
     }
 
@@ -156,6 +194,18 @@ mod tests {
             ("", 2, 1, "it ends without saying"),
             ("# nothing\n\n", 2, 2, "it ends without saying"),
             ("1\t0/8\n", 1, 1, "timeline 1 cannot be one"),
+            (
+                "# identity of timeline 2: 12\n1\t0/8\n",
+                2,
+                1,
+                "16 hexadecimal digits",
+            ),
+            (
+                "# identity of timeline x: 0123456789abcdef\n",
+                2,
+                1,
+                "16 hexadecimal digits",
+            ),
             ("99999999999\t0/8\n", 2, 1, "number of a timeline"),
         ] {
             let found = parse(text, timeline).unwrap_err();

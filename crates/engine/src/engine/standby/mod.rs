@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | `follow` | a commit of the primary that has changed definitions |
 //! | `conflict` | ending what stands in the way of replay |
+//! | `diverged` | refusing to read what is of an abandoned branch |
 //! | `promote` | a standby becomes a primary |
 //! | `receiver` | what receives the log, as `pg_stat_wal_receiver` shows it |
 //!
@@ -21,6 +22,7 @@
 //! definitions, or the promotion: that it was removed there is not logged.
 
 mod conflict;
+mod diverged;
 mod follow;
 mod promote;
 mod receiver;
@@ -40,6 +42,7 @@ use crate::convert::storage_error;
 use crate::error::{EngineError, Result};
 use crate::replication_status::{ConflictCounts, WalReceiverStatus};
 use crate::spill;
+use diverged::Divergence;
 use follow::DefinitionFollower;
 use receiver::Hook;
 
@@ -47,6 +50,7 @@ use receiver::Hook;
 #[derive(Debug, Default)]
 pub(super) struct StandbyEngine {
     conflicts: [AtomicU64; 2],
+    divergence: Divergence,
     /// Asks whatever receives the log to end that, and promotes.
     promotion: Hook<dyn Fn() + Send + Sync>,
     /// Tells what receives the log.

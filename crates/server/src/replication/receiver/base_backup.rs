@@ -3,12 +3,12 @@
 //! ```text
 //!   IDENTIFY_SYSTEM      which database is it?
 //!   BASE_BACKUP (…)      two results: where the log begins that the copy needs; how large the files are
-//!                        CopyOut: n name | d bytes of a tar archive … | p progress … | CopyDone
+//!                        CopyOut: n name | d bytes of a tar archive … | p progress … | m | d the list of files | CopyDone
 //!                        a result: up to where the log is needed
 //! ```
 //!
 //! The archive is unpacked as it arrives, into [`ReceivedCopy`], whose rules hold whatever the server sends. The control
-//! file gets its name only after the server has said that the backup is complete.
+//! file gets its name only after the server has said that the backup is complete, and the files are those of its list.
 //!
 //! The server keeps the log that follows the copy until the connection ends, or longer if a slot does. So the connection
 //! is returned, and kept open until the standby streams from another one: the log cannot be removed in between.
@@ -28,6 +28,9 @@ use crate::wire::frame::Frame;
 const LABEL: &str = "clearway standby";
 /// Bytes that are written at a time.
 const PIECE: usize = 256 << 10;
+
+/// A list of files that is longer is none.
+const MANIFEST_BYTES_MAX: usize = 512 << 20;
 
 /// How far a copy is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,7 +52,7 @@ pub fn fetch(
     // Before the server begins: the directory may be of another program.
     let mut copy = ReceivedCopy::begin(dir, fsync)?;
     let command = format!(
-        "BASE_BACKUP ( LABEL {}, PROGRESS, CHECKPOINT 'fast', WAIT 0, WAL, MANIFEST 'no' )",
+        "BASE_BACKUP ( LABEL {}, PROGRESS, CHECKPOINT 'fast', WAIT 0, WAL, MANIFEST 'yes', MANIFEST_CHECKSUMS 'CRC32C' )",
         quoted_text(LABEL)
     );
     let results = client.begin_stream(&command, false)?;
@@ -72,6 +75,7 @@ pub fn fetch(
         client: &mut *client,
         frame: None,
         phase: Phase::Begins,
+        manifest: Vec::new(),
         progress: &mut |bytes| {
             state.done += bytes;
             progress(state);
@@ -81,7 +85,9 @@ pub fn fetch(
     // What follows the archive's end: zeros, and the end of the stream.
     let mut rest = [0; 4096];
     while reader.read(&mut rest).map_err(|error| reader.failure(error))? > 0 {}
+    let manifest = std::mem::take(&mut reader.manifest);
     client.rest_of_command()?;
+    copy.verify(&manifest)?;
     copy.finish(system.identifier)?;
     Ok(())
 }
@@ -151,7 +157,7 @@ enum Phase {
     /// No archive has been announced.
     Begins,
     Archive,
-    /// A list of files, which was not asked for: skipped.
+    /// The list of the files.
     Manifest,
     Ended,
 }
@@ -162,6 +168,7 @@ struct ArchiveReader<'a> {
     /// What is left of the last piece.
     frame: Option<Frame>,
     phase: Phase,
+    manifest: Vec<u8>,
     /// So many bytes have arrived.
     progress: &'a mut dyn FnMut(u64),
 }
@@ -184,7 +191,11 @@ impl ArchiveReader<'_> {
                 (Some((b'n', _)), Phase::Begins) => self.phase = Phase::Archive,
                 (Some((b'm', _)), Phase::Archive) => self.phase = Phase::Manifest,
                 (Some((b'p', number)), _) if number.len() == 8 => {}
-                (Some((b'd', _)), Phase::Manifest) => {}
+                (Some((b'd', data)), Phase::Manifest)
+                    if self.manifest.len() + data.len() <= MANIFEST_BYTES_MAX =>
+                {
+                    self.manifest.extend_from_slice(data);
+                }
                 (Some((b'd', data)), Phase::Archive) => {
                     let piece = Frame {
                         kind: b'd',

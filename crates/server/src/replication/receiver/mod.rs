@@ -11,6 +11,7 @@
 //! | --- | --- |
 //! | [`conninfo`] | connection strings |
 //! | `connect`, [`client`] | a connection: commands, results, streams |
+//! | [`agree`] | does the server's log go on from ours? |
 //! | [`identify`] | what a server says about itself; slots; histories of timelines |
 //! | [`base_backup`] | fetching a copy of the files |
 //! | [`stream`] | receiving log, from the start of a stream to its end |
@@ -26,6 +27,7 @@
 //!
 //! This folder knows nothing of replay. What it needs of a standby are the three traits below; tests give it other ones.
 
+pub mod agree;
 pub mod base_backup;
 pub mod client;
 mod connect;
@@ -37,6 +39,7 @@ pub mod status;
 pub mod stream;
 
 use clearway_storage::Lsn;
+use clearway_storage::log_digest::LogDigest;
 
 pub use error::{ReceiverError, Result};
 
@@ -72,12 +75,22 @@ pub trait ReplayView: Send + Sync {
     fn oldest_xid_seen(&self) -> u64;
 }
 
-/// Which database the received log is of, and on which timeline.
-pub trait TimelineKeeper: Send + Sync {
+/// The log that there is here, of which a server's is to be the continuation.
+pub trait OwnLog {
     /// The database's number.
     fn system_identifier(&self) -> u64;
-    /// The timeline that the next stream is to be of.
+    /// The timeline that the log is on, and the next stream is to be of.
     fn timeline(&self) -> u32;
+    /// The server is on `timeline`, whose history file is `history` (none for the first timeline); our log ends at
+    /// `log_end`. Up to where ours is to be the server's, or why the server's history does not go on from ours. Changes
+    /// nothing.
+    fn common_end(&self, timeline: u32, history: Option<&[u8]>, log_end: Lsn) -> Result<Lsn, NotFollowed>;
+    /// The digest of the log between the two positions, as far as it is there.
+    fn digest(&self, start: Lsn, end: Lsn) -> clearway_storage::Result<LogDigest>;
+}
+
+/// A log that can go on on another timeline.
+pub trait TimelineKeeper: OwnLog + Send + Sync {
     /// The server is on the newer timeline `timeline`, whose history file is `history`; our log ends at `log_end`. Goes on
     /// on that timeline, or says why that is not possible.
     fn follow(&self, timeline: u32, history: &[u8], log_end: Lsn) -> Result<(), NotFollowed>;

@@ -1,7 +1,7 @@
 //! The receiver's thread: connects, streams, and connects again when the connection is lost.
 //!
 //! ```text
-//!   ┌─▶ connect ─▶ IDENTIFY_SYSTEM ─▶ same database? ─▶ same timeline, or one that goes on from ours? ─▶ stream ─┐
+//!   ┌─▶ connect ─▶ agree: same database, same log, same timeline or one that goes on from ours? ─▶ stream ───────┐
 //!   │                    ▲                                                              the timeline has ended ──┤
 //!   │                    └───────────────────────────────────────────────────────────────────────────────────────┤
 //!   └── wait 100 ms, 200 ms, … 5 s ◀── an error that may go away ────────────────────────────────────────────────┘
@@ -23,13 +23,14 @@ use clearway_storage::Lsn;
 use rustix::event::PollFlags;
 use tracing::{debug, info, warn};
 
+use super::agree::{self, Agreed};
 use super::client::Client;
 use super::conninfo::ConnInfo;
 use super::error::{ReceiverError, Result};
-use super::identify::{identify, timeline_history};
+use super::identify::{create_slot, identify};
 use super::status::{ReceiverPhase, ReceiverStatus};
 use super::stream::{Stream, StreamEnd, StreamOptions};
-use super::{LogSink, NotFollowed, ReplayView, TimelineKeeper, connect};
+use super::{LogSink, ReplayView, TimelineKeeper, connect};
 use crate::stop::StopSignal;
 
 /// The wait after the first attempt that failed; each one doubles it,
@@ -46,6 +47,8 @@ pub struct ReceiverOptions {
     pub timeout: Duration,
     /// What its streams are to be.
     pub stream: StreamOptions,
+    /// Make the slot at the first server that answers, if it is not there.
+    pub create_slot: bool,
 }
 
 /// What a receiver works with.
@@ -190,7 +193,11 @@ impl Run {
                 }
                 Err(ReceiverError::Stopped) => return self.status.set_phase(ReceiverPhase::Stopped),
                 Err(error) if error.is_final() => {
-                    self.status.failed(ReceiverPhase::Refused, error.to_string());
+                    let phase = match error {
+                        ReceiverError::Diverged { .. } => ReceiverPhase::Diverged,
+                        _ => ReceiverPhase::Refused,
+                    };
+                    self.status.failed(phase, error.to_string());
                     warn!("no more log is received: {error}");
                     return (self.parts.observer)(&ReceiverEvent::Refused(error));
                 }
@@ -254,33 +261,28 @@ impl Run {
         }
     }
 
-    /// Makes sure that the server's log goes on from ours.
+    /// Makes sure that the server's log goes on from ours, and that there is the slot.
     fn agree(&mut self, client: &mut Client) -> Result<()> {
-        let system = identify(client)?;
         let timelines = Arc::clone(&self.parts.timelines);
-        let address = client.address().to_owned();
-        if system.identifier != timelines.system_identifier() {
-            return Err(ReceiverError::OtherSystem {
-                address,
-                ours: timelines.system_identifier(),
-                theirs: system.identifier,
-            });
-        }
-        if system.timeline < timelines.timeline() {
-            return Err(ReceiverError::EarlierTimeline {
-                address,
-                ours: timelines.timeline(),
-                theirs: system.timeline,
-            });
-        }
+        let position = self.parts.sink.position();
+        let Agreed { system, history } = agree::check(client, &*timelines, position)?;
         if system.timeline > timelines.timeline() {
-            let history = timeline_history(client, system.timeline)?;
-            let followed = timelines.follow(system.timeline, &history, self.parts.sink.position());
-            followed.map_err(|problem| match problem {
-                NotFollowed::Never(problem) => ReceiverError::Diverged { address, problem },
-                NotFollowed::NotYet(problem) => ReceiverError::NotYetFollowed { address, problem },
-            })?;
+            let followed = timelines.follow(system.timeline, &history.unwrap_or_default(), position);
+            followed.map_err(|problem| agree::not_followed(client.address(), problem))?;
             self.parts.sink.resume();
+        }
+        if let Some(slot) = self
+            .options
+            .stream
+            .slot
+            .as_ref()
+            .filter(|_| self.options.create_slot)
+        {
+            if create_slot(client, slot)? {
+                info!(slot, "made the replication slot");
+            }
+            // One that is dropped later is missed.
+            self.options.create_slot = false;
         }
         Ok(())
     }

@@ -18,6 +18,8 @@ pub enum ReceiverPhase {
     Stopped,
     /// It has ended, since it would fail each time: [`ReceiverState::error`] says why.
     Refused,
+    /// As `Refused`: the server's log does not go on from ours, so that what is here is of an abandoned branch.
+    Diverged,
 }
 
 impl ReceiverPhase {
@@ -29,6 +31,7 @@ impl ReceiverPhase {
             ReceiverPhase::Waiting => "waiting",
             ReceiverPhase::Stopped => "stopped",
             ReceiverPhase::Refused => "refused",
+            ReceiverPhase::Diverged => "diverged",
         }
     }
 }
