@@ -8,13 +8,44 @@
 //! page offset 24: reserved (i64): every number ≤ reserved may be in use
 //! ```
 //!
-//! R1: *no number is given out twice, also after a crash.* Numbers are handed out from memory only up to `reserved`;
-//! raising it logs the change first. The log keeps its order, so the commit of any row that bears a number is flushed
-//! after the reservation that allowed it. A crash skips at most [`BATCH`] numbers.
+//! # Rules
+//! - R1: *no number that a client was shown, or that is in a committed row, is given out again, also after a crash.*
+//!   Numbers are handed out from memory only up to `reserved`; raising it logs the change first. A crash skips at most
+//!   [`BATCH`] numbers.
+//! - R2: the log keeps its order, so the commit of any row that bears a number is flushed after the reservation that
+//!   allowed it.
+//! - R3: *a number can be shown without a commit*: by RETURNING or a SELECT in a block, by an error that tells the row,
+//!   and before a rollback. Nothing flushes the reservation then. So a session is told the position behind the
+//!   reservation together with the number ([`Serial::reserved_at`]), its own or that of the session that has made the
+//!   reservation, and answers with rows when the log is durable up to there ([`SeenCommits::note_number`]).
+//!
+//! # An example
+//! 272 numbers are given out, and the log is durable up to the reservation of 96.
+//!
+//! | time | Alice | Bob | the log |
+//! | --- | --- | --- | --- |
+//! | 1 | begins; her INSERT takes 273 | | reserved: 304 |
+//! | 2 | | begins; his INSERT … RETURNING takes 274, and waits for the reservation of 304 | durable |
+//! | 3 | | is shown 274 | |
+//! | 4 | the server is killed: no commit, and both rows are gone | | |
+//! | 5 | after the start the next number is 305 | | |
+//!
+//! Without the wait the next number after the start would be 97, and 274 would come again.
+//!
+//! # What this does not do
+//! A session that does not wait for the disk (`synchronous_commit = off`) is shown numbers that a crash may take, as it
+//! is told of commits that a crash may take. Under `lock_release = after-flush` rows of such a session's commits are
+//! shown to others before they are durable, with their numbers.
+//!
+//! Costs: a comparison a number. An answer waits once, if a number under a reservation that is not durable was handed out.
+//! The tag of an INSERT of given rows or of a COPY shows no number and waits for none; that of INSERT … SELECT counts as an
+//! answer with rows (`transaction::answer`).
+//!
+//! [`SeenCommits::note_number`]: clearway_storage::SeenCommits::note_number
 
 use std::sync::Mutex;
 
-use clearway_storage::{PAGE_SIZE, PageId, PageKind, RelId, Storage};
+use clearway_storage::{Lsn, PAGE_SIZE, PageId, PageKind, RelId, Storage, page};
 use clearway_txn::Xid;
 
 use crate::convert::storage_error;
@@ -42,6 +73,16 @@ struct Numbers {
     /// The number given out last.
     last: i64,
     reserved: i64,
+    /// The position behind the record of `reserved`.
+    reserved_at: Lsn,
+}
+
+/// A number that was handed out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Serial {
+    pub(crate) number: i64,
+    /// Up to where the log has to be durable before a client is shown the number (R3).
+    pub(crate) reserved_at: Lsn,
 }
 
 impl Sequence {
@@ -69,7 +110,7 @@ impl Sequence {
     }
 
     /// The next number.
-    pub(crate) fn next(&self, storage: &Storage, max: i64) -> Result<i64> {
+    pub(crate) fn next(&self, storage: &Storage, max: i64) -> Result<Serial> {
         let mut numbers = self
             .numbers
             .lock()
@@ -87,6 +128,7 @@ impl Sequence {
                 .expect("eight bytes");
             numbers.reserved = i64::from_le_bytes(bytes);
             numbers.last = numbers.reserved;
+            numbers.reserved_at = page::lsn(shared.bytes());
             numbers.loaded = true;
         }
         if numbers.last >= max {
@@ -106,10 +148,13 @@ impl Sequence {
             let mut change = storage.begin_change(Xid::INVALID).map_err(storage_error)?;
             let mut exclusive = page.exclusive();
             change.write(&mut exclusive, OFFSET, &reserved.to_le_bytes());
-            change.finish().map_err(storage_error)?;
+            numbers.reserved_at = change.finish().map_err(storage_error)?;
             numbers.reserved = reserved;
         }
         numbers.last += 1;
-        Ok(numbers.last)
+        Ok(Serial {
+            number: numbers.last,
+            reserved_at: numbers.reserved_at,
+        })
     }
 }

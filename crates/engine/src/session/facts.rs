@@ -4,6 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use clearway_storage::SeenCommits;
+
 use crate::activity::{ActivitySlot, SessionInfo};
 use crate::catalog::CatalogState;
 use crate::clock;
@@ -25,6 +27,7 @@ pub(crate) struct Facts<'a> {
     overlay: Option<Arc<CatalogState>>,
     random: &'a Cell<u64>,
     interrupts: &'a Interrupts,
+    seen: &'a SeenCommits,
     /// Settings changed by functions of the statement; they are applied at its end.
     changed: &'a RefCell<Vec<ChangedSetting>>,
 }
@@ -54,6 +57,7 @@ impl<'a> Facts<'a> {
         overlay: Option<Arc<CatalogState>>,
         random: &'a Cell<u64>,
         interrupts: &'a Interrupts,
+        seen: &'a SeenCommits,
         changed: &'a RefCell<Vec<ChangedSetting>>,
     ) -> Facts<'a> {
         Facts {
@@ -65,6 +69,7 @@ impl<'a> Facts<'a> {
             overlay,
             random,
             interrupts,
+            seen,
             changed,
         }
     }
@@ -176,7 +181,13 @@ impl SessionFacts for Facts<'_> {
             DataType::Int4 => i64::from(i32::MAX),
             _ => i64::MAX,
         };
-        sequence.next(&self.engine.storage, max)
+        let storage = &self.engine.storage;
+        let serial = sequence.next(storage, max)?;
+        // R3 of `sequence`.
+        if serial.reserved_at > storage.secured() {
+            self.seen.note_number(serial.reserved_at);
+        }
+        Ok(serial.number)
     }
 
     fn random(&self) -> f64 {

@@ -45,6 +45,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clearway_storage::SeenCommits;
 use clearway_txn::ProcId;
 
 use crate::activity::{ActivitySlot, SessionInfo, SessionState};
@@ -84,6 +85,8 @@ pub struct Session {
     pub(crate) settings: Settings,
     spill: SpillOptions,
     pub(crate) txn: Transaction,
+    /// The transaction's.
+    seen: Arc<SeenCommits>,
     texts: TextCache,
     statements: StatementMemory,
     pub(crate) named: HashMap<String, Arc<Prepared>>,
@@ -119,6 +122,7 @@ impl Session {
             interrupts,
             settings,
             spill,
+            seen: txn.seen(),
             txn,
             texts: TextCache::default(),
             statements: StatementMemory::new(plans_max),

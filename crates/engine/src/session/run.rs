@@ -311,6 +311,7 @@ impl Session {
             self.txn.overlay(),
             &self.random,
             &self.interrupts,
+            &self.seen,
             &self.changed,
         );
         let (engine, settings) = (&self.engine, &self.settings);
@@ -354,6 +355,7 @@ impl Session {
             self.txn.overlay(),
             &self.random,
             &self.interrupts,
+            &self.seen,
             &self.changed,
         );
         expr.eval(&[], &EvalContext::new(&[], &facts))

@@ -1,4 +1,5 @@
-//! What a session's answers depend on, where commits are seen before they are durable (`lock_release = early`).
+//! What a session's answers depend on: commits that are seen before they are durable (`lock_release = early`), and the
+//! reservations behind serial numbers.
 //!
 //! The rule, and the proof that it suffices: [`clearway_storage::commit::lock_release`]. The heap notes what it sees in
 //! the [`SeenCommits`] of the transaction; this file tells it which kind of answer is in the making, and waits.
@@ -36,7 +37,7 @@
 
 use std::sync::Arc;
 
-use clearway_storage::{AnswerLevel, Lsn, SeenCommits, Storage};
+use clearway_storage::{AnswerLevel, SeenCommits, Storage};
 
 use super::Transaction;
 use super::replication::{StandbyWait, WaitedFor, outcome};
@@ -60,29 +61,23 @@ impl Transaction {
     /// A snapshot was taken just now.
     #[inline]
     pub(super) fn snapshot_taken(&self) {
-        if let Some(seen) = &self.seen {
-            seen.use_snapshot(self.storage.may_be_seen_early());
-        }
+        self.seen.use_snapshot(self.storage.may_be_seen_early());
     }
 
     /// Another snapshot is in use, taken some time ago.
     pub(super) fn snapshot_exchanged(&self) {
-        if let Some(seen) = &self.seen {
-            seen.use_snapshot(true);
-        }
+        self.seen.use_snapshot(true);
     }
 
     /// A statement begins. `with_rows`: its answer may hold more than the number of rows it has changed.
     #[inline]
     pub(crate) fn begin_answer(&self, with_rows: bool, settings: &Settings) {
-        if let Some(seen) = &self.seen {
-            let level = answer_level(settings.synchronous_commit);
-            seen.set_level(level);
-            seen.begin_statement(with_rows);
-            let replication = &self.storage.sync_replication;
-            if level == AnswerLevel::Applied && replication.is_configured() {
-                replication.want_applied(|| self.storage.newest_seen_early());
-            }
+        let level = answer_level(settings.synchronous_commit);
+        self.seen.set_level(level);
+        self.seen.begin_statement(with_rows);
+        let replication = &self.storage.sync_replication;
+        if level == AnswerLevel::Applied && replication.is_configured() {
+            replication.want_applied(|| self.storage.newest_seen_early());
         }
     }
 
@@ -90,35 +85,28 @@ impl Transaction {
     /// that may be missing among the recent commits.
     #[inline]
     pub(super) fn looks_at_tables(&self) {
-        if let Some(seen) = &self.seen
-            && seen.level() == AnswerLevel::Applied
-            && self.storage.sync_replication.is_configured()
-        {
-            seen.owe_at(
-                AnswerLevel::Applied,
-                self.storage.sync_replication.applied_floor(),
-            );
+        let replication = &self.storage.sync_replication;
+        if self.seen.level() == AnswerLevel::Applied && replication.is_configured() {
+            self.seen
+                .owe_at(AnswerLevel::Applied, replication.applied_floor());
         }
     }
 
     /// A statement has failed, perhaps before its beginning. `stopped`: because it was told to stop, which is all that the
     /// error tells.
     pub(crate) fn fail_answer(&self, stopped: bool, settings: &Settings) {
-        if let Some(seen) = &self.seen {
-            if stopped {
-                seen.answer_with_nothing();
-            } else {
-                seen.raise_level(answer_level(settings.synchronous_commit));
-                seen.answer_with_rows();
-            }
+        if stopped {
+            self.seen.answer_with_nothing();
+        } else {
+            self.seen
+                .raise_level(answer_level(settings.synchronous_commit));
+            self.seen.answer_with_rows();
         }
     }
 
     /// None of the answers since the last gate leaves.
     pub(crate) fn give_up_answers(&self) {
-        if let Some(seen) = &self.seen {
-            seen.give_up_answers();
-        }
+        self.seen.give_up_answers();
     }
 
     /// S7: waits before a commit under `setting` for what is owed and the commit would not wait for.
@@ -128,66 +116,53 @@ impl Transaction {
         setting: SynchronousCommit,
         interrupts: &Interrupts,
     ) -> Result<()> {
-        match &self.seen {
-            Some(seen) if self.xid.is_some() && seen.owes_more_than(answer_level(setting)) => {
-                wait_before_answer(&self.storage, seen, interrupts)
-            }
-            _ => Ok(()),
+        if self.xid.is_some() && self.seen.owes_more_than(answer_level(setting)) {
+            wait_before_answer(&self.storage, &self.seen, interrupts)?;
         }
+        Ok(())
     }
 
     /// The answer in the making depends on all that the transaction has seen.
     pub(crate) fn answer_with_rows(&self) {
-        if let Some(seen) = &self.seen {
-            seen.answer_with_rows();
-        }
+        self.seen.answer_with_rows();
     }
 
     /// The statement's answer is complete.
     #[inline]
     pub(crate) fn end_answer(&self) {
-        if let Some(seen) = &self.seen {
-            seen.end_statement();
-        }
+        self.seen.end_statement();
     }
 
     /// Waits until all that the answers so far depend on is durable and replicated, unless the caller does. The error to
     /// be told in their place, if it does not come to that.
     #[inline]
     pub(crate) fn wait_before_answer(&self, interrupts: &Interrupts) -> Result<()> {
-        match &self.seen {
-            Some(seen) if !self.caller_waits => wait_before_answer(&self.storage, seen, interrupts),
-            _ => Ok(()),
+        if !self.caller_waits {
+            wait_before_answer(&self.storage, &self.seen, interrupts)?;
         }
+        Ok(())
     }
 
     /// The statement goes on to another row.
     #[inline]
     pub(crate) fn next_row(&self) {
-        if let Some(seen) = &self.seen {
-            seen.next_row();
-        }
+        self.seen.next_row();
     }
 
     /// Whether the tag depends on a commit that was seen for the row in hand, unless it is proven otherwise.
     #[inline]
     pub(crate) fn row_is_unproven(&self) -> bool {
-        let position = self.seen.as_ref().map_or(Lsn(0), |seen| seen.unproven());
-        position > self.storage.secured()
+        self.seen.unproven() > self.storage.secured()
     }
 
     /// The row in hand counts as one whichever of the commits seen for it are lost.
     pub(crate) fn prove_row(&self) {
-        if let Some(seen) = &self.seen {
-            seen.prove_row();
-        }
+        self.seen.prove_row();
     }
 
     /// The transaction has made a key or a setting of what it has seen: later tags may tell of it.
     pub(crate) fn note_in_tags(&self) {
-        if let Some(seen) = &self.seen {
-            seen.note_in_tags();
-        }
+        self.seen.note_in_tags();
     }
 
     /// Leaves the waits to the caller.
@@ -196,9 +171,14 @@ impl Transaction {
         AnswerGate {
             storage: Arc::clone(&self.storage),
             slot: Arc::clone(&self.slot),
-            seen: self.seen.clone(),
+            seen: self.seen(),
             interrupts,
         }
+    }
+
+    /// The marks of the session's answers.
+    pub(crate) fn seen(&self) -> Arc<SeenCommits> {
+        Arc::clone(&self.seen)
     }
 
     /// Whether the caller waits before it shows an answer.
@@ -229,7 +209,7 @@ fn wait_before_answer(storage: &Storage, seen: &SeenCommits, interrupts: &Interr
 pub struct AnswerGate {
     storage: Arc<Storage>,
     slot: Arc<ActivitySlot>,
-    seen: Option<Arc<SeenCommits>>,
+    seen: Arc<SeenCommits>,
     interrupts: Interrupts,
 }
 
@@ -239,9 +219,7 @@ impl AnswerGate {
     /// [`Session::give_up_answers`](crate::Session::give_up_answers).
     #[inline]
     pub fn wait(&self) -> Result<(), EngineError> {
-        if let Some(seen) = &self.seen {
-            wait_before_answer(&self.storage, seen, &self.interrupts)?;
-        }
+        wait_before_answer(&self.storage, &self.seen, &self.interrupts)?;
         self.slot.answer_leaves(clock::now_us);
         Ok(())
     }

@@ -81,11 +81,9 @@ impl Transaction {
             }
             _ => waited.get(),
         };
-        if outcome != StandbyWait::Replicated
-            && let Some(seen) = &self.seen
-        {
+        if outcome != StandbyWait::Replicated {
             // All that it has seen lies before its own commit.
-            seen.excuse(position);
+            self.seen.excuse(position);
         }
         Ok(outcome)
     }
@@ -144,9 +142,7 @@ impl Transaction {
 
     /// The transaction has ended for all others.
     pub(super) fn forget(&mut self) {
-        if let Some(seen) = &self.seen {
-            seen.end_transaction();
-        }
+        self.seen.end_transaction();
         self.has_snapshot = false;
         self.holds_xmin = false;
         self.locked = false;

@@ -88,7 +88,7 @@ pub(crate) struct Transaction {
     /// An earlier statement has had a snapshot, which is gone.
     has_looked: bool,
     /// What its answers depend on.
-    seen: Option<Arc<SeenCommits>>,
+    seen: Arc<SeenCommits>,
     /// Whether the session's caller waits before it shows an answer, so that the session does not.
     caller_waits: bool,
     /// Whether the horizon is held back for a portal although no statement has a snapshot.
@@ -116,7 +116,6 @@ impl Transaction {
         closed: Arc<AtomicBool>,
         proc: ProcId,
     ) -> Transaction {
-        let seen = Some(Arc::default());
         Transaction {
             storage,
             catalog,
@@ -131,7 +130,7 @@ impl Transaction {
             snapshot: Snapshot::default(),
             has_snapshot: false,
             has_looked: false,
-            seen,
+            seen: Arc::default(),
             caller_waits: false,
             holds_xmin: false,
             portals: Arc::default(),
@@ -321,7 +320,7 @@ impl Transaction {
             xid: self.xid,
             command: self.command,
             snapshot: &self.snapshot,
-            seen: self.seen.as_deref(),
+            seen: Some(&*self.seen),
         }
     }
 

@@ -5,7 +5,7 @@
 //!
 //! | mark | is raised by |
 //! | --- | --- |
-//! | `rows` | each commit that is seen |
+//! | `rows` | each commit that is seen, and the reservation behind each serial number that is handed out |
 //! | `unproven` | the same, until it is proven that the tag is the same without it, or goes to `tag` |
 //! | `tag` | what no proof has taken out of `unproven` |
 //! | `owed`, one for each [`AnswerLevel`] | each answer that is given at the level, by the mark that it depends on |
@@ -155,6 +155,12 @@ impl SeenCommits {
     pub fn note(&self, position: Lsn) {
         raise(&self.rows, position.0);
         raise(&self.unproven, position.0);
+    }
+
+    /// The transaction was handed a serial number, whose reservation is durable when the log is up to `position`. The
+    /// number may be shown by any answer with rows, and by an error. A tag shows none.
+    pub fn note_number(&self, position: Lsn) {
+        raise(&self.rows, position.0);
     }
 
     /// S3: the statement that begins is answered at `level`.
@@ -408,6 +414,19 @@ mod tests {
         seen.end_transaction();
         seen.begin_statement(true);
         assert_eq!(owed(&seen), Lsn(0));
+    }
+
+    #[test]
+    fn a_serial_number_is_shown_by_rows_and_not_by_tags() {
+        let seen = durable();
+        seen.begin_statement(false);
+        seen.next_row();
+        seen.note_number(Lsn(200));
+        seen.next_row();
+        seen.end_statement();
+        assert_eq!(owed(&seen), Lsn(0), "a tag");
+        seen.begin_statement(true);
+        assert_eq!(owed(&seen), Lsn(200), "rows");
     }
 
     #[test]

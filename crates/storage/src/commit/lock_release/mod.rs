@@ -51,7 +51,7 @@
 //! | another's lock, or its absence | nothing: it tells that a transaction runs or has ended, and not how |
 //! | definitions, files | durable, by L3 |
 //! | views of the server's own state (activity, replication, settings, counts of rows), EXPLAIN | nothing: what this server does and reckons with is no row, and no crash brings it back |
-//! | numbers of a serial column | nothing: they are outside of transactions, and a crash gives none out again |
+//! | numbers of a serial column | the reservation of the number, when it is handed out: it is outside of transactions, and after a crash that takes the reservation the number is handed out again. Under `after-flush` too |
 //!
 //! A snapshot that sees no commit beyond what is durable, which is one comparison when it is taken, spares its rows the
 //! look-up. A hint bit hides nothing: the xid stays in the version's header.
