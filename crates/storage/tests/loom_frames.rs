@@ -12,16 +12,19 @@
 #![cfg(feature = "loom")]
 
 #[path = "support/pages.rs"]
-#[allow(dead_code, reason = "asynchronous commits are for the larger cases")]
+#[allow(dead_code, reason = "what the larger cases use")]
 mod pages;
 
 use std::ops::Deref;
+use std::sync::atomic::Ordering;
 
-use clearway_machine::{Loom, Machine};
-use clearway_storage::{BufferPool, BufferPoolOptions, PageLatchVariant};
+use clearway_machine::{AtomicWord, Loom, Machine};
+use clearway_storage::{
+    BufferPool, BufferPoolOptions, Lsn, PAGE_SIZE, PageDevice, PageId, PageLatchVariant, RelId, Result,
+};
 use loom::sync::Arc;
 use loom::thread;
-use pages::{MemoryPages, number_on, put_number};
+use pages::{HINTS, MemoryPages, number_on, put_number};
 
 struct Pool(
     BufferPool<Loom, std::sync::Arc<MemoryPages<Loom>>>,
@@ -174,5 +177,81 @@ fn loom_a_page_enters_while_its_neighbour_goes() {
                 "a change is in a frame that is not found"
             );
         }
+    });
+}
+
+/// Pages as [`MemoryPages`], with the newest commit that is not durable in a word that the checker follows.
+#[derive(Debug)]
+struct EarlyCommits {
+    pages: MemoryPages<Loom>,
+    newest: <Loom as Machine>::U64,
+}
+
+impl EarlyCommits {
+    /// Commits without waiting for the disk, in the orders of `commit`; the bit that may now be set on any page.
+    fn commit(&self) -> u16 {
+        let bit = self.pages.commit();
+        self.newest
+            .store(self.pages.newest_early_commit().0, Ordering::Release);
+        bit
+    }
+}
+
+impl PageDevice for EarlyCommits {
+    fn check_exists(&self, page: PageId) -> Result<()> {
+        self.pages.check_exists(page)
+    }
+    fn extend(&self, rel: RelId, enter: &mut dyn FnMut(PageId)) -> Result<()> {
+        self.pages.extend(rel, enter)
+    }
+    fn read(&self, page: PageId, bytes: &mut [u8; PAGE_SIZE]) -> Result<()> {
+        self.pages.read(page, bytes)
+    }
+    fn write(&self, page: PageId, bytes: &mut [u8; PAGE_SIZE]) -> Result<()> {
+        self.pages.write(page, bytes)
+    }
+    fn newest_early_commit(&self) -> Lsn {
+        Lsn(self.newest.load(Ordering::Acquire))
+    }
+    fn flush_log(&self, upto: Lsn) {
+        self.pages.flush_log(upto);
+    }
+}
+
+/// A page is written while a reader, which holds the page's shared latch as well, sets the hint of a commit that is not
+/// durable: a hint that is in the copy is waited for.
+#[test]
+fn loom_a_hint_is_written_after_its_commit() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(2);
+    builder.max_branches = 20_000;
+    builder.check(|| {
+        Loom::workers();
+        let device = std::sync::Arc::new(EarlyCommits {
+            pages: MemoryPages::new(1),
+            newest: <Loom as Machine>::U64::new(0),
+        });
+        let options = BufferPoolOptions {
+            page_latch: PageLatchVariant::LwLock,
+            ..BufferPoolOptions::default()
+        };
+        let pool = BufferPool::<Loom, _>::with_frames(1, options, std::sync::Arc::clone(&device));
+        let pool = Arc::new((pool, device));
+        let pinned = pool.0.pin(pool.1.pages.page(0)).unwrap();
+        pinned
+            .exclusive()
+            .change_and_log(|bytes| put_number(bytes, 7), || pool.1.pages.log());
+        drop(pinned);
+        let reader = {
+            let pool = Arc::clone(&pool);
+            thread::spawn(move || {
+                let pinned = pool.0.pin(pool.1.pages.page(0)).unwrap();
+                let page = pinned.shared();
+                let bit = pool.1.commit();
+                page.set_hint_u16(HINTS, bit);
+            })
+        };
+        pool.0.write_all().unwrap();
+        reader.join().unwrap();
     });
 }

@@ -169,6 +169,23 @@ impl<M: Machine> Frame<M> {
         }
     }
 
+    /// Tells a checker that a hint is about to be set: the Release of that, on a word that the checker follows. Before, so
+    /// that who sees the hint among the bytes sees this.
+    #[inline]
+    pub(crate) fn note_hint(&self) {
+        if M::EXPLORED {
+            self.second.writes.fetch_add(0, Ordering::Release);
+        }
+    }
+
+    /// Tells a checker that hints were read, by a plain read: the newest, as the bytes in a checker's memory are.
+    #[inline]
+    pub(crate) fn note_hints_read(&self) {
+        if M::EXPLORED {
+            self.second.writes.fetch_add(0, Ordering::Relaxed);
+        }
+    }
+
     /// The bytes, without telling a checker: for callers that may find them half changed and detect that by
     /// other means.
     pub(crate) fn bytes(&self) -> *mut [u8; PAGE_SIZE] {

@@ -181,6 +181,7 @@ fn set_hint<M: Machine>(frame: &Frame<M>, offset: usize, bits: u16) {
     // SAFETY: the offset is on the page and aligned; other holders of the shared latch reach this word only
     // through this function or by reading it, for which any mix of old and new bits is right.
     let word = unsafe { AtomicU16::from_ptr(frame.bytes().cast::<u8>().add(offset).cast()) };
+    frame.note_hint();
     // Release: a reader that goes by the hint, and has a fence behind that, knows what the one that set it knew.
     word.fetch_or(bits.to_le(), Ordering::Release);
 }

@@ -1,5 +1,7 @@
 //! Pinning, reading in, evicting, writing out.
 
+use std::sync::atomic::Ordering;
+
 use clearway_latch::LwLockOptions;
 use clearway_machine::{Machine, Native, Switch};
 
@@ -406,14 +408,19 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
             // Everything up to here is in the copy.
             frame.state.clear(REDIRTIED);
             // SAFETY: the shared latch is held: nothing but hints changes, and any mix of old and new hints is right.
-            Box::new(unsafe { *frame.bytes_to_read() })
+            let copy = Box::new(unsafe { *frame.bytes_to_read() });
+            frame.note_hints_read();
+            // Acquire: pairs with the Release of a hint bit. A hint that is in the copy was set after its commit had been
+            // noted, and the worker that has set it may hold the latch still, which then orders nothing.
+            M::fence(Ordering::Acquire);
+            copy
         });
         frame.content.release_shared();
         let Some(mut copy) = copy else {
             return Ok(());
         };
         let page = frame.page();
-        // B3.
+        // B3. After the copy: a commit that comes later has no hint in it.
         let upto = page::lsn(&copy[..]).max(self.device.newest_early_commit());
         self.device.flush_log(upto);
         self.device.write(page, &mut copy)?;
