@@ -35,7 +35,8 @@ const SLEEPS_MAX: u32 = 1000;
 /// The state of one acquisition's polling.
 #[derive(Debug)]
 pub(crate) struct Delay {
-    worker: WorkerId,
+    /// `None`: the machine knows the worker by no slot, so it learns nothing.
+    worker: Option<WorkerId>,
     spins_per_delay: u32,
     /// Polls before a sleep.
     spins_before_sleep: u32,
@@ -53,8 +54,8 @@ pub(crate) struct Delay {
 
 impl Delay {
     #[cold]
-    pub(crate) fn new<M: Machine>(worker: WorkerId) -> Self {
-        let learned = Self::learned_by::<M>(worker);
+    pub(crate) fn new<M: Machine>(worker: Option<WorkerId>) -> Self {
+        let learned = worker.map_or(Self::UNTAUGHT, Self::learned_by::<M>);
         Self {
             worker,
             spins_per_delay: learned,
@@ -66,13 +67,13 @@ impl Delay {
             sleep_us_min: SLEEP_US_MIN,
             learns: true,
             promises: true,
-            random: 0x9E37_79B9_7F4A_7C15 ^ (u64::from(worker.0) << 20),
+            random: 0x9E37_79B9_7F4A_7C15 ^ (worker.map_or(0, |worker| u64::from(worker.0)) << 20),
         }
     }
 
     /// A delay of few polls and short sleeps, from which the worker learns nothing.
     #[cold]
-    pub(crate) fn brief<M: Machine>(worker: WorkerId) -> Self {
+    pub(crate) fn brief<M: Machine>(worker: Option<WorkerId>) -> Self {
         let spins = if M::EXPLORED { SPINS_EXPLORED } else { BRIEF_SPINS };
         Self {
             spins_per_delay: spins,
@@ -83,7 +84,7 @@ impl Delay {
 
     /// As `brief`, for a caller that does other things between two polls.
     #[cold]
-    pub(crate) fn brief_without_promise<M: Machine>(worker: WorkerId) -> Self {
+    pub(crate) fn brief_without_promise<M: Machine>(worker: Option<WorkerId>) -> Self {
         Self {
             promises: false,
             ..Self::brief::<M>(worker)
@@ -92,7 +93,7 @@ impl Delay {
 
     /// A delay of few polls and short sleeps, whose [`budget`](Self::budget) is learned for other polls all the same.
     #[cold]
-    pub(crate) fn fair<M: Machine>(worker: WorkerId) -> Self {
+    pub(crate) fn fair<M: Machine>(worker: Option<WorkerId>) -> Self {
         Self {
             spins_before_sleep: if M::EXPLORED { SPINS_EXPLORED } else { BRIEF_SPINS },
             sleep_us: BRIEF_SLEEP_US_MIN,
@@ -158,9 +159,11 @@ impl Delay {
         self.sleeps += 1;
         if self.sleeps > SLEEPS_MAX {
             fatal(format_args!(
-                "stuck latch {latch}: worker {} polled it {} times and slept {} times; \
+                "stuck latch {latch}: worker {:?} polled it {} times and slept {} times; \
                  a holder has died or two latches wait for each other",
-                self.worker.0, self.total_spins, self.sleeps
+                self.worker.map(|worker| worker.0),
+                self.total_spins,
+                self.sleeps
             ));
         }
         {
@@ -176,8 +179,11 @@ impl Delay {
 
     /// Ends the acquisition; the worker learns from it.
     pub(crate) fn finish<M: Machine>(self) {
-        if self.learns && self.total_spins > 0 {
-            Self::learn::<M>(self.worker, self.spins_per_delay, self.sleeps > 0);
+        if let Some(worker) = self.worker
+            && self.learns
+            && self.total_spins > 0
+        {
+            Self::learn::<M>(worker, self.spins_per_delay, self.sleeps > 0);
         }
     }
 
@@ -229,7 +235,7 @@ mod tests {
     fn learns_from_each_acquisition() {
         // A thread of its own, so that nothing else has taught its worker.
         std::thread::spawn(|| {
-            let worker = Native::worker();
+            let worker = Native::known_worker();
             let mut delay = Delay::new::<Native>(worker);
             let start = delay.budget();
             assert!((SPINS_MIN..=SPINS_MAX).contains(&start));
@@ -256,7 +262,7 @@ mod tests {
     #[test]
     fn waking_in_between_postpones_the_sleep() {
         std::thread::spawn(|| {
-            let mut delay = Delay::new::<Native>(Native::worker());
+            let mut delay = Delay::new::<Native>(Native::known_worker());
             for _ in 0..10 {
                 for _ in 0..delay.budget() / 2 {
                     delay.step::<Native>("test");
@@ -271,7 +277,7 @@ mod tests {
 
     #[test]
     fn sleeps_grow_and_start_over() {
-        let mut delay = Delay::new::<Native>(WorkerId(0));
+        let mut delay = Delay::new::<Native>(None);
         let mut sleep_us = SLEEP_US_MIN;
         for _ in 0..1_000 {
             let factor = delay.random_256();

@@ -93,7 +93,8 @@ unsafe impl<C: ClassOf, M: Machine, P: SsuxProtocol<State<M>: ConstState>> RawRw
 
     #[inline]
     unsafe fn unlock_shared(&self) {
-        self.release_shared();
+        // SAFETY: the caller holds the latch shared, as the trait demands.
+        unsafe { self.release_shared() };
     }
 
     #[inline]
@@ -110,7 +111,8 @@ unsafe impl<C: ClassOf, M: Machine, P: SsuxProtocol<State<M>: ConstState>> RawRw
 
     #[inline]
     unsafe fn unlock_exclusive(&self) {
-        self.release_exclusive();
+        // SAFETY: the caller holds the latch exclusively, as the trait demands.
+        unsafe { self.release_exclusive() };
     }
 
     #[inline]
@@ -153,12 +155,14 @@ unsafe impl<C: ClassOf, M: Machine, P: SsuxProtocol<State<M>: ConstState>> RawRw
 
     #[inline]
     unsafe fn unlock_upgradable(&self) {
-        self.release_update();
+        // SAFETY: the caller holds the latch in update mode, as the trait demands.
+        unsafe { self.release_update() };
     }
 
     #[inline]
     unsafe fn upgrade(&self) {
-        self.update_to_exclusive();
+        // SAFETY: the caller holds the latch in update mode, as the trait demands.
+        unsafe { self.update_to_exclusive() };
     }
 
     #[inline]

@@ -177,6 +177,19 @@ impl<L: ReaderWriterLatch, T> LatchedBy<L, T> {
     }
 
     /// The latch without the data.
+    ///
+    /// Safe code can acquire it, and then the data is out of reach; it cannot release what a guard holds:
+    ///
+    /// ```compile_fail,E0133
+    /// use clearway_latch::{LatchMode, Latched, LwLockVariant, LatchClass};
+    /// use clearway_machine::WaitEvent;
+    ///
+    /// static CLASS: LatchClass = LatchClass::new("accounts", WaitEvent::UserLatch, 0);
+    /// let accounts: Latched<u64> = Latched::new(&CLASS, LwLockVariant::SingleCas, 7);
+    /// let first = accounts.exclusive();
+    /// accounts.latch().release(LatchMode::Exclusive); // would let a second exclusive guard in beside `first`
+    /// let second = accounts.exclusive();
+    /// ```
     pub fn latch(&self) -> &L {
         &self.latch
     }

@@ -34,7 +34,8 @@
 //! 5. A holder does not wait for anything that a waiter for the latch may have to do.
 //! 6. A woken worker does not own the latch: it tries again. Newcomers may pass it (barging), so no bound on the wait
 //!    is promised.
-//! 7. `acquire_or_wait` returns `None` if the latch *was* free at some time since the call, which says nothing about
+//! 7. `acquire_or_wait` returns `None` if a wake-up has reached the caller: that of a release, which may have come before
+//!    the call, or of an `update_var`. So it does not say that the latch was free since the call, still less that it is
 //!    now. The caller checks whether its work has been done, and calls again if not.
 //! 8. `wait_for_var(var, old)`: only the exclusive holder of that latch changes `var`, by `update_var` or
 //!    `release_clear_var`. `Ok` says that there was an instant after the call began without an exclusive holder.

@@ -85,9 +85,11 @@ pub(crate) fn park<M: Machine>(
     let me = M::workers().slot(worker);
     me.address.store(address.addr() as u64, Relaxed);
     if front {
-        bucket.queue.push_front(worker, mode);
+        // SAFETY: the caller is the worker, and has the bucket's lock.
+        unsafe { bucket.queue.push_front(worker, mode) };
     } else {
-        bucket.queue.push_back(worker, mode);
+        // SAFETY: as above.
+        unsafe { bucket.queue.push_back(worker, mode) };
     }
     unlock(bucket);
     let surplus = WaitQueue::<M>::sleep(worker, event);
@@ -110,8 +112,9 @@ pub(crate) fn unpark<M: Machine>(
     for worker in bucket.queue.workers() {
         let waiter = M::workers().slot(worker);
         if waiter.address.load(Relaxed) == address.addr() as u64 {
-            if pick(waiter.mode.load(Relaxed)) {
-                bucket.queue.pick(&mut picked, worker);
+            if pick(waiter.mode()) {
+                // SAFETY: the worker is on the queue, and the bucket's lock is held.
+                unsafe { bucket.queue.pick(&mut picked, worker) };
             } else {
                 left = true;
             }

@@ -69,7 +69,7 @@ impl<M: Machine> SpinLatch<M> {
     fn take_slow(&self) {
         M::label(core::ptr::from_ref(self).cast(), self.class.name);
         let started = M::now();
-        let mut delay = Delay::new::<M>(M::worker());
+        let mut delay = Delay::new::<M>(M::known_worker());
         // Each step follows a look at the word: a step promises the machine further polls of the word loaded last,
         // and `Delay::new` has loaded others.
         while self.word.load(Relaxed) != 0 || !self.try_take() {

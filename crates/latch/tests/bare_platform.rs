@@ -28,7 +28,8 @@ struct Claim(Cell<Option<WorkerId>>);
 impl Drop for Claim {
     fn drop(&mut self) {
         if let Some(worker) = self.0.take() {
-            WORKERS.release(worker);
+            // SAFETY: the thread's own slot, which ends with it.
+            unsafe { WORKERS.release(worker) };
         }
     }
 }

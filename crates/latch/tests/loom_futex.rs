@@ -117,6 +117,23 @@ fn mutex_once_each<C: ClassOf, P: HolderProtocol>(workers: usize, preemptions: u
     });
 }
 
+/// As `mutex_once_each`, and one sleep ends without a wake-up, as by a signal.
+fn mutex_interrupted<C: ClassOf, P: HolderProtocol>(workers: usize, preemptions: usize) {
+    explore(preemptions, move || {
+        let shared = Shared::new(SrwMutex::<C, Loom, P>::idle());
+        run(&shared, workers + 1, move |number, shared| {
+            if number == workers {
+                Loom::interrupt();
+            } else {
+                let _guard = shared.latch.exclusive();
+                shared.add_one();
+            }
+        });
+        let _guard = shared.latch.exclusive();
+        assert_eq!(shared.read(), workers as u64);
+    });
+}
+
 fn mutex_twice_each<C: ClassOf, P: HolderProtocol>(workers: usize, preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(SrwMutex::<C, Loom, P>::idle());
@@ -426,6 +443,7 @@ for_each! { [mutex_cas_loop: CasLoop, mutex_fetch_add_bts: FetchAddBts, mutex_si
     loom_mutex_of_two => mutex_once_each::<Sleeps>(2, 3);
     loom_mutex_of_three => mutex_once_each::<Sleeps>(3, 2);
     loom_mutex_of_three_that_poll => mutex_once_each::<Polls>(3, 2);
+    loom_mutex_interrupted => mutex_interrupted::<Sleeps>(2, 3);
     loom_mutex_twice => mutex_twice_each::<Sleeps>(2, 3);
     loom_mutex_twice_of_three => mutex_twice_each::<Sleeps>(3, 2);
     loom_mutex_conditional => mutex_conditional::<Sleeps>(2);

@@ -331,13 +331,15 @@ fn readers_pass_a_waiting_exclusive_so_often_and_no_more() {
                 .take_while(|_| latch.try_acquire(LatchMode::Shared))
                 .count();
             for _ in 0..=newcomers {
-                latch.release(LatchMode::Shared);
+                // SAFETY: acquired above.
+                unsafe { latch.release(LatchMode::Shared) };
             }
             let passed_later = (0..1_000).any(|_| {
                 let acquired = latch.try_acquire(LatchMode::Shared);
                 let passed = acquired && !been_in.load(Ordering::Relaxed);
                 if acquired {
-                    latch.release(LatchMode::Shared);
+                    // SAFETY: acquired above.
+                    unsafe { latch.release(LatchMode::Shared) };
                 }
                 passed
             });
@@ -386,10 +388,12 @@ fn an_overdue_exclusive_is_handed_the_latch() {
                 .take_while(|_| latch.try_acquire(LatchMode::Shared))
                 .count();
             for _ in 0..newcomers {
-                latch.release(LatchMode::Shared);
+                // SAFETY: acquired above.
+                unsafe { latch.release(LatchMode::Shared) };
             }
             let refused = !latch.try_acquire(LatchMode::Shared);
-            latch.release(LatchMode::Shared);
+            // SAFETY: acquired above.
+            unsafe { latch.release(LatchMode::Shared) };
             let handed_over = latch.is_held_exclusive() || been_in.load(Ordering::SeqCst);
             assert_eq!(newcomers, LOOK_AFTER, "{options:?}");
             assert!(refused && handed_over, "{options:?}");
@@ -463,12 +467,36 @@ fn readers_pass_a_young_exclusive_under_hand_over() {
                     .count();
                 let young = started.elapsed() < Duration::from_micros(900);
                 for _ in 0..=newcomers {
-                    latch.release(LatchMode::Shared);
+                    // SAFETY: acquired above.
+                    unsafe { latch.release(LatchMode::Shared) };
                 }
                 assert!(!young || newcomers == 3 * LOOK_AFTER, "{newcomers}, {options:?}");
                 young
             })
         });
         assert!(passed, "{options:?}: each attempt took a millisecond");
+    }
+}
+
+/// Rule 7 of the crate: a worker in `acquire_or_wait` may return without the latch although the latch was held from before
+/// its call until after its return.
+#[test]
+fn a_wait_until_free_may_end_although_the_latch_never_was() {
+    static CLASS: LatchClass = LatchClass::new("until free", WaitEvent::UserLatch, 0);
+    for options in LwLockOptions::all() {
+        let latch = LwLock::<Native>::new(&CLASS, options);
+        let variable = AtomicWord::new(0);
+        let holder = latch.exclusive();
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| latch.acquire_or_wait().is_none());
+            let mut changes = 0;
+            while !waiter.is_finished() {
+                changes += 1;
+                holder.update_var(&variable, changes);
+                std::thread::yield_now();
+            }
+            assert!(waiter.join().unwrap(), "{options:?}");
+            assert!(latch.is_held_exclusive(), "{options:?}");
+        });
     }
 }

@@ -6,7 +6,12 @@
 use core::sync::atomic::Ordering;
 
 /// One atomic integer of type `V` (`u32` or `u64`). The methods mean what those of `std::sync::atomic` mean.
-pub trait AtomicWord<V: Copy>: core::fmt::Debug + Send + Sync + 'static {
+///
+/// # Safety
+/// Unsafe code relies on it: a latch is as exclusive as its word is atomic. Each method is one step, at least as strongly
+/// ordered as it is asked to be; all steps of a word have one order, in which each reads what the one before left; and
+/// `new` makes a word of its own that holds `value`.
+pub unsafe trait AtomicWord<V: Copy>: core::fmt::Debug + Send + Sync + 'static {
     /// A word holding `value`.
     fn new(value: V) -> Self;
     /// Reads the word.
@@ -31,7 +36,10 @@ pub trait AtomicWord<V: Copy>: core::fmt::Debug + Send + Sync + 'static {
 }
 
 /// One atomic pointer to `T`.
-pub trait AtomicPointer<T>: Send + Sync {
+///
+/// # Safety
+/// As [`AtomicWord`]: what is read is what was stored, by steps in one order and with the order that is asked for.
+pub unsafe trait AtomicPointer<T>: Send + Sync {
     /// A pointer cell holding `pointer`.
     fn new(pointer: *mut T) -> Self;
     /// Reads the pointer.
@@ -52,7 +60,13 @@ pub trait AtomicPointer<T>: Send + Sync {
 
 /// Plain memory that a latch protects. Natively an `UnsafeCell`. Under loom every access is checked against
 /// every concurrent one, so that a latch that admits two workers fails the test.
-pub trait DataCell<T> {
+///
+/// # Safety
+/// Unsafe code reads and writes through what `with` and `with_mut` hand out. Each calls its closure once, with a pointer
+/// to the value that `new` was given: the same for all calls, aligned, valid for reads and, of `with_mut`, for writes,
+/// as long as the cell is neither moved nor dropped, also after the closure has returned. It keeps no reference to the
+/// value itself.
+pub unsafe trait DataCell<T> {
     /// A cell holding `value`.
     fn new(value: T) -> Self;
     /// Reads through a shared pointer. The caller holds the protecting latch in a mode that excludes writers.
@@ -64,7 +78,8 @@ pub trait DataCell<T> {
 /// Implements [`AtomicWord`] by forwarding to inherent methods of the same names.
 macro_rules! forward_atomic_word {
     ($wrapper:ty, $inner:path, $value:ty) => {
-        impl $crate::AtomicWord<$value> for $wrapper {
+        // SAFETY: the inner word's own methods, with the orders as they are.
+        unsafe impl $crate::AtomicWord<$value> for $wrapper {
             #[inline(always)]
             fn new(value: $value) -> Self {
                 Self(<$inner>::new(value))
@@ -124,7 +139,8 @@ macro_rules! forward_atomic_word {
 /// Implements [`AtomicPointer`] by forwarding to inherent methods of the same names.
 macro_rules! forward_atomic_pointer {
     ($wrapper:ident, $inner:ty) => {
-        impl<T: 'static> $crate::AtomicPointer<T> for $wrapper<T> {
+        // SAFETY: the inner pointer's own methods, with the orders as they are.
+        unsafe impl<T: 'static> $crate::AtomicPointer<T> for $wrapper<T> {
             #[inline(always)]
             fn new(pointer: *mut T) -> Self {
                 Self(<$inner>::new(pointer))

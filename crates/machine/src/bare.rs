@@ -175,7 +175,8 @@ fn unknown_worker() -> ! {
     );
 }
 
-impl Machine for Bare {
+// SAFETY: core's atomics; that the numbers of workers differ is the promise of `install`, and without it there are none.
+unsafe impl Machine for Bare {
     type U32 = CoreU32;
     type U64 = CoreU64;
     type Ptr<T: 'static> = CorePtr<T>;

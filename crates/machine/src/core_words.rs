@@ -44,7 +44,8 @@ forward_atomic_word!(CoreU32, AtomicU32, u32);
 forward_atomic_word!(CoreU64, AtomicU64, u64);
 forward_atomic_pointer!(CorePtr, AtomicPtr::<T>);
 
-impl<T> DataCell<T> for CoreData<T> {
+// SAFETY: the cell's own pointer, which is the same as long as the cell stays where it is.
+unsafe impl<T> DataCell<T> for CoreData<T> {
     fn new(value: T) -> Self {
         Self(UnsafeCell::new(value))
     }

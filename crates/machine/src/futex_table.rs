@@ -24,16 +24,26 @@ macro_rules! futex_table {
                 if look() != expected {
                     return FutexOutcome::Changed;
                 }
-                if timeout.is_some() {
-                    drop(sleepers);
-                    $checker::thread::yield_now();
-                    return FutexOutcome::TimedOut;
-                }
                 sleepers.push(Sleeper {
                     address,
                     thread: $checker::thread::current(),
                     woken: Arc::clone(&woken),
                 });
+            }
+            if timeout.is_some() {
+                $checker::thread::yield_now();
+                let mut sleepers = $table.lock().unwrap();
+                // Under the lock, as in the kernel: a sleeper that a waker has found was woken.
+                let place = sleepers
+                    .iter()
+                    .position(|sleeper| Arc::ptr_eq(&sleeper.woken, &woken));
+                return match place {
+                    Some(place) => {
+                        sleepers.remove(place);
+                        FutexOutcome::TimedOut
+                    }
+                    None => FutexOutcome::Woken,
+                };
             }
             while !woken.load(Ordering::Relaxed) {
                 $checker::thread::park();

@@ -11,8 +11,15 @@
 //!
 //! # What this machine does not show
 //! The futex table's mutex orders a waker before a later sleeper, also when the waker found no sleeper; Linux
-//! promises less in that case. A wait with a timeout returns at once, since loom has no time. Loom treats
-//! `SeqCst` accesses as acquire/release; protocols here use fences instead.
+//! promises less in that case. A wait with a timeout ends after other threads have had their turn, since loom has no time;
+//! a wake-up may come before. Sleepers return without a cause only where a test calls [`Loom::interrupt`].
+//!
+//! # `SeqCst` accesses
+//! Loom treats them as acquire/release. What a protocol needs of them is mostly one thing: a thread's `SeqCst` load comes
+//! after its own `SeqCst` write of another word. So before such a load this machine makes a `SeqCst` fence, if the thread
+//! has made a `SeqCst` write since its last one. The fence orders the thread's weaker writes too, which the accesses do
+//! not; and an order of `SeqCst` accesses of which none is such a pair is not shown. A protocol that needs a total order
+//! uses fences.
 
 use core::sync::atomic::{AtomicBool, AtomicU32 as PlainU32, AtomicU64 as PlainU64, Ordering};
 use core::time::Duration;
@@ -21,9 +28,9 @@ use std::sync::Arc;
 use loom::sync::Mutex;
 use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
-use crate::atomic::{forward_atomic_pointer, forward_atomic_word};
+use crate::atomic::forward_atomic_pointer;
 use crate::futex_table::futex_table;
-use crate::{CpuCounts, CpuHint, DataCell, FutexOutcome, Half, Machine, Work, WorkerId, Workers};
+use crate::{AtomicWord, CpuCounts, CpuHint, DataCell, FutexOutcome, Half, Machine, Work, WorkerId, Workers};
 
 /// The machine inside `loom::model`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -44,15 +51,95 @@ pub struct LoomU64(AtomicU64);
 #[derive(Debug)]
 pub struct LoomPtr<T>(AtomicPtr<T>);
 
+loom::thread_local! {
+    /// Whether the thread has made a `SeqCst` write that no `SeqCst` fence or load of it has followed.
+    static WROTE_SEQ_CST: core::cell::Cell<bool> = core::cell::Cell::new(false);
+}
+
+/// Notes a write, by an RMW or a store, of this order.
+fn note_write(order: Ordering) {
+    if order == Ordering::SeqCst {
+        WROTE_SEQ_CST.with(|wrote| wrote.set(true));
+    }
+}
+
+/// Orders a load of this order behind the thread's earlier `SeqCst` writes.
+fn order_load(order: Ordering) {
+    if order == Ordering::SeqCst && WROTE_SEQ_CST.with(|wrote| wrote.replace(false)) {
+        loom::sync::atomic::fence(Ordering::SeqCst);
+    }
+}
+
+/// As `forward_atomic_word!`, with what stands under "`SeqCst` accesses".
+macro_rules! loom_word {
+    ($wrapper:ty, $inner:path, $value:ty) => {
+        // SAFETY: the inner word's own methods, with orders at least as strong.
+        unsafe impl AtomicWord<$value> for $wrapper {
+            fn new(value: $value) -> Self {
+                Self(<$inner>::new(value))
+            }
+            fn load(&self, order: Ordering) -> $value {
+                order_load(order);
+                self.0.load(order)
+            }
+            fn store(&self, value: $value, order: Ordering) {
+                self.0.store(value, order);
+                note_write(order);
+            }
+            fn swap(&self, value: $value, order: Ordering) -> $value {
+                let before = self.0.swap(value, order);
+                note_write(order);
+                before
+            }
+            fn compare_exchange(
+                &self,
+                current: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                let result = self.0.compare_exchange(current, new, success, failure);
+                if result.is_ok() {
+                    note_write(success);
+                }
+                result
+            }
+            fn compare_exchange_weak(
+                &self,
+                current: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                let result = self.0.compare_exchange_weak(current, new, success, failure);
+                if result.is_ok() {
+                    note_write(success);
+                }
+                result
+            }
+            loom_word!(@modify $value, fetch_add, fetch_sub, fetch_or, fetch_and);
+        }
+    };
+    (@modify $value:ty, $($method:ident),*) => {$(
+        fn $method(&self, value: $value, order: Ordering) -> $value {
+            let before = self.0.$method(value, order);
+            note_write(order);
+            before
+        }
+    )*};
+}
+
+loom_word!(LoomU32, AtomicU32, u32);
+loom_word!(LoomU64, AtomicU64, u64);
+
 /// A latch-guarded cell of [`Loom`]: unordered accesses fail the test.
 #[derive(Debug)]
 pub struct LoomData<T>(loom::cell::UnsafeCell<T>);
 
-forward_atomic_word!(LoomU32, AtomicU32, u32);
-forward_atomic_word!(LoomU64, AtomicU64, u64);
 forward_atomic_pointer!(LoomPtr, AtomicPtr::<T>);
 
-impl<T> DataCell<T> for LoomData<T> {
+// SAFETY: the pointer of loom's cell, which is the same as long as the cell stays where it is.
+unsafe impl<T> DataCell<T> for LoomData<T> {
     fn new(value: T) -> Self {
         Self(loom::cell::UnsafeCell::new(value))
     }
@@ -96,7 +183,22 @@ fn claim_slot() -> WorkerId {
 
 futex_table!(loom, WORLD.sleepers);
 
-impl Machine for Loom {
+impl Loom {
+    /// Ends the wait of the thread that has slept longest, though no one has woken it, as a signal does. `false` if none
+    /// sleeps. For a thread of a test: loom tries it at every instant.
+    pub fn interrupt() -> bool {
+        let mut sleepers = WORLD.sleepers.lock().unwrap();
+        let Some(sleeper) = (!sleepers.is_empty()).then(|| sleepers.remove(0)) else {
+            return false;
+        };
+        sleeper.woken.store(true, Ordering::Relaxed);
+        sleeper.thread.unpark();
+        true
+    }
+}
+
+// SAFETY: loom's atomics; a number for each of its threads, of one table for each execution.
+unsafe impl Machine for Loom {
     const EXPLORED: bool = true;
 
     type U32 = LoomU32;

@@ -9,7 +9,17 @@ use crate::{AtomicPointer, AtomicWord, DataCell, Half, WorkerId, Workers};
 ///
 /// Implementors are zero-sized markers. All functions are associated, so a generic structure stores nothing
 /// for its machine, and `Native` compiles to the code that one would write by hand against `std`.
-pub trait Machine: Copy + Default + core::fmt::Debug + Send + Sync + 'static {
+///
+/// # Safety
+/// Latches are generic over it, and what they protect is reached by unsafe code. Of a machine that is relied on:
+/// - its words, pointers and cells are as their traits demand, and `fence` orders at least as strongly as it is asked to;
+/// - workers that live at the same time have different numbers, a worker has the same number at each call of `worker` and
+///   `known_worker`, and the number is below the capacity of `workers`. A latch hands itself over to a number;
+/// - `workers` is the same table at each call, and no one writes to it but through its methods.
+///
+/// What else is said of the methods is needed for progress: a machine that breaks it makes workers wait too long or too
+/// short, and never lets two into a latch.
+pub unsafe trait Machine: Copy + Default + core::fmt::Debug + Send + Sync + 'static {
     /// Whether a checker explores this machine's schedules. Limits that only trade time, such as how long to
     /// poll before sleeping, are then minimal, so that rare paths become common.
     const EXPLORED: bool = false;
@@ -114,12 +124,15 @@ pub trait Machine: Copy + Default + core::fmt::Debug + Send + Sync + 'static {
 
     /// The calling worker's slot; the first call on a thread claims one, and the thread's end returns it.
     ///
-    /// Aborts with a message when all slots are taken. A program that starts threads on demand keeps below
-    /// [`Workers::capacity`] (the server refuses connections with 53300 before that).
+    /// While all slots are taken the call waits until a thread that has one ends. If none can end before the caller has
+    /// gone on, that is a deadlock. So a program that starts threads on demand keeps below [`Workers::capacity`] (the
+    /// server refuses connections with 53300 before that), or asks [`known_worker`](Self::known_worker) first.
     fn worker() -> WorkerId;
 
-    /// The calling worker's slot; `None` where the machine does not know the caller. For uses of the slot
-    /// that are not needed for correctness, such as the learned budget of polls and the published wait event.
+    /// The calling worker's slot; `None` where the machine does not know the caller, or has no slot left for it. For uses
+    /// of the slot that are not needed for correctness, such as the learned budget of polls and the published wait event;
+    /// and for a program that refuses work instead of waiting for a slot: what a thread has got once it keeps until it
+    /// ends.
     #[inline(always)]
     fn known_worker() -> Option<WorkerId> {
         Some(Self::worker())

@@ -12,7 +12,9 @@ use rustix::thread::futex;
 use crate::core_words::{CoreData, CorePtr, CoreU32, CoreU64};
 use crate::current_cpu::current_cpu;
 use crate::places::{Place, Places};
-use crate::{CpuCounts, CpuHint, FutexOutcome, FutexWord, Half, Machine, Work, WorkerId, Workers, fatal};
+use crate::{
+    CpuCounts, CpuHint, FutexOutcome, FutexWord, Half, Machine, Work, WorkerId, Workers, fatal, stderr_line,
+};
 
 /// The machine this program runs on.
 #[derive(Debug, Clone, Copy, Default)]
@@ -29,7 +31,8 @@ impl Drop for SlotReturn {
         let number = self.0.get();
         if number != WorkerId::NONE {
             CURRENT.with(|current| current.set(WorkerId::NONE));
-            Native::workers().release(WorkerId(number));
+            // SAFETY: the thread's own slot, which it goes by no longer.
+            unsafe { Native::workers().release(WorkerId(number)) };
         }
     }
 }
@@ -40,18 +43,35 @@ thread_local! {
     static RETURN: SlotReturn = const { SlotReturn(Cell::new(WorkerId::NONE)) };
 }
 
+/// Gives the calling thread, which has none, a slot, if one is free.
 #[cold]
-fn claim_slot() -> WorkerId {
-    let Some(worker) = Native::workers().claim() else {
-        fatal(format_args!(
-            "all {WORKERS_MAX} worker slots are taken; start fewer threads"
-        ));
-    };
+fn claim_slot() -> Option<WorkerId> {
+    let worker = Native::workers().claim()?;
     CURRENT.with(|current| current.set(worker.0));
     // A thread that waits inside its own destructors, after RETURN is gone, keeps the slot until the process
     // ends.
     let _ = RETURN.try_with(|slot| slot.0.set(worker.0));
-    worker
+    Some(worker)
+}
+
+/// Gives the calling thread, which has none, a slot, as soon as one is free. By polling: threads end seldom, and what ends
+/// is not worth a system call of each.
+#[cold]
+fn wait_for_slot() -> WorkerId {
+    let mut pause = Duration::from_millis(1);
+    loop {
+        if let Some(worker) = claim_slot() {
+            return worker;
+        }
+        static TOLD: AtomicU32 = AtomicU32::new(0);
+        if TOLD.swap(1, Ordering::Relaxed) == 0 {
+            stderr_line(format_args!(
+                "clearway: all {WORKERS_MAX} worker slots are taken; a thread waits until another one ends"
+            ));
+        }
+        std::thread::sleep(pause);
+        pause = (2 * pause).min(Duration::from_millis(100));
+    }
 }
 
 fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
@@ -101,7 +121,9 @@ fn places() -> &'static Places {
     })
 }
 
-impl Machine for Native {
+// SAFETY: core's atomics; a thread keeps the number of the slot that it has claimed until it ends, and the table, which is
+// one for the process, gives a slot to one thread at a time.
+unsafe impl Machine for Native {
     const THREADS_ARE_WORKERS: bool = true;
 
     type U32 = CoreU32;
@@ -171,9 +193,19 @@ impl Machine for Native {
     fn worker() -> WorkerId {
         let number = CURRENT.with(Cell::get);
         if number == WorkerId::NONE {
-            claim_slot()
+            wait_for_slot()
         } else {
             WorkerId(number)
+        }
+    }
+
+    #[inline]
+    fn known_worker() -> Option<WorkerId> {
+        let number = CURRENT.with(Cell::get);
+        if number == WorkerId::NONE {
+            claim_slot()
+        } else {
+            Some(WorkerId(number))
         }
     }
 }

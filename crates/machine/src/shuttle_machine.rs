@@ -3,8 +3,8 @@
 //! Shuttle switches threads at its own atomics and locks, and replays a failing schedule from its printed
 //! seed. It does not model weak memory; loom does that for the small cases. As under loom, everything global
 //! belongs to one execution, and futexes are a table of sleepers under one mutex that stands for the kernel's
-//! bucket lock. A sleeper that is never woken is reported as a deadlock. A wait with a timeout returns at
-//! once.
+//! bucket lock. A sleeper that is never woken is reported as a deadlock. A wait with a timeout ends after other threads
+//! have had their turn; a wake-up may come before.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32 as PlainU32, AtomicU64 as PlainU64, Ordering};
@@ -52,7 +52,8 @@ forward_atomic_word!(ShuttleU32, AtomicU32, u32);
 forward_atomic_word!(ShuttleU64, AtomicU64, u64);
 forward_atomic_pointer!(ShuttlePtr, AtomicPtr::<T>);
 
-impl<T> DataCell<T> for ShuttleData<T> {
+// SAFETY: the cell's own pointer, which is the same as long as the cell stays where it is.
+unsafe impl<T> DataCell<T> for ShuttleData<T> {
     fn new(value: T) -> Self {
         Self {
             value: UnsafeCell::new(value),
@@ -116,7 +117,8 @@ fn claim_slot() -> WorkerId {
 
 futex_table!(shuttle, WORLD.sleepers);
 
-impl Machine for Shuttle {
+// SAFETY: shuttle's atomics; a number for each of its threads, of one table for each execution.
+unsafe impl Machine for Shuttle {
     const EXPLORED: bool = true;
 
     type U32 = ShuttleU32;

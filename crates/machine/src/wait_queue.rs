@@ -92,7 +92,10 @@ impl<M: Machine> WaitQueue<M> {
     ///
     /// # Panics
     /// If the worker is on a queue already.
-    pub fn push_front(&self, worker: WorkerId, mode: u32) {
+    ///
+    /// # Safety
+    /// The caller is `worker`, and has the lock of the queue's owner.
+    pub unsafe fn push_front(&self, worker: WorkerId, mode: u32) {
         let me = Self::slot_of_newcomer(worker, mode);
         let next = self.head.load(Relaxed);
         me.previous.store(WorkerId::NONE, Relaxed);
@@ -109,7 +112,10 @@ impl<M: Machine> WaitQueue<M> {
     ///
     /// # Panics
     /// If the worker is on a queue already.
-    pub fn push_back(&self, worker: WorkerId, mode: u32) {
+    ///
+    /// # Safety
+    /// The caller is `worker`, and has the lock of the queue's owner.
+    pub unsafe fn push_back(&self, worker: WorkerId, mode: u32) {
         let me = Self::slot_of_newcomer(worker, mode);
         let previous = self.tail.load(Relaxed);
         me.previous.store(previous, Relaxed);
@@ -126,7 +132,10 @@ impl<M: Machine> WaitQueue<M> {
     ///
     /// # Panics
     /// If the worker is on a queue already.
-    pub fn push_behind(&self, worker: WorkerId, mode: u32, leads: impl Fn(u32) -> bool) {
+    ///
+    /// # Safety
+    /// The caller is `worker`, and has the lock of the queue's owner.
+    pub unsafe fn push_behind(&self, worker: WorkerId, mode: u32, leads: impl Fn(u32) -> bool) {
         let me = Self::slot_of_newcomer(worker, mode);
         let mut previous = WorkerId::NONE;
         let mut next = self.head.load(Relaxed);
@@ -165,13 +174,19 @@ impl<M: Machine> WaitQueue<M> {
     }
 
     /// Takes `worker` off the queue because it will not sleep.
-    pub fn remove(&self, worker: WorkerId) {
+    ///
+    /// # Safety
+    /// The caller is `worker`, which is on this queue, and has the lock of the queue's owner.
+    pub unsafe fn remove(&self, worker: WorkerId) {
         self.unlink(worker.0);
         slot::<M>(worker.0).waiting.store(Waiting::No as u32, Relaxed);
     }
 
     /// Moves `worker` from the queue to `picked`.
-    pub fn pick(&self, picked: &mut Picked<M>, worker: WorkerId) {
+    ///
+    /// # Safety
+    /// The worker is on this queue, and the caller has the lock of the queue's owner.
+    pub unsafe fn pick(&self, picked: &mut Picked<M>, worker: WorkerId) {
         self.unlink(worker.0);
         let waiter = slot::<M>(worker.0);
         waiter.waiting.store(Waiting::Pending as u32, Relaxed);
@@ -261,25 +276,35 @@ mod tests {
 
     #[test]
     fn a_worker_joins_behind_those_that_lead() {
+        // No other thread knows the queue or goes by these slots.
         let claimed: Vec<_> = (0..4).map(|_| Native::workers().claim().unwrap()).collect();
         let queue = WaitQueue::<Native>::new();
         let leads = |mode| mode == 7;
         let order = || queue.workers().collect::<Vec<_>>();
-        queue.push_behind(claimed[0], 1, leads);
+        // SAFETY: as said above.
+        unsafe { queue.push_behind(claimed[0], 1, leads) };
         assert_eq!(order(), [claimed[0]]);
-        queue.push_front(claimed[1], 7);
-        queue.push_behind(claimed[2], 2, leads);
+        // SAFETY: as said above.
+        unsafe { queue.push_front(claimed[1], 7) };
+        // SAFETY: as said above.
+        unsafe { queue.push_behind(claimed[2], 2, leads) };
         assert_eq!(order(), [claimed[1], claimed[2], claimed[0]]);
-        queue.remove(claimed[0]);
-        queue.remove(claimed[2]);
-        queue.push_behind(claimed[3], 3, leads);
-        queue.push_back(claimed[0], 1);
+        // SAFETY: as said above.
+        unsafe { queue.remove(claimed[0]) };
+        // SAFETY: as said above.
+        unsafe { queue.remove(claimed[2]) };
+        // SAFETY: as said above.
+        unsafe { queue.push_behind(claimed[3], 3, leads) };
+        // SAFETY: as said above.
+        unsafe { queue.push_back(claimed[0], 1) };
         assert_eq!(order(), [claimed[1], claimed[3], claimed[0]]);
         for &worker in &claimed {
             if WaitQueue::<Native>::is_queued(worker) {
-                queue.remove(worker);
+                // SAFETY: as said above.
+                unsafe { queue.remove(worker) };
             }
-            Native::workers().release(worker);
+            // SAFETY: as said above.
+            unsafe { Native::workers().release(worker) };
         }
         assert!(queue.is_empty());
     }

@@ -100,8 +100,8 @@ pub struct WorkerSlot<M: Machine> {
     pub semaphore: Semaphore<M>,
     /// 0 = not waiting, 1 = on a queue, 2 = taken off a queue and about to be posted.
     pub(crate) waiting: M::U32,
-    /// A [`WaitMode`] as a number.
-    pub mode: M::U32,
+    /// For the owner of the [`WaitQueue`] that the worker is on.
+    pub(crate) mode: M::U32,
     /// Next slot on the list, or [`WorkerId::NONE`].
     pub(crate) next: M::U32,
     /// Previous slot on the list, or [`WorkerId::NONE`].
@@ -176,6 +176,22 @@ impl<M: Machine> WorkerSlot<M> {
         self.wake_up_calls.store(calls + 1, Ordering::Relaxed);
         let sum = self.woken.load(Ordering::Relaxed);
         self.woken.store(sum + u64::from(woken), Ordering::Relaxed);
+    }
+
+    /// What the worker was put on its queue with, or what [`set_mode`](Self::set_mode) has set since.
+    #[inline]
+    pub fn mode(&self) -> u32 {
+        self.mode.load(Ordering::Relaxed)
+    }
+
+    /// Tells the worker something before it is posted, in place of what it was put on its queue with.
+    ///
+    /// # Safety
+    /// The caller is the owner of the queue that the worker is on or was taken off, which has not posted it yet: by the mode
+    /// a worker may conclude that a latch was handed over to it.
+    #[inline]
+    pub unsafe fn set_mode(&self, mode: u32) {
+        self.mode.store(mode, Ordering::Relaxed);
     }
 
     /// Whether a thread owns the slot.
@@ -283,6 +299,8 @@ pub struct Workers<M: Machine> {
     pub spins_per_delay_estimate: M::U32,
     /// One past the highest slot ever claimed: how far samplers look.
     claimed_end: M::U32,
+    /// Slots that neither have a worker nor are promised to one that looks for them.
+    free: M::U32,
 }
 
 impl Workers<Bare> {
@@ -296,6 +314,7 @@ impl Workers<Bare> {
             buckets: Entries::Static(&memory.buckets),
             node_terms: Entries::Static(&[]),
             spins_per_delay_estimate: CoreU32::new_const(SPINS_PER_DELAY_ESTIMATE),
+            free: CoreU32::new_const(WORKERS as u32),
             claimed_end: CoreU32::new_const(0),
         }
     }
@@ -311,6 +330,7 @@ impl<M: Machine> Workers<M> {
             buckets: Entries::Owned((0..buckets).map(|_| Padded(WaitBucket::new())).collect()),
             node_terms: Entries::Owned((0..buckets).map(|_| Padded(M::U32::new(0))).collect()),
             spins_per_delay_estimate: M::U32::new(SPINS_PER_DELAY_ESTIMATE),
+            free: M::U32::new(capacity as u32),
             claimed_end: M::U32::new(0),
         }
     }
@@ -348,35 +368,67 @@ impl<M: Machine> Workers<M> {
         }
     }
 
-    /// Takes a free slot; `None` when all are taken.
+    /// Takes a free slot; `None` if at some instant during the call no slot was free.
+    ///
+    /// A scan alone would not do: a slot may become free behind it while another one is taken before it, so that each look
+    /// finds a worker though one slot is free all the time. So a caller first takes one off the count `free`. The count is
+    /// never above the number of unclaimed slots less the callers that have taken one off and not found it: `release` gives
+    /// the slot back first. So there is a slot for each such caller, and a scan in vain means that another caller has found
+    /// one meanwhile.
     pub fn claim(&self) -> Option<WorkerId> {
-        for (number, slot) in self.slots.iter().enumerate() {
-            // Acquire: pairs with the Release in `release`; the previous owner's last writes come first.
-            if slot.claimed.load(Ordering::Relaxed) == 0
-                && slot
-                    .claimed
-                    .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
-                    .is_ok()
+        // Acquire: pairs with the Release in `release`, so that every slot that was counted is seen to be free.
+        let mut free = self.free.load(Ordering::Relaxed);
+        while free != 0 {
+            match self
+                .free
+                .compare_exchange_weak(free, free - 1, Ordering::Acquire, Ordering::Relaxed)
             {
-                let end = number as u32 + 1;
-                let mut seen = self.claimed_end.load(Ordering::Relaxed);
-                while seen < end {
-                    match self
-                        .claimed_end
-                        .compare_exchange(seen, end, Ordering::Relaxed, Ordering::Relaxed)
-                    {
-                        Ok(_) => break,
-                        Err(found) => seen = found,
-                    }
-                }
-                return Some(WorkerId(number as u32));
+                Ok(_) => return Some(self.claim_promised()),
+                Err(found) => free = found,
             }
         }
         None
     }
 
+    /// Finds the slot of a caller that has taken one off `free`.
+    fn claim_promised(&self) -> WorkerId {
+        loop {
+            for (number, slot) in self.slots.iter().enumerate() {
+                // Acquire: pairs with the Release in `release`; the previous owner's last writes come first. Also of a slot
+                // that another caller has found: what this one does not see free by then, it sees in the next scan.
+                // Release: for that.
+                if slot.claimed.load(Ordering::Acquire) == 0
+                    && slot
+                        .claimed
+                        .compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire)
+                        .is_ok()
+                {
+                    self.note_claimed(number as u32 + 1);
+                    return WorkerId(number as u32);
+                }
+            }
+        }
+    }
+
+    /// Samplers look at least up to `end` from here on.
+    fn note_claimed(&self, end: u32) {
+        let mut seen = self.claimed_end.load(Ordering::Relaxed);
+        while seen < end {
+            match self
+                .claimed_end
+                .compare_exchange(seen, end, Ordering::Relaxed, Ordering::Relaxed)
+            {
+                Ok(_) => break,
+                Err(found) => seen = found,
+            }
+        }
+    }
+
     /// Returns a slot, whose worker waits for nothing. Drains leftover posts.
-    pub fn release(&self, worker: WorkerId) {
+    ///
+    /// # Safety
+    /// The caller is the worker that has claimed the slot, and goes by it no longer: the next worker gets the same number.
+    pub unsafe fn release(&self, worker: WorkerId) {
         let slot = self.slot(worker);
         debug_assert_eq!(
             slot.waiting.load(Ordering::Relaxed),
@@ -398,6 +450,8 @@ impl<M: Machine> Workers<M> {
         slot.wait_event
             .store(WaitEvent::Running as u32, Ordering::Relaxed);
         slot.claimed.store(0, Ordering::Release);
+        // Release: pairs with the Acquire in `claim`. After the slot: what is counted can be found.
+        self.free.fetch_add(1, Ordering::Release);
     }
 
     /// Wake-ups of all workers that there have been. Only [`Native`](crate::Native) counts them.

@@ -55,3 +55,42 @@ fn loom_two_posts_end_two_waits() {
         }
     });
 }
+
+/// A wait that is interrupted goes on until there is a post, and consumes that one alone.
+///
+/// Caught mutation: a `wait` that returns after its first sleep.
+#[test]
+fn loom_an_interrupted_wait_goes_on() {
+    explore(|| {
+        let semaphore = Arc::new(Semaphore::<Loom>::new());
+        Loom::workers();
+        let interrupter = loom::thread::spawn(Loom::interrupt);
+        let poster = {
+            let semaphore = Arc::clone(&semaphore);
+            loom::thread::spawn(move || semaphore.post())
+        };
+        semaphore.wait();
+        assert!(!semaphore.try_wait(), "one post, one wait");
+        interrupter.join().unwrap();
+        poster.join().unwrap();
+        assert!(!semaphore.try_wait());
+    });
+}
+
+/// A post that comes while a wait times out is consumed by that wait or left for the next, and not lost.
+///
+/// Caught mutation: a wait that has timed out takes itself for woken.
+#[test]
+fn loom_a_post_at_the_timeout_is_not_lost() {
+    explore(|| {
+        let semaphore = Arc::new(Semaphore::<Loom>::new());
+        Loom::workers();
+        let poster = {
+            let semaphore = Arc::clone(&semaphore);
+            loom::thread::spawn(move || semaphore.post())
+        };
+        let consumed = semaphore.wait_timeout(std::time::Duration::from_nanos(1_500));
+        poster.join().unwrap();
+        assert_ne!(consumed, semaphore.try_wait(), "one post, consumed once");
+    });
+}

@@ -208,7 +208,9 @@ macro_rules! word {
             }
         }
 
-        impl AtomicWord<$value> for $name {
+        // SAFETY: the workers of a simulation run on one thread of the host, one at a time, and no other worker runs
+        // between the load and the store of `modify`.
+        unsafe impl AtomicWord<$value> for $name {
             fn new(value: $value) -> Self {
                 Self(<$plain>::new(value))
             }
@@ -287,7 +289,8 @@ impl<T> SimulatedPtr<T> {
     }
 }
 
-impl<T: 'static> AtomicPointer<T> for SimulatedPtr<T> {
+// SAFETY: as for the words.
+unsafe impl<T: 'static> AtomicPointer<T> for SimulatedPtr<T> {
     fn new(pointer: *mut T) -> Self {
         Self(PlainPtr::new(pointer))
     }
@@ -332,7 +335,8 @@ impl<T: 'static> AtomicPointer<T> for SimulatedPtr<T> {
 #[repr(transparent)]
 pub struct SimulatedData<T>(UnsafeCell<T>);
 
-impl<T> DataCell<T> for SimulatedData<T> {
+// SAFETY: the cell's own pointer, which is the same as long as the cell stays where it is.
+unsafe impl<T> DataCell<T> for SimulatedData<T> {
     fn new(value: T) -> Self {
         Self(UnsafeCell::new(value))
     }
@@ -502,7 +506,8 @@ fn wake(address: usize, count: u32) -> u32 {
     }
 }
 
-impl Machine for Simulated {
+// SAFETY: the words above; a number for each worker of a simulation, of the simulation's own table.
+unsafe impl Machine for Simulated {
     type U32 = SimulatedU32;
     type U64 = SimulatedU64;
     type Ptr<T: 'static> = SimulatedPtr<T>;

@@ -294,7 +294,8 @@ impl Simulation {
         let body = self.bodies[worker as usize].take().expect("it has just returned");
         STACKS.with(|stacks| stacks.borrow_mut().push(body.into_stack()));
         let slot = WorkerId(self.kernel.workers[worker as usize].slot);
-        peek(|| self.kernel.slots.release(slot));
+        // SAFETY: the worker's own slot, and the worker has ended.
+        peek(|| unsafe { self.kernel.slots.release(slot) });
     }
 
     /// The present simulated instant, in nanoseconds.

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use clearway_latch::{LatchClass, LatchMode, LwLock, LwLockFairnessVariant, LwLockOptions, LwLockVariant};
+use clearway_latch::{LatchClass, LwLock, LwLockFairnessVariant, LwLockOptions, LwLockVariant};
 use clearway_machine::{AtomicWord, Machine, Switch, WaitEvent, Work};
 use clearway_sim::{LineAllocator, MachineModel, Simulated, SimulatedU64, Simulation, random_below};
 
@@ -40,22 +40,20 @@ fn exclusion(machine: &str, algorithm: LwLockVariant, workers: usize, write_perc
             for _ in 0..20 {
                 if random_below(100) < write_percent {
                     expected.set(expected.get() + 1);
-                    latch.acquire(LatchMode::Exclusive);
+                    let _guard = latch.exclusive();
                     assert_eq!(inside.replace(-1), 0, "a writer meets another worker");
                     let before = writes.get();
                     Simulated::charge(Work::Nanos(random_below(500)));
                     Simulated::now();
                     writes.set(before + 1);
                     assert_eq!(inside.replace(0), -1);
-                    latch.release(LatchMode::Exclusive);
                 } else {
-                    latch.acquire(LatchMode::Shared);
+                    let _guard = latch.shared();
                     assert!(inside.get() >= 0, "a reader meets a writer");
                     inside.set(inside.get() + 1);
                     Simulated::charge(Work::Nanos(random_below(500)));
                     Simulated::now();
                     inside.set(inside.get() - 1);
-                    latch.release(LatchMode::Shared);
                 }
                 Simulated::charge(Work::Nanos(random_below(3_000)));
             }
@@ -161,21 +159,19 @@ fn uses_of_a_sleepers_slot(algorithm: LwLockVariant, fairness: LwLockFairnessVar
     let latch = simulation.enter(|| Rc::new(LwLock::<Simulated>::new(&CLASS, options)));
     let holder = Rc::clone(&latch);
     simulation.spawn(move || {
-        holder.acquire(LatchMode::Exclusive);
+        let _guard = holder.exclusive();
         // The other worker sleeps by then.
         Simulated::charge(Work::Nanos(500_000));
         Simulated::now();
-        holder.release(LatchMode::Exclusive);
     });
     simulation.spawn(move || {
         let slot = Simulated::workers().slot(Simulated::worker());
         // Only a line that was used can be named.
-        slot.mode.load(Relaxed);
+        slot.spins_per_delay.load(Relaxed);
         Simulated::now();
-        Simulated::label((&raw const slot.mode).cast(), "slot of the sleeper");
+        Simulated::label((&raw const slot.spins_per_delay).cast(), "slot of the sleeper");
         Simulated::charge(Work::Nanos(5_000));
-        latch.acquire(LatchMode::Exclusive);
-        latch.release(LatchMode::Exclusive);
+        drop(latch.exclusive());
     });
     let report = simulation.run().unwrap_or_else(|error| panic!("{error}"));
     assert!(report.waits.iter().any(|wait| wait.count == 1), "{report:?}");

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use clearway_latch::{
-    AdaptiveLatch, ClassOf, HolderProtocol, HybridLatch, LatchClass, LatchMode, LwLock, ReadBiasedLatch,
-    SpinPolicy, SrwMutex, SsuxLock, SsuxProtocol,
+    AdaptiveLatch, ClassOf, HolderProtocol, HybridLatch, LatchClass, LwLock, ReadBiasedLatch, SpinPolicy,
+    SrwMutex, SsuxLock, SsuxProtocol,
 };
 use clearway_machine::{AtomicWord, Padded, WaitEvent};
 use clearway_sim::{Simulated, SimulatedU64};
@@ -101,19 +101,6 @@ pub(crate) fn words_without_latch() -> Rc<dyn LatchWithWords> {
     with_words(NoLatch)
 }
 
-impl RunsSection for LwLock<Simulated> {
-    fn read(&self, section: &dyn Fn()) {
-        self.acquire(LatchMode::Shared);
-        section();
-        self.release(LatchMode::Shared);
-    }
-    fn write(&self, section: &dyn Fn()) {
-        self.acquire(LatchMode::Exclusive);
-        section();
-        self.release(LatchMode::Exclusive);
-    }
-}
-
 macro_rules! runs_section_under_a_guard {
     ($({$($parameters:tt)*} $latch:ty;)*) => {$(
         impl<$($parameters)*> RunsSection for $latch {
@@ -130,6 +117,7 @@ macro_rules! runs_section_under_a_guard {
 }
 
 runs_section_under_a_guard! {
+    {} LwLock<Simulated>;
     {const K: usize} ReadBiasedLatch<K, Simulated>;
     {const K: usize} AdaptiveLatch<K, Simulated>;
     {C: ClassOf, P: SsuxProtocol} SsuxLock<C, Simulated, P>;

@@ -283,12 +283,10 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         }
         let slot = self.main.slot.slot::<M>(K);
         self.slots.enter(slot);
-        // R3. Both accesses are SeqCst, which orders them as a full barrier between them would. After the RMW
-        // that is free on x86-64 and aarch64, where a fence is not. Loom treats SeqCst accesses as AcqRel, so
-        // under a checker there is the fence.
-        if M::EXPLORED {
-            M::fence(SeqCst);
-        }
+        // R3. Both accesses are SeqCst, which orders them as a full barrier between them would: in the order S of C++20
+        // the addition comes before this load; if the load misses `EXCLUSIVE` it comes before the writer's fence, and if
+        // the writer's look misses the addition the fence comes before that: a circle. After the RMW that is free on
+        // x86-64 and aarch64, where a fence is not.
         let found = self.main.latch.state.load(SeqCst);
         if found & (BIASED | EXCLUSIVE) == BIASED {
             return Ok(slot as u32);
@@ -330,7 +328,8 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     /// the worker should queue, because its polls are used up or the word has turned plain.
     fn slot_after_writer(&self, started: u64) -> Option<u32> {
         let class = self.class();
-        let taught = &M::workers().slot(M::worker()).adaptive.spins_for_writer;
+        // A worker without a slot queues, and waits for a slot there.
+        let taught = &M::workers().slot(M::known_worker()?).adaptive.spins_for_writer;
         let mut spin = Spin::begin_in::<M>(class, taught).without_yields();
         let slot = loop {
             if !spin.poll::<M>() {
@@ -358,7 +357,8 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     fn note_met_reader(&self, found: u32) {
         let readers = (found & SHARED_MASK) / SHARED_UNIT;
         if found & (EXCLUSIVE | GRANTS | HAS_WAITERS | BIASED) == 0
-            && (readers == 1 || readers % Self::MEETINGS_OF == M::worker().0 % Self::MEETINGS_OF)
+            && let Some(worker) = M::known_worker()
+            && (readers == 1 || readers % Self::MEETINGS_OF == worker.0 % Self::MEETINGS_OF)
             && self.main.bias.nominated_by_meeting(found & TRIAL != 0, M::now)
         {
             self.turn_biased(BIASED | TRIAL);
@@ -555,7 +555,8 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     #[inline(never)]
     fn release_of_biased(&self) {
         let latch = &self.main.latch;
-        latch.release(LatchMode::Exclusive);
+        // SAFETY: the caller is the guard of an exclusive holder, and ends.
+        unsafe { latch.release(LatchMode::Exclusive) };
         if !self.main.bias.trial_is_due(M::now) {
             return;
         }
@@ -613,7 +614,8 @@ impl<const K: usize, M: Machine> Drop for AdaptiveShared<'_, K, M> {
     #[inline]
     fn drop(&mut self) {
         if self.slot == BY_COUNT {
-            self.latch.main.latch.release(LatchMode::Shared);
+            // SAFETY: the guard holds the word shared, and ends here.
+            unsafe { self.latch.main.latch.release(LatchMode::Shared) };
         } else {
             self.latch.release_slot(self.slot);
         }
@@ -652,7 +654,8 @@ impl<const K: usize, M: Machine> Drop for AdaptiveExclusive<'_, K, M> {
         if self.came_biased {
             self.latch.release_of_biased();
         } else {
-            self.latch.main.latch.release(LatchMode::Exclusive);
+            // SAFETY: the guard holds the word exclusively, and ends here.
+            unsafe { self.latch.main.latch.release(LatchMode::Exclusive) };
         }
     }
 }

@@ -314,9 +314,10 @@ impl<M: Machine> Bias<M> {
         }
     }
 
-    /// What the caller counts at adaptive latches.
-    fn counts() -> &'static AdaptiveCounts<M> {
-        &M::workers().slot(M::worker()).adaptive
+    /// What the caller counts at adaptive latches. A worker without a slot counts nothing: it may hold the latch, so it must
+    /// not wait for a slot here.
+    fn counts() -> Option<&'static AdaptiveCounts<M>> {
+        M::known_worker().map(|worker| &M::workers().slot(worker).adaptive)
     }
 
     /// Whether a reader's wait for a plain latch, in a `trial` or not, that began at `started` shall turn it biased, and
@@ -335,7 +336,9 @@ impl<M: Machine> Bias<M> {
 
     /// As [`nominated_by_wait`](Self::nominated_by_wait), of a reader that met another one, and counts the meeting.
     pub(crate) fn nominated_by_meeting(&self, trial: bool, clock: impl FnOnce() -> u64) -> bool {
-        let met = Self::counts().meetings.next();
+        let Some(met) = Self::counts().map(|counts| counts.meetings.next()) else {
+            return false;
+        };
         if !met.is_multiple_of(Self::SAMPLE) || self.policy != BiasPolicy::Adaptive {
             return false;
         }
@@ -373,13 +376,18 @@ impl<M: Machine> Bias<M> {
     /// Counts a writer that did not wait and has released a latch that rests biased. Returns whether it should begin a trial.
     pub(crate) fn trial_is_due(&self, clock: impl FnOnce() -> u64) -> bool {
         self.policy == BiasPolicy::Adaptive
-            && Self::counts().writes.next().is_multiple_of(Self::SAMPLE_UNWAITED)
+            && Self::counts().is_some_and(|counts| counts.writes.next().is_multiple_of(Self::SAMPLE_UNWAITED))
             && clock() >= self.inhibited_ns.load(Relaxed)
     }
 
     /// Counts a writer that is about to acquire a latch in a trial. Returns what of the trial falls to it.
     pub(crate) fn share_of_this_writer(&self) -> Share {
-        let number = Self::counts().writes.next();
+        let Some(number) = Self::counts().map(|counts| counts.writes.next()) else {
+            return Share {
+                counted: false,
+                handicapped: false,
+            };
+        };
         Share {
             counted: number.is_multiple_of(Self::COUNTED),
             handicapped: number % HANDICAP_OF < self.handicapped.load(Relaxed),

@@ -73,8 +73,13 @@ impl<const K: usize, M: Machine> ReaderSlots<K, M> {
     #[inline(never)]
     pub(crate) fn drain(&self, in_use: usize, class: &'static LatchClass) -> u64 {
         let started = M::now();
-        let taught = &M::workers().slot(M::worker()).adaptive.spins_for_slots;
-        let mut spin = Spin::begin_in::<M>(class, taught);
+        // A worker without a slot, which holds the latch's word, polls as one that has learned nothing.
+        let slot = M::known_worker().map(|worker| M::workers().slot(worker));
+        let taught = slot.map(|slot| &slot.adaptive.spins_for_slots);
+        let mut spin = taught.map_or_else(
+            || Spin::begin::<M>(class),
+            |taught| Spin::begin_in::<M>(class, taught),
+        );
         spin.poll_as_owner::<M>();
         let mut sleeps = 0;
         for word in &self.words[..in_use] {
@@ -112,7 +117,9 @@ impl<const K: usize, M: Machine> ReaderSlots<K, M> {
             sleeps,
             ended.saturating_sub(started),
         );
-        spin.finish_in::<M>(class, taught, sleeps > 0);
+        if let Some(taught) = taught {
+            spin.finish_in::<M>(class, taught, sleeps > 0);
+        }
         ended
     }
 }

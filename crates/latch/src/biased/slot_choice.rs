@@ -82,7 +82,7 @@ impl SlotMap {
     #[inline]
     pub(super) fn slot<M: Machine>(&self, slots: usize) -> usize {
         match self.choice {
-            SlotChoice::Worker => M::worker().0 as usize % slots,
+            SlotChoice::Worker => M::known_worker().map_or(0, |worker| worker.0 as usize) % slots,
             SlotChoice::Cpu | SlotChoice::Core | SlotChoice::Node => self.slot_by_place::<M>(slots),
         }
     }

@@ -29,7 +29,8 @@ macro_rules! guard {
         impl<C: ClassOf, M: Machine> Drop for $name<'_, C, M> {
             #[inline]
             fn drop(&mut self) {
-                self.0.$release();
+                // SAFETY: the guard holds the latch in that mode, and ends here.
+                unsafe { self.0.$release() };
             }
         }
     };
@@ -77,7 +78,8 @@ impl<'a, C: ClassOf, M: Machine> HybridShared<'a, C, M> {
 impl<'a, C: ClassOf, M: Machine> HybridUpdate<'a, C, M> {
     /// To exclusive mode, after the readers inside have left.
     pub fn upgrade(self) -> HybridExclusive<'a, C, M> {
-        self.0.upgrade_update();
+        // SAFETY: the guard holds the latch in update mode, and is consumed.
+        unsafe { self.0.upgrade_update() };
         HybridExclusive::new(latch_of!(self))
     }
 

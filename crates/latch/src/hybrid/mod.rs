@@ -237,8 +237,11 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
     }
 
     /// Releases what was acquired in shared mode.
+    ///
+    /// # Safety
+    /// The caller holds the latch in shared mode, without a guard or by one that it has forgotten.
     #[inline]
-    pub fn release_shared(&self) {
+    pub unsafe fn release_shared(&self) {
         order::released::<M>(self.address());
         // Release: pairs with the Acquire of the writer that sees the count at zero.
         let before = self.word.fetch_sub(1, Release);
@@ -271,8 +274,11 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
     }
 
     /// Releases what was acquired in update mode.
+    ///
+    /// # Safety
+    /// The caller holds the latch in update mode, without a guard or by one that it has forgotten.
     #[inline]
-    pub fn release_update(&self) {
+    pub unsafe fn release_update(&self) {
         order::released::<M>(self.address());
         if self.word.fetch_sub(UPDATE, Release) & HAS_WAITERS != 0 {
             self.wake_after_update();
@@ -303,8 +309,11 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
     }
 
     /// Releases what was acquired in exclusive mode.
+    ///
+    /// # Safety
+    /// The caller holds the latch in exclusive mode, without a guard or by one that it has forgotten.
     #[inline]
-    pub fn release_exclusive(&self) {
+    pub unsafe fn release_exclusive(&self) {
         order::released::<M>(self.address());
         self.end_exclusive(0);
     }
@@ -332,8 +341,11 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
 
     /// From update mode, which the caller holds, to exclusive mode: refuses new readers and waits for the
     /// others to leave.
+    ///
+    /// # Safety
+    /// The caller holds the latch in update mode, without a guard or by one that it goes by no longer.
     #[inline]
-    pub fn upgrade_update(&self) {
+    pub unsafe fn upgrade_update(&self) {
         if self.word.fetch_add(EXCLUSIVE, Acquire) & COUNT != 0 {
             self.drain();
         }

@@ -32,7 +32,8 @@ macro_rules! guard {
         impl<M: Machine> Drop for $name<'_, M> {
             #[inline]
             fn drop(&mut self) {
-                self.latch.release($mode);
+                // SAFETY: the guard holds the latch in that mode, and ends here.
+                unsafe { self.latch.release($mode) };
             }
         }
     };

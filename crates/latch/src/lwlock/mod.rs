@@ -338,7 +338,8 @@ impl<M: Machine> LwLock<M> {
         None
     }
 
-    /// Acquires without a guard; the caller pairs it with [`release`](Self::release) of the same mode.
+    /// Acquires without a guard; the caller pairs it with [`release`](Self::release) of the same mode. To forget the release
+    /// is safe: the latch stays held.
     ///
     /// # Panics
     /// In debug builds, if the calling thread holds this latch or one of a higher rank.
@@ -375,7 +376,7 @@ impl<M: Machine> LwLock<M> {
     pub(crate) fn wait_for_grant(&self, mode: LatchMode, started: u64) -> Granted {
         M::label(core::ptr::from_ref(self).cast(), self.class.name);
         let worker = M::worker();
-        let mut delay = self.delay(worker);
+        let mut delay = self.delay(Some(worker));
         let granted = self.slow_path().acquire(self, mode, worker, started, &mut delay);
         self.class.record(
             mode.wait(),
@@ -388,7 +389,7 @@ impl<M: Machine> LwLock<M> {
     }
 
     /// The polling of one of `worker`'s waits.
-    fn delay(&self, worker: WorkerId) -> Delay {
+    fn delay(&self, worker: Option<WorkerId>) -> Delay {
         match (self.algorithm, self.fairness) {
             (LwLockVariant::BriefPolls, _) => Delay::brief::<M>(worker),
             (LwLockVariant::Cohort, _) if self.keeps_to_terms() => Delay::brief_without_promise::<M>(worker),
@@ -418,8 +419,12 @@ impl<M: Machine> LwLock<M> {
 
     /// Releases what [`acquire`](Self::acquire) acquired in `mode`. Release: the next holder sees what was
     /// written.
+    ///
+    /// # Safety
+    /// The caller holds the latch in `mode`, without a guard or by one that it has forgotten. Otherwise this would take the
+    /// latch from a guard that lives, and let a second exclusive holder in beside it.
     #[inline]
-    pub fn release(&self, mode: LatchMode) {
+    pub unsafe fn release(&self, mode: LatchMode) {
         order::released::<M>(core::ptr::from_ref(self).cast());
         self.release_word(mode);
     }

@@ -152,7 +152,8 @@ fn queue_self<M: Machine>(
 fn dequeue_self<M: Machine, F: FindSelf>(latch: &LwLock<M>, worker: WorkerId, delay: &mut Delay) -> bool {
     latch.lock_list(delay);
     if F::is_listed(latch, worker) {
-        latch.queue.remove(worker);
+        // SAFETY: the caller is the worker, which is on the list, and has `LOCKED`.
+        unsafe { latch.queue.remove(worker) };
         if latch.queue.is_empty() {
             // R7: with no waiter left, no release will wake a reader that the full count refuses.
             latch.state.fetch_and(!(HAS_WAITERS | GRANTS), Relaxed);

@@ -30,7 +30,7 @@ pub(super) trait SlowPath<M: Machine>: Sync {
         delay: &mut Delay,
     ) -> Granted;
 
-    /// Acquires the latch exclusively (`true`), or sleeps until it is free and returns `false` without it.
+    /// Acquires the latch exclusively (`true`), or sleeps until it is woken and returns `false` without it.
     fn acquire_or_wait(&self, latch: &LwLock<M>, worker: WorkerId, delay: &mut Delay) -> bool;
 
     /// Waits until the latch is not held exclusively (`Ok`) or `variable` differs from `old` (`Err` with its

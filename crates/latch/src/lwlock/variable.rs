@@ -1,7 +1,7 @@
 //! Waiting for a latch without wanting it, and for a variable that its holder changes (R4, R5).
 //!
 //! `acquire_or_wait` serves group work: the worker that gets the latch does the work for all. The others
-//! sleep until the latch is free and then look whether their part has been done. `wait_for_var` waits until
+//! sleep until they are woken and then look whether their part has been done. `wait_for_var` waits until
 //! the exclusive holder has released the latch *or* has changed a variable; the log uses it to wait for
 //! insertions in progress.
 
@@ -17,7 +17,10 @@ use crate::class::Wait;
 use crate::order;
 
 impl<M: Machine> LwLock<M> {
-    /// Gets the latch exclusively, or sleeps until it is free and returns `None` without it.
+    /// Gets the latch exclusively, or sleeps until a wake-up reaches it and returns `None` without it. The wake-up is that of
+    /// a release or of an [`update_var`](LwLockExclusive::update_var). The release may be older than the call: between it
+    /// and its wake-up another worker may have got the latch, and the caller may have found it held. So the caller checks
+    /// whether its work has been done, and calls again if not.
     #[track_caller]
     pub fn acquire_or_wait(&self) -> Option<LwLockExclusive<'_, M>> {
         order::acquiring::<M>(self.class, core::ptr::from_ref(self).cast());
@@ -27,7 +30,7 @@ impl<M: Machine> LwLock<M> {
         M::label(core::ptr::from_ref(self).cast(), self.class.name);
         let worker = M::worker();
         let started = M::now();
-        let mut delay = self.delay(worker);
+        let mut delay = self.delay(Some(worker));
         let acquired = self.slow_path().acquire_or_wait(self, worker, &mut delay);
         let waited = M::now().saturating_sub(started);
         self.class
@@ -55,7 +58,7 @@ impl<M: Machine> LwLock<M> {
         M::label(core::ptr::from_ref(self).cast(), self.class.name);
         let worker = M::worker();
         let started = M::now();
-        let mut delay = self.delay(worker);
+        let mut delay = self.delay(Some(worker));
         let (result, sleeps) = self
             .slow_path()
             .wait_for_var(self, variable, old, worker, &mut delay);
@@ -92,7 +95,8 @@ impl<M: Machine> LwLock<M> {
         // R4: the variable first, then the list. Release: pairs with the Acquire loads of the variable in
         // `wait_for_var`; what the holder wrote before it changed the variable is visible.
         variable.swap(value, AcqRel);
-        let mut delay = self.delay(M::worker());
+        // A holder needs no slot to wake others: it must not wait for one that they have.
+        let mut delay = self.delay(M::known_worker());
         let mut picked = Picked::none();
         self.lock_list(&mut delay);
         // The workers that wait for "free" are at the head, all together.
@@ -100,7 +104,8 @@ impl<M: Machine> LwLock<M> {
             if !Waiter::of::<M>(waiter).waits(WaitMode::UntilFree) {
                 break;
             }
-            self.queue.pick(&mut picked, waiter);
+            // SAFETY: the worker is on the list, and `LOCKED` is held.
+            unsafe { self.queue.pick(&mut picked, waiter) };
         }
         if self.queue.is_empty() {
             // R10: the holder itself may have been overdue on the list when a waker set `OVERDUE`.

@@ -37,12 +37,15 @@ impl<M: Machine> LwLock<M> {
     pub(super) fn push(&self, worker: WorkerId, mode: WaitMode, started: u64, again: bool) {
         let waiter = Waiter::new::<M>(mode, started);
         if mode == WaitMode::UntilFree {
-            self.queue.push_front(worker, waiter.word());
+            // SAFETY: the caller is the worker, and has `LOCKED`.
+            unsafe { self.queue.push_front(worker, waiter.word()) };
         } else if again && self.fairness == LwLockFairnessVariant::HandOver {
             let until_free = |word| Waiter::from_word(word).waits(WaitMode::UntilFree);
-            self.queue.push_behind(worker, waiter.word(), until_free);
+            // SAFETY: as above.
+            unsafe { self.queue.push_behind(worker, waiter.word(), until_free) };
         } else {
-            self.queue.push_back(worker, waiter.word());
+            // SAFETY: as above.
+            unsafe { self.queue.push_back(worker, waiter.word()) };
         }
     }
 
@@ -59,7 +62,8 @@ impl<M: Machine> LwLock<M> {
     /// the latch itself ([`hand_over`](Self::hand_over)).
     #[cold]
     pub(super) fn wake(&self) {
-        let mut delay = self.delay(M::worker());
+        // A worker needs no slot to wake others: it must not wait for one that they have.
+        let mut delay = self.delay(M::known_worker());
         let mut picked = Picked::none();
         self.lock_list(&mut delay);
         let hand_over = self.hand_over();
@@ -114,9 +118,11 @@ impl<M: Machine> LwLock<M> {
                     continue;
                 }
             }
-            self.queue.pick(picked, worker);
+            // SAFETY: the worker is on the list, and `LOCKED` is held.
+            unsafe { self.queue.pick(picked, worker) };
             if wants.is_some() && matches!(hand_over, HandOver::Granted(_)) {
-                Waiter::grant::<M>(worker);
+                // SAFETY: as above, and `hand_over` has added the units of all workers that are picked here.
+                unsafe { Waiter::grant::<M>(worker) };
             }
             if wants == Some(LatchMode::Exclusive) {
                 break;

@@ -8,9 +8,7 @@
 //! The clock of 30 bits starts again after 19 hours. A worker that has waited for that long looks young for the length of
 //! the bound.
 
-use core::sync::atomic::Ordering::Relaxed;
-
-use clearway_machine::{AtomicWord, Machine, WaitMode, WorkerId};
+use clearway_machine::{Machine, WaitMode, WorkerId};
 
 use super::LatchMode;
 
@@ -56,7 +54,7 @@ impl Waiter {
 
     /// Of `worker`, which is on the list; `LOCKED` is held.
     pub(super) fn of<M: Machine>(worker: WorkerId) -> Self {
-        Self(M::workers().slot(worker).mode.load(Relaxed))
+        Self(M::workers().slot(worker).mode())
     }
 
     /// As a queue keeps it.
@@ -91,13 +89,17 @@ impl Waiter {
 
     /// Tells `worker`, which was taken off the list and not yet posted, that it has the latch. The post's Release makes
     /// this visible to it.
-    pub(super) fn grant<M: Machine>(worker: WorkerId) {
-        M::workers().slot(worker).mode.store(GRANTED, Relaxed);
+    ///
+    /// # Safety
+    /// The caller has the list locked, has taken the worker off it, and has made the word count it as a holder.
+    pub(super) unsafe fn grant<M: Machine>(worker: WorkerId) {
+        // SAFETY: the caller's.
+        unsafe { M::workers().slot(worker).set_mode(GRANTED) };
     }
 
     /// Whether the latch was handed over to `worker`, the caller, which has slept.
     pub(super) fn was_granted<M: Machine>(worker: WorkerId) -> bool {
-        M::workers().slot(worker).mode.load(Relaxed) & MODE == GRANTED
+        M::workers().slot(worker).mode() & MODE == GRANTED
     }
 }
 

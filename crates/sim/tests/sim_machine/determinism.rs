@@ -46,7 +46,8 @@ fn mixture_on(machine: &MachineModel, seed: u64) -> String {
                 let latch = &latches[random_below(4) as usize];
                 latch.acquire(mode);
                 Simulated::charge(Work::Nanos(100 + random_below(2_000)));
-                latch.release(mode);
+                // SAFETY: acquired above, in that mode.
+                unsafe { latch.release(mode) };
                 // Allocations that come and go, so that the allocator's reuse of memory would show.
                 let scratch = Box::new([const { Cell::new(0_u8) }; 40]);
                 let counter = Box::new(SimulatedU64::new(0));

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use clearway_latch::{LatchMode, LwLock, LwLockVariant};
+use clearway_latch::{LwLock, LwLockVariant};
 use clearway_machine::{Machine, Padded, Work};
 use clearway_sim::{Simulated, Simulation, random_below, span};
 use serde_json::Value;
@@ -26,9 +26,9 @@ fn events() -> Vec<Value> {
         simulation.spawn(move || {
             for _ in 0..40 {
                 let _span = span("a turn");
-                latch.acquire(LatchMode::Exclusive);
+                let guard = latch.exclusive();
                 Simulated::charge(Work::Nanos(1_000));
-                latch.release(LatchMode::Exclusive);
+                drop(guard);
                 Simulated::charge(Work::Nanos(random_below(20_000)));
             }
         });

@@ -221,7 +221,8 @@ impl<'a, M: Machine> PageUpdate<'a, M> {
     /// Waits until the present readers have left; the page can then be changed.
     pub fn upgrade(self) -> PageExclusive<'a, M> {
         let frame = ManuallyDrop::new(self).frame;
-        frame.content.upgrade();
+        // SAFETY: the guard held the latch in update mode, and was consumed.
+        unsafe { frame.content.upgrade() };
         PageExclusive {
             frame,
             owns_pin: true,
@@ -315,7 +316,8 @@ impl<M: Machine> ChangingFrame<M> {
 impl<M: Machine> Drop for PageShared<'_, M> {
     #[inline]
     fn drop(&mut self) {
-        self.frame.content.release_shared();
+        // SAFETY: the guard holds the latch in that mode, and ends here.
+        unsafe { self.frame.content.release_shared() };
         if self.owns_pin {
             self.frame.state.unpin();
         }
@@ -325,7 +327,8 @@ impl<M: Machine> Drop for PageShared<'_, M> {
 impl<M: Machine> Drop for PageUpdate<'_, M> {
     #[inline]
     fn drop(&mut self) {
-        self.frame.content.release_update();
+        // SAFETY: the guard holds the latch in that mode, and ends here.
+        unsafe { self.frame.content.release_update() };
         self.frame.state.unpin();
     }
 }
@@ -340,7 +343,8 @@ impl<M: Machine> Drop for PageExclusive<'_, M> {
             ));
         }
         self.frame.end_change();
-        self.frame.content.release_exclusive();
+        // SAFETY: the guard holds the latch in that mode, and ends here.
+        unsafe { self.frame.content.release_exclusive() };
         if self.owns_pin {
             self.frame.state.unpin();
         }

@@ -79,12 +79,17 @@ impl<M: Machine> PageLatch<M> {
         }
     }
 
+    /// # Safety
+    /// The caller holds the latch in shared mode, and goes by that no longer.
     #[inline]
-    pub(crate) fn release_shared(&self) {
-        match self {
-            PageLatch::LwLock(latch) => latch.release(LatchMode::Shared),
-            PageLatch::Ssux(latch) => latch.release_shared(),
-            PageLatch::Hybrid(latch) => latch.release_shared(),
+    pub(crate) unsafe fn release_shared(&self) {
+        // SAFETY: the caller's.
+        unsafe {
+            match self {
+                PageLatch::LwLock(latch) => latch.release(LatchMode::Shared),
+                PageLatch::Ssux(latch) => latch.release_shared(),
+                PageLatch::Hybrid(latch) => latch.release_shared(),
+            }
         }
     }
 
@@ -98,22 +103,33 @@ impl<M: Machine> PageLatch<M> {
         }
     }
 
+    /// # Safety
+    /// The caller holds the latch in update mode, and goes by that no longer.
     #[inline]
-    pub(crate) fn release_update(&self) {
-        match self {
-            PageLatch::LwLock(latch) => latch.release(LatchMode::Exclusive),
-            PageLatch::Ssux(latch) => latch.release_update(),
-            PageLatch::Hybrid(latch) => latch.release_update(),
+    pub(crate) unsafe fn release_update(&self) {
+        // SAFETY: the caller's.
+        unsafe {
+            match self {
+                PageLatch::LwLock(latch) => latch.release(LatchMode::Exclusive),
+                PageLatch::Ssux(latch) => latch.release_update(),
+                PageLatch::Hybrid(latch) => latch.release_update(),
+            }
         }
     }
 
     /// From update to exclusive mode.
+    ///
+    /// # Safety
+    /// The caller holds the latch in update mode.
     #[inline]
-    pub(crate) fn upgrade(&self) {
-        match self {
-            PageLatch::LwLock(_) => {}
-            PageLatch::Ssux(latch) => latch.update_to_exclusive(),
-            PageLatch::Hybrid(latch) => latch.upgrade_update(),
+    pub(crate) unsafe fn upgrade(&self) {
+        // SAFETY: the caller's.
+        unsafe {
+            match self {
+                PageLatch::LwLock(_) => {}
+                PageLatch::Ssux(latch) => latch.update_to_exclusive(),
+                PageLatch::Hybrid(latch) => latch.upgrade_update(),
+            }
         }
     }
 
@@ -137,12 +153,17 @@ impl<M: Machine> PageLatch<M> {
         }
     }
 
+    /// # Safety
+    /// The caller holds the latch in exclusive mode, and goes by that no longer.
     #[inline]
-    pub(crate) fn release_exclusive(&self) {
-        match self {
-            PageLatch::LwLock(latch) => latch.release(LatchMode::Exclusive),
-            PageLatch::Ssux(latch) => latch.release_exclusive(),
-            PageLatch::Hybrid(latch) => latch.release_exclusive(),
+    pub(crate) unsafe fn release_exclusive(&self) {
+        // SAFETY: the caller's.
+        unsafe {
+            match self {
+                PageLatch::LwLock(latch) => latch.release(LatchMode::Exclusive),
+                PageLatch::Ssux(latch) => latch.release_exclusive(),
+                PageLatch::Hybrid(latch) => latch.release_exclusive(),
+            }
         }
     }
 

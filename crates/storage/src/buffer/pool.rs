@@ -386,7 +386,8 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
             }
             // Another worker writes the page. Release the content latch meanwhile, so that a worker that
             // wants to change the page does not wait for the disk.
-            frame.content.release_shared();
+            // SAFETY: it was acquired above, and nothing was read under it.
+            unsafe { frame.content.release_shared() };
             drop(frame.io().shared());
         }
     }
@@ -415,7 +416,8 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
             M::fence(Ordering::Acquire);
             copy
         });
-        frame.content.release_shared();
+        // SAFETY: the caller has acquired it, and the page is not read any more.
+        unsafe { frame.content.release_shared() };
         let Some(mut copy) = copy else {
             return Ok(());
         };

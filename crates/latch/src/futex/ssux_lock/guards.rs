@@ -41,7 +41,8 @@ macro_rules! guard {
         impl<C: ClassOf, M: Machine, P: SsuxProtocol> Drop for $name<'_, C, M, P> {
             #[inline]
             fn drop(&mut self) {
-                self.latch.$release();
+                // SAFETY: the guard holds the latch in that mode, and ends here.
+                unsafe { self.latch.$release() };
             }
         }
     };
@@ -77,7 +78,8 @@ impl<'a, C: ClassOf, M: Machine, P: SsuxProtocol> SsuxUpdate<'a, C, M, P> {
     /// the update began.
     pub fn exclusive(self) -> SsuxExclusive<'a, C, M, P> {
         let latch = self.into_latch();
-        latch.update_to_exclusive();
+        // SAFETY: the guard held the latch in update mode, and was consumed.
+        unsafe { latch.update_to_exclusive() };
         SsuxExclusive::new(latch)
     }
 

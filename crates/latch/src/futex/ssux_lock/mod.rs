@@ -247,8 +247,11 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
     }
 
     /// Releases what was acquired in shared mode.
+    ///
+    /// # Safety
+    /// The caller holds the latch in shared mode, without a guard or by one that it has forgotten.
     #[inline]
-    pub fn release_shared(&self) {
+    pub unsafe fn release_shared(&self) {
         order::released::<M>(self.address());
         self.state.exit();
     }
@@ -290,8 +293,11 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
     }
 
     /// Releases what was acquired in update mode.
+    ///
+    /// # Safety
+    /// The caller holds the latch in update mode, without a guard or by one that it has forgotten.
     #[inline]
-    pub fn release_update(&self) {
+    pub unsafe fn release_update(&self) {
         order::released::<M>(self.address());
         self.state.release_update();
     }
@@ -359,8 +365,11 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
     }
 
     /// Releases what was acquired in exclusive mode.
+    ///
+    /// # Safety
+    /// The caller holds the latch in exclusive mode, without a guard or by one that it has forgotten.
     #[inline]
-    pub fn release_exclusive(&self) {
+    pub unsafe fn release_exclusive(&self) {
         order::released::<M>(self.address());
         self.state.release_exclusive();
     }
@@ -369,7 +378,10 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
 
     /// From update mode, which the caller holds, to exclusive mode: excludes new readers and waits for the
     /// others to leave.
-    pub fn update_to_exclusive(&self) {
+    ///
+    /// # Safety
+    /// The caller holds the latch in update mode, without a guard or by one that it goes by no longer.
+    pub unsafe fn update_to_exclusive(&self) {
         if self.state.update_to_exclusive() == Readers::Inside {
             self.drain_slow();
         }

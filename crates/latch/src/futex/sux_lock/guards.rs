@@ -34,7 +34,8 @@ macro_rules! guard {
 
         impl<C: ClassOf, M: Machine, P: SsuxProtocol> Drop for $name<'_, C, M, P> {
             fn drop(&mut self) {
-                self.latch.$release();
+                // SAFETY: the guard is of that mode, and ends here.
+                unsafe { self.latch.$release() };
             }
         }
     };
@@ -70,7 +71,8 @@ impl<'a, C: ClassOf, M: Machine, P: SsuxProtocol> SuxUpdate<'a, C, M, P> {
     /// Becomes exclusive, waiting for the readers inside. The caller must not be one of them.
     pub fn exclusive(self) -> SuxExclusive<'a, C, M, P> {
         let latch = ManuallyDrop::new(self).latch;
-        latch.upgrade();
+        // SAFETY: the guard was of the update mode, and was consumed.
+        unsafe { latch.upgrade() };
         SuxExclusive::new(latch)
     }
 

@@ -162,7 +162,8 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SuxLock<C, M, P> {
     pub fn exclusive(&self) -> SuxExclusive<'_, C, M, P> {
         if self.is_owned_by_caller() {
             if self.holds.load(Relaxed) & X_HOLDS == 0 {
-                self.lock.update_to_exclusive();
+                // SAFETY: the worker has holds of the update mode alone.
+                unsafe { self.lock.update_to_exclusive() };
             }
             self.add_hold(X);
         } else {
@@ -258,35 +259,48 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SuxLock<C, M, P> {
 
     // For the guards.
 
-    pub(super) fn release_shared(&self) {
-        self.lock.release_shared();
+    /// # Safety
+    /// The caller is a guard of the shared mode that ends.
+    pub(super) unsafe fn release_shared(&self) {
+        // SAFETY: the caller's.
+        unsafe { self.lock.release_shared() };
     }
 
-    pub(super) fn release_update(&self) {
+    /// # Safety
+    /// The caller is a guard of the update mode that ends.
+    pub(super) unsafe fn release_update(&self) {
         let holds = self.holds.load(Relaxed) - U;
         self.holds.store(holds, Relaxed);
         if holds == 0 {
             self.owner.store(NO_OWNER, Relaxed);
-            self.lock.release_update();
+            // SAFETY: the owner's last hold, which is one of the update mode.
+            unsafe { self.lock.release_update() };
         }
     }
 
-    pub(super) fn release_exclusive(&self) {
+    /// # Safety
+    /// The caller is a guard of the exclusive mode that ends.
+    pub(super) unsafe fn release_exclusive(&self) {
         let holds = self.holds.load(Relaxed) - X;
         self.holds.store(holds, Relaxed);
         if holds == 0 {
             self.owner.store(NO_OWNER, Relaxed);
-            self.lock.release_exclusive();
+            // SAFETY: the owner's last hold, which is one of the exclusive mode.
+            unsafe { self.lock.release_exclusive() };
         } else if holds & X_HOLDS == 0 {
             self.lock.exclusive_to_update();
         }
     }
 
     /// One U hold becomes one X hold.
-    pub(super) fn upgrade(&self) {
+    ///
+    /// # Safety
+    /// The caller is a guard of the update mode that becomes one of the exclusive mode.
+    pub(super) unsafe fn upgrade(&self) {
         let holds = self.holds.load(Relaxed);
         if holds & X_HOLDS == 0 {
-            self.lock.update_to_exclusive();
+            // SAFETY: the worker has holds of the update mode alone.
+            unsafe { self.lock.update_to_exclusive() };
         }
         self.holds.store(holds - U + X, Relaxed);
     }
