@@ -73,6 +73,29 @@ pub enum StorageError {
         /// The page's number.
         block: u32,
     },
+    /// Log that was received holds no record where one should begin.
+    #[error(
+        "the log that is received holds no whole record at {position}: it was changed on its way, or where it was read"
+    )]
+    DamagedRecord {
+        /// Where.
+        position: Lsn,
+    },
+    /// Log that a standby had acknowledged cannot be read there any more.
+    #[error(
+        "{}: log up to {acknowledged} was received and acknowledged, and it can be read up to {whole} only; the rest would be \
+         lost by a promotion. Let it follow a server that has this log, which sends it again. If none is left and the loss is \
+         to be accepted, stop this server, remove the file \"{}\", and start it again",
+        dir.display(), dir.join(crate::standby::ACKNOWLEDGED).display()
+    )]
+    AcknowledgedLogLost {
+        /// The data directory.
+        dir: PathBuf,
+        /// Where the readable log ends.
+        whole: Lsn,
+        /// What was acknowledged.
+        acknowledged: Lsn,
+    },
     /// A standby cannot do what was asked, or cannot go on.
     #[error("{problem}")]
     Standby {
@@ -398,6 +421,8 @@ impl StorageError {
             StorageError::DiskFull { .. } => "53100",
             StorageError::CorruptPage { .. }
             | StorageError::CorruptFile { .. }
+            | StorageError::DamagedRecord { .. }
+            | StorageError::AcknowledgedLogLost { .. }
             | StorageError::MissingFile { .. } => "XX001",
             StorageError::Inconsistent { .. } => "XX002",
             StorageError::NoSuchPage { .. } | StorageError::NoSuchRelation { .. } => "XX000",

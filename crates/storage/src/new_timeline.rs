@@ -81,6 +81,7 @@ impl Storage {
                     TakeBack::Taken(taken) => {
                         let state = self.control_file().content().state;
                         self.switch_timeline(history, history_text, fork, state)?;
+                        self.acknowledged_ends_at(fork)?;
                         taken.complete();
                         self.retention.log_was_taken_back(fork);
                         tracing::info!(
@@ -108,6 +109,7 @@ impl Storage {
             Some(fork) => {
                 let state = self.control_file().content().state;
                 self.switch_timeline(history, history_text, log_end, state)?;
+                self.acknowledged_ends_at(fork)?;
                 tracing::info!(timeline, %fork, %log_end, "follows the server onto its new timeline");
                 Ok(())
             }
@@ -138,6 +140,15 @@ impl Storage {
             return self.log_digest(start, end);
         }
         Ok(digest)
+    }
+
+    /// What was acknowledged behind a fork is no log of the timeline that is followed now. It is there no more only if it was
+    /// damaged here: whole records behind the fork refuse the timeline.
+    fn acknowledged_ends_at(&self, fork: Lsn) -> Result<()> {
+        match self.standby() {
+            Some(standby) => standby.acknowledged.ends_at(fork),
+            None => Ok(()),
+        }
     }
 
     /// The log's history.

@@ -34,7 +34,7 @@ use crate::page_room::PageRoomVariant;
 use crate::recovery::{self, Purpose, RecoveryReport, RecoveryTarget};
 use crate::retention::{Follower, LogRetention, RetentionLimits};
 use crate::root_hints::RootHints;
-use crate::standby::{self, Standby, StandbyOptions};
+use crate::standby::{self, Acknowledged, Standby, StandbyOptions};
 use crate::status_journal::StatusJournal;
 use crate::status_pages::{StatusPages, storage_error};
 use crate::sync_replication::SyncReplication;
@@ -429,6 +429,16 @@ impl Storage {
                 None
             }
             Some(standby_options) => {
+                // The journal's opening syncs the names of both.
+                let begins = control.state != State::Standby;
+                let acknowledged = Acknowledged::open(&*disk, dir, options.fsync, begins)?;
+                if scanned.end < acknowledged.position() {
+                    tracing::error!(
+                        end = %scanned.end, acknowledged = %acknowledged.position(),
+                        "log that was received and acknowledged is damaged; it has to be sent again from there on, and a \
+                         promotion is refused until then"
+                    );
+                }
                 let (journal, image) = StatusJournal::open(&*disk, dir, options.fsync)?;
                 let journal = Arc::new(journal);
                 journalled = image;
@@ -439,6 +449,7 @@ impl Storage {
                     options.lwlock,
                     status_pages.clone(),
                     journal,
+                    acknowledged,
                     scanned.end,
                     Xid(control.next_xid.0 - 1),
                 )))

@@ -588,7 +588,8 @@ impl Follower {
     }
 
     /// What the follower says that it has written, made durable and replayed; zero where it says nothing. Its slot keeps
-    /// the log from what is durable on, and never less than it was sent.
+    /// the log from what is replayed on, or durable if it replays nothing, and never less than it was sent: what is durable
+    /// and cannot be replayed is asked for again.
     pub fn replied(&self, written: Lsn, flushed: Lsn, replayed: Lsn, reply_time: i64) {
         let mut begins = false;
         let progress = self.with(|entered, slots, unsaved| {
@@ -610,9 +611,15 @@ impl Follower {
                 return progress;
             };
             let flushed = newer(Lsn(0), flushed);
-            if flushed != Lsn(0) && slot.restart.is_none_or(|restart| restart < flushed) {
+            let has_replay = replayed != Lsn(0);
+            let needed = if has_replay {
+                flushed.min(replayed)
+            } else {
+                flushed
+            };
+            if needed != Lsn(0) && slot.restart.is_none_or(|restart| restart < needed) {
                 begins = slot.restart.is_none() && slot.temporary_of.is_none();
-                slot.restart = Some(flushed);
+                slot.restart = Some(needed);
                 *unsaved |= slot.temporary_of.is_none();
             }
             progress
@@ -717,6 +724,29 @@ mod tests {
         assert_eq!((restart("ahead"), restart("behind")), (Some(end), Some(AT(5))));
         retention.drop_slot("behind").unwrap();
         assert_eq!(retention.release(AT(9), AT(9)).unwrap(), AT(5));
+    }
+
+    /// A standby that has failed to replay what is durable there may need it again; one that replays nothing does not.
+    #[test]
+    fn a_slot_keeps_what_was_not_replayed() {
+        let dir = tempfile::tempdir().unwrap();
+        let retention = open(dir.path(), None, AT(1));
+        retention.create_slot("standby", None, Some(AT(1))).unwrap();
+        let follower = retention.follow(7, AT(1), Some("standby")).unwrap();
+        follower.advance(AT(6), true);
+        let restart = || retention.slot("standby").unwrap().restart;
+        follower.replied(AT(6), AT(5), AT(3), 1);
+        assert_eq!(restart(), Some(AT(3)));
+        follower.replied(AT(6), AT(6), AT(3), 1);
+        assert_eq!(restart(), Some(AT(3)));
+        assert_eq!(retention.release(AT(9), AT(9)).unwrap(), AT(3));
+        follower.replied(AT(6), AT(6), AT(6), 1);
+        assert_eq!(restart(), Some(AT(6)));
+        retention.create_slot("archive", None, Some(AT(6))).unwrap();
+        let follower = retention.follow(8, AT(6), Some("archive")).unwrap();
+        follower.advance(AT(8), true);
+        follower.replied(AT(8), AT(7), Lsn(0), 1);
+        assert_eq!(retention.slot("archive").unwrap().restart, Some(AT(7)));
     }
 
     /// After a crash a slot asks for nothing that was removed (R2), and temporary ones are gone.

@@ -44,7 +44,7 @@ pub(crate) fn replay_local(
     Ok(report)
 }
 
-/// Replays the whole records between two positions; the position after the last.
+/// Replays the records between two positions, of which each is the end of one; the second position.
 fn replay_stretch(
     storage: &Storage,
     replayer: &mut Replayer<'_>,
@@ -62,18 +62,19 @@ fn replay_stretch(
         replayed(record.kind);
     }
     replayer.complete()?;
-    if reader.is_damaged() {
-        let position = reader.position();
+    let position = reader.position();
+    if position < to {
         return Err(StorageError::CorruptFile {
             file: storage.segment_path(position),
             offset: position.0 % crate::wal::SEGMENT_SIZE,
             problem: format!(
-                "no whole log record at position {position}, although log up to {to} was received; take a new base \
-                 backup into an empty directory"
+                "no whole log record at position {position}, although log up to {to} was received here: the disk has \
+                 changed it; start this server again, which has it sent again from there on, or take a new base backup \
+                 into an empty directory"
             ),
         });
     }
-    Ok(reader.position())
+    Ok(position)
 }
 
 /// Tells those who wait for replay if its thread panics.
@@ -102,7 +103,8 @@ fn replay_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
     let mut position = tracker.get().replayed;
     loop {
         // A record may be received in part: nothing can be done until there is more.
-        let has_received = || tracker.get().received != tracker.looked_at();
+        // A record that has begun may become whole where a part was received before.
+        let has_received = || tracker.get().received != tracker.looked_at() || tracker.whole() != position;
         let has_more = || tracker.is_stopping() || tracker.is_ending() || has_received();
         let was_up_to_date = !has_received();
         let woken = tracker.wait(LOOK, WaitEvent::RecoveryWalStream, has_more);
@@ -120,9 +122,9 @@ fn replay_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
         let is_ending = tracker.is_ending();
         let replayed = Replayer::new(&storage, &standby, threads.as_mut()).and_then(|mut replayer| {
             // With the replayer at work, nothing is taken back.
-            let limit = tracker.get().received;
+            let (whole, limit) = (tracker.whole(), tracker.get().received);
             let mut count = 0;
-            let reached = replay_stretch(&storage, &mut replayer, position, limit, |_| {
+            let reached = replay_stretch(&storage, &mut replayer, position, whole, |_| {
                 count += 1;
                 if count % NOTICE_RECORDS == 0 {
                     tracker.notify();
@@ -130,9 +132,9 @@ fn replay_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
             });
             tracker.has_looked_up_to(limit);
             replayer.idle();
-            reached.map(|reached| (reached, limit))
+            reached.map(|reached| (reached, whole))
         });
-        let (reached, limit) = match replayed {
+        let (reached, whole) = match replayed {
             Ok(reached) => reached,
             Err(error) => {
                 if !tracker.is_stopping() {
@@ -142,11 +144,11 @@ fn replay_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
             }
         };
         position = reached;
-        if tracker.get().received == limit {
+        if tracker.whole() == whole {
             standby.is_up_to_date();
         }
         tracker.notify();
-        if is_ending && tracker.get().received == limit {
+        if is_ending && tracker.whole() == whole {
             return;
         }
     }

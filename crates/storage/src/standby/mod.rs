@@ -36,11 +36,17 @@
 //!   overwritten. A follower that has such a beginning already gives it up when it follows onto the new timeline
 //!   (`take_back`).
 //! - S9: the files can be copied while they are in use (`backup`), and the copy is a standby's directory by S2.
+//! - S10: each record is checked when it arrives, before it is acknowledged; how far log was acknowledged is on disk
+//!   (`receive`, `acknowledged`). When replay has failed, nothing more is acknowledged: the caller of `receive` looks for
+//!   [`Standby::failure`]. A promotion is refused unless all that was ever acknowledged is there and can be replayed.
+//! - S11: a full disk is not a failure of replay: it waits for room (`room`).
 //!
 //! | file | |
 //! | --- | --- |
 //! | `progress` | how far receiving and replay are, and waiting for them |
-//! | `receive` | writing received log |
+//! | `receive` | checking and writing received log |
+//! | `acknowledged` | how far log was acknowledged, on disk |
+//! | `room` | waiting for room on the disk |
 //! | `replay` | one record: what each kind does, and which worker changes the pages |
 //! | `following` | the thread that replays |
 //! | `snapshot` | what sessions see |
@@ -59,6 +65,7 @@
 //!
 //! Origin: PostgreSQL's hot standby (Simon Riggs, 2010). S2 and S7 differ.
 
+mod acknowledged;
 mod conflict;
 mod following;
 mod progress;
@@ -66,6 +73,7 @@ mod promotion;
 mod receive;
 pub mod replay;
 mod restartpoint;
+mod room;
 mod snapshot;
 mod take_back;
 
@@ -87,6 +95,7 @@ use crate::status_journal::StatusJournal;
 use crate::status_pages::StatusPages;
 #[cfg(doc)]
 use crate::storage::Storage;
+pub(crate) use acknowledged::{Acknowledged, NAME as ACKNOWLEDGED};
 pub(crate) use following::replay_local;
 pub use progress::Progress;
 pub use receive::LogReceiver;
@@ -160,6 +169,7 @@ pub struct Standby {
     /// The timeline that a promotion has begun, and where: the directory is a primary's, also if the promotion then failed.
     own_timeline: OnceLock<(u32, Lsn)>,
     progress: progress::Tracker,
+    pub(crate) acknowledged: Acknowledged,
     status: StatusPages,
     journal: Arc<StatusJournal>,
     replay: Mutex<ReplayState>,
@@ -193,6 +203,7 @@ impl Standby {
         lwlock: clearway_latch::LwLockOptions,
         status: StatusPages,
         journal: Arc<StatusJournal>,
+        acknowledged: Acknowledged,
         end: Lsn,
         newest: Xid,
     ) -> Self {
@@ -209,6 +220,7 @@ impl Standby {
             active: AtomicBool::new(true),
             own_timeline: OnceLock::new(),
             progress: progress::Tracker::new(end),
+            acknowledged,
             status,
             journal,
             replay: Mutex::new(ReplayState::after(newest)),

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, fence};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use clearway_machine::{Native, WaitEvent, WaitScope};
@@ -29,6 +29,8 @@ pub struct Progress {
 pub(super) struct Tracker {
     received: AtomicU64,
     replayed: AtomicU64,
+    /// The end of the last whole record that was received: what replay comes to. Not behind `received`.
+    whole: AtomicU64,
     /// Replay has looked for whole records up to here. Written by the holder of the replay mutex.
     looked_at: AtomicU64,
     /// Of the last commit or abort replayed, in microseconds since 2000; `i64::MIN`: none.
@@ -38,6 +40,8 @@ pub(super) struct Tracker {
     ending: AtomicBool,
     has_failed: AtomicBool,
     waiters: AtomicU32,
+    /// What replay could not do for want of room on the disk, while it waits for that.
+    wants_room: Mutex<Option<StorageError>>,
     changed: Condvar,
     failure: Mutex<Option<String>>,
 }
@@ -47,12 +51,14 @@ impl Tracker {
         Self {
             received: AtomicU64::new(end.0),
             replayed: AtomicU64::new(end.0),
+            whole: AtomicU64::new(end.0),
             looked_at: AtomicU64::new(end.0),
             commit_time_us: AtomicI64::new(i64::MIN),
             stopping: AtomicBool::new(false),
             ending: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
             waiters: AtomicU32::new(0),
+            wants_room: Mutex::default(),
             changed: Condvar::new(),
             failure: Mutex::default(),
         }
@@ -70,6 +76,16 @@ impl Tracker {
     pub(super) fn received_up_to(&self, position: Lsn) {
         self.received.store(position.0, Release);
         self.notify();
+    }
+
+    /// Behind [`received_up_to`](Self::received_up_to) the same or more.
+    pub(super) fn whole_up_to(&self, position: Lsn) {
+        self.whole.store(position.0, Release);
+        self.notify();
+    }
+
+    pub(super) fn whole(&self) -> Lsn {
+        Lsn(self.whole.load(Acquire))
     }
 
     /// Stores only; [`notify`](Self::notify) wakes.
@@ -127,6 +143,10 @@ impl Tracker {
 
     pub(super) fn has_failed(&self) -> bool {
         self.has_failed.load(Acquire)
+    }
+
+    pub(super) fn wants_room(&self) -> MutexGuard<'_, Option<StorageError>> {
+        lock(&self.wants_room)
     }
 
     /// Waits until `is_over` or, at the latest, for `timeout`; whether it is.
@@ -208,6 +228,9 @@ impl Standby {
 
     /// Why replay has ended for good, if it has: the standby answers reads, and follows no more.
     pub fn failure(&self) -> Option<String> {
+        if !self.progress.has_failed() {
+            return None;
+        }
         lock(&self.progress.failure).clone()
     }
 

@@ -1,5 +1,7 @@
 //! The end of recovery: a standby becomes a primary.
 //!
+//! 0. Everything that was ever acknowledged is there and can be replayed (S10), and replay does not wait for room. Otherwise
+//!    the promotion is refused; the caller asks before it ends receiving ([`Storage::check_promotion`]).
 //! 1. Receiving has ended, and cannot begin again.
 //! 2. Replay goes on to the last whole record that was received, position F, and ends. What the old primary was running
 //!    has ended: without a commit in the log it counts as rolled back.
@@ -47,7 +49,7 @@ impl Storage {
                 problem: "this server is no standby, so it cannot be promoted".to_owned(),
             });
         };
-        standby.refuse_primarys_directory(self)?;
+        self.check_promotion()?;
         // 1.
         if !standby.is_active() || standby.receiver_is_taken.swap(true, Ordering::AcqRel) {
             return Err(standby.failed("the standby still receives log, or was promoted before"));
@@ -68,6 +70,33 @@ impl Storage {
         }
     }
 
+    /// Why a promotion would be refused now, if it would be: step 0.
+    pub fn check_promotion(&self) -> Result<()> {
+        let Some(standby) = self.standby() else {
+            return Ok(());
+        };
+        standby.refuse_primarys_directory(self)?;
+        if let Some(problem) = standby.failure() {
+            return Err(standby.failed(format_args!(
+                "replay has failed, so this is no database to go on with: {problem}"
+            )));
+        }
+        if let Some(problem) = standby.waits_for_room() {
+            return Err(standby.failed(format_args!(
+                "replay waits for room on the disk, and has not come to the end of the log: {problem}"
+            )));
+        }
+        let (whole, acknowledged) = (standby.progress.whole(), standby.acknowledged.position());
+        if whole < acknowledged {
+            return Err(StorageError::AcknowledgedLogLost {
+                dir: self.dir().to_owned(),
+                whole,
+                acknowledged,
+            });
+        }
+        Ok(())
+    }
+
     fn end_recovery(self: &Arc<Self>, standby: &Standby, reason: &str) -> Result<(u32, Lsn)> {
         // 2.
         standby.finish_replay();
@@ -77,6 +106,12 @@ impl Storage {
             )));
         }
         let fork = standby.replayed();
+        if fork < standby.acknowledged.position() {
+            return Err(standby.failed(format_args!(
+                "replay has ended at {fork}, and log up to {} was acknowledged",
+                standby.acknowledged.position()
+            )));
+        }
         self.retention.log_was_taken_back(fork);
         let next_xid = {
             let mut replayer = Replayer::new(self, standby, None)?;

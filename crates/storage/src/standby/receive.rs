@@ -1,4 +1,20 @@
-//! Writing received log, byte for byte where the primary has it (S1).
+//! Writing received log, byte for byte where the primary has it (S1), and checking it (S10).
+//!
+//! A connection can change, lose, repeat and reorder bytes, and so can the server's disk. A standby that acknowledges what it
+//! cannot replay loses it with its primary. So each record is checked on its way in:
+//!
+//! 1. The bytes continue a record that has begun, or begin one. A record is whole if its own position, its length, its kind
+//!    and its CRC are right (`wal/record.rs`), zeros follow its payload, and the next one begins where it ends.
+//! 2. What is no record is not written. If its beginning has been received already, that is given up: the next byte to come
+//!    is the first of that record, so the caller has it sent again. Nothing of it was acknowledged.
+//! 3. Bytes are written, synced, and count as received, also those of a record of which there is only the beginning.
+//! 4. Only whole records are replayed, counted as [`checked`](LogReceiver::checked), and so acknowledged; how far is written
+//!    down before (`acknowledged`).
+//!
+//! A length that was changed to a larger one makes the record wait for more bytes than there are. The caller gives such a
+//! part up when it has waited long enough ([`LogReceiver::give_up_part`]).
+//!
+//! What it costs: a CRC of each byte, and a write of 28 bytes for each sync.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,6 +26,7 @@ use crate::error::{Result, StorageError};
 use crate::page::Lsn;
 use crate::storage::Storage;
 use crate::wal::LogDevice;
+use crate::wal::record::{self, Decoded};
 
 /// The right to write a standby's log, for one worker at a time.
 #[derive(Debug)]
@@ -17,6 +34,71 @@ pub struct LogReceiver {
     storage: Arc<Storage>,
     standby: Arc<Standby>,
     written: Lsn,
+    check: RecordCheck,
+}
+
+/// How far received log was found to be whole records.
+#[derive(Debug)]
+struct RecordCheck {
+    /// The end of the last whole record.
+    whole: Lsn,
+    /// The bytes behind it: the beginning of a record.
+    part: Vec<u8>,
+}
+
+/// Where bytes are no record.
+struct NoRecord;
+
+/// As [`record::decode`], for which the zeros behind the payload do not matter: here they do, for S1.
+fn decode_whole(bytes: &[u8], position: u64) -> Decoded<'_> {
+    match record::decode(bytes, position) {
+        Decoded::Record(record, total)
+            if bytes[record::HEADER + record.payload.len()..total]
+                .iter()
+                .any(|byte| *byte != 0) =>
+        {
+            Decoded::End
+        }
+        decoded => decoded,
+    }
+}
+
+impl RecordCheck {
+    /// Checks what follows (steps 1 and 4).
+    fn add(&mut self, mut bytes: &[u8]) -> std::result::Result<(), NoRecord> {
+        while !self.part.is_empty() {
+            match decode_whole(&self.part, self.whole.0) {
+                Decoded::Record(_, total) => {
+                    self.whole = Lsn(self.whole.0 + total as u64);
+                    self.part.clear();
+                }
+                // No more than the record needs, so nothing is left when it is whole.
+                Decoded::NeedMore(needed) => {
+                    let (more, rest) = bytes.split_at(bytes.len().min(needed - self.part.len()));
+                    if more.is_empty() {
+                        return Ok(());
+                    }
+                    self.part.extend_from_slice(more);
+                    bytes = rest;
+                }
+                Decoded::End => return Err(NoRecord),
+            }
+        }
+        while !bytes.is_empty() {
+            match decode_whole(bytes, self.whole.0) {
+                Decoded::Record(_, total) => {
+                    self.whole = Lsn(self.whole.0 + total as u64);
+                    bytes = &bytes[total..];
+                }
+                Decoded::NeedMore(_) => {
+                    self.part.extend_from_slice(bytes);
+                    return Ok(());
+                }
+                Decoded::End => return Err(NoRecord),
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Storage {
@@ -30,11 +112,16 @@ impl Storage {
         if standby.receiver_is_taken.swap(true, Ordering::AcqRel) {
             return Err(standby.failed("the standby receives log already, or is being promoted"));
         }
-        let receiver = LogReceiver {
+        let mut receiver = LogReceiver {
             storage: Arc::clone(self),
             written: standby.received(),
+            check: RecordCheck {
+                whole: standby.progress.whole(),
+                part: Vec::new(),
+            },
             standby,
         };
+        receiver.read_part()?;
         Ok(receiver)
     }
 }
@@ -45,7 +132,14 @@ impl LogReceiver {
         self.written
     }
 
+    /// The end of the last whole record that is durable here: up to where log may be acknowledged.
+    pub fn checked(&self) -> Lsn {
+        self.standby.progress.whole()
+    }
+
     /// Writes `bytes`, which stand at `position` in the primary's log. It has to be [`position`](Self::position).
+    /// [`StorageError::DamagedRecord`]: something in it is no record, where [`position`](Self::position) is then; what stands
+    /// before it is written.
     pub fn write(&mut self, position: Lsn, bytes: &[u8]) -> Result<()> {
         if position != self.written {
             return Err(self.standby.failed(format_args!(
@@ -53,23 +147,35 @@ impl LogReceiver {
                 self.written
             )));
         }
-        let end = Lsn(position.0 + bytes.len() as u64);
+        let checked = self.check.add(bytes);
+        let good = match checked {
+            Ok(()) => bytes,
+            Err(NoRecord) => &bytes[..self.check.whole.0.saturating_sub(position.0) as usize],
+        };
+        let end = Lsn(position.0 + good.len() as u64);
         let device = self.storage.wal.device();
         let written = device
             .make_room(end.0)
-            .and_then(|()| device.write(position.0, bytes));
-        written.map_err(|error| {
-            StorageError::io(
+            .and_then(|()| device.write(position.0, good));
+        if let Err(error) = written {
+            // The check is ahead of what was written.
+            self.give_up_part();
+            return Err(StorageError::io(
                 "write the log in",
                 &self.storage.dir().join(data_directory::LOG),
                 error,
-            )
-        })?;
+            ));
+        }
         self.written = end;
+        if checked.is_err() {
+            let position = self.check.whole;
+            self.set_back(position);
+            return Err(StorageError::DamagedRecord { position });
+        }
         Ok(())
     }
 
-    /// Makes what was written durable, and lets it be replayed; up to where the log is there now.
+    /// Makes what was written durable, and lets what is whole be replayed; up to where the log is there now.
     pub fn sync(&mut self) -> Result<Lsn> {
         let from = self.standby.received();
         if from < self.written {
@@ -77,8 +183,10 @@ impl LogReceiver {
             if let Err(error) = device.sync_range(from.0, self.written.0, SyncPurpose::LogFlush) {
                 crate::disk::sync_failed(&self.storage.dir().join(data_directory::LOG), &error);
             }
-            self.standby.progress.received_up_to(self.written);
         }
+        self.standby.acknowledged.advance(self.check.whole)?;
+        self.standby.progress.received_up_to(self.written);
+        self.standby.progress.whole_up_to(self.check.whole);
         Ok(self.written)
     }
 
@@ -86,6 +194,52 @@ impl LogReceiver {
     /// of a record.
     pub fn resume(&mut self) {
         self.written = self.standby.received();
+        self.check.whole = self.standby.progress.whole();
+        self.check.part.clear();
+        if self.read_part().is_err() {
+            // Then it is sent again.
+            self.set_back(self.check.whole);
+        }
+    }
+
+    /// Gives up a record of which only the beginning was received, so that it is received again from its start; whether
+    /// there was any.
+    pub fn give_up_part(&mut self) -> bool {
+        let has_part = self.written > self.standby.progress.whole();
+        // What was written and not synced is given up with it: it is sent again too.
+        self.set_back(self.standby.progress.whole());
+        has_part
+    }
+
+    /// The next byte goes to `whole`, the end of a record.
+    fn set_back(&mut self, whole: Lsn) {
+        self.written = whole;
+        self.check = RecordCheck {
+            whole,
+            part: Vec::new(),
+        };
+        if self.standby.received() > whole {
+            // Nothing behind it is replayed. A follower that was sent it finds the same out.
+            self.standby.progress.received_up_to(whole);
+            self.storage.retention.log_was_taken_back(whole);
+        }
+    }
+
+    /// The bytes of a record that another receiver has begun to receive.
+    fn read_part(&mut self) -> Result<()> {
+        let mut part = vec![0; (self.written.0.saturating_sub(self.check.whole.0)) as usize];
+        let device = self.storage.wal.device();
+        let read = device.read(self.check.whole.0, &mut part).map_err(|error| {
+            StorageError::io(
+                "read the log in",
+                &self.storage.dir().join(data_directory::LOG),
+                error,
+            )
+        })?;
+        if read < part.len() || self.check.add(&part).is_err() {
+            self.set_back(self.check.whole);
+        }
+        Ok(())
     }
 
     /// The standby that receives.

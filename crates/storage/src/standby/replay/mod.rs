@@ -234,7 +234,16 @@ impl<'a> Replayer<'a> {
     }
 
     fn recover(&self, record: &Record<'_>, start: Lsn, end: Lsn) -> Result<()> {
-        recovery::apply(self.storage, &self.standby.status, record, start, end)
+        self.with_room(|| recovery::apply(self.storage, &self.standby.status, record, start, end))
+    }
+
+    /// Before there are sessions, a start without room is an error.
+    fn with_room<T>(&self, mut step: impl FnMut() -> Result<T>) -> Result<T> {
+        if self.with_sessions {
+            self.standby.with_room(step)
+        } else {
+            step()
+        }
     }
 
     fn malformed(&self, record: &Record<'_>, start: Lsn) -> StorageError {
@@ -270,7 +279,8 @@ impl<'a> Replayer<'a> {
         // A page of a relation that was dropped later is left out.
         let mut failed = None;
         parts.retain(|(page, _)| {
-            make_page(self.storage, *page).unwrap_or_else(|error| {
+            let made = self.standby.with_room(|| make_page(self.storage, *page));
+            made.unwrap_or_else(|error| {
                 failed.get_or_insert(error);
                 false
             })
@@ -279,7 +289,9 @@ impl<'a> Replayer<'a> {
             return Err(error);
         }
         match &mut self.gathered {
-            None => change_pages(&self.storage.pool, &parts, end),
+            None => self
+                .standby
+                .with_room(|| change_pages(&self.storage.pool, &parts, end)),
             Some(gathered) => {
                 gathered.change(record.payload, parts.iter().map(|(page, _)| *page), end);
                 Ok(())
@@ -314,10 +326,10 @@ impl<'a> Replayer<'a> {
             end,
             time_us,
         } = transaction;
-        self.storage
-            .commit_log
-            .set(xid, status, end.0)
-            .map_err(storage_error)?;
+        self.with_room(|| {
+            let set = self.storage.commit_log.set(xid, status, end.0);
+            set.map_err(storage_error)
+        })?;
         self.standby.progress.committed_at(time_us);
         let has_defined = self.state.definers.remove(&xid) && status == Status::Committed;
         let observer = self.standby.observer.get().filter(|_| has_defined);
@@ -379,7 +391,7 @@ impl<'a> Replayer<'a> {
             }
             if let Some(file) = self.storage.files.file_for_replay(rel)? {
                 while file.blocks() < blocks {
-                    self.storage.pool.extend(rel)?;
+                    self.with_room(|| self.storage.pool.extend(rel).map(drop))?;
                 }
             }
         }

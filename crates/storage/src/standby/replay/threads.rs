@@ -13,9 +13,15 @@ use crate::storage::Storage;
 
 impl ReplayedPages for Storage {
     fn change(&self, payload: &[u8], end: Lsn) -> Result<()> {
-        replay_change(&self.pool, payload, end, |rel| {
-            Ok(self.files.file_for_replay(rel)?.is_some())
-        })
+        let change = || {
+            replay_change(&self.pool, payload, end, |rel| {
+                Ok(self.files.file_for_replay(rel)?.is_some())
+            })
+        };
+        match self.standby() {
+            Some(standby) => standby.with_room(change),
+            None => change(),
+        }
     }
 }
 
