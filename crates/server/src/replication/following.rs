@@ -6,12 +6,13 @@
 //! | `select pg_promote()` | 100 ms |
 //!
 //! # Steps of a promotion
+//! 0. If the storage refuses a promotion at this time, nothing is stopped: what it needs may still be received.
 //! 1. Stop the receiver, and wait for its end: nothing is written to the log any more (R3 of [`run`](super::receiver::run)).
 //! 2. Note which server was followed ([`PROMOTED_FROM`]), and promote the engine: it replays what was received, and goes on on a timeline of its own.
 //! 3. Remove the file. One that is there when following begins is of an earlier run, and is removed too. If the promotion
 //!    has failed, the file `promote.failed` says before that why, for `clearway promote`.
 //!
-//! After a failure no log is received any more. The promotion is tried again when it is asked for again; the storage refuses
+//! After a failure of step 2 no log is received any more. The promotion is tried again when it is asked for again; the storage refuses
 //! that where the directory is a primary's by then.
 //!
 //! The sessions stay connected all the time.
@@ -56,6 +57,14 @@ impl LogSink for LogReceiver {
         LogReceiver::sync(self)
     }
 
+    fn checked(&self) -> Lsn {
+        LogReceiver::checked(self)
+    }
+
+    fn give_up_part(&mut self) -> bool {
+        LogReceiver::give_up_part(self)
+    }
+
     fn resume(&mut self) {
         LogReceiver::resume(self);
     }
@@ -67,6 +76,10 @@ struct Replayed(Arc<Storage>);
 impl ReplayView for Replayed {
     fn replayed(&self) -> Lsn {
         self.0.standby().map_or(Lsn(0), |standby| standby.replayed())
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.0.standby().and_then(|standby| standby.failure())
     }
 
     fn oldest_xid_seen(&self) -> u64 {
@@ -375,14 +388,18 @@ impl<F: Fn(&FollowingEvent<'_>)> Watch<F> {
     fn promote(&mut self, reason: &str) -> bool {
         // A request that comes later is another one.
         self.wanted.store(false, Ordering::Release);
-        // 1.
-        self.receiver.stop();
-        // 2.
-        if let Err(problem) = self.note_primary() {
-            // The promotion goes on: without the note the next "clearway standby" asks what the directory is to be.
-            warn!("could not write {PROMOTED_FROM}: {problem}");
-        }
-        let promoted = self.engine.promote(reason);
+        // 0.
+        let allowed = self.engine.check_promotion();
+        let promoted = allowed.and_then(|()| {
+            // 1.
+            self.receiver.stop();
+            // 2.
+            if let Err(problem) = self.note_primary() {
+                // The promotion goes on: without the note the next "clearway standby" asks what the directory is to be.
+                warn!("could not write {PROMOTED_FROM}: {problem}");
+            }
+            self.engine.promote(reason)
+        });
         match &promoted {
             Ok((timeline, begins)) => {
                 info!(timeline, %begins, "promoted");

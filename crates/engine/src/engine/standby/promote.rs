@@ -62,6 +62,11 @@ impl Engine {
         Ok(began)
     }
 
+    /// Why a promotion would be refused now, if it would be: log that was acknowledged cannot be replayed, or not yet.
+    pub fn check_promotion(&self) -> Result<(), EngineError> {
+        self.storage.check_promotion().map_err(storage_error)
+    }
+
     /// What asks for a promotion when a session calls `pg_promote()`. It returns at once.
     pub fn set_promotion(&self, promote: Arc<dyn Fn() + Send + Sync>) {
         self.standby.promotion.set(promote);
@@ -86,6 +91,7 @@ impl Engine {
             )
             .with_hint("Stop this server, and start \"clearway serve\" on its directory."));
         }
+        self.check_promotion()?;
         let Some(promote) = self.standby.promotion.get() else {
             return Err(EngineError::new(
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,

@@ -20,6 +20,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, BufMut, BytesMut};
+use clearway_storage::StorageError;
 use rustix::event::PollFlags;
 use tracing::debug;
 
@@ -146,6 +147,18 @@ impl Client {
         ReceiverError::Protocol {
             address: self.address.clone(),
             problem: problem.into(),
+        }
+    }
+
+    /// The sink has not taken log that this server has sent.
+    pub(super) fn not_written(&self, error: StorageError) -> ReceiverError {
+        match error {
+            StorageError::DamagedRecord { position } => ReceiverError::Damaged {
+                address: self.address.clone(),
+                position,
+                attempt: 1,
+            },
+            error => error.into(),
         }
     }
 

@@ -147,6 +147,38 @@ pub enum ReceiverError {
         /// What the server says.
         report: Box<Report>,
     },
+    /// What was sent is no log.
+    #[error(
+        "the server at {address} sends no whole log record at {position}: it was changed on its way, or on the server's \
+         disk; it is asked for it again (attempt {attempt})"
+    )]
+    Damaged {
+        /// The server.
+        address: String,
+        /// Where the bad record begins.
+        position: Lsn,
+        /// How often in a row it has sent none there.
+        attempt: u32,
+    },
+    /// A record did not become whole.
+    #[error(
+        "the server at {address} has sent the beginning of a log record at {position}, and nothing more for {patience:?}; it \
+         is asked for it again"
+    )]
+    Unfinished {
+        /// The server.
+        address: String,
+        /// Where the record begins.
+        position: Lsn,
+        /// For how long.
+        patience: Duration,
+    },
+    /// There is no use in log that cannot be replayed, and none may be acknowledged.
+    #[error("replay has failed, so no more log is received or acknowledged: {problem}")]
+    ReplayFailed {
+        /// Why.
+        problem: String,
+    },
     /// The data directory.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -160,11 +192,22 @@ impl ReceiverError {
             | ReceiverError::NotClearway { .. }
             | ReceiverError::OtherSystem { .. }
             | ReceiverError::Diverged { .. }
+            | ReceiverError::ReplayFailed { .. }
             | ReceiverError::LogRemoved { .. } => true,
             // Space may be made.
             ReceiverError::Storage(error) => !matches!(error, StorageError::DiskFull { .. }),
             _ => false,
         }
+    }
+
+    /// Whether a changed byte on the connection may be the cause: then one more attempt tells.
+    pub(super) fn is_hearsay(&self) -> bool {
+        matches!(
+            self,
+            ReceiverError::NotClearway { .. }
+                | ReceiverError::OtherSystem { .. }
+                | ReceiverError::LogRemoved { .. }
+        )
     }
 
     /// What makes it the same kind as another one, so that attempts that fail in the same way are logged once.

@@ -19,8 +19,9 @@
 //! | [`status`] | a row of `pg_stat_wal_receiver` |
 //!
 //! # Rules
-//! 1. The log is copied byte for byte to the same positions; its records are not looked at.
-//! 2. The server is told "durable" of log that is, here (R1 of [`stream`]).
+//! 1. The log is copied byte for byte to the same positions. The sink checks its records; what is none is asked for again.
+//! 2. The server is told "durable" of log that is, here, and that is whole records (R1 of [`stream`]). It is told nothing
+//!    any more once replay has failed.
 //! 3. A byte from the server never makes this program panic, or allocate much more than has arrived.
 //! 4. Everything that waits ends within 100 ms of the stop signal.
 //! 5. Another database, or a log that does not go on from ours, is never followed: the directory would be neither.
@@ -51,6 +52,15 @@ pub trait LogSink: Send {
     fn write(&mut self, position: Lsn, bytes: &[u8]) -> clearway_storage::Result<()>;
     /// Makes durable what was written; up to where it is.
     fn sync(&mut self) -> clearway_storage::Result<Lsn>;
+    /// Up to where what is durable was checked: what the server may be told to be durable, at most.
+    fn checked(&self) -> Lsn {
+        Lsn(u64::MAX)
+    }
+    /// Gives up a record of which there is only the beginning, so that it is received again from its start; whether there
+    /// was any.
+    fn give_up_part(&mut self) -> bool {
+        false
+    }
     /// The log is going to be received on another timeline, for which a part of a record at its end may have been given up:
     /// the next byte goes where that leaves it.
     fn resume(&mut self) {}
@@ -71,6 +81,10 @@ pub enum NotFollowed {
 pub trait ReplayView: Send + Sync {
     /// Up to where the log is replayed.
     fn replayed(&self) -> Lsn;
+    /// Why nothing will be replayed any more, if so.
+    fn failure(&self) -> Option<String> {
+        None
+    }
     /// The oldest xid that some session's snapshot does not see as ended; 0 if there is no snapshot.
     fn oldest_xid_seen(&self) -> u64;
 }

@@ -12,6 +12,10 @@
 //!   is received again.
 //! - R2: the wait is short again after an attempt that has received log, and only then: a server that accepts and closes
 //!   is not asked ten times a second.
+//! - R4: what a server says that would end the receiver for good counts when it has said so in two attempts in a row: a byte
+//!   may have been changed on the way.
+//! - R5: a place at which no record is sent [`DAMAGED_LOUD`] times in a row is told as an error each time: the link does not
+//!   heal by itself, or the server's log is damaged.
 //! - R3: when [`Receiver::stop`] returns, nothing writes to the sink any more. A promotion relies on it.
 
 use std::io;
@@ -21,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use clearway_storage::Lsn;
 use rustix::event::PollFlags;
-use tracing::{debug, info, warn};
+use tracing::{debug, error, info, warn};
 
 use super::agree::{self, Agreed};
 use super::client::Client;
@@ -37,6 +41,9 @@ use crate::stop::StopSignal;
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 /// up to this.
 const RETRY_LAST: Duration = Duration::from_secs(5);
+
+/// So many attempts at the same bad record are told at level warn, and each one after that as an error.
+const DAMAGED_LOUD: u32 = 2;
 
 /// How a receiver is to work.
 #[derive(Debug, Clone)]
@@ -133,6 +140,8 @@ impl Receiver {
             parts,
             stop: stop.clone(),
             status: Arc::clone(&status),
+            damaged: (Lsn(0), 0),
+            doubted: None,
             told: None,
         };
         let thread = std::thread::Builder::new()
@@ -170,6 +179,10 @@ struct Run {
     parts: ReceiverParts,
     stop: StopSignal,
     status: Arc<ReceiverStatus>,
+    /// How often in a row no record was sent at this position.
+    damaged: (Lsn, u32),
+    /// The last error, if one more attempt is to tell whether it stays (R4).
+    doubted: Option<String>,
     /// The kind of the last error, if it was told and no log has been received since (R1).
     told: Option<(std::mem::Discriminant<ReceiverError>, String)>,
 }
@@ -178,12 +191,14 @@ impl Run {
     fn run(mut self) {
         let mut patience = RETRY_FIRST;
         loop {
-            let before = self.parts.sink.position();
+            let before = self.received();
             let outcome = self.attempt();
-            if self.parts.sink.position() > before {
+            let outcome = outcome.map_err(|error| self.note_damage(error));
+            if self.received() > before {
                 // R2.
                 patience = RETRY_FIRST;
                 self.told = None;
+                self.doubted = None;
             }
             match outcome {
                 Ok(()) => {
@@ -192,9 +207,10 @@ impl Run {
                     (self.parts.observer)(&ReceiverEvent::ServerStopped);
                 }
                 Err(ReceiverError::Stopped) => return self.status.set_phase(ReceiverPhase::Stopped),
-                Err(error) if error.is_final() => {
+                Err(error) if error.is_final() && !self.is_doubted(&error) => {
                     let phase = match error {
                         ReceiverError::Diverged { .. } => ReceiverPhase::Diverged,
+                        ReceiverError::ReplayFailed { .. } => ReceiverPhase::ReplayFailed,
                         _ => ReceiverPhase::Refused,
                     };
                     self.status.failed(phase, error.to_string());
@@ -203,7 +219,10 @@ impl Run {
                 }
                 Err(error) => {
                     self.status.failed(ReceiverPhase::Waiting, error.to_string());
-                    if self.told.as_ref() == Some(&error.kind()) {
+                    if matches!(error, ReceiverError::Damaged { attempt, .. } if attempt > DAMAGED_LOUD) {
+                        error!("{error}");
+                        (self.parts.observer)(&ReceiverEvent::Interrupted(error));
+                    } else if error.is_final() || self.told.as_ref() == Some(&error.kind()) {
                         debug!("{error}");
                     } else {
                         self.told = Some(error.kind());
@@ -222,8 +241,37 @@ impl Run {
         }
     }
 
+    /// What was received and checked.
+    fn received(&self) -> Lsn {
+        self.parts.sink.position().min(self.parts.sink.checked())
+    }
+
+    /// Counts the attempts that have failed at the same record (R5).
+    fn note_damage(&mut self, mut error: ReceiverError) -> ReceiverError {
+        if let ReceiverError::Damaged {
+            position, attempt, ..
+        } = &mut error
+        {
+            let (last, count) = self.damaged;
+            self.damaged = (*position, if last == *position { count + 1 } else { 1 });
+            *attempt = self.damaged.1;
+        }
+        error
+    }
+
+    /// R4.
+    fn is_doubted(&mut self, error: &ReceiverError) -> bool {
+        let said = error.is_hearsay().then(|| error.to_string());
+        let is_new = said.is_some() && self.doubted != said;
+        self.doubted = said;
+        is_new
+    }
+
     /// Connects and streams until the connection is lost, or the server stops.
     fn attempt(&mut self) -> Result<()> {
+        if let Some(problem) = self.parts.replay.failure() {
+            return Err(ReceiverError::ReplayFailed { problem });
+        }
         self.status.set_phase(ReceiverPhase::Starting);
         let mut client = Client::connect(&self.options.conninfo, self.options.timeout, &self.stop)?;
         loop {

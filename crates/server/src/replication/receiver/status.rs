@@ -20,6 +20,8 @@ pub enum ReceiverPhase {
     Refused,
     /// As `Refused`: the server's log does not go on from ours, so that what is here is of an abandoned branch.
     Diverged,
+    /// It has ended, since replay has failed: [`ReceiverState::error`] says why.
+    ReplayFailed,
 }
 
 impl ReceiverPhase {
@@ -32,6 +34,7 @@ impl ReceiverPhase {
             ReceiverPhase::Stopped => "stopped",
             ReceiverPhase::Refused => "refused",
             ReceiverPhase::Diverged => "diverged",
+            ReceiverPhase::ReplayFailed => "replay failed",
         }
     }
 }

@@ -18,11 +18,13 @@
 //!    for it (`synchronous_commit = remote_apply`).
 //!
 //! # Rules
-//! - R1: "durable" is said after the sync only. The server removes log, and answers commits, by it.
+//! - R1: "durable" is said after the sync only, of whole records only, and not after replay has failed. The server removes log, and answers commits, by it.
 //! - R2: every byte goes where the sink ends. A piece that begins elsewhere is an error, and nothing of it is written.
 //! - R3: what was written is synced also when the connection is lost, so that the next stream begins behind it.
 //! - R4: a server that is silent for half of `wal_receiver_timeout` is asked for a sign of life, and given up after all
 //!   of it. A connection whose other end vanished would look idle for ever.
+//! - R5: what is no record ends the stream, and the next one begins at its start. So does a record whose rest does not come
+//!   within [`PART_PATIENCE`]: its length may have been changed.
 //!
 //! A sync for each piece would limit the stream to the disk's syncs a second. One after everything that has arrived
 //! gathers more the longer the sync before took, as a group commit does.
@@ -42,6 +44,8 @@ use crate::wire::backend::Message;
 
 /// So much is taken before a sync, though more may have arrived.
 const TAKEN_BYTES_MAX: usize = 1 << 20;
+/// How long the rest of a record is waited for when nothing arrives.
+const PART_PATIENCE: Duration = Duration::from_secs(1);
 /// How soon replay is looked at after a sync; each look that finds it behind doubles it,
 const REPLAY_POLL: Duration = Duration::from_micros(100);
 /// up to this.
@@ -128,20 +132,30 @@ impl Stream<'_> {
             status_due: now,
             feedback_due: now,
         };
-        let mut flushed = self.sink.position();
-        let (mut heard, mut asked) = (now, false);
+        let mut flushed = self.sink.position().min(self.sink.checked());
+        let (mut heard, mut asked, mut log_arrived) = (now, false, now);
         let mut replay_poll = REPLAY_POLL;
         loop {
             let mut taken = Taken::default();
             let outcome = self.take(&mut taken);
             if taken.log_bytes > 0 {
                 // R3: whatever the outcome.
-                flushed = self.sink.sync()?;
+                flushed = self.sink.sync()?.min(self.sink.checked());
                 self.status.lock().flushed = flushed;
+                log_arrived = Instant::now();
                 replay_poll = REPLAY_POLL;
             }
             outcome?;
+            self.refuse_failed_replay()?;
             let now = Instant::now();
+            let has_part = self.sink.position() > flushed;
+            if has_part && taken.drained && now - log_arrived >= PART_PATIENCE && self.sink.give_up_part() {
+                return Err(ReceiverError::Unfinished {
+                    address: self.client.address().to_owned(),
+                    position: flushed,
+                    patience: PART_PATIENCE,
+                });
+            }
             if taken.heard {
                 (heard, asked) = (now, false);
             }
@@ -168,6 +182,9 @@ impl Stream<'_> {
                 self.client.timeout() / 2
             };
             let mut deadline = (heard + patience).min(told.status_due);
+            if has_part {
+                deadline = deadline.min((log_arrived + PART_PATIENCE).max(now + REPLAY_POLL_MAX));
+            }
             if self.replay.replayed() < flushed {
                 deadline = deadline.min(now + replay_poll);
                 replay_poll = (replay_poll * 2).min(REPLAY_POLL_MAX);
@@ -208,8 +225,10 @@ impl Stream<'_> {
                                 Lsn(position)
                             )));
                         }
-                        self.sink.write(expected, data)?;
                         taken.log_bytes += data.len();
+                        self.sink
+                            .write(expected, data)
+                            .map_err(|error| self.client.not_written(error))?;
                         self.note(end, time);
                     }
                     Sent::Keepalive {
@@ -229,6 +248,14 @@ impl Stream<'_> {
                 taken.drained = true;
                 return Ok(());
             }
+        }
+    }
+
+    /// R1: there is no use in log that cannot be replayed, and commits must not be answered by it.
+    fn refuse_failed_replay(&self) -> Result<()> {
+        match self.replay.failure() {
+            Some(problem) => Err(ReceiverError::ReplayFailed { problem }),
+            None => Ok(()),
         }
     }
 
