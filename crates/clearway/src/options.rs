@@ -11,7 +11,7 @@ use clearway_engine::{Config, Mechanisms};
 use crate::error::{CommandError, Result};
 
 /// Where an engine's configuration comes from.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct ConfigOptions {
     /// Configuration file (TOML); every setting has a default
     #[arg(long, value_name = "FILE")]

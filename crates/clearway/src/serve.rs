@@ -10,14 +10,14 @@ use clearway_server::{Scheduling, Server, ServerOptions, StopSignal};
 use crate::error::{CommandError, Result, plural};
 use crate::options::ConfigOptions;
 use crate::output::notice;
-use crate::signals::{stop_on_signals, survive_file_size_limit};
+use crate::signals::{OnHangUp, handle_signals, survive_file_size_limit};
 
 /// Serve a data directory to PostgreSQL clients
 ///
 /// The directory is created if it is not there, and recovered if it was not closed cleanly. SIGTERM or SIGINT shuts
-/// down with a checkpoint. A data directory is one database, called "postgres" unless the configuration says otherwise.
-/// There are no passwords yet, and any user name is accepted: only loopback addresses and Unix-domain sockets are
-/// listened on.
+/// down with a checkpoint, SIGQUIT without one; SIGHUP reads the configuration file again. A data directory is one
+/// database, called "postgres" unless the configuration says otherwise. There are no passwords yet, and any user name is
+/// accepted: only loopback addresses and Unix-domain sockets are listened on.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     clearway serve --data /var/tmp/clearway\n  \
@@ -44,7 +44,8 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let config = arguments.config.load()?;
-    let stop = stop_on_signals()?;
+    let on_hang_up = OnHangUp::default();
+    let stop = handle_signals(on_hang_up.clone())?;
     survive_file_size_limit()?;
     // The sockets first: clients that come during recovery are told so instead of being refused.
     let server = Server::bind_early(server_options(
@@ -61,6 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         match opened {
             Ok(engine) => {
                 notice(format_args!("{}", recovery_line(&engine)));
+                on_hang_up.reload(&arguments.config, &engine);
                 server.ready(engine);
                 for address in addresses(&server) {
                     notice(format_args!("ready to accept connections on {address}"));

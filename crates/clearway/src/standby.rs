@@ -30,7 +30,7 @@ use crate::options::ConfigOptions;
 use crate::output::notice;
 use crate::role::{self, Role};
 use crate::serve::{StopOnPanic, addresses, server_options};
-use crate::signals::{stop_on_signals, survive_file_size_limit};
+use crate::signals::{OnHangUp, handle_signals, survive_file_size_limit};
 use crate::written_settings::WrittenSettings;
 
 /// How often it is looked whether the standby is to stop.
@@ -141,7 +141,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let config = arguments.config.load()?;
     let primary = Primary::of(arguments, &config)?;
     let role = role::of(&arguments.data, &primary.conninfo, arguments.rejoin)?;
-    let stop = stop_on_signals()?;
+    let on_hang_up = OnHangUp::default();
+    let stop = handle_signals(on_hang_up.clone())?;
     survive_file_size_limit()?;
     let server = Server::bind_early(server_options(
         &arguments.listen,
@@ -154,9 +155,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let _stop_on_panic = StopOnPanic(&server_stop);
         let running = scope.spawn(|| server.run(&server_stop));
         let ends = || stop.is_stopped() || running.is_finished();
+        let opened = |engine: &Arc<Engine>| on_hang_up.reload(&arguments.config, engine);
+        let serving = Serving {
+            server: &server,
+            stop: &stop,
+            ends: &ends,
+            opened: &opened,
+        };
         let followed = match role {
-            Role::Primary { timeline } => lead(&arguments.data, config, timeline, &server, &ends),
-            role => follow(&arguments.data, config, primary, role, &server, &stop, &ends),
+            Role::Primary { timeline } => lead(&arguments.data, config, timeline, &serving),
+            role => follow(&arguments.data, config, primary, role, &serving),
         };
         server_stop.stop();
         match running.join() {
@@ -168,8 +176,31 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     })
 }
 
+/// The server around the engine, and what ends it.
+struct Serving<'a> {
+    server: &'a Server,
+    stop: &'a StopSignal,
+    /// True once the server is to end.
+    ends: &'a dyn Fn() -> bool,
+    /// Called with the engine once it is open.
+    opened: &'a dyn Fn(&Arc<Engine>),
+}
+
+impl Serving<'_> {
+    /// Opens the server to clients, which may do what `ready` says, until it is to end.
+    fn run(&self, engine: Arc<Engine>, ready: &str) {
+        self.server.ready(engine);
+        for address in addresses(self.server) {
+            notice(format_args!("{ready} on {address}"));
+        }
+        while !(self.ends)() {
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+}
+
 /// The directory was promoted: a primary, as after `clearway serve`.
-fn lead(data: &Path, config: Config, timeline: u32, server: &Server, ends: &dyn Fn() -> bool) -> Result<()> {
+fn lead(data: &Path, config: Config, timeline: u32, serving: &Serving<'_>) -> Result<()> {
     notice(format_args!(
         "{} was promoted, and is a primary on timeline {timeline}: it is started as one, and --from and --slot are ignored \
          (--rejoin would make a standby of it again)",
@@ -177,13 +208,8 @@ fn lead(data: &Path, config: Config, timeline: u32, server: &Server, ends: &dyn 
     ));
     let engine = Engine::open(data, config).map_err(CommandError::database("opening", data))?;
     notice(format_args!("{}", crate::serve::recovery_line(&engine)));
-    server.ready(engine);
-    for address in addresses(server) {
-        notice(format_args!("ready to accept connections on {address}"));
-    }
-    while !ends() {
-        thread::sleep(LOOK_EVERY);
-    }
+    (serving.opened)(&engine);
+    serving.run(engine, "ready to accept connections");
     Ok(())
 }
 
@@ -193,10 +219,9 @@ fn follow(
     config: Config,
     primary: Primary,
     role: Role,
-    server: &Server,
-    stop: &StopSignal,
-    ends: &dyn Fn() -> bool,
+    serving: &Serving<'_>,
 ) -> Result<()> {
+    let stop = serving.stop;
     let keeps_log = match role {
         Role::New => Some(copy(data, &config, &primary, stop)?),
         Role::FormerPrimary => Some(join(data, &config, &primary, stop)?),
@@ -214,16 +239,11 @@ fn follow(
     };
     let engine = Engine::open_standby(data, config).map_err(CommandError::database("opening", data))?;
     notice(format_args!("{}", crate::serve::recovery_line(&engine)));
+    (serving.opened)(&engine);
     let mut following = Following::start(Arc::clone(&engine), options, keeps_log, |event| {
         notice(format_args!("{event}"));
     })?;
-    server.ready(engine);
-    for address in addresses(server) {
-        notice(format_args!("ready to accept connections that read on {address}"));
-    }
-    while !ends() {
-        thread::sleep(LOOK_EVERY);
-    }
+    serving.run(engine, "ready to accept connections that read");
     following.stop();
     Ok(())
 }

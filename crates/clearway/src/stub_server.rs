@@ -6,7 +6,7 @@ use clap::Args;
 use clearway_server::{ServerOptions, stub};
 
 use crate::error::Result;
-use crate::signals::stop_on_signals;
+use crate::signals::{OnHangUp, handle_signals};
 
 /// Answer every statement with constants: shows how much of a measurement is the client and the kernel
 #[derive(Debug, Args)]
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let stop = stop_on_signals()?;
+    let stop = handle_signals(OnHangUp::default())?;
     let options = ServerOptions {
         listen: (arguments.listen != "none").then(|| arguments.listen.clone()),
         socket_dir: arguments.socket_dir.clone(),

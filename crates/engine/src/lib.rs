@@ -117,6 +117,7 @@ pub use activity::{BackendType, BackgroundActivity, SessionActivity, SessionInfo
 pub use check::{CheckProgress, CheckReport};
 pub use config::Config;
 pub use engine::Engine;
+pub use engine::reload::{CHANGEABLE, ReloadHook, Reloaded};
 pub use error::{EngineError, SqlState};
 pub use interrupt::StatementWatch;
 pub use mechanisms::{MechanismError, Mechanisms};

@@ -22,6 +22,8 @@ use clearway_storage::retention::{FollowerProgress, LogRetention, Slot};
 
 use crate::activity::{BackgroundActivity, SessionActivity};
 use crate::catalog::CatalogState;
+use crate::config::Config;
+use crate::engine::reload::{self, CHANGEABLE, InForce};
 use crate::replication_status::{ConflictCounts, WalReceiverStatus};
 use crate::settings::Settings;
 use crate::sql::{ColumnDef, TableDef, TableKind};
@@ -37,6 +39,7 @@ pub(crate) struct Sources<'a> {
     pub(crate) conflicts: &'a dyn Fn() -> ConflictCounts,
     pub(crate) catalog: &'a CatalogState,
     pub(crate) settings: &'a Settings,
+    pub(crate) in_force: &'a dyn Fn() -> Arc<InForce>,
     pub(crate) database: &'a str,
 }
 
@@ -109,7 +112,17 @@ static TABLES: LazyLock<Vec<Arc<TableDef>>> = LazyLock::new(|| {
                 ("indexdef", Text),
             ],
         ),
-        table(12_005, "pg_settings", &[("name", Text), ("setting", Text)]),
+        table(
+            12_005,
+            "pg_settings",
+            &[
+                ("name", Text),
+                ("setting", Text),
+                ("context", Text),
+                ("source", Text),
+                ("pending_restart", Bool),
+            ],
+        ),
         table(
             12_006,
             "clearway_latches",
@@ -270,16 +283,55 @@ pub(crate) fn rows(name: &str, sources: &Sources<'_>) -> Vec<Vec<Value>> {
             .iter()
             .flat_map(|entry| index_rows(&entry.def))
             .collect(),
-        "pg_settings" => sources
-            .settings
-            .all()
-            .into_iter()
-            .map(|(name, value)| vec![Value::text(name), Value::text(value)])
-            .collect(),
+        "pg_settings" => setting_rows(sources),
         "clearway_latches" => latch_rows(),
         "pg_type" => type_rows(),
         _ => Vec::new(),
     }
+}
+
+/// What SHOW knows, then the other keys of the configuration.
+fn setting_rows(sources: &Sources<'_>) -> Vec<Vec<Value>> {
+    let in_force = (sources.in_force)();
+    let row = |name: &str, setting: String, context: &str, source: &str| {
+        let key = name.to_ascii_lowercase();
+        let context = match context {
+            "internal" if CHANGEABLE.contains(&key.as_str()) => "sighup",
+            context => context,
+        };
+        vec![
+            Value::text(name),
+            Value::text(setting),
+            Value::text(context),
+            Value::text(source),
+            Value::Bool(in_force.pending_restart.contains(&key)),
+        ]
+    };
+    let known = sources.settings.all().into_iter().map(|(name, setting)| {
+        let key = name.to_ascii_lowercase();
+        let context = Settings::context(&key).unwrap_or("internal");
+        row(name, setting, context, sources.settings.source(&key))
+    });
+    let defaults = reload::values_of(&Config::default());
+    let keys = reload::values_of(&in_force.config)
+        .into_iter()
+        .filter(|(key, _)| Settings::context(key).is_none())
+        .map(|(key, value)| {
+            let is_default = defaults
+                .iter()
+                .any(|(name, default)| (name, default) == (&key, &value));
+            let context = match CHANGEABLE.contains(&key.as_str()) {
+                true => "sighup",
+                false => "postmaster",
+            };
+            let source = if is_default {
+                "default"
+            } else {
+                "configuration file"
+            };
+            row(&key, value, context, source)
+        });
+    known.chain(keys).collect()
 }
 
 /// A position as PostgreSQL writes it; NULL for none.

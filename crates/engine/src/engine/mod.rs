@@ -5,14 +5,15 @@
 
 mod definitions;
 mod orphans;
+pub(crate) mod reload;
 mod standby;
 mod vacuum;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::{Duration, Instant};
 
 use clearway_storage::background::BackgroundThread;
@@ -30,6 +31,7 @@ use crate::interrupt::CancelReason;
 use crate::planning_memory::PlanningMemory;
 use crate::spill;
 use crate::transaction::Transaction;
+use reload::{InForce, Reload};
 use standby::StandbyEngine;
 use vacuum::VacuumWorker;
 
@@ -44,7 +46,11 @@ const PROCS_RESERVED: u32 = 16;
 pub struct Engine {
     pub(crate) storage: Arc<Storage>,
     pub(crate) catalog: Arc<Catalog>,
+    /// As the engine was opened.
     pub(crate) config: Config,
+    in_force: RwLock<Arc<InForce>>,
+    reloads: AtomicU64,
+    reload: Reload,
     pub(crate) planning_memory: Arc<PlanningMemory>,
     /// Where temporary files go.
     pub(crate) temporary: Arc<Path>,
@@ -173,6 +179,12 @@ impl Engine {
             closed: Arc::default(),
             vacuum: Mutex::default(),
             standby: StandbyEngine::default(),
+            in_force: RwLock::new(Arc::new(InForce {
+                config: config.clone(),
+                pending_restart: Vec::new(),
+            })),
+            reloads: AtomicU64::new(0),
+            reload: Reload::default(),
             config,
         })
     }

@@ -139,8 +139,8 @@ impl Engine {
     fn needs_vacuum(&self, entry: &TableEntry) -> bool {
         let dead = entry.runtime.dead_rows.load(Ordering::Relaxed);
         let live = entry.runtime.live_rows.load(Ordering::Relaxed).max(0) as f64;
-        let most = self.config.autovacuum_vacuum_threshold as f64
-            + self.config.autovacuum_vacuum_scale_factor * live;
+        let config = &self.in_force().config;
+        let most = config.autovacuum_vacuum_threshold as f64 + config.autovacuum_vacuum_scale_factor * live;
         dead as f64 > most
     }
 

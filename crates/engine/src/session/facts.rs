@@ -159,6 +159,10 @@ impl SessionFacts for Facts<'_> {
         self.engine.request_promotion(patience, self.interrupts)
     }
 
+    fn reload_configuration(&self) -> bool {
+        self.engine.request_reload()
+    }
+
     fn next_serial(&self, table_oid: u32, column: u16) -> Result<i64> {
         let state = match &self.overlay {
             Some(overlay) => Arc::clone(overlay),

@@ -103,6 +103,8 @@ pub struct Session {
     /// Settings that functions of the running statement have changed: in force from its end.
     pub(crate) changed: RefCell<Vec<ChangedSetting>>,
     standby: Option<OnStandby>,
+    /// The reloads of the configuration whose values the settings have.
+    reloads: u64,
 }
 
 impl Session {
@@ -135,7 +137,19 @@ impl Session {
             begun: false,
             changed: RefCell::default(),
             standby: OnStandby::of(&engine),
+            // At the next call: a reload may have come since the settings were made.
+            reloads: 0,
             engine,
+        }
+    }
+
+    /// The configuration was read again: settings that the session has not set itself follow it.
+    #[cold]
+    fn take_reloaded(&mut self) {
+        // The count first: a reload in between is taken at the next call.
+        self.reloads = self.engine.reloads();
+        if let Ok(settings) = self.engine.settings_of(&self.info) {
+            self.settings.replace_defaults(&settings);
         }
     }
 

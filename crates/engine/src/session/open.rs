@@ -1,5 +1,6 @@
 //! A session begins: its settings, its place among the open ones.
 
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -50,19 +51,23 @@ impl Engine {
     }
 
     /// The settings that a session starts with: the configuration's, then those the client asks for.
-    fn settings_of(&self, info: &SessionInfo) -> Result<Settings> {
+    pub(super) fn settings_of(&self, info: &SessionInfo) -> Result<Settings> {
         let mut settings = Settings::new();
-        settings.set_default("synchronous_commit", self.config.synchronous_commit.name())?;
-        settings.set_default(
-            "synchronous_standby_names",
-            &self.config.synchronous_standby_names,
-        )?;
-        settings.set_default("max_connections", &self.config.max_connections.to_string())?;
-        settings.set_default("deadlock_timeout", &self.config.deadlock_timeout.to_string())?;
+        let config = &self.in_force().config;
+        settings.set_default("synchronous_commit", config.synchronous_commit.name())?;
+        settings.set_default("synchronous_standby_names", &config.synchronous_standby_names)?;
+        settings.set_default("max_connections", &config.max_connections.to_string())?;
+        if let Ok(directory) = std::fs::metadata(self.storage().dir()) {
+            settings.set_default(
+                "data_directory_mode",
+                &format!("{:04o}", directory.mode() & 0o777),
+            )?;
+        }
+        settings.set_default("deadlock_timeout", &config.deadlock_timeout.to_string())?;
         if self.is_standby() {
             settings.set_default("in_hot_standby", "on")?;
         }
-        settings.set_default("work_mem", &format!("{}kB", self.config.work_mem.bytes() >> 10))?;
+        settings.set_default("work_mem", &format!("{}kB", config.work_mem.bytes() >> 10))?;
         if !info.user.is_empty() {
             settings.set_default("session_authorization", &info.user)?;
         }

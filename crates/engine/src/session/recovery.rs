@@ -44,6 +44,9 @@ impl Session {
     /// A call of the session begins: its turn (T2 of the transaction's turn). Free on a primary.
     #[inline]
     pub(super) fn begin_call(&mut self) {
+        if self.reloads != self.engine.reloads() {
+            self.take_reloaded();
+        }
         if self.standby.is_some()
             && let Some(reason) = self.slot.turn.begin()
         {

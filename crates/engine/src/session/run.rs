@@ -325,6 +325,7 @@ impl Session {
                 conflicts: &|| engine.conflict_counts(),
                 catalog: &engine.catalog.state(),
                 settings,
+                in_force: &|| engine.in_force(),
                 database: &engine.config.database,
             };
             catalog::virtual_tables::rows(name, &sources)

@@ -119,6 +119,34 @@ impl Settings {
         Ok(())
     }
 
+    /// Takes what RESET goes back to from other settings.
+    pub(crate) fn replace_defaults(&mut self, other: &Settings) {
+        self.defaults.clone_from(&other.defaults);
+        for (name, _) in &other.defaults {
+            self.apply(name);
+        }
+    }
+
+    /// Where a setting's value comes from, as PostgreSQL calls it.
+    pub(crate) fn source(&self, name: &str) -> &'static str {
+        let is_in = |list: &[(String, String)]| lookup(list, name).is_some();
+        if is_in(&self.changed) {
+            "session"
+        } else if is_in(&self.defaults) {
+            "configuration file"
+        } else {
+            "default"
+        }
+    }
+
+    /// Who can change a setting, as PostgreSQL calls it; `None` for what is no setting of sessions.
+    pub(crate) fn context(name: &str) -> Option<&'static str> {
+        definition(name).map(|definition| match definition.kind {
+            Kind::ReadOnly => "internal",
+            _ => "user",
+        })
+    }
+
     /// SET; `None` is SET … TO DEFAULT. Whether the client is to be told of the new value.
     pub(crate) fn set(
         &mut self,

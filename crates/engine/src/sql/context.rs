@@ -35,6 +35,8 @@ pub trait SessionFacts {
     fn last_replayed_commit(&self) -> Option<i64>;
     /// Asks for the standby to be promoted, and waits so long, if that is given; whether it was.
     fn promote(&self, patience: Option<std::time::Duration>) -> Result<bool>;
+    /// Has the server read its configuration again; whether it could.
+    fn reload_configuration(&self) -> bool;
 }
 
 /// A place in the log.
@@ -100,6 +102,9 @@ impl SessionFacts for NoSession {
     }
     fn promote(&self, _patience: Option<std::time::Duration>) -> Result<bool> {
         Err(EngineError::internal("a promotion outside a session"))
+    }
+    fn reload_configuration(&self) -> bool {
+        false
     }
 }
 

@@ -1,4 +1,4 @@
-//! Functions about the log and about a standby. Positions are text, as there is no type `pg_lsn`.
+//! Functions about the server: its log, a standby, its configuration. Positions are text, as there is no type `pg_lsn`.
 
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ pub enum RecoveryFunction {
     Difference,
     /// `pg_promote([wait [, wait_seconds]])`
     Promote,
+    /// `pg_reload_conf()`
+    ReloadConfiguration,
 }
 
 /// How long `pg_promote()` waits, unless it says otherwise.
@@ -44,6 +46,7 @@ pub(super) fn resolve(
         "pg_last_xact_replay_timestamp" => (LastReplayedCommit, &[], TimestampTz),
         "pg_wal_lsn_diff" => (Difference, &[Text, Text], Numeric),
         "pg_promote" => (Promote, &[Bool, Int4][..arguments.min(2)], Bool),
+        "pg_reload_conf" => (ReloadConfiguration, &[], Bool),
         _ => return None,
     };
     (types.len() == arguments).then_some((function, types, result))
@@ -63,6 +66,7 @@ impl RecoveryFunction {
             RecoveryFunction::LastReplayedCommit => session
                 .last_replayed_commit()
                 .map_or(Value::Null, Value::TimestampTz),
+            RecoveryFunction::ReloadConfiguration => Value::Bool(session.reload_configuration()),
             RecoveryFunction::Difference => {
                 let of = |at: usize| position(arguments[at].as_str().unwrap_or_default()).map(i128::from);
                 Value::Numeric(Numeric::from(of(0)? - of(1)?))

@@ -1,0 +1,103 @@
+//! What signals do to a server: the configuration is read again, the server ends in one way or another, or nothing.
+
+#[allow(dead_code, reason = "each suite uses a part of it")]
+#[path = "support/served.rs"]
+mod served;
+
+use std::fs;
+use std::time::Instant;
+
+use served::{Client, PATIENCE, Served};
+
+const CONFIG: &str = "shared_buffers = \"2MB\"\n";
+
+/// Waits until the server has said so.
+fn said(server: &Served, words: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    while !server.log().contains(words) {
+        assert!(Instant::now() < deadline, "no \"{words}\" in: {}", server.log());
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+fn setting(client: &mut Client, name: &str) -> String {
+    client.value(&format!("select setting from pg_settings where name = '{name}'"))
+}
+
+#[test]
+fn a_hang_up_reads_the_configuration_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut server = Served::in_directory(directory.path());
+    let mut client = server.start("", CONFIG);
+    let file = directory.path().join("clearway.toml");
+    client.query("create table t (a int primary key)").unwrap();
+    client.query("set work_mem = '1MB'").unwrap();
+
+    // As after the loss of a standby, the other way round: from now on commits wait for one that is not there.
+    let waits =
+        format!("{CONFIG}synchronous_standby_names = \"nobody\"\nwork_mem = \"8MB\"\nmax_connections = 20\n");
+    fs::write(&file, waits).unwrap();
+    server.signal("HUP");
+    said(&server, "synchronous_standby_names, work_mem changed");
+    said(&server, "at the next start: max_connections");
+    assert_eq!(client.value("show synchronous_standby_names"), "nobody");
+    assert_eq!(
+        client.value("show work_mem"),
+        "1MB",
+        "the session has set it itself"
+    );
+    assert_eq!(client.value("show max_connections"), "500");
+    let pending = "select name from pg_settings where pending_restart";
+    assert_eq!(client.value(pending), "max_connections");
+    let waiting = std::thread::spawn({
+        let mut client = server.connect().unwrap();
+        move || client.query("insert into t values (1)")
+    });
+
+    // A file with an error changes nothing.
+    fs::write(&file, "shared_bufers = \"2MB\"\n").unwrap();
+    server.signal("HUP");
+    said(&server, "the settings stay as they are");
+    assert_eq!(client.value("show synchronous_standby_names"), "nobody");
+    assert_eq!(client.value("select pg_reload_conf()"), "f");
+    assert!(!waiting.is_finished());
+
+    // The way out for commits that wait.
+    fs::write(&file, CONFIG).unwrap();
+    assert_eq!(client.value("select pg_reload_conf()"), "t");
+    waiting.join().unwrap().unwrap();
+    assert_eq!(setting(&mut client, "synchronous_standby_names"), "");
+    assert_eq!(
+        client.value("select count(*) from pg_settings where pending_restart"),
+        "0"
+    );
+    let mut new = server.connect().unwrap();
+    assert_eq!(new.value("show work_mem"), "4MB");
+    assert_eq!(setting(&mut new, "shared_buffers"), "2MB");
+}
+
+#[test]
+fn signals_end_the_server_in_their_way() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut server = Served::in_directory(directory.path());
+    let mut client = server.start("", CONFIG);
+    client.query("create table t (a int primary key)").unwrap();
+    for harmless in ["HUP", "USR1", "USR2"] {
+        server.signal(harmless);
+    }
+    said(&server, "read the configuration again: nothing has changed");
+    client.query("insert into t values (1)").unwrap();
+    for (ends, is_clean) in [("QUIT", false), ("INT", true), ("TERM", true)] {
+        server.signal(ends);
+        assert_eq!(server.ended().success(), is_clean, "{ends}");
+        let mut client = server.start("", CONFIG);
+        let found = if is_clean {
+            "nothing to recover"
+        } else {
+            "recovered:"
+        };
+        assert!(server.log().contains(found), "{ends}: {}", server.log());
+        assert_eq!(client.value("select count(*) from t"), "1");
+        assert!(server.is_running());
+    }
+}
