@@ -57,6 +57,8 @@ impl From<SessionScheduling> for clearway_machine::SchedulingPolicy {
 pub struct Config {
     /// Memory for pages.
     pub shared_buffers: ByteSize,
+    /// Memory that the server may have, with everything; 0: nine tenths of the machine's or its control group's.
+    pub server_memory: ByteSize,
     /// Sessions at a time.
     pub max_connections: u32,
     /// The name of the one database that a data directory holds; a client that asks for another one is refused.
@@ -125,6 +127,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             shared_buffers: ByteSize::mib(128),
+            server_memory: ByteSize::mib(0),
             max_connections: 500,
             database: "postgres".to_owned(),
             session_scheduling: SessionScheduling::default(),
@@ -331,7 +334,7 @@ fn connections_max() -> u32 {
 }
 
 /// The machine's memory, where the operating system tells.
-fn memory_bytes() -> Option<u64> {
+pub(crate) fn memory_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

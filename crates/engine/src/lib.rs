@@ -101,6 +101,7 @@ pub mod error;
 mod executor;
 mod interrupt;
 pub mod mechanisms;
+pub mod memory;
 mod nearest;
 pub mod output;
 pub mod planning_memory;

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::{EngineError, Result, SqlState};
+use crate::memory;
 use crate::sql;
 
 /// What all sessions have reserved.
@@ -45,6 +46,7 @@ impl PlanningMemory {
         if bytes == 0 {
             return Ok(None);
         }
+        memory::require(bytes)?;
         // Relaxed: the count stands alone; nothing is published by it.
         let counted = self
             .reserved

@@ -28,6 +28,7 @@ use crate::config::Config;
 use crate::convert::storage_error;
 use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::CancelReason;
+use crate::memory;
 use crate::planning_memory::PlanningMemory;
 use crate::spill;
 use crate::transaction::Transaction;
@@ -115,6 +116,7 @@ impl Engine {
     /// directory is missing or empty; one that holds anything else than a database is refused.
     pub fn open(directory: impl AsRef<Path>, config: Config) -> Result<Arc<Engine>, EngineError> {
         config.check()?;
+        memory::prepare(&config)?;
         let opened = Storage::open(directory.as_ref(), storage_options(&config)).map_err(storage_error)?;
         closed_on_error(&Arc::clone(&opened.0), || {
             let temporary = spill::prepare_directory(directory.as_ref())?;
@@ -230,6 +232,7 @@ impl Engine {
                 "sorry, too many clients already",
             ));
         }
+        memory::require_for_session()?;
         let process_id = loop {
             let candidate = self.next_process_id.fetch_add(1, Ordering::Relaxed) & SESSION_NUMBERS;
             if candidate != 0 && !sessions.contains_key(&candidate) {

@@ -5,6 +5,7 @@
 //! [`EvalContext`](crate::sql::context::EvalContext).
 
 use crate::error::{EngineError, Result, SqlState};
+use crate::memory;
 use crate::value::Value;
 
 /// The most bytes that the texts of one row may have.
@@ -28,8 +29,12 @@ impl TextsTogether {
 
     fn add_bytes(&mut self, bytes: usize) -> Result<()> {
         self.bytes += bytes;
-        if self.bytes <= BYTES_MAX {
+        if self.bytes < memory::WEIGHED_MIN {
             return Ok(());
+        }
+        if self.bytes <= BYTES_MAX {
+            // They are copied together, into a row on a page or into a message.
+            return memory::require(self.bytes);
         }
         Err(EngineError::new(
             SqlState::PROGRAM_LIMIT_EXCEEDED,

@@ -40,6 +40,7 @@ use super::{Engine, closed_on_error, storage_options};
 use crate::config::Config;
 use crate::convert::storage_error;
 use crate::error::{EngineError, Result};
+use crate::memory;
 use crate::replication_status::{ConflictCounts, WalReceiverStatus};
 use crate::spill;
 use diverged::Divergence;
@@ -62,6 +63,7 @@ impl Engine {
     /// ([`Storage::receive_log`]). Sessions read, from when this returns. A directory without a database is an error.
     pub fn open_standby(directory: impl AsRef<Path>, config: Config) -> Result<Arc<Engine>, EngineError> {
         config.check()?;
+        memory::prepare(&config)?;
         let options = StandbyOptions {
             known_xids: config.mechanisms.known_xids,
             known_xids_compaction: config.mechanisms.known_xids_compaction,

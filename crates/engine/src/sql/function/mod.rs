@@ -6,6 +6,7 @@ mod recovery;
 mod resolve;
 
 use crate::error::{EngineError, Result, SqlState};
+use crate::memory;
 use crate::sql::context::EvalContext;
 use crate::sql::search_path::path_has_public;
 use crate::value::{DataType, Value};
@@ -273,7 +274,7 @@ impl Function {
 /// The most bytes that a text may have.
 const TEXT_BYTES_MAX: usize = 256 << 20;
 
-/// 54000 for a text that would be too long, before it is made.
+/// 54000 for a text that would be too long, before it is made, and 53200 if there is no memory for it.
 pub(crate) fn check_length(bytes: usize) -> Result<()> {
     if bytes > TEXT_BYTES_MAX {
         return Err(EngineError::new(
@@ -284,7 +285,8 @@ pub(crate) fn check_length(bytes: usize) -> Result<()> {
             ),
         ));
     }
-    Ok(())
+    // It is made, and then copied into the value.
+    memory::require(2 * bytes)
 }
 
 /// What `concat` writes for a value; `None` for NULL.
