@@ -86,6 +86,7 @@ fn main() -> ExitCode {
         .with_env_filter(level)
         .with_writer(|| output::LogWriter)
         .init();
+    clearway_storage::descriptors::raise_limit();
     let outcome = match &arguments.command {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Standby(arguments) => standby::run(arguments),

@@ -7,6 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use clearway_engine::config::Span;
 use clearway_engine::{Config, Mechanisms};
+use clearway_storage::directory_state::check_access;
+use clearway_storage::disk::NativeDiskWithModes;
 
 use crate::error::{CommandError, Result};
 
@@ -39,6 +41,19 @@ impl ConfigOptions {
         }
         Ok(config)
     }
+}
+
+/// Sets the process's umask so that what it makes is for the owner of the data directory `data`, and for the owner's group
+/// if the directory's mode or `group_access` says so. Disk and spill files have such modes of their own; this is for
+/// everything else.
+///
+/// A directory that others may enter, or that another user owns, is refused.
+pub(crate) fn keep_private(data: &Path, group_access: bool) -> Result<()> {
+    check_access(data)?;
+    let disk = NativeDiskWithModes::of(data, group_access);
+    let taken = !disk.directory_mode() & 0o777;
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(taken));
+    Ok(())
 }
 
 /// Creates the directory for results and writes a file into it: what cannot be written at the end is told before the

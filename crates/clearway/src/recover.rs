@@ -17,6 +17,7 @@ use clearway_storage::{Lsn, NoPosition, RecoveryPoint, RecoveryTarget, Storage, 
 use clearway_txn::Xid;
 
 use crate::error::{Result, plural};
+use crate::options::keep_private;
 use crate::output;
 
 /// Recover a copy of a database, with an archive of its log, up to its end or to a point
@@ -46,6 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         archive: arguments.archive.clone(),
         point: arguments.recover_to.clone().unwrap_or(RecoveryPoint::End),
     };
+    keep_private(&arguments.data, false)?;
     let (storage, report) = Storage::recover_to(&arguments.data, StorageOptions::default(), &target)?;
     let timeline = storage.timeline();
     storage.shutdown()?;

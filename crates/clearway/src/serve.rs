@@ -8,7 +8,7 @@ use clearway_engine::{Config, Engine};
 use clearway_server::{Scheduling, Server, ServerOptions, StopSignal};
 
 use crate::error::{CommandError, Result, plural};
-use crate::options::ConfigOptions;
+use crate::options::{ConfigOptions, keep_private};
 use crate::output::notice;
 use crate::signals::{OnHangUp, handle_signals, survive_file_size_limit};
 
@@ -47,6 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let on_hang_up = OnHangUp::default();
     let stop = handle_signals(on_hang_up.clone())?;
     survive_file_size_limit()?;
+    keep_private(&arguments.data, config.allow_group_access)?;
     // The sockets first: clients that come during recovery are told so instead of being refused.
     let server = Server::bind_early(server_options(
         &arguments.listen,

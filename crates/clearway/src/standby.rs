@@ -23,10 +23,11 @@ use clearway_server::replication::receiver::run::ReceiverOptions;
 use clearway_server::replication::receiver::stream::StreamOptions;
 use clearway_server::replication::receiver::{base_backup, identify};
 use clearway_server::{Server, StopSignal};
+use clearway_storage::disk::{Disk, NativeDiskWithModes};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::error::{CommandError, Result};
-use crate::options::ConfigOptions;
+use crate::options::{ConfigOptions, keep_private};
 use crate::output::notice;
 use crate::role::{self, Role};
 use crate::serve::{StopOnPanic, addresses, server_options};
@@ -139,6 +140,7 @@ impl Primary {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let config = arguments.config.load()?;
+    keep_private(&arguments.data, config.allow_group_access)?;
     let primary = Primary::of(arguments, &config)?;
     let role = role::of(&arguments.data, &primary.conninfo, arguments.rejoin)?;
     let on_hang_up = OnHangUp::default();
@@ -285,6 +287,10 @@ fn copy(data: &Path, config: &Config, primary: &Primary, stop: &StopSignal) -> R
         client.address(),
         data.display()
     ));
+    if config.allow_group_access {
+        // A copy takes its modes from its directory.
+        make_group_readable(data).map_err(CommandError::io("making the data directory"))?;
+    }
     let bar = progress_bar();
     let mut done = 0;
     base_backup::fetch(&mut client, data, config.fsync, |progress| {
@@ -296,6 +302,12 @@ fn copy(data: &Path, config: &Config, primary: &Primary, stop: &StopSignal) -> R
     bar.finish_and_clear();
     notice(format_args!("copied {}", indicatif::HumanBytes(done)));
     Ok(client)
+}
+
+/// Makes a directory for a copy, or takes the empty one that is there, with group access.
+fn make_group_readable(data: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(data)?;
+    NativeDiskWithModes::of(data, true).restrict(data)
 }
 
 /// A bar for bytes, which is not shown where there is no terminal.

@@ -61,8 +61,12 @@ pub struct Config {
     pub server_memory: ByteSize,
     /// Sessions at a time.
     pub max_connections: u32,
+    /// Files of relations that are open at a time; 0: what the process's limit of open files leaves beside connections.
+    pub max_open_files: u32,
     /// The name of the one database that a data directory holds; a client that asks for another one is refused.
     pub database: String,
+    /// Whether the owner's group may read a data directory that is made.
+    pub allow_group_access: bool,
     /// How sessions are scheduled when a message wakes them.
     pub session_scheduling: SessionScheduling,
     /// Whether files are synced at all. Without, a crash of the operating system may lose or damage everything.
@@ -129,7 +133,9 @@ impl Default for Config {
             shared_buffers: ByteSize::mib(128),
             server_memory: ByteSize::mib(0),
             max_connections: 500,
+            max_open_files: 0,
             database: "postgres".to_owned(),
+            allow_group_access: false,
             session_scheduling: SessionScheduling::default(),
             fsync: true,
             synchronous_commit: SynchronousCommit::On,
@@ -271,6 +277,12 @@ impl Config {
                     connections_max(),
                     Native::workers().capacity()
                 ),
+            );
+        }
+        if (1..4).contains(&self.max_open_files) {
+            return refuse(
+                "max_open_files",
+                format!("is {}, but must be 0, or 4 or more", self.max_open_files),
             );
         }
         if self.database.is_empty() {

@@ -8,7 +8,7 @@
 //! that no other Clearway server uses the socket. A PostgreSQL server takes no `flock`, so before a socket
 //! file is removed as stale, the server also tries to connect to it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, Write};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -177,6 +177,8 @@ impl UnixSocket {
         }
         let context = |error: io::Error| ServerError::io(format!("listening on {}", path.display()), error);
         let listener = UnixListener::bind(&path).map_err(context)?;
+        // As PostgreSQL's default: who may connect is decided by the directory's permissions, not by the umask.
+        std::fs::set_permissions(&path, Permissions::from_mode(0o777)).map_err(context)?;
         rustix::net::listen(&listener, BACKLOG).map_err(|error| context(error.into()))?;
         listener.set_nonblocking(true).map_err(context)?;
         // A user who may enter the directory may connect, as with PostgreSQL.

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use clearway_engine::Engine;
 use clearway_machine::{Clients, Native};
+use clearway_storage::descriptors;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
 use crate::connection;
 use crate::error::{Result, ServerError};
@@ -27,9 +27,6 @@ const STACK_BYTES: usize = if cfg!(debug_assertions) { 4 << 20 } else { 1 << 20 
 
 /// How long sessions may take to notice that the server is stopping before their sockets are closed under them.
 const STOP_PATIENCE: Duration = Duration::from_secs(3);
-
-/// Descriptors wanted beside one per connection: data files, log segments, listeners.
-const OTHER_DESCRIPTORS: u64 = 1_024;
 
 /// A server that holds its sockets and waits for [`run`](Server::run).
 #[derive(Debug)]
@@ -52,12 +49,20 @@ impl Server {
     /// Takes the sockets before the engine is open. Until [`ready`](Server::ready) is called, clients are told that
     /// the database is starting (57P03); [`run`](Server::run) may be running already.
     pub fn bind_early(options: ServerOptions) -> Result<Server> {
-        raise_descriptor_limit(options.max_connections);
+        let limit = descriptors::raise_limit();
+        let shares = descriptors::share(limit, options.max_connections);
+        if shares.connections < options.max_connections {
+            warn!(
+                "the limit of open files is {limit}: only {} connections can be served, not {}; raise it (ulimit -n), or \
+                 lower max_connections",
+                shares.connections, options.max_connections
+            );
+        }
         let listeners = Listeners::bind(&options)?;
         Ok(Server {
             listeners,
             engine: OnceLock::new(),
-            max_connections: options.max_connections,
+            max_connections: shares.connections,
             scheduling: options.scheduling,
             message_bytes_max: options.message_bytes_max,
         })
@@ -159,27 +164,4 @@ pub(crate) fn accept_loop(
         }
     }
     Ok(())
-}
-
-/// Asks for enough file descriptors; what cannot be had shows when connections are accepted.
-fn raise_descriptor_limit(max_connections: usize) {
-    let wanted = max_connections as u64 + OTHER_DESCRIPTORS;
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= wanted) {
-        return;
-    }
-    let current = Some(limit.maximum.map_or(wanted, |maximum| maximum.min(wanted)));
-    match setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current,
-            maximum: limit.maximum,
-        },
-    ) {
-        Ok(()) if current == Some(wanted) => debug!("raised the limit of open files to {wanted}"),
-        _ => warn!(
-            "{max_connections} connections need {wanted} open files, but the limit is {}",
-            limit.maximum.unwrap_or(0)
-        ),
-    }
 }

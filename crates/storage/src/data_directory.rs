@@ -116,6 +116,10 @@ fn lock_and_examine(
         .list(dir)
         .map_err(|error| StorageError::io("list", dir, error))?;
     let content = examine(dir, names)?;
+    if content == Content::Nothing {
+        disk.restrict(dir)
+            .map_err(|error| StorageError::io("set the permissions of", dir, error))?;
+    }
     Ok((held, content))
 }
 

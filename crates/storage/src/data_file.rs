@@ -2,6 +2,9 @@
 //!
 //! A file grows in steps of several pages, allocated by the file system so that a full disk is an error here
 //! and not later. `lengths` keeps how many of them are in use; the pages past those are never read.
+//!
+//! A relation that was used keeps its length and its place here, not its descriptor: how many files are open at a time
+//! is limited (`disk::open_files`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -11,6 +14,7 @@ use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use clearway_machine::{Native, WaitEvent, WaitScope};
 
+use crate::disk::open_files::{OpenFiles, VirtualFile};
 use crate::disk::{self, Disk, DiskDirectory, DiskFile, OpenMode, SyncPurpose};
 use crate::error::{Result, StorageError};
 use crate::lengths::Lengths;
@@ -23,16 +27,13 @@ const GROW_MAX: u32 = 128;
 #[derive(Debug)]
 pub(crate) struct DataFile {
     rel: RelId,
-    file: Arc<dyn DiskFile>,
-    path: PathBuf,
+    file: VirtualFile,
     /// Pages in use.
     blocks: AtomicU32,
     /// Pages allocated; changes under `growing`.
     growing: Mutex<u32>,
-    /// Written since the last sync began. Set after the write: a sync between the two would cover neither.
-    unsynced: AtomicBool,
-    /// Held while the file is synced, so that no other worker takes `unsynced` for said before the sync has ended.
-    syncing: Mutex<()>,
+    /// The relation was dropped: the name is gone, and a worker that still has the file finds out when it opens it.
+    removed: AtomicBool,
 }
 
 /// All data files of a directory.
@@ -43,6 +44,7 @@ pub(crate) struct DataFiles {
     /// Open from the start, so that syncing the directory needs no descriptor when there are none left.
     names: Arc<dyn DiskDirectory>,
     fsync: bool,
+    open_files: Arc<OpenFiles>,
     relations: RwLock<Relations>,
     /// Files were made or removed since the last sync of the directory began.
     directory_changed: AtomicBool,
@@ -53,34 +55,41 @@ pub(crate) struct DataFiles {
 /// The relations that exist. Each is in one of the two maps.
 #[derive(Debug, Default)]
 struct Relations {
-    open: HashMap<RelId, Arc<DataFile>>,
+    used: HashMap<RelId, Arc<DataFile>>,
     /// The lengths of those whose files were not needed yet.
-    closed: BTreeMap<RelId, u32>,
+    unused: BTreeMap<RelId, u32>,
 }
 
 impl Relations {
     fn length(&self, rel: RelId) -> Option<u32> {
-        let open = self.open.get(&rel).map(|file| file.blocks());
-        open.or_else(|| self.closed.get(&rel).copied())
+        let open = self.used.get(&rel).map(|file| file.blocks());
+        open.or_else(|| self.unused.get(&rel).copied())
     }
 }
 
 impl DataFiles {
-    /// The files in `dir` of the relations with these lengths.
-    pub(crate) fn new(disk: Arc<dyn Disk>, dir: PathBuf, fsync: bool, lengths: &Lengths) -> Result<Self> {
+    /// The files in `dir` of the relations with these lengths. At most `open_files_max` of them are open at a time.
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        dir: PathBuf,
+        fsync: bool,
+        open_files_max: usize,
+        lengths: &Lengths,
+    ) -> Result<Self> {
         disk::ensure_directory(&*disk, &dir, fsync)
             .map_err(|error| StorageError::io("create directory", &dir, error))?;
         let names = disk
             .open_directory(&dir)
             .map_err(|error| StorageError::io("open directory", &dir, error))?;
         Ok(Self {
+            open_files: OpenFiles::new(Arc::clone(&disk), open_files_max, fsync),
             disk,
             dir,
             names,
             fsync,
             relations: RwLock::new(Relations {
-                open: HashMap::new(),
-                closed: lengths.clone(),
+                used: HashMap::new(),
+                unused: lengths.clone(),
             }),
             directory_changed: AtomicBool::new(true),
             syncing_names: Mutex::default(),
@@ -101,7 +110,7 @@ impl DataFiles {
 
     /// The file of `rel`, which exists.
     pub(crate) fn file(&self, rel: RelId) -> Result<Arc<DataFile>> {
-        let file = self.relations().open.get(&rel).cloned();
+        let file = self.relations().used.get(&rel).cloned();
         match file {
             Some(file) => Ok(file),
             None => self.open_file(rel),
@@ -111,7 +120,7 @@ impl DataFiles {
     /// How many pages `rel` has. The file is looked at under the lock: a reference of the caller's own would be counted
     /// up and down beside the length that all sessions read.
     pub(crate) fn blocks(&self, rel: RelId) -> Result<u32> {
-        let known = self.relations().open.get(&rel).map(|file| file.blocks());
+        let known = self.relations().used.get(&rel).map(|file| file.blocks());
         match known {
             Some(blocks) => Ok(blocks),
             None => Ok(self.open_file(rel)?.blocks()),
@@ -121,48 +130,31 @@ impl DataFiles {
     #[cold]
     fn open_file(&self, rel: RelId) -> Result<Arc<DataFile>> {
         let mut relations = self.relations_to_change();
-        if let Some(file) = relations.open.get(&rel) {
+        if let Some(file) = relations.used.get(&rel) {
             return Ok(Arc::clone(file));
         }
         let path = self.path(rel);
-        let Some(&blocks) = relations.closed.get(&rel) else {
+        let Some(&blocks) = relations.unused.get(&rel) else {
             return Err(StorageError::NoSuchRelation { rel: rel.0 });
         };
-        let file = match self.disk.open(&path, OpenMode::Existing) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(StorageError::MissingFile {
+        let file = self
+            .open_files
+            .existing(path.clone(), must_be_synced_when_found(rel));
+        let length = file.with(|file| file.length()).map_err(|error| {
+            if error.kind() == io::ErrorKind::NotFound {
+                return StorageError::MissingFile {
                     file: path,
                     rel: rel.0,
                     blocks,
-                });
+                };
             }
-            Err(error) => return Err(StorageError::io("open", &path, error)),
-        };
-        let length = file
-            .length()
-            .map_err(|error| StorageError::io("stat", &path, error))?;
+            StorageError::io("open", &path, error)
+        })?;
         let allocated = (length / PAGE_SIZE as u64) as u32;
-        let file = self.data_file(rel, file, blocks, allocated);
-        relations.closed.remove(&rel);
-        relations.open.insert(rel, Arc::clone(&file));
+        let file = Arc::new(DataFile::new(rel, file, blocks, allocated));
+        relations.unused.remove(&rel);
+        relations.used.insert(rel, Arc::clone(&file));
         Ok(file)
-    }
-
-    fn data_file(&self, rel: RelId, file: Arc<dyn DiskFile>, blocks: u32, allocated: u32) -> Arc<DataFile> {
-        Arc::new(DataFile {
-            rel,
-            file,
-            path: self.path(rel),
-            blocks: AtomicU32::new(blocks),
-            growing: Mutex::new(allocated),
-            // Replay writes again what a process wrote between its last checkpoint and a kill: the first
-            // record of each of these pages holds the whole page, and is applied whatever the file holds.
-            // A commit-log page is not written again if it holds the replayed statuses already, and a killed
-            // process may have written them without a sync.
-            unsynced: AtomicBool::new(rel == RelId::COMMIT_LOG),
-            syncing: Mutex::default(),
-        })
     }
 
     /// An empty file for `rel`, a number not used before; a file that a crash may have left under that name
@@ -170,12 +162,12 @@ impl DataFiles {
     pub(crate) fn create(&self, rel: RelId) -> Result<()> {
         let path = self.path(rel);
         let file = self
-            .disk
-            .open(&path, OpenMode::Truncate)
+            .open_files
+            .create(path.clone(), must_be_synced_when_found(rel))
             .map_err(|error| StorageError::io("create", &path, error))?;
         self.directory_changed.store(true, Ordering::Release);
-        let file = self.data_file(rel, file, 0, 0);
-        self.relations_to_change().open.insert(rel, file);
+        let file = Arc::new(DataFile::new(rel, file, 0, 0));
+        self.relations_to_change().used.insert(rel, file);
         Ok(())
     }
 
@@ -212,8 +204,8 @@ impl DataFiles {
     /// How many pages each relation has.
     pub(crate) fn lengths(&self) -> Lengths {
         let relations = self.relations();
-        let mut lengths = relations.closed.clone();
-        lengths.extend(relations.open.iter().map(|(&rel, file)| (rel, file.blocks())));
+        let mut lengths = relations.unused.clone();
+        lengths.extend(relations.used.iter().map(|(&rel, file)| (rel, file.blocks())));
         lengths
     }
 
@@ -238,7 +230,7 @@ impl DataFiles {
             }
         };
         Err(StorageError::CorruptPage {
-            file: file.path.clone(),
+            file: file.file.path().to_owned(),
             block: page.block,
             offset: offset_of(page.block),
             problem,
@@ -260,8 +252,10 @@ impl DataFiles {
     pub(crate) fn remove(&self, rel: RelId) -> Result<()> {
         {
             let mut relations = self.relations_to_change();
-            relations.open.remove(&rel);
-            relations.closed.remove(&rel);
+            if let Some(file) = relations.used.remove(&rel) {
+                file.removed.store(true, Ordering::Release);
+            }
+            relations.unused.remove(&rel);
         }
         let path = self.path(rel);
         match self.disk.remove_file(&path) {
@@ -308,9 +302,9 @@ impl DataFiles {
         if !self.fsync {
             return Ok(());
         }
-        let files: Vec<_> = self.relations().open.values().cloned().collect();
+        let files: Vec<_> = self.relations().used.values().cloned().collect();
         for file in files {
-            file.sync();
+            file.sync()?;
         }
         // The directory has been open since the start, so only the sync itself can fail. That ends the
         // process, so it does not matter that `directory_changed` is already cleared.
@@ -325,17 +319,30 @@ impl DataFiles {
 }
 
 impl DataFile {
-    /// Makes durable what was written so far. If another worker syncs the file, waits for that: what it has found
-    /// unsynced is not durable before its sync has ended.
-    pub(crate) fn sync(&self) {
-        let _syncing = self.syncing.lock().unwrap_or_else(|e| e.into_inner());
-        // Cleared before the sync: a write during the sync may not be covered by it.
-        if self.unsynced.swap(false, Ordering::AcqRel) {
-            let _wait = WaitScope::<Native>::enter(WaitEvent::DataFileSync);
-            if let Err(error) = self.file.sync_all(SyncPurpose::DataFile) {
-                // Trying again would lie: the kernel may have dropped the pages, and they are clean in the pool.
-                disk::sync_failed(&self.path, &error);
-            }
+    fn new(rel: RelId, file: VirtualFile, blocks: u32, allocated: u32) -> DataFile {
+        DataFile {
+            rel,
+            file,
+            blocks: AtomicU32::new(blocks),
+            growing: Mutex::new(allocated),
+            removed: AtomicBool::new(false),
+        }
+    }
+
+    /// The error of an operation on the file.
+    fn failed(&self, operation: &'static str, error: io::Error) -> StorageError {
+        if error.kind() == io::ErrorKind::NotFound && self.removed.load(Ordering::Acquire) {
+            return StorageError::NoSuchRelation { rel: self.rel.0 };
+        }
+        StorageError::io(operation, self.file.path(), error)
+    }
+
+    /// Makes durable what was written so far, whatever `fsync` says of the other files.
+    pub(crate) fn sync(&self) -> Result<()> {
+        match self.file.sync() {
+            // Nothing of a relation that was dropped needs to last.
+            Err(_) if self.removed.load(Ordering::Acquire) => Ok(()),
+            synced => synced.map_err(|error| self.failed("open", error)),
         }
     }
 
@@ -363,7 +370,7 @@ impl DataFile {
             page.block,
             self.blocks.load(Ordering::Relaxed),
             "not the next page of {}",
-            self.path.display()
+            self.file.path().display()
         );
         self.make_room(&mut allocated, page.block)?;
         self.write(page, bytes)?;
@@ -387,9 +394,8 @@ impl DataFile {
             u64::from(more) * PAGE_SIZE as u64,
         );
         self.file
-            .allocate(offset, length)
-            .map_err(|error| StorageError::io("extend", &self.path, error))?;
-        self.unsynced.store(true, Ordering::Release);
+            .change(|file| file.allocate(offset, length))
+            .map_err(|error| self.failed("extend", error))?;
         *allocated += more;
         Ok(())
     }
@@ -397,10 +403,13 @@ impl DataFile {
     /// Reads a page.
     fn read(&self, page: PageId, bytes: &mut [u8]) -> Result<PageRead> {
         let _wait = WaitScope::<Native>::enter(WaitEvent::DataFileRead);
-        match self.file.read_exact_at(bytes, offset_of(page.block)) {
+        match self
+            .file
+            .with(|file| file.read_exact_at(bytes, offset_of(page.block)))
+        {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(PageRead::PastEnd),
-            Err(error) => return Err(StorageError::io("read a page of", &self.path, error)),
+            Err(error) => return Err(self.failed("read a page of", error)),
         }
         Ok(match page::verify(page, bytes) {
             Ok(()) => PageRead::Good,
@@ -414,10 +423,8 @@ impl DataFile {
         page::seal(page, bytes);
         let _wait = WaitScope::<Native>::enter(WaitEvent::DataFileWrite);
         self.file
-            .write_at(bytes, offset_of(page.block))
-            .map_err(|error| StorageError::io("write a page of", &self.path, error))?;
-        self.unsynced.store(true, Ordering::Release);
-        Ok(())
+            .change(|file| file.write_at(bytes, offset_of(page.block)))
+            .map_err(|error| self.failed("write a page of", error))
     }
 }
 
@@ -427,6 +434,15 @@ enum PageRead {
     Damaged(PageDamage),
     /// The file is too short.
     PastEnd,
+}
+
+/// Whether a file may have been written by an earlier process and not be synced, in a way that matters.
+///
+/// Replay writes again what a process wrote between its last checkpoint and a kill: the first record of each of these
+/// pages holds the whole page, and is applied whatever the file holds. A commit-log page is not written again if it
+/// holds the replayed statuses already, and a killed process may have written them without a sync.
+fn must_be_synced_when_found(rel: RelId) -> bool {
+    rel == RelId::COMMIT_LOG
 }
 
 fn offset_of(block: u32) -> u64 {
@@ -477,7 +493,7 @@ mod tests {
                 ended: AtomicBool::new(false),
             });
             let disk = Arc::new(FaultyDisk::new(Arc::new(NativeDisk), slow.clone()));
-            let files = DataFiles::new(disk, dir.path().to_owned(), true, &Lengths::new()).unwrap();
+            let files = DataFiles::new(disk, dir.path().to_owned(), true, 10, &Lengths::new()).unwrap();
             files.create(RelId(16)).unwrap();
             let page = PageId {
                 rel: RelId(16),
@@ -528,7 +544,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let faults = Arc::new(SyncBeforeWrite::default());
         let disk = Arc::new(FaultyDisk::new(Arc::new(NativeDisk), faults.clone()));
-        let files = DataFiles::new(disk, dir.path().to_owned(), true, &Lengths::new()).unwrap();
+        let files = DataFiles::new(disk, dir.path().to_owned(), true, 10, &Lengths::new()).unwrap();
         files.create(RelId(16)).unwrap();
         let file = files.file(RelId(16)).unwrap();
         file.extend(|_| ()).unwrap();
@@ -551,7 +567,7 @@ mod tests {
     fn a_page_is_entered_before_the_length_counts_it() {
         let dir = tempfile::tempdir().unwrap();
         let disk = Arc::new(NativeDisk);
-        let files = DataFiles::new(disk, dir.path().to_owned(), false, &Lengths::new()).unwrap();
+        let files = DataFiles::new(disk, dir.path().to_owned(), false, 10, &Lengths::new()).unwrap();
         files.create(RelId(16)).unwrap();
         let file = files.file(RelId(16)).unwrap();
         for block in 0..20 {
@@ -581,7 +597,7 @@ mod tests {
             let file = std::fs::File::options().write(true).open(&path).unwrap();
             file.set_len(kept).unwrap();
             let lengths = Lengths::from([(rel, blocks)]);
-            let files = DataFiles::new(disk.clone(), dir.path().to_owned(), false, &lengths).unwrap();
+            let files = DataFiles::new(disk.clone(), dir.path().to_owned(), false, 10, &lengths).unwrap();
             let file = files.file(rel).unwrap();
             for _ in 0..40 {
                 file.extend(|_| ()).unwrap();

@@ -3,12 +3,14 @@
 //! The directory may be in use meanwhile. The control file has two copies that are written in turn, so that one that is
 //! read while it is written is invalid and the other one counts: the answer is at most one write old.
 
+use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::control_file::{ControlFile, State};
 use crate::data_directory::{self, Content};
-use crate::disk::{Disk, NativeDisk, ReadOnlyDisk};
+use crate::disk::{Disk, GROUP_DIRECTORY_MODE, NativeDisk, ReadOnlyDisk};
 use crate::error::{Result, StorageError};
 use crate::page::Lsn;
 
@@ -40,6 +42,27 @@ pub struct DirectoryState {
     pub timeline: u32,
     /// Which database it is: a standby has the number of its primary.
     pub system_identifier: u64,
+}
+
+/// Refuses a directory that another user owns, or that more users may enter than its owner and the readers of its group,
+/// unless there is none or it is empty. For programs that serve it: a database that is embedded is its program's affair.
+pub fn check_access(dir: &Path) -> Result<()> {
+    let is_empty = fs::read_dir(dir).map_or(true, |mut entries| entries.next().is_none());
+    let found = match fs::metadata(dir) {
+        Ok(found) if !is_empty => found,
+        _ => return Ok(()),
+    };
+    if found.uid() != rustix::process::geteuid().as_raw() {
+        return Err(StorageError::ForeignDirectory { dir: dir.to_owned() });
+    }
+    let mode = found.mode() & 0o777;
+    if mode & !GROUP_DIRECTORY_MODE != 0 {
+        return Err(StorageError::OpenDirectory {
+            dir: dir.to_owned(),
+            mode,
+        });
+    }
+    Ok(())
 }
 
 /// The state of the database in `dir`; an error if there is none.

@@ -110,6 +110,27 @@ pub enum StorageError {
         /// What is there instead.
         problem: String,
     },
+    /// Another user owns the directory.
+    #[error(
+        "data directory \"{}\" has wrong ownership; the server must be started by the user that owns the data directory",
+        dir.display()
+    )]
+    ForeignDirectory {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// More users may enter the directory than its owner and the readers of its group.
+    #[error(
+        "data directory \"{}\" has invalid permissions {mode:04o}; they should be u=rwx (chmod 0700) or u=rwx,g=rx (chmod \
+         0750)",
+        dir.display()
+    )]
+    OpenDirectory {
+        /// The directory.
+        dir: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
     /// The directory was written by another version.
     #[error(
         "{} was written by format version {found}, but this program reads version {supported}; open it with the program \
@@ -428,6 +449,7 @@ impl StorageError {
             StorageError::NoSuchPage { .. } | StorageError::NoSuchRelation { .. } => "XX000",
             StorageError::DirectoryInUse { .. } => "55006",
             StorageError::NoDatabase { .. } => "58P01",
+            StorageError::ForeignDirectory { .. } | StorageError::OpenDirectory { .. } => "55000",
             StorageError::OtherVersion { .. }
             | StorageError::SlotLost { .. }
             | StorageError::IsStandby { .. }

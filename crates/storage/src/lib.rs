@@ -58,6 +58,7 @@ mod control_file;
 mod copy_manifest;
 mod data_directory;
 mod data_file;
+pub mod descriptors;
 pub mod directory_log;
 pub mod directory_state;
 pub mod disk;

@@ -31,7 +31,7 @@ use std::sync::Arc;
 use crate::control_file::{self, Control, State};
 use crate::copy_manifest::{CopyManifest, FileSum};
 use crate::data_directory::{self, Content, LOG, RELATIONS, UNFINISHED_CONTROL, UNFINISHED_COPY};
-use crate::disk::{Disk, DiskFile, NativeDisk, OpenMode, SyncPurpose};
+use crate::disk::{Disk, DiskFile, NativeDisk, NativeDiskWithModes, OpenMode, SyncPurpose};
 use crate::error::{Result, StorageError};
 
 /// The directories that a copy can have. Those of tablespaces and of an archive's state stay empty: PostgreSQL's programs
@@ -78,7 +78,7 @@ pub fn copy_is_wanted(dir: &Path) -> Result<bool> {
 impl ReceivedCopy {
     /// Step 1.
     pub fn begin(dir: &Path, fsync: bool) -> Result<ReceivedCopy> {
-        Self::begin_on(Arc::new(NativeDisk), dir, fsync)
+        Self::begin_on(Arc::new(NativeDiskWithModes::of(dir, false)), dir, fsync)
     }
 
     /// As [`begin`](Self::begin), on another disk than the operating system's.

@@ -26,7 +26,7 @@ use crate::copy_manifest;
 use crate::data_directory::{self, Content, IfMissing};
 use crate::data_file::DataFiles;
 use crate::directory_state::STANDBY_SIGNAL;
-use crate::disk::{self, Disk, LockHeld, NativeDisk, ReadOnlyDisk, SyncPurpose};
+use crate::disk::{self, Disk, LockHeld, NativeDiskWithModes, ReadOnlyDisk, SyncPurpose};
 use crate::error::{Result, StorageError};
 use crate::fsm::FreeSpaceMaps;
 use crate::page::{Lsn, PageId, RelId};
@@ -102,6 +102,10 @@ pub struct StorageOptions {
     pub running_interval: Duration,
     /// How much log is kept for those who copy it.
     pub log_retention: RetentionLimits,
+    /// Data files that are open at a time, at most; others are opened again when they are used.
+    pub open_files_max: usize,
+    /// Whether the owner's group may read a data directory that is made.
+    pub group_access: bool,
 }
 
 impl Default for StorageOptions {
@@ -133,6 +137,8 @@ impl Default for StorageOptions {
             wal_writer_delay: Duration::from_millis(10),
             running_interval: Duration::from_secs(15),
             log_retention: RetentionLimits::default(),
+            open_files_max: 800,
+            group_access: false,
         }
     }
 }
@@ -216,6 +222,11 @@ enum OpenAs<'a> {
     Recovered(&'a RecoveryTarget),
 }
 
+/// The operating system's disk for the database in `dir`.
+fn native_disk(dir: &Path, options: &StorageOptions) -> Arc<dyn Disk> {
+    Arc::new(NativeDiskWithModes::of(dir, options.group_access))
+}
+
 /// A number that no other database is likely to have: the nanosecond at which it was made, and the process that made it.
 fn new_system_identifier() -> u64 {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -243,7 +254,7 @@ impl Storage {
 
     /// Opens `dir` and recovers what the log holds. A new database is made if the directory is missing or empty.
     pub fn open(dir: &Path, options: StorageOptions) -> Result<(Arc<Storage>, RecoveryReport)> {
-        Self::open_on(Arc::new(NativeDisk), dir, options)
+        Self::open_on(native_disk(dir, &options), dir, options)
     }
 
     /// Opens the database in `dir` as it is on disk, and changes nothing there: recovery, and all writes
@@ -260,7 +271,7 @@ impl Storage {
         options: StorageOptions,
         target: &RecoveryTarget,
     ) -> Result<(Arc<Storage>, RecoveryReport)> {
-        let disk = Arc::new(NativeDisk);
+        let disk = native_disk(dir, &options);
         Self::open_or_make(disk, dir, options, IfMissing::Refuse, OpenAs::Recovered(target))
     }
 
@@ -280,7 +291,7 @@ impl Storage {
         options: StorageOptions,
         standby: StandbyOptions,
     ) -> Result<(Arc<Storage>, RecoveryReport)> {
-        Self::open_standby_on(Arc::new(NativeDisk), dir, options, standby)
+        Self::open_standby_on(native_disk(dir, &options), dir, options, standby)
     }
 
     /// As [`open_standby`](Self::open_standby), on another disk than the operating system's.
@@ -366,6 +377,7 @@ impl Storage {
             Arc::clone(&disk),
             dir.join(data_directory::RELATIONS),
             options.fsync,
+            options.open_files_max,
             &scanned.lengths,
         )?;
         if control.state == State::Initialising {

@@ -95,6 +95,8 @@ fn open_as(
     commit_log: CommitLogVariant,
 ) -> Result<Arc<Storage>, String> {
     let options = StorageOptions {
+        // So few that files are closed and opened again all the time.
+        open_files_max: 4,
         buffer_bytes: frames * PAGE_SIZE,
         sessions_max: 32,
         checkpoint_timeout: Duration::from_secs(3600),
@@ -315,6 +317,14 @@ fn story(purpose: SyncPurpose, ignored: bool) -> Result<(), String> {
     commit(&storage, &ledger);
     match purpose {
         SyncPurpose::DataFile | SyncPurpose::DataFileNames => storage.checkpoint().unwrap(),
+        SyncPurpose::DataFileClosed => {
+            for _ in 0..12 {
+                let rel = storage.create_rel().unwrap();
+                storage.extend(rel).unwrap();
+            }
+            // It writes the new pages after those of the ledger, whose file has to make room.
+            storage.checkpoint().unwrap();
+        }
         SyncPurpose::ControlFile => {
             fill_to_segment(&storage, 2);
             storage.checkpoint().unwrap();

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::{Duration, Instant};
 
 use clearway_storage::background::BackgroundThread;
+use clearway_storage::descriptors;
 use clearway_storage::disk::Disk;
 use clearway_storage::retention::RetentionLimits;
 use clearway_storage::{RecoveryReport, Storage, StorageOptions};
@@ -107,6 +108,14 @@ fn storage_options(config: &Config) -> StorageOptions {
         log_retention: RetentionLimits {
             keep_bytes: config.wal_keep_size.bytes(),
             slot_bytes_max: Some(config.max_slot_wal_keep_size.bytes()).filter(|bytes| *bytes > 0),
+        },
+        group_access: config.allow_group_access,
+        open_files_max: match config.max_open_files {
+            0 => {
+                let connections = config.max_connections as usize;
+                descriptors::share(descriptors::current_limit(), connections).relations
+            }
+            files => files as usize,
         },
     }
 }

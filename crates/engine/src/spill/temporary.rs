@@ -8,9 +8,9 @@
 //!
 //! Lengths are in the machine's byte order: the file never outlives its process.
 
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -43,7 +43,14 @@ pub(crate) struct Temporary {
 impl Temporary {
     /// Makes a file in `directory`.
     pub(crate) fn create(directory: &Arc<Path>) -> Result<Temporary> {
-        let made = std::fs::create_dir_all(directory).and_then(|()| tempfile::tempfile_in(directory));
+        let mut maker = DirBuilder::new();
+        // As the data directory, which the owner's group may read or not.
+        let beside = directory.parent().and_then(|data| std::fs::metadata(data).ok());
+        let mode = beside.map_or(0o700, |data| data.mode() & 0o750);
+        maker.recursive(true).mode(mode);
+        let made = maker
+            .create(directory)
+            .and_then(|()| tempfile::tempfile_in(directory));
         let file = made.map_err(|error| file_error("creating", directory, &error))?;
         Ok(Temporary {
             file,

@@ -96,6 +96,10 @@ impl Disk for FaultyDisk {
         self.faults.before(Operation::Open, path)?;
         self.disk.lock(path)
     }
+
+    fn restrict(&self, path: &Path) -> io::Result<()> {
+        self.disk.restrict(path)
+    }
 }
 
 impl<T: ?Sized> Faulty<T> {

@@ -9,6 +9,7 @@
 //! | `native` | the operating system's files |
 //! | `read_only` | the same, with every change kept in memory |
 //! | `faulty` | errors on demand, for tests |
+//! | `open_files` | a limit on the data files that are open, on any of them |
 //!
 //! # What a disk promises
 //! - D1: what was written to a file survives a power cut once a sync of that file that began after the write
@@ -21,6 +22,7 @@
 
 mod faulty;
 mod native;
+pub(crate) mod open_files;
 mod read_only;
 
 use std::any::Any;
@@ -31,7 +33,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use faulty::{Faults, FaultyDisk, Operation};
-pub use native::NativeDisk;
+pub use native::{GROUP_DIRECTORY_MODE, NativeDisk, NativeDiskWithModes, OWNER_DIRECTORY_MODE};
 pub use read_only::ReadOnlyDisk;
 
 /// The purpose of a sync. Each place that syncs has its own, so that a test can leave out one at a time.
@@ -54,6 +56,8 @@ pub enum SyncPurpose {
     LogNamesFound,
     /// A data file, at a checkpoint.
     DataFile,
+    /// A data file, before its descriptor is given to another one.
+    DataFileClosed,
     /// The names of data files, at a checkpoint.
     DataFileNames,
     /// The control file, at the end of a checkpoint.
@@ -78,7 +82,7 @@ pub enum SyncPurpose {
 
 impl SyncPurpose {
     /// All of them.
-    pub const ALL: [SyncPurpose; 18] = [
+    pub const ALL: [SyncPurpose; 19] = [
         SyncPurpose::LogFlush,
         SyncPurpose::LogFound,
         SyncPurpose::LogCleared,
@@ -87,6 +91,7 @@ impl SyncPurpose {
         SyncPurpose::RecycledNames,
         SyncPurpose::LogNamesFound,
         SyncPurpose::DataFile,
+        SyncPurpose::DataFileClosed,
         SyncPurpose::DataFileNames,
         SyncPurpose::ControlFile,
         SyncPurpose::ControlFileFound,
@@ -131,6 +136,10 @@ pub trait Disk: Send + Sync + Debug {
     /// Locks the directory at `path` until what is returned is dropped; `None` if it is locked. The lock is the
     /// directory's own: a file in it could be removed, and a second lock be taken on a new one. Nothing is written.
     fn lock(&self, path: &Path) -> io::Result<Option<LockHeld>>;
+    /// Gives a directory that is going to hold a database the mode that this disk's directories have.
+    fn restrict(&self, _path: &Path) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// An open file.

@@ -1,9 +1,12 @@
 //! The operating system's files.
+//!
+//! A file is made for its owner alone, or, with group access, to be read by the owner's group as well. The modes are
+//! given when a file is made, and the process's umask can only take from them.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,9 +18,21 @@ use crate::disk::{Disk, DiskDirectory, DiskFile, LockHeld, OpenMode, SyncPurpose
 /// Zeros are written in pieces of this many bytes.
 const ZEROS: usize = 1 << 20;
 
-/// The operating system's file system.
+/// The mode of a data directory that its owner alone may enter.
+pub const OWNER_DIRECTORY_MODE: u32 = 0o700;
+/// The mode of a data directory that the owner's group may read.
+pub const GROUP_DIRECTORY_MODE: u32 = 0o750;
+
+/// The operating system's file system, with files for their owner alone.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NativeDisk;
+
+/// The operating system's file system.
+#[derive(Debug, Clone, Copy)]
+pub struct NativeDiskWithModes {
+    /// The owner's group may read what is made.
+    pub group_access: bool,
+}
 
 #[derive(Debug)]
 struct NativeFile(File);
@@ -38,13 +53,14 @@ impl Drop for LockedDirectory {
     }
 }
 
-impl Disk for NativeDisk {
+impl Disk for NativeDiskWithModes {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         let file = File::options()
             .read(true)
             .write(true)
             .create(mode != OpenMode::Existing)
             .truncate(mode == OpenMode::Truncate)
+            .mode(self.file_mode())
             .open(path)?;
         Ok(Arc::new(NativeFile(file)))
     }
@@ -54,7 +70,7 @@ impl Disk for NativeDisk {
     }
 
     fn create_directory(&self, path: &Path) -> io::Result<()> {
-        fs::create_dir(path)
+        DirBuilder::new().mode(self.directory_mode()).create(path)
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<OsString>> {
@@ -78,6 +94,73 @@ impl Disk for NativeDisk {
             Err(Errno::WOULDBLOCK) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn restrict(&self, path: &Path) -> io::Result<()> {
+        fs::set_permissions(path, Permissions::from_mode(self.directory_mode()))
+    }
+}
+
+impl NativeDiskWithModes {
+    /// The disk for the database in `path`. The group may read a directory of mode 0750, and what is made in it; one that
+    /// is missing or empty becomes so if `group_access` is wanted.
+    pub fn of(path: &Path, group_access: bool) -> NativeDiskWithModes {
+        let is_new = || fs::read_dir(path).map_or(true, |mut entries| entries.next().is_none());
+        let mode = fs::metadata(path).map(|found| found.mode() & 0o777);
+        let is_readable = mode.is_ok_and(|mode| mode == GROUP_DIRECTORY_MODE);
+        NativeDiskWithModes {
+            group_access: is_readable || group_access && is_new(),
+        }
+    }
+
+    /// The mode of a directory that is made.
+    pub fn directory_mode(self) -> u32 {
+        match self.group_access {
+            false => OWNER_DIRECTORY_MODE,
+            true => GROUP_DIRECTORY_MODE,
+        }
+    }
+
+    fn file_mode(self) -> u32 {
+        // Nobody runs a file.
+        self.directory_mode() & 0o666
+    }
+}
+
+/// For the owner alone.
+const PRIVATE: NativeDiskWithModes = NativeDiskWithModes { group_access: false };
+
+impl Disk for NativeDisk {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        PRIVATE.open(path, mode)
+    }
+
+    fn open_directory(&self, path: &Path) -> io::Result<Arc<dyn DiskDirectory>> {
+        PRIVATE.open_directory(path)
+    }
+
+    fn create_directory(&self, path: &Path) -> io::Result<()> {
+        PRIVATE.create_directory(path)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<OsString>> {
+        PRIVATE.list(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        PRIVATE.rename(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        PRIVATE.remove_file(path)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Option<LockHeld>> {
+        PRIVATE.lock(path)
+    }
+
+    fn restrict(&self, path: &Path) -> io::Result<()> {
+        PRIVATE.restrict(path)
     }
 }
 

@@ -5,6 +5,8 @@
 //! would, onto pages that are gone when it ends. Each block that recovery writes takes 8 KiB of memory.
 //!
 //! - Files are opened for reading only, so a directory on a file system that is mounted read-only will do.
+//! - What was changed stays when a file is closed; only the descriptor of the file below goes, so that no more files are
+//!   open than their user has open.
 //! - A name that was made, changed or removed is so in `names`; all other names are those of the file system.
 
 use std::collections::{BTreeSet, HashMap};
@@ -36,9 +38,17 @@ enum Name {
 
 #[derive(Debug)]
 struct CopiedFile {
-    /// The file below; none if it was made here.
-    below: Option<File>,
+    /// Where the file below is; none if it was made here.
+    below: Option<PathBuf>,
     state: Mutex<Copied>,
+}
+
+/// A file while somebody has it open.
+#[derive(Debug)]
+struct OpenCopy {
+    copied: Arc<CopiedFile>,
+    /// The file below.
+    below: Option<File>,
 }
 
 /// The changes of a file.
@@ -69,9 +79,8 @@ impl ReadOnlyDisk {
             Some(Name::Removed) => Err(not_found(path)),
             Some(Name::Directory) => Err(io::Error::from(io::ErrorKind::IsADirectory)),
             None => {
-                let file = File::open(path)?;
-                let length = file.metadata()?.len();
-                let file = Arc::new(CopiedFile::new(Some(file), length));
+                let length = fs::metadata(path)?.len();
+                let file = Arc::new(CopiedFile::new(Some(path.to_owned()), length));
                 names.insert(path.to_owned(), Name::File(Arc::clone(&file)));
                 Ok(file)
             }
@@ -90,10 +99,13 @@ impl Disk for ReadOnlyDisk {
             }
             file => file?,
         };
+        drop(names);
+        let below = file.below.as_ref().map(File::open).transpose()?;
+        let file = OpenCopy { copied: file, below };
         if mode == OpenMode::Truncate {
             file.set_length(0)?;
         }
-        Ok(file)
+        Ok(Arc::new(file))
     }
 
     fn open_directory(&self, path: &Path) -> io::Result<Arc<dyn DiskDirectory>> {
@@ -153,7 +165,7 @@ impl Disk for ReadOnlyDisk {
 }
 
 impl CopiedFile {
-    fn new(below: Option<File>, length: u64) -> Self {
+    fn new(below: Option<PathBuf>, length: u64) -> Self {
         Self {
             below,
             state: Mutex::new(Copied {
@@ -163,7 +175,9 @@ impl CopiedFile {
             }),
         }
     }
+}
 
+impl OpenCopy {
     /// Block `number` as it is now, whole, with zeros behind the end of what is there.
     fn block(&self, state: &Copied, number: u64) -> io::Result<Box<[u8; BLOCK]>> {
         if let Some(block) = state.blocks.get(&number) {
@@ -202,9 +216,9 @@ fn parts(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, std::o
     })
 }
 
-impl DiskFile for CopiedFile {
+impl DiskFile for OpenCopy {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        let state = lock(&self.state);
+        let state = lock(&self.copied.state);
         let there = state.length.saturating_sub(offset).min(bytes.len() as u64) as usize;
         for (number, within, range) in parts(offset, there) {
             let block = self.block(&state, number)?;
@@ -218,7 +232,7 @@ impl DiskFile for CopiedFile {
         if bytes.is_empty() {
             return Ok(());
         }
-        let mut state = lock(&self.state);
+        let mut state = lock(&self.copied.state);
         for (number, within, range) in parts(offset, bytes.len()) {
             let part = &bytes[range];
             if part.len() == BLOCK && part.iter().all(|byte| *byte == 0) {
@@ -234,13 +248,13 @@ impl DiskFile for CopiedFile {
     }
 
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
-        let mut state = lock(&self.state);
+        let mut state = lock(&self.copied.state);
         state.length = state.length.max(offset + length);
         Ok(())
     }
 
     fn set_length(&self, length: u64) -> io::Result<()> {
-        let mut state = lock(&self.state);
+        let mut state = lock(&self.copied.state);
         if length < state.length {
             // What is cut off must read as zeros when the file grows again.
             let last = length / BLOCK as u64;
@@ -259,7 +273,7 @@ impl DiskFile for CopiedFile {
     }
 
     fn length(&self) -> io::Result<u64> {
-        Ok(lock(&self.state).length)
+        Ok(lock(&self.copied.state).length)
     }
 
     fn sync_data(&self, _purpose: SyncPurpose) -> io::Result<()> {
@@ -338,7 +352,10 @@ mod tests {
     #[test]
     fn an_error_of_a_read_is_told() {
         let dir = tempfile::tempdir().unwrap();
-        let file = CopiedFile::new(Some(File::open(dir.path()).unwrap()), 100);
+        let file = OpenCopy {
+            copied: Arc::new(CopiedFile::new(Some(dir.path().to_owned()), 100)),
+            below: Some(File::open(dir.path()).unwrap()),
+        };
         file.read_at(&mut [0; 8], 0).unwrap_err();
     }
 

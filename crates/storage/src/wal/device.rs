@@ -27,6 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use clearway_machine::{Native, WaitEvent, WaitScope};
 
+use super::segment_descriptors::{OpenSegment, Segment, close_idle};
 use super::segment_name::{
     FIRST_SEGMENT, PARTIAL_SUFFIX, SEGMENT_SIZE, parse_segment_name, segment_name, timeline_of_segment,
 };
@@ -80,29 +81,6 @@ pub struct SegmentFiles {
     stale: Mutex<BTreeSet<(u64, u32)>>,
 }
 
-/// The open files of a segment: the first for everything, and one for the syncs of each further lane that has been
-/// used.
-///
-/// Linux reports that written pages could not be kept to the next sync of each *opened* file, once. Two syncs through
-/// one file would share one report: one of them fails, and the other, for the same bytes, succeeds.
-#[derive(Debug)]
-struct Segment {
-    /// The timeline in its name.
-    timeline: u32,
-    file: Arc<dyn DiskFile>,
-    lanes: [Option<Arc<dyn DiskFile>>; SYNC_LANES - 1],
-}
-
-impl Segment {
-    fn new(timeline: u32, file: Arc<dyn DiskFile>) -> Segment {
-        Segment {
-            timeline,
-            file,
-            lanes: std::array::from_fn(|_| None),
-        }
-    }
-}
-
 impl SegmentFiles {
     /// The segments in `dir`, which is made if it is not there, of a log that was never promoted.
     pub fn open(disk: Arc<dyn Disk>, dir: PathBuf, fsync: bool) -> io::Result<Self> {
@@ -122,8 +100,7 @@ impl SegmentFiles {
             let path = dir.join(&name);
             match name.to_str().and_then(parse_segment_name) {
                 Some((timeline, number)) if timeline == timeline_of_segment(&history.get(), number) => {
-                    let file = disk.open(&path, OpenMode::Existing)?;
-                    segments.insert(number, Segment::new(timeline, file));
+                    segments.insert(number, Segment::closed(timeline));
                 }
                 Some((timeline, number)) => {
                     stale.insert((number, timeline));
@@ -207,8 +184,25 @@ impl SegmentFiles {
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn segment(&self, number: u64) -> Option<Arc<dyn DiskFile>> {
-        self.lock().get(&number).map(|segment| Arc::clone(&segment.file))
+    fn open_existing(&self, timeline: u32, number: u64) -> io::Result<Arc<dyn DiskFile>> {
+        self.disk.open(&self.path(timeline, number), OpenMode::Existing)
+    }
+
+    /// The open file of a segment; `None` if there is no such segment.
+    fn segment(&self, number: u64) -> io::Result<Option<Arc<OpenSegment>>> {
+        let mut segments = self.lock();
+        let Some(segment) = segments.get_mut(&number) else {
+            return Ok(None);
+        };
+        let timeline = segment.timeline;
+        let (opened, is_new) = segment.opened(|| {
+            let file = self.open_existing(timeline, number);
+            file.map_err(|error| segment_cannot_be_opened(&self.path(timeline, number), &error))
+        })?;
+        if is_new {
+            close_idle(&mut segments, number, self.fsync);
+        }
+        Ok(Some(opened))
     }
 
     /// A file of the segment for syncs in `lane` alone; `None` if it cannot be opened. Opened when a lane first comes
@@ -216,12 +210,8 @@ impl SegmentFiles {
     fn own_file_of_lane(&self, number: u64, lane: usize) -> Option<Arc<dyn DiskFile>> {
         let mut segments = self.lock();
         let segment = segments.get_mut(&number)?;
-        let opened = segment.lanes.get_mut(lane.checked_sub(1)?)?;
-        if opened.is_none() {
-            let path = self.path(segment.timeline, number);
-            *opened = self.disk.open(&path, OpenMode::Existing).ok();
-        }
-        opened.clone()
+        let timeline = segment.timeline;
+        segment.of_lane(lane, || self.open_existing(timeline, number))
     }
 
     /// Makes segment `number` on `timeline`: the first `length` bytes of `content`, and zeros.
@@ -251,7 +241,7 @@ impl SegmentFiles {
             }
             self.disk.rename(&unfinished, &self.path(timeline, number))?;
             self.sync_names(SyncPurpose::LogSegmentName);
-            Ok(Segment::new(timeline, file))
+            Ok(Segment::open(timeline, file))
         })();
         if made.is_err() {
             // A full disk: give back what was taken. Should that fail too, the next start removes it.
@@ -279,8 +269,11 @@ impl SegmentFiles {
         }
         let _wait = WaitScope::<Native>::enter(WaitEvent::WalSync);
         for number in from / SEGMENT_SIZE..=(to - 1) / SEGMENT_SIZE {
+            let Some(opened) = self.segment(number)? else {
+                continue;
+            };
             if let Some(file) = self.own_file_of_lane(number, lane) {
-                file.sync_data(purpose)?;
+                opened.sync_through(&*file, purpose)?;
                 continue;
             }
             // A lane that could not open a file takes its turn at the first one.
@@ -288,9 +281,7 @@ impl SegmentFiles {
                 .syncing_first
                 .lock()
                 .unwrap_or_else(|poisoned| poisoned.into_inner());
-            if let Some(file) = self.segment(number) {
-                file.sync_data(purpose)?;
-            }
+            opened.sync_through(&*opened.file, purpose)?;
         }
         Ok(())
     }
@@ -301,12 +292,12 @@ impl SegmentFiles {
         &self,
         position: u64,
         length: usize,
-        mut part: impl FnMut(&dyn DiskFile, u64, std::ops::Range<usize>) -> io::Result<bool>,
+        mut part: impl FnMut(&OpenSegment, u64, std::ops::Range<usize>) -> io::Result<bool>,
     ) -> io::Result<()> {
         let mut done = 0;
         while done < length {
             let at = position + done as u64;
-            let Some(file) = self.segment(at / SEGMENT_SIZE) else {
+            let Some(opened) = self.segment(at / SEGMENT_SIZE)? else {
                 // Writers get here only if more was inserted than `make_room` foresaw; `write` deals with it.
                 return Err(io::Error::new(
                     io::ErrorKind::NotFound,
@@ -315,7 +306,7 @@ impl SegmentFiles {
             };
             let within = at % SEGMENT_SIZE;
             let take = (length - done).min((SEGMENT_SIZE - within) as usize);
-            if !part(&*file, within, done..done + take)? {
+            if !part(&opened, within, done..done + take)? {
                 break;
             }
             done += take;
@@ -332,9 +323,12 @@ impl LogDevice for SegmentFiles {
         let first = self.lock().keys().next().copied();
         let first = first.unwrap_or(FIRST_SEGMENT.min(last));
         for number in first..=last {
-            if self.segment(number).is_none() {
+            let is_there = self.lock().contains_key(&number);
+            if !is_there {
                 let made = self.make_segment(self.timeline_of(number), number, None)?;
-                self.lock().insert(number, made);
+                let mut segments = self.lock();
+                segments.insert(number, made);
+                close_idle(&mut segments, number, self.fsync);
             }
         }
         Ok(())
@@ -343,8 +337,8 @@ impl LogDevice for SegmentFiles {
     fn write(&self, position: u64, bytes: &[u8]) -> io::Result<()> {
         let _wait = WaitScope::<Native>::enter(WaitEvent::WalWrite);
         let write = || {
-            self.each_part(position, bytes.len(), |file, offset, range| {
-                file.write_at(&bytes[range], offset)?;
+            self.each_part(position, bytes.len(), |segment, offset, range| {
+                segment.write_at(&bytes[range], offset)?;
                 Ok(true)
             })
         };
@@ -369,8 +363,8 @@ impl LogDevice for SegmentFiles {
         let _wait = WaitScope::<Native>::enter(WaitEvent::WalRead);
         let mut total = 0;
         let length = bytes.len();
-        let result = self.each_part(position, length, |file, offset, range| {
-            total = range.start + file.read_at(&mut bytes[range.clone()], offset)?;
+        let result = self.each_part(position, length, |segment, offset, range| {
+            total = range.start + segment.file.read_at(&mut bytes[range.clone()], offset)?;
             Ok(total == range.end)
         });
         match result {
@@ -405,7 +399,7 @@ impl LogDevice for SegmentFiles {
             }
             let segment = self.lock().remove(&number);
             if renames && let Some(segment) = segment {
-                renamed.push((next, Segment { timeline, ..segment }));
+                renamed.push((next, segment.renamed(timeline)));
                 next += 1;
             }
             Ok(())
@@ -417,6 +411,14 @@ impl LogDevice for SegmentFiles {
         self.lock().extend(renamed);
         recycled
     }
+}
+
+/// Not `NotFound`, which stands for a segment that was never made: a file that was there is missing.
+fn segment_cannot_be_opened(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::other(format!(
+        "log segment {} cannot be opened: {error}",
+        path.display()
+    ))
 }
 
 /// The segments of a new timeline, on disk and not used yet. No segment is made or recycled while it lives.
@@ -438,20 +440,22 @@ impl SegmentFiles {
     ) -> io::Result<PreparedTimeline<'_>> {
         let making = self.lock_making();
         self.remove_unfinished_timeline(&history)?;
-        let renamed: Vec<(u64, Arc<dyn DiskFile>)> = self
+        let renamed: Vec<u64> = self
             .lock()
             .iter()
             .filter(|(number, segment)| segment.timeline != timeline_of_segment(&history, **number))
-            .map(|(number, segment)| (*number, Arc::clone(&segment.file)))
+            .map(|(number, _)| *number)
             .collect();
         let (mut made, mut left) = (Vec::new(), Vec::new());
-        for (number, file) in renamed {
+        for number in renamed {
             let length = log_end.0.saturating_sub(number * SEGMENT_SIZE).min(SEGMENT_SIZE);
-            if length > 0 {
+            if length > 0
+                && let Some(opened) = self.segment(number)?
+            {
                 let timeline = timeline_of_segment(&history, number);
                 made.push((
                     number,
-                    self.make_segment(timeline, number, Some((&*file, length)))?,
+                    self.make_segment(timeline, number, Some((&*opened.file, length)))?,
                 ));
             } else {
                 left.push(number);
@@ -539,6 +543,7 @@ mod tests {
 
     use super::*;
     use crate::disk::{Faults, FaultyDisk, NativeDisk, Operation};
+    use crate::wal::segment_descriptors::DESCRIPTORS_MAX;
 
     /// Counts files that are opened and can refuse to open one.
     #[derive(Debug, Default)]
@@ -591,6 +596,39 @@ mod tests {
             .sync_in_lane(1, 2 * SEGMENT_SIZE, 2 * SEGMENT_SIZE + 5)
             .unwrap();
         assert_eq!(opened.count.load(Ordering::Relaxed), before);
+    }
+
+    /// Log that is kept costs no descriptors: segments are closed when they are idle, and what was written to them and not
+    /// synced keeps them open.
+    #[test]
+    fn segments_that_nobody_uses_are_closed() {
+        const COUNT: u64 = DESCRIPTORS_MAX as u64 + 6;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pg_wal");
+        std::fs::create_dir(&path).unwrap();
+        for number in 0..COUNT {
+            std::fs::write(path.join(segment_name(1, number)), number.to_le_bytes()).unwrap();
+        }
+        let files = SegmentFiles::open(Arc::new(NativeDisk), path, true).unwrap();
+        let open = || files.lock().values().map(Segment::descriptors).sum::<usize>();
+        assert_eq!(open(), 0);
+        files.write(8, b"unsynced").unwrap();
+        for _ in 0..2 {
+            for number in 0..COUNT {
+                let mut bytes = [0; 8];
+                files.read(number * SEGMENT_SIZE, &mut bytes).unwrap();
+                assert_eq!(u64::from_le_bytes(bytes), number);
+                assert!(open() <= DESCRIPTORS_MAX);
+            }
+        }
+        let first_is_open = || files.lock()[&0].descriptors() > 0;
+        assert!(first_is_open());
+        files.sync_in_lane(1, 8, 16).unwrap();
+        files.read((COUNT - 1) * SEGMENT_SIZE, &mut [0; 8]).unwrap();
+        for number in 0..COUNT {
+            files.read(number * SEGMENT_SIZE, &mut [0; 8]).unwrap();
+        }
+        assert!(!first_is_open());
     }
 
     #[test]

@@ -19,6 +19,7 @@
 //! | `reserved_bound` | how far the log is reserved at most, for sessions that ask for room on the disk |
 //! | `output` | the way to the device: `written`, `durable`, room on the disk |
 //! | `device` | what the log is written to, and the segment files that are that in production |
+//! | `segment_descriptors` | how many of these files are open |
 //! | [`segment_name`] | how these files are called |
 //! | [`reader`] | reading records back until the last whole one |
 //! | [`record`] | the form of a record |
@@ -41,6 +42,7 @@ pub mod record;
 pub mod reserve;
 mod reserved_bound;
 mod ring;
+mod segment_descriptors;
 pub mod segment_name;
 
 pub use device::{LogDevice, SYNC_LANES, SegmentFiles};
