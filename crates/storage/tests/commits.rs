@@ -178,6 +178,9 @@ fn a_full_disk_refuses_a_commit_and_not_a_rollback() {
         );
         storage.abort(proc, xid).unwrap();
         assert!(!storage.proc_array.is_running(xid) && !is_seen(&storage, heap, tid));
+        // The log knows nothing of its end, so the commit log knows nothing either: after a crash the xid may be another
+        // transaction's, which then commits.
+        assert_eq!(storage.status(xid).unwrap(), Status::InProgress);
         // There is space again.
         full.0.store(false, Ordering::Relaxed);
         let xid = storage.assign_xid(proc).unwrap();

@@ -317,12 +317,16 @@ impl<M: Machine, D: LogDevice, S: StatusDevice> CommitPath<'_, M, D, S> {
     /// Rolls `xid` of `proc` back. It has left in any case; an error says that the commit log does not show its
     /// end, which reads as aborted all the same.
     pub fn abort(&self, proc: ProcId, xid: Xid) -> io::Result<()> {
-        let end = match self.log.make_room() {
-            Ok(()) => self.log_end(RecordKind::Abort, xid).0,
-            // A full disk must not prevent a rollback.
-            Err(_) => 0,
+        // A full disk must not prevent a rollback. Without a record there is no status either: after a crash the log may
+        // know nothing of the xid, which is then handed out again, and must not find the end of an earlier transaction.
+        // A transaction that does not run and has no status counts as aborted.
+        let entered = match self.log.make_room() {
+            Ok(()) => {
+                let end = self.log_end(RecordKind::Abort, xid);
+                self.commit_log.set(xid, Status::Aborted, end.0)
+            }
+            Err(_) => Ok(()),
         };
-        let entered = self.commit_log.set(xid, Status::Aborted, end);
         self.locks.end_transaction(proc, xid);
         entered
     }
