@@ -8,8 +8,8 @@
 //! - R1: a worker that follows returns only after a leader has taken its step, or has said in its request that it did
 //!   not.
 //! - R2: no worker is woken while the latch is held.
-//! - R3: between taking the list and waking its members the leader does nothing that can fail. If it unwinds all the
-//!   same, the process ends: the members would sleep for ever.
+//! - R3: between its call and waking the members the leader does nothing that can fail: others may follow it from when it
+//!   has joined. If it unwinds all the same, the process ends: the members would sleep for ever.
 //! - R4: a member's links are read before it is told that it may go. From then on they belong to the next group that it
 //!   joins.
 //! - R5: a worker is a member of one group at a time, and of none when its call returns, on every path.
@@ -180,13 +180,15 @@ impl<M: Machine, R> Group<M, R> {
     /// dropped. `step` is called under the latch with each member's number, the newest first and `me`, the leader,
     /// last; it cannot fail (R3).
     pub(crate) fn lead<L>(&self, me: u32, acquire: impl FnOnce() -> L, mut step: impl FnMut(&mut L, u32)) {
-        let mut latch = acquire();
-        let taken = Taken {
+        // R3: there before the latch is acquired.
+        let mut taken = Taken {
             group: self,
-            // Acquire: pairs with the Release in `join`, of each member.
-            newest: self.newest.swap(NONE, Acquire),
+            newest: NONE,
             leader: me,
         };
+        let mut latch = acquire();
+        // Acquire: pairs with the Release in `join`, of each member.
+        taken.newest = self.newest.swap(NONE, Acquire);
         for member in taken.members() {
             step(&mut latch, member);
         }
@@ -215,6 +217,7 @@ impl<M: Machine, R> Group<M, R> {
 /// A group whose members wait for the leader, which is one of them.
 struct Taken<'a, M: Machine, R> {
     group: &'a Group<M, R>,
+    /// `NONE` until the list is taken.
     newest: u32,
     leader: u32,
 }
@@ -271,7 +274,7 @@ impl<M: Machine, R> Taken<'_, M, R> {
 impl<M: Machine, R> Drop for Taken<'_, M, R> {
     fn drop(&mut self) {
         fatal(format_args!(
-            "R3: the leader of a group failed with the steps of others half taken; stopping"
+            "R3: the leader of a group failed before the steps of others were taken; stopping"
         ));
     }
 }
@@ -377,28 +380,31 @@ mod tests {
     /// Set for the process in which a leader fails.
     const FAILING: &str = "CLEARWAY_TEST_FAILING_LEADER";
 
-    /// R3: the followers of a leader that fails would sleep for ever.
+    /// R3: the followers of a leader that fails would sleep for ever, at the latch and in a step.
     ///
-    /// Caught mutation: a list that is dropped without ending the process.
+    /// Caught mutations: a list that is dropped without ending the process; a leader that fails at the latch.
     #[test]
     fn a_leader_that_fails_ends_the_process() {
-        if std::env::var_os(FAILING).is_some() {
+        if let Ok(failing) = std::env::var(FAILING) {
+            let fails = |at: &str| assert_ne!(failing, at, "what fails");
             let _ = std::panic::catch_unwind(|| {
                 let group = Group::<Native>::new(2, WaitEvent::ProcArrayGroup, || ());
                 assert_eq!(group.join(0, |()| true), Joined::Leads);
                 assert_eq!(group.join(1, |()| true), Joined::Follows);
-                group.lead(0, || (), |(), _| panic!("a step that fails"));
+                group.lead(0, || fails("latch"), |(), _| fails("step"));
             });
             std::process::exit(0);
         }
-        let failing = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "group::tests::a_leader_that_fails_ends_the_process"])
-            .env(FAILING, "1")
-            .output()
-            .unwrap();
-        assert_eq!(failing.status.code(), None, "it is ended by a signal");
-        let said = String::from_utf8_lossy(&failing.stderr);
-        assert!(said.contains("R3: the leader of a group failed"), "{said}");
+        for at in ["latch", "step"] {
+            let failing = std::process::Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "group::tests::a_leader_that_fails_ends_the_process"])
+                .env(FAILING, at)
+                .output()
+                .unwrap();
+            assert_eq!(failing.status.code(), None, "{at}: it is ended by a signal");
+            let said = String::from_utf8_lossy(&failing.stderr);
+            assert!(said.contains("R3: the leader of a group failed"), "{at}: {said}");
+        }
     }
 
     #[test]

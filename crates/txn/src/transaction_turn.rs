@@ -27,7 +27,8 @@
 //!   For a session this is rule 6 of the crate, of which `try_end` is the exception.
 //! - T2: a session takes its turn before it touches them, and gives it back before it waits for its client.
 //! - T3: a session whose turn begins after an end learns of that before it goes on, once.
-//! - T4: a worker's turn is a few stores and latches long. It waits for nothing that a session does in its turn.
+//! - T4: a worker's turn is a few stores and latches long. It waits for nothing that a session does in its turn. If the
+//!   worker unwinds in its turn, the process ends: the session would wait for ever, and its transaction is half ended.
 //!
 //! # Why not two flags
 //! "I am at work" and "your transaction is over", each written by one side and read by the other, need a fence on both
@@ -41,7 +42,7 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use clearway_machine::{AtomicWord, Machine, Native};
+use clearway_machine::{AtomicWord, Machine, Native, fatal};
 
 const IDLE: u32 = 0;
 const SESSION: u32 = 1;
@@ -125,7 +126,10 @@ impl<M: Machine> TransactionTurn<M> {
             Err(SESSION) => return EndAttempt::SessionIsBusy,
             Err(_) => return EndAttempt::Nothing,
         }
-        let (next, attempt) = if end_transaction() {
+        let unwinding = WorkersTurn;
+        let has_ended = end_transaction();
+        std::mem::forget(unwinding);
+        let (next, attempt) = if has_ended {
             (reason << STATE_BITS | ENDED, EndAttempt::Ended)
         } else {
             (IDLE, EndAttempt::Nothing)
@@ -136,9 +140,46 @@ impl<M: Machine> TransactionTurn<M> {
     }
 }
 
+/// The turn of a worker that may not unwind (T4).
+struct WorkersTurn;
+
+impl Drop for WorkersTurn {
+    #[cold]
+    fn drop(&mut self) {
+        fatal(format_args!(
+            "T4: a worker failed while it ended a session's transaction in its place; stopping"
+        ));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Set for the process in which a worker fails.
+    const FAILING: &str = "CLEARWAY_TEST_FAILING_WORKER";
+
+    /// T4: the session would wait for ever for the end of the worker's turn.
+    #[test]
+    fn a_worker_that_fails_in_its_turn_ends_the_process() {
+        if std::env::var_os(FAILING).is_some() {
+            let _ = std::panic::catch_unwind(|| {
+                TransactionTurn::<Native>::default().try_end(7, || panic!("an end that fails"))
+            });
+            std::process::exit(0);
+        }
+        let failing = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "transaction_turn::tests::a_worker_that_fails_in_its_turn_ends_the_process",
+            ])
+            .env(FAILING, "1")
+            .output()
+            .unwrap();
+        assert_eq!(failing.status.code(), None, "it is ended by a signal");
+        let said = String::from_utf8_lossy(&failing.stderr);
+        assert!(said.contains("T4: a worker failed"), "{said}");
+    }
 
     #[test]
     fn a_session_learns_once_that_its_transaction_was_ended() {
