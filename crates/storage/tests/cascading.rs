@@ -26,7 +26,7 @@ use clearway_storage::wal::record::RecordKind;
 use clearway_storage::{
     Lsn, PAGE_SIZE, PageId, RelId, StandbyOptions, Storage, StorageError, StorageOptions,
 };
-use clearway_txn::{ProcId, Snapshot, Xid};
+use clearway_txn::{ProcId, Snapshot, TransactionState, Xid};
 use set_on_drop::SetOnDrop;
 use standby_copy::{NUMBER, Observer, Sender, assert_same_contents, copy_database, numbered_pages};
 
@@ -557,6 +557,52 @@ fn a_promotion_without_its_checkpoint_is_not_repeated() {
     assert_eq!(bob.timeline(), 2);
     assert!(sees(&bob, committed));
     assert_eq!(read(&bob, primary.rel, 2), 9);
+    close(bob);
+    primary.close();
+}
+
+/// A second timeline cannot be begun.
+#[derive(Debug)]
+struct NoSecondTimeline;
+
+impl Faults for NoSecondTimeline {
+    fn before(&self, _operation: Operation, path: &Path) -> io::Result<()> {
+        if path.to_string_lossy().contains("00000002.history") {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(())
+    }
+}
+
+/// Its promotion has failed, so bob can be opened again as a standby. What runs on the primary runs for its readers: one
+/// that took it for rolled back would mark its rows so, and then its commit comes.
+#[test]
+fn what_runs_on_the_primary_runs_on_after_a_promotion_that_failed() {
+    let primary = Primary::new(8);
+    let dir = tempfile::tempdir().unwrap();
+    copy_database(&primary.storage, dir.path());
+    let disk = FaultyDisk::new(Arc::new(NativeDisk), Arc::new(NoSecondTimeline));
+    let (bob, _) =
+        Storage::open_standby_on(Arc::new(disk), dir.path(), options(), StandbyOptions::default()).unwrap();
+    bob.start_replay(Arc::<Observer>::default()).unwrap();
+    let mut to_bob = Sender::new(&primary.storage, &bob);
+    let other = primary.storage.proc_array.attach().unwrap();
+    let running = primary.storage.assign_xid(other).unwrap();
+    // All xids before that of a record have begun.
+    primary.commit(&[0], 9);
+    primary.end();
+    to_bob.catch_up();
+    drop(to_bob);
+    bob.promote("a test").unwrap_err();
+    assert_eq!(bob.standby().unwrap().unfinished_promotion(), None);
+    let proc = bob.proc_array.attach().unwrap();
+    let mut snapshot = Snapshot::default();
+    bob.take_snapshot(proc, &mut snapshot);
+    assert_eq!(
+        snapshot.state(running, &bob.commit_log).unwrap(),
+        TransactionState::Running
+    );
+    bob.proc_array.clear_xmin(proc);
     close(bob);
     primary.close();
 }

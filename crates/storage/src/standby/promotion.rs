@@ -3,12 +3,12 @@
 //! 0. Everything that was ever acknowledged is there and can be replayed (S10), and replay does not wait for room. Otherwise
 //!    the promotion is refused; the caller asks before it ends receiving ([`Storage::check_promotion`]).
 //! 1. Receiving has ended, and cannot begin again.
-//! 2. Replay goes on to the last whole record that was received, position F, and ends. What the old primary was running
-//!    has ended: without a commit in the log it counts as rolled back.
+//! 2. Replay goes on to the last whole record that was received, position F, and ends.
 //! 3. Overwrite the log behind F with zeros: there may be the beginning of a record that was not received whole.
 //! 4. Write the commit log's pages and sync them: from here on no start needs the journal. Begin the next timeline at F
 //!    (`timeline`), so that the two logs behind F are told apart for ever. Its last step, a write of the control file,
-//!    makes the directory a primary's; before that a crash leaves a standby on the old timeline.
+//!    makes the directory a primary's; before that a crash leaves a standby on the old timeline. What the old primary was
+//!    running has ended: without a commit in the log it counts as rolled back.
 //! 5. Xids and relation numbers go on behind those that replay has met.
 //! 6. Make a checkpoint. After a crash before its end, the start is a primary's, and recovers from the last restartpoint
 //!    on.
@@ -21,6 +21,11 @@
 //!
 //! Sessions that read go on all the time. A snapshot of before regards all xids from its xmax on as running, those of the
 //! new timeline included, and its xmin is in the session's slot, where the horizon finds it.
+//!
+//! # Why transactions end in 4 and not in 2
+//! A session that meets a row of a transaction that does not run and has no status sets a hint bit which says that it was
+//! rolled back. If the promotion failed after that, and the directory was opened again as a standby, the transaction's commit
+//! might come, and no replay takes a hint back: its rows would be missing. From the end of step 4 on no log of the old timeline is received.
 //!
 //! # Why the control file is written in 4
 //! The checkpoint of step 6 could do it. But it logs images of the commit log's pages before it writes them, on the new
@@ -113,12 +118,7 @@ impl Storage {
             )));
         }
         self.retention.log_was_taken_back(fork);
-        let next_xid = {
-            let mut replayer = Replayer::new(self, standby, None)?;
-            let next = replayer.next_xid();
-            replayer.end_all();
-            next
-        };
+        let next_xid = Replayer::new(self, standby, None)?.next_xid();
         // 3.
         self.wal.continue_at(fork);
         recovery::clear_tail(self, fork).map_err(|error| {
@@ -133,6 +133,7 @@ impl Storage {
         self.files.sync_all()?;
         let timeline = self.begin_timeline(fork, reason)?;
         let _ = standby.own_timeline.set((timeline, fork));
+        Replayer::new(self, standby, None)?.end_all();
         // 5.
         self.proc_array
             .continue_from(next_xid.max(self.proc_array.next_xid()));
