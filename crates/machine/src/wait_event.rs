@@ -145,6 +145,8 @@ wait_events! {
     CommitLogGroup = (Ipc, "XactGroupUpdate"),
     /// A follower waits for the leader of its end-of-transaction group.
     ProcArrayGroup = (Ipc, "ProcArrayGroupUpdate"),
+    /// A commit waits for those to be seen whose records lie before its own in the log.
+    CommitOrder = (Ipc, "CommitOrder"),
     /// A worker waits until another one has flushed the log for it, or has left the flushing to it.
     WalFlushGroup = (Ipc, "WALFlushGroup"),
     /// A worker that flushes the log waits for a record that another worker is copying into it.

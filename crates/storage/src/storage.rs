@@ -20,7 +20,9 @@ use crate::buffer::{
 use crate::change::AtomicChange;
 use crate::checkpoint::Checkpointer;
 use crate::cleanup::NewestCleanup;
-use crate::commit::{CommitOptions, CommitPath, CommitWait, Commits, LockReleaseVariant, NotCommitted};
+use crate::commit::{
+    BeforeVisible, CommitOptions, CommitPath, CommitWait, Commits, LockReleaseVariant, NotCommitted,
+};
 use crate::control_file::{Control, ControlFile, State};
 use crate::copy_manifest;
 use crate::data_directory::{self, Content, IfMissing};
@@ -717,10 +719,10 @@ impl Storage {
     /// Commits the session's transaction, which has then ended. `synchronous`: the commit is durable when this
     /// returns. An error means that nothing was logged: the transaction still runs, and can be rolled back.
     pub fn commit(&self, proc: ProcId, xid: Xid, synchronous: bool) -> Result<Lsn> {
-        self.commit_and_publish(proc, xid, CommitWait::synchronous(synchronous), || ())
+        self.commit_and_publish(proc, xid, CommitWait::synchronous(synchronous), ())
     }
 
-    /// As [`commit`](Self::commit), for a transaction that may have made definitions: `publish` makes them those of all
+    /// As [`commit`](Self::commit), for a transaction that may have made definitions: `before` makes them those of all
     /// sessions.
     #[inline]
     pub fn commit_and_publish(
@@ -728,10 +730,10 @@ impl Storage {
         proc: ProcId,
         xid: Xid,
         wait: CommitWait,
-        publish: impl FnOnce(),
+        before: impl BeforeVisible,
     ) -> Result<Lsn> {
         self.commit_path()
-            .commit(proc, xid, wait, publish)
+            .commit(proc, xid, wait, before)
             .map_err(|error| self.not_committed(error))
     }
 

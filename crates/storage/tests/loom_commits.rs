@@ -17,7 +17,9 @@ use clearway_machine::{AtomicWord, DataCell, Loom, Machine};
 use clearway_storage::wal::LogFlushVariant;
 use clearway_storage::wal::reader::LogReader;
 use clearway_storage::wal::record::RecordKind;
-use clearway_storage::{CommitCounters, CommitOptions, CommitWait, Commits, LockReleaseVariant, Lsn};
+use clearway_storage::{
+    CommitCounters, CommitOptions, CommitWait, Commits, LockReleaseVariant, Lsn, Publish,
+};
 use clearway_txn::{LockMode, LockTag, LockWait, ProcId, Status, TransactionState, Xid, transaction_state};
 use database::{ALICE, BOB, CAROL, Database, FIRST, START, Variants};
 use loom::sync::Arc;
@@ -35,7 +37,7 @@ struct Shared {
 impl Shared {
     fn commit_alice(&self, synchronous: bool) -> Lsn {
         let xid = self.database.array.xid_of(ALICE).unwrap();
-        let publish = || self.definitions.store(1, Relaxed);
+        let publish = Publish::new(|| self.definitions.store(1, Relaxed));
         self.database
             .path()
             .commit(ALICE, xid, CommitWait::synchronous(synchronous), publish)
@@ -208,7 +210,7 @@ fn loom_no_byte_leaves_before_the_commits_it_depends_on_are_durable() {
             database.log.device().0.lock().unwrap().before_sync = Some(thread::yield_now);
             let (a, c) = (database.array.assign_xid(ALICE), database.array.assign_xid(CAROL));
             let commit = |database: &Database<Loom>, proc, xid, wait| {
-                database.path().commit(proc, xid, wait, || ()).unwrap()
+                database.path().commit(proc, xid, wait, ()).unwrap()
             };
             // All of her commit but the wait for the disk, which follows.
             let end = commit(&database, ALICE, a, CommitWait::Nothing);
@@ -244,6 +246,87 @@ fn loom_no_byte_leaves_before_the_commits_it_depends_on_are_durable() {
             carol.join().unwrap();
             bob.join().unwrap();
         });
+    }
+}
+
+/// How Alice and Carol commit.
+#[derive(Debug, Clone, Copy)]
+struct TwoCommits {
+    waits: [CommitWait; 2],
+    /// Whether Alice has definitions.
+    publishes: bool,
+}
+
+impl TwoCommits {
+    const EACH: [Self; 3] = [
+        // The second may be complete before the first is durable.
+        Self {
+            waits: [CommitWait::BeforeAcknowledged, CommitWait::Nothing],
+            publishes: false,
+        },
+        // The first is durable before it is seen, also under `early`.
+        Self {
+            waits: [CommitWait::BeforeSeen, CommitWait::BeforeAcknowledged],
+            publishes: true,
+        },
+        Self {
+            waits: [CommitWait::BeforeAcknowledged, CommitWait::BeforeAcknowledged],
+            publishes: false,
+        },
+    ];
+
+    fn commit(self, database: &Database<Loom>, proc: ProcId, xid: Xid) -> Lsn {
+        let wait = self.waits[usize::from(proc != ALICE)];
+        let path = database.path();
+        if self.publishes && proc == ALICE {
+            return path.commit(proc, xid, wait, Publish::new(|| ())).unwrap();
+        }
+        path.commit(proc, xid, wait, ()).unwrap()
+    }
+}
+
+/// O1: Alice and Carol commit at once. If Bob's snapshot sees the one whose record is behind, it sees the other.
+///
+/// One preemption is enough for a commit that overtakes another: between its record and its leaving. All combinations are
+/// shuttle's.
+#[test]
+fn loom_commits_are_seen_in_the_order_of_their_records() {
+    let default = Variants::each()[0];
+    let differences = |variants: &Variants| {
+        usize::from(variants.array.snapshot != default.array.snapshot)
+            + usize::from(variants.array.clear != default.array.clear)
+            + usize::from(variants.log.insert != default.log.insert)
+    };
+    let all = Variants::each_order_of_commits().into_iter();
+    for variants in all.filter(|variants| differences(variants) <= 1) {
+        for two in TwoCommits::EACH {
+            eprintln!("{two:?} under {variants:?}");
+            let mut builder = loom::model::Builder::new();
+            builder.preemption_bound = Some(1);
+            builder.max_branches = 20_000;
+            builder.check(move || {
+                Loom::workers();
+                let database = Arc::new(Database::<Loom>::new(variants, 3));
+                // The others go on while a sync is in progress.
+                database.log.device().0.lock().unwrap().before_sync = Some(thread::yield_now);
+                let (a, c) = (database.array.assign_xid(ALICE), database.array.assign_xid(CAROL));
+                let commits = [(ALICE, a), (CAROL, c)].map(|(proc, xid)| {
+                    let database = Arc::clone(&database);
+                    thread::spawn(move || two.commit(&database, proc, xid))
+                });
+                let snapshot = database.snapshot(BOB);
+                let ends = commits.map(|commit| commit.join().unwrap());
+                let [alice, carol] = [a, c].map(|xid| snapshot.sees(xid, &database.commit_log).unwrap());
+                assert!(
+                    if ends[0] < ends[1] {
+                        alice || !carol
+                    } else {
+                        carol || !alice
+                    },
+                    "the records end at {ends:?}; Alice is seen: {alice}, Carol: {carol}"
+                );
+            });
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use std::sync::Mutex;
 use clearway_machine::Shuttle;
 use clearway_storage::wal::reader::LogReader;
 use clearway_storage::wal::record::RecordKind;
-use clearway_storage::{CommitWait, Lsn};
+use clearway_storage::{BeforeVisible, CommitWait, Lsn};
 use clearway_txn::{LockMode, LockTag, LockWait, ProcId, Status, TransactionState, Xid, transaction_state};
 use database::{Database, START, Variants};
 use shuttle::rand::{Rng, thread_rng};
@@ -31,8 +31,51 @@ const TABLE: LockTag = LockTag::Relation(1);
 /// How a transaction is going to end.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Intent {
-    Commit { synchronous: bool },
+    Commit {
+        wait: CommitWait,
+        /// Whether it has definitions.
+        publishes: bool,
+    },
     Abort,
+}
+
+impl Intent {
+    fn random() -> Self {
+        let mut random = thread_rng();
+        let wait = match random.gen_range(0..5) {
+            0 => return Intent::Abort,
+            1 => CommitWait::Nothing,
+            2 => CommitWait::BeforeSeen,
+            _ => CommitWait::BeforeAcknowledged,
+        };
+        Intent::Commit {
+            wait,
+            publishes: random.gen_range(0..3) == 0,
+        }
+    }
+}
+
+/// Definitions that a commit publishes, or none.
+struct Definitions<'a> {
+    published: Option<&'a Mutex<Vec<Xid>>>,
+    xid: Xid,
+}
+
+impl BeforeVisible for Definitions<'_> {
+    fn is_needed(&self) -> bool {
+        self.published.is_some()
+    }
+
+    /// As long as a wait for a standby may be.
+    fn secure(&mut self) {
+        shuttle::thread::yield_now();
+    }
+
+    fn publish(&mut self) {
+        if let Some(published) = self.published {
+            published.lock().unwrap().push(self.xid);
+        }
+    }
 }
 
 struct Shared {
@@ -42,6 +85,8 @@ struct Shared {
     intents: Mutex<BTreeMap<Xid, Intent>>,
     /// The transactions whose definitions are published.
     published: Mutex<Vec<Xid>>,
+    /// What each snapshot has shown of others' commits, in ascending order.
+    shown: Mutex<Vec<Vec<Xid>>>,
 }
 
 impl Shared {
@@ -66,11 +111,7 @@ impl Shared {
     fn transaction(&self, proc: ProcId) {
         let database = &self.database;
         let xid = database.array.assign_xid(proc);
-        let intent = match thread_rng().gen_range(0..4) {
-            0 => Intent::Abort,
-            1 => Intent::Commit { synchronous: false },
-            _ => Intent::Commit { synchronous: true },
-        };
+        let intent = Intent::random();
         self.intents.lock().unwrap().insert(xid, intent);
         if thread_rng().gen_range(0..2) == 0 {
             let locks = &database.locks;
@@ -81,12 +122,14 @@ impl Shared {
         self.look(proc, xid);
         match intent {
             Intent::Abort => database.path().abort(proc, xid).unwrap(),
-            Intent::Commit { synchronous } => {
-                let publish = || self.published.lock().unwrap().push(xid);
-                let wait = CommitWait::synchronous(synchronous);
-                let end = database.path().commit(proc, xid, wait, publish).unwrap();
+            Intent::Commit { wait, publishes } => {
+                let definitions = Definitions {
+                    published: publishes.then_some(&self.published),
+                    xid,
+                };
+                let end = database.path().commit(proc, xid, wait, definitions).unwrap();
                 assert!(
-                    !synchronous || database.log.flushed() >= end,
+                    wait == CommitWait::Nothing || database.log.flushed() >= end,
                     "{xid} is acknowledged and not durable"
                 );
             }
@@ -102,29 +145,48 @@ impl Shared {
         let snapshot = database.snapshot(proc);
         let seen = database.seen(true);
         let mut shown = Vec::new();
+        let mut seen_commits = Vec::new();
         let intents = self.intents.lock().unwrap().clone();
         for (xid, intent) in intents.into_iter().filter(|(xid, _)| *xid != own) {
             match (snapshot.state(xid, &database.commit_log).unwrap(), intent) {
                 (TransactionState::Running, _) | (TransactionState::Aborted, Intent::Abort) => {}
-                (TransactionState::Committed, Intent::Commit { synchronous }) => {
+                (TransactionState::Committed, Intent::Commit { wait, publishes }) => {
+                    seen_commits.push(xid);
                     assert!(
-                        self.published.lock().unwrap().contains(&xid),
+                        !publishes || self.published.lock().unwrap().contains(&xid),
                         "definitions of {xid}"
                     );
                     database.commits.note_seen(xid, &database.log, &seen);
-                    if synchronous || database.commits.are_early() {
+                    if wait != CommitWait::Nothing || database.commits.are_early() {
                         shown.push(xid);
                     }
                 }
                 (state, intent) => panic!("{xid} is seen as {state:?}, and means to end by {intent:?}"),
             }
         }
+        self.shown.lock().unwrap().push(seen_commits);
         seen.wait_before_answer(&database.log);
         let durable = self.logged(database.log.flushed());
         for xid in shown {
             assert!(durable.contains(&xid), "{xid} is shown before it is durable");
         }
+        assert!(
+            database.array.xmin_of(proc).is_some(),
+            "nothing holds back the horizon for a snapshot in use"
+        );
         database.array.clear_xmin(proc);
+    }
+
+    /// O1: what each snapshot has shown are the first commits of the log, and none but those.
+    fn check_order(&self) {
+        let database = &self.database;
+        database.log.flush(database.log.reserved());
+        let logged = self.logged(database.log.flushed());
+        for shown in self.shown.lock().unwrap().iter() {
+            let mut first = logged[..shown.len()].to_vec();
+            first.sort_unstable();
+            assert_eq!(*shown, first, "seen out of the order of the log, {logged:?}");
+        }
     }
 
     /// A checkpoint begins: each commit that recovery would no longer read is in the commit log. The statuses are
@@ -151,6 +213,7 @@ fn commits_and_checkpoints(variants: Variants) {
         database: Database::new(variants, SESSIONS),
         intents: Mutex::default(),
         published: Mutex::default(),
+        shown: Mutex::default(),
     });
     let sessions: Vec<_> = (0..SESSIONS)
         .map(|number| {
@@ -160,6 +223,7 @@ fn commits_and_checkpoints(variants: Variants) {
         .collect();
     (0..4).for_each(|_| shared.checkpoint());
     sessions.into_iter().for_each(|session| session.join().unwrap());
+    shared.check_order();
 }
 
 #[test]
@@ -168,8 +232,20 @@ fn shuttle_commits_and_checkpoints() {
         .into_iter()
         .chain(Variants::each_flush_and_release())
     {
-        eprintln!("under {variants:?}");
-        shuttle::check_random(move || commits_and_checkpoints(variants), 500);
-        shuttle::check_pct(move || commits_and_checkpoints(variants), 300, 3);
+        check(variants, 500, 300);
     }
+}
+
+/// The combinations of what decides in which order commits are seen, each for a shorter time.
+#[test]
+fn shuttle_commits_in_the_order_of_the_log() {
+    for variants in Variants::each_order_of_commits() {
+        check(variants, 150, 100);
+    }
+}
+
+fn check(variants: Variants, random: usize, pct: usize) {
+    eprintln!("under {variants:?}");
+    shuttle::check_random(move || commits_and_checkpoints(variants), random);
+    shuttle::check_pct(move || commits_and_checkpoints(variants), pct, 3);
 }

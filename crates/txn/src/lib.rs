@@ -7,6 +7,7 @@
 //! | `proc_array` | the array of running transactions; handing out xids; the horizon; the latch over it |
 //! | `proc_clear` | how a transaction leaves that array; a variant a file |
 //! | `group` | workers of which one takes the same step for all |
+//! | `commit_order` | the order in which commits leave it: that of their records in the log |
 //! | `commit_log` | two bits a transaction: in progress, committed, aborted, sub-committed; a variant a file |
 //! | `cleaned_up` | up to where a standby's replay cleans up, beside its snapshots |
 //! | `known_xids` | which of the primary's transactions run, as a standby's replay sees it; a variant a file |
@@ -43,6 +44,7 @@
 
 mod cleaned_up;
 mod commit_log;
+mod commit_order;
 mod deadlock;
 mod group;
 mod known_xids;

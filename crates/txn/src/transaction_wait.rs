@@ -79,6 +79,16 @@ impl<M: Machine> LockManager<M> {
         self.wake_waiters(proc, xid);
     }
 
+    /// As [`end_transaction`](Self::end_transaction), for a commit that has entered the order of commits: it leaves when
+    /// each commit has left whose record lies before its own. If it has to wait for that, `meanwhile` is called first.
+    #[inline]
+    pub fn end_commit(&self, proc: ProcId, xid: Xid, durable: u64, meanwhile: impl FnOnce()) {
+        self.proc_array.end_commit(proc, xid, durable, meanwhile);
+        // R6 of the lock table.
+        self.release_all(proc);
+        self.wake_waiters(proc, xid);
+    }
+
     /// The transaction `xid` of `proc` has left the ProcArray.
     #[inline]
     fn wake_waiters(&self, proc: ProcId, xid: Xid) {

@@ -4,17 +4,61 @@
 //! the engine has beside it: definitions to publish, files that go, row counts.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use clearway_storage::{CommitWait, Lsn, RelId};
+use clearway_storage::sync_replication::ReplicationLevel;
+use clearway_storage::{BeforeVisible, CommitWait, Lsn, RelId, Storage};
 use clearway_txn::Xid;
 
 use super::replication::{StandbyWait, wait_for_commit};
 use super::{Phase, Transaction};
+use crate::catalog::{Catalog, CatalogState};
 use crate::convert::storage_error;
 use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
 use crate::synchronous_commit::SynchronousCommit;
+
+/// Step 7 of a commit: a wait for standbys, and new definitions.
+struct BeforeSessionsSee<'a> {
+    storage: &'a Storage,
+    catalog: &'a Catalog,
+    interrupts: &'a Interrupts,
+    xid: Xid,
+    /// Whether it is not seen before it is replicated, at the level that the session asks for, if it does.
+    is_replicated: bool,
+    /// Whether it was made durable in step 4.
+    is_flushed: bool,
+    level: Option<ReplicationLevel>,
+    overlay: Option<Arc<CatalogState>>,
+    /// The position that was waited for, and how that ended.
+    waited: &'a Cell<(Lsn, StandbyWait)>,
+}
+
+impl BeforeVisible for BeforeSessionsSee<'_> {
+    #[inline]
+    fn is_needed(&self) -> bool {
+        self.is_replicated || self.overlay.is_some()
+    }
+
+    fn secure(&mut self) {
+        if !self.is_replicated {
+            return;
+        }
+        let position = self.storage.enter_unreplicated(self.xid, self.is_flushed);
+        if let Some(level) = self.level {
+            let replication = &self.storage.sync_replication;
+            let outcome = wait_for_commit(replication, position, level, self.interrupts);
+            self.waited.set((position, outcome));
+        }
+    }
+
+    fn publish(&mut self) {
+        if let Some(overlay) = self.overlay.take() {
+            self.catalog.publish(overlay);
+        }
+    }
+}
 
 impl Transaction {
     /// Commits and leaves no transaction. An error means that it was rolled back, except when the log has
@@ -47,20 +91,18 @@ impl Transaction {
             .filter(|_| replication.is_configured());
         let is_seen_last = wait == CommitWait::BeforeSeen || !self.storage.releases_early();
         let waited = Cell::new((Lsn(0), StandbyWait::Replicated));
-        let publish = || {
-            if is_seen_last && replication.is_configured() {
-                let flushed = wait != CommitWait::Nothing;
-                let position = self.storage.enter_unreplicated(xid, flushed);
-                if let Some(level) = level {
-                    let outcome = wait_for_commit(replication, position, level, interrupts);
-                    waited.set((position, outcome));
-                }
-            }
-            if let Some(overlay) = self.overlay.take() {
-                self.catalog.publish(overlay);
-            }
+        let before = BeforeSessionsSee {
+            storage: &self.storage,
+            catalog: &self.catalog,
+            interrupts,
+            xid,
+            is_replicated: is_seen_last && replication.is_configured(),
+            is_flushed: wait != CommitWait::Nothing,
+            level,
+            overlay: self.overlay.take(),
+            waited: &waited,
         };
-        let committed = self.storage.commit_and_publish(self.proc, xid, wait, publish);
+        let committed = self.storage.commit_and_publish(self.proc, xid, wait, before);
         let end = match committed {
             Ok(end) => end,
             Err(error) => {

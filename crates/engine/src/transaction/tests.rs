@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use clearway_storage::CommitWait;
+use clearway_storage::{CommitWait, Publish};
 
 use crate::{Collected, Config, Engine, Session, SessionInfo, Value};
 
@@ -65,7 +65,7 @@ fn read_by_an_index_whose_commit_is_under_way(begin: &str) {
     };
     engine
         .storage
-        .commit_and_publish(alice.txn.proc, xid, CommitWait::Nothing, publish)
+        .commit_and_publish(alice.txn.proc, xid, CommitWait::Nothing, Publish::new(publish))
         .unwrap();
     alice.txn.forget();
     let rows = reading.unwrap().join().unwrap();

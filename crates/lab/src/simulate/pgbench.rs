@@ -402,12 +402,7 @@ impl Session {
         let database = &self.database;
         database
             .commit_path()
-            .commit(
-                self.proc,
-                xid,
-                CommitWait::synchronous(database.synchronous),
-                || (),
-            )
+            .commit(self.proc, xid, CommitWait::synchronous(database.synchronous), ())
             .expect("the devices of a simulation do not fail");
         if let Some(seen) = &self.seen {
             seen.end_transaction();

@@ -1,4 +1,5 @@
-//! The end of a transaction that has an xid: commit and abort, in the one order in which their steps are sound.
+//! The end of a transaction that has an xid: commit and abort, in the one order in which their steps are sound,
+//! and in the one order in which commits are seen: that of the log.
 //!
 //! A commit changes five shared structures: the log, the commit log, the definitions, the array of running
 //! transactions, and the lock table. No latch covers them all, so other sessions see each step by itself, and a crash
@@ -19,18 +20,61 @@
 //!
 //! docs/mechanisms/commit.md has more such stories.
 //!
+//! # An example of two commits
+//! Alice's commit record lies at 1000 in the log, Bob's at 1100. Alice waits for the disk before her commit is seen, and Bob
+//! does not (`after-flush`, and Bob's session has `synchronous_commit = off`).
+//!
+//! | time | Alice | Bob | Carol, on the primary | Dave, on the standby |
+//! | --- | --- | --- | --- | --- |
+//! | 1 | record at 1000 | | | |
+//! | 2 | waits for the disk | record at 1100 | | |
+//! | 3 | | leaves the array | sees Bob's changes, and not Alice's | |
+//! | 4 | | | | replay has come to 1050: sees Alice's changes, and not Bob's |
+//!
+//! What Carol and Dave have seen are two histories, and no order of the two commits explains both: a *long fork*. So at time
+//! 3 Bob waits until Alice has left.
+//!
+//! # One order of commits
+//! - O1: *commits become visible in the order of their records in the log*. A snapshot that regards a commit as finished
+//!   regards each commit as finished whose record lies before. So each snapshot, on the primary and on each standby, is
+//!   that of a position in the log, and any two of them are of one history.
+//! - O2: a commit record gets its place in the log and its number in the order of commits in one step: under a latch that is
+//!   held for the reservation alone (`commit_order` of the transactions' crate).
+//! - O3: on a primary, commits leave the array in the order of their numbers (Q1 there). Snapshots, of each variant, agree
+//!   with the order in which transactions leave (S2 of the snapshots), and so does a look as of now, which goes by the
+//!   array.
+//! - O4: on a standby, replay takes transactions out of the known xids in the order of the log, whichever workers change the
+//!   pages, and a snapshot is of one moment (K1 of the known xids).
+//! - O5: no commit is kept waiting by a row lock, by a table's lock, or by a client: what a commit waits for, between its
+//!   record and its leaving, are commits in front of it, the disk, latches, and standbys.
+//!
+//! By O2 and O3 the order of leaving is that of the records, which is O1 on the primary; O4 is O1 on a standby. A rollback has
+//! no place in the order, since no snapshot shows it.
+//!
+//! What the order costs, beside the latch:
+//!
+//! | `lock_release` | commit | waits for commits in front of it that |
+//! | --- | --- | --- |
+//! | `early` | each | are between their record and their leaving, where they wait for latches alone; or make definitions or remove files, and are on their way to the disk |
+//! | `after-flush` | one that waits for the disk | the same sync makes durable: no further wait, since any session takes them all out |
+//! | | one that does not | are on their way to the disk: **it waits for one sync** as long as others wait for it |
+//! | both, with synchronous standbys | each | wait for standbys before they are seen (`lock_release`, *Replication*), whatever its own session asks for |
+//!
 //! # The order of a commit
 //! 1. The log has room on the disk, and the commit log's page of the xid is in memory. Everything that can be refused
 //!    has been refused by now.
 //! 2. The session's commit counter becomes odd ([`CommitCounters`]).
-//! 3. The commit record enters the log, with the time ([`end_record`]).
+//! 3. The commit record enters the log, with the time ([`end_record`]), and the commit the order of commits (O2).
 //! 4. The log is flushed up to there. A commit that does not wait for the disk notes the position instead, for the log
 //!    writer and for rule B3 of `buffer`. From here on, or once the log writer has come by, the commit survives a
 //!    crash.
 //! 5. The commit log says *committed*. No session asks it yet: the xid still counts as running in every snapshot.
 //! 6. The counter becomes even.
-//! 7. The caller's hook publishes new definitions, if the transaction made any: all sessions see them.
-//! 8. The xid leaves the array of running transactions: the moment at which new snapshots see the changes.
+//! 7. If the transaction made definitions: the commits in front of it leave, and then the caller publishes them
+//!    ([`BeforeVisible`]): all sessions see them.
+//! 8. The xid leaves the array of running transactions, behind all commits in front of it (O3): the moment at which new
+//!    snapshots see the changes. Another session may do that for this one, as soon as there is nothing left to do but to
+//!    wait for the disk.
 //! 9. Its locks are released, and the sessions that wait for the transaction are woken.
 //!
 //! An abort is 1 without a refusal, 3, 5 with *aborted*, 8 and 9. It needs neither counter nor flush: an xid of which
@@ -41,6 +85,7 @@
 //! | --- | --- |
 //! | 1 and 3 | a full disk is met when the record may be durable already: the transaction is neither committed nor aborted |
 //! | 2 and 3 | a checkpoint moves the redo position behind the record and finds the counter even: it ends without the status on disk, and recovery, which begins behind the record, takes the transaction for aborted |
+//! | 3 and 8 | a transaction that was shown the changes commits, and its record lies in front: a crash, or a standby, has it without what it was built on |
 //! | 4 and 8 | another session is shown a row and tells its client, and a power cut takes the row back. Without the note, that session sets a hint bit, and the page with it reaches the disk before the record does |
 //! | 5 and 6 | as 2 and 3 |
 //! | 5 and 8 | the example |
@@ -49,9 +94,14 @@
 //! | 7 and 9 | a session that waited for a table's lock plans with the old definition |
 //! | 8 and 9 | a woken session finds the transaction running, sleeps again and is never woken; one that got the lock takes a snapshot in which the transaction still runs |
 //!
-//! 4 may come between 5 and 8 as well: a page of the commit log is not written before the records of its commits are
-//! durable (R1 of the commit log), and no session asks for the status before 8. 6 may come at any time after 5, and
-//! keeps a checkpoint waiting until then.
+//! 4 may come between 5 and 8 as well, and does, behind 6, in both variants of `lock_release`: a page of the commit log is
+//! not written before the records of its commits are durable (R1 of the commit log), and no session asks for the status
+//! before 8. 6 may come at any time after 5, and keeps a checkpoint waiting until then.
+//!
+//! # No way back
+//! From 3 to 8 nothing may fail. A session that unwound would roll back what recovery finds committed, and would keep all
+//! later commits waiting for its own; so a panic there ends the process, as a crash would. Everything that can be refused
+//! is refused in 1.
 //!
 //! Between 7 and 8 a statement of another session may plan with a new index, whose table lock does not keep readers
 //! away, and take a snapshot that does not see what the transaction has changed. The index lacks the versions which
@@ -65,12 +115,13 @@
 //!
 //! # Where variants belong
 //! - Leaving in groups (`proc_clear`) and entering statuses in groups (`commit_log`) are inside steps 8 and 5.
-//! - [`lock_release`]: `after-flush` is the order above; `early` does 4 last, with its note in the old place. The
+//! - [`lock_release`]: `after-flush` is the order above, with 4 behind 6; `early` does 4 last, with its note in the old place. The
 //!   commit is then visible as one that does not wait for the disk is, and a session that was shown it waits before it
 //!   answers. 3 stays before 8, so that a commit that builds on this one has its record behind. The table's row on 4
 //!   and 8 holds all the same: what the other session is shown does not leave before the flush.
 //! - A flush that returns later is 4 in two halves; [`CommitPath::commit`] returns the position to wait for.
 
+mod before_visible;
 mod counters;
 pub mod end_record;
 pub mod lock_release;
@@ -83,8 +134,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use clearway_machine::{Machine, Native};
-use clearway_txn::{CommitLog, LockManager, ProcId, Status, StatusDevice, Xid};
+use clearway_txn::{CommitLog, LockManager, ProcArray, ProcId, Status, StatusDevice, Xid};
 
+pub use self::before_visible::{BeforeVisible, Publish};
 pub use self::counters::CommitCounters;
 pub use self::lock_release::{CommitWait, LockReleaseVariant};
 use self::newest_commit::NewestCommit;
@@ -94,7 +146,7 @@ use crate::page::Lsn;
 use crate::status_pages::StatusPages;
 use crate::sync_replication::SyncReplication;
 use crate::wal::record::RecordKind;
-use crate::wal::{LogDevice, SegmentFiles, Wal};
+use crate::wal::{LogDevice, RecordOrder, SegmentFiles, Wal};
 
 /// Slots of the recent commits for each session: so many of its commits that do not wait for the disk may be on their
 /// way there before two share a slot.
@@ -278,6 +330,45 @@ pub enum NotCommitted {
     NoStatusPage(#[source] io::Error),
 }
 
+/// A commit whose record may be in the log: there is no way back. If its session unwinds, the process ends, and recovery
+/// finds out. Otherwise the session would go on to roll back what has committed, or leave all later commits waiting.
+#[derive(Debug)]
+struct LoggedCommit {
+    xid: Xid,
+}
+
+impl LoggedCommit {
+    /// The commit is seen.
+    #[inline]
+    fn is_complete(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for LoggedCommit {
+    #[cold]
+    fn drop(&mut self) {
+        clearway_machine::fatal(format_args!(
+            "the commit of xid {} failed between its record and its being seen; stopping, since it can be neither \
+             finished nor taken back",
+            self.xid
+        ));
+    }
+}
+
+/// O2: commit records have their places in the order in which their transactions leave the array.
+struct OrderOfCommits<'a, M: Machine> {
+    array: &'a ProcArray<M>,
+    proc: ProcId,
+}
+
+impl<M: Machine> RecordOrder for OrderOfCommits<'_, M> {
+    #[inline]
+    fn enter<R>(&self, reserve: impl FnOnce() -> (R, bool)) -> R {
+        self.array.enter_commit(self.proc, reserve)
+    }
+}
+
 /// What the end of a transaction changes, each part borrowed from where it lives. The array of running transactions is
 /// the lock table's.
 #[derive(Debug)]
@@ -295,22 +386,22 @@ pub struct CommitPath<'a, M: Machine = Native, D: LogDevice = SegmentFiles, S: S
 }
 
 impl<M: Machine, D: LogDevice, S: StatusDevice> CommitPath<'_, M, D, S> {
-    /// Commits `xid` of `proc`, and waits for the disk as `wait` says. `publish` makes its definitions those of all
-    /// sessions (step 7). Returns the position that has to be durable for the commit to survive a crash.
+    /// Commits `xid` of `proc`, and waits for the disk as `wait` says; `before` is step 7. Returns the position that has to
+    /// be durable for the commit to survive a crash.
     #[inline]
     pub fn commit(
         &self,
         proc: ProcId,
         xid: Xid,
         wait: CommitWait,
-        publish: impl FnOnce(),
+        before: impl BeforeVisible,
     ) -> Result<Lsn, NotCommitted> {
         self.refuse_early(xid)?;
         let synchronous = wait != CommitWait::Nothing;
         Ok(if self.commits.are_early() && wait != CommitWait::BeforeSeen {
-            self.commit_early(proc, xid, synchronous, publish)
+            self.commit_early(proc, xid, synchronous, before)
         } else {
-            self.commit_after_flush(proc, xid, synchronous, publish)
+            self.commit_after_flush(proc, xid, synchronous, before)
         })
     }
 
@@ -322,7 +413,7 @@ impl<M: Machine, D: LogDevice, S: StatusDevice> CommitPath<'_, M, D, S> {
         // A transaction that does not run and has no status counts as aborted.
         let entered = match self.log.make_room() {
             Ok(()) => {
-                let end = self.log_end(RecordKind::Abort, xid);
+                let end = self.log_abort(xid);
                 self.commit_log.set(xid, Status::Aborted, end.0)
             }
             Err(_) => Ok(()),
@@ -339,11 +430,19 @@ impl<M: Machine, D: LogDevice, S: StatusDevice> CommitPath<'_, M, D, S> {
         Ok(())
     }
 
-    /// Step 3; the position after the record.
+    /// Step 3, and O2; the position after the record.
     #[inline]
-    fn log_end(&self, kind: RecordKind, xid: Xid) -> Lsn {
+    fn log_commit(&self, proc: ProcId, xid: Xid) -> Lsn {
         let payload = end_record::encode((self.wall_clock)());
-        self.log.insert_any(kind, xid, &payload)
+        let array = self.locks.proc_array();
+        self.log
+            .insert_in_order(RecordKind::Commit, xid, &payload, &OrderOfCommits { array, proc })
+    }
+
+    /// As [`log_commit`](Self::log_commit), for a rollback, which has no order.
+    fn log_abort(&self, xid: Xid) -> Lsn {
+        let payload = end_record::encode((self.wall_clock)());
+        self.log.insert_any(RecordKind::Abort, xid, &payload)
     }
 
     /// Step 5. There is no way back from the record in the log.

@@ -92,6 +92,23 @@ impl LogOptions {
     }
 }
 
+/// The order in which records of one kind get their places in the log.
+pub trait RecordOrder {
+    /// Calls `reserve`, which gives a record its place, at the record's turn. The second half of what it returns is `false`
+    /// if the place is going to hold nothing, and the record comes again. `reserve` waits for nothing but a latch.
+    fn enter<R>(&self, reserve: impl FnOnce() -> (R, bool)) -> R;
+}
+
+/// Records whose order follows from nothing but who comes first.
+struct AsTheyCome;
+
+impl RecordOrder for AsTheyCome {
+    #[inline(always)]
+    fn enter<R>(&self, reserve: impl FnOnce() -> (R, bool)) -> R {
+        reserve().0
+    }
+}
+
 /// The write-ahead log. The module says how it works.
 pub struct Wal<M: Machine = Native, D: LogDevice = SegmentFiles> {
     reservation: Reservation<M>,
@@ -198,6 +215,18 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
         payload: &[u8],
         built_for: Lsn,
     ) -> Result<Lsn, RedoMoved> {
+        self.insert_at_turn(kind, xid, payload, built_for, &AsTheyCome)
+    }
+
+    #[inline]
+    fn insert_at_turn(
+        &self,
+        kind: RecordKind,
+        xid: Xid,
+        payload: &[u8],
+        built_for: Lsn,
+        order: &impl RecordOrder,
+    ) -> Result<Lsn, RedoMoved> {
         let size = record::size(payload.len());
         assert!(
             size <= record::RECORD_MAX.min(self.output.ring.size()),
@@ -210,6 +239,7 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
             payload,
             payload_crc: crc32c::crc32c(payload),
             size: size as u64,
+            order,
         };
         self.insertion
             .insert(&self.reservation, built_for.0, &record)
@@ -218,9 +248,21 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
 
     /// Inserts a record that does not depend on the redo position.
     pub fn insert_any(&self, kind: RecordKind, xid: Xid, payload: &[u8]) -> Lsn {
+        self.insert_in_order(kind, xid, payload, &AsTheyCome)
+    }
+
+    /// As [`insert_any`](Self::insert_any), for a record that has its place among those of `order`.
+    #[inline]
+    pub fn insert_in_order(
+        &self,
+        kind: RecordKind,
+        xid: Xid,
+        payload: &[u8],
+        order: &impl RecordOrder,
+    ) -> Lsn {
         let mut redo = self.redo();
         loop {
-            match self.insert(kind, xid, payload, redo) {
+            match self.insert_at_turn(kind, xid, payload, redo, order) {
                 Ok(end) => return end,
                 Err(RedoMoved(now)) => redo = now,
             }
@@ -265,19 +307,25 @@ impl<M: Machine> Wal<M> {
 }
 
 /// A record whose checksum is computed, and the log it goes into.
-struct BuiltRecord<'a, M: Machine, D: LogDevice> {
+struct BuiltRecord<'a, M: Machine, D: LogDevice, O> {
     log: &'a Wal<M, D>,
     kind: RecordKind,
     xid: Xid,
     payload: &'a [u8],
     payload_crc: u32,
     size: u64,
+    order: &'a O,
 }
 
-impl<M: Machine, D: LogDevice> InsertedRecord for BuiltRecord<'_, M, D> {
+impl<M: Machine, D: LogDevice, O: RecordOrder> InsertedRecord for BuiltRecord<'_, M, D, O> {
     #[inline]
     fn size(&self) -> u64 {
         self.size
+    }
+
+    #[inline]
+    fn reserve_in_order<R>(&self, reserve: impl FnOnce() -> (R, bool)) -> R {
+        self.order.enter(reserve)
     }
 
     #[inline]
@@ -301,7 +349,7 @@ impl<M: Machine, D: LogDevice> InsertedRecord for BuiltRecord<'_, M, D> {
     }
 }
 
-impl<M: Machine, D: LogDevice> BuiltRecord<'_, M, D> {
+impl<M: Machine, D: LogDevice, O> BuiltRecord<'_, M, D, O> {
     /// Copies the record as one of `kind` to `start`, where its insertion has made room for it.
     #[inline]
     fn copy_as(&self, kind: RecordKind, start: u64) {

@@ -49,6 +49,6 @@ pub use device::{LogDevice, SYNC_LANES, SegmentFiles};
 pub use flush::LogFlushVariant;
 pub use flush::wake::LogWakeVariant;
 pub use insert::{LogInsertVariant, RedoMoved};
-pub use log::{LogOptions, Wal};
+pub use log::{LogOptions, RecordOrder, Wal};
 pub use reserve::LogReserveVariant;
 pub use segment_name::SEGMENT_SIZE;

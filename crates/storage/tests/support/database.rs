@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use clearway_latch::LwLockVariant;
 use clearway_machine::{Machine, Switch};
-use clearway_storage::wal::{LogFlushVariant, LogOptions, Wal};
+use clearway_storage::wal::{LogFlushVariant, LogInsertVariant, LogOptions, Wal};
 use clearway_storage::{
     AnswerLevel, CommitOptions, CommitPath, Commits, LockReleaseVariant, Lsn, SeenCommits,
 };
 use clearway_txn::{
-    CommitLog, CommitLogOptions, LockManager, NoPages, ProcArray, ProcArrayOptions, ProcId,
-    RelationLocksVariant, Snapshot, Xid,
+    CommitLog, CommitLogOptions, LockManager, NoPages, ProcArray, ProcArrayOptions, ProcClearVariant, ProcId,
+    RelationLocksVariant, Snapshot, SnapshotVariant, Xid,
 };
 
 use crate::support::MemoryDevice;
@@ -80,6 +80,42 @@ impl Variants {
         });
         each.extend(releases.filter(|variants| variants.lock_release != default.lock_release));
         each
+    }
+
+    /// Each way to take a snapshot, to leave the array and to insert a record, under each way to release locks: all that
+    /// has to do with the order in which commits are seen.
+    pub fn each_order_of_commits() -> Vec<Self> {
+        let default = Self::each()[0];
+        let arrays = SnapshotVariant::ALL.iter().flat_map(|&snapshot| {
+            let clears = ProcClearVariant::ALL.iter();
+            clears.map(move |&clear| ProcArrayOptions {
+                snapshot,
+                clear,
+                ..default.array
+            })
+        });
+        let inserted = arrays.flat_map(|array| {
+            let inserts = LogInsertVariant::ALL.iter();
+            inserts.map(move |&insert| {
+                (
+                    array,
+                    LogOptions {
+                        insert,
+                        ..default.log
+                    },
+                )
+            })
+        });
+        let pairs = inserted.flat_map(|(array, log)| {
+            let releases = LockReleaseVariant::ALL.iter();
+            releases.map(move |&lock_release| Self {
+                array,
+                log,
+                lock_release,
+                ..default
+            })
+        });
+        pairs.collect()
     }
 
     /// Each way to flush the log under each way to release locks: both decide when a session learns that a commit is

@@ -225,6 +225,12 @@ fn modes_on(held: &[HeldLock], tag: LockTag) -> u8 {
 }
 
 impl<M: Machine> LockManager<M> {
+    /// The array whose sessions take the locks.
+    #[inline]
+    pub fn proc_array(&self) -> &ProcArray<M> {
+        &self.proc_array
+    }
+
     /// A manager for the sessions of `proc_array`. A wait longer than `deadlock_timeout` looks for a cycle, unless the
     /// session has set a time of its own.
     pub fn new(

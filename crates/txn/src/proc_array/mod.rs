@@ -44,12 +44,14 @@
 //! - R4: entries move only under both latches: neither handing out an xid nor a scan meets a half-moved entry.
 //!
 //! Why these make snapshots consistent, and why the horizon does not pass them, stands with the snapshots (`snapshot`).
-//! How a transaction leaves is a switch of its own (`proc_clear`), and so is the latch (`latch`).
+//! How a transaction leaves is a switch of its own (`proc_clear`), and so is the latch (`latch`). Commits leave in the order
+//! of their records in the log (`commit_order`).
 //!
 //! Costs: handing out an xid and ending it take one exclusive acquire each; 16 bytes and 128 bytes a session.
 //!
 //! Origin: PostgreSQL's procarray.c; the dense arrays are those of its version 14.
 
+mod commits;
 mod latch;
 mod latch_time;
 mod standby;
@@ -64,6 +66,7 @@ use latch::{ProcArrayExclusive, ProcArrayLatch, ProcArrayShared};
 pub use latch_time::PROC_ARRAY_LATCH_TIME;
 use latch_time::{Timed, TimedLatch};
 
+use crate::commit_order::{CommitOrder, Woken};
 use crate::proc_clear::{Clearing, ProcClearVariant};
 use crate::snapshot::{ArrayParameters, SnapshotVariant, Snapshots};
 use crate::{RunningTransactions, Snapshot, Xid};
@@ -163,6 +166,7 @@ pub struct ProcArray<M: Machine = Native> {
     latest_completed: Padded<M::U64>,
     snapshots: Padded<Snapshots<M>>,
     clearing: Clearing<M>,
+    order: CommitOrder<M>,
 }
 
 // What each xid or each end writes shares no line with what each snapshot reads, nor with another of its kind.
@@ -234,6 +238,7 @@ impl<M: Machine> ProcArray<M> {
             latest_completed: Padded(M::U64::new(first_xid.0 - 1)),
             snapshots: Padded(Snapshots::new(options.snapshot, parameters)),
             clearing: Clearing::new(options.clear, capacity),
+            order: CommitOrder::new(capacity),
         }
     }
 
@@ -325,6 +330,7 @@ impl<M: Machine> ProcArray<M> {
         ExclusiveArray {
             array: self,
             _latch: self.latch.exclusive(),
+            woken: Woken::none(&self.order),
         }
     }
 
@@ -334,6 +340,7 @@ impl<M: Machine> ProcArray<M> {
         Some(ExclusiveArray {
             array: self,
             _latch: self.latch.try_exclusive()?,
+            woken: Woken::none(&self.order),
         })
     }
 
@@ -423,19 +430,19 @@ impl<M: Machine> ProcArray<M> {
         self.slot(proc).xmin.store(0, Release);
     }
 
-    /// The transaction of `proc` has ended, and the commit log says how (R2). Without an xid only the xmin goes.
+    /// The transaction of `proc` has ended, and the commit log says how (R2). Without an xid only the xmin goes. For a
+    /// commit that is logged: [`end_commit`](Self::end_commit).
     pub fn end(&self, proc: ProcId, xid: Option<Xid>) {
         let Some(xid) = xid else {
             return self.clear_xmin(proc);
         };
-        let slot = self.slot(proc);
         assert_eq!(
-            slot.xid.load(Relaxed),
+            self.slot(proc).xid.load(Relaxed),
             xid.0,
             "slot {} ends a transaction it does not run",
             proc.0
         );
-        self.clearing.clear(self, proc, xid);
+        self.clearing.clear(self, proc, 0);
     }
 
     /// The oldest xid that any snapshot, present or future, may regard as running. A row version deleted by a
@@ -540,10 +547,11 @@ impl<M: Machine> SharedArray<'_, M> {
     }
 }
 
-/// The array under its exclusive latch.
+/// The array under its exclusive latch. Fields are dropped in this order: no session is woken under the latch.
 pub(crate) struct ExclusiveArray<'a, M: Machine> {
     array: &'a ProcArray<M>,
     _latch: Timed<ProcArrayExclusive<'a, M>, M>,
+    woken: Woken<'a, M>,
 }
 
 impl<M: Machine> ExclusiveArray<'_, M> {
@@ -558,20 +566,21 @@ impl<M: Machine> ExclusiveArray<'_, M> {
         self.array.horizon_under_latch()
     }
 
-    /// Takes `xid` of `proc` out of the array (R2).
+    /// Takes `xid` of `proc` out of the array (R2). The slot's xid is the last word that is written: its session may
+    /// find by [`ProcArray::xid_of`], without the latch, that another session has taken it out, and begin the next one.
     #[inline]
-    pub(crate) fn remove(&self, proc: ProcId, xid: Xid) {
+    fn remove(&self, proc: ProcId, xid: Xid) {
         let array = self.array;
         let slot = array.slot(proc);
         // S5: before others can learn of the end by `xid_of`, which takes no latch.
         array.snapshots.transaction_ends(xid);
         array.xids[slot.index.load(Relaxed) as usize].store(0, Relaxed);
-        // Release: pairs with the Acquire in `xid_of`.
-        slot.xid.store(0, Release);
         slot.xmin.store(0, Release);
         if array.latest_completed.load(Relaxed) < xid.0 {
             array.latest_completed.store(xid.0, Relaxed);
         }
+        // Release: pairs with the Acquire in `xid_of`.
+        slot.xid.store(0, Release);
     }
 }
 

@@ -2,13 +2,15 @@
 //!
 //! # Invariant
 //! A session of a group leaves the array between its call and its return, at the hands of the session that leads the
-//! group, under ProcArray exclusive. So rule R2 of the array holds as with the baseline.
+//! group, under ProcArray exclusive; or it counts as waiting behind a commit that is not ready (`commit_order`). So rule R2
+//! of the array holds as with the baseline.
 //!
 //! # Steps
 //! 1. *Conditional exclusive*: got it → leave, release, return. A session that meets no other takes this path alone.
 //! 2. Otherwise *join the group* ([`Group`], which has the protocol and its orderings). A session needs no request:
 //!    its slot in the array says what it runs.
-//! 3. *The first leads*: acquires the latch, takes the list, removes every member, releases the latch, and then wakes.
+//! 3. *The first leads*: acquires the latch, takes the list, ends every member as it would end itself, releases the latch,
+//!    and then wakes. Commits leave in the order of their records, whatever that of the list.
 //! 4. *The others follow*: asleep under the wait event `ProcArrayGroupUpdate` until they have left.
 //!
 //! Why a conditional acquire first: with the latch free there is nothing to share, and joining costs two RMWs more.
@@ -36,7 +38,7 @@
 use clearway_machine::{Machine, WaitEvent};
 
 use crate::group::{Group, Joined};
-use crate::{ProcArray, ProcId, Xid};
+use crate::{ProcArray, ProcId};
 
 /// The group that gathers. A session's number in it is that of its slot.
 #[derive(Debug)]
@@ -48,17 +50,17 @@ impl<M: Machine> super::Clear<M> for Clearing<M> {
     }
 
     #[inline]
-    fn clear(&self, array: &ProcArray<M>, proc: ProcId, xid: Xid) {
+    fn clear(&self, array: &ProcArray<M>, proc: ProcId, durable: u64) {
         match array.try_exclusive() {
-            Some(exclusive) => exclusive.remove(proc, xid),
-            None => self.clear_together(array, proc),
+            Some(exclusive) => exclusive.end(proc, durable),
+            None => self.clear_together(array, proc, durable),
         }
     }
 }
 
 impl<M: Machine> Clearing<M> {
     #[cold]
-    fn clear_together(&self, array: &ProcArray<M>, proc: ProcId) {
+    fn clear_together(&self, array: &ProcArray<M>, proc: ProcId, durable: u64) {
         let group = &self.0;
         if group.join(proc.0, |()| true) == Joined::Follows {
             return group.follow(proc.0);
@@ -66,10 +68,7 @@ impl<M: Machine> Clearing<M> {
         group.lead(
             proc.0,
             || array.exclusive(),
-            |exclusive, member| {
-                let member = ProcId(member);
-                exclusive.remove(member, exclusive.running(member));
-            },
+            |exclusive, member| exclusive.end(ProcId(member), durable),
         );
     }
 }

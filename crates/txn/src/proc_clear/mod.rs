@@ -2,11 +2,13 @@
 //!
 //! # Contract
 //! - When [`Clear::clear`] returns, the transaction has left: R2 of the array holds, and a snapshot taken from now on
-//!   regards it as finished.
+//!   regards it as finished. Or it is a commit behind one that is not ready to leave: then its session counts as waiting
+//!   (`commit_order`).
 //! - It neither fails nor waits for anything but latches: the commit is in the log already.
 //!
-//! The step itself, [`ExclusiveArray::remove`](crate::proc_array::ExclusiveArray::remove), is the array's. A variant
-//! decides which session takes the latch, and for which sessions.
+//! The step itself, [`ExclusiveArray::end`](crate::proc_array::ExclusiveArray::end), is the array's: it lets commits leave
+//! in the order of their records, those of other sessions too that are ready. A variant decides which session takes the
+//! latch, and when.
 //!
 //! | variant | the latch is taken by | exclusive acquires of n ends at once | wake-ups under the latch |
 //! | --- | --- | --- | --- |
@@ -18,15 +20,15 @@ mod single;
 
 use clearway_machine::{Machine, switch};
 
-use crate::{ProcArray, ProcId, Xid};
+use crate::{ProcArray, ProcId};
 
 /// What one variant keeps beside the array, and how it lets a transaction leave.
 pub(crate) trait Clear<M: Machine> {
     /// For an array of `capacity` sessions.
     fn new(capacity: u32) -> Self;
 
-    /// Takes `xid` of `proc` out of the array.
-    fn clear(&self, array: &ProcArray<M>, proc: ProcId, xid: Xid);
+    /// Takes the transaction of `proc` out of the array, by [`ExclusiveArray::end`](crate::proc_array::ExclusiveArray::end).
+    fn clear(&self, array: &ProcArray<M>, proc: ProcId, durable: u64);
 }
 
 /// Makes the switch and the dispatch over the variants from one line for each.
@@ -58,9 +60,9 @@ macro_rules! variants {
             }
 
             #[inline]
-            pub(crate) fn clear(&self, array: &ProcArray<M>, proc: ProcId, xid: Xid) {
+            pub(crate) fn clear(&self, array: &ProcArray<M>, proc: ProcId, durable: u64) {
                 match self {
-                    $( Self::$variant(clearing) => clearing.clear(array, proc, xid), )+
+                    $( Self::$variant(clearing) => clearing.clear(array, proc, durable), )+
                 }
             }
         }

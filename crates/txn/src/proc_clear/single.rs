@@ -1,4 +1,5 @@
-//! The baseline: each transaction takes the array's latch exclusively and leaves by itself.
+//! The baseline: each transaction takes the array's latch exclusively and leaves by itself, with the commits in front of it and
+//! behind it that are ready (`commit_order`).
 //!
 //! Cost: one exclusive acquire a transaction. When many end at once they queue, and each hand-over of the latch is a
 //! wake-up.
@@ -7,7 +8,7 @@ use std::marker::PhantomData;
 
 use clearway_machine::Machine;
 
-use crate::{ProcArray, ProcId, Xid};
+use crate::{ProcArray, ProcId};
 
 /// Nothing is kept.
 #[derive(Debug)]
@@ -19,7 +20,7 @@ impl<M: Machine> super::Clear<M> for Clearing<M> {
     }
 
     #[inline]
-    fn clear(&self, array: &ProcArray<M>, proc: ProcId, xid: Xid) {
-        array.exclusive().remove(proc, xid);
+    fn clear(&self, array: &ProcArray<M>, proc: ProcId, durable: u64) {
+        array.exclusive().end(proc, durable);
     }
 }

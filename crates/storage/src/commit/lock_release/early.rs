@@ -3,10 +3,9 @@
 use clearway_machine::Machine;
 use clearway_txn::{ProcId, StatusDevice, Xid};
 
-use crate::commit::CommitPath;
+use crate::commit::{BeforeVisible, CommitPath, LoggedCommit};
 use crate::page::Lsn;
 use crate::wal::LogDevice;
-use crate::wal::record::RecordKind;
 
 impl<M: Machine, D: LogDevice, S: StatusDevice> CommitPath<'_, M, D, S> {
     /// Steps 2, 3, 5 to 9, and 4.
@@ -16,21 +15,31 @@ impl<M: Machine, D: LogDevice, S: StatusDevice> CommitPath<'_, M, D, S> {
         proc: ProcId,
         xid: Xid,
         synchronous: bool,
-        publish: impl FnOnce(),
+        mut before: impl BeforeVisible,
     ) -> Lsn {
+        let logged = LoggedCommit { xid };
         self.commits.counters.begin(proc);
-        let end = self.log_end(RecordKind::Commit, xid);
+        let end = self.log_commit(proc, xid);
         if !synchronous {
             self.commits.newest_async.note(end);
         }
         self.commits.enter_early(xid, end, self.log);
         self.enter_committed(xid, end);
         self.commits.counters.end(proc);
-        publish();
-        self.locks.end_transaction(proc, xid);
-        if synchronous {
-            self.log.flush(end);
+        if before.is_needed() {
+            before.secure();
+            self.locks.proc_array().wait_for_turn(proc, 0);
+            before.publish();
         }
+        let flush = || {
+            if synchronous {
+                self.log.flush(end);
+            }
+        };
+        // Behind a commit that waits for the disk, this one may as well.
+        self.locks.end_commit(proc, xid, 0, flush);
+        logged.is_complete();
+        flush();
         end
     }
 }

@@ -110,6 +110,11 @@
 //! | `after-flush` | in step 7, before it is seen | that is the variant's order; its locks are held meanwhile |
 //! | L3 | in step 7, in both | definitions bear no xid to look up; its locks are held meanwhile |
 //!
+//! Commits are seen in the order of the log (O1 of `commit`), so a commit that waits for standbys before it is seen keeps all
+//! behind it waiting, also those at `local` and `off`. Under `after-flush` that is each commit that asks for standbys, so
+//! while too few stream, all commits stand behind the first one until it is cancelled or no standby is named any more; under
+//! `early` a definition does that.
+//!
 //! A wait in step 7 comes after step 6, so no checkpoint waits for a standby. A definition made at `local` or `off` is
 //! seen when it is durable, and not covered by L6: a session that has asked for less while standbys are away is not to
 //! hang in a lock that others need. Its rows are covered, since it is entered among the recent commits.
@@ -135,9 +140,10 @@ use super::{RecentCommits, SeenCommits};
 switch! {
     /// When a commit is seen by others and its locks are free.
     pub enum LockReleaseVariant = "lock_release", best Early, planned [] {
-        /// When it is durable.
+        /// When it is durable, and all before it in the log are: behind a commit that waits for the disk, one that does not
+        /// waits too.
         AfterFlush = "after-flush",
-        /// When its record is in the log; what depends on it is told to no client before it is durable.
+        /// When its record is in the log, and all before it are seen; what depends on it is told to no client before it is durable.
         Early = "early",
     }
     why {

@@ -77,7 +77,7 @@ impl<M: Machine> Insert<M> for Insertion<M> {
             return Err(RedoMoved(Lsn(redo)));
         }
         // R1.
-        let start = reservation.reserve(record.size()).start;
+        let start = record.reserve_in_order(|| (reservation.reserve(record.size()).start, true));
         let end = start + record.size();
         if record.lacks_room(end) {
             // R2.

@@ -49,6 +49,10 @@ pub(super) trait InsertedRecord {
     /// Bytes to reserve.
     fn size(&self) -> u64;
 
+    /// Calls `reserve`, which makes the reservation and says whether it is the record's or is going to be withdrawn, at the
+    /// moment at which the record may take its place among others of its kind.
+    fn reserve_in_order<R>(&self, reserve: impl FnOnce() -> (R, bool)) -> R;
+
     /// True if the ring has no room yet for a record that ends at `end`.
     fn lacks_room(&self, end: u64) -> bool;
 

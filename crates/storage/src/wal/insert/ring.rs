@@ -125,9 +125,12 @@ impl<M: Machine> Insert<M> for Insertion<M> {
         if redo & !ERA != built_for {
             return Err(RedoMoved(Lsn(redo & !ERA)));
         }
-        let reserved = reservation.reserve(record.size());
-        // R4. Relaxed: the reservation acquired every move but the last one before it, and the era tells of that one.
-        let inserted = reserved.era == redo & ERA && self.redo.load(Relaxed) == redo;
+        let (reserved, inserted) = record.reserve_in_order(|| {
+            let reserved = reservation.reserve(record.size());
+            // R4. Relaxed: the reservation acquired every move but the last one before it, and the era tells of that one.
+            let inserted = reserved.era == redo & ERA && self.redo.load(Relaxed) == redo;
+            ((reserved, inserted), inserted)
+        });
         let end = reserved.start + record.size();
         if record.lacks_room(end) {
             // R2.
