@@ -216,13 +216,7 @@ fn lead(data: &Path, config: Config, timeline: u32, serving: &Serving<'_>) -> Re
 }
 
 /// Steps 3 to 5.
-fn follow(
-    data: &Path,
-    config: Config,
-    primary: Primary,
-    role: Role,
-    serving: &Serving<'_>,
-) -> Result<()> {
+fn follow(data: &Path, config: Config, primary: Primary, role: Role, serving: &Serving<'_>) -> Result<()> {
     let stop = serving.stop;
     let keeps_log = match role {
         Role::New => Some(copy(data, &config, &primary, stop)?),

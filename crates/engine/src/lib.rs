@@ -99,6 +99,7 @@ mod definition;
 mod engine;
 pub mod error;
 mod executor;
+mod in_force;
 mod interrupt;
 pub mod mechanisms;
 pub mod memory;
@@ -118,8 +119,9 @@ pub use activity::{BackendType, BackgroundActivity, SessionActivity, SessionInfo
 pub use check::{CheckProgress, CheckReport};
 pub use config::Config;
 pub use engine::Engine;
-pub use engine::reload::{CHANGEABLE, ReloadHook, Reloaded};
+pub use engine::reload::{ReloadHook, Reloaded};
 pub use error::{EngineError, SqlState};
+pub use in_force::CHANGEABLE;
 pub use interrupt::StatementWatch;
 pub use mechanisms::{MechanismError, Mechanisms};
 pub use output::{Collected, Column, Discard, Notice, Output};

@@ -1,7 +1,5 @@
 //! More threads than there are worker slots: no statistic needs a slot, a worker that wakes others needs none, and a wait
 //! that needs one waits for it.
-//!
-//! Mutations seen to fail here: `known_worker` that waits for a slot, and a wake-up that does (both without an end).
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;

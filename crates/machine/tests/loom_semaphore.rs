@@ -57,8 +57,6 @@ fn loom_two_posts_end_two_waits() {
 }
 
 /// A wait that is interrupted goes on until there is a post, and consumes that one alone.
-///
-/// Caught mutation: a `wait` that returns after its first sleep.
 #[test]
 fn loom_an_interrupted_wait_goes_on() {
     explore(|| {
@@ -78,8 +76,6 @@ fn loom_an_interrupted_wait_goes_on() {
 }
 
 /// A post that comes while a wait times out is consumed by that wait or left for the next, and not lost.
-///
-/// Caught mutation: a wait that has timed out takes itself for woken.
 #[test]
 fn loom_a_post_at_the_timeout_is_not_lost() {
     explore(|| {

@@ -277,13 +277,9 @@ fn play(
         );
         reader.send(&bytes, ready);
         let strongest = model.strongest.min(*held.end());
-        for level in *held.start()..=strongest {
+        for (level, name) in LEVELS.iter().enumerate().take(strongest + 1).skip(*held.start()) {
             wait_for(&owed, || reader.has_been_answered() || waits());
-            assert!(
-                !reader.has_been_answered(),
-                "answered before {}: {owed}",
-                LEVELS[level]
-            );
+            assert!(!reader.has_been_answered(), "answered before {name}: {owed}");
             let_go(level);
         }
         wait_for(&owed, || {

@@ -121,6 +121,7 @@ impl Pair {
                 status_interval: Duration::from_millis(50),
                 feedback: false,
             },
+            create_slot: false,
         };
         let events = Arc::<Mutex<Vec<String>>>::default();
         let told = Arc::clone(&events);

@@ -86,11 +86,13 @@ pub enum StorageError {
         "{}: log up to {acknowledged} was received and acknowledged, and it can be read up to {whole} only; the rest would be \
          lost by a promotion. Let it follow a server that has this log, which sends it again. If none is left and the loss is \
          to be accepted, stop this server, remove the file \"{}\", and start it again",
-        dir.display(), dir.join(crate::standby::ACKNOWLEDGED).display()
+        dir.display(), file.display()
     )]
     AcknowledgedLogLost {
         /// The data directory.
         dir: PathBuf,
+        /// The file in which the standby notes what it has acknowledged.
+        file: PathBuf,
         /// Where the readable log ends.
         whole: Lsn,
         /// What was acknowledged.

@@ -155,7 +155,7 @@ impl StatusDevice for StatusPages {
         let _writing = self.writing.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(journal) = journal {
             if journal.syncs() {
-                file.sync();
+                file.sync().map_err(io::Error::other)?;
             }
             journal
                 .write(number, &bytes[COMMIT_LOG_PAGE_HEADER..])

@@ -36,7 +36,7 @@ use crate::page_room::PageRoomVariant;
 use crate::recovery::{self, Purpose, RecoveryReport, RecoveryTarget};
 use crate::retention::{Follower, LogRetention, RetentionLimits};
 use crate::root_hints::RootHints;
-use crate::standby::{self, Acknowledged, Standby, StandbyOptions};
+use crate::standby::{self, Acknowledged, Standby, StandbyFiles, StandbyOptions};
 use crate::status_journal::StatusJournal;
 use crate::status_pages::{StatusPages, storage_error};
 use crate::sync_replication::SyncReplication;
@@ -461,9 +461,11 @@ impl Storage {
                     standby_options,
                     options.sessions_max,
                     options.lwlock,
-                    status_pages.clone(),
-                    journal,
-                    acknowledged,
+                    StandbyFiles {
+                        status: status_pages.clone(),
+                        journal,
+                        acknowledged,
+                    },
                     scanned.end,
                     Xid(control.next_xid.0 - 1),
                 )))

@@ -153,8 +153,8 @@ fn fault() -> impl Strategy<Value = Fault> {
     let (at, count) = (any::<usize>(), 1_usize..300);
     prop_oneof![
         (any::<usize>(), 0..8_u8).prop_map(|(at, bit)| Fault::Flip { at, bit }),
-        (at.clone(), count.clone()).prop_map(|(at, count)| Fault::Drop { at, count }),
-        (at.clone(), count.clone()).prop_map(|(at, count)| Fault::Repeat { at, count }),
+        (at, count.clone()).prop_map(|(at, count)| Fault::Drop { at, count }),
+        (at, count.clone()).prop_map(|(at, count)| Fault::Repeat { at, count }),
         (at, count).prop_map(|(at, count)| Fault::Swap { at, count }),
     ]
 }

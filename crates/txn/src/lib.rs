@@ -53,6 +53,7 @@ mod lock_table;
 mod no_pages;
 mod proc_array;
 mod proc_clear;
+mod proc_id;
 mod snapshot;
 mod transaction_state;
 mod transaction_turn;
@@ -72,9 +73,10 @@ pub use lock_mode::LockMode;
 pub use lock_table::{LockError, LockManager, LockRequest, LockTag, LockWait, RelationLocksVariant};
 pub use no_pages::NoPages;
 pub use proc_array::{
-    PROC_ARRAY_LATCH_TIME, ProcArray, ProcArrayFull, ProcArrayLatchVariant, ProcArrayOptions, ProcId,
+    PROC_ARRAY_LATCH_TIME, ProcArray, ProcArrayFull, ProcArrayLatchVariant, ProcArrayOptions,
 };
 pub use proc_clear::ProcClearVariant;
+pub use proc_id::ProcId;
 pub use snapshot::{Snapshot, SnapshotVariant};
 pub use transaction_state::{TransactionState, final_state, transaction_state};
 pub use transaction_turn::{EndAttempt, TransactionTurn};

@@ -23,7 +23,7 @@ use clearway_storage::retention::{FollowerProgress, LogRetention, Slot};
 use crate::activity::{BackgroundActivity, SessionActivity};
 use crate::catalog::CatalogState;
 use crate::config::Config;
-use crate::engine::reload::{self, CHANGEABLE, InForce};
+use crate::in_force::{self, CHANGEABLE, InForce};
 use crate::replication_status::{ConflictCounts, WalReceiverStatus};
 use crate::settings::Settings;
 use crate::sql::{ColumnDef, TableDef, TableKind};
@@ -312,8 +312,8 @@ fn setting_rows(sources: &Sources<'_>) -> Vec<Vec<Value>> {
         let context = Settings::context(&key).unwrap_or("internal");
         row(name, setting, context, sources.settings.source(&key))
     });
-    let defaults = reload::values_of(&Config::default());
-    let keys = reload::values_of(&in_force.config)
+    let defaults = in_force::values_of(&Config::default());
+    let keys = in_force::values_of(&in_force.config)
         .into_iter()
         .filter(|(key, _)| Settings::context(key).is_none())
         .map(|(key, value)| {

@@ -28,12 +28,13 @@ use crate::catalog::Catalog;
 use crate::config::Config;
 use crate::convert::storage_error;
 use crate::error::{EngineError, Result, SqlState};
+use crate::in_force::InForce;
 use crate::interrupt::CancelReason;
 use crate::memory;
 use crate::planning_memory::PlanningMemory;
 use crate::spill;
 use crate::transaction::Transaction;
-use reload::{InForce, Reload};
+use reload::Reload;
 use standby::StandbyEngine;
 use vacuum::VacuumWorker;
 

@@ -98,8 +98,7 @@ impl Transaction {
         if stopped {
             self.seen.answer_with_nothing();
         } else {
-            self.seen
-                .raise_level(answer_level(settings.synchronous_commit));
+            self.seen.raise_level(answer_level(settings.synchronous_commit));
             self.seen.answer_with_rows();
         }
     }

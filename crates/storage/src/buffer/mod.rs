@@ -41,7 +41,6 @@
 //! - B5: reading a page in, and writing one out, happen under the frame's I/O latch. A worker that finds a page not yet
 //!   valid waits for that latch.
 
-mod all_pinned;
 mod clock;
 mod frame;
 mod map;

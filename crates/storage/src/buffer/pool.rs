@@ -1,11 +1,13 @@
 //! Pinning, reading in, evicting, writing out.
 
+mod all_pinned;
+
 use std::sync::atomic::Ordering;
 
 use clearway_latch::LwLockOptions;
 use clearway_machine::{Machine, Native, Switch};
 
-use super::all_pinned::PinWait;
+use self::all_pinned::PinWait;
 use super::clock::{BufferClockVariant, Clock};
 use super::frame::{Frame, FrameOptions};
 use super::map::{BufferMap, BufferMapVariant, Insertion, PinnedFrame};
@@ -72,7 +74,7 @@ pub struct BufferPool<M: Machine = Native, D: PageDevice = PagesOnDisk> {
     options: BufferPoolOptions,
     device: D,
     memory: PageMemory,
-    pub(super) pin_wait: PinWait,
+    pin_wait: PinWait,
 }
 
 impl<M: Machine, D: PageDevice> std::fmt::Debug for BufferPool<M, D> {

@@ -340,7 +340,7 @@ struct LoggedCommit {
 impl LoggedCommit {
     /// The commit is seen.
     #[inline]
-    fn is_complete(self) {
+    fn complete(self) {
         std::mem::forget(self);
     }
 }

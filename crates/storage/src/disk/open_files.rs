@@ -245,7 +245,7 @@ impl Places {
     fn choose(&mut self) -> Option<Arc<Shared>> {
         let mut unsynced = None;
         let mut chosen = None;
-        for (looks, file) in self.from_hand().enumerate() {
+        for (looks, file) in self.behind_hand().enumerate() {
             if unsynced.is_some() && looks >= LOOKS_FOR_CLEAN {
                 break;
             }
@@ -266,7 +266,7 @@ impl Places {
     /// As [`choose`](Self::choose), but only a file with nothing to sync.
     fn choose_clean(&mut self) -> Option<Arc<Shared>> {
         let file = self
-            .from_hand()
+            .behind_hand()
             .find(|file| !file.unsynced.load(Ordering::Relaxed))?;
         let number = file.number;
         self.hand = number;
@@ -275,7 +275,7 @@ impl Places {
 
     /// The open files from behind the clock's hand on, twice round: at the second time none is marked as used, except
     /// by a use in between.
-    fn from_hand(&self) -> impl Iterator<Item = &Arc<Shared>> {
+    fn behind_hand(&self) -> impl Iterator<Item = &Arc<Shared>> {
         let behind = || self.open.range(self.hand + 1..);
         let before = || self.open.range(..=self.hand);
         let files = behind().chain(before()).chain(behind()).chain(before());

@@ -112,7 +112,7 @@ fn a_file_with_nothing_to_sync_is_closed_first() {
         file.with(|file| file.length()).unwrap();
     }
     assert!(is_open(written));
-    assert_eq!(watching.unsynced.lock().unwrap()[written.path()], true);
+    assert!(watching.unsynced.lock().unwrap()[written.path()]);
 }
 
 /// A file that is used again and again keeps its descriptor while others come and go.

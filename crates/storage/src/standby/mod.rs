@@ -95,7 +95,7 @@ use crate::status_journal::StatusJournal;
 use crate::status_pages::StatusPages;
 #[cfg(doc)]
 use crate::storage::Storage;
-pub(crate) use acknowledged::{Acknowledged, NAME as ACKNOWLEDGED};
+pub(crate) use acknowledged::Acknowledged;
 pub(crate) use following::replay_local;
 pub use progress::Progress;
 pub use receive::LogReceiver;
@@ -196,14 +196,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
+/// What a standby keeps in files of its own, beside its copy of the primary's.
+pub(crate) struct StandbyFiles {
+    pub(crate) status: StatusPages,
+    pub(crate) journal: Arc<StatusJournal>,
+    pub(crate) acknowledged: Acknowledged,
+}
+
 impl Standby {
     pub(crate) fn new(
         options: StandbyOptions,
         sessions_max: u32,
         lwlock: clearway_latch::LwLockOptions,
-        status: StatusPages,
-        journal: Arc<StatusJournal>,
-        acknowledged: Acknowledged,
+        files: StandbyFiles,
         end: Lsn,
         newest: Xid,
     ) -> Self {
@@ -220,9 +225,9 @@ impl Standby {
             active: AtomicBool::new(true),
             own_timeline: OnceLock::new(),
             progress: progress::Tracker::new(end),
-            acknowledged,
-            status,
-            journal,
+            acknowledged: files.acknowledged,
+            status: files.status,
+            journal: files.journal,
             replay: Mutex::new(ReplayState::after(newest)),
             checkpoint: Mutex::default(),
             receiver_is_taken: AtomicBool::new(false),

@@ -95,6 +95,7 @@ impl Storage {
         if whole < acknowledged {
             return Err(StorageError::AcknowledgedLogLost {
                 dir: self.dir().to_owned(),
+                file: self.dir().join(super::acknowledged::NAME),
                 whole,
                 acknowledged,
             });

@@ -35,9 +35,6 @@ use crate::disk::{self, Disk, DiskDirectory, DiskFile, OpenMode, SyncPurpose};
 use crate::page::Lsn;
 use crate::timeline::{History, NEW_SUFFIX, SharedHistory, newest_named};
 
-/// Syncs of the log that may be in progress at once. `docs/mechanisms/log.md` says what two and four were measured to
-/// do.
-pub const SYNC_LANES: usize = 4;
 /// The least and the most future segments kept when old ones are recycled. In between, as many are kept as
 /// there were between the last two checkpoints, since the next one will need about the same number.
 const SPARE_MIN: u64 = 4;
@@ -51,7 +48,7 @@ pub trait LogDevice: Send + Sync + std::fmt::Debug {
     fn write(&self, position: u64, bytes: &[u8]) -> io::Result<()>;
     /// Makes durable what was written between the two positions. One sync at a time.
     fn sync(&self, from: u64, to: u64) -> io::Result<()>;
-    /// As [`sync`](Self::sync), while syncs in the other lanes may be in progress: [`SYNC_LANES`] in all, one at a time
+    /// As [`sync`](Self::sync), while syncs in the other lanes may be in progress: [`SYNC_LANES`](super::SYNC_LANES) in all, one at a time
     /// in each. Lane 0 is that of `sync`.
     ///
     /// A failure to keep bytes that syncs in several lanes are to make durable is reported to each of these. A device

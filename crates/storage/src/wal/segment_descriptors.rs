@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::device::SYNC_LANES;
+use super::SYNC_LANES;
 use crate::disk::{DiskFile, SyncPurpose};
 
 /// Descriptors that the log's segments keep when they are not in use.

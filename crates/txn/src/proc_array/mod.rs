@@ -69,15 +69,11 @@ use latch_time::{Timed, TimedLatch};
 use crate::commit_order::{CommitOrder, Woken};
 use crate::proc_clear::{Clearing, ProcClearVariant};
 use crate::snapshot::{ArrayParameters, SnapshotVariant, Snapshots};
-use crate::{RunningTransactions, Snapshot, Xid};
+use crate::{ProcId, RunningTransactions, Snapshot, Xid};
 
 static XID_GEN: LatchClass = LatchClass::new("XidGen", WaitEvent::XidGen, 300);
 static PROC_SLOTS: LatchClass = LatchClass::new("ProcSlots", WaitEvent::ProcArray, 290);
 static PROC_ARRAY: LatchClass = LatchClass::new("ProcArray", WaitEvent::ProcArray, 310);
-
-/// A session's slot in the array; not the thread's worker slot, since one thread may drive several sessions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ProcId(pub u32);
 
 /// The variants that an array of running transactions is built with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

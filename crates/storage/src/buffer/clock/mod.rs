@@ -17,7 +17,7 @@
 //!   never get the same frame.
 //! - C2: a sweep ends. The hand claims a frame that stays unpinned in the sixth round at the latest, because its usage
 //!   is 5 at most. After [`ROUNDS`] rounds without success each frame was pinned whenever the hand passed it, or could not be written
-//!   (C3): the worker waits ([`all_pinned`](super::all_pinned)). Entries
+//!   (C3): the worker waits (`pool/all_pinned.rs`). Entries
 //!   of a list come on top; each is taken out when it is looked at.
 //! - C3: a worker that needs a frame does not wait for the latches of the page in it: their holder may be waiting for a
 //!   page that this worker has latched. It takes the next frame. Only the checkpointer, which holds no page, waits.

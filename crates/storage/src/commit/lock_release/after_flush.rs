@@ -39,7 +39,7 @@ impl<M: Machine, D: LogDevice, S: StatusDevice> CommitPath<'_, M, D, S> {
             before.publish();
         }
         self.locks.end_commit(proc, xid, self.log.flushed().0, || ());
-        logged.is_complete();
+        logged.complete();
         end
     }
 }

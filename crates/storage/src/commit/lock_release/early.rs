@@ -38,7 +38,7 @@ impl<M: Machine, D: LogDevice, S: StatusDevice> CommitPath<'_, M, D, S> {
         };
         // Behind a commit that waits for the disk, this one may as well.
         self.locks.end_commit(proc, xid, 0, flush);
-        logged.is_complete();
+        logged.complete();
         flush();
         end
     }

@@ -11,7 +11,7 @@
 //! 3. After [`PIN_WAIT_MAX`] the wait ends with an error, which is counted.
 //!
 //! # Why it is not woken
-//! A wake-up would have to come from [`unpin`](super::pin::FrameState::unpin), which each access to a page calls: a load
+//! A wake-up would have to come from [`unpin`](crate::buffer::pin::FrameState::unpin), which each access to a page calls: a load
 //! of a line of the pool and, where the CPU has no order between a read-modify-write and a later load, a fence, each
 //! time, for an event that a pool of a sensible size never sees. A worker that looks again by itself cannot miss a
 //! wake-up; what it costs is up to 16 ms after a frame has become free.
@@ -32,8 +32,8 @@ use std::time::Duration;
 
 use clearway_machine::{Machine, Semaphore, WaitEvent, WaitScope};
 
-use super::frame::Frame;
-use super::{BufferPool, PageDevice};
+use crate::buffer::frame::Frame;
+use crate::buffer::{BufferPool, PageDevice};
 use crate::error::{Result, StorageError};
 
 /// The longest wait.
