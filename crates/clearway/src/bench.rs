@@ -94,7 +94,7 @@ pub(crate) struct Arguments {
     /// Keep the databases here, one directory per preset or variant, and use what is there already
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Whether a commit waits until it is on disk
+    /// True if a commit waits until it is on disk
     #[arg(long, value_name = "on|off", default_value = "on")]
     sync_commit: Switch,
     /// Write result.json and a self-contained report.html here

@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     timeout: Duration,
 }
 
-/// Whether the directory is no standby's.
+/// True if the directory is no standby's.
 fn is_promoted(data: &Path) -> Result<bool> {
     Ok(!directory_state(data)?.standby)
 }

@@ -281,7 +281,7 @@ impl ActivitySlot {
         self.query_start.load(Ordering::Relaxed)
     }
 
-    /// Whether a statement is running; sending the log is none.
+    /// True if a statement is running; sending the log is none.
     pub(crate) fn is_active(&self) -> bool {
         self.state.load(Ordering::Relaxed) == SessionState::Active as u32
             && self.backend_type.load(Ordering::Relaxed) == BackendType::Client as u32

@@ -80,7 +80,7 @@ enum Kind {
 }
 
 impl Engine {
-    /// Whether the database is sound: files, structures, and indexes against tables. Waits for transactions
+    /// True if the database is sound: files, structures, and indexes against tables. Waits for transactions
     /// that have changed tables.
     pub fn check(self: &Arc<Self>) -> Result<CheckReport> {
         self.check_with(&mut |_| {})

@@ -65,11 +65,11 @@ pub struct Config {
     pub max_open_files: u32,
     /// The name of the one database that a data directory holds; a client that asks for another one is refused.
     pub database: String,
-    /// Whether the owner's group may read a data directory that is made.
+    /// True if the owner's group may read a data directory that is made.
     pub allow_group_access: bool,
     /// How sessions are scheduled when a message wakes them.
     pub session_scheduling: SessionScheduling,
-    /// Whether files are synced at all. Without, a crash of the operating system may lose or damage everything.
+    /// True if files are synced at all. Without, a crash of the operating system may lose or damage everything.
     pub fsync: bool,
     /// What a commit waits for; sessions may change it for themselves.
     pub synchronous_commit: SynchronousCommit,
@@ -97,9 +97,9 @@ pub struct Config {
     pub wal_receiver_timeout: Span,
     /// A standby says how far it is at least so often.
     pub wal_receiver_status_interval: Span,
-    /// Whether a standby has its primary keep the row versions that sessions here see.
+    /// True if a standby has its primary keep the row versions that sessions here see.
     pub hot_standby_feedback: bool,
-    /// Whether a standby that has diverged from its primary answers reads.
+    /// True if a standby that has diverged from its primary answers reads.
     pub diverged_standby_reads: bool,
     /// Workers of a standby that change pages, under `replay = parallel`.
     pub replay_workers: u32,
@@ -107,7 +107,7 @@ pub struct Config {
     pub max_standby_streaming_delay: DelayLimit,
     /// How long a lock wait lasts before a deadlock is looked for.
     pub deadlock_timeout: Span,
-    /// Whether dead rows are cleared away in the background.
+    /// True if dead rows are cleared away in the background.
     pub autovacuum: bool,
     /// How often the background vacuum looks for tables that need it.
     pub autovacuum_naptime: Span,

@@ -309,7 +309,7 @@ impl EngineError {
         self.0.position
     }
 
-    /// Whether the same transaction, run again from its start, may succeed.
+    /// True if the same transaction, run again from its start, may succeed.
     pub fn is_retryable(&self) -> bool {
         matches!(
             self.0.sqlstate,

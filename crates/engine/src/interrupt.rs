@@ -86,7 +86,7 @@ impl Interrupts {
         self.slot.deadline_us.store(deadline, Ordering::Relaxed);
     }
 
-    /// Whether the statement has taken too long.
+    /// True if the statement has taken too long.
     #[inline]
     fn timed_out(&self) -> bool {
         let deadline = self.slot.deadline_us.load(Ordering::Relaxed);
@@ -124,7 +124,7 @@ impl Interrupts {
         }
     }
 
-    /// Whether the server stops.
+    /// True if the server stops.
     #[inline]
     pub(crate) fn server_stops(&self) -> bool {
         self.shutdown.load(Ordering::Relaxed)

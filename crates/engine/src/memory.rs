@@ -80,7 +80,7 @@ fn megabytes(bytes: usize) -> usize {
     bytes.div_ceil(1 << 20)
 }
 
-/// Whether the operating system has so many bytes now.
+/// True if the operating system has so many bytes now.
 fn can_be_had(bytes: usize) -> bool {
     let mut probe = Vec::<u8>::new();
     let had = probe.try_reserve_exact(bytes).is_ok();

@@ -79,7 +79,7 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// Whether a client wants it that has set `client_min_messages` to the level at this place.
+    /// True if a client wants it that has set `client_min_messages` to the level at this place.
     pub(crate) fn reaches(&self, least: usize) -> bool {
         crate::settings::level(&self.severity.to_ascii_lowercase()) >= least
     }

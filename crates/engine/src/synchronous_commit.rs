@@ -54,7 +54,7 @@ impl SynchronousCommit {
         }
     }
 
-    /// Whether it waits for this server's disk.
+    /// True if it waits for this server's disk.
     #[inline]
     pub fn is_synchronous(self) -> bool {
         self != SynchronousCommit::Off

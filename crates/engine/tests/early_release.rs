@@ -11,7 +11,7 @@ use clearway_engine::{Config, Engine};
 use clearway_storage::disk::{Faults, FaultyDisk, NativeDisk, Operation, SyncPurpose};
 use common::{Fixture, config, query};
 
-/// Whether syncs of the log are held.
+/// True if syncs of the log are held.
 #[derive(Debug, Default)]
 struct Syncs {
     are_held: Mutex<bool>,

@@ -67,7 +67,7 @@ struct Client {
     tables: Tables,
     random: Random,
     made: u64,
-    /// Whether what others have committed is durable before it is shown.
+    /// True if what others have committed is durable before it is shown.
     shows_durable: bool,
 }
 

@@ -68,7 +68,7 @@ pub struct BenchOptions {
     pub buffers: Option<ByteSize>,
     /// Where the databases are kept, one directory per variant; none is a temporary directory.
     pub data: Option<PathBuf>,
-    /// Whether a commit waits for the disk.
+    /// True if a commit waits for the disk.
     pub synchronous_commit: bool,
     /// Where the random numbers start.
     pub seed: u64,
@@ -89,7 +89,7 @@ pub struct Variant {
     pub text: Option<&'static str>,
     /// Its mechanisms.
     pub mechanisms: Mechanisms,
-    /// Whether a follower receives its log while it is measured.
+    /// True if a follower receives its log while it is measured.
     pub followed: bool,
 }
 
@@ -256,13 +256,13 @@ impl BenchOptions {
             .max(Duration::from_millis(50))
     }
 
-    /// Whether a workload runs on pgbench's tables.
+    /// True if a workload runs on pgbench's tables.
     pub fn needs_pgbench(&self) -> bool {
         let mut parts = self.workloads.iter().flat_map(Mix::parts);
         parts.any(|workload| Workload::PGBENCH.contains(&workload))
     }
 
-    /// Whether a workload runs on TPC-C's tables.
+    /// True if a workload runs on TPC-C's tables.
     pub fn needs_tpcc(&self) -> bool {
         self.workloads.iter().any(|mix| mix.has(Workload::Tpcc))
     }

@@ -100,7 +100,7 @@ pub struct Parameters {
     pub warm_up_s: f64,
     /// Rounds.
     pub rounds: usize,
-    /// Whether commits waited for the disk.
+    /// True if commits waited for the disk.
     pub synchronous_commit: bool,
 }
 

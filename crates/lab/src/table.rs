@@ -40,7 +40,7 @@ pub fn ratio_head(result: &BenchResult) -> String {
 /// A column of the table.
 struct Column {
     head: String,
-    /// Whether its entries stand at the right.
+    /// True if its entries stand at the right.
     right: bool,
     entry: fn(&Cell) -> String,
 }

@@ -47,7 +47,7 @@ pub(crate) struct Delay {
     sleep_us: u64,
     sleep_us_min: u64,
     learns: bool,
-    /// Whether a step promises the polls that follow it.
+    /// True if a step promises the polls that follow it.
     promises: bool,
     random: u64,
 }
@@ -135,7 +135,7 @@ impl Delay {
         self.spins = 0;
     }
 
-    /// Whether no poll of a series has been made that ends with a sleep, so that the caller may do something else first.
+    /// True if no poll of a series has been made that ends with a sleep, so that the caller may do something else first.
     pub(crate) fn at_start(&self) -> bool {
         self.spins == 0
     }

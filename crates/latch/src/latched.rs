@@ -37,7 +37,7 @@ pub unsafe trait ReaderWriterLatch: Send + Sync {
     fn try_shared(&self) -> Option<Self::Shared<'_>>;
     /// Acquires the latch in exclusive mode if that needs no waiting.
     fn try_exclusive(&self) -> Option<Self::Exclusive<'_>>;
-    /// Whether the latch is held at this instant, for assertions.
+    /// True if the latch is held at this instant, for assertions.
     fn is_held(&self) -> bool;
 }
 

@@ -74,7 +74,7 @@ impl Waiting {
         })
     }
 
-    /// Whether the worker has slept.
+    /// True if the worker has slept.
     pub(crate) fn has_slept(&self) -> bool {
         self.sleeps > 0
     }

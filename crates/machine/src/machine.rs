@@ -20,11 +20,11 @@ use crate::{AtomicPointer, AtomicWord, DataCell, Half, WorkerId, Workers};
 /// What else is said of the methods is needed for progress: a machine that breaks it makes workers wait too long or too
 /// short, and never lets two into a latch.
 pub unsafe trait Machine: Copy + Default + core::fmt::Debug + Send + Sync + 'static {
-    /// Whether a checker explores this machine's schedules. Limits that only trade time, such as how long to
+    /// True if a checker explores this machine's schedules. Limits that only trade time, such as how long to
     /// poll before sleeping, are then minimal, so that rare paths become common.
     const EXPLORED: bool = false;
 
-    /// Whether each worker is a thread of the host, so that thread-local data belongs to one worker. Not so
+    /// True if each worker is a thread of the host, so that thread-local data belongs to one worker. Not so
     /// where workers are coroutines.
     const THREADS_ARE_WORKERS: bool = false;
 

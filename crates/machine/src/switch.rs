@@ -46,7 +46,7 @@ pub trait Switch: Copy + Eq + Debug + Send + Sync + 'static {
         Self::ALL.iter().copied().find(|variant| variant.name() == name)
     }
 
-    /// Whether this switch decides anything beside that variant of another one.
+    /// True if this switch decides anything beside that variant of another one.
     fn is_obeyed_beside<S: Switch>(other: S) -> bool {
         Self::ONLY_BESIDE.is_none_or(|beside| beside.admits(S::NAME, other.name()))
     }
@@ -83,7 +83,7 @@ pub struct OnlyBeside {
 }
 
 impl OnlyBeside {
-    /// Whether this allows that variant of that switch; it allows each of any other switch.
+    /// True if this allows that variant of that switch; it allows each of any other switch.
     pub fn admits(&self, switch: &str, variant: &str) -> bool {
         self.switch != switch || self.variants.contains(&variant)
     }

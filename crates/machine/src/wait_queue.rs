@@ -69,7 +69,7 @@ impl<M: Machine> WaitQueue<M> {
         }
     }
 
-    /// Whether the queue has no worker.
+    /// True if the queue has no worker.
     pub fn is_empty(&self) -> bool {
         self.head.load(Relaxed) == WorkerId::NONE
     }
@@ -168,7 +168,7 @@ impl<M: Machine> WaitQueue<M> {
         me
     }
 
-    /// Whether `worker` is on a queue, by its own slot.
+    /// True if `worker` is on a queue, by its own slot.
     pub fn is_queued(worker: WorkerId) -> bool {
         slot::<M>(worker.0).waiting.load(Relaxed) == Waiting::Queued as u32
     }

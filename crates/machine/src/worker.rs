@@ -194,7 +194,7 @@ impl<M: Machine> WorkerSlot<M> {
         self.mode.store(mode, Ordering::Relaxed);
     }
 
-    /// Whether a thread owns the slot.
+    /// True if a thread owns the slot.
     pub fn is_claimed(&self) -> bool {
         self.claimed.load(Ordering::Relaxed) != 0
     }

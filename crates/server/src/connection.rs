@@ -208,7 +208,7 @@ struct Connection {
     sql: String,
     /// After an error in the extended protocol: nothing counts until Sync.
     skipping: bool,
-    /// Whether ReadyForQuery was the last that was sent: the client's turn has begun.
+    /// True if ReadyForQuery was the last that was sent: the client's turn has begun.
     ready: bool,
 }
 

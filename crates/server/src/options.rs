@@ -9,7 +9,7 @@ use crate::wire::frame::LARGE_MESSAGE_BYTES_MAX;
 /// How the kernel schedules sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Scheduling {
-    /// Whether a session that wakes interrupts the thread that runs.
+    /// True if a session that wakes interrupts the thread that runs.
     pub policy: SchedulingPolicy,
     /// The switch `time_slice`.
     pub time_slice: TimeSliceVariant,

@@ -73,7 +73,7 @@ impl FrameReader {
         }
     }
 
-    /// Whether anything is buffered that has not been consumed.
+    /// True if anything is buffered that has not been consumed.
     pub(crate) fn has_buffered(&self) -> bool {
         !self.buffer.filled().is_empty()
     }

@@ -121,7 +121,7 @@ impl Registry {
         self.lock().connections.len()
     }
 
-    /// Whether [`stop_all`](Self::stop_all) has been called.
+    /// True if [`stop_all`](Self::stop_all) has been called.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }

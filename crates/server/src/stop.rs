@@ -35,7 +35,7 @@ impl StopSignal {
         let _ = rustix::io::write(&self.0.event, &1u64.to_ne_bytes());
     }
 
-    /// Whether it has been given.
+    /// True if it has been given.
     pub fn is_stopped(&self) -> bool {
         self.0.stopped.load(Ordering::Acquire)
     }

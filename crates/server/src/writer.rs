@@ -29,7 +29,7 @@ const BUFFER_BYTES_KEPT: usize = 256 << 10;
 pub(crate) struct WriteBuffer {
     /// Whole messages, encoded.
     pub(crate) bytes: BytesMut,
-    /// Whether a write has failed: the client is gone, and nothing more is tried.
+    /// True if a write has failed: the client is gone, and nothing more is tried.
     pub(crate) broken: bool,
     /// How many of the bytes have passed the gate, and have only to be sent.
     passed: usize,
@@ -82,7 +82,7 @@ impl WriteBuffer {
         self.reset();
     }
 
-    /// Whether the client cannot be written to any more.
+    /// True if the client cannot be written to any more.
     pub(crate) fn is_broken(&self) -> bool {
         self.broken
     }
@@ -154,7 +154,7 @@ impl WriteBuffer {
         self.passed = 0;
     }
 
-    /// Whether it is time to write out.
+    /// True if it is time to write out.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.bytes.len() >= FULL_BYTES

@@ -349,7 +349,7 @@ impl Follower {
     }
 }
 
-/// Whether a session whose user is `reader` waits for one of `events`.
+/// True if a session whose user is `reader` waits for one of `events`.
 fn reader_waits(server: &TestServer, events: &[&str]) -> bool {
     let activity = server.engine.activity();
     let mut readers = activity.iter().filter(|session| session.user == "reader");
@@ -406,7 +406,7 @@ fn a_batch_waits_for_the_standby_as_the_model_says_after_flush() {
     standby_holds_back("after-flush");
 }
 
-/// Whether syncs of the log are held.
+/// True if syncs of the log are held.
 #[derive(Debug, Default)]
 struct Syncs {
     are_held: Mutex<bool>,

@@ -20,7 +20,7 @@ use crate::lines::LINE;
 pub struct LineAllocator<A>(pub A);
 
 struct State {
-    /// Whether this thread is inside a simulation.
+    /// True if this thread is inside a simulation.
     inside: Cell<bool>,
     /// How many ranges are in `freed`.
     freed_count: Cell<usize>,
@@ -44,7 +44,7 @@ pub(crate) fn set_inside(inside: bool) -> bool {
     STATE.with(|state| state.inside.replace(inside))
 }
 
-/// Whether there is anything for [`drain_freed`].
+/// True if there is anything for [`drain_freed`].
 #[inline(always)]
 pub(crate) fn has_freed() -> bool {
     STATE.with(|state| state.freed_count.get() != 0)

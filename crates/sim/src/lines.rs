@@ -115,7 +115,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Whether `cpu`, on the owner's core, begins to use the line at `start` and loses it before `done`. A
+    /// True if `cpu`, on the owner's core, begins to use the line at `start` and loses it before `done`. A
     /// read needs only a copy.
     #[inline(always)]
     pub(crate) fn leaves_before(&mut self, cpu: usize, start: u64, done: u64, only_reads: bool) -> bool {
@@ -131,13 +131,13 @@ impl Line {
         soon.any(|next| usize::from(next.to) != cpu && !(only_reads && next.leaves_copy))
     }
 
-    /// Whether `cpu`, on the owner's core, has it too: the other hardware thread has not written since.
+    /// True if `cpu`, on the owner's core, has it too: the other hardware thread has not written since.
     #[inline(always)]
     pub(crate) fn is_with(&self, cpu: usize, costs: &Costs) -> bool {
         self.both_threads || costs.sibling_of[cpu] != Some(self.writer)
     }
 
-    /// Whether `cpu`, on the owner's core, has it alone: the other hardware thread has not even looked.
+    /// True if `cpu`, on the owner's core, has it alone: the other hardware thread has not even looked.
     #[inline(always)]
     pub(crate) fn is_only_with(&self, cpu: usize, costs: &Costs) -> bool {
         !self.both_threads && costs.sibling_of[cpu] != Some(self.writer)

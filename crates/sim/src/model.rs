@@ -100,7 +100,7 @@ pub struct Coherence {
     /// read-modify-writes without acquire order of a line that the core does not hold alone. See `coherence`.
     #[serde(default)]
     pub far_atomic: f64,
-    /// Whether a transfer costs at least the way to the line's home node (a directory there, as on AMD's
+    /// True if a transfer costs at least the way to the line's home node (a directory there, as on AMD's
     /// EPYC).
     #[serde(default)]
     pub through_home: bool,
@@ -147,7 +147,7 @@ pub struct OperatingSystem {
     /// How long such an interrupt takes, ns.
     #[serde(skip_serializing_if = "is_zero")]
     pub tick: f64,
-    /// Whether a thread that yields goes behind all that are ready on its CPU; else the scheduler's order stands, and a
+    /// True if a thread that yields goes behind all that are ready on its CPU; else the scheduler's order stands, and a
     /// thread that has run less than others may be back at once.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub yield_goes_last: bool,
@@ -316,7 +316,7 @@ impl MachineModel {
         ]
     }
 
-    /// Whether the description can be simulated.
+    /// True if the description can be simulated.
     pub fn check(&self) -> Result<(), ModelError> {
         let wrong = |message: String| {
             Err(ModelError::Value {

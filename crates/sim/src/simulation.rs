@@ -94,7 +94,7 @@ pub struct Simulation {
     kernel: Box<Kernel>,
     bodies: Vec<Option<Body>>,
     unfinished: usize,
-    /// Whether a run has failed: the contents of the workers' stacks are then leaked.
+    /// True if a run has failed: the contents of the workers' stacks are then leaked.
     failed: bool,
 }
 

@@ -225,7 +225,7 @@ impl Trace {
         self.slices.len()
     }
 
-    /// Whether nothing happened in the window.
+    /// True if nothing happened in the window.
     pub fn is_empty(&self) -> bool {
         self.slices.is_empty()
     }

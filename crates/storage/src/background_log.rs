@@ -54,7 +54,7 @@ impl BackgroundLog {
         }
     }
 
-    /// Whether nothing but these records was logged since the last `Running` record, in a log that ends at `reserved`.
+    /// True if nothing but these records was logged since the last `Running` record, in a log that ends at `reserved`.
     pub(crate) fn is_quiet(&self, reserved: Lsn) -> bool {
         self.quiet.load(Relaxed) == reserved.0
     }

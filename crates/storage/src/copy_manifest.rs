@@ -76,7 +76,7 @@ impl CopyManifest {
         Ok(CopyManifest(files))
     }
 
-    /// Whether `found`, the files of a copy, are those of the list; if not, what is wrong. Files of the log do not count.
+    /// True if `found`, the files of a copy, are those of the list; if not, what is wrong. Files of the log do not count.
     pub(crate) fn compare(&self, found: &BTreeMap<String, FileSum>) -> std::result::Result<(), String> {
         let is_log = |path: &str| path.strip_prefix(LOG).is_some_and(|rest| rest.starts_with('/'));
         if let Some(path) = found

@@ -123,7 +123,7 @@ fn lock_and_examine(
     Ok((held, content))
 }
 
-/// Whether there is a file of this name in `dir`.
+/// True if there is a file of this name in `dir`.
 pub(crate) fn has(disk: &dyn Disk, dir: &Path, name: &str) -> Result<bool> {
     let names = disk
         .list(dir)

@@ -436,7 +436,7 @@ enum PageRead {
     PastEnd,
 }
 
-/// Whether a file may have been written by an earlier process and not be synced, in a way that matters.
+/// True if a file may have been written by an earlier process and not be synced, in a way that matters.
 ///
 /// Replay writes again what a process wrote between its last checkpoint and a kill: the first record of each of these
 /// pages holds the whole page, and is applied whatever the file holds. A commit-log page is not written again if it

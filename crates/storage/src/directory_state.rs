@@ -92,7 +92,7 @@ pub fn directory_state(dir: &Path) -> Result<DirectoryState> {
     })
 }
 
-/// Whether a server has the directory open. It takes the directory's lock for an instant to find out.
+/// True if a server has the directory open. It takes the directory's lock for an instant to find out.
 pub fn directory_is_in_use(dir: &Path) -> Result<bool> {
     match NativeDisk.lock(dir) {
         Ok(held) => Ok(held.is_none()),

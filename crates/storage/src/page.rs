@@ -211,7 +211,7 @@ pub(crate) fn init(page: &mut [u8], kind: PageKind, special_size: usize) {
     page[SPECIAL..SPECIAL + 2].copy_from_slice(&special.to_le_bytes());
 }
 
-/// Whether the page was added to its relation and not changed since.
+/// True if the page was added to its relation and not changed since.
 pub fn is_new(page: &[u8]) -> bool {
     kind(page) == PageKind::NEW
 }

@@ -98,7 +98,7 @@ pub struct RunningRecord {
     pub oldest_running: Xid,
     /// The newest that has ended.
     pub newest_ended: Xid,
-    /// Whether some that run are missing in `running`.
+    /// True if some that run are missing in `running`.
     pub overflowed: bool,
     /// Those that run, in ascending order.
     pub running: Vec<Xid>,

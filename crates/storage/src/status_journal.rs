@@ -83,12 +83,12 @@ impl StatusJournal {
         read.map_err(|error| StorageError::io("read", &path, error))
     }
 
-    /// Whether pages are to be written here first: until [`close`](Self::close).
+    /// True if pages are to be written here first: until [`close`](Self::close).
     pub(crate) fn is_open(&self) -> bool {
         self.open.load(Ordering::Acquire)
     }
 
-    /// Whether a write waits for the disk: step 1 is needed then.
+    /// True if a write waits for the disk: step 1 is needed then.
     pub(crate) fn syncs(&self) -> bool {
         self.fsync
     }

@@ -87,7 +87,7 @@ pub struct StorageOptions {
     pub lock_release: LockReleaseVariant,
     /// Where relation locks live.
     pub relation_locks: RelationLocksVariant,
-    /// Whether writes are made durable. Without it a power failure loses data; a kill -9 does not.
+    /// True if writes are made durable. Without it a power failure loses data; a kill -9 does not.
     pub fsync: bool,
     /// A worker that has waited longer than this looks for a deadlock.
     pub deadlock_timeout: Duration,
@@ -106,7 +106,7 @@ pub struct StorageOptions {
     pub log_retention: RetentionLimits,
     /// Data files that are open at a time, at most; others are opened again when they are used.
     pub open_files_max: usize,
-    /// Whether the owner's group may read a data directory that is made.
+    /// True if the owner's group may read a data directory that is made.
     pub group_access: bool,
 }
 
@@ -562,7 +562,7 @@ impl Storage {
         self.standby.as_ref()
     }
 
-    /// Whether this is a standby that was not promoted: nothing is written but what it receives.
+    /// True if this is a standby that was not promoted: nothing is written but what it receives.
     #[inline]
     pub fn is_standby(&self) -> bool {
         self.standby.as_ref().is_some_and(|standby| standby.is_active())
@@ -677,7 +677,7 @@ impl Storage {
         self.files.remove(rel)
     }
 
-    /// Whether the number was handed out by [`create_rel`](Self::create_rel), as far as the log tells.
+    /// True if the number was handed out by [`create_rel`](Self::create_rel), as far as the log tells.
     pub fn was_handed_out(&self, rel: RelId) -> bool {
         rel.0 < self.next_rel.load(Ordering::Relaxed)
     }
@@ -765,13 +765,13 @@ impl Storage {
         }
     }
 
-    /// Whether commits are seen before they are durable: the switch `lock_release` is `early`.
+    /// True if commits are seen before they are durable: the switch `lock_release` is `early`.
     #[inline]
     pub fn releases_early(&self) -> bool {
         self.commits.are_early()
     }
 
-    /// Whether a snapshot taken before the call may see a commit that is not secured.
+    /// True if a snapshot taken before the call may see a commit that is not secured.
     #[inline]
     pub fn may_be_seen_early(&self) -> bool {
         self.commits.may_be_seen_early(&self.wal)
@@ -815,7 +815,7 @@ impl Storage {
         self.commit_log.get(xid).map_err(storage_error)
     }
 
-    /// Whether `snapshot` sees what `xid` has done. The caller knows that `xid` has committed by now.
+    /// True if `snapshot` sees what `xid` has done. The caller knows that `xid` has committed by now.
     #[inline]
     pub fn sees_committed(&self, snapshot: &Snapshot, xid: Xid) -> Result<bool> {
         snapshot

@@ -54,7 +54,7 @@ fn insert(storage: &Storage, (proc, xid): (ProcId, Xid), heap: Heap) -> Tid {
     heap.insert(&context, b"a row").unwrap()
 }
 
-/// Whether a new snapshot sees a row there.
+/// True if a new snapshot sees a row there.
 fn is_seen(storage: &Storage, heap: Heap, tid: Tid) -> bool {
     let proc = storage.proc_array.attach().unwrap();
     let mut snapshot = Snapshot::default();

@@ -253,7 +253,7 @@ fn loom_no_byte_leaves_before_the_commits_it_depends_on_are_durable() {
 #[derive(Debug, Clone, Copy)]
 struct TwoCommits {
     waits: [CommitWait; 2],
-    /// Whether Alice has definitions.
+    /// True if Alice has definitions.
     publishes: bool,
 }
 

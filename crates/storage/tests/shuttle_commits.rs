@@ -33,7 +33,7 @@ const TABLE: LockTag = LockTag::Relation(1);
 enum Intent {
     Commit {
         wait: CommitWait,
-        /// Whether it has definitions.
+        /// True if it has definitions.
         publishes: bool,
     },
     Abort,

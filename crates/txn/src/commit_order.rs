@@ -92,7 +92,7 @@ const LOOKS: u32 = 100;
 struct Place<M: Machine> {
     ready_at: M::U64,
     state: M::U32,
-    /// Whether the session that waits is on a list of those to be let go, and the next one on that list.
+    /// True if the session that waits is on a list of those to be let go, and the next one on that list.
     is_listed: M::U32,
     next: M::U32,
     /// Whether the session's commit has entered, and its number. Only the session writes them.
@@ -196,7 +196,7 @@ impl<M: Machine> CommitOrder<M> {
         self.place(proc).has_entered.store(0, Relaxed);
     }
 
-    /// Whether it is the turn of `proc`: all commits before its own have left.
+    /// True if it is the turn of `proc`: all commits before its own have left.
     #[inline]
     pub(crate) fn is_turn_of(&self, proc: ProcId) -> bool {
         // Acquire: pairs with the Release in `one_has_left`.
@@ -213,7 +213,7 @@ impl<M: Machine> CommitOrder<M> {
         (found == entry(number, proc)).then_some(proc)
     }
 
-    /// Whether the commit of `proc` may leave, the log being durable up to `durable`.
+    /// True if the commit of `proc` may leave, the log being durable up to `durable`.
     #[inline]
     pub(crate) fn is_ready(&self, proc: ProcId, durable: u64) -> bool {
         // Acquire: pairs with the Release in `is_ready_at`.
@@ -234,7 +234,7 @@ impl<M: Machine> CommitOrder<M> {
         place.state.store(WAITING, Relaxed);
     }
 
-    /// Whether the session of `proc` has begun to wait and was not let go. Its commit may have left meanwhile: the one that
+    /// True if the session of `proc` has begun to wait and was not let go. Its commit may have left meanwhile: the one that
     /// took it out still has it on its list, and the session goes on after that (Q5).
     #[inline]
     pub(crate) fn is_waiting(&self, proc: ProcId) -> bool {

@@ -162,7 +162,7 @@ impl<M: Machine> LockManager<M> {
         self.find_deadlock(searcher)
     }
 
-    /// Whether another session waits for something that `proc`, which calls this, holds. It may be wrong about a transaction
+    /// True if another session waits for something that `proc`, which calls this, holds. It may be wrong about a transaction
     /// (`transaction_has_waiter`): then none does.
     fn is_waited_for(&self, proc: ProcId) -> bool {
         self.wait_of(proc).transaction_has_waiter.load(Relaxed) != 0 || self.holds_what_others_want(proc)
@@ -184,7 +184,7 @@ impl<M: Machine> LockManager<M> {
         Some(describe(&cycle))
     }
 
-    /// Whether a cycle goes through `searcher`, whose wait stays as it is.
+    /// True if a cycle goes through `searcher`, whose wait stays as it is.
     pub(crate) fn is_deadlocked(&self, searcher: ProcId) -> bool {
         Search::of(self).cycle_through(searcher).is_some()
     }

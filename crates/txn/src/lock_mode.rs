@@ -65,7 +65,7 @@ impl LockMode {
         LockMode::AccessExclusive,
     ];
 
-    /// Whether one session's `self` keeps another session's `other` out.
+    /// True if one session's `self` keeps another session's `other` out.
     #[inline]
     pub const fn conflicts_with(self, other: LockMode) -> bool {
         CONFLICTS[self as usize] >> other as u8 & 1 != 0
@@ -74,13 +74,13 @@ impl LockMode {
     /// The modes that keep a weak one out, as bits.
     pub(crate) const STRONG: u8 = CONFLICTS[0] | CONFLICTS[1] | CONFLICTS[2];
 
-    /// Whether it is one of those that every statement takes and that do not exclude each other.
+    /// True if it is one of those that every statement takes and that do not exclude each other.
     #[inline]
     pub(crate) const fn is_weak(self) -> bool {
         self as u8 <= LockMode::RowExclusive as u8
     }
 
-    /// Whether it excludes a weak mode.
+    /// True if it excludes a weak mode.
     #[inline]
     pub(crate) const fn is_strong(self) -> bool {
         Self::STRONG >> self as u8 & 1 != 0

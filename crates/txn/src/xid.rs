@@ -15,7 +15,7 @@ impl Xid {
     /// The first one handed out.
     pub const FIRST_NORMAL: Xid = Xid(2);
 
-    /// Whether this names a transaction at all.
+    /// True if this names a transaction at all.
     pub const fn is_valid(self) -> bool {
         self.0 != 0
     }

@@ -68,7 +68,7 @@ pub(crate) struct Sequence {
 
 #[derive(Debug, Default)]
 struct Numbers {
-    /// Whether the page has been read.
+    /// True if the page has been read.
     loaded: bool,
     /// The number given out last.
     last: i64,

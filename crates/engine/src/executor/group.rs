@@ -375,7 +375,7 @@ impl Distinct {
         }
     }
 
-    /// Whether the row is new, and comes out now. One that is not may still come, from [`rest`](Self::rest).
+    /// True if the row is new, and comes out now. One that is not may still come, from [`rest`](Self::rest).
     pub(crate) fn take(&mut self, execution: &Execution<'_>, row: &[Value]) -> Result<bool> {
         let key = encode_key(row, &self.types);
         if self.seen.contains(&key[..]) {

@@ -280,7 +280,7 @@ fn check_assigned(table: &TableDef, old: &[u8], values: &[(u16, Value)]) -> Resu
     check_not_null(table, &row)
 }
 
-/// Whether no index sees a difference between two versions of a row.
+/// True if no index sees a difference between two versions of a row.
 fn same_keys(table: &TableDef, old: &[u8], new: &[u8]) -> Result<bool> {
     let mut needed = ColumnSet::new();
     for index in &table.indexes {

@@ -71,7 +71,7 @@ fn covering_sets(switches: &[SwitchDescription], preset: &[Assignment]) -> Vec<V
     sets
 }
 
-/// Whether `switch` decides anything under these assignments, with all other switches as in the preset.
+/// True if `switch` decides anything under these assignments, with all other switches as in the preset.
 fn is_obeyed_in(set: &[Assignment], switch: &SwitchDescription, preset: &[Assignment]) -> bool {
     let Some(beside) = switch.only_beside else {
         return true;

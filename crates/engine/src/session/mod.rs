@@ -94,10 +94,10 @@ pub struct Session {
     info: SessionInfo,
     tag: String,
     random: std::cell::Cell<u64>,
-    /// Whether the running statement is one of several in a query string: they are one transaction, even where the
+    /// True if the running statement is one of several in a query string: they are one transaction, even where the
     /// first of them has not begun it yet.
     among_others: bool,
-    /// Whether the statement that runs next has begun already, when it was parsed: its time counts from there, and a
+    /// True if the statement that runs next has begun already, when it was parsed: its time counts from there, and a
     /// cancel request that came meanwhile is not forgotten.
     begun: bool,
     /// Settings that functions of the running statement have changed: in force from its end.

@@ -27,7 +27,7 @@ const PREPARED_BYTES: usize = 512;
 pub(crate) struct CachedPlan {
     pub(crate) plan: Plan,
     pub(crate) version: u64,
-    /// Whether `search_path` had the users' schema when it was made.
+    /// True if `search_path` had the users' schema when it was made.
     public_on_path: bool,
     pub(crate) uses: Vec<TableUse>,
     /// What it takes of the memory for long statements, for as long as it lives.
@@ -91,7 +91,7 @@ pub struct Prepared {
     pub(crate) text: Arc<str>,
     param_types: Box<[DataType]>,
     columns: Option<Box<[Column]>>,
-    /// Whether a transaction that has failed takes it: COMMIT, ROLLBACK and an empty text.
+    /// True if a transaction that has failed takes it: COMMIT, ROLLBACK and an empty text.
     pub(crate) fits_failed_transaction: bool,
     /// Absent when other statements were used more recently: then it is planned from its text.
     plan: Mutex<Option<Arc<CachedPlan>>>,

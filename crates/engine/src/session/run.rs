@@ -380,7 +380,7 @@ impl Session {
     }
 }
 
-/// Whether the answer to a statement may hold more than the number of rows that it has changed.
+/// True if the answer to a statement may hold more than the number of rows that it has changed.
 fn answers_with_rows(plan: &Plan) -> bool {
     if plan.columns.is_some() {
         return true;

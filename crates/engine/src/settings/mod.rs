@@ -51,7 +51,7 @@ pub(crate) struct Settings {
     pub(crate) idle_session_timeout: Option<Duration>,
     /// How long a client may be silent in a transaction.
     pub(crate) idle_in_transaction_timeout: Option<Duration>,
-    /// Whether names without a schema are looked for among users' tables.
+    /// True if names without a schema are looked for among users' tables.
     pub(crate) public_on_path: bool,
     /// The place of the least notice that the client wants, among those of `client_min_messages`.
     pub(crate) least_notice: usize,
@@ -61,7 +61,7 @@ pub(crate) struct Settings {
     pub(crate) maintenance_work_mem: usize,
     /// The isolation of transactions that do not say.
     pub(crate) default_isolation: IsolationLevel,
-    /// Whether transactions that do not say are read only.
+    /// True if transactions that do not say are read only.
     pub(crate) default_read_only: bool,
 }
 

@@ -196,7 +196,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// Whether nothing has been written to a file.
+    /// True if nothing has been written to a file.
     #[cfg(test)]
     pub(crate) fn is_in_memory(&self) -> bool {
         self.file.is_none()

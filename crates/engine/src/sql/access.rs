@@ -54,7 +54,7 @@ pub enum AccessPath {
 pub struct RangeBound {
     /// Its value.
     pub expr: Expr,
-    /// Whether the value itself belongs to the range.
+    /// True if the value itself belongs to the range.
     pub inclusive: bool,
 }
 
@@ -246,7 +246,7 @@ enum Fit {
     TooHigh,
 }
 
-/// Whether a value is one of the column's type; integers of another width are converted. A value of any other type has
+/// True if a value is one of the column's type; integers of another width are converted. A value of any other type has
 /// no key in this index, and no rows must be left out because of it: that is an error.
 #[inline]
 fn fit(value: &Value, data_type: DataType) -> Result<Fit> {

@@ -15,13 +15,13 @@ pub trait CatalogView {
     /// with one (`pg_catalog`, `public`).
     fn lookup_table(&self, schema: Option<&str>, name: &str) -> Option<Arc<TableDef>>;
 
-    /// Whether an index of this name exists, and the table it belongs to.
+    /// True if an index of this name exists, and the table it belongs to.
     fn lookup_index(&self, name: &str) -> Option<Arc<TableDef>> {
         let _ = name;
         None
     }
 
-    /// Whether a new table without a schema goes to `public`; if not, it has no place.
+    /// True if a new table without a schema goes to `public`; if not, it has no place.
     fn creates_in_public(&self) -> bool {
         true
     }
@@ -95,7 +95,7 @@ impl TableDef {
         self.indexes.iter().find(|index| index.primary)
     }
 
-    /// Whether any index has this column.
+    /// True if any index has this column.
     pub fn is_indexed(&self, column: u16) -> bool {
         self.indexes.iter().any(|index| index.columns.contains(&column))
     }
@@ -110,11 +110,11 @@ pub struct ColumnDef {
     pub data_type: DataType,
     /// The type's modifier.
     pub typmod: i32,
-    /// Whether NULL is refused.
+    /// True if NULL is refused.
     pub not_null: bool,
     /// What an INSERT that leaves it out gives it; NULL when absent.
     pub default: Option<ColumnDefault>,
-    /// Whether it takes its default only (`generated always as identity`). COPY may still give it a value, as in
+    /// True if it takes its default only (`generated always as identity`). COPY may still give it a value, as in
     /// PostgreSQL.
     pub always_generated: bool,
 }
@@ -157,11 +157,11 @@ pub struct IndexDef {
     pub name: String,
     /// The storage relation of its B+tree.
     pub rel: u32,
-    /// Whether two rows may not have the same key (a key with a NULL in it never counts as the same).
+    /// True if two rows may not have the same key (a key with a NULL in it never counts as the same).
     pub unique: bool,
-    /// Whether it is the primary key.
+    /// True if it is the primary key.
     pub primary: bool,
-    /// Whether a constraint (PRIMARY KEY, UNIQUE) made it, and it goes with that constraint only.
+    /// True if a constraint (PRIMARY KEY, UNIQUE) made it, and it goes with that constraint only.
     pub constraint: bool,
     /// The table's column numbers that make the key, in order.
     pub columns: Vec<u16>,

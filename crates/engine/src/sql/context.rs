@@ -29,7 +29,7 @@ pub trait SessionFacts {
     fn set_setting(&self, name: &str, value: Option<&str>, local: bool) -> Result<String>;
     /// Where the server is in its log; of a standby, and of a primary that was one, also in the log that it receives.
     fn log_position(&self, which: LogPosition) -> Option<u64>;
-    /// Whether the server is a standby.
+    /// True if the server is a standby.
     fn is_in_recovery(&self) -> bool;
     /// When the last transaction ended whose end a standby has replayed, as a timestamptz value.
     fn last_replayed_commit(&self) -> Option<i64>;

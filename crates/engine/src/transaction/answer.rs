@@ -148,7 +148,7 @@ impl Transaction {
         self.seen.next_row();
     }
 
-    /// Whether the tag depends on a commit that was seen for the row in hand, unless it is proven otherwise.
+    /// True if the tag depends on a commit that was seen for the row in hand, unless it is proven otherwise.
     #[inline]
     pub(crate) fn row_is_unproven(&self) -> bool {
         self.seen.unproven() > self.storage.secured()
@@ -180,7 +180,7 @@ impl Transaction {
         Arc::clone(&self.seen)
     }
 
-    /// Whether the caller waits before it shows an answer.
+    /// True if the caller waits before it shows an answer.
     #[inline]
     pub(crate) fn leaves_waits_to_caller(&self) -> bool {
         self.caller_waits

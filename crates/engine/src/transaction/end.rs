@@ -25,9 +25,9 @@ struct BeforeSessionsSee<'a> {
     catalog: &'a Catalog,
     interrupts: &'a Interrupts,
     xid: Xid,
-    /// Whether it is not seen before it is replicated, at the level that the session asks for, if it does.
+    /// True if it is not seen before it is replicated, at the level that the session asks for, if it does.
     is_replicated: bool,
-    /// Whether it was made durable in step 4.
+    /// True if it was made durable in step 4.
     is_flushed: bool,
     level: Option<ReplicationLevel>,
     overlay: Option<Arc<CatalogState>>,
@@ -194,7 +194,7 @@ impl Transaction {
         self.slot.set_transaction(0, 0);
     }
 
-    /// Whether the engine was shut down under the session: its log takes no more.
+    /// True if the engine was shut down under the session: its log takes no more.
     fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }

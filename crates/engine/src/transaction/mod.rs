@@ -89,9 +89,9 @@ pub(crate) struct Transaction {
     has_looked: bool,
     /// What its answers depend on.
     seen: Arc<SeenCommits>,
-    /// Whether the session's caller waits before it shows an answer, so that the session does not.
+    /// True if the session's caller waits before it shows an answer, so that the session does not.
     caller_waits: bool,
-    /// Whether the horizon is held back for a portal although no statement has a snapshot.
+    /// True if the horizon is held back for a portal although no statement has a snapshot.
     holds_xmin: bool,
     /// Held by each suspended portal too, so that their number is known.
     portals: Arc<()>,
@@ -99,7 +99,7 @@ pub(crate) struct Transaction {
     number: u64,
     start_us: i64,
     held: Vec<(u32, LockMode)>,
-    /// Whether anything is held that `release_all` must free (relations, tuples).
+    /// True if anything is held that `release_all` must free (relations, tuples).
     locked: bool,
     /// The definitions as this transaction has changed them.
     overlay: Option<Arc<CatalogState>>,
@@ -168,7 +168,7 @@ impl Transaction {
         }
     }
 
-    /// Whether a transaction is open, the implicit one of a message included.
+    /// True if a transaction is open, the implicit one of a message included.
     pub(crate) fn is_open(&self) -> bool {
         self.phase != Phase::None
     }
@@ -183,7 +183,7 @@ impl Transaction {
         self.has_snapshot || self.has_looked || self.xid.is_some()
     }
 
-    /// Whether changes by `xid` are this transaction's own.
+    /// True if changes by `xid` are this transaction's own.
     pub(crate) fn is_own(&self, xid: Xid) -> bool {
         self.xid == Some(xid)
     }

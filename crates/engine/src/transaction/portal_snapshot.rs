@@ -27,7 +27,7 @@ impl Transaction {
         }
     }
 
-    /// Whether the portal's transaction is this one.
+    /// True if the portal's transaction is this one.
     pub(crate) fn owns(&self, portal: &PortalSnapshot) -> bool {
         self.phase != Phase::None && portal.transaction == self.number
     }

@@ -48,7 +48,7 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
     })
 }
 
-/// Whether `from` becomes `to` in this context.
+/// True if `from` becomes `to` in this context.
 pub fn can_cast(from: DataType, to: DataType, context: CastContext) -> bool {
     cast_context(from, to).is_some_and(|least| least <= context)
 }

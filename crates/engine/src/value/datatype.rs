@@ -170,17 +170,17 @@ impl DataType {
         }
     }
 
-    /// Whether it is one of the two floating-point types.
+    /// True if it is one of the two floating-point types.
     pub const fn is_float(self) -> bool {
         matches!(self, DataType::Float4 | DataType::Float8)
     }
 
-    /// Whether it is one of the three integer types.
+    /// True if it is one of the three integer types.
     pub const fn is_integer(self) -> bool {
         matches!(self, DataType::Int2 | DataType::Int4 | DataType::Int8)
     }
 
-    /// Whether it is a string type.
+    /// True if it is a string type.
     pub const fn is_string(self) -> bool {
         matches!(self.category(), Category::String)
     }

@@ -122,7 +122,7 @@ impl Value {
         }
     }
 
-    /// Whether it is NULL.
+    /// True if it is NULL.
     #[inline]
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)

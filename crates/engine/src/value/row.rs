@@ -46,7 +46,7 @@ impl ColumnSet {
         self.bits[word] |= 1 << (column % 64);
     }
 
-    /// Whether a column is in it.
+    /// True if a column is in it.
     #[inline]
     pub fn contains(&self, column: u16) -> bool {
         self.bits
@@ -73,7 +73,7 @@ impl ColumnSet {
         })
     }
 
-    /// Whether it has no column.
+    /// True if it has no column.
     pub fn is_empty(&self) -> bool {
         self.bits.iter().all(|word| *word == 0)
     }
@@ -250,7 +250,7 @@ impl RowCodec {
         }
     }
 
-    /// Whether a column's width never changes, so that [`RowCodec::patch`] takes it.
+    /// True if a column's width never changes, so that [`RowCodec::patch`] takes it.
     pub fn is_fixed(&self, column: u16) -> bool {
         matches!(self.places[usize::from(column)], Place::Fixed(_))
     }

@@ -162,7 +162,7 @@ fn exponent_of(scientific: &str) -> &str {
     scientific.split_once('e').map_or("", |(_, exponent)| exponent)
 }
 
-/// Whether these digits (`1.25e7`), which read as `value`, lie halfway between it and a neighbour.
+/// True if these digits (`1.25e7`), which read as `value`, lie halfway between it and a neighbour.
 fn is_halfway<F: Float>(value: f64, scientific: &str) -> bool {
     if value < 2f64.powi(F::MANTISSA_BITS) {
         return false;
@@ -297,7 +297,7 @@ pub fn fit_length(text: Box<str>, data_type: DataType, typmod: i32, explicit: bo
 /// How many steps of a match go by between two looks whether to stop.
 const STEPS_PER_CHECK: u32 = 1 << 16;
 
-/// Whether `text` matches a LIKE pattern: `%` any run, `_` any one character, `escape` takes the next literally.
+/// True if `text` matches a LIKE pattern: `%` any run, `_` any one character, `escape` takes the next literally.
 ///
 /// A match may take as many steps as the product of both lengths, so `go_on` is asked now and then; its error ends the
 /// match.

@@ -30,9 +30,9 @@ pub(crate) struct Way {
     wake: Wake,
     /// Syncs in flight at the most.
     in_flight_max: u32,
-    /// Whether a leader waits until all threads are in its group.
+    /// True if a leader waits until all threads are in its group.
     waits_for_all: bool,
-    /// Whether a thread that does nothing else leads all groups, and polls for the next one.
+    /// True if a thread that does nothing else leads all groups, and polls for the next one.
     pub(crate) flusher: bool,
 }
 

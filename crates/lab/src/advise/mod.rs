@@ -79,7 +79,7 @@ pub struct AdviseOptions {
     pub clients: Vec<usize>,
     /// Seeds of each point, 2 to 100.
     pub seeds: u64,
-    /// Whether each switch is run on its most telling workload alone, and with no more clients than CPUs.
+    /// True if each switch is run on its most telling workload alone, and with no more clients than CPUs.
     pub quick: bool,
     /// Numbers of the experiments, as `work_us=300`.
     pub settings: Vec<String>,
@@ -96,7 +96,7 @@ pub struct Advice {
     pub machine: MachineModel,
     /// Seeds of each point.
     pub seeds: u64,
-    /// Whether the workloads and clients are those of a quick look.
+    /// True if the workloads and clients are those of a quick look.
     pub quick: bool,
     /// All switches of the engine, in its order.
     pub switches: Vec<SwitchAdvice>,
@@ -221,7 +221,7 @@ struct Candidate {
 }
 
 impl AdviseOptions {
-    /// Whether all that is named exists and every number can be.
+    /// True if all that is named exists and every number can be.
     ///
     /// # Errors
     /// A name that does not exist, or a number out of range, with what there is.

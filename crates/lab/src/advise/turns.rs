@@ -67,7 +67,7 @@ impl Turns {
 struct Trial {
     number: &'static str,
     factor: f64,
-    /// Whether it is the cell that the variant must win.
+    /// True if it is the cell that the variant must win.
     must_win: bool,
     /// Which of a task's cells is meant.
     workload: String,
@@ -155,7 +155,7 @@ pub(super) fn turns(
     Ok((turns, simulations))
 }
 
-/// Whether the change is one of those that are tried: a disk counts only where commits go to it.
+/// True if the change is one of those that are tried: a disk counts only where commits go to it.
 fn counts(change: &Change, experiment: &Experiment) -> bool {
     INFLUENTIAL.contains(&change.number)
         && (change.number != "device_factor" || experiment.workload.uses_devices())

@@ -43,12 +43,12 @@ impl Cell {
         })
     }
 
-    /// Whether the variant is better by 2 % at least, and by more than the seeds are apart.
+    /// True if the variant is better by 2 % at least, and by more than the seeds are apart.
     pub fn wins(&self) -> bool {
         self.ratio >= WIN_MIN && self.ratio - 1.0 > self.spread
     }
 
-    /// Whether the variant loses more than it may.
+    /// True if the variant loses more than it may.
     pub fn loses_too_much(&self) -> bool {
         let least = if self.clients == 1 {
             ONE_CLIENT_MIN
@@ -151,7 +151,7 @@ pub fn closest(variants: &[Judged]) -> Option<usize> {
         .or_else(|| first_highest(variants, |_| true))
 }
 
-/// Whether an advice stands that so many of the changes of costs turn: a quarter of them at most.
+/// True if an advice stands that so many of the changes of costs turn: a quarter of them at most.
 ///
 /// A change that has nothing to do with the mechanism is another draw of the simulation's accidents. A win that many of
 /// them end was one of these.

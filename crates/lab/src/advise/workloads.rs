@@ -138,7 +138,7 @@ impl Workload {
     }
 }
 
-/// Whether a workload has replay beside its readers.
+/// True if a workload has replay beside its readers.
 pub(super) fn has_replay_beside(experiment: &Experiment) -> bool {
     experiment.workload == WorkloadKind::StandbyLongTransaction
 }

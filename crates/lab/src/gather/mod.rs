@@ -116,7 +116,7 @@ fn read_all<R: DeserializeOwned>(directories: &[PathBuf], file: &str) -> Result<
     directories.iter().map(read).collect()
 }
 
-/// Whether the result in `directory` is an experiment's.
+/// True if the result in `directory` is an experiment's.
 fn is_simulation(directory: &Path) -> Result<bool> {
     let value: serde_json::Value = read(&directory.join("result.json"))?;
     Ok(value.get("points").is_some())

@@ -410,7 +410,7 @@ impl BenchLatch {
         self.entry.bytes
     }
 
-    /// Whether it can be measured with this share of readers, in percent.
+    /// True if it can be measured with this share of readers, in percent.
     pub(crate) fn admits(&self, read_share: f64) -> bool {
         self.entry.modes == Modes::ReaderWriter || read_share == 0.0
     }

@@ -13,7 +13,7 @@ pub(super) struct Pair(pub(super) [u64; 2]);
 
 /// A latch with a [`Pair`] behind it.
 pub(super) trait PairUnderLatch: Sync {
-    /// Whether there is a latch at all.
+    /// True if there is a latch at all.
     const EXCLUDES: bool = true;
     /// `look` may be called more than once, and only what the last call returned counts.
     fn read<R>(&self, look: impl Fn(&Pair) -> R) -> R;

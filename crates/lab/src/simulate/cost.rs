@@ -4,7 +4,7 @@ use clearway_sim::MachineModel;
 
 use crate::error::{LabError, Result};
 
-/// Whether a setting is one of a machine's costs, whose names have a dot; else it is one of the experiment's numbers.
+/// True if a setting is one of a machine's costs, whose names have a dot; else it is one of the experiment's numbers.
 pub fn is_cost(setting: &str) -> bool {
     setting
         .split_once('=')

@@ -75,7 +75,7 @@ pub struct Experiment {
     pub warm_up_ms: u64,
     /// Simulated time measured, ms.
     pub measure_ms: u64,
-    /// Whether commits wait for the disk; if not, a log writer flushes behind them.
+    /// True if commits wait for the disk; if not, a log writer flushes behind them.
     #[serde(default = "yes")]
     pub synchronous_commit: bool,
     /// What is compared.
@@ -173,7 +173,7 @@ pub enum WorkloadKind {
 }
 
 impl WorkloadKind {
-    /// Whether the workload obeys the parameter of this name.
+    /// True if the workload obeys the parameter of this name.
     pub(crate) fn uses(self, parameter: &str) -> bool {
         let is_of_latch_mix = ["read_percent", "critical_ns", "outside_ns"].contains(&parameter);
         let is_of_mixed = parameter == "write_percent";
@@ -195,7 +195,7 @@ impl WorkloadKind {
         self.has_log() || self == Self::ReadNotInBuffers
     }
 
-    /// Whether it writes to the log.
+    /// True if it writes to the log.
     fn has_log(self) -> bool {
         matches!(
             self,
@@ -216,7 +216,7 @@ pub struct Variant {
     /// What its waiters do before they sleep.
     #[serde(default)]
     pub spin: SpinKind,
-    /// Whether the work of a transaction is all that it does: what is left to win.
+    /// True if the work of a transaction is all that it does: what is left to win.
     #[serde(default, skip_serializing_if = "is_false")]
     pub work_alone: bool,
     /// Its own simulated time before measuring, ms: for mechanisms that try ways before they settle.
@@ -459,7 +459,7 @@ impl Experiment {
         variant.warm_up_ms.unwrap_or(self.warm_up_ms) * 1_000_000
     }
 
-    /// Whether a worker flushes the log behind the commits.
+    /// True if a worker flushes the log behind the commits.
     pub(crate) fn has_log_writer(&self) -> bool {
         self.workload.has_log() && !self.synchronous_commit
     }

@@ -43,7 +43,7 @@ impl Meter {
         Rc::new(Self::new(self.from_ns, self.to_ns))
     }
 
-    /// Whether another transaction should begin.
+    /// True if another transaction should begin.
     pub(crate) fn goes_on(&self) -> bool {
         clock_ns() < self.to_ns
     }

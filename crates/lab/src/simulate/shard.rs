@@ -24,7 +24,7 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Whether it has the piece of this number, from 0.
+    /// True if it has the piece of this number, from 0.
     pub(crate) fn has(self, piece: usize) -> bool {
         piece % self.of == self.number - 1
     }

@@ -36,7 +36,7 @@ impl std::ops::AddAssign for Acknowledged {
 pub(crate) struct Ended {
     /// Its kind's place in [`Workload::kinds`]; `None` where a workload has one kind.
     pub(crate) kind: Option<usize>,
-    /// Whether it has committed: not if it was rolled back as its input wants.
+    /// True if it has committed: not if it was rolled back as its input wants.
     pub(crate) committed: bool,
 }
 

@@ -72,7 +72,7 @@ impl Workload {
         }
     }
 
-    /// Whether it changes anything.
+    /// True if it changes anything.
     pub const fn writes(self) -> bool {
         !matches!(self, Workload::SelectOnly)
     }
@@ -108,7 +108,7 @@ impl Mix {
         self.turns[client % self.turns.len()]
     }
 
-    /// Whether this is one of its workloads.
+    /// True if this is one of its workloads.
     pub fn has(&self, workload: Workload) -> bool {
         self.turns.contains(&workload)
     }

@@ -183,7 +183,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         self.main.latch.class()
     }
 
-    /// Whether the latch is biased at this instant.
+    /// True if the latch is biased at this instant.
     pub fn is_biased(&self) -> bool {
         self.state() & BIASED != 0
     }
@@ -573,7 +573,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         }
     }
 
-    /// Whether the latch is held at this instant, for assertions.
+    /// True if the latch is held at this instant, for assertions.
     pub fn is_held(&self) -> bool {
         self.main.latch.is_held() || !self.slots.is_empty(self.main.slot.in_use())
     }

@@ -85,7 +85,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use clearway_machine::{AdaptiveCounts, AtomicWord, Machine};
 
-/// Whether a latch is biased.
+/// True if a latch is biased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BiasPolicy {
     /// While it pays, by the latch's own measurement.
@@ -326,7 +326,7 @@ impl<M: Machine> Bias<M> {
         self.is_sample_of_waits(started) && started >= self.nominated_since(trial)
     }
 
-    /// Whether a wait, of which `time` is known, shall look whether a trial is due. Drawn from the time, which waits read
+    /// True if a wait, of which `time` is known, shall look whether a trial is due. Drawn from the time, which waits read
     /// anyway: a count would delay the worker's next look at the word.
     fn is_sample_of_waits(&self, time: u64) -> bool {
         // Fibonacci hashing, since a clock may tick in steps of more than a nanosecond.
@@ -368,7 +368,7 @@ impl<M: Machine> Bias<M> {
         }
     }
 
-    /// Whether a writer of a latch that rests biased, which waited at `time`, should begin a trial.
+    /// True if a writer of a latch that rests biased, which waited at `time`, should begin a trial.
     pub(crate) fn trial_is_due_after_wait(&self, time: u64) -> bool {
         self.is_sample_of_waits(time) && time >= self.inhibited_ns.load(Relaxed)
     }
@@ -510,7 +510,7 @@ impl<M: Machine> Bias<M> {
         }
     }
 
-    /// Whether the trial ends after so many windows of this length and nanoseconds in all. `by_time`: more writers have passed
+    /// True if the trial ends after so many windows of this length and nanoseconds in all. `by_time`: more writers have passed
     /// in the last window than had to.
     fn decide(&self, windows: u32, took: u64, by_time: bool) -> Verdict {
         let (pairs, longer) = (windows / 2, self.past.load(Relaxed) >> 1);

@@ -58,7 +58,7 @@ impl<const K: usize, M: Machine> ReaderSlots<K, M> {
         M::futex_wake(word, 1);
     }
 
-    /// Whether each of the first `in_use` slots, read once, had no reader.
+    /// True if each of the first `in_use` slots, read once, had no reader.
     pub(crate) fn is_empty(&self, in_use: usize) -> bool {
         // All words are read, without a branch between, so that the CPU fetches the lines at the same time.
         let words = self.words[..in_use]

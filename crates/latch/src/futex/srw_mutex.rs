@@ -73,7 +73,7 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwMutex<C, M, P> {
         self.try_acquire().then(|| SrwMutexGuard::new(self))
     }
 
-    /// Whether the mutex was held at some instant during the call.
+    /// True if the mutex was held at some instant during the call.
     pub fn is_held(&self) -> bool {
         self.word.is_held()
     }

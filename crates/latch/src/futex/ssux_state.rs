@@ -32,14 +32,14 @@ pub trait SsuxState<M: Machine>: core::fmt::Debug + Send + Sync + 'static {
     fn shared_holders(&self) -> u32;
     /// Whether the lock has an owner: in update mode, in exclusive mode, or waiting for readers to leave.
     fn is_owned(&self) -> bool;
-    /// Whether the lock is held in exclusive mode.
+    /// True if the lock is held in exclusive mode.
     fn is_held_exclusively(&self) -> bool;
 
     /// Makes the caller a reader by one attempt. Acquire: what the last writer wrote is visible.
     fn try_enter(&self) -> bool;
     /// Makes the caller a reader unless an exclusive holds or wants the lock. Acquire.
     fn enter(&self) -> bool;
-    /// Whether readers are admitted. Out of date on return.
+    /// True if readers are admitted. Out of date on return.
     fn is_open(&self) -> bool;
     /// A reader leaves, and wakes the owner if it waits for that. Release: pairs with the Acquire of the
     /// owner.

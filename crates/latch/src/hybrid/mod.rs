@@ -387,7 +387,7 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
         C::class().count::<M>(mode);
     }
 
-    /// Whether the latch is held at this instant, for assertions.
+    /// True if the latch is held at this instant, for assertions.
     pub fn is_held(&self) -> bool {
         self.word.load(Relaxed) & (COUNT | UPDATE | EXCLUSIVE) != 0
     }

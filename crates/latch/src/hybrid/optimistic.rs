@@ -15,7 +15,7 @@ const OPTIMISTIC_ATTEMPTS: u32 = 3;
 pub struct Version(u64);
 
 impl Version {
-    /// Whether `word` has this version.
+    /// True if `word` has this version.
     #[inline]
     pub(super) fn is_of(self, word: u64) -> bool {
         word >> VERSION_SHIFT == self.0
@@ -31,7 +31,7 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
         (word & EXCLUSIVE == 0).then_some(Version(word >> VERSION_SHIFT))
     }
 
-    /// Whether there was no exclusive section since `version` was taken: only then may what was read be used.
+    /// True if there was no exclusive section since `version` was taken: only then may what was read be used.
     #[inline]
     pub fn validate(&self, version: Version) -> bool {
         // R3: the reads come before the look.

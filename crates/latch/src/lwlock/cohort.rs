@@ -89,7 +89,7 @@ impl<M: Machine> Turn<M> {
         }
     }
 
-    /// Whether terms concern this wait.
+    /// True if terms concern this wait.
     pub(super) fn concerns(&self) -> bool {
         self.term.is_some()
     }
@@ -135,7 +135,7 @@ impl<M: Machine> Turn<M> {
 }
 
 impl<M: Machine> LwLock<M> {
-    /// Whether the latch's workers keep to terms (C3).
+    /// True if the latch's workers keep to terms (C3).
     pub(super) fn keeps_to_terms(&self) -> bool {
         self.algorithm == LwLockVariant::Cohort && M::cpu_counts().nodes > 1
     }

@@ -83,7 +83,7 @@ impl<M: Machine> LwLock<M> {
         }
     }
 
-    /// Whether the latch was handed over to `worker`, the caller, which has slept. Other policies hand nothing over, and do
+    /// True if the latch was handed over to `worker`, the caller, which has slept. Other policies hand nothing over, and do
     /// not look: the word's line was the waker's.
     pub(super) fn was_handed_over(&self, worker: WorkerId) -> bool {
         self.fairness == LwLockFairnessVariant::HandOver && Waiter::was_granted::<M>(worker)

@@ -19,7 +19,7 @@ use super::state::{EXCLUSIVE, GRANTS, HAS_WAITERS, SHARED_UNIT, UNLIMITED, last_
 const ADDITIONS: u32 = 2;
 
 impl<M: Machine> LwLock<M> {
-    /// Whether a shared grant from `word` is made by addition. A grant that `GRANTS` must count is not, so
+    /// True if a shared grant from `word` is made by addition. A grant that `GRANTS` must count is not, so
     /// that the count cannot exceed its limit.
     pub(super) fn grants_by_addition(&self, word: u32) -> bool {
         self.shared_path == LwLockSharedVariant::FetchAdd

@@ -477,13 +477,13 @@ impl<M: Machine> LwLock<M> {
         }
     }
 
-    /// Whether the latch is held at this instant: for assertions, and as a hint before an attempt that many repeat.
+    /// True if the latch is held at this instant: for assertions, and as a hint before an attempt that many repeat.
     /// Relaxed: it says nothing of what a holder has written.
     pub fn is_held(&self) -> bool {
         self.state.load(Relaxed) & (EXCLUSIVE | SHARED_MASK) != 0
     }
 
-    /// Whether the latch is held exclusively at this instant, for assertions.
+    /// True if the latch is held exclusively at this instant, for assertions.
     pub fn is_held_exclusive(&self) -> bool {
         self.state.load(Relaxed) & EXCLUSIVE != 0
     }

@@ -25,7 +25,7 @@ pub(super) struct Queued;
 #[derive(Debug)]
 pub(super) struct QueuedScan;
 
-/// Whether a worker is on a latch's list; `LOCKED` is held.
+/// True if a worker is on a latch's list; `LOCKED` is held.
 trait FindSelf: Sync {
     fn is_listed<M: Machine>(latch: &LwLock<M>, worker: WorkerId) -> bool;
 }

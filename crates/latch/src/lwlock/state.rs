@@ -34,7 +34,7 @@ const _: () = assert!((SHARED_MASK | EXCLUSIVE | GRANTS) & (LOCKED | WAKE_IN_PRO
 /// No limit to the shared grants while workers wait, and no heed of `OVERDUE`.
 pub(crate) const UNLIMITED: u32 = u32::MAX;
 
-/// Whether the latch can be granted in `mode` under a limit of `limit` shared grants, and while no worker is overdue.
+/// True if the latch can be granted in `mode` under a limit of `limit` shared grants, and while no worker is overdue.
 /// Waiters do not matter otherwise: barging is allowed.
 #[inline(always)]
 pub(crate) const fn grantable(state: u32, mode: LatchMode, limit: u32) -> bool {
@@ -59,7 +59,7 @@ pub(crate) const fn word_after_grant(state: u32, mode: LatchMode, limit: u32) ->
     }
 }
 
-/// Whether a release that made the word `state` must wake.
+/// True if a release that made the word `state` must wake.
 #[inline(always)]
 pub(crate) const fn must_wake(state: u32) -> bool {
     state & (HAS_WAITERS | WAKE_IN_PROGRESS | EXCLUSIVE | SHARED_MASK) == HAS_WAITERS

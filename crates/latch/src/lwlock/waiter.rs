@@ -35,7 +35,7 @@ pub(super) const fn hand_over_after<M: Machine>() -> u32 {
     if M::EXPLORED { 2 } else { 16 }
 }
 
-/// Whether the clock is in a stretch of time, a quarter of a millisecond, in which the latch is handed over. In the one that
+/// True if the clock is in a stretch of time, a quarter of a millisecond, in which the latch is handed over. In the one that
 /// follows it is not, so hand-overs take at most about half of the time, however many workers are overdue.
 pub(super) fn hands_over_now<M: Machine>(now: u64) -> bool {
     now >> unit_shift::<M>() & 0b100 == 0
@@ -67,7 +67,7 @@ impl Waiter {
         self.0
     }
 
-    /// Whether it waits in `mode`.
+    /// True if it waits in `mode`.
     pub(super) fn waits(self, mode: WaitMode) -> bool {
         self.0 & MODE == mode as u32
     }
@@ -81,7 +81,7 @@ impl Waiter {
         }
     }
 
-    /// Whether it has waited for as long as `hand-over` allows.
+    /// True if it has waited for as long as `hand-over` allows.
     pub(super) fn is_overdue<M: Machine>(self, now: u64) -> bool {
         let units = (now >> unit_shift::<M>()) as u32;
         units.wrapping_sub(self.0 >> SINCE_SHIFT) & SINCE >= hand_over_after::<M>()
@@ -97,7 +97,7 @@ impl Waiter {
         unsafe { M::workers().slot(worker).set_mode(GRANTED) };
     }
 
-    /// Whether the latch was handed over to `worker`, the caller, which has slept.
+    /// True if the latch was handed over to `worker`, the caller, which has slept.
     pub(super) fn was_granted<M: Machine>(worker: WorkerId) -> bool {
         M::workers().slot(worker).mode() & MODE == GRANTED
     }

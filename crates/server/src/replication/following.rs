@@ -156,7 +156,7 @@ impl FormerPrimary {
         DirectoryLog::open(directory).map(FormerPrimary)
     }
 
-    /// Whether it can go on as a standby of the server: that server's log goes on from all of its own. Changes nothing.
+    /// True if it can go on as a standby of the server: that server's log goes on from all of its own. Changes nothing.
     pub fn can_follow(&self, client: &mut Client) -> super::receiver::Result<()> {
         let end = self.0.end();
         let agreed = agree::check(client, self, end)?;
@@ -384,7 +384,7 @@ impl<F: Fn(&FollowingEvent<'_>)> Watch<F> {
         note.sync_all()
     }
 
-    /// Whether it is promoted.
+    /// True if it is promoted.
     fn promote(&mut self, reason: &str) -> bool {
         // A request that comes later is another one.
         self.wanted.store(false, Ordering::Release);

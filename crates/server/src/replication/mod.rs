@@ -57,7 +57,7 @@ pub(crate) struct Replication {
     skipping: bool,
 }
 
-/// Whether the value of the start-up parameter `replication` asks for such a connection.
+/// True if the value of the start-up parameter `replication` asks for such a connection.
 pub(crate) fn is_wanted(value: &str) -> Result<bool, EngineError> {
     match value {
         "off" | "false" | "no" | "0" => Ok(false),

@@ -119,17 +119,17 @@ impl<'a> Formats<'a> {
         self.0.len() / 2
     }
 
-    /// Whether none was sent.
+    /// True if none was sent.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether so many codes can describe `values` values.
+    /// True if so many codes can describe `values` values.
     pub fn fits(&self, values: usize) -> bool {
         self.len() <= 1 || self.len() == values
     }
 
-    /// Whether the value at this place is in binary form.
+    /// True if the value at this place is in binary form.
     #[inline]
     pub fn is_binary(&self, place: usize) -> bool {
         let place = if self.0.len() == 2 { 0 } else { place };

@@ -70,7 +70,7 @@ pub(crate) struct Cpu {
     pub(crate) resched: bool,
     /// Timer interrupts since the last event, to be taken at the next one, ps.
     pub(crate) interrupted: u64,
-    /// Whether a timer interrupt is to come.
+    /// True if a timer interrupt is to come.
     ticks: bool,
     pub(crate) slice_end: u64,
     /// When the last of its stores is visible.
@@ -275,7 +275,7 @@ impl Kernel {
         self.cpus[cpu].pending[which] += duration;
     }
 
-    /// Whether the running worker may go on: nothing is due earlier, it was not interrupted, and it need not make room.
+    /// True if the running worker may go on: nothing is due earlier, it was not interrupted, and it need not make room.
     #[inline(always)]
     pub(crate) fn is_settled(&self) -> bool {
         let cpu = &self.cpus[usize::from(self.current)];
@@ -346,7 +346,7 @@ impl Kernel {
         self.cpu().polled = 0;
     }
 
-    /// Whether the running worker has promised to poll and does something else.
+    /// True if the running worker has promised to poll and does something else.
     #[inline(always)]
     pub(crate) fn breaks_promise(&mut self) -> bool {
         let cpu = self.cpu();
@@ -465,7 +465,7 @@ impl Kernel {
         self.tree.set(cpu, tree::key(next, cpu));
     }
 
-    /// Whether the CPU has been set aside to poll.
+    /// True if the CPU has been set aside to poll.
     pub(crate) fn watches(&self, cpu: usize) -> bool {
         self.cpus[cpu].watching.is_some()
     }

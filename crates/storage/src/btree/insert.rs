@@ -19,7 +19,7 @@ pub enum InsertOutcome {
         /// That row.
         tid: Tid,
     },
-    /// Whether another row has the key depends on how this transaction ends: wait for that, and try again.
+    /// True if another row has the key depends on how this transaction ends: wait for that, and try again.
     WaitFor(Xid),
 }
 

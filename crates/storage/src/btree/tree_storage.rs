@@ -42,10 +42,10 @@ pub trait TreeStorage {
     /// The roots of the trees used last.
     fn root_hints(&self) -> &RootHints<Self::Machine>;
 
-    /// Whether pages can be read without latching them: [`BufferPool::reads_optimistically`](crate::BufferPool::reads_optimistically).
+    /// True if pages can be read without latching them: [`BufferPool::reads_optimistically`](crate::BufferPool::reads_optimistically).
     fn reads_optimistically(&self) -> bool;
 
-    /// Whether pages can be read without pinning them: [`BufferPool::reads_unpinned`].
+    /// True if pages can be read without pinning them: [`BufferPool::reads_unpinned`].
     ///
     /// [`BufferPool::reads_unpinned`]: crate::BufferPool::reads_unpinned
     fn reads_unpinned(&self) -> bool;

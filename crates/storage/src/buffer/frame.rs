@@ -43,7 +43,7 @@ pub(crate) struct FrameOptions {
     pub(crate) page_latch: PageLatchVariant,
     /// Algorithm of its latches.
     pub(crate) lwlock: LwLockOptions,
-    /// Whether its version counts changes, for `page_read = optimistic`.
+    /// True if its version counts changes, for `page_read = optimistic`.
     pub(crate) counts_changes: bool,
 }
 

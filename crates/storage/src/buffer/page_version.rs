@@ -43,12 +43,12 @@ impl<M: Machine> PageVersion<M> {
         Some(self.0.load(Acquire)).filter(|&version| is_stable(version))
     }
 
-    /// Whether no worker has stored another version, for checkers.
+    /// True if no worker has stored another version, for checkers.
     pub(in crate::buffer) fn is_newest(&self, version: u64) -> bool {
         self.0.fetch_add(0, Relaxed) == version
     }
 
-    /// Whether the frame has not changed since `version` was loaded.
+    /// True if the frame has not changed since `version` was loaded.
     #[inline]
     pub(in crate::buffer) fn is_still(&self, version: u64) -> bool {
         // The reads come before the look.

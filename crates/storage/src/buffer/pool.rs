@@ -176,14 +176,14 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         self.options.page_read.read(self, page, read)
     }
 
-    /// Whether [`read`](Self::read) does without page latches. If not, a caller that reads many values of a page is
+    /// True if [`read`](Self::read) does without page latches. If not, a caller that reads many values of a page is
     /// better off with a guard.
     #[inline]
     pub fn reads_optimistically(&self) -> bool {
         self.reads_unpinned() || self.options.page_latch == PageLatchVariant::Hybrid
     }
 
-    /// Whether [`read`](Self::read) writes nothing to the frame of a page in memory.
+    /// True if [`read`](Self::read) writes nothing to the frame of a page in memory.
     #[inline]
     pub fn reads_unpinned(&self) -> bool {
         self.options.page_read == PageReadVariant::Optimistic
@@ -438,7 +438,7 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         self.frames.iter().filter(is_of).count()
     }
 
-    /// Whether a page is in memory at this moment. It need not be read in to find out, and does not count as used.
+    /// True if a page is in memory at this moment. It need not be read in to find out, and does not count as used.
     pub fn holds(&self, page: PageId) -> bool {
         self.frames.iter().any(|frame| frame.tagged_page() == Some(page))
     }

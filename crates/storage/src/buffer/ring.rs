@@ -77,7 +77,7 @@ impl FrameRing {
         (self.frames.len() == self.size).then(|| self.frames[self.oldest])
     }
 
-    /// Whether the ring's user changes the pages.
+    /// True if the ring's user changes the pages.
     pub(super) fn writes(&self) -> bool {
         self.writes
     }

@@ -4,7 +4,7 @@
 ///
 /// Nothing of it may fail. The record is in the log, so a panic ends the process.
 pub trait BeforeVisible {
-    /// Whether the two others do anything. If not, another session may make the commit visible as soon as it may be seen.
+    /// True if the two others do anything. If not, another session may make the commit visible as soon as it may be seen.
     fn is_needed(&self) -> bool;
 
     /// Waits for what the commit needs to be seen, beside the disk. Later commits may wait for that.

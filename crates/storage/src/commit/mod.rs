@@ -263,13 +263,13 @@ impl<M: Machine> Commits<M> {
         self.newest_early.get()
     }
 
-    /// Whether commits are seen, and their locks free, before they are durable: the switch `lock_release` is `early`.
+    /// True if commits are seen, and their locks free, before they are durable: the switch `lock_release` is `early`.
     #[inline]
     pub fn are_early(&self) -> bool {
         self.are_early
     }
 
-    /// Whether readers look commits up: under `early`, and under `after-flush` while standbys are named (L7 of
+    /// True if readers look commits up: under `early`, and under `after-flush` while standbys are named (L7 of
     /// `lock_release`).
     #[inline]
     pub fn are_looked_up(&self) -> bool {
@@ -277,7 +277,7 @@ impl<M: Machine> Commits<M> {
         self.are_early || self.replication.as_ref().is_some_and(names_standbys)
     }
 
-    /// Whether a snapshot taken before the call may see a commit that is not secured.
+    /// True if a snapshot taken before the call may see a commit that is not secured.
     #[inline]
     pub fn may_be_seen_early<D: LogDevice>(&self, log: &Wal<M, D>) -> bool {
         self.are_looked_up() && self.newest_unsecured() > self.secured(log)

@@ -124,7 +124,7 @@ pub struct SeenCommits {
     owed_at: AtomicU8,
     /// Whether the answer in the making may hold rows, an error, or anything else that depends on what was seen.
     answers_with_rows: AtomicBool,
-    /// Whether the snapshot in use may see a commit that is not durable.
+    /// True if the snapshot in use may see a commit that is not durable.
     may_see: AtomicBool,
     /// The level of the answer in the making: an [`AnswerLevel`].
     level: AtomicU8,
@@ -145,7 +145,7 @@ impl SeenCommits {
         self.may_see.store(may_see, Relaxed);
     }
 
-    /// Whether the commits that the snapshot sees have to be looked up.
+    /// True if the commits that the snapshot sees have to be looked up.
     #[inline]
     pub(crate) fn may_see(&self) -> bool {
         self.may_see.load(Relaxed)

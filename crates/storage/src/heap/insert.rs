@@ -24,7 +24,7 @@ pub(crate) fn check_size(row: usize) -> Result<()> {
     Ok(())
 }
 
-/// Whether a row fits on the page, with a line pointer of its own.
+/// True if a row fits on the page, with a line pointer of its own.
 pub(crate) fn fits(bytes: &[u8], row: usize) -> bool {
     free_space(bytes) >= tuple_size(row) + LINE_POINTER
 }

@@ -65,7 +65,7 @@ struct Findings {
 }
 
 impl Findings {
-    /// Whether no snapshot can see a version. Whatever is found removable is removed.
+    /// True if no snapshot can see a version. Whatever is found removable is removed.
     fn is_removable(
         &mut self,
         storage: &Storage,

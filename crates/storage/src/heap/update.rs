@@ -24,7 +24,7 @@ pub enum UpdateOutcome {
     Updated {
         /// The new version's place.
         tid: Tid,
-        /// Whether the indexes lead to it already.
+        /// True if the indexes lead to it already.
         hot: bool,
     },
     /// This transaction has changed the row already.

@@ -57,7 +57,7 @@ fn note_found(ctx: &TxnContext<'_>, xid: Xid) {
     }
 }
 
-/// Whether the snapshot sees the version.
+/// True if the snapshot sees the version.
 #[inline]
 pub(crate) fn visible(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_>) -> Result<bool> {
     Ok(inserted(ctx, page, tuple)? && !deleted(ctx, page, tuple)?)
@@ -127,7 +127,7 @@ fn snapshot_state(ctx: &TxnContext<'_>, xid: Xid) -> Result<TransactionState> {
         .map_err(storage_error)
 }
 
-/// Whether `xid`, which has committed by now, had committed when the snapshot was taken.
+/// True if `xid`, which has committed by now, had committed when the snapshot was taken.
 #[inline]
 fn sees_committed(ctx: &TxnContext<'_>, xid: Xid) -> Result<bool> {
     ctx.storage.sees_committed(ctx.snapshot, xid)
@@ -202,7 +202,7 @@ pub(crate) fn writer_conflict(
     }
 }
 
-/// Whether a row with some index entry's key is alive, for unique checks.
+/// True if a row with some index entry's key is alive, for unique checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Liveness {
     /// No version of it will ever be seen again.
@@ -243,7 +243,7 @@ pub(crate) fn liveness(ctx: &TxnContext<'_>, tuple: &Tuple<'_>) -> Result<Livene
     })
 }
 
-/// Whether the version's inserter is known to have rolled back.
+/// True if the version's inserter is known to have rolled back.
 pub(crate) fn rolled_back(
     storage: &Storage,
     page: &impl Hints,
@@ -264,7 +264,7 @@ pub(crate) fn rolled_back(
     Ok(is_aborted)
 }
 
-/// Whether a version stays and has no successor, told by its header alone. It is so of most versions: the newest of
+/// True if a version stays and has no successor, told by its header alone. It is so of most versions: the newest of
 /// their rows, with a hint that the inserter committed. `false` is no answer.
 #[inline]
 pub(crate) fn is_settled(infomask: u16, xmax: Xid) -> bool {
@@ -312,7 +312,7 @@ pub(crate) fn removable(
     }))
 }
 
-/// Whether the version is its row's newest committed one: what a new snapshot sees. Changes of transactions that still
+/// True if the version is its row's newest committed one: what a new snapshot sees. Changes of transactions that still
 /// run do not count yet.
 pub(crate) fn is_live(storage: &Storage, tuple: &Tuple<'_>) -> Result<bool> {
     if tuple.has(XMIN_ABORTED) {

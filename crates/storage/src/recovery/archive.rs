@@ -241,7 +241,7 @@ impl<'a> Place<'a> {
         Ok(Some(bytes))
     }
 
-    /// Whether `segment` goes on where `own`, the directory's own log from the offset `from` on, ends. `false` if it
+    /// True if `segment` goes on where `own`, the directory's own log from the offset `from` on, ends. `false` if it
     /// ends before. An error if it is another log.
     fn agrees(
         &self,

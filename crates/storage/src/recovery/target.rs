@@ -139,7 +139,7 @@ impl<'a> TargetSearch<'a> {
             .map_or(&RecoveryPoint::End, |target| &target.target.point)
     }
 
-    /// Whether the log is to end before this record.
+    /// True if the log is to end before this record.
     pub(super) fn ends_before(&mut self, record: &Record<'_>) -> bool {
         if let RecoveryPoint::Time { microseconds, .. } = self.point()
             && record.kind == RecordKind::Commit
@@ -154,7 +154,7 @@ impl<'a> TargetSearch<'a> {
         self.is_reached
     }
 
-    /// Whether the log is to end after this record, which ends at `end`.
+    /// True if the log is to end after this record, which ends at `end`.
     pub(super) fn ends_after(&mut self, record: &Record<'_>, end: Lsn) -> bool {
         self.is_reached = match self.point() {
             RecoveryPoint::End | RecoveryPoint::Time { .. } => false,
@@ -166,7 +166,7 @@ impl<'a> TargetSearch<'a> {
         self.is_reached
     }
 
-    /// Whether the log ends at the point, and not by itself.
+    /// True if the log ends at the point, and not by itself.
     pub(super) fn is_reached(&self) -> bool {
         self.is_reached
     }

@@ -43,7 +43,7 @@ impl Samples {
         self.sent.push_back((position, now));
     }
 
-    /// Whether there was something new in it.
+    /// True if there was something new in it.
     fn said(&mut self, position: Lsn, now: Instant) -> bool {
         let mut last = None;
         while let Some((_, time)) = self.sent.pop_front_if(|(sent, _)| *sent <= position) {

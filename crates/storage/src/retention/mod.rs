@@ -86,7 +86,7 @@ pub struct Slot {
 pub struct FollowerProgress {
     /// The session that sends.
     pub process_id: u32,
-    /// Whether it has been sent all that was durable when it was last looked at.
+    /// True if it has been sent all that was durable when it was last looked at.
     pub caught_up: bool,
     /// A backup, which is sent no log.
     pub is_backup: bool,

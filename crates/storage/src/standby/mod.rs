@@ -237,7 +237,7 @@ impl Standby {
         }
     }
 
-    /// Whether it has not been promoted.
+    /// True if it has not been promoted.
     #[inline]
     pub fn is_active(&self) -> bool {
         // Acquire: pairs with the Release of the promotion; a session that finds it over finds the array made ready.

@@ -271,7 +271,7 @@ impl<M: Machine> SyncReplication<M> {
         self.signal_all(&done);
     }
 
-    /// Whether standbys are named, so that commits wait for them.
+    /// True if standbys are named, so that commits wait for them.
     #[inline]
     pub fn is_configured(&self) -> bool {
         // Relaxed: a commit that runs while the setting changes may go by either.

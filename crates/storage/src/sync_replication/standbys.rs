@@ -23,7 +23,7 @@ use crate::page::Lsn;
 /// How far a standby says that it is; zero where it has said nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StandbyProgress {
-    /// Whether it has caught up with the log once.
+    /// True if it has caught up with the log once.
     pub streams: bool,
     /// It has handed this much to its operating system,
     pub written: Lsn,

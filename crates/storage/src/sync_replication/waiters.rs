@@ -92,7 +92,7 @@ impl<M: Machine> Places<M> {
         self.of(worker).signals.load(Acquire)
     }
 
-    /// Whether `worker`, which is the caller, was taken out of its queue.
+    /// True if `worker`, which is the caller, was taken out of its queue.
     pub(super) fn is_done(&self, worker: WorkerId) -> bool {
         // Acquire: pairs with the Release in `take_done`; the positions are visible.
         self.of(worker).waiting.load(Acquire) == 0

@@ -134,7 +134,7 @@ impl History {
             .map(|ended| ended.end)
     }
 
-    /// Whether the current timeline comes from `timeline`, which is another one.
+    /// True if the current timeline comes from `timeline`, which is another one.
     pub fn is_ancestor(&self, timeline: u32) -> bool {
         self.end_of(timeline).is_some()
     }

@@ -19,7 +19,7 @@ pub struct LogReader<'a, D: LogDevice> {
     buffer_start: u64,
     /// What lies behind is not read.
     limit: u64,
-    /// Whether the last look found bytes that are no record, and not the end of what may be read.
+    /// True if the last look found bytes that are no record, and not the end of what may be read.
     is_damaged: bool,
 }
 
@@ -44,7 +44,7 @@ impl<'a, D: LogDevice> LogReader<'a, D> {
         }
     }
 
-    /// Whether [`next_record`](Self::next_record) has said `None` because of bytes that are no record. Otherwise the bytes
+    /// True if [`next_record`](Self::next_record) has said `None` because of bytes that are no record. Otherwise the bytes
     /// came to an end.
     pub fn is_damaged(&self) -> bool {
         self.is_damaged

@@ -116,7 +116,7 @@ impl Segment {
         usize::from(self.first.is_some()) + self.lanes.iter().flatten().count()
     }
 
-    /// Whether no descriptor is in use and none has anything to sync.
+    /// True if no descriptor is in use and none has anything to sync.
     fn is_idle(&self, fsync: bool) -> bool {
         // Every user, of a lane's descriptor too, holds the first one; it gets it under the mutex that the caller holds.
         self.first.as_ref().is_some_and(|opened| {

@@ -123,7 +123,7 @@ impl InMemory {
         self.file.room.store(pages.into(), Relaxed);
     }
 
-    /// Whether a page was refused.
+    /// True if a page was refused.
     pub fn was_full(&self) -> bool {
         self.file.room.load(Relaxed) < 0
     }

@@ -278,7 +278,7 @@ impl<M: Machine> Set<M> {
             .filter(|straggler| straggler.load(Relaxed) & 1 == 1)
     }
 
-    /// Whether `xid` runs; for replay.
+    /// True if `xid` runs; for replay.
     #[inline]
     fn is_running(&self, xid: u64) -> bool {
         let start = self.head.start.load(Relaxed);

@@ -227,7 +227,7 @@ impl RunningXids {
         &self.xids
     }
 
-    /// Whether `xid` had not ended.
+    /// True if `xid` had not ended.
     pub fn is_running(&self, xid: Xid) -> bool {
         xid >= self.xmax || self.xids.binary_search(&xid).is_ok()
     }
@@ -295,7 +295,7 @@ pub struct RunningTransactions<'a> {
     pub newest_ended: Xid,
     /// The running ones with their subtransactions, in ascending order.
     pub running: &'a [Xid],
-    /// Whether subtransactions are missing in `running`.
+    /// True if subtransactions are missing in `running`.
     pub overflowed: bool,
     /// Those that are prepared, which only their own end removes.
     pub prepared: &'a [Xid],
@@ -561,7 +561,7 @@ impl<M: Machine> ReplayedXids<'_, M> {
 }
 
 impl RunningTransactions<'_> {
-    /// Whether the record can be true.
+    /// True if the record can be true.
     pub fn check(&self) -> Result<(), KnownXidsError> {
         let xids = self.running;
         let wrong = if !xids.is_sorted_by(|one, other| one < other) {

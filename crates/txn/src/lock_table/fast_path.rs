@@ -82,7 +82,7 @@ impl HeldLock {
 }
 
 impl<M: Machine> LockManager<M> {
-    /// Whether a lock may stay on the list of the session, whose latch the caller holds.
+    /// True if a lock may stay on the list of the session, whose latch the caller holds.
     #[inline]
     pub(super) fn may_go_fast(&self, tag: LockTag, mode: LockMode) -> bool {
         match (self.relation_locks, tag) {

@@ -369,7 +369,7 @@ impl<M: Machine> LockManager<M> {
         }
     }
 
-    /// Whether `proc` holds `tag` in exactly `mode`.
+    /// True if `proc` holds `tag` in exactly `mode`.
     pub fn holds(&self, proc: ProcId, tag: LockTag, mode: LockMode) -> bool {
         modes_on(&self.wait_of(proc).held.shared(), tag) & mode.bit() != 0
     }
@@ -581,7 +581,7 @@ impl<M: Machine> LockManager<M> {
         self.wait_of(proc).semaphore.post();
     }
 
-    /// Whether another session queues for a lock that `proc`, which calls this, holds. A lock on the fast path is in no
+    /// True if another session queues for a lock that `proc`, which calls this, holds. A lock on the fast path is in no
     /// session's way: a strong locker moves it into the table before it queues.
     pub(crate) fn holds_what_others_want(&self, proc: ProcId) -> bool {
         let list = self.wait_of(proc).held.shared();

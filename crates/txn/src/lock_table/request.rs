@@ -52,7 +52,7 @@ impl<M: Machine> LockManager<M> {
 }
 
 impl<M: Machine> LockRequest<'_, M> {
-    /// Whether the lock was granted: the session has it then until it releases it.
+    /// True if the lock was granted: the session has it then until it releases it.
     pub fn is_granted(&mut self) -> bool {
         if !self.granted {
             let me = self.locks.wait_of(self.proc);

@@ -403,7 +403,7 @@ impl<M: Machine> ProcArray<M> {
         self.snapshots.take(self, proc, snapshot);
     }
 
-    /// Whether the slot of `proc`, the caller's, holds an xmin: that of its oldest snapshot.
+    /// True if the slot of `proc`, the caller's, holds an xmin: that of its oldest snapshot.
     #[inline]
     pub(crate) fn holds_back_horizon(&self, proc: ProcId) -> bool {
         self.slot(proc).xmin.load(Relaxed) != 0
@@ -508,7 +508,7 @@ impl<M: Machine> ProcArray<M> {
         Some(ProcId(self.procs[index].load(Relaxed)))
     }
 
-    /// Whether `xid` is still running.
+    /// True if `xid` is still running.
     pub fn is_running(&self, xid: Xid) -> bool {
         self.find_running(xid).is_some()
     }

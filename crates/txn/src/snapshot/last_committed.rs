@@ -24,7 +24,7 @@ use crate::Xid;
 pub(super) struct LastCommitted(AtomicU64);
 
 impl LastCommitted {
-    /// Whether it is this one.
+    /// True if it is this one.
     #[inline]
     pub(super) fn is(&self, xid: Xid) -> bool {
         xid.is_valid() && self.0.load(Relaxed) == xid.0

@@ -53,7 +53,7 @@ pub(crate) trait SnapshotView: Default {
         log: &CommitLog<M, D>,
     ) -> io::Result<TransactionState>;
 
-    /// Whether `xid`, which has committed by now, had committed when the snapshot was taken.
+    /// True if `xid`, which has committed by now, had committed when the snapshot was taken.
     fn sees_committed<M: Machine, D: StatusDevice>(
         &self,
         xid: Xid,
@@ -182,7 +182,7 @@ macro_rules! variants {
                 Ok(state)
             }
 
-            /// Whether `xid` had committed when the snapshot was taken. The caller knows that it has committed by now,
+            /// True if `xid` had committed when the snapshot was taken. The caller knows that it has committed by now,
             /// from a hint bit or because it met something that only a commit makes; that spares most variants the
             /// commit log.
             #[inline]
@@ -227,7 +227,7 @@ impl Default for Snapshot {
 }
 
 impl Snapshot {
-    /// Whether the snapshot sees what `xid` has done: it had committed when the snapshot was taken.
+    /// True if the snapshot sees what `xid` has done: it had committed when the snapshot was taken.
     #[inline]
     pub fn sees<M: Machine, D: StatusDevice>(&self, xid: Xid, log: &CommitLog<M, D>) -> io::Result<bool> {
         Ok(self.state(xid, log)? == TransactionState::Committed)

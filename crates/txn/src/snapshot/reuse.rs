@@ -105,7 +105,7 @@ pub(crate) struct Source<M: Machine> {
 }
 
 impl<M: Machine> Source<M> {
-    /// Whether the session's last snapshot is that of this moment. If so, the slot holds its xmin or an older one.
+    /// True if the session's last snapshot is that of this moment. If so, the slot holds its xmin or an older one.
     #[inline]
     fn is_current(&self, array: &ProcArray<M>, proc: ProcId, view: &View) -> bool {
         if self.count.load(Relaxed) != view.count {

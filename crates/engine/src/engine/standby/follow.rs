@@ -190,7 +190,7 @@ fn relations_of(definition: &Definition) -> impl Iterator<Item = u32> + '_ {
         .chain(definition.sequences.iter().flatten().copied())
 }
 
-/// Whether the definition names all relations of the one before, and has its columns: who reads by that one reads right.
+/// True if the definition names all relations of the one before, and has its columns: who reads by that one reads right.
 fn has_all_of(definition: &Definition, before: &TableEntry) -> bool {
     let now: BTreeSet<u32> = relations_of(definition).collect();
     before.relations().all(|rel| now.contains(&rel)) && has_columns_of(definition, before)

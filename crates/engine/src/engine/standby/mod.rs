@@ -88,7 +88,7 @@ impl Engine {
         })
     }
 
-    /// Whether it is a standby, which reads only. A promotion ends that.
+    /// True if it is a standby, which reads only. A promotion ends that.
     #[inline]
     pub fn is_standby(&self) -> bool {
         self.storage.is_standby()

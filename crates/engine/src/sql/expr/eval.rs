@@ -220,7 +220,7 @@ impl Expr {
         }
     }
 
-    /// Whether a row passes as WHERE clause: true, not NULL.
+    /// True if a row passes as WHERE clause: true, not NULL.
     #[inline]
     pub fn passes(&self, row: &[Value], context: &EvalContext<'_>) -> Result<bool> {
         Ok(self.truth(row, context)? == Some(true))

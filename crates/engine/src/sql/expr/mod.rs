@@ -35,7 +35,7 @@ pub enum CompareOp {
 }
 
 impl CompareOp {
-    /// Whether an ordering satisfies it.
+    /// True if an ordering satisfies it.
     #[inline]
     pub fn holds(self, ordering: Ordering) -> bool {
         match self {

@@ -161,7 +161,7 @@ impl Expr {
         });
     }
 
-    /// Whether its value is the same for every row of one execution: no column, and nothing that changes from call to
+    /// True if its value is the same for every row of one execution: no column, and nothing that changes from call to
     /// call.
     pub fn is_stable(&self) -> bool {
         let mut stable = true;
@@ -173,7 +173,7 @@ impl Expr {
         stable
     }
 
-    /// Whether it may be evaluated once more without a trace, and gives the same value for the same row.
+    /// True if it may be evaluated once more without a trace, and gives the same value for the same row.
     pub fn is_repeatable(&self) -> bool {
         let mut repeatable = true;
         self.walk(&mut |expr| match expr {
@@ -184,7 +184,7 @@ impl Expr {
         repeatable
     }
 
-    /// Whether its value is known now: literals only.
+    /// True if its value is known now: literals only.
     pub fn is_constant(&self) -> bool {
         let mut constant = true;
         self.walk(&mut |expr| match expr {

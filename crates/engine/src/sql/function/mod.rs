@@ -95,7 +95,7 @@ pub enum Function {
 }
 
 impl Function {
-    /// Whether two calls in one statement may give different values.
+    /// True if two calls in one statement may give different values.
     pub fn is_volatile(self) -> bool {
         matches!(
             self,
@@ -107,7 +107,7 @@ impl Function {
         )
     }
 
-    /// Whether its value depends on its arguments only.
+    /// True if its value depends on its arguments only.
     pub fn is_immutable(self) -> bool {
         use Function::*;
         matches!(

@@ -102,7 +102,7 @@ impl Iterator for Elements<'_> {
     }
 }
 
-/// Whether a byte can stand in a word.
+/// True if a byte can stand in a word.
 fn is_identifier(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
 }

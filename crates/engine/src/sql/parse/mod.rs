@@ -235,7 +235,7 @@ impl ParsedStatement {
         }
     }
 
-    /// Whether it is accepted in a transaction that has failed: COMMIT and ROLLBACK only.
+    /// True if it is accepted in a transaction that has failed: COMMIT and ROLLBACK only.
     pub fn ends_transaction(&self) -> bool {
         matches!(
             self.utility(),

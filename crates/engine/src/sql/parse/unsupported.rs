@@ -261,7 +261,7 @@ fn word(token: &Token) -> &str {
     }
 }
 
-/// Whether the tokens begin with these words and signs.
+/// True if the tokens begin with these words and signs.
 fn begins_with(tokens: &[Token], words: &str) -> bool {
     let mut tokens = tokens.iter();
     words.split(' ').all(|wanted| {

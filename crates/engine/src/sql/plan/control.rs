@@ -16,12 +16,12 @@ pub enum ControlStatement {
     Begin(TransactionModes),
     /// COMMIT, END; with AND CHAIN when true
     Commit {
-        /// Whether a new transaction starts at once.
+        /// True if a new transaction starts at once.
         chain: bool,
     },
     /// ROLLBACK, ABORT
     Rollback {
-        /// Whether a new transaction starts at once.
+        /// True if a new transaction starts at once.
         chain: bool,
     },
     /// SET TRANSACTION, or SET SESSION CHARACTERISTICS AS TRANSACTION

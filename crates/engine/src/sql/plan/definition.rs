@@ -13,14 +13,14 @@ pub enum DefinitionStatement {
     DropTable {
         /// The tables; a name that does not exist has no definition.
         tables: Vec<(String, Option<Arc<TableDef>>)>,
-        /// Whether a missing table is no error (a notice tells).
+        /// True if a missing table is no error (a notice tells).
         if_exists: bool,
     },
     /// TRUNCATE
     Truncate {
         /// The tables.
         tables: Vec<Arc<TableDef>>,
-        /// Whether their sequences start again.
+        /// True if their sequences start again.
         restart_identity: bool,
     },
     /// CREATE INDEX
@@ -29,7 +29,7 @@ pub enum DefinitionStatement {
     DropIndex {
         /// The indexes; one that does not exist has no table.
         indexes: Vec<(String, Option<Arc<TableDef>>)>,
-        /// Whether a missing index is no error (a notice tells).
+        /// True if a missing index is no error (a notice tells).
         if_exists: bool,
         /// Said to be CONCURRENTLY: the same here, but refused in a transaction.
         concurrently: bool,
@@ -42,7 +42,7 @@ pub enum DefinitionStatement {
         table: Arc<TableDef>,
         /// The constraint's name, which is its index's.
         name: String,
-        /// Whether a missing constraint is no error (a notice tells).
+        /// True if a missing constraint is no error (a notice tells).
         if_exists: bool,
     },
     /// ALTER TABLE … SET (fillfactor = …)
@@ -75,7 +75,7 @@ impl DefinitionStatement {
 pub struct CreateTable {
     /// Its name.
     pub name: String,
-    /// Whether an existing table is no error (a notice tells).
+    /// True if an existing table is no error (a notice tells).
     pub if_not_exists: bool,
     /// Its columns; those of a primary key are NOT NULL already.
     pub columns: Vec<ColumnDef>,
@@ -107,7 +107,7 @@ pub struct CreateIndex {
     pub table: Arc<TableDef>,
     /// The index.
     pub index: IndexSpec,
-    /// Whether an existing index is no error (a notice tells).
+    /// True if an existing index is no error (a notice tells).
     pub if_not_exists: bool,
     /// Said to be CONCURRENTLY: writers wait all the same, and it is refused in a transaction.
     pub concurrently: bool,

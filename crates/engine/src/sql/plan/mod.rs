@@ -89,7 +89,7 @@ pub enum Statement {
 }
 
 impl Statement {
-    /// Whether a transaction that has failed takes it: COMMIT, ROLLBACK and an empty text.
+    /// True if a transaction that has failed takes it: COMMIT, ROLLBACK and an empty text.
     pub fn fits_failed_transaction(&self) -> bool {
         matches!(
             self,

@@ -27,7 +27,7 @@ pub enum RowsStatement {
 }
 
 impl RowsStatement {
-    /// Whether it is refused in a read-only transaction.
+    /// True if it is refused in a read-only transaction.
     pub fn writes(&self) -> bool {
         match self {
             RowsStatement::Select(select) => select.lock.is_some(),
@@ -115,7 +115,7 @@ pub struct UpdatePlan {
     pub scan: TableScan,
     /// New values by column number, over the row as it is; converted to the column's type.
     pub assignments: Vec<(u16, Expr)>,
-    /// Whether any assigned column is in an index: if not, the index needs no new entry.
+    /// True if any assigned column is in an index: if not, the index needs no new entry.
     pub changes_indexed_columns: bool,
     /// RETURNING, over the new row.
     pub returning: Option<Returning>,

@@ -108,7 +108,7 @@ pub(super) fn parse(text: &str, now: i64) -> Result<Parsed> {
     fields.finish()
 }
 
-/// Whether the text's meaning depends on when it is read.
+/// True if the text's meaning depends on when it is read.
 pub fn is_relative(text: &str) -> bool {
     tokens(text).is_ok_and(|tokens| {
         tokens.iter().any(|token| {

@@ -36,12 +36,12 @@ pub fn clock() -> i64 {
     since.as_micros() as i64 - UNIX_TO_OURS_DAYS * MICROS_PER_DAY
 }
 
-/// Whether a day number is a date we can show.
+/// True if a day number is a date we can show.
 pub fn is_valid_date(days: i32) -> bool {
     (DATE_FIRST..DATE_END).contains(&i64::from(days))
 }
 
-/// Whether a microsecond number is a timestamp we can show.
+/// True if a microsecond number is a timestamp we can show.
 pub fn is_valid_timestamp(micros: i64) -> bool {
     (TIMESTAMP_FIRST..TIMESTAMP_END).contains(&micros)
 }

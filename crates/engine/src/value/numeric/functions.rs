@@ -360,7 +360,7 @@ impl Numeric {
         logarithm.abs().log10() as i64
     }
 
-    /// Whether it is from 0.9 to 1.1.
+    /// True if it is from 0.9 to 1.1.
     fn is_near_one(&self) -> bool {
         let (low, high) = (Numeric::small(9, 1), Numeric::small(11, 1));
         self.compare(&low).is_ge() && self.compare(&high).is_le()

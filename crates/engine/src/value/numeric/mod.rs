@@ -148,22 +148,22 @@ impl Numeric {
         }
     }
 
-    /// Whether it is the value "not a number".
+    /// True if it is the value "not a number".
     pub fn is_nan(&self) -> bool {
         matches!(self.0, Repr::NaN)
     }
 
-    /// Whether it is one of the infinities.
+    /// True if it is one of the infinities.
     pub fn is_infinite(&self) -> bool {
         matches!(self.0, Repr::Infinity | Repr::NegativeInfinity)
     }
 
-    /// Whether it is a number: neither NaN nor infinite.
+    /// True if it is a number: neither NaN nor infinite.
     pub fn is_finite(&self) -> bool {
         matches!(self.0, Repr::Small { .. } | Repr::Large(_))
     }
 
-    /// Whether it is zero, of any scale.
+    /// True if it is zero, of any scale.
     pub fn is_zero(&self) -> bool {
         matches!(self.0, Repr::Small { mantissa: 0, .. })
     }

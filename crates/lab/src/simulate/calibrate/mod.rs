@@ -190,7 +190,7 @@ impl Calibration {
         set_costs(&mut self.machine, settings)
     }
 
-    /// Whether [`Self::set`] will take them, before anything has been measured.
+    /// True if [`Self::set`] will take them, before anything has been measured.
     pub fn check_settings<S: AsRef<str>>(settings: impl IntoIterator<Item = S>) -> Result<(), LabError> {
         set_costs(&mut MachineModel::load("this")?, settings)
     }

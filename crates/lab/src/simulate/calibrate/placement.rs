@@ -10,7 +10,7 @@ use crate::stats::median;
 pub struct Placement {
     /// Moving a line from one to the other: half of a compare-and-swap round trip, median.
     pub transfer_ns: f64,
-    /// Whether they slow each other's arithmetic, as hardware threads of one core do.
+    /// True if they slow each other's arithmetic, as hardware threads of one core do.
     pub siblings: bool,
     /// The speed of one while the other polls with pauses, of 1.
     pub speed_beside_pauses: f64,

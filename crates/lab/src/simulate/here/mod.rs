@@ -192,7 +192,7 @@ pub struct Summary {
 }
 
 impl HereOptions {
-    /// Whether what the options ask for exists. [`run_here`] checks too; a caller that calibrates first
+    /// True if what the options ask for exists. [`run_here`] checks too; a caller that calibrates first
     /// checks before that.
     pub fn check(&self) -> Result<()> {
         let refuse = |what, value: String, must| Err(LabError::BadNumber { what, value, must });

@@ -88,7 +88,7 @@ struct Client {
     /// The mean work of a transaction, ns.
     work_ns: u64,
     arrays: bool,
-    /// Whether a transaction is one request.
+    /// True if a transaction is one request.
     calls: bool,
     /// Rows inserted so far.
     rows: u32,

@@ -123,7 +123,7 @@ impl Table {
     }
 }
 
-/// Whether it is no heap.
+/// True if it is no heap.
 pub(super) const fn is_index(rel: RelId) -> bool {
     !(rel.0 - FIRST_REL).is_multiple_of(RELS)
 }

@@ -101,7 +101,7 @@ impl Population {
         }
     }
 
-    /// Whether an order was loaded as delivered.
+    /// True if an order was loaded as delivered.
     fn is_delivered(self, order: i32) -> bool {
         order <= self.customers * 7 / 10
     }

@@ -156,7 +156,7 @@ impl<M: Machine> Writers<M> {
         self.announcement.reader_left();
     }
 
-    /// Whether a writer is at work on the slots at this instant, for assertions.
+    /// True if a writer is at work on the slots at this instant, for assertions.
     pub(super) fn is_held(&self) -> bool {
         self.announcement.is_held()
     }

@@ -150,12 +150,12 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
         self.state.is_owned()
     }
 
-    /// Whether the latch is held in exclusive mode.
+    /// True if the latch is held in exclusive mode.
     pub fn is_held_exclusively(&self) -> bool {
         self.state.is_held_exclusively()
     }
 
-    /// Whether the latch is held in any mode.
+    /// True if the latch is held in any mode.
     pub fn is_held(&self) -> bool {
         self.is_owned() || self.shared_holders() != 0
     }

@@ -216,12 +216,12 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SuxLock<C, M, P> {
         self.owner.load(Relaxed) == Self::caller()
     }
 
-    /// Whether the latch is held for an I/O. Out of date on return.
+    /// True if the latch is held for an I/O. Out of date on return.
     pub fn is_held_for_io(&self) -> bool {
         self.owner.load(Relaxed) == FOR_IO
     }
 
-    /// Whether the latch is held in any mode. Out of date on return.
+    /// True if the latch is held in any mode. Out of date on return.
     pub fn is_held(&self) -> bool {
         self.lock.is_held()
     }

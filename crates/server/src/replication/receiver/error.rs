@@ -185,7 +185,7 @@ pub enum ReceiverError {
 }
 
 impl ReceiverError {
-    /// Whether it would be the same at the next attempt, and the one after that.
+    /// True if it would be the same at the next attempt, and the one after that.
     pub fn is_final(&self) -> bool {
         match self {
             ReceiverError::ConnInfo(_)
@@ -200,7 +200,7 @@ impl ReceiverError {
         }
     }
 
-    /// Whether a changed byte on the connection may be the cause: then one more attempt tells.
+    /// True if a changed byte on the connection may be the cause: then one more attempt tells.
     pub(super) fn is_hearsay(&self) -> bool {
         matches!(
             self,

@@ -58,7 +58,7 @@ pub struct StreamOptions {
     pub slot: Option<String>,
     /// How often the server is told how far we are, at least.
     pub status_interval: Duration,
-    /// Whether it is told what our sessions see.
+    /// True if it is told what our sessions see.
     pub feedback: bool,
 }
 

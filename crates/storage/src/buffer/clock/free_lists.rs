@@ -82,7 +82,7 @@ impl<M: Machine> FreeLists<M> {
         self.first.len()
     }
 
-    /// Whether a list has no entry at this moment.
+    /// True if a list has no entry at this moment.
     pub(super) fn is_empty(&self, list: usize) -> bool {
         self.first[list].load(Relaxed) as u32 == END
     }

@@ -25,7 +25,7 @@ struct State {
     hand: usize,
     /// Frames without a page, the next one to use last.
     free: Vec<u32>,
-    /// Whether a frame is in `free`.
+    /// True if a frame is in `free`.
     listed: Box<[bool]>,
 }
 

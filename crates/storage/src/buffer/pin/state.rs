@@ -80,7 +80,7 @@ impl<M: Machine> FrameState<M> {
         debug_assert!(before & PIN_MASK > 0, "a frame is unpinned once too often");
     }
 
-    /// Whether there is one pin, which is the caller's.
+    /// True if there is one pin, which is the caller's.
     pub(crate) fn is_pinned_once(&self) -> bool {
         self.0.load(Ordering::Acquire) & PIN_MASK == PIN
     }

@@ -91,7 +91,7 @@ impl<'a, M: Machine, P: ReplayedPages, E> Gathered<'a, M, P, E> {
         self.reached = Some(end);
     }
 
-    /// Whether the stretch ends here.
+    /// True if the stretch ends here.
     pub fn is_full(&self) -> bool {
         self.stretch.bytes() >= STRETCH_BYTES
     }

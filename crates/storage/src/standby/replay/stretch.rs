@@ -128,7 +128,7 @@ impl<M: Machine> Stretch<M> {
         }
     }
 
-    /// Whether no change is listed.
+    /// True if no change is listed.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }

@@ -204,7 +204,7 @@ impl<M: Machine> Observer<M> {
         self.trial.flushed(self.commits.load(Relaxed), now);
     }
 
-    /// Whether the next flush is to begin later. While a flush is in progress this tells of the one before.
+    /// True if the next flush is to begin later. While a flush is in progress this tells of the one before.
     fn too_early(&self) -> bool {
         self.trial.way() == Way::PollLate && {
             let idle_ns = M::now().saturating_sub(self.over_ns.load(Relaxed));

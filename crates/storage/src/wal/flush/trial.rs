@@ -258,7 +258,7 @@ impl<M: Machine> Trial<M> {
         }
     }
 
-    /// Whether this epoch of a trial, which has brought so much, is far behind the last.
+    /// True if this epoch of a trial, which has brought so much, is far behind the last.
     fn lags(&self, commits: u64, ns: u64) -> bool {
         let last = self.owned.last.get();
         self.owned.hold.load(Relaxed) == 0 && ns > last.1 && faster(last, doubled((commits, ns)))
@@ -367,7 +367,7 @@ fn doubled((commits, ns): (u64, u64)) -> (u64, u64) {
     (commits.saturating_mul(2), ns)
 }
 
-/// Whether `one`, commits and nanoseconds, has the higher rate.
+/// True if `one`, commits and nanoseconds, has the higher rate.
 fn faster(one: (u64, u64), other: (u64, u64)) -> bool {
     u128::from(one.0) * u128::from(other.1) > u128::from(other.0) * u128::from(one.1)
 }

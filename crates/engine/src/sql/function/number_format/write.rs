@@ -135,7 +135,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Whether the digit to come is the 0 of a number below one, which only a `0` shows.
+    /// True if the digit to come is the 0 of a number below one, which only a `0` shows.
     fn is_bare_zero(&self) -> bool {
         self.taken == 0
             && self.template.first_zero.is_none()
@@ -143,7 +143,7 @@ impl<'a> Writer<'a> {
             && self.digits.text.starts_with('0')
     }
 
-    /// Whether all digits after the point are left out.
+    /// True if all digits after the point are left out.
     fn is_cut_at_point(&self) -> bool {
         self.last
             .is_some_and(|last| self.digits.text.as_bytes()[last] == b'.')

@@ -44,7 +44,7 @@ impl Reader<'_> {
         found
     }
 
-    /// Whether these words come next.
+    /// True if these words come next.
     pub(super) fn begins(&self, words: &str) -> bool {
         let mut here = self.tokens[self.at..].iter();
         words.split(' ').all(

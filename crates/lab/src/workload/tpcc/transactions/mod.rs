@@ -97,7 +97,7 @@ fn other_warehouse(random: &mut SmallRng, population: Population, home: i32) -> 
     if other < home { other } else { other + 1 }
 }
 
-/// Whether something happens that does so many times in a hundred.
+/// True if something happens that does so many times in a hundred.
 fn in_hundred(random: &mut SmallRng, times: u32) -> bool {
     random.random_range(0..100) < times
 }
