@@ -4,7 +4,7 @@ use clearway_storage::StorageError;
 use clearway_txn::LockError;
 
 use crate::error::{EngineError, SqlState};
-use crate::interrupt::Interrupts;
+use crate::interrupt::{Interrupts, current_error};
 
 /// A storage error for the client.
 #[cold]
@@ -19,6 +19,7 @@ pub(crate) fn storage_error(error: StorageError) -> EngineError {
         StorageError::TooLarge { .. } => {
             shown.with_hint("Index fewer columns, or columns with shorter values (docs/limits.md).")
         }
+        StorageError::StopAsked => current_error().unwrap_or(shown),
         _ => shown,
     }
 }

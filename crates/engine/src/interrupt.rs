@@ -5,6 +5,7 @@
 //! cleared when a statement begins, as in PostgreSQL. Replay asks again until the session is out of its way
 //! (`engine/standby/conflict.rs`).
 
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -66,6 +67,22 @@ pub(crate) fn conflict_error(reason: CancelReason, what: &str) -> EngineError {
     ))
 }
 
+thread_local! {
+    /// Those of the statement that this thread runs, or has run last.
+    static CURRENT: RefCell<Option<Interrupts>> = const { RefCell::new(None) };
+}
+
+/// Whether the statement that this thread runs is to stop. For waits in storage, which knows of no statements.
+pub(crate) fn current_is_to_stop() -> bool {
+    CURRENT.with_borrow(|current| current.as_ref().is_some_and(Interrupts::pending))
+}
+
+/// The error that says why the statement that this thread runs is to stop.
+#[cold]
+pub(crate) fn current_error() -> Option<EngineError> {
+    CURRENT.with_borrow(|current| current.as_ref().map(Interrupts::error))
+}
+
 /// What may end the running statement.
 #[derive(Debug, Clone)]
 pub(crate) struct Interrupts {
@@ -84,6 +101,10 @@ impl Interrupts {
         self.slot.cancel.store(0, Ordering::Relaxed);
         let deadline = timeout.map_or(0, |timeout| clock_us() + timeout.as_micros() as u64);
         self.slot.deadline_us.store(deadline, Ordering::Relaxed);
+        CURRENT.with_borrow_mut(|current| match current {
+            Some(current) if Arc::ptr_eq(&current.slot, &self.slot) => {}
+            _ => *current = Some(self.clone()),
+        });
     }
 
     /// True if the statement has taken too long.

@@ -19,6 +19,20 @@ fn accounts() -> Fixture {
     )
 }
 
+/// FOR NO KEY UPDATE and FOR KEY SHARE keep others out as FOR UPDATE does.
+#[test]
+fn row_locks_without_keys_keep_others_out() {
+    for strength in ["no key update", "key share"] {
+        accounts().play(&format!(
+            "alice: begin => BEGIN
+             alice: select balance from accounts where id = 1 for {strength} => 100
+             bob:   update accounts set balance = balance + 5 where id = 1 => waits
+             alice: commit => COMMIT
+             bob    => UPDATE 1"
+        ));
+    }
+}
+
 #[test]
 fn dirty_reads_do_not_happen() {
     accounts().play(

@@ -45,11 +45,13 @@ pub struct DirectoryState {
 }
 
 /// Refuses a directory that another user owns, or that more users may enter than its owner and the readers of its group,
-/// unless there is none or it is empty. For programs that serve it: a database that is embedded is its program's affair.
+/// unless it holds no part of a database, which is refused for what it is. For programs that serve it: a database that is
+/// embedded is its program's affair.
 pub fn check_access(dir: &Path) -> Result<()> {
-    let is_empty = fs::read_dir(dir).map_or(true, |mut entries| entries.next().is_none());
+    let parts = [data_directory::CONTROL, data_directory::LOG];
+    let holds_a_part = parts.iter().any(|part| dir.join(part).exists());
     let found = match fs::metadata(dir) {
-        Ok(found) if !is_empty => found,
+        Ok(found) if holds_a_part => found,
         _ => return Ok(()),
     };
     if found.uid() != rustix::process::geteuid().as_raw() {

@@ -29,7 +29,7 @@ use crate::config::Config;
 use crate::convert::storage_error;
 use crate::error::{EngineError, Result, SqlState};
 use crate::in_force::InForce;
-use crate::interrupt::CancelReason;
+use crate::interrupt::{CancelReason, current_is_to_stop};
 use crate::memory;
 use crate::planning_memory::PlanningMemory;
 use crate::spill;
@@ -178,6 +178,7 @@ impl Engine {
         temporary: Arc<Path>,
         config: Config,
     ) -> Arc<Engine> {
+        storage.set_stop_asked(current_is_to_stop);
         Arc::new(Engine {
             storage,
             catalog: Arc::new(Catalog::new()),

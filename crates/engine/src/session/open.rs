@@ -63,7 +63,9 @@ impl Engine {
                 &format!("{:04o}", directory.mode() & 0o777),
             )?;
         }
-        settings.set_default("deadlock_timeout", &config.deadlock_timeout.to_string())?;
+        let deadlock_timeout = config.deadlock_timeout.duration().as_millis();
+        let deadlock_timeout = deadlock_timeout.clamp(1, i32::MAX as u128);
+        settings.set_default("deadlock_timeout", &deadlock_timeout.to_string())?;
         if self.is_standby() {
             settings.set_default("in_hot_standby", "on")?;
         }

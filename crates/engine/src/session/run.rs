@@ -66,6 +66,7 @@ impl Session {
         if !std::mem::take(&mut self.begun) {
             self.slot.begin_statement(&prepared.text, clock::now_us());
             self.interrupts.begin(self.settings.statement_timeout);
+            self.txn.set_deadlock_timeout(self.settings.deadlock_timeout);
         }
         if let Some(refusal) = self.refusal(prepared.fits_failed_transaction) {
             self.went_idle();

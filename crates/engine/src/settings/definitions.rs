@@ -9,8 +9,8 @@ pub(super) enum Kind {
     Boolean,
     /// A whole number in a range.
     Integer(i64, i64),
-    /// A time; a bare number is milliseconds.
-    Milliseconds,
+    /// A time of at least so many milliseconds; a bare number is milliseconds.
+    Milliseconds(i64),
     /// A size in kilobytes, in a range; a bare number is kilobytes.
     Kilobytes(u64, u64),
     /// One of a few words.
@@ -92,7 +92,7 @@ pub(super) static DEFINITIONS: &[Definition] = &[
     setting("client_min_messages", Kind::Word(LEVELS), "notice"),
     setting("data_directory_mode", Kind::ReadOnly, "0700"),
     reported("datestyle", "DateStyle", Kind::Text, "ISO, MDY"),
-    setting("deadlock_timeout", Kind::ReadOnly, "1s"),
+    setting("deadlock_timeout", Kind::Milliseconds(1), "1s"),
     setting("default_table_access_method", Kind::Only(&["heap"]), "heap"),
     setting("default_tablespace", Kind::Only(&["", "pg_default"]), ""),
     setting("default_transaction_deferrable", Kind::Boolean, "off"),
@@ -110,8 +110,8 @@ pub(super) static DEFINITIONS: &[Definition] = &[
     setting("enable_seqscan", Kind::Only(ON), "on"),
     setting("extra_float_digits", Kind::Integer(1, 3), "1"),
     setting("fsync", Kind::ReadOnly, "on"),
-    setting("idle_in_transaction_session_timeout", Kind::Milliseconds, "0"),
-    setting("idle_session_timeout", Kind::Milliseconds, "0"),
+    setting("idle_in_transaction_session_timeout", Kind::Milliseconds(0), "0"),
+    setting("idle_session_timeout", Kind::Milliseconds(0), "0"),
     reported("in_hot_standby", "in_hot_standby", Kind::ReadOnly, "off"),
     reported("integer_datetimes", "integer_datetimes", Kind::ReadOnly, "on"),
     reported("intervalstyle", "IntervalStyle", Kind::Text, "postgres"),
@@ -123,7 +123,7 @@ pub(super) static DEFINITIONS: &[Definition] = &[
     setting("lc_monetary", Kind::Only(LOCALES), "C"),
     setting("lc_numeric", Kind::Only(LOCALES), "C"),
     setting("lc_time", Kind::Only(LOCALES), "C"),
-    setting("lock_timeout", Kind::Milliseconds, "0"),
+    setting("lock_timeout", Kind::Milliseconds(0), "0"),
     setting(
         "log_min_duration_statement",
         Kind::Integer(-1, i32::MAX as i64),
@@ -169,7 +169,7 @@ pub(super) static DEFINITIONS: &[Definition] = &[
         Kind::Word(&["on", "true"]),
         "on",
     ),
-    setting("statement_timeout", Kind::Milliseconds, "0"),
+    setting("statement_timeout", Kind::Milliseconds(0), "0"),
     // pg_dump turns it off, and that is what it is.
     setting(
         "synchronize_seqscans",

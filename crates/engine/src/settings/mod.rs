@@ -47,6 +47,8 @@ pub(crate) struct Settings {
     pub(crate) statement_timeout: Option<Duration>,
     /// How long a lock may be waited for.
     pub(crate) lock_timeout: Option<Duration>,
+    /// How long a wait for a lock lasts before a deadlock is looked for.
+    pub(crate) deadlock_timeout: Duration,
     /// How long a client may be silent outside of a transaction.
     pub(crate) idle_session_timeout: Option<Duration>,
     /// How long a client may be silent in a transaction.
@@ -89,6 +91,7 @@ impl Settings {
             synchronous_commit: SynchronousCommit::On,
             statement_timeout: None,
             lock_timeout: None,
+            deadlock_timeout: Duration::from_secs(1),
             idle_session_timeout: None,
             idle_in_transaction_timeout: None,
             public_on_path: true,
@@ -292,6 +295,11 @@ impl Settings {
             }
             "statement_timeout" => self.statement_timeout = timeout(value),
             "lock_timeout" => self.lock_timeout = timeout(value),
+            "deadlock_timeout" => {
+                if let Some(timeout) = timeout(value) {
+                    self.deadlock_timeout = timeout;
+                }
+            }
             "idle_session_timeout" => self.idle_session_timeout = timeout(value),
             "idle_in_transaction_session_timeout" => self.idle_in_transaction_timeout = timeout(value),
             "search_path" => self.public_on_path = path_has_public(value),

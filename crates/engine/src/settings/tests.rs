@@ -11,7 +11,7 @@ fn documented(definition: &Definition) -> String {
         Kind::Boolean => "on, off".to_owned(),
         Kind::Integer(least, most) if least == most => format!("{least} only"),
         Kind::Integer(least, most) => format!("{least} to {most}"),
-        Kind::Milliseconds => "time; a bare number is ms".to_owned(),
+        Kind::Milliseconds(_) => "time; a bare number is ms".to_owned(),
         Kind::Kilobytes(least, most) => format!("size, {least}kB to {most}kB; a bare number is kB"),
         Kind::Word(words) => words.join(", "),
         Kind::Only(_) => "the default only".to_owned(),

@@ -6,7 +6,11 @@ use crate::synchronous_commit::SynchronousCommit;
 
 /// Checks a value and gives it the spelling that SHOW shows.
 pub(super) fn checked(definition: &Definition, value: &str) -> Result<String> {
-    let value = value.trim();
+    // A number may stand between blanks; everything else is taken as it is.
+    let value = match definition.kind {
+        Kind::Integer(..) | Kind::Milliseconds(_) | Kind::Kilobytes(..) => value.trim(),
+        _ => value,
+    };
     let wrong = || invalid(definition.shown, value);
     match definition.kind {
         Kind::Text => match definition.name {
@@ -72,12 +76,14 @@ pub(super) fn checked(definition: &Definition, value: &str) -> Result<String> {
             )),
             Err(_) => Err(wrong()),
         },
-        Kind::Milliseconds => match parse_milliseconds(value) {
-            Some(number @ 0..=MILLISECONDS_MAX) => Ok(show_milliseconds(number as u64)),
-            Some(number @ ..0) => Err(EngineError::new(
+        Kind::Milliseconds(least) => match parse_milliseconds(value) {
+            Some(number) if (least..=MILLISECONDS_MAX).contains(&number) => {
+                Ok(show_milliseconds(number as u64))
+            }
+            Some(number) if number < least => Err(EngineError::new(
                 SqlState::INVALID_PARAMETER_VALUE,
                 format!(
-                    "{number} ms is outside the valid range for parameter \"{}\" (0 .. {MILLISECONDS_MAX})",
+                    "{number} ms is outside the valid range for parameter \"{}\" ({least} .. {MILLISECONDS_MAX})",
                     definition.shown
                 ),
             )),

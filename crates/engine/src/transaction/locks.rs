@@ -10,6 +10,12 @@ use crate::error::Result;
 use crate::interrupt::Interrupts;
 
 impl Transaction {
+    /// The statement that begins now looks for a deadlock after so long a wait.
+    #[inline]
+    pub(crate) fn set_deadlock_timeout(&self, timeout: Duration) {
+        self.storage.locks.set_deadlock_timeout(self.proc, timeout);
+    }
+
     /// Locks a table for the rest of the transaction; free when it holds that mode already.
     #[inline]
     pub(crate) fn lock_relation(

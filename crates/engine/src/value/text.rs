@@ -60,7 +60,7 @@ pub fn decode_text(text: &str, data_type: DataType, now: i64) -> Result<Value> {
         }
         DataType::CharByte => {
             check_text(text)?;
-            Value::Text(text.chars().next().map(String::from).unwrap_or_default().into())
+            Value::Text(one_byte(text).into())
         }
         DataType::Bool => Value::Bool(parse_bool(text).ok_or_else(|| invalid_syntax(text, data_type))?),
         DataType::Float4 => Value::Float4(parse_float(text)?),
@@ -70,6 +70,24 @@ pub fn decode_text(text: &str, data_type: DataType, now: i64) -> Result<Value> {
         DataType::Timestamp => Value::Timestamp(datetime::parse_timestamp(text, false, now)?),
         DataType::TimestampTz => Value::TimestampTz(datetime::parse_timestamp(text, true, now)?),
     })
+}
+
+/// A value of type "char", which is a byte: as it is if it is ASCII, empty for 0, else a backslash and three octal digits.
+/// The same spelling is read, and of any other text the first byte.
+fn one_byte(text: &str) -> String {
+    let byte = match *text.as_bytes() {
+        // As in PostgreSQL, `\\400` and above lose their ninth bit.
+        [b'\\', a @ b'0'..=b'7', b @ b'0'..=b'7', c @ b'0'..=b'7'] => {
+            ((a & 7) << 6) | ((b & 7) << 3) | (c & 7)
+        }
+        [first, ..] => first,
+        [] => 0,
+    };
+    match byte {
+        0 => String::new(),
+        1..=127 => char::from(byte).into(),
+        128.. => format!("\\{byte:03o}"),
+    }
 }
 
 /// Refuses what no text may hold.

@@ -49,7 +49,7 @@ impl Binder<'_> {
         for tree in &create.columns {
             let position = self.position(tree.name.span);
             let (column, constraints) = self
-                .column_def(tree)
+                .column_def(tree, &name)
                 .map_err(|error| error.or_position(position))?;
             if columns.iter().any(|other| other.name == column.name) {
                 return Err(EngineError::new(
@@ -100,7 +100,11 @@ impl Binder<'_> {
 
     /// A column, and whether it is a key by itself: primary or unique, and the constraint's name.
     #[expect(clippy::type_complexity, reason = "used once, right here")]
-    fn column_def(&mut self, tree: &ast::ColumnDef) -> Result<(ColumnDef, Vec<(bool, Option<String>)>)> {
+    fn column_def(
+        &mut self,
+        tree: &ast::ColumnDef,
+        table: &str,
+    ) -> Result<(ColumnDef, Vec<(bool, Option<String>)>)> {
         let name = identifier(&tree.name)?;
         let serial = serial_type(&tree.data_type);
         let (data_type, typmod) = match serial {
@@ -120,6 +124,7 @@ impl Binder<'_> {
             column.default = Some(ColumnDefault::Serial);
         }
         let mut keys = Vec::new();
+        let mut identity = false;
         for option in &tree.options {
             let given = option.name.as_ref().map(normal);
             match &option.option {
@@ -128,6 +133,9 @@ impl Binder<'_> {
                 }
                 ast::ColumnOption::NotNull => column.not_null = true,
                 ast::ColumnOption::Default(tree) => {
+                    if column.default.is_some() {
+                        return Err(second_default(&column, table, identity));
+                    }
                     let position = self.position_of(tree);
                     let typed = self.expression(tree, &mut Scope::empty("DEFAULT expressions"))?;
                     let expr = self.assign(typed, data_type, typmod, &column.name, position)?;
@@ -158,6 +166,10 @@ impl Binder<'_> {
                         "sequence options",
                     )?;
                     refuse(!data_type.is_integer(), "an identity column that is no integer")?;
+                    if column.default.is_some() {
+                        return Err(second_identity(&column, table, identity));
+                    }
+                    identity = true;
                     column.not_null = true;
                     column.default = Some(ColumnDefault::Serial);
                     column.always_generated = *generated_as == ast::GeneratedAs::Always;
@@ -459,6 +471,33 @@ fn numeric_modifier(info: &ast::ExactNumberInfo) -> Result<i32> {
         ));
     }
     Ok(numeric_typmod(precision as i32, scale as i32))
+}
+
+/// The error for DEFAULT on a column that has one, or that is an identity.
+fn second_default(column: &ColumnDef, table: &str, identity: bool) -> EngineError {
+    let what = if identity {
+        "both default and identity specified"
+    } else {
+        "multiple default values specified"
+    };
+    twice(what, column, table)
+}
+
+/// The error for GENERATED AS IDENTITY on a column that has a default, or that is one.
+fn second_identity(column: &ColumnDef, table: &str, identity: bool) -> EngineError {
+    let what = if identity {
+        "multiple identity specifications"
+    } else {
+        "both default and identity specified"
+    };
+    twice(what, column, table)
+}
+
+fn twice(what: &str, column: &ColumnDef, table: &str) -> EngineError {
+    EngineError::new(
+        SqlState::SYNTAX_ERROR,
+        format!("{what} for column \"{}\" of table \"{table}\"", column.name),
+    )
 }
 
 fn serial_type(tree: &ast::DataType) -> Option<DataType> {

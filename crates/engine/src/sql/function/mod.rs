@@ -8,7 +8,7 @@ mod resolve;
 use crate::error::{EngineError, Result, SqlState};
 use crate::memory;
 use crate::sql::context::EvalContext;
-use crate::sql::search_path::path_has_public;
+use crate::sql::search_path::first_schema;
 use crate::value::{DataType, Value};
 
 pub use math::MathFunction;
@@ -146,10 +146,11 @@ impl Function {
             ),
             Function::LocalTimestamp => Value::Timestamp(session.transaction_timestamp()),
             Function::CurrentDatabase => Value::from(session.database()),
-            Function::CurrentSchema => match session.setting("search_path") {
-                Some(path) if path_has_public(&path) => Value::from("public"),
-                _ => Value::Null,
-            },
+            Function::CurrentSchema => {
+                let path = session.setting("search_path");
+                let schema = path.as_deref().and_then(first_schema);
+                schema.map_or(Value::Null, Value::from)
+            }
             Function::CurrentUser => Value::from(session.user()),
             Function::BackendPid => Value::Int4(session.backend_pid()),
             Function::CurrentSetting => {

@@ -8,8 +8,11 @@
 //! | `@ -5 + 3` | `@ (-5 + 3)`: other operators before their operand bind less tightly than `+` | `(@ -5) + 3` |
 //! | `select x isnull` | `x is null` | `x`, in a column called `isnull` |
 //! | `select 'a'`, and `'b'` on the next line | `'ab'` | `'a'`, in a column called `b` |
+//! | `select 123abc`, `1_000`, `0x1f`, `$1a` | an error: junk behind a number | `123`, in a column called `abc`; `1000`; a string of bits |
 //!
-//! The first two are rules of precedence ([`Dialect`]); the others are mended in the list of tokens ([`tokens`]).
+//! The first two are rules of precedence ([`Dialect`]); the others are mended in the list of tokens ([`tokens`]). So are
+//! FOR NO KEY UPDATE and FOR KEY SHARE, which sqlparser does not know: it reads FOR UPDATE and FOR SHARE, and the binder
+//! looks at the text for what it was.
 
 use std::any::TypeId;
 
@@ -108,8 +111,40 @@ impl Dialect for Grammar {
 /// The tokens of a text: strings that go on in the next line are one, and ISNULL is IS NULL.
 pub(super) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
     let mut tokens = Tokenizer::new(&Grammar, text).tokenize_with_location()?;
+    super::number_junk::refuse(&tokens, text)?;
     join_strings(&mut tokens);
+    leave_out_keys(&mut tokens);
     Ok(with_is_null(tokens))
+}
+
+/// FOR NO KEY UPDATE becomes FOR UPDATE, and FOR KEY SHARE FOR SHARE.
+fn leave_out_keys(tokens: &mut [TokenWithSpan]) {
+    let is_word = |token: &TokenWithSpan, text: &str| match &token.token {
+        Token::Word(word) => word.quote_style.is_none() && word.value.eq_ignore_ascii_case(text),
+        _ => false,
+    };
+    for number in 0..tokens.len() {
+        if !is_word(&tokens[number], "for") {
+            continue;
+        }
+        let significant = |number: &usize| !matches!(tokens[*number].token, Token::Whitespace(_));
+        let next: Vec<usize> = (number + 1..tokens.len()).filter(significant).take(3).collect();
+        let reads = |words: &[&str]| {
+            words.len() <= next.len()
+                && words
+                    .iter()
+                    .zip(&next)
+                    .all(|(word, number)| is_word(&tokens[*number], word))
+        };
+        let left_out = match () {
+            () if reads(&["no", "key", "update"]) => 2,
+            () if reads(&["key", "share"]) => 1,
+            () => 0,
+        };
+        for number in &next[..left_out] {
+            tokens[*number].token = Token::Whitespace(Whitespace::Space);
+        }
+    }
 }
 
 /// Appends each string to the one before it, if only blanks and comments to the end of a line stand between them, and a

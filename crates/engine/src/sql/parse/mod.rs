@@ -7,6 +7,7 @@
 mod dialect;
 mod lex;
 mod long_insert;
+mod number_junk;
 mod split;
 mod unsupported;
 pub(crate) mod utility;
@@ -23,6 +24,7 @@ use crate::sql::stack::{self, Deep, NESTING_MAX, with_stack_for};
 use dialect::Grammar;
 use lex::first_token;
 use long_insert::{Cut, Piece, cut};
+use number_junk::TRAILING_JUNK;
 use split::split;
 use utility::Utility;
 
@@ -215,6 +217,13 @@ fn parse_tokens<T>(
     })
 }
 
+/// Whether the lock of rows that a query asks for was written with KEY: FOR NO KEY UPDATE, FOR KEY SHARE.
+pub(crate) fn locks_without_keys(text: &str) -> bool {
+    let tokens = lex::lex(text, usize::MAX);
+    let occurs = |words| (0..tokens.len()).any(|start| unsupported::begins_with(&tokens[start..], words));
+    occurs("for no key update") || occurs("for key share")
+}
+
 /// Parses a text that is one expression (a column's default in the catalog, an EXECUTE argument).
 pub(crate) fn parse_expression(text: &str, offset: u32) -> Result<Deep<ast::Expr>> {
     let fault = |error| syntax_error(error, text, offset);
@@ -303,6 +312,11 @@ fn syntax_error(error: ParserError, text: &str, offset: u32) -> EngineError {
         }
         None => (message, None),
     };
+    if what.starts_with(TRAILING_JUNK) {
+        let error = EngineError::new(SqlState::SYNTAX_ERROR, what);
+        let characters = location.and_then(|location| character_of(text, location));
+        return error.or_position(characters.map(|characters| offset + characters + 1));
+    }
     near(text, offset, location, Some(what))
 }
 

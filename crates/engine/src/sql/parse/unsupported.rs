@@ -100,8 +100,6 @@ const CLAUSES: &[Clause] = &[
     clause("insert", "overriding system value"),
     clause("insert", "overriding user value"),
     named("table", "table", "the statement TABLE"),
-    clause("", "for no key update"),
-    clause("", "for key share"),
     clause("", "group by distinct"),
     clause("", "group by all"),
     clause("", "rows from"),
@@ -262,7 +260,7 @@ fn word(token: &Token) -> &str {
 }
 
 /// True if the tokens begin with these words and signs.
-fn begins_with(tokens: &[Token], words: &str) -> bool {
+pub(super) fn begins_with(tokens: &[Token], words: &str) -> bool {
     let mut tokens = tokens.iter();
     words.split(' ').all(|wanted| {
         tokens.next().is_some_and(|token| match (&token.kind, wanted) {

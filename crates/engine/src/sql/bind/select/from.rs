@@ -17,6 +17,21 @@ pub(super) enum From {
     Series(Series),
 }
 
+/// An error for more names of columns than there are columns.
+fn check_column_aliases(alias: Option<&ast::TableAlias>, columns: usize) -> Result<()> {
+    match alias {
+        Some(alias) if alias.columns.len() > columns => Err(EngineError::new(
+            SqlState::INVALID_COLUMN_REFERENCE,
+            format!(
+                "table \"{}\" has {columns} columns available but {} columns specified",
+                normal(&alias.name),
+                alias.columns.len()
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
 impl Binder<'_> {
     /// What FROM names.
     pub(super) fn from(&mut self, from: &[ast::TableWithJoins]) -> Result<(Scope, From)> {
@@ -49,6 +64,7 @@ impl Binder<'_> {
                 let table = self.table(name)?;
                 let known_as = alias.as_ref().map(|alias| identifier(&alias.name));
                 let mut scope = Scope::of_table(&table, known_as.transpose()?, "WHERE");
+                check_column_aliases(alias.as_ref(), scope.columns.len())?;
                 for (column, renamed) in scope
                     .columns
                     .iter_mut()
@@ -138,6 +154,7 @@ impl Binder<'_> {
             data_type,
             filter: None,
         };
+        check_column_aliases(alias, 1)?;
         let table = alias.map_or(function, |alias| normal(&alias.name));
         let column = alias
             .and_then(|alias| alias.columns.first())
@@ -173,6 +190,7 @@ impl Binder<'_> {
             !typed.expr.is_stable(),
             &format!("the function {function} in FROM"),
         )?;
+        check_column_aliases(alias, 1)?;
         let table = alias.map_or(function.to_owned(), |alias| normal(&alias.name));
         let column = alias
             .and_then(|alias| alias.columns.first())

@@ -20,6 +20,7 @@ use crate::sql::bind::path::{all, conjuncts, extreme, need, ordered_by_index, pl
 use crate::sql::bind::{Aggregates, Binder, Scope, refuse, split_name};
 use crate::sql::catalog::TableKind;
 use crate::sql::expr::Expr;
+use crate::sql::parse::locks_without_keys;
 use crate::sql::plan::{AggregatePlan, LockStrength, LockWaitPolicy, RowLock, SelectPlan, Series, Source};
 use crate::value::{DataType, Value};
 use from::From;
@@ -223,9 +224,11 @@ impl Binder<'_> {
                 .or_position(self.position(span)));
             }
         }
-        let strength = match lock.lock_type {
-            ast::LockType::Update => LockStrength::Update,
-            ast::LockType::Share => LockStrength::Share,
+        let strength = match (&lock.lock_type, locks_without_keys(self.place.text)) {
+            (ast::LockType::Update, false) => LockStrength::Update,
+            (ast::LockType::Update, true) => LockStrength::NoKeyUpdate,
+            (ast::LockType::Share, false) => LockStrength::Share,
+            (ast::LockType::Share, true) => LockStrength::KeyShare,
         };
         let wait = match lock.nonblock {
             None => LockWaitPolicy::Block,

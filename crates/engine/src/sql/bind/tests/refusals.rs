@@ -147,8 +147,6 @@ fn what_is_not_done_is_named() {
         "declare c cursor for select 1",
         "lock table sbtest1",
         "listen x",
-        "select * from sbtest1 for no key update",
-        "select * from sbtest1 for key share",
         "select distinct k from sbtest1 for update",
         "merge into sbtest1 using kinds on true when matched then delete",
     ] {
