@@ -193,7 +193,7 @@ class Replication(WithServer):
     def test_e_basebackup_as_tar(self):
         target, before = self.backup("tar", "-F", "t", "-X", "stream")
         data = pathlib.Path(target) / "data"
-        data.mkdir()
+        data.mkdir(mode=0o700)
         with tarfile.open(target / "base.tar") as archive:
             archive.extractall(data)
         with tarfile.open(target / "pg_wal.tar") as archive:

@@ -7,7 +7,7 @@
 //! 1. What the process has resident and the request together must not exceed `server_memory`. By default that is nine
 //!    tenths of what the machine has, or the process's control group if that is less. So the statement is refused before
 //!    the kernel would kill the server.
-//! 2. The operating system must have the request, and [`HEADROOM`] beside it for what others allocate meanwhile without
+//! 2. The operating system must have the request, and `HEADROOM` beside it for what others allocate meanwhile without
 //!    asking. It is allocated for a moment and given back. Where memory is limited by address space (`ulimit -v`) or not
 //!    overcommitted, this is where a statement learns of it.
 //!

@@ -772,7 +772,7 @@ fn a_newer_timeline_is_asked_about() {
     memory.refuses.store(true, Ordering::Relaxed);
     let receiver = memory.receiver(peer(answers.clone(), false), |_| {});
     let status = Arc::clone(receiver.status());
-    wait_for("the refusal", || status.get().phase == ReceiverPhase::Refused);
+    wait_for("the refusal", || status.get().phase == ReceiverPhase::Diverged);
     let error = status.get().error.unwrap();
     assert!(error.contains("it left this one's at 0/1000000"), "{error}");
     let asked = (2, b"1\t0/1800000\tpromoted\n".to_vec());

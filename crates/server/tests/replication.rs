@@ -550,7 +550,10 @@ fn a_stream_ends_with_its_timeline() {
     assert_eq!(system[1].as_deref(), Some("2"));
     let history = bob.rows("TIMELINE_HISTORY 2").remove(0);
     assert_eq!(history[0].as_deref(), Some("00000002.history"));
-    assert_eq!(history[1].clone().unwrap(), format!("1\t{fork}\tpromoted\n"),);
+    let content = history[1].clone().unwrap();
+    let (identity, ended) = content.split_once('\n').unwrap();
+    assert!(identity.starts_with("# identity of timeline 2: "), "{identity}");
+    assert_eq!(ended, format!("1\t{fork}\tpromoted\n"));
     start(&mut bob, "START_REPLICATION 0/1000000 TIMELINE 1");
     let log = log_until(&mut bob, SEGMENT, fork.0);
     assert_eq!(log.len() as u64, fork.0 - SEGMENT, "not a byte of timeline 2");

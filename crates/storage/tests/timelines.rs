@@ -65,7 +65,9 @@ fn log_before_the_fork_is_read_from_old_names_and_log_behind_it_from_new_ones() 
     crash(storage);
 
     let history = fs::read_to_string(dir.path().join("pg_wal/00000002.history")).unwrap();
-    assert_eq!(history, format!("1\t{fork}\tpromoted by Alice\n"));
+    let (identity, ended) = history.split_once('\n').unwrap();
+    assert!(identity.starts_with("# identity of timeline 2: "), "{identity}");
+    assert_eq!(ended, format!("1\t{fork}\tpromoted by Alice\n"));
     let found = names(dir.path());
     assert!(found.contains(&segment_name(1, 1)) && !found.contains(&segment_name(2, 1)));
     let within = (fork.0 % SEGMENT_SIZE) as usize;

@@ -14,7 +14,7 @@
 //!   is not asked ten times a second.
 //! - R4: what a server says that would end the receiver for good counts when it has said so in two attempts in a row: a byte
 //!   may have been changed on the way.
-//! - R5: a place at which no record is sent [`DAMAGED_LOUD`] times in a row is told as an error each time: the link does not
+//! - R5: a place at which no record is sent `DAMAGED_LOUD` times in a row is told as an error each time: the link does not
 //!   heal by itself, or the server's log is damaged.
 //! - R3: when [`Receiver::stop`] returns, nothing writes to the sink any more. A promotion relies on it.
 

@@ -24,7 +24,7 @@
 //! - R4: a server that is silent for half of `wal_receiver_timeout` is asked for a sign of life, and given up after all
 //!   of it. A connection whose other end vanished would look idle for ever.
 //! - R5: what is no record ends the stream, and the next one begins at its start. So does a record whose rest does not come
-//!   within [`PART_PATIENCE`]: its length may have been changed.
+//!   within `PART_PATIENCE`: its length may have been changed.
 //!
 //! A sync for each piece would limit the stream to the disk's syncs a second. One after everything that has arrived
 //! gathers more the longer the sync before took, as a group commit does.
