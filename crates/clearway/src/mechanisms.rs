@@ -10,7 +10,7 @@ use crate::output;
 /// List the switches, their variants, and what each preset chooses
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Also say what was found that speaks for the choice of the preset clearway, and where the figures are
+    /// Also print the evidence for the choice of the preset clearway, and where the figures are
     #[arg(long)]
     why: bool,
 }

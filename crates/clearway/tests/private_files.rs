@@ -1,4 +1,4 @@
-//! Nobody but the owner can read a database, whatever the umask; the owner's group can if that is wanted.
+//! A database is readable by its owner alone, whatever the umask, and by the owner's group if that is wanted.
 
 #[allow(dead_code, reason = "each suite uses a part of it")]
 #[path = "support/served.rs"]

@@ -1,6 +1,6 @@
 //! Memory that a client decides about is asked for before it is taken.
 //!
-//! Rust ends the process when an allocation fails. So whoever is about to allocate much because a client wants it
+//! Rust ends the process when an allocation fails. So code that is about to allocate much at a client's wish
 //! ([`require`]) asks first. What cannot be had ends that statement with 53200, and the server goes on.
 //!
 //! A request is weighed twice:

@@ -67,7 +67,7 @@ impl Transaction {
     /// Then it waits for standbys, if there are synchronous ones and `setting` asks for them; what it returns says whether
     /// they have the commit. A commit that is not seen before it is durable ([`CommitWait::BeforeSeen`], and each under
     /// `after-flush`) is not seen before it is replicated either: it waits in step 7, as PostgreSQL's do, and keeps its
-    /// locks meanwhile. Others wait when all is done.
+    /// locks meanwhile. Other commits wait after step 9.
     pub(crate) fn commit(
         &mut self,
         setting: SynchronousCommit,

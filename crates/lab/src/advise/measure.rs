@@ -74,7 +74,7 @@ impl Runner {
         Ok(measured)
     }
 
-    /// How many simulations so many tasks are.
+    /// Number of simulations for this many tasks.
     pub(super) fn simulations(&self, tasks: usize) -> usize {
         tasks * self.seeds as usize
     }

@@ -34,8 +34,8 @@ use clearway_sim::{Latency, Simulated, Simulation, charge_drawn, clock_ns, devic
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::wal::{LogDevice, LogOptions, Wal};
 use clearway_storage::{
-    AnswerLevel, BufferPool, CommitOptions, CommitPath, CommitWait, Commits, Lsn, PageId, PinnedPage, RelId,
-    SeenCommits,
+    AnswerLevel, BufferPool, CommitOptions, CommitPath, CommitWait, Commits, LockReleaseVariant, Lsn, PageId,
+    PinnedPage, RelId, SeenCommits,
 };
 use clearway_txn::{
     COMMIT_LOG_PAGE_SIZE, CommitLog, LockManager, ProcArray, ProcId, Snapshot, StatusDevice, Xid,
@@ -54,7 +54,7 @@ const INNER_PAGES: u32 = 256;
 const HISTORY_ROWS: u32 = 150;
 /// Branches at scale 900; tellers are ten times as many.
 const BRANCHES: u64 = 900;
-/// In how many parts the share of writing transactions is given.
+/// Denominator of the share of writing transactions.
 const PARTS: u64 = 1_000_000;
 /// Uses of a page before the simulation begins.
 const USES: u32 = 8;
@@ -174,10 +174,11 @@ impl Database {
                 variant.mechanisms.relation_locks,
                 Duration::MAX,
             ),
-            commits: Commits::new(CommitOptions::new(
-                clients as u32,
-                variant.mechanisms.lock_release,
-            )),
+            // Under `after-flush` a commit leaves as in the programs whose published figures are simulated: by itself.
+            commits: Commits::new(CommitOptions {
+                in_order: variant.mechanisms.lock_release == LockReleaseVariant::Early,
+                ..CommitOptions::new(clients as u32, variant.mechanisms.lock_release)
+            }),
             writers: RefCell::default(),
             synchronous: experiment.synchronous_commit,
             procs,

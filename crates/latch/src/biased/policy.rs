@@ -146,7 +146,7 @@ const PAIRS_MAX: u32 = 16;
 const WRITERS: u32 = 32_768;
 /// A trial of this length ends with fewer.
 const LONG_NS: u64 = 1_000_000_000;
-/// In how many parts the share of the writers that find the word idle is told.
+/// Denominator of the idle-writer fraction.
 const HANDICAP_OF: u32 = 16;
 /// By what part of its time the state that the latch rested in must be beaten: less than the 2 % that the latch may be
 /// slower than the better of its states.

@@ -128,6 +128,7 @@ pub mod lock_release;
 mod newest_commit;
 mod recent;
 mod seen;
+mod unordered;
 
 use std::io;
 use std::sync::Arc;
@@ -148,8 +149,7 @@ use crate::sync_replication::SyncReplication;
 use crate::wal::record::RecordKind;
 use crate::wal::{LogDevice, RecordOrder, SegmentFiles, Wal};
 
-/// Slots of the recent commits for each session: so many of its commits that do not wait for the disk may be on their
-/// way there before two share a slot.
+/// Slots of the recent commits for each session: asynchronous commits in flight per session before two share a slot.
 const RECENT_SLOTS_A_SESSION: usize = 64;
 
 /// The log writer writes the log out when more than this many bytes are not yet durable.
@@ -164,6 +164,9 @@ pub struct CommitOptions {
     pub lock_release: LockReleaseVariant,
     /// Slots of the recent commits, a power of two; `early` has them, and `after-flush` for a log that is replicated.
     pub recent_slots: usize,
+    /// True if commits are seen in the order of their records (O1), as they always are in an engine. False is what
+    /// databases ship: the simulated programs of their time, under `after-flush`.
+    pub in_order: bool,
 }
 
 impl CommitOptions {
@@ -173,6 +176,7 @@ impl CommitOptions {
             sessions,
             lock_release,
             recent_slots: (sessions as usize * RECENT_SLOTS_A_SESSION).next_power_of_two(),
+            in_order: true,
         }
     }
 }
@@ -184,6 +188,7 @@ pub struct Commits<M: Machine = Native> {
     newest_async: NewestCommit<M>,
     newest_early: NewestCommit<M>,
     are_early: bool,
+    in_order: bool,
     /// There under `early`, and if standbys may be named that commits wait for.
     recent: Option<RecentCommits<M>>,
     /// There if standbys may be named that commits wait for.
@@ -199,6 +204,7 @@ impl<M: Machine> Commits<M> {
             newest_async: NewestCommit::new(),
             newest_early: NewestCommit::new(),
             are_early: is_early,
+            in_order: options.in_order,
             recent: is_early.then(|| RecentCommits::new(options.recent_slots)),
             replication: None,
         }
@@ -400,6 +406,8 @@ impl<M: Machine, D: LogDevice, S: StatusDevice> CommitPath<'_, M, D, S> {
         let synchronous = wait != CommitWait::Nothing;
         Ok(if self.commits.are_early() && wait != CommitWait::BeforeSeen {
             self.commit_early(proc, xid, synchronous, before)
+        } else if !self.commits.in_order {
+            self.commit_unordered(proc, xid, synchronous, before)
         } else {
             self.commit_after_flush(proc, xid, synchronous, before)
         })

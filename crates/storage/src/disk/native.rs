@@ -122,7 +122,7 @@ impl NativeDiskWithModes {
     }
 
     fn file_mode(self) -> u32 {
-        // Nobody runs a file.
+        // No file is a program.
         self.directory_mode() & 0o666
     }
 }

@@ -15,7 +15,7 @@
 //! # Why a file is synced before it is closed
 //! The simpler way is to close the file, to remember that it was written, and to open it again at the checkpoint in
 //! order to sync it. The kernel tells of a failed write-back in two ways. Every descriptor that was open at the
-//! failure learns of it; one that is opened later learns of it only if nobody has yet, and if the kernel still has the
+//! failure learns of it; one that is opened later learns of it only if none has yet, and if the kernel still has the
 //! inode. With no descriptor open it may drop the inode, and the error with it: the checkpoint would call durable what
 //! is lost. With F2 no write is without its descriptor before it is durable. Files that have nothing to sync are closed
 //! first, so this costs a sync only where more files are being *written* between two checkpoints than may be open, and

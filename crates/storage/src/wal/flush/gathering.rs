@@ -13,7 +13,7 @@
 //! # Steps
 //! Under the write latch, the leader
 //! 1. waits until as many workers have come, since the last flush ended, as it let go; but for S/2 at most;
-//! 2. takes its list, and notes how many have come since the list before was taken: so many does this flush let go;
+//! 2. takes its list, and notes how many have come since the list before was taken: this flush releases that many;
 //! 3. flushes, and notes how many have come in all, and how long the flush took.
 //!
 //! A wait in vain costs S/2. After one the next flush begins at once, after two in a row the next two, then four, up

@@ -53,7 +53,7 @@ const EPOCH_MIN: u64 = 8;
 /// An epoch of so many nanoseconds is long enough.
 const EPOCH_NS: u64 = 4_000_000;
 
-/// So many flushes in a row that no other worker waits for end polling late.
+/// Consecutive flushes without waiters that end late polling.
 const LONE: u64 = 2;
 
 /// The challenger takes over with so many points.
@@ -65,7 +65,7 @@ const LOSSES: u64 = 6;
 /// Points for a rate of more than twice the other.
 const CLEAR: u64 = 3;
 
-/// Parts of a commit in which it is counted what a flush carries.
+/// Fixed-point scale of commits per flush.
 const PER_FLUSH: u64 = 16;
 
 /// Epochs between a trial that has changed the way and the next trial.
