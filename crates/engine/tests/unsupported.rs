@@ -89,16 +89,6 @@ fn what_is_refused_has_its_name_and_its_place() {
         ),
         ("table t", "the statement TABLE is not supported", 1),
         (
-            "select * from t for no key update",
-            "FOR NO KEY UPDATE is not supported",
-            17,
-        ),
-        (
-            "select 'é', id from t\nfor key share",
-            "FOR KEY SHARE is not supported",
-            23,
-        ),
-        (
             "update t set x = 1 where current of c",
             "CURRENT OF is not supported",
             26,
