@@ -12,7 +12,7 @@
 //!
 //! This crate also holds what every waiting worker needs whatever it waits for: the [worker slots](Workers)
 //! with a [semaphore](Semaphore) each, the list of [wait events](WaitEvent), and the form of a
-//! [switch](Switch) between variants of a mechanism. It knows nothing of latches.
+//! [switch](Switch) between variants of a mechanism, with the [dispatch](variants) over them. It knows nothing of latches.
 //!
 //! # Without std
 //! With `default-features = false` the crate is `no_std` and allocates nothing. [`Native`] and everything
@@ -31,6 +31,7 @@ mod machine;
 mod padded;
 mod semaphore;
 mod switch;
+mod variants;
 mod wait_event;
 mod wait_queue;
 mod worker;

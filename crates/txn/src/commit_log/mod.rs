@@ -53,7 +53,7 @@ mod tests;
 use std::io;
 
 use clearway_latch::{LwLockOptions, LwLockVariant};
-use clearway_machine::{Machine, Native, Switch, switch};
+use clearway_machine::{Machine, Native, Switch, variants};
 
 use crate::Xid;
 
@@ -83,53 +83,34 @@ pub(crate) trait StatusLog<M: Machine, D: StatusDevice> {
     fn flush_all(&self) -> io::Result<()>;
 }
 
-/// Makes the switch and the dispatch over the variants from one line for each.
-macro_rules! variants {
-    (planned $planned:tt, $( $(#[doc = $text:literal])+ $variant:ident = $name:literal in $module:ident; )+) => {
-        switch! {
-            /// What guards the commit log.
-            pub enum CommitLogVariant = "commit_log", best Latch, planned $planned {
-                $( $(#[doc = $text])+ $variant = $name, )+
-            }
-            why {
-                Latch: "On two busy CPUs no variant differs from it by more than the noise, with the sync and without."
-                    in "docs/mechanisms/commit-log.md#variants";
-                Atomic: "With up to 256 clients on two and four sockets it makes 0.99 to 1.01 times the \
-                    commits of latch, simulated; no reader in the simulation asks for statuses."
-                    in "docs/commit-path-predictions.md#the-commit-log-commit-log";
-            }
-        }
+variants! {
+    /// What guards the commit log.
+    pub enum CommitLogVariant = "commit_log", best Latch, planned [] {
+        /// One latch over everything.
+        Latch = "latch": latch::Log<M, D>,
+        /// A latch for each of 16 banks, to which the pages are dealt out.
+        Banks = "banks": banks::Log<M, D>,
+        /// In a group: those that end at once on one page, by the first of them, over the banks.
+        Group = "group": group::Log<M, D>,
+        /// No latch: a status is read by one load and set by one compare-and-swap in its page.
+        Atomic = "atomic": atomic::Log<M, D>,
+    }
+    why {
+        Latch: "On two busy CPUs no variant differs from it by more than the noise, with the sync and without."
+            in "docs/mechanisms/commit-log.md#variants";
+        Atomic: "With up to 256 clients on two and four sockets it makes 0.99 to 1.01 times the \
+            commits of latch, simulated; no reader in the simulation asks for statuses."
+            in "docs/commit-path-predictions.md#the-commit-log-commit-log";
+    }
 
-        #[derive(Debug)]
-        enum Logs<M: Machine, D: StatusDevice> { $( $variant($module::Log<M, D>), )+ }
-
-        impl<M: Machine, D: StatusDevice> Logs<M, D> {
-            fn new(variant: CommitLogVariant, device: D, lwlock: LwLockOptions) -> Self {
-                match variant {
-                    $( CommitLogVariant::$variant => Self::$variant(StatusLog::new(device, lwlock)), )+
-                }
-            }
-        }
-
-        /// Calls a method of the variant's log.
-        macro_rules! dispatch {
-            ($log:expr, $inner:ident => $call:expr) => {
-                match $log { $( Logs::$variant($inner) => $call, )+ }
-            };
-        }
-    };
+    #[derive(Debug)]
+    enum Logs[M: Machine, D: StatusDevice], called by dispatch;
 }
 
-variants! {
-    planned [],
-    /// One latch over everything.
-    Latch = "latch" in latch;
-    /// A latch for each of 16 banks, to which the pages are dealt out.
-    Banks = "banks" in banks;
-    /// In a group: those that end at once on one page, by the first of them, over the banks.
-    Group = "group" in group;
-    /// No latch: a status is read by one load and set by one compare-and-swap in its page.
-    Atomic = "atomic" in atomic;
+impl<M: Machine, D: StatusDevice> Logs<M, D> {
+    fn new(variant: CommitLogVariant, device: D, lwlock: LwLockOptions) -> Self {
+        dispatch!(new variant => StatusLog::new(device, lwlock))
+    }
 }
 
 /// The variants that a commit log is built with.

@@ -55,7 +55,7 @@ mod radix;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use clearway_latch::LwLockOptions;
-use clearway_machine::{AtomicWord, Machine, Native, Padded, Switch, switch};
+use clearway_machine::{AtomicWord, Machine, Native, Padded, Switch, switch, variants};
 
 use crate::Xid;
 
@@ -90,56 +90,37 @@ pub(crate) trait KnownSet<M: Machine> {
     fn snapshot(&self, xmax: Option<Xid>, into: &mut RunningXids);
 }
 
-/// Makes the switch and the dispatch over the variants from one line for each.
-macro_rules! variants {
-    (planned $planned:tt, $( $(#[doc = $text:literal])+ $variant:ident = $name:literal in $module:ident; )+) => {
-        switch! {
-            /// How a standby knows which of the primary's transactions run.
-            pub enum KnownXidsVariant = "known_xids", best Bitmap, planned $planned {
-                $( $(#[doc = $text])+ $variant = $name, )+
-            }
-            why {
-                Array: "The baseline: an add with its remove takes it 309 to 663 instructions, bitmap 223 to 240."
-                    in "docs/mechanisms/known-xids.md#numbers-that-matter";
-                Bitmap: "Simulated on four sockets with 64 readers it makes 1.12 times the reads of the others, and replay \
-                    ends ten times as many transactions; natively, on two CPUs, no variant can be told from another. Its \
-                    snapshot is the dearer one where one transaction runs, 211 instructions to 106."
-                    in "docs/standby-predictions.md#four-sockets";
-            }
-        }
+variants! {
+    /// How a standby knows which of the primary's transactions run.
+    pub enum KnownXidsVariant = "known_xids", best Bitmap, planned [] {
+        /// An array of entries in order, which a snapshot scans under a latch.
+        Array = "array": array::Set<M>,
+        /// The array, with its running entries linked.
+        List = "list": list::Set<M>,
+        /// The array, with hints of readers how far the next running entry is.
+        Offsets = "offsets": offsets::Set<M>,
+        /// The array, under a tree of sums.
+        Radix = "radix": radix::Set<M>,
+        /// A ring of bits with summaries and a journal of ends; no latch.
+        Bitmap = "bitmap": bitmap::Set<M>,
+    }
+    why {
+        Array: "The baseline: an add with its remove takes it 309 to 663 instructions, bitmap 223 to 240."
+            in "docs/mechanisms/known-xids.md#numbers-that-matter";
+        Bitmap: "Simulated on four sockets with 64 readers it makes 1.12 times the reads of the others, and replay \
+            ends ten times as many transactions; natively, on two CPUs, no variant can be told from another. Its \
+            snapshot is the dearer one where one transaction runs, 211 instructions to 106."
+            in "docs/standby-predictions.md#four-sockets";
+    }
 
-        #[derive(Debug)]
-        enum Sets<M: Machine> { $( $variant($module::Set<M>), )+ }
-
-        impl<M: Machine> Sets<M> {
-            fn new(options: &KnownXidsOptions) -> Self {
-                match options.variant {
-                    $( KnownXidsVariant::$variant => Self::$variant(KnownSet::new(options)), )+
-                }
-            }
-        }
-
-        /// Calls a method of the variant's set.
-        macro_rules! dispatch {
-            ($set:expr, $inner:ident => $call:expr) => {
-                match $set { $( Sets::$variant($inner) => $call, )+ }
-            };
-        }
-    };
+    #[derive(Debug)]
+    enum Sets[M: Machine], called by dispatch;
 }
 
-variants! {
-    planned [],
-    /// An array of entries in order, which a snapshot scans under a latch.
-    Array = "array" in array;
-    /// The array, with its running entries linked.
-    List = "list" in list;
-    /// The array, with hints of readers how far the next running entry is.
-    Offsets = "offsets" in offsets;
-    /// The array, under a tree of sums.
-    Radix = "radix" in radix;
-    /// A ring of bits with summaries and a journal of ends; no latch.
-    Bitmap = "bitmap" in bitmap;
+impl<M: Machine> Sets<M> {
+    fn new(options: &KnownXidsOptions) -> Self {
+        dispatch!(new options.variant => KnownSet::new(options))
+    }
 }
 
 switch! {

@@ -12,7 +12,7 @@ use clearway_latch::{
     AdaptiveLatch, AdaptiveOptions, LatchClass, LwLock, LwLockOptions, ReadBiasedLatch, ReadBiasedOptions,
     ReaderWriterLatch, WriterVariant,
 };
-use clearway_machine::{Machine, switch};
+use clearway_machine::{Machine, variants};
 
 /// Slots for readers. Under a checker as many as it takes to have two: a writer looks at each.
 const SLOTS: usize = if cfg!(any(feature = "loom", feature = "shuttle")) {
@@ -21,112 +21,121 @@ const SLOTS: usize = if cfg!(any(feature = "loom", feature = "shuttle")) {
     16
 };
 
-/// Makes the switch, the latch and its guards from one line for each variant: its text, its names, its latch, and how
-/// an idle one is made of a class and the LwLock's options.
-macro_rules! variants {
-    (best $best:ident, planned $planned:tt,
-     $( $(#[doc = $text:literal])+ $variant:ident = $name:literal: $latch:ty, $new:expr; )+) => {
-        switch! {
-            /// The latch over the array of running transactions.
-            pub enum ProcArrayLatchVariant = "proc_array_latch", best $best, planned $planned {
-                $( $(#[doc = $text])+ $variant = $name, )+
-            }
-            why {
-                Plain: "Simulated on four sockets in simple-update under single-cas, adaptive makes 0.97 to 1.08 times its \
-                    transactions, read-biased-announce 0.93 to 1.01 and read-biased 0.87 to 1.04."
-                    in "docs/log.md#other-latches-for-procarray";
-                ReadBiased: "Simulated on four sockets in simple-update it makes 1.3 to 1.7 times the transactions of \
-                    plain under queued-scan with 200 clients and more, and 0.75 to 0.98 under the other latches."
-                    in "docs/log.md#other-latches-for-procarray";
-                ReadBiasedAnnounce: "Simulated on four sockets in simple-update it makes 1.5 to 2.1 times the transactions \
-                    of plain under queued-scan with 200 clients and more, and 0.97 to 1.08 under the other latches."
-                    in "docs/log.md#other-latches-for-procarray";
-                ReadBiasedHandOver: "By itself 1.5 times the acquisitions of read-biased where writers queue, but as little \
-                    as two thirds where sections are short; no transactions were simulated with it."
-                    in "docs/mechanisms/read-biased.md#variants";
-                Adaptive: "Simulated by itself on four sockets it makes 24.5 times the acquisitions of plain with 288 \
-                    readers and no writer; no transactions that profit have been measured."
-                    in "docs/log.md#latches-on-four-sockets";
-            }
-        }
+/// A latch cut into parts.
+type ReadBiased<M> = ReadBiasedLatch<SLOTS, M>;
 
-        /// The latch. Not in a box, though the variants differ much in size: there is one per engine, and a box would
-        /// cost each snapshot a trip to its pointer.
-        #[derive(Debug)]
-        pub(crate) enum ProcArrayLatch<M: Machine> { $( $variant($latch), )+ }
-
-        impl<M: Machine> ProcArrayLatch<M> {
-            pub(crate) fn new(
-                variant: ProcArrayLatchVariant,
-                class: &'static LatchClass,
-                lwlock: LwLockOptions,
-            ) -> Self {
-                match variant {
-                    $( ProcArrayLatchVariant::$variant => {
-                        let new: fn(&'static LatchClass, LwLockOptions) -> $latch = $new;
-                        Self::$variant(new(class, lwlock))
-                    } )+
-                }
-            }
-
-            #[inline]
-            #[track_caller]
-            pub(crate) fn shared(&self) -> ProcArrayShared<'_, M> {
-                match self { $( Self::$variant(latch) => ProcArrayShared::$variant(latch.shared()), )+ }
-            }
-
-            #[inline]
-            #[track_caller]
-            pub(crate) fn exclusive(&self) -> ProcArrayExclusive<'_, M> {
-                match self { $( Self::$variant(latch) => ProcArrayExclusive::$variant(latch.exclusive()), )+ }
-            }
-
-            #[inline]
-            #[track_caller]
-            pub(crate) fn try_exclusive(&self) -> Option<ProcArrayExclusive<'_, M>> {
-                Some(match self {
-                    $( Self::$variant(latch) => ProcArrayExclusive::$variant(latch.try_exclusive()?), )+
-                })
-            }
-        }
-
-        /// Holds the latch in shared mode; nothing is read from the variant, which is there to be dropped.
-        #[expect(dead_code, reason = "a guard is held for its drop")]
-        #[must_use = "the latch is released at once if its guard is dropped"]
-        pub(crate) enum ProcArrayShared<'a, M: Machine> {
-            $( $variant(<$latch as ReaderWriterLatch>::Shared<'a>), )+
-        }
-
-        /// Holds the latch in exclusive mode.
-        #[expect(dead_code, reason = "a guard is held for its drop")]
-        #[must_use = "the latch is released at once if its guard is dropped"]
-        pub(crate) enum ProcArrayExclusive<'a, M: Machine> {
-            $( $variant(<$latch as ReaderWriterLatch>::Exclusive<'a>), )+
-        }
-    };
-}
+/// A latch that is cut while that pays.
+type Adaptive<M> = AdaptiveLatch<SLOTS, M>;
 
 variants! {
-    best Plain, planned [],
-    /// An LwLock.
-    Plain = "plain": LwLock<M>, LwLock::new;
-    /// One cut into 16, of which a snapshot takes one and an end all.
-    ReadBiased = "read-biased": ReadBiasedLatch<SLOTS, M>, ReadBiasedLatch::new;
-    /// As read-biased; an end announces itself in all parts and then waits once for the snapshots in them.
-    ReadBiasedAnnounce = "read-biased-announce": ReadBiasedLatch<SLOTS, M>, |class, lwlock| {
-        let options = ReadBiasedOptions { writer: WriterVariant::Announce, ..lwlock.into() };
-        ReadBiasedLatch::new(class, options)
-    };
-    /// As read-biased-announce; an end hands all parts to the next one that waits, a bounded number of times in a row.
-    ReadBiasedHandOver = "read-biased-hand-over": ReadBiasedLatch<SLOTS, M>, |class, lwlock| {
-        let options = ReadBiasedOptions { writer: WriterVariant::HandOver, ..lwlock.into() };
-        ReadBiasedLatch::new(class, options)
-    };
-    /// One that turns read-biased, and back, by what it measures.
-    Adaptive = "adaptive": AdaptiveLatch<SLOTS, M>, |class, lwlock| {
-        let options = AdaptiveOptions { lwlock, ..AdaptiveOptions::default() };
-        AdaptiveLatch::with_options(class, options)
-    };
+    /// The latch over the array of running transactions.
+    pub enum ProcArrayLatchVariant = "proc_array_latch", best Plain, planned [] {
+        /// An LwLock.
+        Plain = "plain": LwLock<M>,
+        /// One cut into 16, of which a snapshot takes one and an end all.
+        ReadBiased = "read-biased": ReadBiased<M>,
+        /// As read-biased; an end announces itself in all parts and then waits once for the snapshots in them.
+        ReadBiasedAnnounce = "read-biased-announce": ReadBiased<M>,
+        /// As read-biased-announce; an end hands all parts to the next one that waits, a bounded number of times in a row.
+        ReadBiasedHandOver = "read-biased-hand-over": ReadBiased<M>,
+        /// One that turns read-biased, and back, by what it measures.
+        Adaptive = "adaptive": Adaptive<M>,
+    }
+    why {
+        Plain: "Simulated on four sockets in simple-update under single-cas, adaptive makes 0.97 to 1.08 times its \
+            transactions, read-biased-announce 0.93 to 1.01 and read-biased 0.87 to 1.04."
+            in "docs/log.md#other-latches-for-procarray";
+        ReadBiased: "Simulated on four sockets in simple-update it makes 1.3 to 1.7 times the transactions of \
+            plain under queued-scan with 200 clients and more, and 0.75 to 0.98 under the other latches."
+            in "docs/log.md#other-latches-for-procarray";
+        ReadBiasedAnnounce: "Simulated on four sockets in simple-update it makes 1.5 to 2.1 times the transactions \
+            of plain under queued-scan with 200 clients and more, and 0.97 to 1.08 under the other latches."
+            in "docs/log.md#other-latches-for-procarray";
+        ReadBiasedHandOver: "By itself 1.5 times the acquisitions of read-biased where writers queue, but as little \
+            as two thirds where sections are short; no transactions were simulated with it."
+            in "docs/mechanisms/read-biased.md#variants";
+        Adaptive: "Simulated by itself on four sockets it makes 24.5 times the acquisitions of plain with 288 \
+            readers and no writer; no transactions that profit have been measured."
+            in "docs/log.md#latches-on-four-sockets";
+    }
+
+    /// The latch. Not in a box, though the variants differ much in size: there is one per engine, and a box would
+    /// cost each snapshot a trip to its pointer.
+    #[derive(Debug)]
+    pub(crate) enum ProcArrayLatch[M: Machine], called by dispatch;
+}
+
+impl<M: Machine> ProcArrayLatch<M> {
+    pub(crate) fn new(
+        variant: ProcArrayLatchVariant,
+        class: &'static LatchClass,
+        lwlock: LwLockOptions,
+    ) -> Self {
+        let read_biased = |writer| {
+            let options = ReadBiasedOptions {
+                writer,
+                ..lwlock.into()
+            };
+            ReadBiasedLatch::new(class, options)
+        };
+        match variant {
+            ProcArrayLatchVariant::Plain => Self::Plain(LwLock::new(class, lwlock)),
+            ProcArrayLatchVariant::ReadBiased => Self::ReadBiased(ReadBiasedLatch::new(class, lwlock)),
+            ProcArrayLatchVariant::ReadBiasedAnnounce => {
+                Self::ReadBiasedAnnounce(read_biased(WriterVariant::Announce))
+            }
+            ProcArrayLatchVariant::ReadBiasedHandOver => {
+                Self::ReadBiasedHandOver(read_biased(WriterVariant::HandOver))
+            }
+            ProcArrayLatchVariant::Adaptive => {
+                let options = AdaptiveOptions {
+                    lwlock,
+                    ..AdaptiveOptions::default()
+                };
+                Self::Adaptive(AdaptiveLatch::with_options(class, options))
+            }
+        }
+    }
+
+    #[inline]
+    #[track_caller]
+    pub(crate) fn shared(&self) -> ProcArrayShared<'_, M> {
+        dispatch!(in ProcArrayShared, self, latch => latch.shared())
+    }
+
+    #[inline]
+    #[track_caller]
+    pub(crate) fn exclusive(&self) -> ProcArrayExclusive<'_, M> {
+        dispatch!(in ProcArrayExclusive, self, latch => latch.exclusive())
+    }
+
+    #[inline]
+    #[track_caller]
+    pub(crate) fn try_exclusive(&self) -> Option<ProcArrayExclusive<'_, M>> {
+        Some(dispatch!(in ProcArrayExclusive, self, latch => latch.try_exclusive()?))
+    }
+}
+
+/// Holds the latch in shared mode; nothing is read from the variant, which is there to be dropped.
+#[expect(dead_code, reason = "a guard is held for its drop")]
+#[must_use = "the latch is released at once if its guard is dropped"]
+pub(crate) enum ProcArrayShared<'a, M: Machine> {
+    Plain(<LwLock<M> as ReaderWriterLatch>::Shared<'a>),
+    ReadBiased(<ReadBiased<M> as ReaderWriterLatch>::Shared<'a>),
+    ReadBiasedAnnounce(<ReadBiased<M> as ReaderWriterLatch>::Shared<'a>),
+    ReadBiasedHandOver(<ReadBiased<M> as ReaderWriterLatch>::Shared<'a>),
+    Adaptive(<Adaptive<M> as ReaderWriterLatch>::Shared<'a>),
+}
+
+/// Holds the latch in exclusive mode.
+#[expect(dead_code, reason = "a guard is held for its drop")]
+#[must_use = "the latch is released at once if its guard is dropped"]
+pub(crate) enum ProcArrayExclusive<'a, M: Machine> {
+    Plain(<LwLock<M> as ReaderWriterLatch>::Exclusive<'a>),
+    ReadBiased(<ReadBiased<M> as ReaderWriterLatch>::Exclusive<'a>),
+    ReadBiasedAnnounce(<ReadBiased<M> as ReaderWriterLatch>::Exclusive<'a>),
+    ReadBiasedHandOver(<ReadBiased<M> as ReaderWriterLatch>::Exclusive<'a>),
+    Adaptive(<Adaptive<M> as ReaderWriterLatch>::Exclusive<'a>),
 }
 
 // The plain latch has a cache line for itself because the others ask for one.

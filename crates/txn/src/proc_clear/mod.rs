@@ -18,7 +18,7 @@
 mod group;
 mod single;
 
-use clearway_machine::{Machine, switch};
+use clearway_machine::{Machine, variants};
 
 use crate::{ProcArray, ProcId};
 
@@ -31,48 +31,34 @@ pub(crate) trait Clear<M: Machine> {
     fn clear(&self, array: &ProcArray<M>, proc: ProcId, durable: u64);
 }
 
-/// Makes the switch and the dispatch over the variants from one line for each.
-macro_rules! variants {
-    (planned $planned:tt, $( $(#[doc = $text:literal])+ $variant:ident = $name:literal in $module:ident; )+) => {
-        switch! {
-            /// How a transaction leaves the array of running ones.
-            pub enum ProcClearVariant = "proc_clear", best Single, planned $planned {
-                $( $(#[doc = $text])+ $variant = $name, )+
-            }
-            why {
-                Single: "On two busy CPUs group does not differ from it by more than the noise, with the sync and without."
-                    in "docs/mechanisms/snapshots.md#many-sessions-end-at-once";
-                Group: "Not measured on a quiet machine yet. Simulated on four sockets, it \
-                    makes 1.14 times single's commits with 434 clients, and 2.5 times with the scanned queue."
-                    in "docs/commit-path-predictions.md#leaving-the-array-proc-clear";
-            }
-        }
+variants! {
+    /// How a transaction leaves the array of running ones.
+    pub enum ProcClearVariant = "proc_clear", best Single, planned [] {
+        /// Each by itself, under the exclusive latch.
+        Single = "single": single::Clearing<M>,
+        /// Those that end at once in a group, all by the first of them.
+        Group = "group": group::Clearing<M>,
+    }
+    why {
+        Single: "On two busy CPUs group does not differ from it by more than the noise, with the sync and without."
+            in "docs/mechanisms/snapshots.md#many-sessions-end-at-once";
+        Group: "Not measured on a quiet machine yet. Simulated on four sockets, it \
+            makes 1.14 times single's commits with 434 clients, and 2.5 times with the scanned queue."
+            in "docs/commit-path-predictions.md#leaving-the-array-proc-clear";
+    }
 
-        /// What the array keeps for its variant.
-        #[derive(Debug)]
-        pub(crate) enum Clearing<M: Machine> { $( $variant($module::Clearing<M>), )+ }
-
-        impl<M: Machine> Clearing<M> {
-            pub(crate) fn new(variant: ProcClearVariant, capacity: u32) -> Self {
-                match variant {
-                    $( ProcClearVariant::$variant => Self::$variant(Clear::new(capacity)), )+
-                }
-            }
-
-            #[inline]
-            pub(crate) fn clear(&self, array: &ProcArray<M>, proc: ProcId, durable: u64) {
-                match self {
-                    $( Self::$variant(clearing) => clearing.clear(array, proc, durable), )+
-                }
-            }
-        }
-    };
+    /// What the array keeps for its variant.
+    #[derive(Debug)]
+    pub(crate) enum Clearing[M: Machine], called by dispatch;
 }
 
-variants! {
-    planned [],
-    /// Each by itself, under the exclusive latch.
-    Single = "single" in single;
-    /// Those that end at once in a group, all by the first of them.
-    Group = "group" in group;
+impl<M: Machine> Clearing<M> {
+    pub(crate) fn new(variant: ProcClearVariant, capacity: u32) -> Self {
+        dispatch!(new variant => Clear::new(capacity))
+    }
+
+    #[inline]
+    pub(crate) fn clear(&self, array: &ProcArray<M>, proc: ProcId, durable: u64) {
+        dispatch!(self, clearing => clearing.clear(array, proc, durable))
+    }
 }

@@ -39,7 +39,7 @@ mod shared_cache;
 use std::io;
 
 use clearway_latch::LwLockOptions;
-use clearway_machine::{Machine, switch};
+use clearway_machine::{Machine, variants};
 
 use self::last_committed::LastCommitted;
 use crate::{CommitLog, ProcArray, ProcId, StatusDevice, TransactionState, Xid};
@@ -80,6 +80,11 @@ pub(crate) trait SnapshotSource<M: Machine> {
     /// For one array.
     fn new(parameters: ArrayParameters) -> Self;
 
+    /// A view in which nothing has been taken yet.
+    fn empty_view(&self) -> Self::View {
+        Self::View::default()
+    }
+
     /// Takes a snapshot for `proc` into `view`, whose memory it reuses, and installs its xmin (S3).
     fn take(&self, array: &ProcArray<M>, proc: ProcId, view: &mut Self::View);
 
@@ -97,116 +102,120 @@ pub(crate) trait SnapshotSource<M: Machine> {
     }
 }
 
-/// Makes the switch and the dispatch over the variants from one line for each.
-macro_rules! variants {
-    (planned $planned:tt, $( $(#[doc = $text:literal])+ $variant:ident = $name:literal in $module:ident; )+) => {
-        switch! {
-            /// How a snapshot is taken.
-            pub enum SnapshotVariant = "snapshot", best Reuse, planned $planned {
-                $( $(#[doc = $text])+ $variant = $name, )+
-            }
-            why {
-                Reuse: "A read beside few writers changes no shared line: simulated on four sockets it makes 2.1 times the \
-                    transactions of scan with 1 % writers. On two CPUs it is level."
-                    in "docs/read-path-predictions.md#snapshots-snapshots";
-                Csn: "Simulated, it makes 1.7 to 4.3 times the transactions of scan with 144 clients of which 10 or 50 % \
-                    write, but 0.5 with 434 and log_flush = single. On two CPUs it is level."
-                    in "docs/mechanisms/snapshots.md#why-reuse-and-not-csn";
-            }
-        }
+variants! {
+    /// How a snapshot is taken.
+    pub enum SnapshotVariant = "snapshot", best Reuse, planned [] {
+        /// Scan the running transactions.
+        Scan = "scan": scan::Source<M>,
+        /// One scan for all sessions, until a transaction with an xid ends.
+        SharedCache = "shared-cache": shared_cache::Source<M>,
+        /// The session's last one again, while no transaction with an xid has ended since.
+        Reuse = "reuse": reuse::Source<M>,
+        /// One number, below which a row's transaction must have ended.
+        Csn = "csn": csn::Source<M>,
+    }
+    why {
+        Reuse: "A read beside few writers changes no shared line: simulated on four sockets it makes 2.1 times the \
+            transactions of scan with 1 % writers. On two CPUs it is level."
+            in "docs/read-path-predictions.md#snapshots-snapshots";
+        Csn: "Simulated, it makes 1.7 to 4.3 times the transactions of scan with 144 clients of which 10 or 50 % \
+            write, but 0.5 with 434 and log_flush = single. On two CPUs it is level."
+            in "docs/mechanisms/snapshots.md#why-reuse-and-not-csn";
+    }
 
-        #[derive(Debug, Clone, PartialEq, Eq)]
-        enum Views { $( $variant($module::View), )+ }
+    /// The array's part of its variant.
+    #[derive(Debug)]
+    pub(crate) enum Snapshots[M: Machine], called by dispatch;
+}
 
-        /// What the array keeps for its variant of snapshots.
-        #[derive(Debug)]
-        pub(crate) enum Snapshots<M: Machine> { $( $variant($module::Source<M>), )+ }
+/// A snapshot's part of the variant that it was taken under.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Views {
+    Scan(scan::View),
+    SharedCache(shared_cache::View),
+    Reuse(reuse::View),
+    Csn(csn::View),
+}
 
-        impl<M: Machine> Snapshots<M> {
-            pub(crate) fn new(variant: SnapshotVariant, parameters: ArrayParameters) -> Self {
-                match variant {
-                    $( SnapshotVariant::$variant => Self::$variant(SnapshotSource::new(parameters)), )+
-                }
-            }
-
-            #[inline]
-            pub(crate) fn take(&self, array: &ProcArray<M>, proc: ProcId, snapshot: &mut Snapshot) {
-                match self {
-                    $( Self::$variant(source) => {
-                        if let Views::$variant(view) = &mut snapshot.view {
-                            return source.take(array, proc, view);
-                        }
-                        let mut view = $module::View::default();
-                        source.take(array, proc, &mut view);
-                        snapshot.view = Views::$variant(view);
-                    } )+
-                }
-            }
-
-            #[inline]
-            pub(crate) fn xid_is_handed_out(&self, array: &ProcArray<M>, xid: Xid) {
-                match self {
-                    $( Self::$variant(source) => source.xid_is_handed_out(array, xid), )+
-                }
-            }
-
-            pub(crate) fn continue_from(&self, next: Xid) {
-                match self {
-                    $( Self::$variant(source) => source.continue_from(next), )+
-                }
-            }
-
-            #[inline]
-            pub(crate) fn transaction_ends(&self, xid: Xid) {
-                match self {
-                    $( Self::$variant(source) => source.transaction_ends(xid), )+
-                }
-            }
-        }
-
-        impl Snapshot {
-            /// How `xid` had ended when the snapshot was taken. `Running` also means that it ended, or began, later.
-            #[inline]
-            pub fn state<M: Machine, D: StatusDevice>(
-                &self,
-                xid: Xid,
-                log: &CommitLog<M, D>,
-            ) -> io::Result<TransactionState> {
-                if self.last_committed.is(xid) {
-                    return Ok(TransactionState::Committed);
-                }
-                let state = match &self.view { $( Views::$variant(view) => view.state(xid, log), )+ }?;
-                if state == TransactionState::Committed {
-                    self.last_committed.set(xid);
-                }
-                Ok(state)
-            }
-
-            /// True if `xid` had committed when the snapshot was taken. The caller knows that it has committed by now,
-            /// from a hint bit or because it met something that only a commit makes; that spares most variants the
-            /// commit log.
-            #[inline]
-            pub fn sees_committed<M: Machine, D: StatusDevice>(
-                &self,
-                xid: Xid,
-                log: &CommitLog<M, D>,
-            ) -> io::Result<bool> {
-                match &self.view { $( Views::$variant(view) => view.sees_committed(xid, log), )+ }
-            }
+/// Calls a method of the variant's view.
+macro_rules! dispatch_view {
+    ($views:expr, $view:ident => $call:expr) => {
+        match $views {
+            Views::Scan($view) => $call,
+            Views::SharedCache($view) => $call,
+            Views::Reuse($view) => $call,
+            Views::Csn($view) => $call,
         }
     };
 }
 
-variants! {
-    planned [],
-    /// Scan the running transactions.
-    Scan = "scan" in scan;
-    /// One scan for all sessions, until a transaction with an xid ends.
-    SharedCache = "shared-cache" in shared_cache;
-    /// The session's last one again, while no transaction with an xid has ended since.
-    Reuse = "reuse" in reuse;
-    /// One number, below which a row's transaction must have ended.
-    Csn = "csn" in csn;
+impl<M: Machine> Snapshots<M> {
+    pub(crate) fn new(variant: SnapshotVariant, parameters: ArrayParameters) -> Self {
+        dispatch!(new variant => SnapshotSource::new(parameters))
+    }
+
+    #[inline]
+    pub(crate) fn take(&self, array: &ProcArray<M>, proc: ProcId, snapshot: &mut Snapshot) {
+        match (self, &mut snapshot.view) {
+            (Self::Scan(source), Views::Scan(view)) => source.take(array, proc, view),
+            (Self::SharedCache(source), Views::SharedCache(view)) => source.take(array, proc, view),
+            (Self::Reuse(source), Views::Reuse(view)) => source.take(array, proc, view),
+            (Self::Csn(source), Views::Csn(view)) => source.take(array, proc, view),
+            _ => self.take_first(array, proc, snapshot),
+        }
+    }
+
+    /// Takes a snapshot into one that was of another variant, as every new one may be.
+    #[cold]
+    fn take_first(&self, array: &ProcArray<M>, proc: ProcId, snapshot: &mut Snapshot) {
+        snapshot.view = dispatch!(in Views, self, source => source.empty_view());
+        self.take(array, proc, snapshot);
+    }
+
+    #[inline]
+    pub(crate) fn xid_is_handed_out(&self, array: &ProcArray<M>, xid: Xid) {
+        dispatch!(self, source => source.xid_is_handed_out(array, xid))
+    }
+
+    pub(crate) fn continue_from(&self, next: Xid) {
+        dispatch!(self, source => source.continue_from(next))
+    }
+
+    #[inline]
+    pub(crate) fn transaction_ends(&self, xid: Xid) {
+        dispatch!(self, source => source.transaction_ends(xid))
+    }
+}
+
+impl Snapshot {
+    /// How `xid` had ended when the snapshot was taken. `Running` also means that it ended, or began, later.
+    #[inline]
+    pub fn state<M: Machine, D: StatusDevice>(
+        &self,
+        xid: Xid,
+        log: &CommitLog<M, D>,
+    ) -> io::Result<TransactionState> {
+        if self.last_committed.is(xid) {
+            return Ok(TransactionState::Committed);
+        }
+        let state = dispatch_view!(&self.view, view => view.state(xid, log))?;
+        if state == TransactionState::Committed {
+            self.last_committed.set(xid);
+        }
+        Ok(state)
+    }
+
+    /// True if `xid` had committed when the snapshot was taken. The caller knows that it has committed by now,
+    /// from a hint bit or because it met something that only a commit makes; that spares most variants the
+    /// commit log.
+    #[inline]
+    pub fn sees_committed<M: Machine, D: StatusDevice>(
+        &self,
+        xid: Xid,
+        log: &CommitLog<M, D>,
+    ) -> io::Result<bool> {
+        dispatch_view!(&self.view, view => view.sees_committed(xid, log))
+    }
 }
 
 /// The transactions that had finished at one moment. The default one, never taken, regards all as running. One value is

@@ -49,7 +49,7 @@ mod hand;
 mod latched;
 
 use clearway_latch::LwLockOptions;
-use clearway_machine::{Machine, Native, switch};
+use clearway_machine::{Machine, Native, variants};
 
 use super::frame::Frame;
 use super::pin::ROUNDS_TO_CLAIM;
@@ -73,55 +73,31 @@ pub(super) trait VictimSource<M: Machine>: Sized {
     fn has_free(&self, frames: usize) -> bool;
 }
 
-/// Makes the switch and the dispatch over the variants from one line for each.
-macro_rules! variants {
-    (
-        planned $planned:tt,
-        $( $(#[doc = $text:literal])+ $variant:ident = $name:literal in $module:ident; )+
-        why $why:tt
-    ) => {
-        switch! {
-            /// How a page that is not in memory gets a frame.
-            pub enum BufferClockVariant = "buffer_clock", best Hand, planned $planned {
-                $( $(#[doc = $text])+ $variant = $name, )+
-            }
-            why $why
-        }
-
-        /// The clock of a pool.
-        pub(super) enum Clock<M: Machine = Native> { $( $variant($module::Clock<M>), )+ }
-
-        impl<M: Machine> Clock<M> {
-            /// The clock of a pool of so many frames, none of which has a page.
-            pub(super) fn new(variant: BufferClockVariant, frames: usize, lwlock: LwLockOptions) -> Self {
-                match variant {
-                    $( BufferClockVariant::$variant => Self::$variant(VictimSource::new(frames, lwlock)), )+
-                }
-            }
-        }
-
-        /// Calls a function of the variant's clock.
-        macro_rules! dispatch {
-            ($clock:expr, $inner:ident => $call:expr) => {
-                match $clock { $( Clock::$variant($inner) => $call, )+ }
-            };
-        }
-    };
-}
-
 variants! {
-    planned [],
-    /// An atomic hand, which finds free frames as it finds all others.
-    Hand = "hand" in hand;
-    /// The hand and a list of free frames, under one latch.
-    Latched = "latched" in latched;
-    /// An atomic hand, and a list of free frames for each group of CPUs.
-    Atomic = "atomic" in atomic;
+    /// How a page that is not in memory gets a frame.
+    pub enum BufferClockVariant = "buffer_clock", best Hand, planned [] {
+        /// An atomic hand, which finds free frames as it finds all others.
+        Hand = "hand": hand::Clock<M>,
+        /// The hand and a list of free frames, under one latch.
+        Latched = "latched": latched::Clock<M>,
+        /// An atomic hand, and a list of free frames for each group of CPUs.
+        Atomic = "atomic": atomic::Clock<M>,
+    }
     why {
         Hand: "It is the simplest, and level with the others on two CPUs, where the table is larger than the pool."
             in "docs/mechanisms/buffer-pool.md#numbers-that-matter";
         Atomic: "Level with hand, simulated on four sockets too: a list spares a sweep only after tables were dropped."
             in "docs/read-path-predictions.md#the-buffer-clock-buffer-clock";
+    }
+
+    /// The clock of a pool.
+    pub(super) enum Clock[M: Machine = Native], called by dispatch;
+}
+
+impl<M: Machine> Clock<M> {
+    /// The clock of a pool of so many frames, none of which has a page.
+    pub(super) fn new(variant: BufferClockVariant, frames: usize, lwlock: LwLockOptions) -> Self {
+        dispatch!(new variant => VictimSource::new(frames, lwlock))
     }
 }
 

@@ -50,7 +50,7 @@ mod partitioned;
 mod tests;
 
 use clearway_latch::{ClassOf, LatchClass, LwLockOptions};
-use clearway_machine::{Machine, Native, WaitEvent, switch};
+use clearway_machine::{Machine, Native, WaitEvent, variants};
 
 use super::frame::Frame;
 use crate::page::PageId;
@@ -104,50 +104,16 @@ pub(super) trait PageMap<M: Machine>: Sized {
     ) -> bool;
 }
 
-/// Makes the switch and the dispatch over the variants from one line for each.
-macro_rules! variants {
-    (
-        planned $planned:tt,
-        $( $(#[doc = $text:literal])+ $variant:ident = $name:literal in $module:ident; )+
-        why $why:tt
-    ) => {
-        switch! {
-            /// The table from page to buffer.
-            pub enum BufferMapVariant = "buffer_map", best Concurrent, planned $planned {
-                $( $(#[doc = $text])+ $variant = $name, )+
-            }
-            why $why
-        }
-
-        /// The map of a pool.
-        pub(super) enum BufferMap<M: Machine = Native> { $( $variant($module::Map<M>), )+ }
-
-        impl<M: Machine> BufferMap<M> {
-            /// An empty map for pages in so many frames.
-            pub(super) fn new(variant: BufferMapVariant, frames: usize, lwlock: LwLockOptions) -> Self {
-                match variant {
-                    $( BufferMapVariant::$variant => Self::$variant(PageMap::new(frames, lwlock)), )+
-                }
-            }
-        }
-
-        /// Calls a function of the variant's map.
-        macro_rules! dispatch {
-            ($map:expr, $inner:ident => $call:expr) => {
-                match $map { $( BufferMap::$variant($inner) => $call, )+ }
-            };
-        }
-    };
-}
-
 variants! {
-    planned [],
-    /// 128 partitions, a latch each.
-    Partitioned = "partitioned" in partitioned;
-    /// Lists of nodes, walked without a latch; nodes are used again when no scan can see them.
-    Chash = "chash" in chash;
-    /// One-line buckets, read without a latch and without a store; the frame's own tag decides.
-    Concurrent = "concurrent" in concurrent;
+    /// The table from page to buffer.
+    pub enum BufferMapVariant = "buffer_map", best Concurrent, planned [] {
+        /// 128 partitions, a latch each.
+        Partitioned = "partitioned": partitioned::Map<M>,
+        /// Lists of nodes, walked without a latch; nodes are used again when no scan can see them.
+        Chash = "chash": chash::Map<M>,
+        /// One-line buckets, read without a latch and without a store; the frame's own tag decides.
+        Concurrent = "concurrent": concurrent::Map<M>,
+    }
     why {
         Concurrent: "With optimistic reads and snapshots used again, a point SELECT changes no line that another session \
             uses; with one client it takes 2 % fewer instructions than under partitioned."
@@ -155,6 +121,16 @@ variants! {
         Chash: "A fence for each page, and a latch less for each miss, which several clients pay for with the lines of \
             the free lists: 4 to 12 % less than partitioned where every read misses, simulated."
             in "docs/mechanisms/buffer-pool.md#numbers-that-matter";
+    }
+
+    /// The map of a pool.
+    pub(super) enum BufferMap[M: Machine = Native], called by dispatch;
+}
+
+impl<M: Machine> BufferMap<M> {
+    /// An empty map for pages in so many frames.
+    pub(super) fn new(variant: BufferMapVariant, frames: usize, lwlock: LwLockOptions) -> Self {
+        dispatch!(new variant => PageMap::new(frames, lwlock))
     }
 }
 

@@ -43,11 +43,12 @@ mod split;
 mod trial;
 mod waiters;
 pub mod wake;
+mod wake_tree;
 
 use std::time::Duration;
 
 use clearway_latch::{LatchClass, LwLockOptions};
-use clearway_machine::{Machine, WaitEvent, WaitScope, switch};
+use clearway_machine::{Machine, WaitEvent, WaitScope, variants};
 
 use self::wake::LogWakeVariant;
 use super::LogDevice;
@@ -106,77 +107,63 @@ trait Flush<M: Machine> {
     fn flush<D: LogDevice>(&self, log: &Flushed<'_, M, D>, upto: u64);
 }
 
-/// Makes the switch and the dispatch over the variants from one line for each.
-macro_rules! variants {
-    (planned $planned:tt, $( $(#[doc = $text:literal])+ $variant:ident = $name:literal in $module:ident; )+) => {
-        switch! {
-            /// How the log reaches the disk.
-            pub enum LogFlushVariant = "log_flush", best Polling, planned $planned {
-                $( $(#[doc = $text])+ $variant = $name, )+
-            }
-            why {
-                Single: "The baseline: with 16 clients polling commits 1.24 to 1.56 times as much, with 64 1.00 to 1.83 \
-                    times, and a commit is woken 1.6 times."
-                    in "docs/mechanisms/log.md#numbers-that-matter";
-                Group: "It wakes a commit once where single wakes it 1.6 times, and takes 10 to \
-                    20 % less CPU time with 16 and 64 clients on two CPUs; but over a socket, while a sync takes \
-                    milliseconds, it commits about half as much."
-                    in "docs/mechanisms/log.md#numbers-that-matter";
-                Gathering: "1.60 times single with 2 clients natively, 1.03 and 1.31 with 4, 1.06 to 1.20 with 16 and \
-                    64; on a CPU that other programs want too it commits 0.6 times as much with 16 clients. Simulated on \
-                    a disk ten times as slow it makes 1.4 to 1.6 times the commits of single."
-                    in "docs/mechanisms/log.md#numbers-that-matter";
-                SelfClocking: "As group in the mean, but 0.92 to 1.16 times single with 16 clients."
-                    in "docs/mechanisms/log.md#numbers-that-matter";
-                Overlapped: "The simulation promised up to 1.80 times single; on the disk that was measured it did 0.71 \
-                    to 0.89 with 4 clients and 0.88 to 0.98 with 16, since each sync takes CPU time."
-                    in "docs/mechanisms/log.md#numbers-that-matter";
-                Polling: "1.56 times single with 2 clients natively, 1.13 with 4, 1.24 with 16, 1.09 with 64, and level \
-                    with one. It measures itself, and gathers where that is faster: with few clients, on a slow disk, \
-                    and, after a while, where a thread that yields is back at once."
-                    in "docs/mechanisms/log.md#numbers-that-matter";
-            }
-        }
+variants! {
+    /// How the log reaches the disk.
+    pub enum LogFlushVariant = "log_flush", best Polling, planned [] {
+        /// Write and sync under one latch; commits that arrive meanwhile share the next.
+        Single = "single": single::Flusher<M>,
+        /// Write and sync under a latch each, so that the next write overlaps the sync in progress.
+        Split = "split": split::Flusher<M>,
+        /// The first of a group of commits writes and syncs for all of them, and wakes each once.
+        Group = "group": group::Flusher<M>,
+        /// A flush starts when the device is free and takes all that are complete; each commit is woken once, when it is
+        /// durable, and wakes others.
+        SelfClocking = "self-clocking": self_clocking::Flusher<M>,
+        /// As group; its leader waits for those that the last flush let go, where that makes fewer flushes of more commits.
+        Gathering = "gathering": gathering::Flusher<M>,
+        /// As a group that one call wakes; several groups are synced at once, so that the device waits for no leader.
+        Overlapped = "overlapped": overlapped::Flusher<M>,
+        /// A commit that is not durable yet polls and yields its CPU; the first that finds the device free flushes all
+        /// that are complete. As gathering where that is faster.
+        Polling = "polling": polling::Flusher<M>,
+    }
+    why {
+        Single: "The baseline: with 16 clients polling commits 1.24 to 1.56 times as much, with 64 1.00 to 1.83 \
+            times, and a commit is woken 1.6 times."
+            in "docs/mechanisms/log.md#numbers-that-matter";
+        Group: "It wakes a commit once where single wakes it 1.6 times, and takes 10 to \
+            20 % less CPU time with 16 and 64 clients on two CPUs; but over a socket, while a sync takes \
+            milliseconds, it commits about half as much."
+            in "docs/mechanisms/log.md#numbers-that-matter";
+        Gathering: "1.60 times single with 2 clients natively, 1.03 and 1.31 with 4, 1.06 to 1.20 with 16 and \
+            64; on a CPU that other programs want too it commits 0.6 times as much with 16 clients. Simulated on \
+            a disk ten times as slow it makes 1.4 to 1.6 times the commits of single."
+            in "docs/mechanisms/log.md#numbers-that-matter";
+        SelfClocking: "As group in the mean, but 0.92 to 1.16 times single with 16 clients."
+            in "docs/mechanisms/log.md#numbers-that-matter";
+        Overlapped: "The simulation promised up to 1.80 times single; on the disk that was measured it did 0.71 \
+            to 0.89 with 4 clients and 0.88 to 0.98 with 16, since each sync takes CPU time."
+            in "docs/mechanisms/log.md#numbers-that-matter";
+        Polling: "1.56 times single with 2 clients natively, 1.13 with 4, 1.24 with 16, 1.09 with 64, and level \
+            with one. It measures itself, and gathers where that is faster: with few clients, on a slow disk, \
+            and, after a while, where a thread that yields is back at once."
+            in "docs/mechanisms/log.md#numbers-that-matter";
+    }
 
-        /// Flushes in progress, under the variant chosen.
-        pub(super) enum Flusher<M: Machine> { $( $variant($module::Flusher<M>), )+ }
-
-        impl<M: Machine> Flusher<M> {
-            /// No flush is in progress.
-            pub(super) fn new(variant: LogFlushVariant, options: &FlushOptions) -> Self {
-                match variant {
-                    $( LogFlushVariant::$variant => Self::$variant(Flush::new(options)), )+
-                }
-            }
-
-            /// Makes everything before `upto` durable.
-            pub(super) fn flush<D: LogDevice>(&self, log: &Flushed<'_, M, D>, upto: u64) {
-                if log.output.durable() < upto {
-                    match self {
-                        $( Self::$variant(flusher) => flusher.flush(log, upto), )+
-                    }
-                }
-            }
-        }
-    };
+    /// Flushes in progress, under the variant chosen.
+    pub(super) enum Flusher[M: Machine], called by dispatch;
 }
 
-variants! {
-    planned [],
-    /// Write and sync under one latch; commits that arrive meanwhile share the next.
-    Single = "single" in single;
-    /// Write and sync under a latch each, so that the next write overlaps the sync in progress.
-    Split = "split" in split;
-    /// The first of a group of commits writes and syncs for all of them, and wakes each once.
-    Group = "group" in group;
-    /// A flush starts when the device is free and takes all that are complete; each commit is woken once, when it is
-    /// durable, and wakes others.
-    SelfClocking = "self-clocking" in self_clocking;
-    /// As group; its leader waits for those that the last flush let go, where that makes fewer flushes of more commits.
-    Gathering = "gathering" in gathering;
-    /// As a group that one call wakes; several groups are synced at once, so that the device waits for no leader.
-    Overlapped = "overlapped" in overlapped;
-    /// A commit that is not durable yet polls and yields its CPU; the first that finds the device free flushes all
-    /// that are complete. As gathering where that is faster.
-    Polling = "polling" in polling;
+impl<M: Machine> Flusher<M> {
+    /// No flush is in progress.
+    pub(super) fn new(variant: LogFlushVariant, options: &FlushOptions) -> Self {
+        dispatch!(new variant => Flush::new(options))
+    }
+
+    /// Makes everything before `upto` durable.
+    pub(super) fn flush<D: LogDevice>(&self, log: &Flushed<'_, M, D>, upto: u64) {
+        if log.output.durable() < upto {
+            dispatch!(self, flusher => flusher.flush(log, upto))
+        }
+    }
 }

@@ -25,7 +25,7 @@ mod latches;
 mod ring;
 
 use clearway_latch::LwLockOptions;
-use clearway_machine::{Machine, switch};
+use clearway_machine::{Machine, variants};
 
 use super::reserve::Reservation;
 use crate::page::Lsn;
@@ -95,89 +95,65 @@ trait Insert<M: Machine> {
     fn continue_at(&self, _end: u64) {}
 }
 
-/// Makes the switch and the dispatch over the variants from one line for each.
-macro_rules! variants {
-    (planned $planned:tt, $( $(#[doc = $text:literal])+ $variant:ident = $name:literal in $module:ident; )+) => {
-        switch! {
-            /// How a log record gets into memory, and how the flusher learns that it is whole.
-            pub enum LogInsertVariant = "log_insert", best Latches, planned $planned {
-                $( $(#[doc = $text])+ $variant = $name, )+
-            }
-            why {
-                Latches: "What databases ship. One client takes 0.2 % fewer instructions under ring; simulated with up \
-                    to 434 clients on four sockets the two are level, and natively only one client has been measured."
-                    in "docs/mechanisms/log.md#variants";
-            }
-        }
+variants! {
+    /// How a log record gets into memory, and how the flusher learns that it is whole.
+    pub enum LogInsertVariant = "log_insert", best Latches, planned [] {
+        /// One of 8 insertion latches is held from the reservation to the end of the copy.
+        Latches = "latches": latches::Insertion<M>,
+        /// The end of each record is published in a ring of slots; no latch, and a checkpoint stops no insertion.
+        Ring = "ring": ring::Insertion<M>,
+    }
+    why {
+        Latches: "What databases ship. One client takes 0.2 % fewer instructions under ring; simulated with up \
+            to 434 clients on four sockets the two are level, and natively only one client has been measured."
+            in "docs/mechanisms/log.md#variants";
+    }
 
-        /// Insertions in progress and the redo position, under the variant chosen.
-        pub(super) enum Insertion<M: Machine> { $( $variant($module::Insertion<M>), )+ }
-
-        impl<M: Machine> Insertion<M> {
-            /// Nothing is being inserted. The log goes on at `end`; pages last changed before `redo` need a full image.
-            pub(super) fn new(variant: LogInsertVariant, options: &InsertionOptions, end: u64, redo: u64) -> Self {
-                match variant {
-                    $( LogInsertVariant::$variant => Self::$variant(Insert::new(options, end, redo)), )+
-                }
-            }
-
-            /// Inserts a record that was built for the redo position `built_for`; returns its end.
-            #[inline]
-            pub(super) fn insert(
-                &self,
-                reservation: &Reservation<M>,
-                built_for: u64,
-                record: &impl InsertedRecord,
-            ) -> Result<u64, RedoMoved> {
-                match self {
-                    $( Self::$variant(insertion) => insertion.insert(reservation, built_for, record), )+
-                }
-            }
-
-            /// Waits until everything before `target`, which is reserved, is in the ring; returns up to where that is
-            /// known.
-            pub(super) fn wait_complete(&self, reservation: &Reservation<M>, target: u64) -> u64 {
-                match self {
-                    $( Self::$variant(insertion) => insertion.wait_complete(reservation, target), )+
-                }
-            }
-
-            /// Up to where everything is in the ring, if that can be told without waiting (R2).
-            pub(super) fn complete(&self, reservation: &Reservation<M>) -> Option<u64> {
-                match self {
-                    $( Self::$variant(insertion) => insertion.complete(reservation), )+
-                }
-            }
-
-            /// The redo position. Acquire: pairs with the Release in `move_redo`.
-            #[inline]
-            pub(super) fn redo(&self) -> u64 {
-                match self {
-                    $( Self::$variant(insertion) => insertion.redo(), )+
-                }
-            }
-
-            /// Moves the redo position to the end of what is reserved (R4); returns it.
-            pub(super) fn move_redo(&self, reservation: &Reservation<M>) -> u64 {
-                match self {
-                    $( Self::$variant(insertion) => insertion.move_redo(reservation), )+
-                }
-            }
-
-            /// The log goes on at `end`, and nothing before is going to be inserted. Nothing is being inserted.
-            pub(super) fn continue_at(&self, end: u64) {
-                match self {
-                    $( Self::$variant(insertion) => insertion.continue_at(end), )+
-                }
-            }
-        }
-    };
+    /// Insertions in progress and the redo position, under the variant chosen.
+    pub(super) enum Insertion[M: Machine], called by dispatch;
 }
 
-variants! {
-    planned [],
-    /// One of 8 insertion latches is held from the reservation to the end of the copy.
-    Latches = "latches" in latches;
-    /// The end of each record is published in a ring of slots; no latch, and a checkpoint stops no insertion.
-    Ring = "ring" in ring;
+impl<M: Machine> Insertion<M> {
+    /// Nothing is being inserted. The log goes on at `end`; pages last changed before `redo` need a full image.
+    pub(super) fn new(variant: LogInsertVariant, options: &InsertionOptions, end: u64, redo: u64) -> Self {
+        dispatch!(new variant => Insert::new(options, end, redo))
+    }
+
+    /// Inserts a record that was built for the redo position `built_for`; returns its end.
+    #[inline]
+    pub(super) fn insert(
+        &self,
+        reservation: &Reservation<M>,
+        built_for: u64,
+        record: &impl InsertedRecord,
+    ) -> Result<u64, RedoMoved> {
+        dispatch!(self, insertion => insertion.insert(reservation, built_for, record))
+    }
+
+    /// Waits until everything before `target`, which is reserved, is in the ring; returns up to where that is
+    /// known.
+    pub(super) fn wait_complete(&self, reservation: &Reservation<M>, target: u64) -> u64 {
+        dispatch!(self, insertion => insertion.wait_complete(reservation, target))
+    }
+
+    /// Up to where everything is in the ring, if that can be told without waiting (R2).
+    pub(super) fn complete(&self, reservation: &Reservation<M>) -> Option<u64> {
+        dispatch!(self, insertion => insertion.complete(reservation))
+    }
+
+    /// The redo position. Acquire: pairs with the Release in `move_redo`.
+    #[inline]
+    pub(super) fn redo(&self) -> u64 {
+        dispatch!(self, insertion => insertion.redo())
+    }
+
+    /// Moves the redo position to the end of what is reserved (R4); returns it.
+    pub(super) fn move_redo(&self, reservation: &Reservation<M>) -> u64 {
+        dispatch!(self, insertion => insertion.move_redo(reservation))
+    }
+
+    /// The log goes on at `end`, and nothing before is going to be inserted. Nothing is being inserted.
+    pub(super) fn continue_at(&self, end: u64) {
+        dispatch!(self, insertion => insertion.continue_at(end))
+    }
 }

@@ -19,7 +19,7 @@
 mod fetch_add;
 mod spin_latch;
 
-use clearway_machine::{Machine, switch};
+use clearway_machine::{Machine, variants};
 
 /// What is reserved: where it begins, and in which era, 0 or 1.
 #[derive(Debug, Clone, Copy)]
@@ -56,65 +56,47 @@ trait Reserve {
     fn end(&self) -> u64;
 }
 
-/// Makes the switch and the dispatch over the variants from one line for each.
-macro_rules! variants {
-    (planned $planned:tt, $( $(#[doc = $text:literal])+ $variant:ident = $name:literal in $module:ident; )+) => {
-        switch! {
-            /// How a log record gets its position.
-            pub enum LogReserveVariant = "log_reserve", best FetchAdd, planned $planned {
-                $( $(#[doc = $text])+ $variant = $name, )+
-            }
-            why {
-                FetchAdd: "Simulated on four sockets with 200 clients and more, single-cas makes 0.4 to 2.7 % fewer \
-                    transactions under spin-latch; without the sync the two are level there."
-                    in "docs/mechanisms/log.md#variants";
-            }
-        }
+variants! {
+    /// How a log record gets its position.
+    pub enum LogReserveVariant = "log_reserve", best FetchAdd, planned [] {
+        /// An add under a spin latch.
+        SpinLatch = "spin-latch": spin_latch::Reservation<M>,
+        /// One atomic add.
+        FetchAdd = "fetch-add": fetch_add::Reservation<M>,
+    }
+    why {
+        FetchAdd: "Simulated on four sockets with 200 clients and more, single-cas makes 0.4 to 2.7 % fewer \
+            transactions under spin-latch; without the sync the two are level there."
+            in "docs/mechanisms/log.md#variants";
+    }
 
-        /// The end of what is reserved, under the variant chosen.
-        pub(super) enum Reservation<M: Machine> { $( $variant($module::Reservation<M>), )+ }
-
-        impl<M: Machine> Reservation<M> {
-            /// Nothing is reserved from `end` on.
-            pub(super) fn new(variant: LogReserveVariant, end: u64) -> Self {
-                match variant {
-                    $( LogReserveVariant::$variant => Self::$variant(Reserve::new(end)), )+
-                }
-            }
-
-            /// Reserves `size` bytes, a multiple of 8.
-            #[inline]
-            pub(super) fn reserve(&self, size: u64) -> Reserved {
-                match self {
-                    $( Self::$variant(reservation) => reservation.reserve(size), )+
-                }
-            }
-
-            /// Begins the other era at the end of what is reserved; returns both. One worker at a time calls this.
-            /// Acquire and Release, as a reservation.
-            pub(super) fn begin_era(&self) -> Reserved {
-                match self {
-                    $( Self::$variant(reservation) => reservation.begin_era(), )+
-                }
-            }
-
-            /// The end of what is reserved. Acquire: what was done before those reservations is visible.
-            #[inline]
-            pub(super) fn end(&self) -> u64 {
-                match self {
-                    $( Self::$variant(reservation) => reservation.end(), )+
-                }
-            }
-        }
-    };
+    /// The end of what is reserved, under the variant chosen.
+    pub(super) enum Reservation[M: Machine], called by dispatch;
 }
 
-variants! {
-    planned [],
-    /// An add under a spin latch.
-    SpinLatch = "spin-latch" in spin_latch;
-    /// One atomic add.
-    FetchAdd = "fetch-add" in fetch_add;
+impl<M: Machine> Reservation<M> {
+    /// Nothing is reserved from `end` on.
+    pub(super) fn new(variant: LogReserveVariant, end: u64) -> Self {
+        dispatch!(new variant => Reserve::new(end))
+    }
+
+    /// Reserves `size` bytes, a multiple of 8.
+    #[inline]
+    pub(super) fn reserve(&self, size: u64) -> Reserved {
+        dispatch!(self, reservation => reservation.reserve(size))
+    }
+
+    /// Begins the other era at the end of what is reserved; returns both. One worker at a time calls this.
+    /// Acquire and Release, as a reservation.
+    pub(super) fn begin_era(&self) -> Reserved {
+        dispatch!(self, reservation => reservation.begin_era())
+    }
+
+    /// The end of what is reserved. Acquire: what was done before those reservations is visible.
+    #[inline]
+    pub(super) fn end(&self) -> u64 {
+        dispatch!(self, reservation => reservation.end())
+    }
 }
 
 #[cfg(test)]
