@@ -2,14 +2,14 @@
 //!
 //! # An example
 //!
-//! A machine of 16 CPUs is asked about `log_wake`. The preset has `leader`; the others are run in its place, everything
+//! A machine of 16 CPUs is asked about `log_flush`. The preset has `polling`; the others are run in its place, everything
 //! else as the preset has it, on the workloads that commit to the disk, with 1, 16 and 32 clients, each with three seeds:
 //!
 //! ```text
 //!                 simulate, each seed    ratios of equal seeds: median, spread       the rule
-//!   leader   ──▶  tps tps tps  ─┐
-//!   tree     ──▶  tps tps tps  ─┼──▶  1 client 1.00, 16: 1.04 ± 0.01  ──▶  advised
-//!   one-word ──▶  tps tps tps  ─┴──▶  1 client 0.97, 16: 1.08 ± 0.01  ──▶  loses with one client
+//!   polling  ──▶  tps tps tps  ─┐
+//!   group    ──▶  tps tps tps  ─┼──▶  1 client 1.00, 16: 1.04 ± 0.01  ──▶  advised
+//!   split    ──▶  tps tps tps  ─┴──▶  1 client 0.97, 16: 1.08 ± 0.01  ──▶  loses with one client
 //! ```
 //!
 //! (The figures of this picture are made up; docs/simulator/advise.md has real ones.)

@@ -179,7 +179,6 @@ impl<M: Machine, P: Pace<M>> Flusher<M, P> {
         let Some(write) = self.write_latch.try_exclusive() else {
             return false;
         };
-        self.waker.leader_begins(&self.waiters);
         let taken = self.is_led().then(|| self.take_open_group());
         let furthest = taken.map_or(upto, |taken| self.furthest(taken.last).max(upto));
         if furthest > log.output.durable() {
@@ -194,14 +193,14 @@ impl<M: Machine, P: Pace<M>> Flusher<M, P> {
         let Some(Open { group, last }) = taken else {
             return true;
         };
-        let mut followers = Followers {
+        let followers = Followers {
             first: self.without_leader(last),
             group,
         };
         // Release: pairs with the Acquire in `latch_of_leader`; the leader's place has been read, and its record is
         // durable.
         self.ended.store(group, Release);
-        self.waker.group_ended(&self.waiters, &mut followers, false);
+        self.waker.group_ended(followers);
         drop(write);
         self.waker.wake(&self.waiters, followers);
         true
@@ -257,7 +256,6 @@ impl<M: Machine, P: Pace<M>> Flusher<M, P> {
         let Some(write) = self.latch_of_leader(group) else {
             return;
         };
-        self.waker.leader_begins(&self.waiters);
         sleep_before_flush::<M>(self.commit_delay);
         self.pace.wait();
         let taken = self.take_open_group();
@@ -270,14 +268,13 @@ impl<M: Machine, P: Pace<M>> Flusher<M, P> {
             log.output.sync(target);
             self.pace.flushed(target, taken.last != me);
         }
-        let mut followers = Followers {
+        let followers = Followers {
             first: self.without_leader(taken.last),
             group,
         };
         // Relaxed: no worker but this leader waits for it, and the write latch orders it before the next.
         self.ended.store(group, Relaxed);
-        self.waker
-            .group_ended(&self.waiters, &mut followers, self.is_led());
+        self.waker.group_ended(followers);
         drop(write);
         self.waker.wake(&self.waiters, followers);
     }

@@ -62,7 +62,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use clearway_machine::{AtomicWord, Machine, Padded};
 
 use super::waiters::{NONE, Outcome, Waiters};
-use super::wake::Tree;
+use super::wake_tree::Tree;
 use super::{Flush, FlushOptions, Flushed};
 use crate::wal::LogDevice;
 

@@ -42,7 +42,7 @@ impl<M: Machine> Wake<M> for Waker<M> {
         }
     }
 
-    fn group_ended(&self, _waiters: &Waiters<M>, followers: &mut Followers, _has_next_leader: bool) {
+    fn group_ended(&self, followers: Followers) {
         // Release: pairs with the Acquire in `follow`; one that sees the number sees `durable`.
         self.word(followers.group).store(followers.group, Release);
     }
