@@ -16,6 +16,8 @@ use support::Random;
 
 const SESSIONS: u32 = 8;
 const RUN: Duration = Duration::from_secs(2);
+/// A busy machine takes longer for a victim and a timeout; one that has not seen them by then never will.
+const RUN_MAX: Duration = Duration::from_secs(60);
 
 /// Sessions lock relations in random modes and orders, wait for each other's transactions, give up, and are cancelled.
 /// A counter per relation and mode shows that holders never conflict; at the end nothing is left.
@@ -42,13 +44,18 @@ fn lock_at_random(relation_locks: RelationLocksVariant) {
     let holders: Vec<[AtomicU64; 8]> = (0..3).map(|_| Default::default()).collect();
     let (victims, timeouts) = (AtomicU64::new(0), AtomicU64::new(0));
     let started = Instant::now();
+    let goes_on = || {
+        let both = victims.load(Ordering::Relaxed) > 0 && timeouts.load(Ordering::Relaxed) > 0;
+        started.elapsed() < if both { RUN } else { RUN_MAX }
+    };
     thread::scope(|scope| {
         for number in 0..SESSIONS {
-            let (array, locks, holders, victims, timeouts) = (&array, &locks, &holders, &victims, &timeouts);
+            let (array, locks, holders, victims, timeouts, goes_on) =
+                (&array, &locks, &holders, &victims, &timeouts, &goes_on);
             scope.spawn(move || {
                 let mut random = Random(u64::from(number) + 77);
                 let proc = array.attach().unwrap();
-                while started.elapsed() < RUN {
+                while goes_on() {
                     let xid = array.assign_xid(proc);
                     let mut mine = Vec::new();
                     for _ in 0..=random.below(3) {
