@@ -17,7 +17,7 @@ use crate::error::{CommandError, Result};
 use crate::options::duration;
 use crate::output;
 
-/// How often it is looked whether the standby is promoted.
+/// Interval between two looks at whether the standby is promoted.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Make a running standby take writes, on a timeline of its own
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     /// Data directory of the standby, which must be running
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// How long to wait for the promotion
+    /// Longest wait for the promotion
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     timeout: Duration,
 }
