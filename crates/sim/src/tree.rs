@@ -24,7 +24,7 @@ pub(crate) const TIME_MAX: u64 = (u64::MAX >> LEAF_BITS) - 1;
 /// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct Tree {
-    /// 1 is the root, `2i` and `2i + 1` are the children of `i`, the leaves stand in the second half of those
+    /// 1 is the root, `2i` and `2i + 1` are the children of `i`, the leaves are in the second half of those
     /// in use.
     nodes: Box<[u64; NODES]>,
     depth: u32,
