@@ -38,7 +38,7 @@ pub enum Startup {
     },
 }
 
-/// What the front of a buffer holds.
+/// The content of a buffer's front.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Split {
     /// Not yet a whole packet: it will have this many bytes in all, as far as can be told.
