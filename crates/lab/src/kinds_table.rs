@@ -6,7 +6,7 @@ use crate::layout::{grouped, latency, lines};
 use crate::result::{BenchResult, Cell, KindCell};
 use crate::workload::tpcc::Kind;
 
-/// What stands in the table; for above it.
+/// The legend of the table; for above it.
 pub const LEGEND: &str = "NOPM: new-orders committed a minute. By transaction: p50 / p99.";
 
 /// The rows, head first; none if no workload has several kinds.

@@ -1,4 +1,4 @@
-//! How long transactions took: all of a workload, and each kind by itself where it has several.
+//! Latencies of transactions: all of a workload, and each kind by itself where it has several.
 
 use hdrhistogram::Histogram;
 

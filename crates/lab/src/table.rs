@@ -97,7 +97,7 @@ fn columns(result: &BenchResult) -> Vec<Column> {
     columns
 }
 
-/// What the columns of costs mean; for below a table that has them.
+/// The legend of the columns of costs; for below a table that has them.
 pub const COSTS_LEGEND: &str = "Per commit: syncs of the log, sleeping workers that were woken, context switches \
     (voluntary + involuntary), time on a CPU.";
 

@@ -113,7 +113,7 @@ impl Mix {
         self.turns.contains(&workload)
     }
 
-    /// How many clients before this one run the same workload.
+    /// Number of clients before this one that run the same workload.
     pub fn place_of(&self, client: usize) -> usize {
         let workload = self.workload_of(client);
         (0..client)
@@ -132,7 +132,7 @@ impl Mix {
         parts
     }
 
-    /// What a part is called in tables.
+    /// The name of a part in tables.
     pub fn part_name(&self, part: Workload) -> String {
         match self.turns[..] {
             [_] => part.name().to_owned(),

@@ -39,11 +39,11 @@ pub struct Calibration {
     pub machine: MachineModel,
     /// Names of what was measured, with nanoseconds.
     pub measured: Vec<(&'static str, f64)>,
-    /// How far two CPUs are apart, most frequent first. Empty on a host of one CPU.
+    /// The placements of pairs of CPUs, most frequent first. Empty on a host of one CPU.
     pub placements: Vec<Placement>,
     /// The CPUs that this process may use.
     pub(super) cpus: Vec<usize>,
-    /// What [`Probe::alone`] usually is.
+    /// The usual value of [`Probe::alone`].
     pub(super) alone: f64,
 }
 

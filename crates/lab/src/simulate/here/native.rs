@@ -15,14 +15,14 @@ use crate::simulate::calibrate::{Calibration, Probe, pair, probe, within};
 /// A CPU is as fast as during the calibration if it is by this factor.
 const SAME_SPEED: f64 = 1.08;
 
-/// The loop without a latch goes into every cell, so it has so many times as many samples.
+/// Samples of the loop without a latch for each of another cell: it goes into every cell.
 const LOOPS: usize = 4;
 
 fn weight(kind: &Kind) -> usize {
     if kind.latch.is_none() { LOOPS } else { 1 }
 }
 
-/// What was taken.
+/// The samples that were taken.
 pub(super) struct Taken {
     /// Nanoseconds an acquisition, for each kind.
     pub(super) samples: Vec<Vec<f64>>,
@@ -30,7 +30,7 @@ pub(super) struct Taken {
     pub(super) all: usize,
 }
 
-/// What a probe of two CPUs found.
+/// The result of a probe of two CPUs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ProbedPair {
     pub(super) cpus: [usize; 2],
