@@ -140,12 +140,12 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
         self.try_acquire_exclusive().then(|| SsuxExclusive::new(self))
     }
 
-    /// How many workers hold the latch in shared mode. Out of date on return, like the next three.
+    /// Number of workers that hold the latch in shared mode. Out of date on return, like the next three.
     pub fn shared_holders(&self) -> u32 {
         self.state.shared_holders()
     }
 
-    /// Whether a worker holds the latch in update or exclusive mode, or waits for readers to leave.
+    /// True if a worker holds the latch in update or exclusive mode, or waits for readers to leave.
     pub fn is_owned(&self) -> bool {
         self.state.is_owned()
     }
