@@ -21,8 +21,8 @@ pub trait Switch: Copy + Eq + Debug + Send + Sync + 'static {
     const PLANNED: &'static [&'static str];
     /// The variant of the preset `clearway`, and the enum's default.
     const BEST: Self;
-    /// The evidence for [`BEST`](Self::BEST), and for not choosing, or not yet, variants that were expected to win. Empty
-    /// while a single variant is built.
+    /// The evidence for [`BEST`](Self::BEST), and for not choosing, or not yet, variants that were expected to win.
+    /// Empty while a single variant is built.
     const WHY: &'static [Evidence];
 
     /// Beside which variants of another switch this one decides anything; `None`: beside all.

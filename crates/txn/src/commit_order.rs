@@ -34,9 +34,10 @@
 //! - Q3: a session that is the first waits for no session behind it. It waits for the disk, for standbys, and for
 //!   latches; not for row locks, and not for its turn.
 //! - Q4: a session has entered at most one commit, so the queue has room for all.
-//! - Q5: a session that waits is on one list of those to be let go, and goes on only when that list's owner has let it go.
-//!   Between being listed and being let go it still counts as waiting, while others hold ProcArray. Listed twice, it would
-//!   break the chain of the first list; gone on before, it could take the late word for that of its next wait.
+//! - Q5: a session that waits is on one list of those to be released, and goes on only when that list's owner has
+//!   released it. Between being listed and being released it still counts as waiting, while others hold ProcArray.
+//!   Listed twice, it would break the chain of the first list; gone on before, it could take the late word for that of
+//!   its next wait.
 //!
 //! # Why the simpler versions are wrong, or dear
 //! - Nothing orders the two: what databases ship. Of two commits the one whose record is the later one may leave first.
@@ -74,7 +75,7 @@ static COMMIT_ORDER: LatchClass = LatchClass::new("CommitOrder", WaitEvent::Spin
 /// `ready_at` of a commit that is not ready, whatever is durable.
 const NOT_READY: u64 = u64::MAX;
 
-/// The session does not wait, or has been let go.
+/// The session does not wait, or has been released.
 const NOT_WAITING: u32 = 0;
 /// It waits, awake.
 const WAITING: u32 = 1;
@@ -92,15 +93,15 @@ const LOOKS: u32 = 100;
 struct Place<M: Machine> {
     ready_at: M::U64,
     state: M::U32,
-    /// True if the session that waits is on a list of those to be let go, and the next one on that list.
+    /// True if the session that waits is on a list of those to be released, and the next one on that list.
     is_listed: M::U32,
     next: M::U32,
-    /// Whether the session's commit has entered, and its number. Only the session writes them.
+    /// True if the session's commit has entered, and its number. Only the session writes them.
     has_entered: M::U32,
     number: M::U64,
 }
 
-/// What a commit changes when it enters.
+/// State that a commit changes when it enters.
 #[derive(Debug)]
 struct Entrance<M: Machine> {
     latch: SpinLatch<M>,
@@ -177,7 +178,7 @@ impl<M: Machine> CommitOrder<M> {
         reserved
     }
 
-    /// Whether the commit of `proc` has entered, and its session has not seen it leave.
+    /// True if the commit of `proc` has entered, and its session has not seen it leave.
     #[inline]
     pub(crate) fn has_entered(&self, proc: ProcId) -> bool {
         self.place(proc).has_entered.load(Relaxed) != 0
@@ -234,8 +235,8 @@ impl<M: Machine> CommitOrder<M> {
         place.state.store(WAITING, Relaxed);
     }
 
-    /// True if the session of `proc` has begun to wait and was not let go. Its commit may have left meanwhile: the one that
-    /// took it out still has it on its list, and the session goes on after that (Q5).
+    /// True if the session of `proc` has begun to wait and was not released. Its commit may have left meanwhile: the
+    /// one that took it out still has it on its list, and the session goes on after that (Q5).
     #[inline]
     pub(crate) fn is_waiting(&self, proc: ProcId) -> bool {
         // Acquire: pairs with the Release in `Woken::drop`.
@@ -263,7 +264,7 @@ impl<M: Machine> CommitOrder<M> {
     }
 }
 
-/// The sessions to be let go when ProcArray is released.
+/// The sessions to be released when ProcArray is released.
 #[derive(Debug)]
 pub(crate) struct Woken<'a, M: Machine> {
     order: &'a CommitOrder<M>,

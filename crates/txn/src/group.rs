@@ -65,7 +65,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use clearway_machine::{AtomicWord, Machine, Padded, WaitEvent, WaitScope, fatal};
 
-/// How many members each one wakes.
+/// Number of members that each one wakes.
 const WAKES_EACH: usize = 2;
 
 /// The end of a list, in place of a member's number.
@@ -94,11 +94,11 @@ struct Member<M: Machine, R> {
 pub(crate) struct Group<M: Machine, R = ()> {
     newest: Padded<M::U32>,
     members: Box<[Padded<Member<M, R>>]>,
-    /// What a follower's sleep is charged to.
+    /// The wait event of a follower's sleep.
     event: WaitEvent,
 }
 
-/// What became of an attempt to join.
+/// The outcome of an attempt to join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "a member that neither leads nor follows strands its group"]
 pub(crate) enum Joined {

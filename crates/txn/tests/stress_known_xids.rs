@@ -17,7 +17,7 @@ const XIDS: u64 = 3_000_000;
 const CAPACITY: u32 = 300;
 const RUN: Duration = Duration::from_millis(700);
 
-/// How many ended before each xid did, plus 1; 0 while it has not.
+/// Number of transactions that ended before each xid did, plus 1; 0 while it has not.
 struct Ends(Vec<AtomicU32>);
 
 impl Ends {

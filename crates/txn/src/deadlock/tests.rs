@@ -25,7 +25,7 @@ fn manager(sessions: u32, relation_locks: RelationLocksVariant) -> LockManager<N
 }
 
 impl LockManager<Native> {
-    /// What `wait_for_transaction` stores before it sleeps.
+    /// Stores the same as `wait_for_transaction` before it sleeps.
     fn begin_wait(&self, waiter: ProcId, runner: ProcId, xid: Xid) {
         let wait = self.wait_of(waiter);
         wait.waited_for_proc.store(runner.0, Relaxed);

@@ -94,7 +94,7 @@ use crate::Xid;
 /// Polls of an odd layout before the reader yields.
 const POLLS: u32 = 100;
 
-/// What readers look at first.
+/// Fields that readers look at first.
 #[derive(Debug)]
 struct Head<M: Machine> {
     layout: M::U64,
@@ -106,7 +106,7 @@ struct Head<M: Machine> {
     stragglers: M::U32,
 }
 
-/// What replay alone looks at.
+/// Fields that replay alone looks at.
 #[derive(Debug)]
 struct ReplayWords<M: Machine> {
     running: M::U32,
@@ -191,7 +191,7 @@ impl<M: Machine> Set<M> {
         }
     }
 
-    /// Where a summary has its bit for a word below.
+    /// The place of a summary's bit for a word below.
     #[inline]
     fn above(word: usize) -> (usize, u64) {
         let bits = Self::BITS as usize;
@@ -388,7 +388,7 @@ impl<M: Machine> Set<M> {
         self.account(count, newest);
     }
 
-    /// What replay notes for itself after ends.
+    /// Updates replay's own counts after ends.
     #[inline]
     fn account(&self, count: u32, newest: u64) {
         let replay = &self.replay;

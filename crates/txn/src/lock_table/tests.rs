@@ -353,7 +353,7 @@ fn a_waiter_takes_its_weak_locks_into_the_table() {
     assert!(locks.try_acquire(CAROL, ACCOUNTS, LockMode::AccessExclusive));
 }
 
-/// How the sessions queue for a lock, first to last.
+/// The queue of sessions for a lock, first to last.
 fn queue(locks: &LockManager<Native>, tag: LockTag) -> Vec<ProcId> {
     let partition = locks.partition(tag).shared();
     let entry = partition.entries.get(&tag);

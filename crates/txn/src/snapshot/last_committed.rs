@@ -42,7 +42,7 @@ impl Clone for LastCommitted {
     }
 }
 
-/// What was asked is no part of what a snapshot says: all are equal.
+/// The last question is no part of a snapshot's value: all are equal.
 impl PartialEq for LastCommitted {
     fn eq(&self, _: &Self) -> bool {
         true

@@ -8,14 +8,14 @@
 //!       end: the stop signal, or an error that stays ([`ReceiverError::is_final`])
 //! ```
 //!
-//! - R1: an error is reported once. Attempts that fail in the same way as the one before are logged at level debug, until log
-//!   is received again.
+//! - R1: an error is reported once. Attempts that fail in the same way as the one before are logged at level debug,
+//!   until log is received again.
 //! - R2: the wait is short again after an attempt that has received log, and only then: a server that accepts and closes
 //!   is not asked ten times a second.
-//! - R4: an answer of the server that would end the receiver for good counts when two attempts in a row have got it: a byte
-//!   may have been changed on the way.
-//! - R5: once no record was sent at a place `DAMAGED_LOUD` times in a row, each further time is logged as an error: the link
-//!   does not heal by itself, or the server's log is damaged.
+//! - R4: an answer of the server that would end the receiver for good counts when two attempts in a row have got it: a
+//!   byte may have been changed on the way.
+//! - R5: once no record was sent at a place `DAMAGED_LOUD` times in a row, each further time is logged as an error: the
+//!   link does not heal by itself, or the server's log is damaged.
 //! - R3: when [`Receiver::stop`] returns, nothing writes to the sink any more. A promotion relies on it.
 
 use std::io;
