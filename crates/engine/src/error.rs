@@ -1,5 +1,5 @@
-//! What can go wrong, in the form a PostgreSQL client acts on: a SQLSTATE, a message, and where they help a detail,
-//! a hint and a position in the statement's text.
+//! Errors in the form a PostgreSQL client acts on: a SQLSTATE, a message, and where they help a detail, a hint and a
+//! position in the statement's text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -289,7 +289,7 @@ impl EngineError {
         self.0.sqlstate
     }
 
-    /// What happened.
+    /// The text of the error.
     pub fn message(&self) -> &str {
         &self.0.message
     }
@@ -299,12 +299,12 @@ impl EngineError {
         self.0.detail.as_deref()
     }
 
-    /// What to do about it, if we know.
+    /// Advice on what to do about it, if there is any.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
     }
 
-    /// Where in the statement's text, 1-based, in characters.
+    /// The position in the statement's text, 1-based, in characters.
     pub fn position(&self) -> Option<u32> {
         self.0.position
     }

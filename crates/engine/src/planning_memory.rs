@@ -18,7 +18,7 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::memory;
 use crate::sql;
 
-/// What all sessions have reserved.
+/// The reservations of all sessions.
 #[derive(Debug)]
 pub(crate) struct PlanningMemory {
     reserved: AtomicUsize,

@@ -1,5 +1,6 @@
-//! How deep a statement may nest, and that chains of operators have no such limit. `server/tests/deep_statements.rs`
-//! has each construct of the grammar; here are one of each kind, close to the limit of 100 levels.
+//! The depth to which a statement may nest, and chains of operators, which have no such limit.
+//! `server/tests/deep_statements.rs` has each construct of the grammar; here are one of each kind, close to the limit
+//! of 100 levels.
 
 mod common;
 

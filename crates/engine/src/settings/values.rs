@@ -153,7 +153,7 @@ pub(super) fn parse_milliseconds(text: &str) -> Option<i64> {
     Some((number * factor).round_ties_even() as i64)
 }
 
-/// Whether an offset such as `+00:00` or `-0:00:00` is none.
+/// True if an offset such as `+00:00` or `-0:00:00` is none.
 fn is_zero_offset(zone: &str) -> bool {
     zone.contains(':') && zone.chars().all(|c| matches!(c, '+' | '-' | ':' | '0'))
 }

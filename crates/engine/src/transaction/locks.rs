@@ -1,4 +1,4 @@
-//! What a transaction waits for: locks, and the end of other transactions.
+//! The waits of a transaction: for locks, and for the end of other transactions.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a standby does at moments that cannot be met from outside.
+//! A standby at moments that cannot be met from outside.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -60,7 +60,7 @@ const OBJECTS: &[&str] = &[
     "view",
 ];
 
-/// What may stand between CREATE and the kind of object.
+/// Words that may be between CREATE and the kind of object.
 const MODIFIERS: &[&str] = &[
     "or",
     "replace",
@@ -160,7 +160,7 @@ const ALTER_TABLE_ACTIONS: &[&str] = &[
     "set",
 ];
 
-/// So many words at a statement's beginning say what it is.
+/// Number of words at a statement's beginning that say what it is.
 const HEAD_WORDS_MAX: usize = 8;
 
 /// A clause that begins further into a text than this is not looked for: that would read the whole text once more.

@@ -179,7 +179,7 @@ impl Numeric {
         }
     }
 
-    /// How many digits after the point are shown; `None` for NaN and the infinities.
+    /// Number of digits after the point that are shown; `None` for NaN and the infinities.
     pub fn scale(&self) -> Option<u16> {
         match &self.0 {
             Repr::Small { scale, .. } => Some(*scale),
@@ -314,7 +314,7 @@ impl Numeric {
         Numeric::of_digits(f64::from(value), f32::DIGITS)
     }
 
-    /// The number of the first so many significant digits of a double.
+    /// The number of a double's first `digits` significant digits.
     fn of_digits(value: f64, digits: u32) -> Result<Numeric> {
         if value.is_nan() {
             return Ok(Numeric::NAN);
@@ -435,7 +435,7 @@ fn digit_bytes(mantissa: &IBig) -> usize {
     }
 }
 
-/// How many decimal digits a whole number has; 0 for zero.
+/// Number of decimal digits of a whole number; 0 for zero.
 fn digit_count(mantissa: &IBig) -> usize {
     match u128::try_from(magnitude(mantissa)) {
         Ok(0) => 0,

@@ -32,11 +32,11 @@ pub(super) enum Piece<'t> {
     Roman { upper: bool },
     /// `V`: what stands behind it multiplies the number
     Shift,
-    /// What says something about the whole only (`FM`, `S`, `PR`, `EEEE`), or nothing at all (`B`, `C`, `SP`)
+    /// A pattern about the whole only (`FM`, `S`, `PR`, `EEEE`), or about nothing at all (`B`, `C`, `SP`)
     Silent,
 }
 
-/// Where `S` puts the sign.
+/// The place at which `S` puts the sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Anchor {
     /// Before the first digit
@@ -59,7 +59,7 @@ pub(super) struct Template<'t> {
     pub point: bool,
     /// The number of the first place that is a `0`, if that stands before the point.
     pub first_zero: Option<usize>,
-    /// How many digit places there are up to the last `0`, that one included.
+    /// Number of digit places up to the last `0`, that one included.
     pub last_zero: usize,
     /// `FM`
     pub fill: bool,
