@@ -74,17 +74,17 @@ pub use target::{RecoveryPoint, RecoveryTarget};
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct RecoveryReport {
-    /// Whether the last run ended with a shutdown (or there was none).
+    /// True if the last run ended with a shutdown (or there was none).
     pub clean: bool,
     /// Records replayed.
     pub records: u64,
     /// Commits among them.
     pub commits: u64,
-    /// Where replay began.
+    /// The start of replay.
     pub redo: Lsn,
-    /// Where the log ended.
+    /// The end of the log.
     pub end: Lsn,
-    /// How long it took.
+    /// The duration of recovery.
     pub elapsed: Duration,
 }
 
@@ -95,7 +95,7 @@ pub(crate) struct ScannedLog {
     pub(crate) end: Lsn,
     pub(crate) next_xid: Xid,
     pub(crate) next_rel: u32,
-    /// How many pages each relation had at the last checkpoint.
+    /// The number of pages of each relation at the last checkpoint.
     pub(crate) lengths: Lengths,
     clean: bool,
     /// A whole record stands behind `end`, with a hole between.
@@ -104,7 +104,7 @@ pub(crate) struct ScannedLog {
     forks: bool,
 }
 
-/// What a directory is opened as.
+/// The purpose for which a directory is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// A database of its own.

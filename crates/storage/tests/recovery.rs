@@ -33,7 +33,7 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use set_on_drop::SetOnDrop;
 
-/// Where the tests keep a number on each page; behind it stands its complement.
+/// The offset of the number that the tests keep on each page; behind it is its complement.
 const NUMBER: usize = 4096;
 
 fn options() -> StorageOptions {
@@ -373,7 +373,7 @@ impl Faults for FailingFile {
     }
 }
 
-/// What cannot be read is neither the log's end nor a file that was dropped: the start fails, and a later one finds
+/// A file that cannot be read is neither the log's end nor one that was dropped: the start fails, and a later one finds
 /// everything.
 #[test]
 fn a_start_that_cannot_read_a_file_fails() {
@@ -634,7 +634,7 @@ fn checkpoints_and_evictions_run_beside_changes() {
     }
 }
 
-/// What a checkpoint leaves on disk when the machine dies right after it: the files copied while sessions go on, the
+/// The disk after a checkpoint, if the machine dies right after it: the files copied while sessions go on, the
 /// control file first, as it is the last to be written.
 #[test]
 fn a_copy_taken_at_a_checkpoint_recovers() {

@@ -167,7 +167,7 @@ impl<'p> Node<'p> {
         usize::from(self.has_high())
     }
 
-    /// How many entries there are, without the high key.
+    /// Number of entries, without the high key.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.slots() - self.first()

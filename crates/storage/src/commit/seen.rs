@@ -1,4 +1,4 @@
-//! What a session has seen of commits that are not durable, and what its next answer depends on.
+//! The commits that a session has seen and that are not durable, and those that its next answer depends on.
 //!
 //! Protects: rule L1 of [`lock_release`](super::lock_release), which also says why two marks, for rows and for tags,
 //! and why they suffice. A mark is the position up to which the log has to be durable.
@@ -62,17 +62,17 @@ use crate::page::Lsn;
 use crate::sync_replication::{ReplicationLevel, ReplicationWait, SyncReplication};
 use crate::wal::{LogDevice, Wal};
 
-/// How many levels something can be owed at: all but [`AnswerLevel::Nothing`].
+/// Number of levels at which something can be owed: all but [`AnswerLevel::Nothing`].
 const LEVELS: usize = 4;
 
-/// What a session asks for before an answer leaves, by its setting `synchronous_commit`; each asks for what those before
+/// The requirement before an answer leaves, by the session's `synchronous_commit`; each asks for what those before
 /// it do, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum AnswerLevel {
     /// Nothing: the client has agreed to be shown what may be lost.
     Nothing = 0,
-    /// What it depends on is durable here.
+    /// The commits that it depends on are durable here.
     Durable = 1,
     /// And the standbys have handed it to their operating systems.
     Written = 2,
@@ -122,7 +122,7 @@ pub struct SeenCommits {
     owed: [AtomicU64; LEVELS],
     /// The levels at which something is owed, a bit for each.
     owed_at: AtomicU8,
-    /// Whether the answer in the making may hold rows, an error, or anything else that depends on what was seen.
+    /// True if the answer in the making may hold rows, an error, or anything else that depends on what was seen.
     answers_with_rows: AtomicBool,
     /// True if the snapshot in use may see a commit that is not durable.
     may_see: AtomicBool,
@@ -265,7 +265,7 @@ impl SeenCommits {
         self.owed_at.store(0, Relaxed);
     }
 
-    /// S6: the transaction, if there is one, is going to be rolled back, and its client is told of that alone.
+    /// S6: the transaction, if there is one, is going to be rolled back, and its client hears of that alone.
     pub fn answer_with_nothing(&self) {
         for mark in [&self.rows, &self.tag, &self.unproven] {
             mark.store(0, Relaxed);

@@ -18,16 +18,16 @@ use std::fmt::Write;
 
 use super::{EndedTimeline, FIRST_TIMELINE, History, TimelineIdentity};
 
-/// What a line begins with that names a timeline's identity.
+/// The beginning of a line that names a timeline's identity.
 const IDENTITY: &str = "# identity of timeline ";
 
-/// Why a text is no history.
+/// The reason why a text is no history.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct HistoryProblem {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The fault in it.
     pub problem: String,
 }
 
@@ -126,7 +126,7 @@ pub(super) fn write(history: &History) -> String {
     text
 }
 
-/// A reason as it can stand in a file.
+/// A reason in the form of a file's line.
 pub(super) fn one_line(reason: &str) -> String {
     reason.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,8 +1,7 @@
 //! The write-ahead log.
 //!
-//! A change of a page is logged before the page may be written, and a commit is acknowledged when its record
-//! is durable. Records stand in a ring buffer from where they are inserted until they have been written to
-//! the device:
+//! A change of a page is logged before the page may be written, and a commit is acknowledged when its record is
+//! durable. Records are in a ring buffer from their insertion until they have been written to the device:
 //!
 //! ```text
 //!   durable ≤ written ≤ … records being copied … ≤ reserved ≤ written + ring size

@@ -1,4 +1,4 @@
-//! The ring buffer that log bytes stand in from their insertion until they have been written to the device.
+//! The ring buffer that holds log bytes from their insertion until they have been written to the device.
 //!
 //! The ring knows positions of the log and no order: [`insert`](super::insert) says when bytes may be copied
 //! in (R1), and [`flush`](super::flush) when they may be overwritten (R3).

@@ -6,7 +6,7 @@
 //!
 //! # Why
 //! With one sync at a time the device is idle from the end of a sync until the next leader has been woken, has got a
-//! CPU, and has written. On a machine whose CPUs are busy with the transactions that the sync has just let go, that
+//! CPU, and has written. On a machine whose CPUs are busy with the transactions that the sync has just released, that
 //! takes as long as a sync. Here the next sync is in flight already. And a device may do several syncs in less time
 //! than one after the other.
 //!

@@ -69,7 +69,7 @@ use crate::wal::LogDevice;
 /// The device is free, and no worker waits.
 const IDLE: u32 = NONE - 1;
 
-/// How many followers a worker wakes at most.
+/// The most followers that a worker wakes.
 const WIDTH: u32 = 4;
 
 /// A list of waiting workers, the oldest first, linked by their places. The worker that has it may change the links.

@@ -34,7 +34,7 @@ use crate::page::Lsn;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RedoMoved(pub Lsn);
 
-/// What an insertion is built from; a variant uses what it needs.
+/// The options of an insertion; a variant uses what it needs.
 pub(super) struct InsertionOptions {
     /// Algorithm of the insertion latches.
     pub(super) lwlock: LwLockOptions,
@@ -66,7 +66,7 @@ pub(super) trait InsertedRecord {
     fn withdraw_to(&self, start: u64);
 }
 
-/// What one variant keeps, and how it inserts.
+/// The state of one variant, and its way to insert.
 trait Insert<M: Machine> {
     /// Nothing is being inserted. The log goes on at `end`; pages last changed before `redo` need a full image.
     fn new(options: &InsertionOptions, end: u64, redo: u64) -> Self;
@@ -99,7 +99,7 @@ trait Insert<M: Machine> {
 macro_rules! variants {
     (planned $planned:tt, $( $(#[doc = $text:literal])+ $variant:ident = $name:literal in $module:ident; )+) => {
         switch! {
-            /// How a log record gets into memory, and how the flusher learns that it is whole.
+            /// The way in which a log record gets into memory, and the flusher learns that it is whole.
             pub enum LogInsertVariant = "log_insert", best Latches, planned $planned {
                 $( $(#[doc = $text])+ $variant = $name, )+
             }
