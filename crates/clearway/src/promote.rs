@@ -22,9 +22,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Make a running standby take writes, on a timeline of its own
 ///
-/// The standby replays what it has received, and then begins a new timeline. The server that it followed is not told:
-/// see to it that clients do not write there any more. It can follow the promoted one if it has not logged anything that
-/// the standby had not received.
+/// The standby replays what it has received, and then begins a new timeline. The server that it followed does not learn
+/// of it: see to it that clients do not write there any more. It can follow the promoted one if it has not logged
+/// anything that the standby had not received.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  \
     clearway promote --data /var/tmp/standby\n\n\

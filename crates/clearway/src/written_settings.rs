@@ -6,8 +6,8 @@
 //!   primary_slot_name = 'one'
 //! ```
 //!
-//! A quote in a value stands there twice, and a backslash takes the next character as it is. The last of several lines with
-//! one name counts. Other settings than these two have no effect.
+//! A quote in a value is written twice, and a backslash takes the next character as it is. The last of several lines
+//! with one name counts. Other settings than these two have no effect.
 
 use std::io;
 use std::path::Path;

@@ -7,7 +7,7 @@
 //!    key of the row if one is visible there; no two visible rows have the same key in a unique index.
 //!
 //! An entry that leads to a dead row is in order: vacuum removes it. The table is locked against changes and vacuums
-//! meanwhile, so it is compared as it stands.
+//! meanwhile, so it is compared as it is.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;

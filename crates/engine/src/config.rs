@@ -87,13 +87,13 @@ pub struct Config {
     pub wal_keep_size: ByteSize,
     /// A replication slot that holds more log than this is lost; 0: none ever is.
     pub max_slot_wal_keep_size: ByteSize,
-    /// A follower that has not answered for so long is given up.
+    /// A follower that has not answered for this long is given up.
     pub wal_sender_timeout: Span,
     /// The server that a standby follows; empty: the command line says it.
     pub primary_conninfo: String,
     /// The replication slot that a standby uses there; empty: none.
     pub primary_slot_name: String,
-    /// A server that sends nothing for so long is given up by its standby.
+    /// A server that sends nothing for this long is given up by its standby.
     pub wal_receiver_timeout: Span,
     /// A standby says how far it is at least so often.
     pub wal_receiver_status_interval: Span,

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// A result whose error a client can be told.
+/// A result whose error can be sent to a client.
 pub type Result<T, E = EngineError> = std::result::Result<T, E>;
 
 /// A five-character SQLSTATE code.
@@ -138,7 +138,7 @@ sqlstates! {
     INVALID_TABLE_DEFINITION = b"42P16",
     /// A parameter is used as two types.
     AMBIGUOUS_PARAMETER = b"42P08",
-    /// The type of a parameter cannot be told.
+    /// The type of a parameter cannot be determined.
     INDETERMINATE_DATATYPE = b"42P18",
     /// The disk is full.
     DISK_FULL = b"53100",

@@ -47,7 +47,7 @@ impl PlanningMemory {
             return Ok(None);
         }
         memory::require(bytes)?;
-        // Relaxed: the count stands alone; nothing is published by it.
+        // Relaxed: nothing is published by the count.
         let counted = self
             .reserved
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |reserved| {

@@ -38,7 +38,7 @@ fn nesting_has_a_limit_and_what_is_below_it_is_right() {
             );
         }
     }
-    // What stands side by side does not nest.
+    // Neighbours do not nest.
     let aside = format!(
         "select {}",
         vec!["((1)), case when not false then - 1 end"; 150].join(", ")

@@ -48,7 +48,7 @@ fn percentiles(kind: &KindCell) -> String {
     }
 }
 
-/// For each column of rows like these, whether its entries stand at the right.
+/// For each column of rows like these, true if its entries are aligned to the right.
 pub(crate) fn right(rows: &[Vec<String>]) -> Vec<bool> {
     let columns = rows.first().map_or(0, Vec::len);
     (0..columns).map(|column| column != 0 && column != 2).collect()

@@ -72,7 +72,7 @@ impl Latencies {
         }
     }
 
-    /// Ends a round that was measured for so long.
+    /// Ends a round that was measured for this long.
     pub(crate) fn end_round(&mut self, seconds: f64) {
         for kind in &mut self.kinds {
             let committed = std::mem::take(&mut kind.committed);

@@ -70,7 +70,7 @@ fn order_load(order: Ordering) {
     }
 }
 
-/// As `forward_atomic_word!`, with what stands under "`SeqCst` accesses".
+/// As `forward_atomic_word!`, with the steps under "`SeqCst` accesses".
 macro_rules! loom_word {
     ($wrapper:ty, $inner:path, $value:ty) => {
         // SAFETY: the inner word's own methods, with orders at least as strong.

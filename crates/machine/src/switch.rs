@@ -1,7 +1,7 @@
 //! Switches: which variant of a mechanism runs.
 //!
 //! A mechanism with variants is a folder: `mod.rs` holds the contract, the rules and the dispatch, the
-//! baseline has a file, and so has each variant. Beside the contract stands one enum, made by
+//! baseline has a file, and so has each variant. Beside the contract is one enum, made by
 //! [`switch!`](crate::switch), that names the variants. Configuration, `clearway mechanisms`, bench,
 //! simulator and test scripts take their lists from the enum, so a new variant is listed once.
 

@@ -37,7 +37,7 @@ pub enum ServerError {
     SocketInUse {
         /// The socket.
         path: PathBuf,
-        /// The process that wrote the lock file, if it can be told.
+        /// The process that wrote the lock file, if it is known.
         process: Option<u32>,
     },
     /// The socket's path is longer than the operating system allows.

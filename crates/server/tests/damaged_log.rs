@@ -138,7 +138,7 @@ impl Pair {
         }
     }
 
-    /// True if the standby has been told of something like this.
+    /// True if the standby has reported something like this.
     fn was_told(&self, what: &str) -> bool {
         self.events
             .lock()

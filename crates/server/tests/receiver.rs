@@ -406,7 +406,7 @@ fn a_link_that_is_cut_loses_nothing() {
     assert!(memory.received.lock().unwrap().syncs > 0);
 }
 
-/// A server that is away is not told about at each attempt.
+/// A server that is away is not reported at each attempt.
 #[test]
 fn an_error_is_told_once() {
     let server = TestServer::start();

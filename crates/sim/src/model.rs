@@ -146,7 +146,7 @@ pub struct OperatingSystem {
     /// Duration of such an interrupt, ns.
     #[serde(skip_serializing_if = "is_zero")]
     pub tick: f64,
-    /// True if a thread that yields goes behind all that are ready on its CPU; else the scheduler's order stands, and a
+    /// True if a thread that yields goes behind all that are ready on its CPU; else the scheduler's order holds, and a
     /// thread that has run less than others may be back at once.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub yield_goes_last: bool,

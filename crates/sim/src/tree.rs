@@ -29,7 +29,7 @@ pub(crate) struct Tree {
     nodes: Box<[u64; NODES]>,
     depth: u32,
     first_leaf: usize,
-    /// At most the least key of all leaves but the one that was last told to [`Tree::look_past`].
+    /// At most the least key of all leaves but the one that was last passed to [`Tree::look_past`].
     horizon: u64,
 }
 

@@ -246,7 +246,7 @@ mod tests {
             is_damaged("is missing");
             write(name, content);
         }
-        // What stands before the checksum, which is not followed by anything that counts.
+        // The text before the checksum, which is not followed by anything that counts.
         let end = text.len() - "\"}\n".len();
         for at in 0..end {
             let mut changed = text.clone();

@@ -15,7 +15,7 @@ const OTHERS: usize = 64;
 const RELATIONS_MIN: usize = 16;
 const RELATIONS_MAX: usize = 8_192;
 
-/// The limit where none can be told.
+/// The limit if none can be read.
 const LIMIT_UNKNOWN: u64 = 1_024;
 
 /// The shares of the process's descriptors.

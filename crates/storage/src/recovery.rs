@@ -15,7 +15,7 @@
 //! where the last write was under way. Any part of what was written and not yet made durable may survive, so
 //! there may even be whole records behind the hole. But each record says up to where the log was durable when
 //! the record was inserted. A record behind the hole which says that the log was durable beyond the hole's
-//! beginning proves that a whole record stood there: the log is damaged, and to go on would take back what
+//! beginning proves that a whole record was there: the log is damaged, and to go on would take back what
 //! was acknowledged. Then the start fails with file and offset, and changes nothing. Recovery searches a few
 //! segments behind the hole ([`DAMAGE_SEARCH`]), also past missing ones.
 //!
@@ -98,7 +98,7 @@ pub(crate) struct ScannedLog {
     /// The number of pages of each relation at the last checkpoint.
     pub(crate) lengths: Lengths,
     clean: bool,
-    /// A whole record stands behind `end`, with a hole between.
+    /// A whole record is behind `end`, with a hole between.
     has_tail: bool,
     /// The log goes on behind `end`, or may, and a new timeline begins there.
     forks: bool,
@@ -365,7 +365,7 @@ pub(crate) fn apply_part(
     Ok(())
 }
 
-/// Overwrites with zeros what may stand behind the end of the log.
+/// Overwrites with zeros whatever is behind the end of the log.
 pub(crate) fn clear_tail(storage: &Storage, end: Lsn) -> std::io::Result<()> {
     let device = storage.wal.device();
     device.make_room(end.0 + SEGMENT_SIZE)?;

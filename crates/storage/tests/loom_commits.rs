@@ -103,7 +103,7 @@ fn loom_a_snapshot_that_sees_a_commit_finds_it_complete() {
     });
 }
 
-/// As above, for Bob who asks how Alice's transaction stands without a snapshot: a vacuum does, and an updater.
+/// As above, for Bob who asks for the state of Alice's transaction without a snapshot: a vacuum does, and an updater.
 #[test]
 fn loom_a_commit_is_not_taken_for_an_abort() {
     explore_each(2, |shared| {

@@ -347,7 +347,7 @@ fn a_relation_dropped_after_the_checkpoint_is_passed_over() {
 fn a_start_without_lengths_is_refused() {
     let (dir, ..) = two_relations();
     let mut log = fs::read(dir.path().join("pg_wal").join(segment_name(FIRST_TIMELINE, 1))).unwrap();
-    // The last record but one: the lengths of four relations. Its kind stands 16 bytes behind its start.
+    // The last record but one: the lengths of four relations. Its kind is 16 bytes behind its start.
     let at = (0..log.len() - 24)
         .step_by(8)
         .rfind(|&at| {

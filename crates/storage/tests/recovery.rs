@@ -403,7 +403,7 @@ fn a_start_that_cannot_read_a_file_fails() {
     }
 }
 
-/// After a shutdown, and only then, nothing stands behind the log's end that was not made durable.
+/// After a shutdown, and only then, nothing is behind the log's end that was not made durable.
 #[test]
 fn a_crash_right_after_a_checkpoint_is_not_a_shutdown() {
     let dir = tempfile::tempdir().unwrap();
@@ -486,7 +486,7 @@ fn what_was_logged_behind_a_shutdown_never_joins_the_log() {
     crash(storage);
 }
 
-/// A lost segment of the log, or two in a row, are damage and not the log's end: what stands behind them proves it.
+/// A lost segment of the log, or two in a row, are damage and not the log's end: the log behind them proves it.
 #[test]
 fn a_start_without_a_part_of_the_log_fails() {
     let dir = tempfile::tempdir().unwrap();

@@ -139,7 +139,7 @@ impl Shared {
     }
 
     /// A snapshot says of each transaction what that transaction does; what it shows is published, and before
-    /// it is told, it is durable: under `after-flush` if its session waits for that, and under `early` in any case.
+    /// it is sent, it is durable: under `after-flush` if its session waits for that, and under `early` in any case.
     fn look(&self, proc: ProcId, own: Xid) {
         let database = &self.database;
         let snapshot = database.snapshot(proc);

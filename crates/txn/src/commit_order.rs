@@ -1,7 +1,8 @@
 //! The order in which commits leave the array: that of their records in the log.
 //!
 //! Protects: rule O1 of a commit (`storage/src/commit`): *a snapshot that regards a commit as finished regards each
-//! commit as finished whose record lies before that one's*. There the example stands, and why databases need the rule.
+//! commit as finished whose record lies before that one's*. The example is there, and the reason why databases need the
+//! rule.
 //!
 //! # Words
 //! | word | meaning | written |
@@ -10,7 +11,7 @@
 //! | `queue[n % size]` | the session of commit n, and n | under the latch |
 //! | `left` | commits that have left: number `left` is the next to leave, the *first* | under ProcArray exclusive |
 //! | `place.ready_at` | the commit may leave when the log is durable up to there | by its session |
-//! | `place.state` | whether its session waits, awake or asleep | `NOT_WAITING` → `WAITING` under ProcArray exclusive; `WAITING` → `ASLEEP` by its session; back by the one that lets it go, when it has released ProcArray |
+//! | `place.state` | whether its session waits, awake or asleep | `NOT_WAITING` → `WAITING` under ProcArray exclusive; `WAITING` → `ASLEEP` by its session; back by the one that releases it, when it has released ProcArray |
 //!
 //! # Steps of a commit
 //! 1. *Enter*: take the latch, reserve the record's place in the log, take the next number, release the latch. So numbers
@@ -53,7 +54,7 @@
 //! later one of the session, never to an earlier one. `ready_at` is stored by a Release after the status is in the commit
 //! log, and loaded by an Acquire before the commit leaves: R2 of the array. `left`, `is_listed` and
 //! `next` change under ProcArray exclusive. So does `state` where a wait begins; from then on its session and the one
-//! that lets it go change it by RMWs, a CAS and a swap, of which one comes first.
+//! that releases it change it by RMWs, a CAS and a swap, of which one comes first.
 //!
 //! # Costs
 //! A commit alone: one RMW and one release of a latch which commits alone take, for the time of a reservation; two stores

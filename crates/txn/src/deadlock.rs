@@ -168,7 +168,8 @@ impl<M: Machine> LockManager<M> {
         self.wait_of(proc).transaction_has_waiter.load(Relaxed) != 0 || self.holds_what_others_want(proc)
     }
 
-    /// Looks for a cycle through `searcher`; found, the searcher's wait is struck out and the cycle told in words.
+    /// Looks for a cycle through `searcher`; found, the searcher's wait is struck out and the cycle is returned in
+    /// words.
     pub(crate) fn find_deadlock(&self, searcher: ProcId) -> Option<String> {
         let mut search = Search::of(self);
         let cycle = search.cycle_through(searcher)?;

@@ -10,7 +10,7 @@
 //! - R2: no worker is woken while the latch is held.
 //! - R3: between its call and waking the members the leader does nothing that can fail: others may follow it from when it
 //!   has joined. If it unwinds all the same, the process ends: the members would sleep for ever.
-//! - R4: a member's links are read before it is told that it may go. From then on they belong to the next group that it
+//! - R4: a member's links are read before it is released. From then on they belong to the next group that it
 //!   joins.
 //! - R5: a worker is a member of one group at a time, and of none when its call returns, on every path.
 //!

@@ -247,7 +247,7 @@ fn loom_a_second_snapshot_keeps_the_order_of_ends() {
 /// Bob looks, without a latch, whether Alice's transaction has ended, as one does who waits for her. If it has, his
 /// next snapshot has it finished (S5).
 ///
-/// Caught mutation: the variant told of the end after the slot's xid is cleared.
+/// Caught mutation: the variant notified of the end after the slot's xid is cleared.
 #[test]
 fn loom_an_end_that_a_session_has_learnt_of_is_in_its_snapshot() {
     explore_each_array(2, |options| {

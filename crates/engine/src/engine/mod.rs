@@ -1,7 +1,7 @@
 //! The engine as a whole: opening and closing a data directory, the list of open sessions, cancelling, vacuum, and what
 //! a standby does above its storage.
 //!
-//! A session stands above the engine, which knows no more of it than its place among the open ones ([`Engine::admit`]).
+//! A session is above the engine, which knows no more of it than its place among the open ones ([`Engine::admit`]).
 
 mod definitions;
 mod orphans;

@@ -195,7 +195,7 @@ impl Session {
         self.sync_to(&mut crate::output::Discard::default())
     }
 
-    /// As [`sync`](Self::sync); what the client is to be told beside goes to `out`.
+    /// As [`sync`](Self::sync); further messages to the client go to `out`.
     pub fn sync_to(&mut self, out: &mut dyn Output) -> Result<(), EngineError> {
         self.begin_call();
         self.interrupts.begin_again(self.settings.statement_timeout);

@@ -25,7 +25,7 @@ use crate::transaction::Phase;
 /// State that a session has in addition if the directory was opened as a standby.
 #[derive(Debug, Default)]
 pub(super) struct OnStandby {
-    /// Replay has ended the transaction, and the client has not been told.
+    /// Replay has ended the transaction, and the client does not know it yet.
     ended_for: Option<CancelReason>,
     /// The client knows that there is no standby any more.
     knows_promotion: bool,

@@ -150,7 +150,7 @@ impl Settings {
         })
     }
 
-    /// SET; `None` is SET … TO DEFAULT. Whether the client is to be told of the new value.
+    /// SET; `None` is SET … TO DEFAULT. Returns true if the new value is to be reported to the client.
     pub(crate) fn set(
         &mut self,
         name: &str,

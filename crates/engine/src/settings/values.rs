@@ -6,7 +6,7 @@ use crate::synchronous_commit::SynchronousCommit;
 
 /// Checks a value and gives it the spelling that SHOW shows.
 pub(super) fn checked(definition: &Definition, value: &str) -> Result<String> {
-    // A number may stand between blanks; everything else is taken as it is.
+    // A number may be between blanks; everything else is taken as it is.
     let value = match definition.kind {
         Kind::Integer(..) | Kind::Milliseconds(_) | Kind::Kilobytes(..) => value.trim(),
         _ => value,

@@ -33,7 +33,7 @@ pub trait SessionFacts {
     fn is_in_recovery(&self) -> bool;
     /// The time at which the last transaction ended whose end a standby has replayed, as a timestamptz value.
     fn last_replayed_commit(&self) -> Option<i64>;
-    /// Asks for the standby to be promoted, and waits so long, if that is given; whether it was.
+    /// Asks for the standby to be promoted, and waits for it that long, if given; returns true if it was promoted.
     fn promote(&self, patience: Option<std::time::Duration>) -> Result<bool>;
     /// Has the server read its configuration again; whether it could.
     fn reload_configuration(&self) -> bool;

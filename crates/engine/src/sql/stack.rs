@@ -87,7 +87,7 @@ pub(crate) fn too_deep() -> EngineError {
 /// column as well), and reports what that one missed. So the limit of what nests is looked after here: open brackets,
 /// CASE, JOIN without its ON, and operators before their operand.
 ///
-/// A level takes a token at least, and a comma separates what stands side by side: in `(1, 2 + 3), (4, 5)` the deepest
+/// A level takes a token at least, and a comma separates neighbours: in `(1, 2 + 3), (4, 5)` the deepest
 /// element is `2 + 3` in one bracket. Only set operations chain across commas, so these are counted for the whole text.
 pub(crate) fn levels(tokens: &[TokenWithSpan]) -> Result<u32> {
     // Tokens of the current element, for each open bracket.

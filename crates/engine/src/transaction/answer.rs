@@ -24,7 +24,7 @@
 //! A caller that gathers answers and sends them later takes an [`AnswerGate`], and the session leaves the wait to it.
 //!
 //! # What ends a wait
-//! | | the client is told |
+//! | | the client gets |
 //! | --- | --- |
 //! | all that is owed is durable and replicated | the answers |
 //! | a cancel request, `statement_timeout` | 57014 in their place; its transaction, if one is open, has failed |

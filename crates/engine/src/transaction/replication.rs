@@ -6,7 +6,7 @@
 //! request does, and the end of the server. Then the client gets a warning about what is not promised. An answer tells
 //! of others' commits, and may be withheld: the time limit ends its wait, too.
 //!
-//! | waits | ended by | the client is told |
+//! | waits | ended by | the client gets |
 //! | --- | --- | --- |
 //! | a commit | a cancel | a warning, and that the commit succeeded, which is so on this server |
 //! | | the server's end | 57P01 with the same detail, and not whether the commit succeeded |

@@ -151,7 +151,7 @@ pub fn closest(variants: &[Judged]) -> Option<usize> {
         .or_else(|| first_highest(variants, |_| true))
 }
 
-/// True if an advice stands that this many of the changes of costs turn: a quarter of them at most.
+/// True if an advice holds that this many of the changes of costs turn: a quarter of them at most.
 ///
 /// A change that has nothing to do with the mechanism is another draw of the simulation's accidents. A win that many of
 /// them end was one of these.

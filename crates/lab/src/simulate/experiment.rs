@@ -64,7 +64,7 @@ pub struct Experiment {
     pub description: String,
     /// A machine's name or the path of its description.
     pub machine: String,
-    /// Further machines on which `clearway simulate` runs it unless told one.
+    /// Further machines on which `clearway simulate` runs it unless one is named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also_on: Vec<String>,
     /// The work of each client.

@@ -37,9 +37,9 @@ pub struct Point {
     pub tps: f64,
     /// Number of counted transactions.
     pub transactions: u64,
-    /// Half of them took at most so long, µs.
+    /// Median latency, µs.
     pub p50_us: f64,
-    /// 99 % of them took at most so long, µs.
+    /// 99th percentile of the latency, µs.
     pub p99_us: f64,
     /// Shares of the CPUs' time in the measured window, by activity.
     pub shares: Vec<Share>,

@@ -81,7 +81,7 @@ impl Workload {
 /// Workloads that run side by side in one engine, each with a part of the clients; mostly one alone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Mix {
-    /// Clients take these in turn, so a workload that stands here twice has twice the clients.
+    /// Clients take these in turn, so a workload that is here twice has twice the clients.
     turns: Vec<Workload>,
 }
 

@@ -54,7 +54,7 @@ const MESSAGE_BYTES_MAX: usize = 128 << 10;
 pub(super) enum Ended {
     /// In order: the connection takes commands again.
     Done,
-    /// With an error, which the client is to be told; the connection goes on.
+    /// With an error, which is sent to the client; the connection goes on.
     Failed(EngineError),
     /// The server stops, and the follower has everything.
     Stopped,

@@ -26,7 +26,7 @@ pub const SMALL_MESSAGE_BYTES_MAX: u32 = 10_000;
 /// The content of a buffer's front.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Split {
-    /// Not yet a whole frame: it will have this many bytes in all, as far as can be told.
+    /// Not yet a whole frame: it will have this many bytes in all, as far as is known.
     NeedMore(usize),
     /// A whole frame.
     Frame(Frame),

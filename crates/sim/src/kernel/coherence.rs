@@ -92,7 +92,7 @@ pub(crate) enum Step {
     Done,
     /// The store buffer is empty now; the access begins again.
     Drained,
-    /// The clock stands where the line arrives: [`Kernel::arrive`] is next.
+    /// The clock is at the line's arrival: [`Kernel::arrive`] is next.
     Transfer(Transfer),
 }
 

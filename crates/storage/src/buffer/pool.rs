@@ -39,7 +39,7 @@ pub struct BufferPoolOptions {
 }
 
 impl BufferPoolOptions {
-    /// One for each variant of the map: what test suites of what stands above the pool run over.
+    /// One for each variant of the map: test suites of the layers above the pool run over them.
     pub fn each_map() -> impl Iterator<Item = Self> {
         BufferMapVariant::ALL.iter().map(|&map| Self {
             map,

@@ -23,7 +23,7 @@ pub struct RacyPage<'a> {
     frame: PhantomData<&'a ()>,
 }
 
-/// A number wherever it stands, read with one instruction.
+/// A number wherever it is, read with one instruction.
 #[repr(C, packed)]
 struct Unaligned<T>(T);
 

@@ -36,13 +36,13 @@
 //! - S4: what is owed at a level is never lowered, nor moved to a lesser level, whatever becomes of the setting (SET, SET
 //!   LOCAL and its end, RESET, DISCARD, `set_config`). It ends in two ways: the gate is passed, or the answers are given
 //!   up (S6).
-//! - S5: a session whose *commit* was told not to wait any longer, and that has warned its client, has an *excused*
+//! - S5: a session whose *commit* was asked not to wait any longer, and that has warned its client, has an *excused*
 //!   position: what lies before it is shown without being replicated, in this answer and in later ones. One cancel is
 //!   enough.
-//! - S6: a gate that is told to stop is not passed. The answers are dropped, and so is what is owed for them. The error in
-//!   their place says only that the session was told to stop, so it depends on nothing.
+//! - S6: a gate that is asked to stop is not passed. The answers are dropped, and so is what is owed for them. The
+//!   error in their place says only that the session was asked to stop, so it depends on nothing.
 //! - S7: before a transaction that has an id commits at a lesser level than something that is owed, the gate is passed. So
-//!   no error of S6 stands in the place of an answer of the transaction that has committed meanwhile.
+//!   no error of S6 replaces an answer of the transaction that has committed meanwhile.
 //!
 //! # Why a mark for each level
 //! Of two answers in a buffer one may depend on 900 at `remote_write`, the other on 700 at `remote_apply`. The greatest

@@ -1,6 +1,6 @@
 //! Moving a page's tuples together.
 //!
-//! Removed tuples leave holes. Compaction moves what stays to the page's end, in the order in which it stands there, so
+//! Removed tuples leave holes. Compaction moves what stays to the page's end, in the order that it has there, so
 //! that all free space is in one piece. Neighbours move together: after one removed version there is one move, of all
 //! tuples before it, and one entry in the log, whatever their number.
 //!
@@ -101,7 +101,7 @@ impl Places {
     }
 }
 
-/// Tuples that stand side by side (step 3).
+/// Tuples that are side by side (step 3).
 struct Run {
     /// The place of its first byte.
     source: usize,

@@ -264,7 +264,7 @@ pub(crate) fn rolled_back(
     Ok(is_aborted)
 }
 
-/// True if a version stays and has no successor, told by its header alone. It is so of most versions: the newest of
+/// True if a version stays and has no successor, by its header alone. It is so of most versions: the newest of
 /// their rows, with a hint that the inserter committed. `false` is no answer.
 #[inline]
 pub(crate) fn is_settled(infomask: u16, xmax: Xid) -> bool {

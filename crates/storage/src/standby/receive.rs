@@ -137,7 +137,7 @@ impl LogReceiver {
         self.standby.progress.whole()
     }
 
-    /// Writes `bytes`, which stand at `position` in the primary's log. It has to be [`position`](Self::position).
+    /// Writes `bytes`, which are at `position` in the primary's log. It has to be [`position`](Self::position).
     /// [`StorageError::DamagedRecord`]: something in it is no record, where [`position`](Self::position) is then; what stands
     /// before it is written.
     pub fn write(&mut self, position: Lsn, bytes: &[u8]) -> Result<()> {

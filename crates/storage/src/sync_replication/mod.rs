@@ -33,7 +33,7 @@
 //! - S5: a commit waits here after it is durable on this server: a standby is sent durable log only.
 //! - S6: it is for the session to limit a wait in time: an answer's ends with the statement's time limit, a commit's does
 //!   not. A wait ends when enough standbys have the position, when no standby is named any more, or when the session is
-//!   told to stop; then a commit stays, and the session says what is not promised, and an answer does not leave.
+//!   asked to stop; then a commit stays, and the session says what is not promised, and an answer does not leave.
 //!
 //! # Why the simple version is wrong
 //! A waiter that looks at the position, and then enters the queue without looking again, may enter it just after the last
@@ -246,7 +246,7 @@ impl<M: Machine> SyncReplication<M> {
         }
     }
 
-    /// Names the standbys that commits wait for from now on. Commits that wait go by them at once; `None` lets all go.
+    /// Names the standbys that commits wait for from now on. Commits that wait go by them at once; `None` releases all.
     ///
     /// Commits that were seen before standbys were named count as replicated for those that read them.
     pub fn set_names(&self, names: Option<StandbyNames>) {

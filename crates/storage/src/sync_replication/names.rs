@@ -4,8 +4,8 @@
 //! setting:  (nothing)                no commit waits for a standby
 //!         | list                     as FIRST 1 (list)
 //!         | number ( list )          as FIRST number (list)
-//!         | FIRST number ( list )    the first so many of the list that stream
-//!         | ANY number ( list )      any so many of the list
+//!         | FIRST number ( list )    the first `number` of the list that stream
+//!         | ANY number ( list )      any `number` of the list
 //! list:     name , name …            a name is a word, a number, "anything in quotes", or * for every standby
 //! ```
 //!
@@ -159,7 +159,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The error of a token that does not belong where it stands.
+    /// The error of a token that does not belong where it is.
     fn expected(&self, what: &str) -> StandbyNamesError {
         let found = match &self.next.token {
             Token::Word(word) | Token::Number(word) => format!("\"{word}\""),

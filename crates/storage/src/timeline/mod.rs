@@ -27,7 +27,7 @@
 //! - R1: the control file names the timeline of a directory. Files of the log that are not of its history are never
 //!   read, whatever they are called.
 //! - R2: a segment has one name in a history: that of the timeline which its last byte is in. So a segment that holds a
-//!   fork has the new timeline's name, and what stands before the fork is in it too. The simpler rule, to take the
+//!   fork has the new timeline's name, and the log before the fork is in it too. The simpler rule, to take the
 //!   newest file that is there, would take the former timeline's file where the new one is missing, and read log
 //!   behind the fork.
 //! - R3: a new timeline begins in three steps: its history file, its segments, the control file. Each is durable before

@@ -23,7 +23,7 @@
 //! | [`reader`] | reading records back until the last whole one |
 //! | [`record`] | the form of a record |
 //!
-//! Three words for three things: a record's position is *reserved*; the ring *has room* for the record once what stood
+//! Three words for three things: a record's position is *reserved*; the ring *has room* for the record once what was
 //! there is written; *room on the disk* is made before anything is changed, so that a full disk is an error and not
 //! half a change.
 //!

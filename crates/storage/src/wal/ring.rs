@@ -44,7 +44,7 @@ impl<M: Machine> Ring<M> {
     /// The address of the ring's byte `offset`.
     fn byte(&self, offset: usize) -> *mut u8 {
         debug_assert!(Self::CONTIGUOUS && offset < self.size());
-        // SAFETY: the offset lies in the ring, whose cells stand one behind the other and allow writes through `&self`.
+        // SAFETY: the offset lies in the ring, whose cells are one behind the other and allow writes through `&self`.
         unsafe { self.words.as_ptr().cast::<u8>().cast_mut().add(offset) }
     }
 

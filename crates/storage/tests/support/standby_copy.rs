@@ -137,7 +137,7 @@ impl Sender {
     }
 }
 
-/// Remembers what replay has told it.
+/// Remembers what replay has reported to it.
 #[derive(Debug, Default)]
 pub struct Observer {
     pub defined: Mutex<Vec<(Xid, Snapshot)>>,

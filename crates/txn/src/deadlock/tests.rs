@@ -40,8 +40,8 @@ impl LockManager<Native> {
     }
 }
 
-/// Bob's first transaction has ended, and Alice, whose wait for it still stands, has not woken yet. Bob's second waits for
-/// Alice.
+/// Bob's first transaction has ended, and Alice, whose wait for it is still noted, has not woken yet. Bob's second
+/// waits for Alice.
 ///
 /// Mutation that it is for: a wait that counts if the runner runs any transaction (a deadlock of Alice and Bob).
 #[test]

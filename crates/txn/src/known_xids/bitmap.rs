@@ -56,7 +56,7 @@
 //!   summaries, were set before, and adding needs no version. Bits that are set meanwhile are of xids from xmax on. The
 //!   same holds for an xmax that the caller brings (K3).
 //! - B4: an entry is written over before `ending` says so. A reader that finds what replay writes for end e finds after its fence
-//!   that `ending` is e - 63 at least: the fence of the end before e stands between. So it keeps a distance of 64 entries.
+//!   that `ending` is e - 63 at least: the fence of the end before e is between. So it keeps a distance of 64 entries.
 //! - B5: replay stores an odd `layout` and passes a Release fence before it moves anything: a reader that finds anything
 //!   moved finds, after its last fence, that `layout` has changed.
 //!

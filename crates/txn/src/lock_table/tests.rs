@@ -488,7 +488,7 @@ fn a_cycle_through_a_queue_is_found_and_told() {
             });
             until_queued(locks, ACCOUNTS, &[BOB]);
             scope.spawn(move || {
-                // Bob stands before Carol in the queue, and waits for Alice.
+                // Bob is before Carol in the queue, and waits for Alice.
                 locks
                     .acquire(CAROL, ACCOUNTS, LockMode::RowShare, LockWait::FOREVER)
                     .unwrap();

@@ -53,7 +53,7 @@
 //! # Why it is consistent (S1, S2)
 //! A snapshot has the number s. It regards exactly those as finished whose number is at most s: ends are numbered in
 //! their order, so a prefix of all ends (S2). By N2 it finds the entries of all of these, whenever it asks, and an
-//! entry that it finds later has a greater number (S1): it was given after `newest` stood at s. By N3 those below its
+//! entry that it finds later has a greater number (S1): it was given after `newest` was s. By N3 those below its
 //! oldest are finished too.
 //!
 //! Early lock release changes nothing in that: (b) stands for "visible", durable or not, and `newest_early` was noted

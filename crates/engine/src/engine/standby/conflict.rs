@@ -6,7 +6,7 @@
 //!
 //! | the session | what is done |
 //! | --- | --- |
-//! | is inside a call: runs a statement, or waits for a lock, or for its client to take rows | the statement is told to end; it looks every few hundred rows, in each wait for a lock, and while it sends |
+//! | is inside a call: runs a statement, or waits for a lock, or for its client to take rows | the statement is asked to end; it looks every few hundred rows, in each wait for a lock, and while it sends |
 //! | waits for its client in a transaction, with a suspended portal or without | its transaction is ended here, in its place: the xmin and the locks are given back. The session learns of it with its next call (`session/recovery.rs`) |
 //!
 //! Both get 40001. Whose turn it is to touch the transaction: `txn/src/transaction_turn.rs`.

@@ -202,7 +202,7 @@ struct Scope {
 enum Aggregates {
     /// Refuse it.
     Refused,
-    /// Collect it; it stands as a column past [`AGGREGATE_BASE`] until grouping puts it in its place.
+    /// Collect it; it is a column past [`AGGREGATE_BASE`] until grouping puts it in its place.
     Collected(Vec<crate::sql::aggregate::AggregateCall>),
 }
 

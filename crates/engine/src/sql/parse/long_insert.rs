@@ -77,7 +77,7 @@ pub(super) fn cut(text: &str) -> Option<Cut> {
     })
 }
 
-/// Past the word VALUES that stands outside of brackets, in a text that begins with INSERT.
+/// Past the word VALUES that is outside of brackets, in a text that begins with INSERT.
 fn skip_to_values(text: &str, elements: &mut Elements<'_>) -> Option<()> {
     let is = |element, bytes: Range<usize>, word: &str| {
         element == Element::Word && text[bytes].eq_ignore_ascii_case(word)

@@ -398,7 +398,7 @@ impl Fields {
         }
     }
 
-    /// A number that stands alone.
+    /// A number that is alone.
     fn number_token(&mut self, text: &str) -> Result<()> {
         match text.split_once('.') {
             Some(_) if !self.has_any_date() => self.date(text),

@@ -195,7 +195,7 @@ impl Calibration {
         set_costs(&mut MachineModel::load("this")?, settings)
     }
 
-    /// A machine of two CPUs that stand as `placement` says, with the other costs of this host.
+    /// A machine of two CPUs placed as `placement` says, with the other costs of this host.
     pub fn machine_of_pair(&self, placement: &Placement) -> MachineModel {
         let mut machine = self.machine.clone();
         let topology = &mut machine.topology;

@@ -111,7 +111,7 @@ pub struct HereResult {
     pub cells: Vec<HereCell>,
     /// One for each number of threads and placement.
     pub summaries: Vec<Summary>,
-    /// Cells that have too few samples: the CPUs stood as they want too seldom.
+    /// Cells that have too few samples: the CPUs were placed as they want too seldom.
     pub missing: usize,
     /// Samples thrown away because the host changed meanwhile, and all.
     pub thrown_away: (usize, usize),

@@ -1,4 +1,4 @@
-//! Samples of the native bench, each taken while the host stood still.
+//! Samples of the native bench, each taken while the host did not change.
 
 use std::time::{Duration, Instant};
 
@@ -112,7 +112,7 @@ pub(super) fn sample(
             {
                 break;
             }
-            // Perhaps the CPUs stand otherwise in a moment, or another pair does.
+            // Perhaps the CPUs are placed otherwise in a moment, or another pair does.
             std::thread::sleep(Duration::from_millis(1));
             before = probe_pair(calibration, cpus(calibration, turn));
             continue;

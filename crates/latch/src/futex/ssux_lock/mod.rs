@@ -15,7 +15,7 @@
 //!   waited for U would wait for each other if one of them went on to X.
 //!
 //! # Rules
-//! S1 and the argument for each step stand with the state. For both variants of the state:
+//! S1 and the argument for each step are with the state. For both variants of the state:
 //! - S2. X is granted iff readers are excluded and none is inside.
 //! - S3. A reader sleeps only while `EXCLUSIVE` is set in the very word that it sleeps on. Every step that
 //!   clears the mark changes that word. A release then wakes one sleeper, and a downgrade to U wakes all.

@@ -52,7 +52,7 @@ pub trait LogSink: Send {
     fn write(&mut self, position: Lsn, bytes: &[u8]) -> clearway_storage::Result<()>;
     /// Makes durable what was written; up to where it is.
     fn sync(&mut self) -> clearway_storage::Result<Lsn>;
-    /// Up to where what is durable was checked: what the server may be told to be durable, at most.
+    /// The position up to which durable log was checked: the most that may be reported as durable.
     fn checked(&self) -> Lsn {
         Lsn(u64::MAX)
     }

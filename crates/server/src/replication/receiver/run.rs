@@ -50,7 +50,7 @@ const DAMAGED_LOUD: u32 = 2;
 pub struct ReceiverOptions {
     /// The server.
     pub conninfo: ConnInfo,
-    /// A server that is silent for so long is given up.
+    /// A server that is silent for this long is given up.
     pub timeout: Duration,
     /// The options of its streams.
     pub stream: StreamOptions,

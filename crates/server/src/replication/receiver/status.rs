@@ -14,7 +14,7 @@ pub enum ReceiverPhase {
     Streaming,
     /// The connection was lost: it waits for the next attempt.
     Waiting,
-    /// It has ended, as it was told to.
+    /// It has ended at the stop signal.
     Stopped,
     /// It has ended, since it would fail each time: [`ReceiverState::error`] says why.
     Refused,

@@ -1,6 +1,6 @@
 //! The clock: which frame a page that is not in memory gets. The switch `buffer_clock`.
 //!
-//! Protects: nothing. Which frame the hand stands at is a matter of taste; what makes a choice safe are the
+//! Protects: nothing. Which frame the hand is at is a matter of taste; what makes a choice safe are the
 //! atomic steps of the frame's state ([`pin`](super::pin)).
 //!
 //! # An example

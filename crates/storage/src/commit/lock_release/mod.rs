@@ -33,9 +33,9 @@
 //! client gets its answer.
 //!
 //! # Why no acknowledged commit is lost
-//! A commit is acknowledged after step 4, as ever. What a crash between 8 and 4 takes is a commit of which no client
-//! was told. Another transaction may have built on it. By L2 its record is behind, recovery reads the log to the end
-//! of the last whole record and no further, so it is taken too, and it was not acknowledged either: its own step 4
+//! A commit is acknowledged after step 4, as ever. A crash between 8 and 4 takes a commit that no client has seen
+//! acknowledged. Another transaction may have built on it. By L2 its record is behind, recovery reads the log to the
+//! end of the last whole record and no further, so it is taken too, and it was not acknowledged either: its own step 4
 //! covers all records before its own.
 //!
 //! # Why no shown row is lost
@@ -112,8 +112,8 @@
 //!
 //! Commits are seen in the order of the log (O1 of `commit`), so a commit that waits for standbys before it is seen keeps all
 //! behind it waiting, also those at `local` and `off`. Under `after-flush` that is each commit that asks for standbys, so
-//! while too few stream, all commits stand behind the first one until it is cancelled or no standby is named any more; under
-//! `early` a definition does that.
+//! while too few stream, all commits wait behind the first one until it is cancelled or no standby is named any more;
+//! under `early` a definition does that.
 //!
 //! A wait in step 7 comes after step 6, so no checkpoint waits for a standby. A definition made at `local` or `off` is
 //! seen when it is durable, and not covered by L6: a session that has asked for less while standbys are away is not to

@@ -189,7 +189,7 @@ impl<M: Machine, P> Workers<M, P> {
 
 impl<M: Machine, P> Drop for Workers<M, P> {
     fn drop(&mut self) {
-        // An error has been told before, or what wanted to know of it is gone.
+        // An error has been reported before, or what wanted to know of it is gone.
         let _ = self.wait();
         self.team.handed_over.fetch_or(END, Ordering::Release);
         M::futex_wake(&self.team.handed_over, u32::MAX);

@@ -34,8 +34,8 @@
 //! when it leads.
 //!
 //! Origin: ours. PostgreSQL's `commit_delay` waits for a time that the administrator guesses, if `commit_siblings`
-//! transactions are open; MySQL's binary log waits for a number that he guesses. Here both follow from what the last
-//! flush was like.
+//! transactions are open; MySQL's binary log waits for a number that is a guess, too. Here both follow from what the
+//! last flush was like.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a worker on the list sleeps, and the first that joined the list, its leader, is on its way to take the
 //! whole list, sync, and have all on it woken, unless another has taken the list, and does this in the leader's place.
-//! Nothing that can fail stands between taking the list and waking it.
+//! Nothing that can fail happens between taking the list and waking it.
 //!
 //! # Steps
 //! 1. Wait for the insertions before one's own target.

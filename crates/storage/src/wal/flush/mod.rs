@@ -71,7 +71,7 @@ impl<M: Machine, D: LogDevice> Flushed<'_, M, D> {
         self.insertion.wait_complete(self.reservation, target)
     }
 
-    /// Up to where everything is in the ring: `known`, or further if that can be told without waiting.
+    /// The position up to which everything is in the ring: `known`, or further if that is known without waiting.
     fn complete_at_least(&self, known: u64) -> u64 {
         let complete = self.insertion.complete(self.reservation);
         complete.map_or(known, |complete| complete.max(known))

@@ -39,8 +39,8 @@
 //!
 //! # Why groups are taken over
 //! A leader sleeps at the write latch. By the time that it runs, a poller may have taken the latch again, and again. The
-//! leader's record would be durable by then, but it and its followers do not look; they are told. And where other
-//! programs want the CPUs, a leader may get one late, and all of its group would wait for it.
+//! leader's record would be durable by then, but it and its followers do not look for that: they wait for an outcome.
+//! And where other programs want the CPUs, a leader may get one late, and all of its group would wait for it.
 //!
 //! A worker that polls does not tell the [`Gatherer`] of its flushes, nor does one that takes a group over. So the
 //! gatherer counts their followers with the next leader's group, and the leader after that may wait for more workers than

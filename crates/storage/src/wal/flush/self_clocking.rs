@@ -1,8 +1,8 @@
 //! Self-clocking flush: a flush starts the moment the device is free and takes all that are complete.
 //!
 //! Invariant: the device has an owner unless `arrivals` is `IDLE`, and while a worker waits the device has one. The
-//! owner is awake, or has been told that it is the owner. Nothing that can fail stands between taking a list of workers
-//! and telling all on it.
+//! owner is awake, or has been told that it is the owner. Nothing that can fail happens between taking a list of
+//! workers and telling all on it.
 //!
 //! | `arrivals` | the device | waiting, and not yet taken over by the owner |
 //! | --- | --- | --- |

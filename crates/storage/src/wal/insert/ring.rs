@@ -63,7 +63,7 @@
 //! # Cost
 //! Two locked instructions for each insertion, on the word that all reserve from and on the record's own slot; a
 //! quarter of the ring's size in memory. The flusher reads one slot for each record, one behind the other, most of
-//! them last written by another core. Records that stand side by side share a line of slots: with 100 bytes each, two
+//! them last written by another core. Neighbouring records share a line of slots: with 100 bytes each, two
 //! or three of them.
 //!
 //! There is no bit that makes inserters back off when the positions wrap. Positions count bytes of the log in

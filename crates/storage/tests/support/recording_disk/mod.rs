@@ -8,7 +8,7 @@
 //! - of a directory's unsynced changes of names the first few.
 //!
 //! The disk checks the log rule at each write of a page: no unsynced write of the log may lie before the page's LSN.
-//! It can be told to ignore the syncs of a purpose, which is what a program without that sync would get.
+//! It can ignore the syncs of a purpose, which is what a program without that sync would get.
 
 #![allow(dead_code)]
 
