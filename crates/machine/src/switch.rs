@@ -230,7 +230,10 @@ mod tests {
     #[test]
     fn names_and_texts_come_from_the_definition() {
         assert_eq!(CupVariant::DESCRIPTION.name, "cup");
-        assert_eq!(CupVariant::DESCRIPTION.about, "The way a cup is filled, and how far.");
+        assert_eq!(
+            CupVariant::DESCRIPTION.about,
+            "The way a cup is filled, and how far."
+        );
         assert_eq!(CupVariant::TEXTS[1].text, "Drop by drop.");
         assert_eq!(CupVariant::PLANNED, ["never"]);
         assert_eq!(CupVariant::ALL[0], CupVariant::Fast, "the baseline comes first");
