@@ -299,7 +299,7 @@ pub enum StorageError {
         point: String,
         /// The end of the log.
         log_end: Lsn,
-        /// The nearest record to the point in the log, in words.
+        /// The log's distance from the point, in words.
         seen: String,
     },
     /// An archive lacks a segment before its last.

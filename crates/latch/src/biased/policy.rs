@@ -76,7 +76,7 @@
 //! word so that writers of a resting plain latch count nothing: their one compare-and-swap from zero fails during a
 //! trial, and the slow way counts.
 //!
-//! The number of readers a writer does not decide, though it did once: the ratio at which bias pays differs between
+//! The number of readers per writer does not decide, though it did once: the ratio at which bias pays differs between
 //! machines, sections, and ways to wait (`docs/mechanisms/read-biased.md`, "When it turns").
 //!
 //! Origin: BRAVO (Dice and Kogan, USENIX ATC 2019) inhibits bias for a multiple of the time of the last revocation. It

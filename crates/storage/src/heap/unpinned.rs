@@ -43,7 +43,7 @@ struct SettledChain {
     newest: RacyCopy,
 }
 
-/// A page on which no hint is set: none may be missing.
+/// A page on which no hint is set, since a settled version lacks none.
 struct Settled;
 
 impl Hints for Settled {

@@ -206,7 +206,7 @@ impl<'a> TargetSearch<'a> {
         })
     }
 
-    /// The nearest record to a point that was not reached, in words.
+    /// The log's distance from a point that was not reached, in words.
     fn seen(&self) -> String {
         match (self.point(), self.last_commit) {
             (RecoveryPoint::Time { microseconds, .. }, Some(last)) => {

@@ -139,7 +139,7 @@ struct Owned<M: Machine> {
     /// Epochs until the next trial, and how many there were after the last.
     hold: M::U64,
     last_hold: M::U64,
-    /// Commits that a flush carried in the second epoch of this hold, by [`PER_FLUSH`].
+    /// Commits per flush in the second epoch of this hold, times [`PER_FLUSH`].
     usual_commits: M::U64,
     /// Flushes in a row that no other worker has waited for.
     lone: M::U64,
@@ -303,8 +303,8 @@ impl<M: Machine> Trial<M> {
         }
     }
 
-    /// True if the flushes of this epoch of a hold, each of `commits` by [`PER_FLUSH`], and of the one before carried
-    /// much more or much less than those of the second.
+    /// True if the flushes of this epoch of a hold, each of `commits` / [`PER_FLUSH`] commits, and of the one before
+    /// carried much more or much less than those of the second.
     fn load_changed(&self, commits: u64) -> bool {
         let owned = &self.owned;
         let held = owned.last_hold.load(Relaxed) - owned.hold.load(Relaxed);
