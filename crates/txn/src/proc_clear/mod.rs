@@ -22,7 +22,7 @@ use clearway_machine::{Machine, switch};
 
 use crate::{ProcArray, ProcId};
 
-/// What one variant keeps beside the array, and how it lets a transaction leave.
+/// The state of one variant beside the array, and its way to let a transaction leave.
 pub(crate) trait Clear<M: Machine> {
     /// For an array of `capacity` sessions.
     fn new(capacity: u32) -> Self;
@@ -35,7 +35,7 @@ pub(crate) trait Clear<M: Machine> {
 macro_rules! variants {
     (planned $planned:tt, $( $(#[doc = $text:literal])+ $variant:ident = $name:literal in $module:ident; )+) => {
         switch! {
-            /// How a transaction leaves the array of running ones.
+            /// The way in which a transaction leaves the array of running ones.
             pub enum ProcClearVariant = "proc_clear", best Single, planned $planned {
                 $( $(#[doc = $text])+ $variant = $name, )+
             }
@@ -48,7 +48,7 @@ macro_rules! variants {
             }
         }
 
-        /// What the array keeps for its variant.
+        /// The array's state for its variant.
         #[derive(Debug)]
         pub(crate) enum Clearing<M: Machine> { $( $variant($module::Clearing<M>), )+ }
 

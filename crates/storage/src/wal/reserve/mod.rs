@@ -21,7 +21,7 @@ mod spin_latch;
 
 use clearway_machine::{Machine, switch};
 
-/// What is reserved: where it begins, and in which era, 0 or 1.
+/// A reservation: its start, and its era, 0 or 1.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reserved {
     pub(super) start: u64,
@@ -41,7 +41,7 @@ impl Reserved {
     }
 }
 
-/// What one variant keeps, and how it reserves.
+/// The state of one variant, and its way to reserve.
 trait Reserve {
     /// Nothing is reserved from `end` on.
     fn new(end: u64) -> Self;
@@ -60,7 +60,7 @@ trait Reserve {
 macro_rules! variants {
     (planned $planned:tt, $( $(#[doc = $text:literal])+ $variant:ident = $name:literal in $module:ident; )+) => {
         switch! {
-            /// How a log record gets its position.
+            /// The way in which a log record gets its position.
             pub enum LogReserveVariant = "log_reserve", best FetchAdd, planned $planned {
                 $( $(#[doc = $text])+ $variant = $name, )+
             }

@@ -11,7 +11,7 @@
 //! Another worker can pay; the last follower then hears through a chain of wake-ups, each of which waits for a CPU.
 //!
 //! # Contract
-//! - W1: each follower is woken, once; and no worker that the group has no more use for is told anything.
+//! - W1: each follower is woken, once; and no worker that the group has no more use for gets an outcome.
 //! - W2: *no follower is forgotten.* While a follower of a durable group sleeps, one worker has the *duty* to wake it: it
 //!   is awake, or has been posted. Before that worker returns from the flush, it wakes the follower or has passed the
 //!   duty to another that is awake or posted. A worker with a duty waits for nothing but a CPU and, in `hand-over`, for
@@ -52,7 +52,7 @@ pub(super) struct Followers {
     pub(super) group: u32,
 }
 
-/// How one variant wakes.
+/// The wake-up of one variant.
 trait Wake<M: Machine> {
     fn new() -> Self;
 
@@ -93,7 +93,8 @@ fn tell_each<M: Machine>(waiters: &Waiters<M>, first: u32) {
 macro_rules! variants {
     ($( $(#[doc = $text:literal])+ $variant:ident = $name:literal in $module:ident; )+) => {
         switch! {
-            /// Which worker wakes the commits of a group that is durable, under `log_flush` group, gathering and polling.
+            /// The worker that wakes the commits of a group that is durable, under `log_flush` group, gathering and
+            /// polling.
             pub enum LogWakeVariant = "log_wake", best Leader, planned [],
                 only beside "log_flush" ["group", "gathering", "polling"]
             {
@@ -106,7 +107,7 @@ macro_rules! variants {
             }
         }
 
-        /// What the variant chosen keeps.
+        /// The state of the variant chosen.
         pub(super) enum Waker<M: Machine> { $( $variant($module::Waker<M>), )+ }
 
         impl<M: Machine> Waker<M> {

@@ -26,7 +26,7 @@ use clearway_machine::Machine;
 use super::{Followers, Wake};
 use crate::wal::flush::waiters::{NONE, Outcome, Waiters};
 
-/// How many followers a worker wakes at most under `log_wake = tree`.
+/// The most followers that a worker wakes under `log_wake = tree`.
 const WIDTH: u32 = 2;
 
 /// A tree in which each worker wakes at most `width` others.
