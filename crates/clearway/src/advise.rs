@@ -14,7 +14,7 @@ use crate::error::{CommandError, Result};
 use crate::options;
 use crate::output;
 
-/// Which variant of each mechanism a machine is best served by, by simulation, as a clearway.toml
+/// Find the variant of each mechanism that serves a machine best, by simulation, as a clearway.toml
 ///
 /// Takes the preset clearway, changes one switch at a time to each of its variants, and simulates those on the workloads
 /// that the switch has a part in: with 1 client, with as many as the machine has CPUs, and with twice as many. The table

@@ -62,7 +62,7 @@ pub(crate) struct Arguments {
     /// Measured time per point, e.g. 3s or 500ms
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = options::duration)]
     duration: Duration,
-    /// How often each point is measured; the table shows medians
+    /// Measurements of each point; the table shows medians
     #[arg(long, value_name = "N", default_value_t = 5)]
     rounds: usize,
     /// Workloads: select-only, simple-update, tpcb-like, tpcc; or some of them side by side with `+` in between, which take
@@ -100,12 +100,12 @@ pub(crate) struct Arguments {
     /// Write result.json and a self-contained report.html here
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Where the random numbers start; all that is compared draws the same
+    /// Seed of the random numbers; all that is compared draws the same
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 }
 
-/// What can be measured without an engine around it.
+/// Parts that are measured without an engine around them.
 #[derive(Debug, Subcommand)]
 enum Alone {
     Latches(bench_latches::Arguments),
@@ -190,7 +190,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// How large the tables are: `Scale 10`, `2 warehouses`, or both.
+/// Size of the tables: `Scale 10`, `2 warehouses`, or both.
 fn sizes(options: &BenchOptions) -> String {
     let scale = format!("Scale {}", options.scale);
     let warehouses = plural(options.sizes().population.warehouses as usize, "warehouse");

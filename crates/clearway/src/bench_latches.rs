@@ -29,8 +29,8 @@ fn latches() -> String {
 
 /// Measure our latches beside parking_lot, std and crossbeam's ShardedLock
 ///
-/// Threads take a latch, touch two words, work for the length of the critical section and let go, for every number of
-/// threads × section × share of readers; mutexes without readers only. The latches of one point are measured side by
+/// Threads take a latch, touch two words, work for the length of the critical section and release it, for every number
+/// of threads × section × share of readers; mutexes without readers only. The latches of one point are measured side by
 /// side in every round. Prints sizes, throughput with its ratio to parking_lot's lock of the same kind, and the 99th
 /// percentile of a writer's wait. A latch that lets a reader see half of a write ends the bench with an error.
 #[derive(Debug, Args)]
@@ -55,22 +55,23 @@ pub(crate) struct Arguments {
         default_value = "0,50,90,93.5,99,100"
     )]
     read_share: Vec<f64>,
-    /// Which latches; all unless named
+    /// Latches to measure; all unless named
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     latch: Vec<String>,
-    /// What a thread of ours does before it sleeps: none, adaptive, or a number of polls (the others do as they please)
+    /// Spin policy of a thread at our latches before it sleeps: none, adaptive, or a number of polls (the others use
+    /// their own)
     #[arg(long, value_name = "POLICY", default_value = "adaptive", value_parser = options::spin_policy)]
     spin: SpinPolicy,
     /// Measured time per point, e.g. 100ms
     #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = options::duration)]
     duration: Duration,
-    /// How often each point is measured; the table shows medians
+    /// Measurements of each point; the table shows medians
     #[arg(long, value_name = "N", default_value_t = 5)]
     rounds: usize,
     /// Write latches.json and a self-contained latches.html here
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Where the random numbers start; all latches of a point draw the same
+    /// Seed of the random numbers; all latches of a point draw the same
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 }

@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     data: PathBuf,
 }
 
-/// How often the check says how far it is.
+/// Interval between two progress messages of the check.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {

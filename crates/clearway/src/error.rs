@@ -1,4 +1,4 @@
-//! What a command can fail with.
+//! Errors of a command.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use clearway_storage::StorageError;
 
 pub(crate) type Result<T, E = CommandError> = std::result::Result<T, E>;
 
-/// What a command can fail with, in words for the terminal.
+/// An error of a command, in words for the terminal.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CommandError {
     #[error(transparent)]

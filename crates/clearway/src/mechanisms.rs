@@ -68,7 +68,7 @@ fn name_width() -> usize {
         .unwrap_or_default()
 }
 
-/// What speaks for or against a variant, in a line; empty if nothing is on record.
+/// The evidence for or against a variant, a line each; empty if none is on record.
 fn evidence(switch: &SwitchDescription, variant: &str, chosen: bool) -> String {
     if switch.variants.len() == 1 {
         return "        Why: it is the only variant that is built.\n".to_owned();

@@ -12,7 +12,7 @@ use clearway_storage::disk::NativeDiskWithModes;
 
 use crate::error::{CommandError, Result};
 
-/// Where an engine's configuration comes from.
+/// Source of an engine's configuration.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ConfigOptions {
     /// Configuration file (TOML); every setting has a default
@@ -56,8 +56,8 @@ pub(crate) fn keep_private(data: &Path, group_access: bool) -> Result<()> {
     Ok(())
 }
 
-/// Creates the directory for results and writes a file into it: what cannot be written at the end is told before the
-/// measuring.
+/// Creates the directory for results and writes a file into it, so that an unwritable directory is an error before the
+/// measuring and not after it.
 pub(crate) fn check_output_directory(directory: &Path) -> Result<()> {
     let refuse = |error: std::io::Error| {
         CommandError::Usage(format!(

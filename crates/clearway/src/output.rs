@@ -1,4 +1,4 @@
-//! What the commands say: results on standard output, notices on standard error.
+//! Output of the commands: results on standard output, notices on standard error.
 //!
 //! Either may have lost its reader (`clearway check | head -1`, a server whose log collector has ended). `println!` and
 //! `eprintln!` panic then. Here the text is lost and the command goes on to its end and its exit code. An output that

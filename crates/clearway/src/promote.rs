@@ -17,14 +17,14 @@ use crate::error::{CommandError, Result};
 use crate::options::duration;
 use crate::output;
 
-/// How often it is looked whether the standby is promoted.
+/// Interval between two looks at whether the standby is promoted.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Make a running standby take writes, on a timeline of its own
 ///
-/// The standby replays what it has received, and then begins a new timeline. The server that it followed is not told:
-/// see to it that clients do not write there any more. It can follow the promoted one if it has not logged anything that
-/// the standby had not received.
+/// The standby replays what it has received, and then begins a new timeline. The server that it followed does not learn
+/// of it: see to it that clients do not write there any more. It can follow the promoted one if it has not logged
+/// anything that the standby had not received.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  \
     clearway promote --data /var/tmp/standby\n\n\
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     /// Data directory of the standby, which must be running
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// How long to wait for the promotion
+    /// Longest wait for the promotion
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     timeout: Duration,
 }

@@ -7,7 +7,7 @@
 //! | `1234` | after the end of transaction 1234 |
 //! | not given | with the log |
 //!
-//! What has a slash is a position, digits alone are a transaction, and the rest is a time.
+//! A target with a slash is a position, digits alone are a transaction, and anything else is a time.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     /// Directory with the log that the copy lacks
     #[arg(long, value_name = "DIR")]
     archive: Option<PathBuf>,
-    /// Where to end: a time (UTC if it names no zone), a position of the log, or a transaction's number
+    /// End of the recovery: a time (UTC if it names no zone), a position of the log, or a transaction's number
     #[arg(long, value_name = "TIME|LSN|XID", value_parser = point)]
     recover_to: Option<RecoveryPoint>,
 }

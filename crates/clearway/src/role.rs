@@ -1,4 +1,4 @@
-//! What `clearway standby` makes of a directory: the directory says it, and not the command line.
+//! The role that `clearway standby` gives a directory, which follows from the directory and not from the command line.
 //!
 //! | the directory | becomes |
 //! | --- | --- |
@@ -18,7 +18,7 @@ use clearway_storage::received_copy::copy_is_wanted;
 
 use crate::error::Result;
 
-/// What a directory is to be.
+/// The role of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// A standby that has to be copied first.

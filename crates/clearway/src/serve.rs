@@ -48,7 +48,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let stop = handle_signals(on_hang_up.clone())?;
     survive_file_size_limit()?;
     keep_private(&arguments.data, config.allow_group_access)?;
-    // The sockets first: clients that come during recovery are told so instead of being refused.
+    // The sockets first, so that clients that come during recovery get an answer (57P03) instead of a refused
+    // connection.
     let server = Server::bind_early(server_options(
         &arguments.listen,
         arguments.socket_dir.as_deref(),
@@ -84,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     })
 }
 
-/// How a server with this configuration is started; `listen` may be "none".
+/// The options of a server with this configuration; `listen` may be "none".
 pub(crate) fn server_options(
     listen: &str,
     socket_dir: Option<&Path>,
@@ -115,14 +116,14 @@ impl Drop for StopOnPanic<'_> {
     }
 }
 
-/// What clients can connect to.
+/// The addresses that clients can connect to.
 pub(crate) fn addresses(server: &Server) -> Vec<String> {
     let tcp = server.local_addr().map(|address| address.to_string());
     let unix = server.socket_path().map(|path| path.display().to_string());
     tcp.into_iter().chain(unix).collect()
 }
 
-/// What recovery did, in a line.
+/// The outcome of recovery, in a line.
 pub(crate) fn recovery_line(engine: &Engine) -> String {
     let report = engine.recovery();
     if report.clean {

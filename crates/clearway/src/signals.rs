@@ -1,4 +1,4 @@
-//! What signals do to a server: docs/settings.md has the table.
+//! A server's reactions to signals: docs/settings.md has the table.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -24,7 +24,7 @@ pub(crate) fn survive_file_size_limit() -> Result<()> {
         .map_err(CommandError::io("installing a signal handler"))
 }
 
-/// What a signal reads the configuration again with, once there is a server to take it.
+/// The hook by which SIGHUP reads the configuration again, once there is a server to take it.
 #[derive(Clone, Default)]
 pub(crate) struct OnHangUp(Arc<OnceLock<ReloadHook>>);
 

@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
     /// or compare one variant only: lwlock=queued. With `here`, calibrated costs only
     #[arg(long = "set", value_name = "NAME=VALUE")]
     settings: Vec<String>,
-    /// What the simulation's random numbers start from
+    /// Seed of the simulation's random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Write result.json and report.html here (here.json for `here`)
@@ -70,7 +70,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "With `here`")]
 struct HereArguments {
-    /// Which latches, by their names in `clearway bench latches --help`; all that are both measured and simulated
+    /// Latches to simulate, by their names in `clearway bench latches --help`; all that are both measured and simulated
     /// unless named
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     latch: Vec<String>,
@@ -83,7 +83,7 @@ struct HereArguments {
     /// Native samples of each cell; the table shows medians [default: 7]
     #[arg(long, value_name = "N")]
     samples: Option<usize>,
-    /// How long to take samples at most [default: 100s]
+    /// Longest time to take samples [default: 100s]
     #[arg(long, value_name = "TIME", value_parser = options::duration)]
     time: Option<Duration>,
 }

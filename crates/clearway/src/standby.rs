@@ -34,7 +34,7 @@ use crate::serve::{StopOnPanic, addresses, server_options};
 use crate::signals::{OnHangUp, handle_signals, survive_file_size_limit};
 use crate::written_settings::WrittenSettings;
 
-/// How often it is looked whether the standby is to stop.
+/// Interval between two looks at whether the standby is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Follow another Clearway server: copy it, receive its log, and answer reads

@@ -1,4 +1,4 @@
-//! What `clearway check` says, and its exit codes.
+//! The output of `clearway check`, and its exit codes.
 
 mod support;
 

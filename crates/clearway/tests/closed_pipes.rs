@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How long a step may take before the test gives up.
+/// Time limit of a step; after it the test gives up.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn clearway() -> Command {

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a step may take before the test gives up.
+/// Time limit of a step; after it the test gives up.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Ends the process when the test fails.

@@ -41,7 +41,7 @@ fn a_limit_of_the_servers_own_ends_the_statement() {
     assert_eq!(client.value("select length(repeat('x', 20000000))"), "20000000");
 }
 
-/// Too little for the start is told with the setting.
+/// Memory that is too little for the start is an error that names the setting.
 #[test]
 fn too_little_for_the_start_is_told() {
     let directory = tempfile::tempdir().unwrap();

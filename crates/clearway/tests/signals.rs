@@ -1,4 +1,4 @@
-//! What signals do to a server: the configuration is read again, the server ends in one way or another, or nothing.
+//! A server's reactions to signals: it reads its configuration again, ends in one way or another, or does nothing.
 
 #[allow(dead_code, reason = "each suite uses a part of it")]
 #[path = "support/served.rs"]

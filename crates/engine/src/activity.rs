@@ -31,7 +31,7 @@ pub struct SessionInfo {
     pub settings: Vec<(String, String)>,
 }
 
-/// What a session is doing, in `pg_stat_activity`'s words.
+/// The state of a session, in `pg_stat_activity`'s words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum SessionState {
@@ -69,25 +69,25 @@ impl SessionState {
 /// One row of `pg_stat_activity`.
 #[derive(Debug, Clone)]
 pub struct SessionActivity {
-    /// The number by which the session is cancelled; stands in for a process id.
+    /// The number by which the session is cancelled, in place of a process id.
     pub process_id: u32,
     /// The role's name.
     pub user: String,
     /// The database's name.
     pub database: String,
-    /// What the client calls itself.
+    /// The client's name for itself.
     pub application_name: String,
     /// The client's address.
     pub client_address: Option<String>,
-    /// When the session began, in microseconds since 2000-01-01 UTC, as all times here.
+    /// The start of the session, in microseconds since 2000-01-01 UTC, as all times here.
     pub backend_start: i64,
-    /// When its transaction began, if it is in one.
+    /// The start of its transaction, if it is in one.
     pub transaction_start: Option<i64>,
-    /// When its last statement began.
+    /// The start of its last statement.
     pub query_start: Option<i64>,
-    /// When its state last changed.
+    /// The time of the last change of its state.
     pub state_change: i64,
-    /// What it is doing.
+    /// Its state.
     pub state: SessionState,
     /// The class of what it waits for; `None` when on the CPU.
     pub wait_event_type: Option<&'static str>,
@@ -98,13 +98,13 @@ pub struct SessionActivity {
     /// The oldest transaction whose changes its snapshot may need, while it has one; of a session that sends the log, what
     /// its follower needs.
     pub xmin: Option<u64>,
-    /// What it is for.
+    /// The kind of session.
     pub backend_type: BackendType,
     /// The text of its last statement, its first 1,024 bytes.
     pub query: String,
 }
 
-/// What a session is for, in `pg_stat_activity`'s words.
+/// The kind of a session, in `pg_stat_activity`'s words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum BackendType {
@@ -127,11 +127,11 @@ impl BackendType {
 /// A row of `pg_stat_activity` for a thread of the server's own.
 #[derive(Debug, Clone, Copy)]
 pub struct BackgroundActivity {
-    /// Stands in for a process id; no session has it.
+    /// A number in place of a process id; no session has it.
     pub process_id: u32,
-    /// What the thread does.
+    /// The thread's task.
     pub kind: BackgroundKind,
-    /// When it began, in microseconds since 2000-01-01 UTC.
+    /// Its start, in microseconds since 2000-01-01 UTC.
     pub backend_start: i64,
     /// The class of what it waits for; `None` when on the CPU.
     pub wait_event_type: Option<&'static str>,
@@ -152,12 +152,12 @@ impl BackgroundActivity {
     }
 }
 
-/// What `worker` waits for, if it waits.
+/// The event that `worker` waits for, if it waits.
 fn wait_event(worker: WorkerId) -> Option<WaitEvent> {
     Some(Native::workers().slot(worker).wait_event()).filter(|event| event.class() != WaitClass::None)
 }
 
-/// What one session shows to others.
+/// The part of one session that others see.
 #[derive(Debug)]
 pub(crate) struct ActivitySlot {
     pub(crate) process_id: u32,
@@ -180,7 +180,7 @@ pub(crate) struct ActivitySlot {
     pub(crate) cancel: AtomicU32,
     /// Whose turn it is to end the session's transaction, where replay may.
     pub(crate) turn: TransactionTurn,
-    /// When the running statement has taken too long, by `interrupt`'s clock; 0: never.
+    /// The time limit of the running statement, by `interrupt`'s clock; 0: none.
     pub(crate) deadline_us: AtomicU64,
     texts: Mutex<Texts>,
 }
@@ -276,7 +276,7 @@ impl ActivitySlot {
         self.transaction_id.store(xid, Ordering::Relaxed);
     }
 
-    /// When the running statement began.
+    /// The start of the running statement.
     pub(crate) fn statement_start_us(&self) -> i64 {
         self.query_start.load(Ordering::Relaxed)
     }

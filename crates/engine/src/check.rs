@@ -7,7 +7,7 @@
 //!    key of the row if one is visible there; no two visible rows have the same key in a unique index.
 //!
 //! An entry that leads to a dead row is in order: vacuum removes it. The table is locked against changes and vacuums
-//! meanwhile, so it is compared as it stands.
+//! meanwhile, so it is compared as it is.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -29,13 +29,13 @@ use crate::sql::IndexDef;
 use crate::transaction::Phase;
 use crate::value::key::encode_key_of_row;
 
-/// How many index entries are read at a time.
+/// Index entries that are read at a time.
 const BATCH: usize = 256;
 
 /// More problems than this in one comparison are not listed.
 const PROBLEMS_MAX: usize = 20;
 
-/// What [`Engine::check`] looked at.
+/// The result of [`Engine::check`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CheckReport {
     /// Tables looked at.
@@ -46,16 +46,16 @@ pub struct CheckReport {
     pub rows: u64,
     /// Index entries found to lead to a row with their key.
     pub index_entries: u64,
-    /// What is wrong, in words; empty when all is well.
+    /// The faults, in words; empty when all is well.
     pub problems: Vec<String>,
-    /// What is not wrong, but worth knowing.
+    /// Findings that are no faults, but worth knowing.
     pub notes: Vec<String>,
 }
 
-/// How far a check has come.
+/// The progress of a check.
 #[derive(Debug, Clone)]
 pub struct CheckProgress<'a> {
-    /// What is being looked at.
+    /// The relation that is being looked at.
     pub relation: &'a str,
     /// Pages looked at so far; a page of a table or index is looked at twice.
     pub pages_done: u64,
@@ -143,7 +143,7 @@ fn relations_of(entry: &TableEntry) -> Vec<Relation> {
 struct Check<'c> {
     engine: &'c Engine,
     interrupts: Interrupts,
-    /// What is on disk.
+    /// The lengths of the relations on disk.
     lengths: BTreeMap<RelId, u32>,
     pages_done: u64,
     pages_total: u64,
@@ -405,7 +405,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// What is wrong. Rows without an entry, if all entries were read.
+    /// The faults. Rows without an entry, if all entries were read.
     fn finish(mut self) -> Vec<String> {
         if self.problems.len() < PROBLEMS_MAX {
             let mut missing: Vec<Tid> = self.wanted.into_iter().map(|(_, root)| root).collect();

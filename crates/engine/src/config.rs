@@ -30,7 +30,7 @@ use crate::mechanisms::Mechanisms;
 use crate::nearest::nearest;
 use crate::synchronous_commit::SynchronousCommit;
 
-/// How the kernel schedules a session that wakes; see [`clearway_machine::SchedulingPolicy`].
+/// The kernel's scheduling of a session that wakes; see [`clearway_machine::SchedulingPolicy`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SessionScheduling {
@@ -67,17 +67,17 @@ pub struct Config {
     pub database: String,
     /// True if the owner's group may read a data directory that is made.
     pub allow_group_access: bool,
-    /// How sessions are scheduled when a message wakes them.
+    /// The scheduling of sessions when a message wakes them.
     pub session_scheduling: SessionScheduling,
     /// True if files are synced at all. Without, a crash of the operating system may lose or damage everything.
     pub fsync: bool,
-    /// What a commit waits for; sessions may change it for themselves.
+    /// The parts that a commit waits for; sessions may change it for themselves.
     pub synchronous_commit: SynchronousCommit,
     /// The standbys that commits wait for.
     pub synchronous_standby_names: String,
-    /// How long a commit waits for company before it syncs the log.
+    /// The time that a commit waits for company before it syncs the log.
     pub commit_delay: Span,
-    /// How often the log is written in the background for commits that do not wait.
+    /// Interval at which the log is written in the background for commits that do not wait.
     pub wal_writer_delay: Span,
     /// A checkpoint is made after this much log
     pub max_wal_size: ByteSize,
@@ -87,13 +87,13 @@ pub struct Config {
     pub wal_keep_size: ByteSize,
     /// A replication slot that holds more log than this is lost; 0: none ever is.
     pub max_slot_wal_keep_size: ByteSize,
-    /// A follower that has not answered for so long is given up.
+    /// A follower that has not answered for this long is given up.
     pub wal_sender_timeout: Span,
     /// The server that a standby follows; empty: the command line says it.
     pub primary_conninfo: String,
     /// The replication slot that a standby uses there; empty: none.
     pub primary_slot_name: String,
-    /// A server that sends nothing for so long is given up by its standby.
+    /// A server that sends nothing for this long is given up by its standby.
     pub wal_receiver_timeout: Span,
     /// A standby says how far it is at least so often.
     pub wal_receiver_status_interval: Span,
@@ -103,13 +103,13 @@ pub struct Config {
     pub diverged_standby_reads: bool,
     /// Workers of a standby that change pages, under `replay = parallel`.
     pub replay_workers: u32,
-    /// How long replay waits for sessions that stand in its way before it cancels them.
+    /// The time that replay waits for sessions in its way before it cancels them.
     pub max_standby_streaming_delay: DelayLimit,
-    /// How long a lock wait lasts before a deadlock is looked for.
+    /// Duration of a lock wait after which a deadlock is looked for.
     pub deadlock_timeout: Span,
     /// True if dead rows are cleared away in the background.
     pub autovacuum: bool,
-    /// How often the background vacuum looks for tables that need it.
+    /// Interval at which the background vacuum looks for tables that need it.
     pub autovacuum_naptime: Span,
     /// A table needs it when this many rows are dead,
     pub autovacuum_vacuum_threshold: u64,
@@ -377,12 +377,12 @@ const BYTE_UNITS: [(&str, u64); 5] = [
 ];
 
 impl ByteSize {
-    /// So many bytes.
+    /// The size of `bytes` bytes.
     pub const fn from_bytes(bytes: u64) -> ByteSize {
         ByteSize(bytes)
     }
 
-    /// So many MiB.
+    /// The size of `count` MiB.
     pub const fn mib(count: u64) -> ByteSize {
         ByteSize(count << 20)
     }
@@ -429,17 +429,17 @@ const TIME_UNITS: [(&str, u64); 6] = [
 ];
 
 impl Span {
-    /// So many microseconds.
+    /// The span of `micros` microseconds.
     pub const fn from_micros(micros: u64) -> Span {
         Span(Duration::from_micros(micros))
     }
 
-    /// So many milliseconds.
+    /// The span of `millis` milliseconds.
     pub const fn from_millis(millis: u64) -> Span {
         Span(Duration::from_millis(millis))
     }
 
-    /// So many seconds.
+    /// The span of `seconds` seconds.
     pub const fn from_secs(seconds: u64) -> Span {
         Span(Duration::from_secs(seconds))
     }
@@ -473,7 +473,7 @@ impl FromStr for Span {
     }
 }
 
-/// How long something may be delayed.
+/// The limit of a delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DelayLimit {
     /// So long.

@@ -1,10 +1,10 @@
-//! What can go wrong, in the form a PostgreSQL client acts on: a SQLSTATE, a message, and where they help a detail,
-//! a hint and a position in the statement's text.
+//! Errors in the form a PostgreSQL client acts on: a SQLSTATE, a message, and where they help a detail, a hint and a
+//! position in the statement's text.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// A result whose error a client can be told.
+/// A result whose error can be sent to a client.
 pub type Result<T, E = EngineError> = std::result::Result<T, E>;
 
 /// A five-character SQLSTATE code.
@@ -138,7 +138,7 @@ sqlstates! {
     INVALID_TABLE_DEFINITION = b"42P16",
     /// A parameter is used as two types.
     AMBIGUOUS_PARAMETER = b"42P08",
-    /// The type of a parameter cannot be told.
+    /// The type of a parameter cannot be determined.
     INDETERMINATE_DATATYPE = b"42P18",
     /// The disk is full.
     DISK_FULL = b"53100",
@@ -289,7 +289,7 @@ impl EngineError {
         self.0.sqlstate
     }
 
-    /// What happened.
+    /// The text of the error.
     pub fn message(&self) -> &str {
         &self.0.message
     }
@@ -299,12 +299,12 @@ impl EngineError {
         self.0.detail.as_deref()
     }
 
-    /// What to do about it, if we know.
+    /// Advice on what to do about it, if there is any.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
     }
 
-    /// Where in the statement's text, 1-based, in characters.
+    /// The position in the statement's text, 1-based, in characters.
     pub fn position(&self) -> Option<u32> {
         self.0.position
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::activity::ActivitySlot;
 use crate::error::{EngineError, Result, SqlState};
 
-/// When the clock of the deadlines began: a little before its first reading, which is therefore not 0.
+/// The start of the deadlines' clock: a little before its first reading, which is therefore not 0.
 static CLOCK_START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// Microseconds since the clock began, and one.
@@ -21,7 +21,7 @@ fn clock_us() -> u64 {
     CLOCK_START.elapsed().as_micros() as u64 + 1
 }
 
-/// Why a statement is to end, in the activity slot: none, or one of these.
+/// The reason why a statement is to end, in the activity slot: none, or one of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum CancelReason {
@@ -72,7 +72,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Interrupts>> = const { RefCell::new(None) };
 }
 
-/// Whether the statement that this thread runs is to stop. For waits in storage, which knows of no statements.
+/// True if the statement that this thread runs is to stop. For waits in storage, which knows of no statements.
 pub(crate) fn current_is_to_stop() -> bool {
     CURRENT.with_borrow(|current| current.as_ref().is_some_and(Interrupts::pending))
 }
@@ -83,7 +83,7 @@ pub(crate) fn current_error() -> Option<EngineError> {
     CURRENT.with_borrow(|current| current.as_ref().map(Interrupts::error))
 }
 
-/// What may end the running statement.
+/// The reasons that may end the running statement.
 #[derive(Debug, Clone)]
 pub(crate) struct Interrupts {
     slot: Arc<ActivitySlot>,
@@ -114,7 +114,7 @@ impl Interrupts {
         deadline != 0 && clock_us() >= deadline
     }
 
-    /// Whether to stop.
+    /// True if it is to stop.
     #[inline]
     pub(crate) fn pending(&self) -> bool {
         self.slot.cancel.load(Ordering::Relaxed) != 0
@@ -122,13 +122,13 @@ impl Interrupts {
             || self.timed_out()
     }
 
-    /// Whether a cancel request has come or the server stops, however long the statement takes.
+    /// True if a cancel request has come or the server stops, however long the statement takes.
     #[inline]
     pub(crate) fn canceled_or_stopped(&self) -> bool {
         self.slot.cancel.load(Ordering::Relaxed) != 0 || self.server_stops()
     }
 
-    /// How long the statement may still take, if there is a limit.
+    /// The time that the statement may still take, if there is a limit.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         let deadline = self.slot.deadline_us.load(Ordering::Relaxed);
         (deadline != 0).then(|| Duration::from_micros(deadline.saturating_sub(clock_us())))

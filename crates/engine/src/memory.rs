@@ -27,10 +27,10 @@ use crate::error::{EngineError, Result, SqlState};
 /// Requests of fewer bytes are not weighed.
 pub const WEIGHED_MIN: usize = 1 << 20;
 
-/// What is left for others beside a request.
+/// Memory that is left for others beside a request.
 const HEADROOM: usize = 32 << 20;
 
-/// What the latches, the log's buffer, the allocator and the first sessions take beside the pages, at the start.
+/// Memory of the latches, the log's buffer, the allocator and the first sessions beside the pages, at the start.
 const START_BYTES: usize = 96 << 20;
 
 /// Bytes that the process may have; 0: no limit. The process's, as its memory is: the last engine that was opened sets it.
@@ -80,7 +80,7 @@ fn megabytes(bytes: usize) -> usize {
     bytes.div_ceil(1 << 20)
 }
 
-/// True if the operating system has so many bytes now.
+/// True if the operating system has this many bytes now.
 fn can_be_had(bytes: usize) -> bool {
     let mut probe = Vec::<u8>::new();
     let had = probe.try_reserve_exact(bytes).is_ok();
@@ -131,10 +131,10 @@ fn resident_bytes() -> Option<u64> {
     Some(pages * PAGE_BYTES)
 }
 
-/// What `statm` counts in, on the machines that this runs on.
+/// The unit of `statm`, on the machines that this runs on.
 const PAGE_BYTES: u64 = 4096;
 
-/// What the machine has, or the control group of the process, if that is less.
+/// The memory of the machine, or of the control group of the process, if that is less.
 fn machine_bytes() -> Option<u64> {
     let of_group = [
         "/sys/fs/cgroup/memory.max",

@@ -1,4 +1,4 @@
-//! Where a statement's results go.
+//! The destination of a statement's results.
 //!
 //! The engine pushes: it calls [`Output`] as rows come up, so that a row goes from the page to the socket's buffer
 //! without a result set in between. The wire server, the in-process bench and the tests each implement the trait.
@@ -122,7 +122,7 @@ pub struct Collected {
     pub tags: Vec<String>,
     /// The notices.
     pub notices: Vec<Notice>,
-    /// What COPY TO STDOUT sent.
+    /// The output of COPY TO STDOUT.
     pub copied: Vec<u8>,
     /// The input of COPY FROM STDIN; taken by the first statement that reads.
     pub copy_input: Vec<u8>,
@@ -164,7 +164,7 @@ impl Output for Collected {
 /// An [`Output`] that drops everything and counts the rows: for benches.
 #[derive(Debug, Default)]
 pub struct Discard {
-    /// How many rows came.
+    /// Number of rows that came.
     pub rows: u64,
 }
 

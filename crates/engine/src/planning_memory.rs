@@ -18,7 +18,7 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::memory;
 use crate::sql;
 
-/// What all sessions have reserved.
+/// The reservations of all sessions.
 #[derive(Debug)]
 pub(crate) struct PlanningMemory {
     reserved: AtomicUsize,
@@ -47,7 +47,7 @@ impl PlanningMemory {
             return Ok(None);
         }
         memory::require(bytes)?;
-        // Relaxed: the count stands alone; nothing is published by it.
+        // Relaxed: nothing is published by the count.
         let counted = self
             .reserved
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |reserved| {

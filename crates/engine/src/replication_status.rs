@@ -1,15 +1,15 @@
-//! What the views of a standby show: what receives the log, and what replay has ended.
+//! The data behind the views of a standby: the receiver of the log, and the statements that replay has ended.
 
 use clearway_storage::Lsn;
 
-/// How the receiving of log stands. Times are in microseconds since 2000-01-01 UTC.
+/// The status of the receiver. Times are in microseconds since 2000-01-01 UTC.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WalReceiverStatus {
     /// Its number among the sessions, or that of its thread.
     pub process_id: u32,
     /// `streaming`, `starting`, `waiting`, …
     pub status: String,
-    /// Where it began to receive.
+    /// The position at which it began to receive.
     pub receive_start: Lsn,
     /// The timeline there.
     pub receive_start_timeline: u32,
@@ -19,13 +19,13 @@ pub struct WalReceiverStatus {
     pub flushed: Lsn,
     /// The timeline there.
     pub received_timeline: u32,
-    /// When the server sent its last message, by its own clock.
+    /// The time of the server's last message, by its own clock.
     pub last_message_sent: Option<i64>,
-    /// When that arrived, by the clock here.
+    /// The time of that message's arrival, by the clock here.
     pub last_message_received: Option<i64>,
     /// The end of the server's log, as it said last.
     pub latest_end: Option<Lsn>,
-    /// When it said so.
+    /// The time of that report.
     pub latest_end_time: Option<i64>,
     /// The replication slot, if one is used.
     pub slot_name: Option<String>,
@@ -33,11 +33,11 @@ pub struct WalReceiverStatus {
     pub sender_host: Option<String>,
     /// Its port.
     pub sender_port: Option<u16>,
-    /// How it connects.
+    /// Its connection string.
     pub conninfo: String,
 }
 
-/// How many statements and transactions replay has ended.
+/// Numbers of statements and transactions that replay has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ConflictCounts {
     pub(crate) lock: u64,

@@ -14,7 +14,7 @@ use clearway_storage::sync_replication::ReplicationLevel;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What a commit waits for; see the module.
+/// The parts that a commit waits for; see the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SynchronousCommit {
     /// Nothing.
@@ -31,7 +31,7 @@ pub enum SynchronousCommit {
 }
 
 impl SynchronousCommit {
-    /// What one of its spellings means.
+    /// The meaning of one of its spellings.
     pub fn parse(text: &str) -> Option<SynchronousCommit> {
         Some(match text.to_ascii_lowercase().as_str() {
             "off" | "false" | "no" | "0" => SynchronousCommit::Off,
@@ -60,7 +60,7 @@ impl SynchronousCommit {
         self != SynchronousCommit::Off
     }
 
-    /// What it waits for on synchronous standbys.
+    /// The level that it waits for on synchronous standbys.
     #[inline]
     pub fn replication_level(self) -> Option<ReplicationLevel> {
         match self {

@@ -1,4 +1,4 @@
-//! What other sessions see of a session.
+//! A session as other sessions see it.
 
 mod common;
 

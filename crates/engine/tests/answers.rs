@@ -55,7 +55,7 @@ fn unescaped(text: &str) -> String {
     meant
 }
 
-/// What a line's statement comes to.
+/// The answer to a line's statement.
 fn answer(session: &mut Session, line: &str) -> String {
     let (what, line) = match line.split_once(": ") {
         Some((what @ ("types" | "names"), line)) => (what, line),

@@ -1,4 +1,5 @@
-//! How often the commit log is asked about rows without hint bits, as they are when a page comes back from disk clean.
+//! The number of questions to the commit log about rows without hint bits, as they are when a page comes back from disk
+//! clean.
 //!
 //! A suite of its own, since a latch's acquisitions are counted for the whole process.
 

@@ -1,4 +1,4 @@
-//! What definitions promise: constraints, identity columns, and where a definition may be changed.
+//! The promises of definitions: constraints, identity columns, and where a definition may be changed.
 
 mod common;
 

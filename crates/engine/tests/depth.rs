@@ -1,5 +1,6 @@
-//! How deep a statement may nest, and that chains of operators have no such limit. `server/tests/deep_statements.rs`
-//! has each construct of the grammar; here are one of each kind, close to the limit of 100 levels.
+//! The depth to which a statement may nest, and chains of operators, which have no such limit.
+//! `server/tests/deep_statements.rs` has each construct of the grammar; here are one of each kind, close to the limit
+//! of 100 levels.
 
 mod common;
 
@@ -37,7 +38,7 @@ fn nesting_has_a_limit_and_what_is_below_it_is_right() {
             );
         }
     }
-    // What stands side by side does not nest.
+    // Neighbours do not nest.
     let aside = format!(
         "select {}",
         vec!["((1)), case when not false then - 1 end"; 150].join(", ")

@@ -1,4 +1,4 @@
-//! What is there after the end: a clean one, and one in the middle of everything.
+//! The state after the end: a clean one, and one in the middle of everything.
 //!
 //! A crash is played by copying the data directory while the engine runs and opening the copy: what the copy holds is
 //! what the operating system had been given, which is what a killed process leaves.
@@ -44,7 +44,7 @@ fn crash(fixture: &Fixture) -> Fixture {
     Fixture { engine, directory }
 }
 
-/// What a crash at this moment would leave.
+/// A copy of the directory as a crash at this moment would leave it.
 ///
 /// The copy is not made in an instant, so its order matters: an old control file finds its log; pages copied before the
 /// log are never ahead of it, and a page that was written while it was copied is whole in the log. The log is copied
@@ -374,8 +374,8 @@ impl Disk for SlowLogWriter {
     }
 }
 
-/// When `open` returns an error the directory is closed, although the log writer holds the storage when it fails: it has a
-/// segment to make.
+/// If `open` returns an error the directory is closed, although the log writer holds the storage when it fails: it has
+/// a segment to make.
 ///
 /// Mutation: the threads of a storage whose engine does not start are not stopped → "in use".
 #[test]

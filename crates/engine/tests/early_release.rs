@@ -1,5 +1,5 @@
-//! `lock_release = early`: rows are free before their commits are durable, and nothing that depends on such a commit is
-//! told. The stories hold the disk: no sync of the log returns before it is let go.
+//! `lock_release = early`: rows are free before their commits are durable, and no answer that depends on such a commit
+//! leaves. The stories hold the disk: no sync of the log returns before the story releases it.
 
 mod common;
 
@@ -90,7 +90,7 @@ fn a_reader_waits_for_the_commit_that_it_saw_and_for_no_other() {
     );
 }
 
-/// What was shown at `on` is owed at `on`, whatever the setting has become when the session waits.
+/// A row that was shown at `on` is owed at `on`, whatever the setting has become when the session waits.
 #[test]
 fn a_setting_lowered_later_does_not_let_an_answer_leave() {
     play(

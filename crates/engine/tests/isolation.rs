@@ -1,4 +1,4 @@
-//! What two sessions see of each other.
+//! Two sessions and what they see of each other.
 //!
 //! | phenomenon | READ COMMITTED | REPEATABLE READ |
 //! | --- | --- | --- |
@@ -523,9 +523,9 @@ fn groups() -> [Fixture; 2] {
 /// A statement that waits for the row of group 1.
 struct Waiting {
     sql: &'static str,
-    /// What it says when it has found the row with 77 in group 1.
+    /// Its answer when it has found the row with 77 in group 1.
     found: &'static str,
-    /// What it says when it has found none.
+    /// Its answer when it has found none.
     none: &'static str,
     /// Row 1 afterwards, if it was found.
     after: &'static str,

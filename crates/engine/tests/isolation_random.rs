@@ -136,7 +136,7 @@ impl Statement {
         .to_owned()
     }
 
-    /// What becomes of a row, and what the statement says.
+    /// The row after the statement, and the statement's answer.
     fn apply(&self, row: Row) -> (Option<Row>, String) {
         match self.change {
             Change::Add(n) => (Some(Row { v: row.v + n, ..row }), "UPDATE 1".to_owned()),
@@ -170,7 +170,7 @@ struct Model {
     transactions: [Transaction; SESSIONS],
 }
 
-/// What a statement does at once.
+/// The immediate outcome of a statement.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
     Says(String),

@@ -1,4 +1,4 @@
-//! What the disk lost is an error for the statement that wants it, and for the check; never a smaller answer.
+//! Data that the disk lost is an error for the statement that wants it, and for the check; never a smaller answer.
 
 mod common;
 

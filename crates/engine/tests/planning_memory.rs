@@ -88,7 +88,7 @@ fn memory_is_given_back_however_a_statement_ends() {
     }
 }
 
-/// A kept plan holds its part, so many of them meet the limit.
+/// A kept plan holds its part, so with many of them the limit is met.
 #[test]
 fn kept_plans_count() {
     let fixture = fixture("300MB");

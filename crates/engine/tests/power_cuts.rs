@@ -1,11 +1,11 @@
-//! Power cuts under SQL: tables, indexes and rows are as a session was told, or as its open transaction makes them.
+//! Power cuts under SQL: tables, indexes and rows are as they were acknowledged to a session, or as its open
+//! transaction makes them.
 //!
-//! Each session has tables of its own: it inserts, updates and deletes rows in transactions, makes, truncates
-//! and drops tables, adds indexes, and commits with and without waiting for the disk. Checkpoints run all the
-//! time, and the pool is small. The disk is that of `crates/storage/tests/power_cuts.rs`, which says what an
-//! image of a cut holds. Every image is recovered, compared with the ledger (a state that the session has
-//! asked for, and none before the last one that it was told to be durable) and checked as `clearway check`
-//! does.
+//! Each session has tables of its own: it inserts, updates and deletes rows in transactions, makes, truncates and drops
+//! tables, adds indexes, and commits with and without waiting for the disk. Checkpoints run all the time, and the pool
+//! is small. The disk is that of `crates/storage/tests/power_cuts.rs`, which says what an image of a cut holds. Every
+//! image is recovered, compared with the ledger (a state that the session has asked for, and none before the last one
+//! that was acknowledged as durable) and checked as `clearway check` does.
 //!
 //! Under `lock_release = early` the sessions also update one row that all of them count in, and show each other how far
 //! they are: what a session was shown that waits for the disk is durable, whether the other waits or not. Each commit of
@@ -34,10 +34,10 @@ const SESSIONS: usize = 2;
 /// A session's tables, and their rows by key.
 type Tables = BTreeMap<String, BTreeMap<u64, u64>>;
 
-/// What a session has asked for and been told.
+/// The requests of a session and their acknowledgements.
 #[derive(Debug, Clone, Default)]
 struct Ledger {
-    /// What the tables hold after each commit that has begun, from the first on.
+    /// The content of the tables after each commit that has begun, from the first on.
     states: Vec<Tables>,
     /// The numbers, from 1, of those commits that changed anything.
     changes: Vec<usize>,
@@ -267,7 +267,7 @@ fn work(
     states
 }
 
-/// What a session sees of a table: its rows, or that it is not there.
+/// A table as a session sees it: its rows, or that it is not there.
 fn shown(session: &mut Session, table: &str) -> String {
     run(session, &format!("select id, v from {table} order by id"))
 }

@@ -1,4 +1,5 @@
-//! Sessions: their number, what they are told and show, what ends their statements, and what their own end undoes.
+//! Sessions: their number, the settings and the activity that they report, what ends their statements, and what their
+//! own end undoes.
 
 mod common;
 
@@ -17,7 +18,7 @@ fn wait_until(mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// What others see of a session.
+/// A session as others see it.
 fn seen(fixture: &Fixture, session: &Session) -> clearway_engine::SessionActivity {
     let all = fixture.engine.activity();
     let found = all

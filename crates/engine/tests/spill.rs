@@ -1,4 +1,4 @@
-//! What does not fit into `work_mem` goes to temporary files, and the results are the same.
+//! Data that does not fit into `work_mem` goes to temporary files, and the results are the same.
 
 mod common;
 

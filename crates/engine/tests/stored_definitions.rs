@@ -1,4 +1,4 @@
-//! What a definition says is there after a restart, whether a crash or a clean end came before it.
+//! The parts of a definition are there after a restart, whether a crash or a clean end came before it.
 
 mod common;
 
@@ -13,7 +13,7 @@ fn reopen(fixture: Fixture) -> Fixture {
     Fixture { engine, directory }
 }
 
-/// What a table of such columns makes of values that do not fit as they are.
+/// Checks a table of such columns with values that do not fit as they are.
 fn check_modifiers(fixture: &Fixture) {
     let mut session = fixture.session();
     query(&mut session, "delete from measures");

@@ -45,36 +45,36 @@ const BUFFER_BYTES: (u64, u64) = (128 << 20, 8 << 30);
 /// Part of a point's duration that is run before it, unmeasured.
 const WARM_UP_SHARE: f64 = 0.1;
 
-/// What to compare, and on what.
+/// The question of a bench: variants, workloads and how they are run.
 #[derive(Debug, Clone)]
 pub struct BenchOptions {
     /// pgbench's scale: 100,000 accounts each.
     pub scale: u32,
-    /// What TPC-C's tables are loaded with; none is one warehouse. Only for the workload `tpcc`.
+    /// The population of TPC-C's tables; none is one warehouse. Only for the workload `tpcc`.
     pub population: Option<Population>,
     /// Numbers of clients.
     pub clients: Vec<usize>,
     /// Measured time per point.
     pub duration: Duration,
-    /// How often each point is measured.
+    /// Measurements of each point.
     pub rounds: usize,
     /// Workloads, each alone or some side by side.
     pub workloads: Vec<Mix>,
     /// The switch whose variants these are, if they are those of one.
     pub varied: Option<VariedSwitch>,
-    /// What is compared; ratios are to the first.
+    /// The variants that are compared; ratios are to the first.
     pub variants: Vec<Variant>,
     /// Buffer memory of each database; none is as much as holds everything.
     pub buffers: Option<ByteSize>,
-    /// Where the databases are kept, one directory per variant; none is a temporary directory.
+    /// The directory of the databases, one directory per variant in it; none is a temporary directory.
     pub data: Option<PathBuf>,
     /// True if a commit waits for the disk.
     pub synchronous_commit: bool,
-    /// Where the random numbers start.
+    /// Seed of the random numbers.
     pub seed: u64,
-    /// How it was called, for the provenance.
+    /// The command line, for the provenance.
     pub command: String,
-    /// Whether to draw a progress bar on standard error (if that is a terminal).
+    /// True if a progress bar is drawn on standard error (if that is a terminal).
     pub progress: bool,
 }
 
@@ -85,7 +85,7 @@ pub struct Variant {
     pub name: String,
     /// Its directory's name.
     pub directory: String,
-    /// How it works, where it is the variant of one switch.
+    /// The way it works, if it is the variant of one switch.
     pub text: Option<&'static str>,
     /// Its mechanisms.
     pub mechanisms: Mechanisms,
@@ -94,7 +94,7 @@ pub struct Variant {
 }
 
 impl Variant {
-    /// What is compared when these presets and `name=variant` settings are given.
+    /// The variants that these presets and `name=variant` settings ask to compare.
     ///
     /// | presets | settings | compared |
     /// | --- | --- | --- |
@@ -267,7 +267,7 @@ impl BenchOptions {
         self.workloads.iter().any(|mix| mix.has(Workload::Tpcc))
     }
 
-    /// How large the tables are.
+    /// The sizes of the tables.
     pub fn sizes(&self) -> Sizes {
         Sizes {
             scale: self.scale,
@@ -290,7 +290,7 @@ impl BenchOptions {
         bytes.clamp(BUFFER_BYTES.0, BUFFER_BYTES.1)
     }
 
-    /// How long the measuring will take, loading not counted.
+    /// The time that the measuring will take, loading not counted.
     pub fn estimated_time(&self) -> Duration {
         let points = self.rounds * self.workloads.len() * self.clients.len() * self.variants.len();
         (self.duration + self.warm_up()) * points as u32
@@ -321,7 +321,7 @@ struct Database {
     tables: Tables,
 }
 
-/// What the rounds of one cell have gathered.
+/// The results of the rounds of one cell.
 struct Gathered {
     parts: Vec<GatheredPart>,
     /// Of the clients of all parts.
@@ -329,7 +329,7 @@ struct Gathered {
     counted: Counters,
 }
 
-/// What they have gathered of one workload.
+/// Their results of one workload.
 struct GatheredPart {
     workload: Workload,
     tps: Vec<f64>,

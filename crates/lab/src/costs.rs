@@ -1,4 +1,4 @@
-//! What commits cost beside time: syncs of the log, wake-ups, context switches, CPU time.
+//! Costs of commits beside time: syncs of the log, wake-ups, context switches, CPU time.
 //!
 //! All four are counters that rise whether a bench runs or not: of the log, of the worker slots, and of the kernel. A
 //! point reads them when its measured window opens and when it closes, so they cost its clients nothing. They count
@@ -75,7 +75,7 @@ impl AddAssign for Counters {
     }
 }
 
-/// What one transaction cost on average, whether it wrote or only read.
+/// The mean costs of one transaction, of writing and only reading ones alike.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct CommitCosts {
     /// Syncs of the log.

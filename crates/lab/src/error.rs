@@ -1,4 +1,4 @@
-//! Why a bench could not run, or must not be believed.
+//! Reasons why a bench could not run, or must not be believed.
 
 use std::path::PathBuf;
 
@@ -8,14 +8,14 @@ use clearway_engine::mechanisms::MechanismError;
 /// A result of this crate.
 pub type Result<T, E = LabError> = std::result::Result<T, E>;
 
-/// Why a bench could not run, or must not be believed.
+/// The reason why a bench could not run, or must not be believed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
     /// A name that does not exist, with those that do.
     #[error("there is no {what} \"{name}\"; available: {available}")]
     UnknownName {
-        /// What kind of thing was named.
+        /// The kind of the thing that was named.
         what: &'static str,
         /// The name.
         name: String,
@@ -43,7 +43,7 @@ pub enum LabError {
     EmptyShard {
         /// The shard.
         shard: String,
-        /// How many pieces there are.
+        /// Number of pieces.
         pieces: usize,
     },
     /// A report of no results.
@@ -52,9 +52,9 @@ pub enum LabError {
     /// A result that is none of the same whole as the others.
     #[error("{}: {why}", .directory.display())]
     NotOneResult {
-        /// Where it is.
+        /// The result's directory.
         directory: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// A file that is no result of this version.
@@ -62,17 +62,17 @@ pub enum LabError {
     NotAResult {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
     /// A number that cannot work.
     #[error("{what} is {value}, but must be {must}")]
     BadNumber {
-        /// Which option.
+        /// The option.
         what: &'static str,
-        /// What it was.
+        /// Its value.
         value: String,
-        /// What it may be.
+        /// The values that it may have.
         must: &'static str,
     },
     /// The follower of a bench's database does not follow.
@@ -110,19 +110,19 @@ pub enum LabError {
     /// The engine refused something.
     #[error("{what}: {source}")]
     Engine {
-        /// What was tried.
+        /// The attempted operation.
         what: String,
-        /// What the engine said.
+        /// The engine's error.
         source: EngineError,
     },
     /// The operating system refused something.
     #[error("{what} {}: {source}", .path.display())]
     Io {
-        /// What was tried.
+        /// The attempted operation.
         what: &'static str,
         /// On which file.
         path: PathBuf,
-        /// What it said.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// The data directory holds tables of another scale.
@@ -164,7 +164,7 @@ pub enum LabError {
     Inconsistent {
         /// Whose database.
         variant: String,
-        /// Which conditions do not hold, and where.
+        /// The conditions that do not hold, and where.
         what: String,
     },
     /// The sums after the run are not what the acknowledged transactions make them.
@@ -172,7 +172,7 @@ pub enum LabError {
     Unbalanced {
         /// Whose database.
         variant: String,
-        /// What differs.
+        /// The difference.
         what: String,
     },
     /// A latch let two in that exclude each other.
@@ -180,7 +180,7 @@ pub enum LabError {
     Torn {
         /// The latch's name.
         latch: String,
-        /// What was seen.
+        /// The values that were seen.
         what: String,
     },
     /// A client thread panicked.
@@ -192,15 +192,15 @@ pub enum LabError {
     /// An experiment file that is none.
     #[error("{path}: {message}")]
     ExperimentFile {
-        /// Which.
+        /// The file.
         path: String,
-        /// What is wrong, with its line.
+        /// The fault, with its line.
         message: String,
     },
     /// A setting that is none.
     #[error("{message}")]
     Setting {
-        /// What is wrong, and what there is.
+        /// The fault, and the choices.
         message: String,
     },
     /// A machine's description cannot be used.
@@ -209,9 +209,9 @@ pub enum LabError {
     /// A simulation came to no end.
     #[error("{what}: {source}")]
     Simulation {
-        /// Which point.
+        /// The point.
         what: String,
-        /// Why.
+        /// The cause.
         source: clearway_sim::SimulationError,
     },
     /// A point in which no transaction ended, so that nothing can be compared with it.
@@ -219,7 +219,7 @@ pub enum LabError {
         "{what}: the preset ended no transaction in the measured time; measure longer, e.g. --set measure_ms=100"
     )]
     NothingMeasured {
-        /// Which point.
+        /// The point.
         what: String,
     },
     /// A plot could not be drawn.

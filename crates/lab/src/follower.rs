@@ -23,7 +23,7 @@ use clearway_storage::{Lsn, Storage};
 
 use crate::error::{LabError, Result};
 
-/// How long it may take to begin, and to catch up when the load has ended.
+/// Time limit for the follower's start, and for catching up when the load has ended.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server over an engine, of which a follower may be asked.
@@ -144,14 +144,14 @@ impl Follower {
     }
 }
 
-/// How far a follower has received.
+/// The end of the log that a follower has received.
 struct Kept {
     received: AtomicU64,
     system_identifier: u64,
     timeline: u32,
 }
 
-/// Where the bytes go: nowhere.
+/// A sink that keeps no bytes.
 struct Sink(Arc<Kept>);
 
 impl LogSink for Sink {

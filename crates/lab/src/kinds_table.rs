@@ -6,7 +6,7 @@ use crate::layout::{grouped, latency, lines};
 use crate::result::{BenchResult, Cell, KindCell};
 use crate::workload::tpcc::Kind;
 
-/// What stands in the table; for above it.
+/// The legend of the table; for above it.
 pub const LEGEND: &str = "NOPM: new-orders committed a minute. By transaction: p50 / p99.";
 
 /// The rows, head first; none if no workload has several kinds.
@@ -48,7 +48,7 @@ fn percentiles(kind: &KindCell) -> String {
     }
 }
 
-/// For each column of rows like these, whether its entries stand at the right.
+/// For each column of rows like these, true if its entries are aligned to the right.
 pub(crate) fn right(rows: &[Vec<String>]) -> Vec<bool> {
     let columns = rows.first().map_or(0, Vec::len);
     (0..columns).map(|column| column != 0 && column != 2).collect()

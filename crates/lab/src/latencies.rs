@@ -1,4 +1,4 @@
-//! How long transactions took: all of a workload, and each kind by itself where it has several.
+//! Latencies of transactions: all of a workload, and each kind by itself where it has several.
 
 use hdrhistogram::Histogram;
 
@@ -72,7 +72,7 @@ impl Latencies {
         }
     }
 
-    /// Ends a round that was measured for so long.
+    /// Ends a round that was measured for this long.
     pub(crate) fn end_round(&mut self, seconds: f64) {
         for kind in &mut self.kinds {
             let committed = std::mem::take(&mut kind.committed);

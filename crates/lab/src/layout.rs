@@ -1,4 +1,4 @@
-//! How numbers, latencies and rows stand in the text of a table.
+//! The layout of numbers, latencies and rows in the text of a table.
 
 /// A whole number with its thousands set apart.
 pub fn grouped(number: f64) -> String {

@@ -1,4 +1,4 @@
-//! What a bench found, in the form in which it is written to `result.json`.
+//! The result of a bench, in the form in which it is written to `result.json`.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -20,9 +20,9 @@ pub const FORMAT: u32 = 1;
 pub struct BenchResult {
     /// [`FORMAT`].
     pub format: u32,
-    /// Where it comes from.
+    /// The provenance.
     pub provenance: Provenance,
-    /// What was asked for.
+    /// The parameters that were asked for.
     pub parameters: Parameters,
     /// The switch whose variants were compared; `None` where presets were.
     pub varied: Option<VariedSwitch>,
@@ -42,11 +42,11 @@ pub struct BenchResult {
 pub struct VariedSwitch {
     /// Its name in a configuration.
     pub name: Cow<'static, str>,
-    /// What it decides.
+    /// The decision of the switch.
     pub about: Cow<'static, str>,
 }
 
-/// Where a result comes from: enough to run it again.
+/// The provenance of a result: enough to run it again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Provenance {
     /// The commit the binary was built from.
@@ -55,11 +55,11 @@ pub struct Provenance {
     pub build: String,
     /// A hash of the parameters and configurations.
     pub config_hash: String,
-    /// When it started, UTC.
+    /// The start, UTC.
     pub date: String,
     /// The command line.
     pub command: String,
-    /// What the random numbers started from.
+    /// Seed of the random numbers.
     pub seed: u64,
     /// Rounds, that is samples behind each median.
     pub samples_per_cell: usize,
@@ -82,7 +82,7 @@ pub struct Machine {
     pub kernel: String,
 }
 
-/// What was asked for.
+/// The parameters that were asked for.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Parameters {
     /// pgbench's scale.
@@ -109,7 +109,7 @@ pub struct Parameters {
 pub struct VariantInfo {
     /// Its name in tables.
     pub name: String,
-    /// How it works, in a sentence or two, where it is the variant of one switch.
+    /// The way it works, in a sentence or two, if it is the variant of one switch.
     pub text: Option<Cow<'static, str>>,
     /// The engine's whole configuration, mechanisms included.
     pub config: Config,
@@ -144,7 +144,7 @@ pub struct KindCell {
 pub struct Cell {
     /// The workload's name; with that of the mix if others ran beside it.
     pub workload: String,
-    /// How many clients, those of workloads beside it included.
+    /// Number of clients, those of workloads beside it included.
     pub clients: usize,
     /// The variant's name.
     pub variant: String,
@@ -165,11 +165,11 @@ pub struct Cell {
     /// By kind of transaction, where the workload has several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<KindCell>,
-    /// What each of them cost, over all rounds; in a mix, an average of all its transactions.
+    /// The cost of each of them, over all rounds; in a mix, an average of all its transactions.
     pub per_commit: CommitCosts,
     /// Transactions rolled back for another's sake and run again.
     pub retries: u64,
-    /// What the clients' time went to, most first; in a mix, the time of all its clients.
+    /// Shares of the clients' time by wait, the largest first; in a mix, of the time of all its clients.
     pub waits: Vec<WaitShare>,
 }
 

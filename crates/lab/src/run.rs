@@ -1,4 +1,4 @@
-//! One point: so many clients on one engine, for so long.
+//! One point: a number of clients on one engine, for a time.
 //!
 //! | phase | clients | this thread |
 //! | --- | --- | --- |
@@ -26,7 +26,7 @@ const WARM_UP: u8 = 0;
 const MEASURE: u8 = 1;
 const STOP: u8 = 2;
 
-/// What to run.
+/// A point to run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Point<'a> {
     pub(crate) engine: &'a Arc<Engine>,
@@ -39,19 +39,19 @@ pub(crate) struct Point<'a> {
     pub(crate) seed: u64,
 }
 
-/// What came out.
+/// The result of a point.
 #[derive(Debug)]
 pub(crate) struct Measured {
     /// In the order of [`Mix::parts`].
     pub(crate) parts: Vec<MeasuredPart>,
     /// Of the clients of all parts.
     pub(crate) waits: Samples,
-    /// What the counters rose by in the measured window.
+    /// The rise of the counters in the measured window.
     pub(crate) counted: Counters,
     pub(crate) acknowledged: Acknowledged,
 }
 
-/// What came out for the clients of one workload.
+/// The result for the clients of one workload.
 #[derive(Debug)]
 pub(crate) struct MeasuredPart {
     workload: Workload,

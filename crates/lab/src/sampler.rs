@@ -1,4 +1,4 @@
-//! What the clients wait for: a thread that looks at each client's published wait event every few milliseconds.
+//! A sampler of the clients' waits: a thread that looks at each client's published wait event every few milliseconds.
 //!
 //! A look is one relaxed load from the client's worker slot, so the clients are not slowed down. Each look at each
 //! client is one sample; the share of the samples in which an event was seen estimates the share of the clients' time
@@ -24,7 +24,7 @@ pub(crate) struct Sampler {
     stopped: AtomicBool,
 }
 
-/// How often each event was seen.
+/// Number of sightings of each event.
 pub(crate) type Samples = BTreeMap<String, u64>;
 
 impl Sampler {

@@ -6,7 +6,7 @@
 /// One measurement to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    /// Which round, from 0.
+    /// The round, from 0.
     pub round: usize,
     /// Index into the list of workloads.
     pub workload: usize,

@@ -1,4 +1,4 @@
-//! Where the random numbers of each client start.
+//! The seeds of the clients' random numbers.
 
 /// A seed of its own for each client: the finaliser of splitmix64 over both numbers.
 pub(crate) fn seed_of(seed: u64, number: u64) -> u64 {

@@ -11,7 +11,7 @@ pub(crate) fn median(samples: &[f64]) -> f64 {
     }
 }
 
-/// Half the range of the samples, as a share of their median: what stands behind the ±.
+/// Half the range of the samples, as a share of their median: the number behind the ±.
 pub(crate) fn spread(samples: &[f64]) -> f64 {
     let middle = median(samples);
     let (low, high) = samples

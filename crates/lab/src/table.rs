@@ -40,7 +40,7 @@ pub fn ratio_head(result: &BenchResult) -> String {
 /// A column of the table.
 struct Column {
     head: String,
-    /// True if its entries stand at the right.
+    /// True if its entries are aligned to the right.
     right: bool,
     entry: fn(&Cell) -> String,
 }
@@ -62,7 +62,7 @@ impl Column {
     }
 }
 
-/// The columns. Where the variants of one switch are compared, what a commit costs stands among them.
+/// The columns. Where the variants of one switch are compared, the costs of a commit are among them.
 fn columns(result: &BenchResult) -> Vec<Column> {
     let mut columns = vec![
         Column::left("workload", |cell| cell.workload.clone()),
@@ -97,7 +97,7 @@ fn columns(result: &BenchResult) -> Vec<Column> {
     columns
 }
 
-/// What the columns of costs mean; for below a table that has them.
+/// The legend of the columns of costs; for below a table that has them.
 pub const COSTS_LEGEND: &str = "Per commit: syncs of the log, sleeping workers that were woken, context switches \
     (voluntary + involuntary), time on a CPU.";
 
@@ -112,7 +112,7 @@ pub fn rows(result: &BenchResult) -> Vec<Vec<String>> {
     std::iter::once(head).chain(body).collect()
 }
 
-/// For each column, whether its entries stand at the right.
+/// For each column, true if its entries are aligned to the right.
 pub(crate) fn right(result: &BenchResult) -> Vec<bool> {
     columns(result).iter().map(|column| column.right).collect()
 }

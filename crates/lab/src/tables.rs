@@ -2,7 +2,7 @@
 //!
 //! 1. A workload needs pgbench's tables or TPC-C's. Only those that are needed are loaded, and a directory may hold both.
 //! 2. Tables that are there must have the size that was asked for; any other size is an error.
-//! 3. The sums before the bench are kept. Afterwards they must have grown by what clients were told is committed, and
+//! 3. The sums before the bench are kept. Afterwards they must have grown by the acknowledged commits, and
 //!    TPC-C's consistency conditions must hold, or the bench is an error.
 
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::workload::{Acknowledged, Sizes};
 /// Violations that are named; a broken database may have one for each district.
 const VIOLATIONS_SHOWN: usize = 5;
 
-/// Which tables, how large, and whether a bar shows how far loading is.
+/// The tables that are wanted, their size, and if a bar shows the progress of loading.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
     pub(crate) pgbench: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Wanted {
 pub(crate) struct Tables {
     pgbench_before: Option<Balances>,
     tpcc_before: Option<Totals>,
-    /// What clients were told is committed.
+    /// Sums of the transactions that were acknowledged to clients.
     pub(crate) acknowledged: Acknowledged,
 }
 

@@ -192,7 +192,7 @@ fn what_wins_nowhere_leaves_the_preset() {
     assert!(advice_text(&advice).contains("The preset clearway stays as it is."));
 }
 
-/// Mutation: hand a point's result to the task that stands where its job does, though jobs are sorted by their length →
+/// Mutation: hand a point's result to the task in the place of its job, though jobs are sorted by their length →
 /// cells are exchanged, and replay is no faster with more workers.
 #[test]
 fn the_same_bytes_whatever_computes_them() {

@@ -154,7 +154,7 @@ fn every_variant_of_every_switch_is_simulated() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// How often workers slept for the event.
+/// Number of times that workers slept for the event.
 fn sleeps(result: &SimulationResult, event: &str) -> u64 {
     let waits = result.points.iter().flat_map(|point| &point.report.waits);
     waits
@@ -249,7 +249,7 @@ fn tpcc_with_clients(clients: usize, variant: &str, settings: &[&str]) -> Point 
     run(experiment, 7, 1).unwrap().points.remove(0)
 }
 
-/// How often the lines of this name were used, a transaction; of the whole run, which is a sixth longer than the window.
+/// Uses of the lines of this name, a transaction; of the whole run, which is a sixth longer than the window.
 fn accesses(point: &Point, name: &str) -> f64 {
     let lines = point.report.lines.iter().find(|lines| lines.name == name);
     lines.map_or(0, |lines| lines.accesses) as f64 / point.transactions as f64
@@ -446,8 +446,8 @@ fn a_standby_is_simulated_whatever_runs_on_the_primary() {
     }
 }
 
-/// Where a flush takes long beside what the clients do between two commits, a leader that begins at once carries half of
-/// them, and one that waits for the others all. Where it does not, waiting is given up.
+/// If a flush takes long beside what the clients do between two commits, a leader that begins at once carries half of
+/// them, and one that waits for the others all. If it does not, waiting is given up.
 ///
 /// A second with a slow disk is 800 flushes, and three seeds are added up: in a fifth of that one seed made 1.04 to
 /// 1.67 times `group`'s commits, depending on when a leader last gave up; three seeds of a second make 1.5 to 1.6.
@@ -569,8 +569,8 @@ fn writers_alone_pay_nothing_for_bias() {
     }
 }
 
-/// What polling for the list's lock costs a latch that all want. Mutation, seen to fail here: a brief delay that polls
-/// 100 times instead of 3; it then does 1.2 times what `single-cas` does with 72 clients.
+/// The cost of polling for the list's lock, for a latch that all want. Mutation, seen to fail here: a brief delay that
+/// polls 100 times instead of 3; it then does 1.2 times what `single-cas` does with 72 clients.
 #[test]
 fn brief_polls_leave_the_line_to_the_holder_of_the_list() {
     let ratios: Vec<f64> = latch_mix("brief-polls", 0.0, &[8, 72])
@@ -583,7 +583,7 @@ fn brief_polls_leave_the_line_to_the_holder_of_the_list() {
     );
 }
 
-/// What it is worth that a latch and its data stay within a socket. Mutation, seen to fail here: no worker sleeps through
+/// The gain if a latch and its data stay within a socket. Mutation, seen to fail here: no worker sleeps through
 /// another node's term; the latch then does what `brief-polls` does.
 #[test]
 fn terms_keep_a_latch_within_a_socket() {

@@ -1,7 +1,7 @@
 //! This host against its simulation: a few cells of `clearway simulate here`, with slack for a host that
 //! others use meanwhile.
 //!
-//! What must hold: the median ratio of the cells of one thread within 50 %, of two threads within a factor of
+//! Requirement: the median ratio of the cells of one thread within 50 %, of two threads within a factor of
 //! two; one try of three is enough. A try in which the host did not stand still for long enough to give three
 //! samples of most cells says nothing; three such tries pass with a message. No absolute time is held.
 //!
@@ -38,7 +38,7 @@ fn median(mut ratios: Vec<f64>) -> Option<f64> {
     ratios.get(ratios.len() / 2).copied()
 }
 
-/// The ratio in the middle of the cells with so many threads; none if most of them have too few samples.
+/// The median ratio of the cells with this many threads; none if most of them have too few samples.
 fn ratio(result: &HereResult, threads: usize) -> Option<f64> {
     let ratios: Vec<f64> = result
         .cells

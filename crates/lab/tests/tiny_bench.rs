@@ -51,7 +51,7 @@ fn a_tiny_bench_from_tables_to_report() {
         assert_eq!(cell.ratio.is_some(), cell.variant == "clearway");
     }
 
-    // The sums were checked against what the clients were told; here once more in the result.
+    // The sums were checked against the acknowledgements; here once more in the result.
     assert_eq!(result.balances.len(), 2);
     for check in &result.balances {
         assert_eq!((check.accounts, check.tellers), (check.history, check.branches));

@@ -311,7 +311,7 @@ impl Loaded {
     }
 }
 
-/// What was loaded is consistent, and so is what a client makes of it: its own account of what it did agrees.
+/// The loaded tables are consistent, and stay so under a client, whose own account agrees with them.
 #[test]
 fn a_client_keeps_the_tables_consistent() {
     let loaded = Loaded::new();

@@ -1,4 +1,4 @@
-//! What an uncontended acquire and release costs, beside parking_lot's and std's locks.
+//! The cost of an uncontended acquire and release, beside parking_lot's and std's locks.
 //!
 //! `cargo run --release -p clearway-latch --example uncontended` times all of them in turn, round after
 //! round, and prints medians. `crates/latch/benches/count-instructions` counts instructions: it runs

@@ -118,7 +118,7 @@ impl Delay {
         .clamp(SPINS_MIN, SPINS_MAX)
     }
 
-    /// What a worker has learned in `taught`, a word of its own beside its S.
+    /// The value that a worker has learned in `taught`, a word of its own beside its S.
     pub(crate) fn learned_in<M: Machine>(taught: &M::U32) -> u32 {
         if M::EXPLORED {
             return SPINS_EXPLORED;
@@ -140,7 +140,7 @@ impl Delay {
         self.spins == 0
     }
 
-    /// How many polls this worker currently spends before it sleeps.
+    /// Number of polls that this worker currently spends before it sleeps.
     pub(crate) fn budget(&self) -> u32 {
         self.spins_per_delay
     }

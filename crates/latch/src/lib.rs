@@ -9,7 +9,7 @@
 //! | `hybrid` | [`HybridLatch`]: shared, update, exclusive, and optimistic reads, in 8 bytes |
 //! | `futex` | [`SrwMutex`] in 4 bytes, [`SsuxLock`] and [`SuxLock`] with shared, update and exclusive modes |
 //!
-//! What they share:
+//! Parts that they share:
 //!
 //! | file | holds |
 //! | --- | --- |

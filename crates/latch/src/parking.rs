@@ -34,7 +34,7 @@ use clearway_machine::{AtomicWord, Machine, Picked, WaitBucket, WaitEvent, WaitQ
 /// Looks at a bucket's lock before the caller gives its CPU away.
 const LOOKS: u32 = 64;
 
-/// How long it sleeps when it has yielded in vain.
+/// The sleep of a worker that has yielded in vain.
 const PAUSE: Duration = Duration::from_micros(100);
 
 /// Locks a bucket.

@@ -1,4 +1,4 @@
-//! Whether a worker polls before it sleeps, and for how long.
+//! The polling of a worker before it sleeps: by which policy, and for how long.
 //!
 //! Polling saves two context switches if the latch is held for less time than they take. It wastes a CPU,
 //! which the holder may need, if the latch is held for longer or across I/O. Which one applies is a property

@@ -14,7 +14,7 @@ use crate::spin::Spin;
 pub struct Waiting {
     class: &'static LatchClass,
     mode: Wait,
-    /// When the second look, or the sleep that came before it, began.
+    /// The start of the second look, or of the sleep that came before it.
     started: Option<u64>,
     spin: Spin,
     sleeps: u64,

@@ -168,7 +168,7 @@ fn mutex_conditional<C: ClassOf, P: HolderProtocol>(preemptions: usize) {
     });
 }
 
-/// What a worker does with the latch, once.
+/// A worker's use of the latch, once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Shared,

@@ -27,9 +27,9 @@ impl ClassOf for Tested {
 struct Shared {
     latch: HybridLatch<Tested, Loom>,
     data: <Loom as Machine>::Data<u64>,
-    /// What only owners of update or exclusive mode touch.
+    /// Data that only owners of update or exclusive mode touch.
     owned: <Loom as Machine>::Data<u64>,
-    /// What optimistic readers read: equal whenever no worker writes.
+    /// Words that optimistic readers read: equal whenever no worker writes.
     words: [<Loom as Machine>::U64; 2],
 }
 

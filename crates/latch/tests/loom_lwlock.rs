@@ -387,7 +387,7 @@ by_scanning! {
     loom_mixed_sleepers => mixed_sleepers(2);
 }
 
-/// What readers can do differently: by addition, and under the fairness policy.
+/// The options that matter to readers: addition, and the fairness policy.
 macro_rules! every_way_to_read {
     ($($tests:tt)*) => {
         under! { queued_fetch_add: Queued, FetchAdd, LwLockFairnessVariant::Barging => $($tests)* }

@@ -49,7 +49,7 @@ impl Shared {
     }
 }
 
-/// What a worker does with the latch, once; how many times it has written.
+/// A worker's use of the latch, once; returns the number of its writes.
 type Step = fn(&Shared) -> u32;
 
 fn shared(shared: &Shared) -> u32 {

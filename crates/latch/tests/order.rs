@@ -14,7 +14,7 @@ fn latch(class: &'static LatchClass) -> LwLock<Native> {
     LwLock::new(class, LwLockVariant::SingleCas)
 }
 
-/// What `act` panics with.
+/// The message that `act` panics with.
 fn complaint(act: impl FnOnce()) -> String {
     let panic = catch_unwind(AssertUnwindSafe(act)).expect_err("nothing was reported");
     *panic.downcast::<String>().expect("a message")

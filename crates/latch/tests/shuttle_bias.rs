@@ -37,7 +37,7 @@ fn differs_here(algorithm: LwLockVariant) -> bool {
     algorithm != LwLockVariant::BriefPolls
 }
 
-/// What can be set of the LwLocks of a latch, under one fairness.
+/// The options of the LwLocks of a latch, under one fairness.
 fn settings(fairness: LwLockFairnessVariant) -> impl Iterator<Item = LwLockOptions> {
     LwLockOptions::all()
         .filter(move |options| options.fairness == fairness && differs_here(options.algorithm))
@@ -111,7 +111,7 @@ impl<L: ReaderWriterLatch> Shared<L> {
     }
 }
 
-/// Worker after worker does `step` so many times; returns how often they have added one.
+/// Has each worker repeat `step`; returns the number of times that they have added one.
 fn workers_of<L: ReaderWriterLatch + 'static>(
     shared: &Arc<Shared<L>>,
     step: impl Fn(usize, &Shared<L>) -> u64 + Send + Sync + Copy + 'static,

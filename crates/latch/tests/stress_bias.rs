@@ -113,7 +113,7 @@ type Torn<L> = LatchedBy<L, [u64; 2]>;
 /// Adds one to both words, with time in between.
 fn add_one(words: &mut [u64; 2], pause: u64) -> u64 {
     let value = words[0];
-    // Volatile, so that both writes happen where they stand.
+    // Volatile, so that both writes happen where they are written.
     // SAFETY: the words are borrowed.
     unsafe { (&raw mut words[0]).write_volatile(value + 1) };
     for _ in 0..pause {
@@ -126,7 +126,7 @@ fn add_one(words: &mut [u64; 2], pause: u64) -> u64 {
 
 /// Reads both words, with time in between.
 fn check(words: &[u64; 2], pause: u64, seed: u64) -> u64 {
-    // SAFETY: the words are borrowed; volatile, so that both reads happen where they stand.
+    // SAFETY: the words are borrowed; volatile, so that both reads happen where they are written.
     let first = unsafe { (&raw const words[0]).read_volatile() };
     for _ in 0..pause {
         std::hint::spin_loop();

@@ -71,7 +71,7 @@ impl<L> Torn<L> {
             "a reader beside a writer, seed {seed}"
         );
         let words = self.words.get();
-        // SAFETY: the latch is held exclusively; volatile, so that both writes happen where they stand.
+        // SAFETY: the latch is held exclusively; volatile, so that both writes happen where they are written.
         unsafe {
             let value = (&raw const (*words)[0]).read_volatile();
             (&raw mut (*words)[0]).write_volatile(value + 1);

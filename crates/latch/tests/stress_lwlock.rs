@@ -42,7 +42,7 @@ impl Torn {
     /// Adds one to both words, with time in between. The caller holds the latch exclusively.
     fn add_one(&self, pause: u64) {
         let words = self.words.get();
-        // SAFETY: the latch is held exclusively; volatile, so that both writes happen where they stand.
+        // SAFETY: the latch is held exclusively; volatile, so that both writes happen where they are written.
         unsafe {
             let value = (&raw const (*words)[0]).read_volatile();
             (&raw mut (*words)[0]).write_volatile(value + 1);

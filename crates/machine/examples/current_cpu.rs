@@ -1,4 +1,4 @@
-//! What it costs to learn which CPU a thread runs on: `cargo run --release -p clearway-machine --example current_cpu`.
+//! The cost of learning which CPU a thread runs on: `cargo run --release -p clearway-machine --example current_cpu`.
 //!
 //! `Native::cpu` reads the number where glibc's restartable sequences area has it, and looks up the core and the node.
 //! `getcpu` is the call of the kernel's vDSO that it makes where there is no such area; `GLIBC_TUNABLES=glibc.pthread.rseq=0`

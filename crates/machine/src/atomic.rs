@@ -1,4 +1,4 @@
-//! What a machine's atomics and latch-guarded cells must offer.
+//! The contract of a machine's atomics and latch-guarded cells.
 //!
 //! Constructors are run-time functions because loom and shuttle must register each location with the
 //! execution that is being explored; `Native` compiles them to nothing.

@@ -48,9 +48,9 @@ pub struct Platform {
     /// recorded with a duration of 0, and the bound on the cost of an adaptive latch's wrong guesses does not
     /// hold.
     pub now: fn() -> u64,
-    /// Where the caller runs.
+    /// The caller's CPU.
     pub cpu: fn() -> CpuHint,
-    /// How many CPUs, cores and nodes `cpu` may report, each 0 if that is not known. Always the same.
+    /// Numbers of CPUs, cores and nodes that `cpu` may report, each 0 if that is not known. Always the same.
     pub cpu_counts: fn() -> CpuCounts,
     /// Sleeps while the word holds the value, until woken or until the time has passed. May return early.
     /// Must not sleep if the word changed and a `wake` followed before the sleeper could be found: compare

@@ -63,7 +63,7 @@ mod rseq {
     /// glibc has registered no area.
     const NONE: isize = isize::MIN + 1;
 
-    /// Where `cpu_id` is, from the thread pointer; or one of the two above.
+    /// Offset of `cpu_id` from the thread pointer; or one of the two above.
     static OFFSET: AtomicIsize = AtomicIsize::new(UNKNOWN);
 
     /// The CPU by the calling thread's area.

@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-/// Which 32 bits of a 64-bit word, by value and not by address.
+/// 32 bits of a 64-bit word, chosen by value and not by address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Half {
     /// Bits 0 to 31.
@@ -22,7 +22,7 @@ impl Half {
         }
     }
 
-    /// How many bytes from the start of the word they are.
+    /// Bytes from the start of the word to this half.
     #[inline(always)]
     pub const fn offset(self) -> usize {
         match (self, cfg!(target_endian = "little")) {

@@ -52,7 +52,7 @@ pub struct LoomU64(AtomicU64);
 pub struct LoomPtr<T>(AtomicPtr<T>);
 
 loom::thread_local! {
-    /// Whether the thread has made a `SeqCst` write that no `SeqCst` fence or load of it has followed.
+    /// True if the thread has made a `SeqCst` write that no `SeqCst` fence or load of it has followed.
     static WROTE_SEQ_CST: core::cell::Cell<bool> = core::cell::Cell::new(false);
 }
 
@@ -70,7 +70,7 @@ fn order_load(order: Ordering) {
     }
 }
 
-/// As `forward_atomic_word!`, with what stands under "`SeqCst` accesses".
+/// As `forward_atomic_word!`, with the steps under "`SeqCst` accesses".
 macro_rules! loom_word {
     ($wrapper:ty, $inner:path, $value:ty) => {
         // SAFETY: the inner word's own methods, with orders at least as strong.

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use crate::{AtomicPointer, AtomicWord, DataCell, Half, WorkerId, Workers};
 
-/// What a latch or a contended structure needs of the machine it runs on.
+/// The operations that a latch or a contended structure needs of the machine it runs on.
 ///
 /// Implementors are zero-sized markers. All functions are associated, so a generic structure stores nothing
 /// for its machine, and `Native` compiles to the code that one would write by hand against `std`.
@@ -17,8 +17,8 @@ use crate::{AtomicPointer, AtomicWord, DataCell, Half, WorkerId, Workers};
 ///   `known_worker`, and the number is below the capacity of `workers`. A latch hands itself over to a number;
 /// - `workers` is the same table at each call, and no one writes to it but through its methods.
 ///
-/// What else is said of the methods is needed for progress: a machine that breaks it makes workers wait too long or too
-/// short, and never lets two into a latch.
+/// The rest of the contract of its methods is needed for progress: a machine that breaks it makes workers wait too long
+/// or too short, and never lets two into a latch.
 pub unsafe trait Machine: Copy + Default + core::fmt::Debug + Send + Sync + 'static {
     /// True if a checker explores this machine's schedules. Limits that only trade time, such as how long to
     /// poll before sleeping, are then minimal, so that rare paths become common.
@@ -78,11 +78,11 @@ pub unsafe trait Machine: Copy + Default + core::fmt::Debug + Send + Sync + 'sta
     /// Monotonic nanoseconds since some fixed instant.
     fn now() -> u64;
 
-    /// Where the calling worker runs, as a hint that may be out of date on return.
+    /// The calling worker's CPU, as a hint that may be out of date on return.
     fn cpu() -> CpuHint;
 
-    /// How many CPUs, cores and nodes [`cpu`](Self::cpu) may report. For the size of what is cut by them; it stays the
-    /// same while the program runs.
+    /// Numbers of CPUs, cores and nodes that [`cpu`](Self::cpu) may report, for sizing what is split by them. They stay
+    /// the same while the program runs.
     fn cpu_counts() -> CpuCounts {
         CpuCounts::default()
     }
@@ -139,7 +139,7 @@ pub unsafe trait Machine: Copy + Default + core::fmt::Debug + Send + Sync + 'sta
     }
 }
 
-/// What ended a [`Machine::futex_wait`].
+/// The reason why a [`Machine::futex_wait`] ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FutexOutcome {
     /// Woken, interrupted, or a spurious return.
@@ -151,7 +151,7 @@ pub enum FutexOutcome {
     TimedOut,
 }
 
-/// Where a worker runs.
+/// The place that a worker runs at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CpuHint {
     /// Hardware thread number.
@@ -163,7 +163,7 @@ pub struct CpuHint {
     pub node: u32,
 }
 
-/// How many CPUs, cores and NUMA nodes the program may run on, each 0 where the machine does not know.
+/// Numbers of CPUs, cores and NUMA nodes that the program may run on, each 0 if the machine does not know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CpuCounts {
     /// Hardware threads.

@@ -109,7 +109,7 @@ fn half_for_the_kernel(word: &AtomicU64, half: Half) -> &AtomicU32 {
     unsafe { AtomicU32::from_ptr(address) }
 }
 
-/// Where the CPUs are, read at the first call.
+/// The places of the CPUs, read at the first call.
 #[inline]
 fn places() -> &'static Places {
     static PLACES: OnceLock<Places> = OnceLock::new();

@@ -1,4 +1,4 @@
-//! Where the CPUs of this host are: which of them share a private cache, and on which NUMA node they are.
+//! The topology of this host's CPUs: which of them share a private cache, and on which NUMA node they are.
 //!
 //! Read once, from `/sys/devices/system`:
 //!
@@ -13,7 +13,7 @@
 //! what matters to a latch is that a line moves between them without a transfer. Only CPUs that the process may run on
 //! count, so that in a container cores are not counted that none of its threads will use.
 //!
-//! What is missing or makes no sense is replaced: a CPU without a usable list is a core by itself, and one that no node
+//! A missing or implausible entry is replaced: a CPU without a usable list is a core by itself, and one that no node
 //! lists is on node 0. In the worst case each CPU is a core, on one node. Nothing fails.
 
 use std::fs;
@@ -24,7 +24,7 @@ use crate::machine::CpuCounts;
 /// CPU numbers from here on are not believed. Linux itself has at most 8,192.
 const CPUS_MAX: usize = 8_192;
 
-/// Where one CPU is.
+/// The place of one CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Place {
     /// From 0 up; the cores of a node have numbers next to each other.
@@ -32,7 +32,7 @@ pub(crate) struct Place {
     pub(crate) node: u32,
 }
 
-/// Where each CPU is.
+/// The place of each CPU.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Places {
     of_cpu: Box<[Place]>,
@@ -86,7 +86,7 @@ impl Places {
         }
     }
 
-    /// Where `cpu` is. One that was not there, or not allowed, when the description was read is given some place.
+    /// The place of `cpu`. A CPU that was missing, or not allowed, when the description was read is given some place.
     #[inline]
     pub(crate) fn of(&self, cpu: u32) -> Place {
         self.of_cpu.get(cpu as usize).copied().unwrap_or_default()

@@ -1,7 +1,7 @@
 //! Switches: which variant of a mechanism runs.
 //!
 //! A mechanism with variants is a folder: `mod.rs` holds the contract, the rules and the dispatch, the
-//! baseline has a file, and so has each variant. Beside the contract stands one enum, made by
+//! baseline has a file, and so has each variant. Beside the contract is one enum, made by
 //! [`switch!`](crate::switch), that names the variants. Configuration, `clearway mechanisms`, bench,
 //! simulator and test scripts take their lists from the enum, so a new variant is listed once.
 
@@ -11,7 +11,7 @@ use core::fmt::Debug;
 pub trait Switch: Copy + Eq + Debug + Send + Sync + 'static {
     /// The switch's name in a configuration, such as `lwlock`.
     const NAME: &'static str;
-    /// What the switch decides, in a sentence or two.
+    /// The decision that the switch makes, in a sentence or two.
     const ABOUT: &'static str;
     /// Every variant, the baseline first. Test suites run over it.
     const ALL: &'static [Self];
@@ -21,14 +21,14 @@ pub trait Switch: Copy + Eq + Debug + Send + Sync + 'static {
     const PLANNED: &'static [&'static str];
     /// The variant of the preset `clearway`, and the enum's default.
     const BEST: Self;
-    /// Why [`BEST`](Self::BEST) is the best, and why not, or not yet, variants that were expected to win. Empty
-    /// while a single variant is built.
+    /// The evidence for [`BEST`](Self::BEST), and for not choosing, or not yet, variants that were expected to win.
+    /// Empty while a single variant is built.
     const WHY: &'static [Evidence];
 
     /// Beside which variants of another switch this one decides anything; `None`: beside all.
     const ONLY_BESIDE: Option<OnlyBeside>;
 
-    /// What the switch decides and how, without its type.
+    /// The switch without its type: its texts, variants and evidence.
     const DESCRIPTION: SwitchDescription = SwitchDescription {
         name: Self::NAME,
         about: Self::ABOUT,
@@ -57,16 +57,16 @@ pub trait Switch: Copy + Eq + Debug + Send + Sync + 'static {
 pub struct VariantText {
     /// Its name in a configuration.
     pub name: &'static str,
-    /// How it works, in a sentence or two.
+    /// The way it works, in a sentence or two.
     pub text: &'static str,
 }
 
-/// What speaks for or against a variant in the preset `clearway`.
+/// Evidence for or against a variant in the preset `clearway`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Evidence {
     /// The variant's name in a configuration.
     pub variant: &'static str,
-    /// What was found, in a line.
+    /// The finding, in a line.
     pub text: &'static str,
     /// The section of the documentation that has the figures, as `docs/PAGE.md#SECTION`.
     pub section: &'static str,
@@ -94,13 +94,13 @@ impl OnlyBeside {
 pub struct SwitchDescription {
     /// Its name in a configuration.
     pub name: &'static str,
-    /// What it decides.
+    /// The decision that it makes.
     pub about: &'static str,
     /// The variants, the baseline first.
     pub variants: &'static [VariantText],
     /// The names of variants that are planned and not built.
     pub planned: &'static [&'static str],
-    /// Why the best is the best.
+    /// The evidence for the best variant.
     pub why: &'static [Evidence],
     /// Beside which variants of another switch this one decides anything; `None`: beside all.
     pub only_beside: Option<OnlyBeside>,
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     switch! {
-        /// How a cup is filled,
+        /// The way a cup is filled,
         /// and how far.
         enum CupVariant = "cup", best Slow, planned ["never"] {
             /// At once.
@@ -210,7 +210,7 @@ mod tests {
     }
 
     switch! {
-        /// How a drop falls.
+        /// The way a drop falls.
         enum DropVariant = "drop", best Straight, planned [], only beside "cup" ["slow"] {
             /// Down.
             Straight = "straight",
@@ -230,7 +230,10 @@ mod tests {
     #[test]
     fn names_and_texts_come_from_the_definition() {
         assert_eq!(CupVariant::DESCRIPTION.name, "cup");
-        assert_eq!(CupVariant::DESCRIPTION.about, "How a cup is filled, and how far.");
+        assert_eq!(
+            CupVariant::DESCRIPTION.about,
+            "The way a cup is filled, and how far."
+        );
         assert_eq!(CupVariant::TEXTS[1].text, "Drop by drop.");
         assert_eq!(CupVariant::PLANNED, ["never"]);
         assert_eq!(CupVariant::ALL[0], CupVariant::Fast, "the baseline comes first");

@@ -29,9 +29,9 @@ const SHORT_NS: u64 = 100_000;
 const ATTRIBUTES_BYTES: u32 = size_of::<libc::sched_attr>() as u32;
 
 switch! {
-    /// How long a session's thread may keep its CPU from others.
+    /// The time for which a session's thread may keep its CPU from others.
     pub enum TimeSliceVariant = "time_slice", best InProcess, planned [], only beside "log_flush" ["polling"] {
-        /// What the kernel gives every thread, some milliseconds.
+        /// The slice that the kernel gives every thread, some milliseconds.
         System = "system",
         /// 0.1 ms, where the kernel lets a thread choose (Linux 6.12 or later).
         Short = "short",
@@ -51,7 +51,7 @@ switch! {
     }
 }
 
-/// Where the clients of a session are.
+/// The place of a session's clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clients {
     /// In the session's own thread: the program calls the engine.
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use crate::SchedulingPolicy;
 
-    /// What a thread has once `prepare` has run in the thread that starts it.
+    /// The scheduling of a thread that was started by a thread in which `prepare` had run.
     fn inherited(prepare: impl FnOnce() + Send + 'static) -> (u32, i32, Option<u64>) {
         let outer = std::thread::spawn(|| {
             prepare();

@@ -1,11 +1,11 @@
-//! What the kernel has charged to the program or to one of its threads: context switches and time on a CPU.
+//! CPU use that the kernel has charged to the program or to one of its threads: context switches and time on a CPU.
 
 use core::ops::Sub;
 use core::time::Duration;
 
 use crate::Native;
 
-/// What the kernel has charged since the program, or the thread, began.
+/// The charges of the kernel since the program, or the thread, began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
     /// Times that a thread gave its CPU away, since it went to sleep.
@@ -17,12 +17,12 @@ pub struct Usage {
 }
 
 impl Native {
-    /// What all threads of the program have used, those that have ended included.
+    /// The usage of all threads of the program, those that have ended included.
     pub fn usage_of_process() -> Usage {
         usage(libc::RUSAGE_SELF)
     }
 
-    /// What the calling thread has used.
+    /// The usage of the calling thread.
     pub fn usage_of_this_thread() -> Usage {
         usage(libc::RUSAGE_THREAD)
     }
@@ -46,7 +46,7 @@ fn usage(of: libc::c_int) -> Usage {
 impl Sub for Usage {
     type Output = Usage;
 
-    /// What was used between two looks; nothing where `earlier` is the later one.
+    /// The usage between two looks; zero where `earlier` is the later one.
     fn sub(self, earlier: Usage) -> Usage {
         Usage {
             voluntary_switches: self.voluntary_switches.saturating_sub(earlier.voluntary_switches),

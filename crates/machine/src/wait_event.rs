@@ -6,7 +6,7 @@
 
 macro_rules! wait_events {
     ($($(#[$doc:meta])* $variant:ident = ($class:ident, $name:literal)),* $(,)?) => {
-        /// What a worker is waiting for.
+        /// The event that a worker waits for.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u16)]
         pub enum WaitEvent { $($(#[$doc])* $variant),* }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// What a test may take that ends in a few seconds on an idle machine.
+/// Time limit of a test that ends in a few seconds on an idle machine.
 const TEST_LIMIT: Duration = Duration::from_secs(600);
 
 /// Ends the process unless it is dropped in time.

@@ -19,7 +19,7 @@ impl WorkerId {
     pub const NONE: u32 = u32::MAX;
 }
 
-/// How a worker waits on a latch's list.
+/// A worker's request on a latch's list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum WaitMode {
@@ -31,7 +31,7 @@ pub enum WaitMode {
     UntilFree = 2,
 }
 
-/// What a worker counts at adaptive latches, wrapping. On a cache line that no other worker writes: the rest of the slot
+/// A worker's counts at adaptive latches, wrapping. On a cache line that no other worker writes: the rest of the slot
 /// lies on one that its neighbours on a wait list change.
 #[derive(Debug)]
 #[repr(align(64))]
@@ -40,14 +40,14 @@ pub struct AdaptiveCounts<M: Machine> {
     pub meetings: SampledCount<M>,
     /// Acquisitions as a writer of a biased latch, or of one in a trial.
     pub writes: SampledCount<M>,
-    /// How long the worker polls, as a writer, for the readers of a biased latch; 0 until it has done so once. Not
+    /// Most polls of the worker, as a writer, for the readers of a biased latch; 0 until it has done so once. Not
     /// `spins_per_delay`, because what a biased latch teaches must not change how its worker waits at a plain one.
     pub spins_for_slots: M::U32,
     /// The same, as a reader, for the writer of a biased latch.
     pub spins_for_writer: M::U32,
 }
 
-/// A count of which the caller takes each so-manieth as a sample.
+/// A count that the caller samples at a fixed interval.
 #[derive(Debug)]
 pub struct SampledCount<M: Machine>(M::U32);
 
@@ -112,7 +112,7 @@ pub struct WorkerSlot<M: Machine> {
     wait_event: M::U32,
     /// The worker's `spins_per_delay` (see the adaptive delay); 0 until first used.
     pub spins_per_delay: M::U32,
-    /// What the worker counts at adaptive latches.
+    /// The worker's counts at adaptive latches.
     pub adaptive: AdaptiveCounts<M>,
     /// Calls of the kernel to wake sleepers, by all owners that the slot has had. A word of `core` on every machine: it
     /// is a statistic and no part of an algorithm, so checkers need not see it, and a simulation does not pay for it.
@@ -163,7 +163,7 @@ impl<M: Machine> WorkerSlot<M> {
         }
     }
 
-    /// What the worker waits for at this instant. Relaxed: a sample, ordered with nothing.
+    /// The event that the worker waits for at this instant. Relaxed: a sample, ordered with nothing.
     pub fn wait_event(&self) -> WaitEvent {
         WaitEvent::from_number(self.wait_event.load(Ordering::Relaxed))
     }
@@ -178,7 +178,7 @@ impl<M: Machine> WorkerSlot<M> {
         self.woken.store(sum + u64::from(woken), Ordering::Relaxed);
     }
 
-    /// What the worker was put on its queue with, or what [`set_mode`](Self::set_mode) has set since.
+    /// The mode with which the worker was put on its queue, or the one that [`set_mode`](Self::set_mode) has set since.
     #[inline]
     pub fn mode(&self) -> u32 {
         self.mode.load(Ordering::Relaxed)
@@ -335,7 +335,7 @@ impl<M: Machine> Workers<M> {
         }
     }
 
-    /// How many workers there can be at once.
+    /// The most workers there can be at once.
     pub fn capacity(&self) -> usize {
         self.slots.len()
     }

@@ -43,7 +43,7 @@ impl Channel {
         }
     }
 
-    /// Writes out the answers that have gathered. An error: they were dropped, and the client is to be told it instead
+    /// Writes out the answers that have gathered. An error: they were dropped, and the client is to get it instead
     /// ([`WriteBuffer::flush`]).
     pub(crate) fn flush_answers(&mut self) -> Result<(), EngineError> {
         self.out.flush(&self.socket)

@@ -1,8 +1,8 @@
 //! Messages as they leave: the only module that names `pgwire`.
 //!
-//! What is sent once a session or after an error goes through pgwire's types. What is sent with every statement
-//! (row descriptions, rows, tags, acknowledgements) is written straight into the buffer, since pgwire wants each name
-//! and row in an allocation of its own; the tests compare those bytes with pgwire's.
+//! Messages that are sent once a session or after an error go through pgwire's types. Messages of every statement (row
+//! descriptions, rows, tags, acknowledgements) are written straight into the buffer, since pgwire wants each name and
+//! row in an allocation of its own; the tests compare those bytes with pgwire's.
 
 use bytes::{BufMut, BytesMut};
 use clearway_engine::output::Notice;
@@ -19,7 +19,7 @@ use pgwire::messages::startup::{
 /// The byte that declines TLS and GSSAPI encryption.
 pub(crate) const DECLINE: u8 = b'N';
 
-/// How each column of a result is written.
+/// The format of each column of a result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum ResultFormats {
     /// All as text.

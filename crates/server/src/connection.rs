@@ -32,7 +32,7 @@ use crate::wire::frontend::{self, Message};
 use crate::wire::startup::{self, Startup};
 use crate::writer::WriteBuffer;
 
-/// How long a client may take to send its start-up message.
+/// Time limit for a client's start-up message.
 const STARTUP_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Connections beyond the limit that may still send their first message: a cancel request needs no session,

@@ -1,4 +1,4 @@
-//! Why a server could not start or had to stop.
+//! Reasons why a server could not start or had to stop.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use clearway_engine::EngineError;
 /// A result of this crate.
 pub type Result<T, E = ServerError> = std::result::Result<T, E>;
 
-/// Why a server could not start or had to stop.
+/// The reason why a server could not start or had to stop.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
@@ -17,7 +17,7 @@ pub enum ServerError {
     Address {
         /// As it was given.
         address: String,
-        /// What is wrong with it.
+        /// The fault.
         source: io::Error,
     },
     /// The address is reachable from other machines.
@@ -37,7 +37,7 @@ pub enum ServerError {
     SocketInUse {
         /// The socket.
         path: PathBuf,
-        /// The process that wrote the lock file, if it can be told.
+        /// The process that wrote the lock file, if it is known.
         process: Option<u32>,
     },
     /// The socket's path is longer than the operating system allows.
@@ -53,9 +53,9 @@ pub enum ServerError {
     /// The operating system refused something.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// The attempted operation.
         what: String,
-        /// What it said.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The engine failed while it was being closed.

@@ -22,10 +22,10 @@ const UNKNOWN_OID: u32 = 705;
 /// PostgreSQL's number of the pseudo-type `void`, which some drivers send for NULL.
 const VOID_OID: u32 = 2_278;
 
-/// How many named portals may be open.
+/// The most named portals that may be open.
 const PORTALS_MAX: usize = 1_000;
 
-/// What the parameters of all named portals may take.
+/// The most bytes that the parameters of all named portals may take.
 const PORTAL_BYTES_MAX: usize = 64 << 20;
 
 /// One client's statements and portals.
@@ -48,7 +48,7 @@ struct Portal {
     bytes: usize,
 }
 
-/// How far a portal has run.
+/// The progress of a portal.
 #[derive(Debug, Default)]
 enum Progress {
     #[default]
@@ -57,7 +57,7 @@ enum Progress {
     Done,
 }
 
-/// Which portal to run.
+/// The portal to run.
 #[derive(Debug)]
 pub(crate) enum PortalName {
     Unnamed,

@@ -32,7 +32,7 @@ const SOCKET_PATH_BYTES_MAX: usize = 107;
 /// Connections the kernel may hold until they are accepted.
 const BACKLOG: i32 = 1_024;
 
-/// What a server listens on.
+/// The sockets that a server listens on.
 #[derive(Debug)]
 pub(crate) struct Listeners {
     tcp: Vec<TcpListener>,

@@ -1,4 +1,4 @@
-//! What a server is started with.
+//! The options that a server is started with.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use clearway_machine::{SchedulingPolicy, TimeSliceVariant};
 
 use crate::wire::frame::LARGE_MESSAGE_BYTES_MAX;
 
-/// How the kernel schedules sessions.
+/// The scheduling of sessions by the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Scheduling {
     /// True if a session that wakes interrupts the thread that runs.
@@ -15,7 +15,7 @@ pub struct Scheduling {
     pub time_slice: TimeSliceVariant,
 }
 
-/// Where to listen and for how many.
+/// The addresses to listen on, and limits for clients.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
     /// `address:port` to listen on, loopback only; `None` for no TCP at all. Port 0 takes a free one.
@@ -24,9 +24,9 @@ pub struct ServerOptions {
     pub socket_dir: Option<PathBuf>,
     /// The number in the socket's name; 0 takes that of `listen`, and without one 5433.
     pub port: u16,
-    /// How many clients may be connected at once.
+    /// The most clients that may be connected at once.
     pub max_connections: usize,
-    /// How the kernel schedules sessions.
+    /// The scheduling of sessions by the kernel.
     pub scheduling: Scheduling,
     /// The most bytes of a message that carries a text or data. A longer one ends its connection.
     pub message_bytes_max: u32,

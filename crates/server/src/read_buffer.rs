@@ -13,9 +13,9 @@ const BUFFER_BYTES_KEPT: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct ReadBuffer {
     bytes: Vec<u8>,
-    /// What has arrived and is not consumed.
+    /// Bytes that have arrived and are not consumed.
     filled: Range<usize>,
-    /// What the buffer has at first, and again after a long message.
+    /// The buffer's size at first, and again after a long message.
     usual_bytes: usize,
 }
 
@@ -28,7 +28,7 @@ impl ReadBuffer {
         }
     }
 
-    /// What has arrived and is not consumed.
+    /// Bytes that have arrived and are not consumed.
     pub(crate) fn filled(&self) -> &[u8] {
         &self.bytes[self.filled.clone()]
     }
@@ -53,7 +53,7 @@ impl ReadBuffer {
         &self.bytes[frame.body.clone()]
     }
 
-    /// Where the next bytes go: not empty, and in the end long enough for `total` bytes from the front on.
+    /// The room for the next bytes: not empty, and in the end long enough for `total` bytes from the front on.
     pub(crate) fn room(&mut self, total: usize) -> &mut [u8] {
         if self.filled.is_empty() {
             self.filled = 0..0;
@@ -71,7 +71,7 @@ impl ReadBuffer {
         &mut self.bytes[self.filled.end..]
     }
 
-    /// So many bytes were put into the room.
+    /// Notes that `count` bytes were put into the room.
     pub(crate) fn arrived(&mut self, count: usize) {
         self.filled.end += count;
     }

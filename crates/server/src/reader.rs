@@ -10,10 +10,10 @@ use crate::socket::Socket;
 use crate::wire::frame::{self, Frame, Split};
 use crate::wire::{WireError, startup};
 
-/// What the buffer has at first, and again after a long message.
+/// The buffer's size at first, and again after a long message.
 const BUFFER_BYTES: usize = 8 << 10;
 
-/// Why there is no next frame.
+/// The reason why there is no next frame.
 #[derive(Debug)]
 pub(crate) enum ReadError {
     /// The client has closed the connection, or we have.

@@ -23,10 +23,10 @@ use tracing::debug;
 
 use crate::socket::Socket;
 
-/// How often the watcher looks.
+/// Interval between two looks of the watcher.
 const WATCH_EVERY: Duration = Duration::from_millis(200);
 
-/// What the watcher sees of a connection.
+/// The watcher's view of a connection.
 #[derive(Debug)]
 pub(crate) struct Presence {
     socket: Arc<Socket>,
@@ -116,7 +116,7 @@ impl Registry {
         })
     }
 
-    /// How many are connected.
+    /// Number of connections.
     pub(crate) fn len(&self) -> usize {
         self.lock().connections.len()
     }

@@ -25,7 +25,7 @@ use crate::stop::StopSignal;
 /// build.
 const STACK_BYTES: usize = if cfg!(debug_assertions) { 4 << 20 } else { 1 << 20 };
 
-/// How long sessions may take to notice that the server is stopping before their sockets are closed under them.
+/// Time that sessions have to notice that the server is stopping before their sockets are closed under them.
 const STOP_PATIENCE: Duration = Duration::from_secs(3);
 
 /// A server that holds its sockets and waits for [`run`](Server::run).

@@ -1,4 +1,4 @@
-//! What the connections of a server share, for SQL and for replication, and how each one ends.
+//! State that the connections of a server share, for SQL and for replication, and the end of each connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use crate::reader::ReadError;
 use crate::registry::Registry;
 use crate::wire::WireError;
 
-/// What all connections of a server share.
+/// State that all connections of a server share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) registry: Arc<Registry>,

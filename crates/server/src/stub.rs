@@ -28,7 +28,7 @@ use crate::wire::frame;
 use crate::wire::frontend::{self, Message, Target};
 use crate::wire::startup::Startup;
 
-/// The scale that pgbench is told.
+/// The scale in the answer to pgbench.
 const SCALE: i64 = 10;
 
 /// Answers constants to any query until `stop` is given.
@@ -54,7 +54,7 @@ pub fn run(options: ServerOptions, stop: &StopSignal) -> Result<()> {
     outcome
 }
 
-/// What a statement is answered with.
+/// The answer to a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answer {
     Row(i64),

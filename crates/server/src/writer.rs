@@ -18,7 +18,7 @@ use crate::socket::Socket;
 /// The buffer is written out when it has this much, finished or not.
 const FULL_BYTES: usize = 16 << 10;
 
-/// How often a statement that waits for its client looks whether it is to stop.
+/// Interval at which a statement that waits for its client looks if it is to stop.
 const WATCH_EVERY: Duration = Duration::from_millis(50);
 
 /// A buffer that a long row has made longer than this is given back.
@@ -31,9 +31,9 @@ pub(crate) struct WriteBuffer {
     pub(crate) bytes: BytesMut,
     /// True if a write has failed: the client is gone, and nothing more is tried.
     pub(crate) broken: bool,
-    /// How many of the bytes have passed the gate, and have only to be sent.
+    /// Number of bytes that have passed the gate, and have only to be sent.
     passed: usize,
-    /// What the session's answers wait in; there once there is a session.
+    /// The gate at which the session's answers wait; there once there is a session.
     pub(crate) gate: Option<AnswerGate>,
 }
 
@@ -87,8 +87,8 @@ impl WriteBuffer {
         self.broken
     }
 
-    /// Writes out what has gathered. An error: the session was told to stop waiting for it. It was dropped, and the caller
-    /// tells the client the error instead, after it has had the session give it up.
+    /// Writes out the buffered messages. On an error, the session was asked to stop waiting for them. They were
+    /// dropped, and the caller sends the client the error instead, after it has had the session give them up.
     pub(crate) fn flush(&mut self, socket: &Socket) -> Result<(), EngineError> {
         if !self.broken && !self.bytes.is_empty() {
             match self.pass_gate_or_end(socket) {
@@ -162,8 +162,8 @@ impl WriteBuffer {
 
     /// Writes out for a statement that may be cancelled while its client does not read.
     ///
-    /// What has not been written when the statement ends stays in the buffer, cut where the client's stream is: the
-    /// error's message follows it, and the messages stay whole.
+    /// The part that has not been written when the statement ends stays in the buffer, cut where the client's stream
+    /// is: the error's message follows it, and the messages stay whole.
     pub(crate) fn flush_watched(
         &mut self,
         socket: &Socket,

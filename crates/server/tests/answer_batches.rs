@@ -34,7 +34,7 @@ use support::{Raw, TestServer, message, query, wait_for};
 /// The values of the setting, weakest first; what is owed at one is a number in this list, and 0 is nothing.
 const LEVELS: [&str; 5] = ["off", "local", "remote_write", "on", "remote_apply"];
 
-/// How the statements of a batch are sent.
+/// The protocol by which the statements of a batch are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Protocol {
     /// As one query string.
@@ -47,7 +47,7 @@ enum Protocol {
     Syncs,
 }
 
-/// What the model keeps.
+/// The state of the model.
 struct Model {
     initial: usize,
     /// The level now, and what it becomes after COMMIT and after ROLLBACK of the block.

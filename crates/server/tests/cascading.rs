@@ -148,7 +148,7 @@ fn a_standby_feeds_another_and_takes_it_along_when_it_is_promoted() {
     bob.stop();
 }
 
-/// A promotion while a copy is under way: the client is told, and has no database.
+/// A promotion while a copy is under way: the client gets an error, and has no database.
 #[test]
 fn a_copy_of_a_standby_that_is_promoted_is_refused() {
     let primary = TestServer::over_config(config());

@@ -1,4 +1,4 @@
-//! What one client can make the server keep.
+//! Memory that one client can make the server keep.
 //!
 //! Each test has a client do something without end, or without reading the answers, and compares the growth of the
 //! process (the server runs in it) with a bound far below what keeping everything would take.
@@ -377,7 +377,8 @@ fn a_message_has_a_limit_and_a_text_is_not_kept() {
     assert!(kept <= 1_024, "{kept} bytes of the text are still shown");
 }
 
-/// What is reserved for a long statement is more than it takes: rows of an INSERT, and the text that takes most.
+/// The memory that is reserved for a long statement is more than it takes: rows of an INSERT, and the text that takes
+/// most.
 #[test]
 fn a_long_statement_takes_less_than_is_reserved_for_it() {
     let mut measured = Measured::alone();

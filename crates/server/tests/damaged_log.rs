@@ -23,7 +23,7 @@ use support::{Raw, TestServer, query, wait_for};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A link to the primary that changes a byte in so many of the next messages with log.
+/// A link to the primary that changes a byte in each of the next `flips` messages with log.
 struct Link {
     address: SocketAddr,
     flips: Arc<AtomicU32>,
@@ -138,7 +138,7 @@ impl Pair {
         }
     }
 
-    /// True if the standby has been told of something like this.
+    /// True if the standby has reported something like this.
     fn was_told(&self, what: &str) -> bool {
         self.events
             .lock()
@@ -170,7 +170,7 @@ fn copy(conninfo: &str, data: &Path) -> Client {
 }
 
 /// The link changes a byte again and again. No commit is answered before the standby has its record as it was logged; each
-/// one is in the end, and the standby shows it. A place that fails several times is told as often.
+/// one is in the end, and the standby shows it. A place that fails several times is reported as often.
 #[test]
 fn a_link_that_changes_bytes_heals() {
     let pair = Pair::new();

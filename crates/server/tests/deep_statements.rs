@@ -9,10 +9,10 @@ mod support;
 
 use support::{Raw, TestServer, bind, execute, parse, sync};
 
-/// So many operators a chain has.
+/// Operators in a chain.
 const TERMS: usize = 100_000;
 
-/// So many levels are nested; more than the limit.
+/// Nested levels; more than the limit.
 const NESTED: usize = 5_000;
 
 fn outcome(client: &mut Raw, sql: &str) -> String {
@@ -247,7 +247,7 @@ fn nesting_beyond_the_limit_is_54001() {
     assert_eq!(server.client().value("select 1"), "1");
 }
 
-/// What nests and chains at once is as deep as both together: 90 levels of 60 operators.
+/// A statement that nests and chains at once is as deep as both together: 90 levels of 60 operators.
 #[test]
 fn nested_chains_are_evaluated_copied_and_dropped() {
     let (server, mut client) = server();

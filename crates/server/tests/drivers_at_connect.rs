@@ -1,4 +1,4 @@
-//! What drivers and mappers send when they connect, word for word, and what they do with the answers.
+//! Statements that drivers and mappers send when they connect, word for word, and the drivers' use of the answers.
 //!
 //! Each of them used to fail at its first connection over one of these.
 
@@ -52,7 +52,7 @@ fn asyncpg() {
     assert_eq!(support::kinds(&client.until_ready()), "12CZ");
 }
 
-/// What asyncpg sends when a connection goes back to its pool.
+/// The statements that asyncpg sends when a connection goes back to its pool.
 #[test]
 fn asyncpg_pools() {
     let server = TestServer::start();
@@ -87,7 +87,7 @@ fn pg_dump_and_other_tools_of_postgresql() {
     ] {
         client.rows(sql);
     }
-    // The client is told of a reported setting that a function has changed.
+    // The client gets the value of a reported setting that a function has changed.
     let replies = client.query("select set_config('application_name', 'tool', false)");
     assert!(
         replies
@@ -209,7 +209,7 @@ fn postgres_js() {
     assert_eq!(support::kinds(&client.until_ready()), "1tT2CZ");
 }
 
-/// What is not there is 0A000, with a place and a name.
+/// An unsupported feature is an error 0A000, with a place and a name.
 #[test]
 fn what_is_not_supported_is_named_and_placed() {
     let server = TestServer::start();

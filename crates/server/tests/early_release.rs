@@ -1,5 +1,5 @@
 //! `lock_release = early` over a socket: nothing that depends on a commit leaves before the commit is durable. The disk
-//! is held: no sync of the log returns before it is let go.
+//! is held: no sync of the log returns before the test releases it.
 
 mod support;
 

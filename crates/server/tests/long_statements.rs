@@ -18,7 +18,7 @@ fn insert_of(rows: usize, between: &str) -> String {
     format!("insert into t values {}", rows.join(between))
 }
 
-/// How much longer a statement of four times the length takes; the least of some measurements, since other work on the
+/// Time of a statement of four times the length, as a multiple; the least of some measurements, since other work on the
 /// machine can only add.
 fn growth(between: &str) -> f64 {
     let server = TestServer::start();

@@ -32,7 +32,7 @@ use support::{TestServer, message, wait_for};
 const SEGMENT: u64 = 16 << 20;
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What a sink has received: all of it, and how much is durable.
+/// The log that a sink has received, and how much of it is durable.
 #[derive(Default)]
 struct Received {
     log: Vec<u8>,
@@ -40,7 +40,7 @@ struct Received {
     syncs: u64,
 }
 
-/// A standby that keeps the log in memory, and replays what it is told to.
+/// A standby that keeps the log in memory, and whose replay the test sets.
 struct Memory {
     begins: u64,
     received: Mutex<Received>,
@@ -48,7 +48,7 @@ struct Memory {
     system_identifier: AtomicU64,
     timeline: AtomicU32,
     refuses: AtomicBool,
-    /// How often the sink was told that a part of a record may have been given up.
+    /// Number of calls that said that a part of a record may have been given up.
     resumes: AtomicU32,
     histories: Mutex<Vec<(u32, Vec<u8>)>>,
     events: Mutex<Vec<String>>,
@@ -186,7 +186,7 @@ impl TimelineKeeper for Memory {
     }
 }
 
-/// What the segments on the server's disk hold between two positions.
+/// The log in the segments on the server's disk between two positions.
 fn on_disk(data: &Path, from: u64, upto: u64) -> Vec<u8> {
     let mut log = Vec::new();
     for number in from / SEGMENT..=(upto - 1) / SEGMENT {
@@ -216,7 +216,7 @@ fn flushed(server: &TestServer) -> u64 {
     server.engine.storage().wal.flushed().0
 }
 
-/// Sessions that insert until they are told to stop.
+/// Sessions that insert until the body has ended.
 fn with_writers(server: &TestServer, body: impl FnOnce()) {
     let stop = AtomicBool::new(false);
     server
@@ -321,7 +321,7 @@ fn replay_is_reported_when_it_moves() {
     }
 }
 
-/// A link between two addresses. It lets so many bytes to the client pass on each connection, and then cuts it, in the
+/// A link between two addresses. On each connection it passes `passes` bytes to the client, and then cuts it, in the
 /// middle of a message; without end if negative.
 struct Link {
     address: SocketAddr,
@@ -406,7 +406,7 @@ fn a_link_that_is_cut_loses_nothing() {
     assert!(memory.received.lock().unwrap().syncs > 0);
 }
 
-/// A server that is away is not told about at each attempt.
+/// A server that is away is not reported at each attempt.
 #[test]
 fn an_error_is_told_once() {
     let server = TestServer::start();
@@ -743,7 +743,7 @@ fn damaged_answers_are_errors() {
         drop(received);
         *phases.entry(status.get().phase.name()).or_default() += 1;
     }
-    // `Stopped`: it was waiting when it was told to stop.
+    // `Stopped`: the stop signal came while it waited.
     assert!(phases.contains_key("stopped"), "{phases:?}");
 }
 

@@ -36,7 +36,7 @@ fn position(text: &str) -> u64 {
     u64::from_str_radix(high, 16).unwrap() << 32 | u64::from_str_radix(low, 16).unwrap()
 }
 
-/// How far the log is durable.
+/// The durable end of the log.
 fn flushed(raw: &mut Raw) -> u64 {
     position(&raw.rows("IDENTIFY_SYSTEM")[0][2].clone().unwrap())
 }
@@ -90,7 +90,7 @@ fn status(written: u64, flushed: u64, wants_answer: bool) -> Vec<u8> {
     message(b'd', &body)
 }
 
-/// What a standby says with `hot_standby_feedback`.
+/// The message of a standby with `hot_standby_feedback`.
 fn feedback(xmin: u64) -> Vec<u8> {
     let mut body = vec![b'h'];
     for number in [0, xmin.rotate_right(32), 0] {
@@ -99,7 +99,7 @@ fn feedback(xmin: u64) -> Vec<u8> {
     message(b'd', &body)
 }
 
-/// What the segments on the server's disk hold between two positions.
+/// The log in the segments on the server's disk between two positions.
 fn on_disk(server: &TestServer, from: u64, upto: u64) -> Vec<u8> {
     let directory = server.directory.path().join("data").join("pg_wal");
     let mut log = Vec::new();
@@ -333,7 +333,7 @@ fn a_slot_beyond_its_limit_is_lost_and_says_what_to_do() {
     );
 }
 
-/// When the server stops, a follower gets the log to the end of the last checkpoint, and then the stream's end. The
+/// At the server's stop a follower gets the log to the end of the last checkpoint, and then the stream's end. The
 /// connection stays until the follower has ended its own side: what it says meanwhile would otherwise reset the
 /// connection, and what was sent last would be lost.
 #[test]
@@ -443,7 +443,7 @@ fn a_broken_follower_harms_itself_only() {
     });
 }
 
-/// What a standby's sessions see stays, until the standby says something else, its stream ends, or its connection.
+/// The xmin that a standby reports holds until the standby reports another one, its stream ends, or its connection.
 #[test]
 fn feedback_holds_back_the_horizon() {
     let server = server_with("autovacuum = false");

@@ -1,4 +1,4 @@
-//! What clients do wrong: the server stays up, other sessions go on, locks are freed.
+//! Faults of clients: the server stays up, other sessions go on, locks are freed.
 
 mod support;
 
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use support::seeded::Random;
 use support::*;
 
-/// Where the random bytes start.
+/// Seed of the random bytes.
 const SEED: u64 = 20_240_601;
 
 fn assert_alive(server: &TestServer) {

@@ -1,4 +1,4 @@
-//! What ends a statement that only waits, and a session whose client is silent.
+//! Limits that end a statement that only waits, and a session whose client is silent.
 //!
 //! `pg_sleep` used to sleep to its end whatever happened, and the idle timeouts were accepted and did nothing.
 

@@ -45,7 +45,7 @@ fn cancel(server: &TestServer, greeting: &[Reply]) {
     assert!(server.engine.cancel(number(0), number(4)));
 }
 
-/// A follower that stays where it is until it is told to go on.
+/// A follower that stays where it is until the test lets it go on.
 struct Standby {
     raw: Raw,
     /// The end of the log that it has received.
@@ -283,7 +283,7 @@ fn a_cancel_ends_the_wait_with_a_warning() {
     assert_eq!(bob.value("select 1"), "1");
 }
 
-/// What tells of others' commits need not leave, so its wait has the limit of its statement.
+/// An answer that shows others' commits need not leave, so its wait has the limit of its statement.
 #[test]
 fn a_time_limit_ends_the_wait_of_an_answer() {
     let server = server("berlin");
@@ -337,7 +337,7 @@ fn a_time_limit_ends_the_wait_of_an_answer() {
     assert_eq!(bob.value(read), "new");
 }
 
-/// A transaction that was shown a row at `on`, and commits at `off`, is not there when its client is told an error.
+/// A transaction that was shown a row at `on`, and commits at `off`, has not committed when its client gets an error.
 #[test]
 fn what_is_owed_is_waited_for_before_a_lesser_commit() {
     let server = server("berlin");
@@ -473,7 +473,7 @@ fn statement_timeout_does_not_end_the_wait() {
     assert_eq!(kinds(&alice.until_ready()), "CZ");
 }
 
-/// Neither success nor a row is told.
+/// Neither success nor a row is sent.
 #[test]
 fn the_end_of_the_server_ends_the_waits() {
     let mut server = server("berlin");

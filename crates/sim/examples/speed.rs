@@ -1,5 +1,4 @@
-//! How many simulated accesses a second one host core makes: `cargo run --release -p clearway-sim --example
-//! speed`.
+//! Simulated accesses that one host core makes in a second: `cargo run --release -p clearway-sim --example speed`.
 
 use std::alloc::System;
 use std::rc::Rc;

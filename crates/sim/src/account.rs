@@ -1,4 +1,4 @@
-//! Where the time of each CPU goes.
+//! The account of each CPU's time.
 
 use std::collections::BTreeMap;
 

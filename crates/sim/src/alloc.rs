@@ -1,9 +1,9 @@
 //! An allocator under which cache lines follow from the program alone.
 //!
-//! Which atomics share a line must not depend on the host: not on its allocator's size classes, not on what
-//! was allocated before. So while a thread is inside a simulation each allocation starts on a line of its
-//! own; and memory that is freed and handed out again is new lines to the simulation. Outside of simulations
-//! nothing changes but one load and one branch for each allocation.
+//! The atomics that share a line must not depend on the host: neither on its allocator's size classes nor on what was
+//! allocated before. So while a thread is inside a simulation each allocation starts on a line of its own; and memory
+//! that is freed and handed out again is new lines to the simulation. Outside of simulations nothing changes but one
+//! load and one branch for each allocation.
 //!
 //! Without it a simulation still runs, and is still the same at each run of the same binary on the same host;
 //! but small objects then share lines as the host's allocator happens to place them. The `clearway` binary
@@ -22,7 +22,7 @@ pub struct LineAllocator<A>(pub A);
 struct State {
     /// True if this thread is inside a simulation.
     inside: Cell<bool>,
-    /// How many ranges are in `freed`.
+    /// Number of ranges in `freed`.
     freed_count: Cell<usize>,
     /// Ranges freed since the simulation last looked.
     freed: ManuallyDrop<UnsafeCell<Vec<(usize, usize)>>>,

@@ -48,7 +48,7 @@ impl Cores {
     }
 }
 
-/// How far apart two cores are.
+/// The distance of two cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Distance {
     Cluster,
@@ -104,9 +104,9 @@ pub(crate) struct Costs {
     cluster_of_core: Vec<u16>,
     /// By socket and socket.
     hops: Vec<Vec<u8>>,
-    /// How far apart two cores are; by core and core.
+    /// The distance of two cores; by core and core.
     apart: Vec<Distance>,
-    /// How far a core is from a home, [`Distance::Cluster`] if the home is on its socket; by core and socket.
+    /// The distance of a core from a home, [`Distance::Cluster`] if the home is on its socket; by core and socket.
     home_apart: Vec<Distance>,
     /// The cores of each cluster of each socket; of each socket; at each distance from a socket.
     cores_of_cluster: Vec<Cores>,
@@ -243,7 +243,7 @@ impl Costs {
         }
     }
 
-    /// How far a core is from the home: its cache is somewhere on the socket.
+    /// The distance of a core from the home, whose cache is somewhere on the socket.
     fn to_home(&self, core: usize, home: u16) -> Distance {
         self.home_apart[core * self.hops.len() + usize::from(home)].max(Distance::Socket)
     }
@@ -326,7 +326,7 @@ impl Costs {
             + self.invalidate_sharer * others.count().saturating_sub(1)
     }
 
-    /// How long into a transfer of this cost its former owner has the line.
+    /// The time from the start of a transfer of this cost for which its former owner still has the line.
     pub(crate) fn departure(&self, cost: u64) -> u64 {
         cost * self.departure_1024 / 1024
     }

@@ -33,7 +33,7 @@ pub(crate) struct LineCounters {
     pub(crate) spin_ps: u64,
 }
 
-/// Which workers have used a line, and how often it was changed, since [`begin_line_account`] was called last.
+/// The workers that have used a line, and the number of its changes, since the last call of [`begin_line_account`].
 ///
 /// [`begin_line_account`]: crate::begin_line_account
 #[derive(Debug, Clone, Copy, Default)]
@@ -85,7 +85,7 @@ pub(crate) struct Departure {
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) sharers: Cores,
-    /// When the last transfer ends.
+    /// The end of the last transfer.
     pub(crate) busy_until: u64,
     pub(crate) owner: u16,
     /// The core that fetches or has fetched it from memory.

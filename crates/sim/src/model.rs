@@ -23,7 +23,7 @@ pub struct MachineModel {
     /// Costs of the operating system.
     #[serde(default)]
     pub os: OperatingSystem,
-    /// Where each figure comes from: `coherence.socket = "…"`.
+    /// The source of each figure: `coherence.socket = "…"`.
     pub sources: BTreeMap<String, String>,
 }
 
@@ -81,9 +81,8 @@ pub struct Coherence {
     pub load_factor: f64,
     /// The part of a transfer after which the line leaves its former owner, which uses it until then.
     pub departure: f64,
-    /// How many read-modify-writes an owner does, on average, before it lets a line go that another core has
-    /// asked for, though the line need not leave yet; 0: as many as end before. A number, not a time. See
-    /// `coherence`.
+    /// Mean number of read-modify-writes that an owner does before it gives up a line that another core has asked for,
+    /// though the line need not leave yet; 0: as many as end before. A number, not a time. See `coherence`.
     #[serde(default)]
     pub owner_rmws: f64,
     /// A miss's part of its cost when the loads of a core run over neighbouring lines in ascending order: the
@@ -95,7 +94,7 @@ pub struct Coherence {
     pub memory_remote: f64,
     /// The extra cost of each sharer beyond the first when a line is taken from them.
     pub invalidate_sharer: f64,
-    /// How long a far atomic occupies the line's home, which performs it in its own cache and leaves the line
+    /// The time for which a far atomic occupies the line's home, which performs it in its own cache and leaves the line
     /// there (the AtomicLoad, AtomicStore and AtomicSwap of Arm's CHI); 0: the machine has none. Far are
     /// read-modify-writes without acquire order of a line that the core does not hold alone. See `coherence`.
     #[serde(default)]
@@ -129,7 +128,7 @@ pub struct OperatingSystem {
     pub idle_exit: f64,
     /// A context switch, ns.
     pub switch: f64,
-    /// How late a timer fires, ns.
+    /// Lateness of a timer, ns.
     pub timer_slack: f64,
     /// Reading the clock, ns.
     pub clock: f64,
@@ -137,17 +136,17 @@ pub struct OperatingSystem {
     pub sched_latency_us: f64,
     /// The shortest time slice, µs.
     pub slice_min_us: f64,
-    /// How far a woken thread must lag to preempt the running one, µs.
+    /// Lag at which a woken thread preempts the running one, µs.
     pub wakeup_granularity_us: f64,
-    /// How often idle CPUs look for work elsewhere, µs.
+    /// Interval at which idle CPUs look for work elsewhere, µs.
     pub balance_us: f64,
-    /// How often the timer interrupts a CPU that runs a worker, µs; 0: never. See `kernel::tick`.
+    /// Interval of the timer interrupts of a CPU that runs a worker, µs; 0: none. See `kernel::tick`.
     #[serde(skip_serializing_if = "is_zero")]
     pub tick_us: f64,
-    /// How long such an interrupt takes, ns.
+    /// Duration of such an interrupt, ns.
     #[serde(skip_serializing_if = "is_zero")]
     pub tick: f64,
-    /// True if a thread that yields goes behind all that are ready on its CPU; else the scheduler's order stands, and a
+    /// True if a thread that yields goes behind all that are ready on its CPU; else the scheduler's order holds, and a
     /// thread that has run less than others may be back at once.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub yield_goes_last: bool,
@@ -211,7 +210,7 @@ pub enum ModelError {
     Read {
         /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// The file is not a description.
@@ -227,7 +226,7 @@ pub enum ModelError {
     Value {
         /// The machine.
         machine: String,
-        /// What is wrong.
+        /// The fault.
         message: String,
     },
     /// This host's topology cannot be read.

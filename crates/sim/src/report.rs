@@ -11,7 +11,7 @@ use crate::kernel::Kernel;
 pub struct Report {
     /// Simulated time.
     pub elapsed_ns: u64,
-    /// Where the time of all CPUs went, in picoseconds.
+    /// The time of all CPUs by activity, in picoseconds.
     pub account: Account,
     /// The cache lines by name, hottest first.
     pub lines: Vec<NamedLines>,
@@ -25,7 +25,7 @@ pub struct Report {
     pub events: u64,
     /// Polls that needed no step.
     pub free_polls: u64,
-    /// How many cache lines were touched.
+    /// Number of cache lines that were touched.
     pub lines_touched: u64,
 }
 
@@ -34,7 +34,7 @@ pub struct Report {
 pub struct NamedLines {
     /// The name.
     pub name: String,
-    /// How many lines have it.
+    /// Number of lines that have it.
     pub lines: u64,
     /// Accesses, without free polls.
     pub accesses: u64,
@@ -57,9 +57,9 @@ pub struct NamedLines {
 pub struct NamedCpuTime {
     /// The name.
     pub name: String,
-    /// How often it ended.
+    /// Number of its ends.
     pub count: u64,
-    /// How long in all.
+    /// Time in all.
     pub total_ns: u64,
 }
 
@@ -68,9 +68,9 @@ pub struct NamedCpuTime {
 pub struct NamedWait {
     /// Class and name; "Running" stands for sleeps that published nothing.
     pub event: String,
-    /// How many.
+    /// Number of sleeps.
     pub count: u64,
-    /// How long in all.
+    /// Time in all.
     pub total_ns: u64,
 }
 

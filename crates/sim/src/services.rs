@@ -85,7 +85,7 @@ pub fn random_below(bound: u64) -> u64 {
     }
 }
 
-/// Where the time of all CPUs has gone so far: for measuring between two instants of a run.
+/// The time of all CPUs so far, by activity: for measuring between two instants of a run.
 pub fn account_so_far() -> Account {
     let mut all = Account::default();
     if let Some(kernel) = inside() {
@@ -102,8 +102,8 @@ pub fn account_so_far() -> Account {
     all
 }
 
-/// How long CPUs have waited for the lines of this name so far, and polled them, ns: for measuring between two instants of
-/// a run. Of [`NamedLines`] the sum of transfers, queueing and spinning.
+/// Time that CPUs have waited for the lines of this name so far, and polled them, ns: for measuring between two
+/// instants of a run. Of [`NamedLines`] the sum of transfers, queueing and spinning.
 ///
 /// [`NamedLines`]: crate::NamedLines
 pub fn line_waits_so_far(name: &str) -> u64 {
@@ -111,7 +111,7 @@ pub fn line_waits_so_far(name: &str) -> u64 {
     inside().map_or(0, |kernel| unsafe { at(kernel).lines.waits_of(name) / 1_000 })
 }
 
-/// How much CPU time workers have spent so far between [`Machine::begin_cpu_time`] of this name and its end, ns: for
+/// CPU time that workers have spent so far between [`Machine::begin_cpu_time`] of this name and its end, ns: for
 /// measuring between two instants of a run.
 ///
 /// [`Machine::begin_cpu_time`]: clearway_machine::Machine::begin_cpu_time

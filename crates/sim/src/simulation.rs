@@ -31,7 +31,7 @@ thread_local! {
 /// Slot tables are `'static` for the machine's sake; a finished simulation's is used again by the next.
 static TABLES: Mutex<Vec<&'static Workers<Simulated>>> = Mutex::new(Vec::new());
 
-/// How a simulation can fail.
+/// The failure of a simulation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimulationError {
@@ -40,7 +40,7 @@ pub enum SimulationError {
         "nothing can happen any more at {at_ns} ns: a wake-up was lost or workers wait for each other\n{waiting}"
     )]
     Deadlock {
-        /// When.
+        /// The time of the deadlock.
         at_ns: u64,
         /// Each worker and what it waits for, a line each.
         waiting: String,
@@ -48,9 +48,9 @@ pub enum SimulationError {
     /// The step budget is spent.
     #[error("{steps} steps are spent at {at_ns} ns: a livelock, or the budget is too small\n{waiting}")]
     StepBudget {
-        /// How many.
+        /// The steps that were made.
         steps: u64,
-        /// When.
+        /// The time of the last step.
         at_ns: u64,
         /// Each worker and its state, a line each.
         waiting: String,
@@ -58,7 +58,7 @@ pub enum SimulationError {
     /// Code announced polls by `spin_hint_of` and did something else.
     #[error("worker {worker} promised to poll a word and did something else before it changed")]
     BrokenPromise {
-        /// Which.
+        /// The worker that broke it.
         worker: u32,
     },
     /// The accounts do not add up: a fault of the simulator.
@@ -184,7 +184,7 @@ impl Simulation {
     /// Adds a worker that starts at the present simulated instant.
     ///
     /// # Panics
-    /// If there are as many workers as [`new`](Self::new) was told.
+    /// If there are as many workers as [`new`](Self::new) was given.
     pub fn spawn(&mut self, body: impl FnOnce() + 'static) {
         let number = self.kernel.workers.len() as u32;
         let slot = peek(|| self.kernel.slots.claim()).expect("more workers than the simulation has room for");

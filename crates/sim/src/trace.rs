@@ -220,7 +220,7 @@ impl Trace {
         writeln!(out, "]}}")
     }
 
-    /// How many pieces there are.
+    /// Number of pieces.
     pub fn len(&self) -> usize {
         self.slices.len()
     }

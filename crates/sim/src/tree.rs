@@ -24,12 +24,12 @@ pub(crate) const TIME_MAX: u64 = (u64::MAX >> LEAF_BITS) - 1;
 /// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct Tree {
-    /// 1 is the root, `2i` and `2i + 1` are the children of `i`, the leaves stand in the second half of those
+    /// 1 is the root, `2i` and `2i + 1` are the children of `i`, the leaves are in the second half of those
     /// in use.
     nodes: Box<[u64; NODES]>,
     depth: u32,
     first_leaf: usize,
-    /// At most the least key of all leaves but the one that was last told to [`Tree::look_past`].
+    /// At most the least key of all leaves but the one that was last passed to [`Tree::look_past`].
     horizon: u64,
 }
 

@@ -147,7 +147,7 @@ fn sim_acquire_or_wait_lets_one_work_for_all() {
     }
 }
 
-/// How often the cache line of a sleeper's slot is used while it queues, sleeps and is woken as the only waiter.
+/// Uses of the cache line of a sleeper's slot while it queues, sleeps and is woken as the only waiter.
 fn uses_of_a_sleepers_slot(algorithm: LwLockVariant, fairness: LwLockFairnessVariant) -> u64 {
     let model = MachineModel::load("haswell-ex-4s").unwrap();
     let mut simulation = Simulation::new(&model, 2, 1);

@@ -20,7 +20,7 @@ static ALLOCATOR: LineAllocator<System> = LineAllocator(System);
 
 static CLASS: LatchClass = LatchClass::new("simulated", WaitEvent::UserLatch, 0);
 
-/// What workers do: read or write, for so long, and so long between.
+/// The work of the workers: the share of reads, the time in the latch and the time between.
 #[derive(Clone, Copy)]
 struct Mix {
     machine: &'static str,
@@ -28,7 +28,7 @@ struct Mix {
     reads_per_1000: u64,
     critical_ns: u64,
     outside_ns: u64,
-    /// What begins until then is not counted.
+    /// Acquisitions that begin before this time are not counted.
     warm_up_ns: u64,
     end_ns: u64,
 }
@@ -218,8 +218,8 @@ const FEW_WRITERS: Mix = Mix {
     end_ns: 4_500_000,
 };
 
-/// Where a writer finds readers in many slots, one wait is shorter than one after the other, and readers are refused
-/// for less long.
+/// If a writer finds readers in many slots, one wait for all is shorter than one wait after the other, and readers are
+/// refused for less long.
 ///
 /// Mutation seen to fail here: announce waits at each slot.
 #[test]
@@ -261,7 +261,7 @@ fn acquisitions_under(bias: BiasPolicy, mix: Mix) -> f64 {
     run(mix, latch).acquisitions as f64
 }
 
-/// What an adaptive latch makes of what the same latch makes under the `fixed` policy.
+/// The acquisitions of an adaptive latch as a share of those of the same latch under the `fixed` policy.
 fn adaptive_to(fixed: BiasPolicy, mix: Mix) -> f64 {
     acquisitions_under(BiasPolicy::Adaptive, mix) / acquisitions_under(fixed, mix)
 }
@@ -287,7 +287,7 @@ fn a_trial_leaves_nothing_behind() {
     assert!(ratio > 0.95, "{ratio} of plain after a trial");
 }
 
-/// Where bias makes 0.93 of the plain latch, the trial ends with the plain latch.
+/// With bias at 0.93 of the plain latch, the trial ends with the plain latch.
 ///
 /// Mutation seen to fail here: without the handicap of a biased window's writers, whose state then seems to be the faster
 /// one. Then the ratio is 0.93. (What the pause behind it does is a few percent in some cells of
@@ -307,7 +307,7 @@ fn a_trial_compares_the_states_as_they_are_without_it() {
     assert!(ratio > 0.97, "{ratio} of plain after a trial");
 }
 
-/// A latch that was told to expect readers, and has a writer alone: no wait shows that bias does not pay.
+/// A latch that expects readers (`expect_readers`), and has a writer alone: no wait shows that bias does not pay.
 ///
 /// Mutation seen to fail here: a writer that did not wait begins no trial. Then the latch stays biased.
 #[test]

@@ -9,7 +9,7 @@ use clearway_machine::{Machine, Native, WorkerId};
 
 use crate::wall_clock;
 
-/// What a background thread does.
+/// The task of a background thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BackgroundKind {
@@ -40,11 +40,11 @@ impl BackgroundKind {
 pub struct BackgroundThread {
     /// Tells it from all others that this database has had since it was opened; from 0.
     pub number: u32,
-    /// What it does.
+    /// Its task.
     pub kind: BackgroundKind,
     /// Its worker slot.
     pub worker: WorkerId,
-    /// When it began, in microseconds since 2000-01-01 UTC.
+    /// Its start, in microseconds since 2000-01-01 UTC.
     pub start_us: i64,
 }
 

@@ -1,4 +1,4 @@
-//! What the background threads log of their own account, so that it gives them no reason to log more.
+//! Records that the background threads log of their own account, so that these give them no reason to log more.
 //!
 //! | they log | because |
 //! | --- | --- |
@@ -41,7 +41,7 @@ impl BackgroundLog {
         self.bytes.store(0, Relaxed);
     }
 
-    /// A record with so many bytes of payload was inserted, and ends at `end`.
+    /// A record with `payload` bytes of payload was inserted, and ends at `end`.
     pub(crate) fn note(&self, kind: RecordKind, payload: usize, end: Lsn) {
         let size = record::size(payload) as u64;
         self.bytes.fetch_add(size, Relaxed);

@@ -12,7 +12,7 @@
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 
-/// How many buffers a thread keeps: as many as one change over two pages holds at a time, and some for tuples.
+/// Number of buffers that a thread keeps: as many as one change over two pages holds at a time, and some for tuples.
 const KEPT: usize = 6;
 /// The capacity of a new buffer, bytes: the line pointers of a pruned page, or a row and its header.
 const FIRST: usize = 512;

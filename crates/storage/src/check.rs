@@ -21,11 +21,11 @@ use crate::storage::Storage;
 
 /// Number of times that a wrong page is read.
 const ATTEMPTS: u32 = 3;
-/// How many pages are read between two calls of the progress callback.
+/// Pages that are read between two calls of the progress callback.
 const PROGRESS_PAGES: u32 = 256;
 
 impl Storage {
-    /// How many pages of each relation are on disk now. Makes a checkpoint.
+    /// Number of pages of each relation that are on disk now. Makes a checkpoint.
     pub fn lengths_on_disk(&self) -> Result<BTreeMap<RelId, u32>> {
         let lengths = self.files.lengths();
         self.checkpoint()?;

@@ -52,7 +52,7 @@ pub(crate) struct Checkpointer {
     changed: Condvar,
     /// One checkpoint at a time.
     running: Mutex<()>,
-    /// What they have logged themselves.
+    /// The records that they have logged themselves.
     background_log: BackgroundLog,
 }
 

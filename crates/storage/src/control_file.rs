@@ -32,9 +32,9 @@ use crate::page::{Lsn, RelId, get_u32, get_u64};
 use crate::wal::segment_name::FIRST_TIMELINE;
 
 const COPY_SIZE: usize = 512;
-/// Where the copies are.
+/// Offsets of the copies.
 const COPIES: [u64; 2] = [0, 8192];
-/// Where earlier versions had copies.
+/// Offsets of the copies in earlier versions.
 const EARLIER_COPIES: [u64; 1] = [512];
 const MAGIC: u64 = u64::from_le_bytes(*b"CLEARWAY");
 /// The version of everything in a data directory: control file, log and pages.
@@ -73,7 +73,7 @@ pub(crate) struct Control {
     /// All relation numbers below were handed out before `redo`.
     pub(crate) next_rel: u32,
     pub(crate) state: State,
-    /// Which database this is. Programs that copy its log compare it.
+    /// The identifier of the database. Programs that copy its log compare it.
     pub(crate) system_identifier: u64,
     /// In a backup: the log must go on to here, since the copied files hold changes that were logged before. Zero
     /// in a directory that was recovered once.
@@ -89,7 +89,7 @@ pub(crate) fn image(control: Control) -> Vec<u8> {
     bytes
 }
 
-/// What the bytes of a control file say, which are to become the file `path`.
+/// The content of a control file's bytes, which are to become the file `path`.
 pub(crate) fn of_image(bytes: &[u8], path: &Path) -> Result<Control> {
     let copies: Vec<[u8; COPY_SIZE]> = COPIES
         .into_iter()
@@ -137,11 +137,11 @@ pub(crate) struct ControlFile {
     path: PathBuf,
     fsync: bool,
     generation: u64,
-    /// What it says.
+    /// Its content.
     content: Control,
 }
 
-/// What was found where a copy is expected.
+/// The finding where a copy is expected.
 enum Copy {
     Valid { generation: u64, control: Control },
     OtherVersion(u64),
@@ -288,7 +288,7 @@ impl ControlFile {
         Ok(())
     }
 
-    /// What it says.
+    /// Its content.
     pub(crate) fn content(&self) -> Control {
         self.content
     }

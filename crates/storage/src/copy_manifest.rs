@@ -40,7 +40,7 @@ const BYTES_MAX: u64 = 512 << 20;
 /// Bytes that are read at a time.
 const PIECE: usize = 256 << 10;
 
-/// What is known of a file: in the list, or of the one that is there.
+/// Length and checksum of a file: in the list, or of the file that is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileSum {
     pub(crate) length: u64,
@@ -246,7 +246,7 @@ mod tests {
             is_damaged("is missing");
             write(name, content);
         }
-        // What stands before the checksum, which is not followed by anything that counts.
+        // The text before the checksum, which is not followed by anything that counts.
         let end = text.len() - "\"}\n".len();
         for at in 0..end {
             let mut changed = text.clone();

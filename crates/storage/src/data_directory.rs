@@ -1,4 +1,4 @@
-//! What a directory holds before it is opened, and the first steps of a new database.
+//! The content of a directory before it is opened, and the first steps of a new database.
 //!
 //! A directory is taken for a new database only if it is missing or empty, and for an existing one only if
 //! its control file is valid. Everything else is refused before anything is written: another program's
@@ -40,7 +40,7 @@ pub(crate) const UNFINISHED_COPY: &str = "backup.unfinished";
 /// A name that file systems put into the root directory of a disk.
 const OF_THE_FILE_SYSTEM: &str = "lost+found";
 
-/// What to do with a directory that holds no database.
+/// The treatment of a directory that holds no database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IfMissing {
     /// Make one there, if the directory is missing or empty.
@@ -49,7 +49,7 @@ pub(crate) enum IfMissing {
     Refuse,
 }
 
-/// What a directory holds.
+/// The content of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     Nothing,
@@ -139,7 +139,7 @@ pub(crate) fn no_directory(dir: &Path) -> StorageError {
     }
 }
 
-/// What a directory with these names holds; an error if it is neither a database nor a place for one.
+/// The content of a directory with these names; an error if it is neither a database nor a place for one.
 pub(crate) fn examine(dir: &Path, names: Vec<OsString>) -> Result<Content> {
     let mut names: Vec<String> = names
         .iter()

@@ -117,7 +117,7 @@ impl DataFiles {
         }
     }
 
-    /// How many pages `rel` has. The file is looked at under the lock: a reference of the caller's own would be counted
+    /// Number of pages of `rel`. The file is looked at under the lock: a reference of the caller's own would be counted
     /// up and down beside the length that all sessions read.
     pub(crate) fn blocks(&self, rel: RelId) -> Result<u32> {
         let known = self.relations().used.get(&rel).map(|file| file.blocks());
@@ -201,7 +201,7 @@ impl DataFiles {
         }
     }
 
-    /// How many pages each relation has.
+    /// The number of pages of each relation.
     pub(crate) fn lengths(&self) -> Lengths {
         let relations = self.relations();
         let mut lengths = relations.unused.clone();

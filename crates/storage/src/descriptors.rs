@@ -1,9 +1,9 @@
 //! The descriptors of the process, and what they are for.
 //!
-//! A process may have so many files open, sockets included. What is left when the connections and the few files that are
-//! always open have theirs is for the files of relations, which are closed and opened again when there are more of them
-//! than that. So tables never take a connection's descriptor; and where the limit is too low for all connections that the
-//! configuration allows, fewer are served.
+//! The number of files that a process may have open is limited, sockets included. Those that are left when the
+//! connections and the few files that are always open have theirs are for the files of relations, which are closed and
+//! opened again when there are more of them than that. So tables never take a connection's descriptor; and if the limit
+//! is too low for all connections that the configuration allows, fewer are served.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -15,10 +15,10 @@ const OTHERS: usize = 64;
 const RELATIONS_MIN: usize = 16;
 const RELATIONS_MAX: usize = 8_192;
 
-/// The limit where none can be told.
+/// The limit if none can be read.
 const LIMIT_UNKNOWN: u64 = 1_024;
 
-/// How many descriptors there are for what.
+/// The shares of the process's descriptors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DescriptorShares {
     /// Connections that can be served.
@@ -54,7 +54,7 @@ pub fn current_limit() -> u64 {
     }
 }
 
-/// Divides `limit` descriptors between so many connections and the relations.
+/// Divides `limit` descriptors between `connections_wanted` connections and the relations.
 ///
 /// A quarter of what the connections leave is kept back for sorts and groupings, which write temporary files, and for
 /// standbys and backups, which read log and relations through files of their own.

@@ -49,7 +49,7 @@ impl DirectoryLog {
         })
     }
 
-    /// Which database it is.
+    /// The identifier of the database.
     pub fn system_identifier(&self) -> u64 {
         self.control.system_identifier
     }
@@ -59,7 +59,7 @@ impl DirectoryLog {
         self.device.history().get()
     }
 
-    /// Where its last whole record ends.
+    /// The end of its last whole record.
     pub fn end(&self) -> Lsn {
         self.end
     }

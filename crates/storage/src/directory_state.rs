@@ -1,4 +1,4 @@
-//! What a data directory holds, for programs that do not open it: the commands about standbys.
+//! The state of a data directory, for programs that do not open it: the commands about standbys.
 //!
 //! The directory may be in use meanwhile. The control file has two copies that are written in turn, so that one that is
 //! read while it is written is invalid and the other one counts: the answer is at most one write old.
@@ -28,7 +28,7 @@ pub const STANDBY_SIGNAL: &str = "standby.signal";
 /// before the control file makes a primary of the directory, and says nothing while the directory is a standby's.
 pub const PROMOTED_FROM: &str = "promoted.from";
 
-/// What a data directory says about its role.
+/// The role of a data directory, as it says itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DirectoryState {
@@ -40,7 +40,7 @@ pub struct DirectoryState {
     pub wants_standby: bool,
     /// The timeline that its log is on.
     pub timeline: u32,
-    /// Which database it is: a standby has the number of its primary.
+    /// The identifier of the database: a standby has the number of its primary.
     pub system_identifier: u64,
 }
 

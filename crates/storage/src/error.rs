@@ -1,4 +1,4 @@
-//! What can go wrong with pages, files and the log.
+//! Errors of pages, files and the log.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,17 +12,17 @@ pub enum StorageError {
     /// The operating system refused.
     #[error("could not {action} {}: {source}", file.display())]
     Io {
-        /// What was tried.
+        /// The attempted operation.
         action: &'static str,
         /// On which file.
         file: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
     /// The disk is full; nothing was changed.
     #[error("no space left on device: could not {action} {}; free some space and try again", file.display())]
     DiskFull {
-        /// What was tried.
+        /// The attempted operation.
         action: &'static str,
         /// On which file.
         file: PathBuf,
@@ -36,7 +36,7 @@ pub enum StorageError {
         block: u32,
         /// The page's byte offset in the file.
         offset: u64,
-        /// What is wrong.
+        /// The fault.
         problem: String,
     },
     /// A relation's file is gone.
@@ -46,7 +46,7 @@ pub enum StorageError {
         file: PathBuf,
         /// The relation's number.
         rel: u32,
-        /// How many pages the relation has.
+        /// Number of pages of the relation.
         blocks: u32,
     },
     /// A relation that does not exist was asked for.
@@ -60,9 +60,9 @@ pub enum StorageError {
     CorruptFile {
         /// The file.
         file: PathBuf,
-        /// Where in it, in bytes.
+        /// The offset in it, in bytes.
         offset: u64,
-        /// What is wrong.
+        /// The fault.
         problem: String,
     },
     /// A page beyond the end of its relation was asked for.
@@ -78,7 +78,7 @@ pub enum StorageError {
         "the log that is received holds no whole record at {position}: it was changed on its way, or where it was read"
     )]
     DamagedRecord {
-        /// Where.
+        /// The position of the fault.
         position: Lsn,
     },
     /// Log that a standby had acknowledged cannot be read there any more.
@@ -93,15 +93,15 @@ pub enum StorageError {
         dir: PathBuf,
         /// The file in which the standby notes what it has acknowledged.
         file: PathBuf,
-        /// Where the readable log ends.
+        /// The end of the readable log.
         whole: Lsn,
-        /// What was acknowledged.
+        /// The acknowledged position.
         acknowledged: Lsn,
     },
     /// A standby cannot do what was asked, or cannot go on.
     #[error("{problem}")]
     Standby {
-        /// What is wrong.
+        /// The fault.
         problem: String,
     },
     /// There is no database, and none may be made there.
@@ -109,7 +109,7 @@ pub enum StorageError {
     NoDatabase {
         /// The directory.
         dir: PathBuf,
-        /// What is there instead.
+        /// The content of the directory.
         problem: String,
     },
     /// Another user owns the directory.
@@ -152,7 +152,7 @@ pub enum StorageError {
     SlotName {
         /// The name.
         name: String,
-        /// What is wrong with it.
+        /// The fault in it.
         problem: &'static str,
     },
     /// There is a replication slot of this name already.
@@ -178,7 +178,7 @@ pub enum StorageError {
     /// There are as many replication slots as there can be.
     #[error("all replication slots are in use: there are {limit}; drop one that is not needed")]
     TooManySlots {
-        /// How many.
+        /// The limit.
         limit: usize,
     },
     /// The log that the replication slot needs is gone.
@@ -215,7 +215,7 @@ pub enum StorageError {
         file: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The fault in it.
         problem: String,
     },
     /// The directory's log goes on behind the position at which the server's timeline begins.
@@ -231,11 +231,11 @@ pub enum StorageError {
         dir: PathBuf,
         /// The timeline of its log.
         own_timeline: u32,
-        /// Where its log ends.
+        /// The end of its log.
         own_end: Lsn,
         /// The server's timeline.
         timeline: u32,
-        /// Where that timeline, or one that it comes from, left the directory's.
+        /// The position at which that timeline, or one that it comes from, left the directory's.
         fork: Lsn,
     },
     /// As `Diverged`, unless what lies behind the fork is only the beginning of a record, which replay has yet to find out.
@@ -250,11 +250,11 @@ pub enum StorageError {
         dir: PathBuf,
         /// The timeline of its log.
         own_timeline: u32,
-        /// Where its log ends.
+        /// The end of its log.
         own_end: Lsn,
         /// The server's timeline.
         timeline: u32,
-        /// Where that timeline, or one that it comes from, left the directory's.
+        /// The position at which that timeline, or one that it comes from, left the directory's.
         fork: Lsn,
     },
     /// The server's timeline does not come from the directory's.
@@ -269,7 +269,7 @@ pub enum StorageError {
         dir: PathBuf,
         /// The timeline of its log.
         own_timeline: u32,
-        /// Where its log ends.
+        /// The end of its log.
         own_end: Lsn,
         /// The server's timeline.
         timeline: u32,
@@ -297,9 +297,9 @@ pub enum StorageError {
     PointNotReached {
         /// The point.
         point: String,
-        /// Where the log ends.
+        /// The end of the log.
         log_end: Lsn,
-        /// What of the point was seen in the log.
+        /// The log's distance from the point, in words.
         seen: String,
     },
     /// An archive lacks a segment before its last.
@@ -325,7 +325,7 @@ pub enum StorageError {
     ForeignArchive {
         /// The segment.
         file: PathBuf,
-        /// Where in it, in bytes.
+        /// The offset in it, in bytes.
         offset: u64,
         /// The position of that byte.
         position: Lsn,
@@ -372,21 +372,21 @@ pub enum StorageError {
     DamagedCopy {
         /// The directory of the copy.
         dir: PathBuf,
-        /// What is wrong.
+        /// The fault.
         problem: String,
     },
-    /// What another server sends as a copy of its files is none.
+    /// The files that another server sends are no copy.
     #[error("could not receive a copy into {}: {problem}", dir.display())]
     InvalidCopy {
         /// The directory of the copy.
         dir: PathBuf,
-        /// What is wrong.
+        /// The fault.
         problem: String,
     },
     /// Every buffer was pinned, and stayed so for the longest wait.
     #[error("all {frames} buffers are pinned; raise shared_buffers")]
     NoFreeBuffer {
-        /// How many buffers there are.
+        /// Number of buffers.
         frames: usize,
     },
     /// The statement was to stop while it waited for a buffer.
@@ -399,7 +399,7 @@ pub enum StorageError {
         what: &'static str,
         /// Its size.
         size: usize,
-        /// What would fit.
+        /// The most bytes that fit.
         max: usize,
     },
     /// A structure on a page contradicts itself.
@@ -409,7 +409,7 @@ pub enum StorageError {
         rel: u32,
         /// The page's number.
         block: u32,
-        /// What is wrong.
+        /// The fault.
         problem: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What a check has found.
+//! The findings of a check.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ pub struct Finding {
     pub file: PathBuf,
     /// The page; `None`: the file as a whole.
     pub block: Option<u32>,
-    /// What is wrong.
+    /// The fault.
     pub problem: String,
 }
 

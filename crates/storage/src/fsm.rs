@@ -23,7 +23,7 @@ struct RelSpace {
     targets: [u32; TARGETS],
     /// Free space by page, in units, rounded down.
     free: Vec<u8>,
-    /// Where the last search ended.
+    /// The end of the last search.
     cursor: usize,
     /// No page has more units than this.
     most: u8,

@@ -1,4 +1,4 @@
-//! How many pages each relation has, and why a page of zeros is always an error.
+//! The number of pages of each relation, and why a page of zeros is always an error.
 //!
 //! A page that a disk lost often reads as zeros, and a file that lost its end is short. Neither can be told
 //! from a page that was never written, unless it is known how many pages the relation has. The size of the

@@ -23,7 +23,7 @@
 //! | `heap`, `page_room`, `btree`, `root_hints`, `fsm`, `vacuum` | rows, indexes and where a descent begins, free space |
 //! | `check`, `findings` | whether what is on disk is sound |
 //!
-//! README.md says where the rules of access stand.
+//! README.md says where the rules of access are.
 //!
 //! # Rules for errors
 //! - E1: an error of the log's device, or a failed sync of a file or directory, ends the process with a message on

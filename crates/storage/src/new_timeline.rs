@@ -142,7 +142,7 @@ impl Storage {
         Ok(digest)
     }
 
-    /// What was acknowledged behind a fork is no log of the timeline that is followed now. It is there no more only if it was
+    /// Log that was acknowledged behind a fork is not of the timeline that is followed now. It is gone only if it was
     /// damaged here: whole records behind the fork refuse the timeline.
     fn acknowledged_ends_at(&self, fork: Lsn) -> Result<()> {
         match self.standby() {

@@ -99,7 +99,7 @@ impl FromStr for Lsn {
     }
 }
 
-/// What a page holds.
+/// The kind of a page's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageKind(pub u16);
 
@@ -167,7 +167,7 @@ pub(crate) fn set_lsn(page: &mut [u8], lsn: Lsn) {
     page[LSN..LSN + 8].copy_from_slice(&lsn.0.to_le_bytes());
 }
 
-/// What the page holds.
+/// The kind of the page's content.
 #[inline]
 pub fn kind(page: &[u8]) -> PageKind {
     PageKind(get_u16(page, KIND))
@@ -179,19 +179,19 @@ pub fn flags(page: &[u8]) -> u16 {
     get_u16(page, FLAGS)
 }
 
-/// Where free space begins.
+/// The start of free space.
 #[inline]
 pub fn lower(page: &[u8]) -> usize {
     usize::from(get_u16(page, LOWER))
 }
 
-/// Where free space ends.
+/// The end of free space.
 #[inline]
 pub fn upper(page: &[u8]) -> usize {
     usize::from(get_u16(page, UPPER))
 }
 
-/// Where the kind's own trailer begins.
+/// The start of the kind's own trailer.
 #[inline]
 pub fn special(page: &[u8]) -> usize {
     usize::from(get_u16(page, SPECIAL))

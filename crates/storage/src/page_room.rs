@@ -1,9 +1,9 @@
-//! The switch `page_room`. What its variants do stands in `heap::prune` and `heap::replace`.
+//! The switch `page_room`. Its variants are described in `heap::prune` and `heap::replace`.
 
 use clearway_machine::switch;
 
 switch! {
-    /// Where an update on a full page finds room.
+    /// The place where an update on a full page finds room.
     pub enum PageRoomVariant = "page_room", best Replace, planned [] {
         /// The page is pruned, and what stays is moved together.
         Compact = "compact",

@@ -65,7 +65,7 @@ pub struct ReceivedFile<'a> {
     crc: u32,
 }
 
-/// Whether a copy is to be made in `dir`: it is missing or empty, or a copy in it was not finished. If there is a
+/// True if a copy is to be made in `dir`: it is missing or empty, or a copy in it was not finished. If there is a
 /// database, it is not; anything else is an error.
 pub fn copy_is_wanted(dir: &Path) -> Result<bool> {
     let names = match NativeDisk.list(dir) {

@@ -15,7 +15,7 @@
 //! where the last write was under way. Any part of what was written and not yet made durable may survive, so
 //! there may even be whole records behind the hole. But each record says up to where the log was durable when
 //! the record was inserted. A record behind the hole which says that the log was durable beyond the hole's
-//! beginning proves that a whole record stood there: the log is damaged, and to go on would take back what
+//! beginning proves that a whole record was there: the log is damaged, and to go on would take back what
 //! was acknowledged. Then the start fails with file and offset, and changes nothing. Recovery searches a few
 //! segments behind the hole ([`DAMAGE_SEARCH`]), also past missing ones.
 //!
@@ -74,17 +74,17 @@ pub use target::{RecoveryPoint, RecoveryTarget};
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct RecoveryReport {
-    /// Whether the last run ended with a shutdown (or there was none).
+    /// True if the last run ended with a shutdown (or there was none).
     pub clean: bool,
     /// Records replayed.
     pub records: u64,
     /// Commits among them.
     pub commits: u64,
-    /// Where replay began.
+    /// The start of replay.
     pub redo: Lsn,
-    /// Where the log ended.
+    /// The end of the log.
     pub end: Lsn,
-    /// How long it took.
+    /// The duration of recovery.
     pub elapsed: Duration,
 }
 
@@ -95,16 +95,16 @@ pub(crate) struct ScannedLog {
     pub(crate) end: Lsn,
     pub(crate) next_xid: Xid,
     pub(crate) next_rel: u32,
-    /// How many pages each relation had at the last checkpoint.
+    /// The number of pages of each relation at the last checkpoint.
     pub(crate) lengths: Lengths,
     clean: bool,
-    /// A whole record stands behind `end`, with a hole between.
+    /// A whole record is behind `end`, with a hole between.
     has_tail: bool,
     /// The log goes on behind `end`, or may, and a new timeline begins there.
     forks: bool,
 }
 
-/// What a directory is opened as.
+/// The purpose for which a directory is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// A database of its own.
@@ -365,7 +365,7 @@ pub(crate) fn apply_part(
     Ok(())
 }
 
-/// Overwrites with zeros what may stand behind the end of the log.
+/// Overwrites with zeros whatever is behind the end of the log.
 pub(crate) fn clear_tail(storage: &Storage, end: Lsn) -> std::io::Result<()> {
     let device = storage.wal.device();
     device.make_room(end.0 + SEGMENT_SIZE)?;

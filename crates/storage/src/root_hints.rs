@@ -1,4 +1,4 @@
-//! Where a descent begins, without asking the tree's first page.
+//! The start of a descent, without asking the tree's first page.
 //!
 //! The first page names the root. To read it costs as much as one more level: a pin and a latch on a page
 //! that every descent reads. So the number is remembered in memory.

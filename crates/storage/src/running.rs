@@ -69,16 +69,16 @@ const OVERFLOWED: u32 = 1;
 /// The most xids that one record has room for.
 const XIDS_MAX: usize = (RECORD_MAX - HEADER - FIXED) / 8;
 
-/// What is wrong with the payload of a record.
+/// The fault in the payload of a record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunningRecordError {
     /// It is too short or too long.
     #[error("a record of running transactions has {found} bytes of payload, where {wanted} are needed")]
     Length {
-        /// How many there are.
+        /// Bytes that there are.
         found: usize,
-        /// How many the record says that there must be; more is not known of one that is cut in its fixed part.
+        /// Bytes that the record says there must be; more is not known of one that is cut in its fixed part.
         wanted: usize,
     },
     /// It is of a later version.
@@ -105,7 +105,7 @@ pub struct RunningRecord {
 }
 
 impl RunningRecord {
-    /// What the known xids are told.
+    /// The record in the form that the known xids take.
     pub fn as_running(&self) -> RunningTransactions<'_> {
         RunningTransactions {
             next: self.next,
@@ -120,7 +120,7 @@ impl RunningRecord {
 
 /// The payload of the record that says `running`.
 pub fn encode(running: &RunningTransactions<'_>) -> Vec<u8> {
-    // No server has so many sessions; a program that embeds storage might.
+    // No server has more sessions than a record has room for; a program that embeds storage might.
     let listed = &running.running[..running.running.len().min(XIDS_MAX)];
     let overflowed = running.overflowed || listed.len() < running.running.len();
     let flags = if overflowed { OVERFLOWED } else { 0 };
@@ -162,8 +162,8 @@ pub fn decode(payload: &[u8]) -> Result<RunningRecord, RunningRecordError> {
     Ok(record)
 }
 
-/// What runs at the place of `record` in the log, for a standby that begins with it: the record brought up to date
-/// (R2 to R4).
+/// The transactions that run at the place of `record` in the log, for a standby that begins with it: the record brought
+/// up to date (R2 to R4).
 ///
 /// `highest_seen` is the newest xid that can have ended: the one before the control file's `next_xid`, or a newer one
 /// that a record replayed since belongs to. `ended` asks the standby's commit log, in which the end of every record

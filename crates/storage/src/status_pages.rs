@@ -43,7 +43,7 @@ pub struct StatusPages {
     writing: Arc<Mutex<()>>,
 }
 
-/// How recovery treats commit-log pages.
+/// Recovery's treatment of commit-log pages.
 #[derive(Debug)]
 struct Recovery {
     running: AtomicBool,

@@ -48,44 +48,44 @@ use crate::wal::{
 };
 use crate::wall_clock;
 
-/// How a data directory is opened.
+/// The options with which a data directory is opened.
 #[derive(Debug, Clone)]
 pub struct StorageOptions {
     /// Bytes of the buffer pool.
     pub buffer_bytes: usize,
     /// Sessions that can be attached at once.
     pub sessions_max: u32,
-    /// How every LwLock is built.
+    /// The options of every LwLock.
     pub lwlock: LwLockOptions,
-    /// Which latch guards a page's content.
+    /// The latch that guards a page's content.
     pub page_latch: PageLatchVariant,
-    /// How a page is read by a descent, and by the lookup of a row.
+    /// The way in which a descent, and the lookup of a row, read a page.
     pub page_read: PageReadVariant,
-    /// How the frame of a page is found.
+    /// The way in which the frame of a page is found.
     pub buffer_map: BufferMapVariant,
-    /// How a page that is not in memory gets a frame.
+    /// The way in which a page that is not in memory gets a frame.
     pub buffer_clock: BufferClockVariant,
-    /// Where an update on a full page finds room.
+    /// The place where an update on a full page finds room.
     pub page_room: PageRoomVariant,
-    /// Which latch guards the array of running transactions.
+    /// The latch that guards the array of running transactions.
     pub proc_array_latch: ProcArrayLatchVariant,
-    /// How a log record gets its position.
+    /// The way in which a log record gets its position.
     pub log_reserve: LogReserveVariant,
-    /// How a log record gets into memory.
+    /// The way in which a log record gets into memory.
     pub log_insert: LogInsertVariant,
-    /// How the log reaches the disk.
+    /// The way in which the log reaches the disk.
     pub log_flush: LogFlushVariant,
-    /// Which worker wakes a group of commits that is durable.
+    /// The worker that wakes a group of commits that is durable.
     pub log_wake: LogWakeVariant,
-    /// How a snapshot is taken.
+    /// The way in which a snapshot is taken.
     pub snapshot: SnapshotVariant,
-    /// How a transaction leaves the array of running ones.
+    /// The way in which a transaction leaves the array of running ones.
     pub proc_clear: ProcClearVariant,
-    /// What guards the commit log.
+    /// The protection of the commit log's pages.
     pub commit_log: CommitLogVariant,
-    /// When a commit is seen by others and its locks are free.
+    /// The time at which a commit is seen by others and its locks are free.
     pub lock_release: LockReleaseVariant,
-    /// Where relation locks live.
+    /// The place of relation locks.
     pub relation_locks: RelationLocksVariant,
     /// True if writes are made durable. Without it a power failure loses data; a kill -9 does not.
     pub fsync: bool,
@@ -102,7 +102,7 @@ pub struct StorageOptions {
     /// A record of the running transactions is logged this often, if anything was logged meanwhile; checkpoints log one in
     /// any case.
     pub running_interval: Duration,
-    /// How much log is kept for those who copy it.
+    /// The limits of the log that is kept for those who copy it.
     pub log_retention: RetentionLimits,
     /// Data files that are open at a time, at most; others are opened again when they are used.
     pub open_files_max: usize,
@@ -155,7 +155,7 @@ pub struct Storage {
     pub commit_log: CommitLog<clearway_machine::Native, StatusPages>,
     /// Relation locks, tuple locks, waits for transactions.
     pub locks: LockManager,
-    /// What of the log stays for followers and slots.
+    /// The log that stays for followers and slots.
     pub retention: Arc<LogRetention>,
     /// The standbys that commits wait for.
     pub sync_replication: Arc<SyncReplication>,
@@ -214,7 +214,7 @@ fn open_control(
     Ok((file, control))
 }
 
-/// What a directory is opened as.
+/// The role in which a directory is opened.
 enum OpenAs<'a> {
     /// A database that goes on at the end of its log.
     Database,
@@ -547,7 +547,8 @@ impl Storage {
         &self.dir
     }
 
-    /// Which database this is; it is chosen when the database is made, and programs that copy its log compare it.
+    /// The identifier of the database; it is chosen when the database is made, and programs that copy its log compare
+    /// it.
     pub fn system_identifier(&self) -> u64 {
         self.system_identifier
     }
@@ -557,7 +558,7 @@ impl Storage {
         self.history().current()
     }
 
-    /// What a directory that was opened as a standby has beside, also after its promotion.
+    /// The state that a directory that was opened as a standby has beside, also after its promotion.
     pub fn standby(&self) -> Option<&Arc<Standby>> {
         self.standby.as_ref()
     }
@@ -580,7 +581,7 @@ impl Storage {
         }
     }
 
-    /// Where the log at `position` is, or would be.
+    /// The path of the log at `position`, whether it is there or not.
     pub(crate) fn segment_path(&self, position: Lsn) -> PathBuf {
         self.wal.device().path_of(position.0)
     }
@@ -638,7 +639,7 @@ impl Storage {
         self.pool.extend_in(rel, ring)
     }
 
-    /// A ring of frames for a scan of so many pages, if that would sweep the buffer pool.
+    /// A ring of frames for a scan of `pages` pages, if that would sweep the buffer pool.
     pub(crate) fn scan_ring(&self, pages: u32) -> Option<FrameRing> {
         self.pool.scan_ring(pages)
     }
@@ -648,12 +649,12 @@ impl Storage {
         self.pool.write_ring()
     }
 
-    /// How many pages of a relation are in memory, as far as a look without pins can tell.
+    /// Number of pages of a relation that are in memory, as far as a look without pins can tell.
     pub fn resident_pages(&self, rel: RelId) -> usize {
         self.pool.resident_pages(rel)
     }
 
-    /// How many pages `rel` has.
+    /// Number of pages of `rel`.
     pub fn block_count(&self, rel: RelId) -> Result<u32> {
         self.files.blocks(rel)
     }
@@ -848,7 +849,7 @@ impl Storage {
         made
     }
 
-    /// Whether a shutdown has made its checkpoint, or has failed to: nothing is logged any more.
+    /// True if a shutdown has made its checkpoint, or has failed to: nothing is logged any more.
     pub fn is_shut_down(&self) -> bool {
         self.shut_down.load(Ordering::Acquire)
     }

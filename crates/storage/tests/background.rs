@@ -1,4 +1,4 @@
-//! What the checkpointer and the log writer do on their own. Each test waits until something happens, however long
+//! The work of the checkpointer and the log writer on their own. Each test waits until something happens, however long
 //! that takes; where nothing may happen, a test gives it half a second or more to happen in.
 
 #[path = "support/chosen.rs"]
@@ -33,7 +33,7 @@ fn open(dir: &Path, options: StorageOptions) -> Arc<Storage> {
     Storage::open(dir, options).unwrap().0
 }
 
-/// Writes at least so many bytes of log.
+/// Writes at least `bytes` bytes of log.
 fn grow(storage: &Storage, rel: RelId, bytes: u64) {
     let end = storage.wal.reserved().0 + bytes;
     while storage.wal.reserved().0 < end {
@@ -46,7 +46,7 @@ fn grow(storage: &Storage, rel: RelId, bytes: u64) {
     }
 }
 
-/// How far the log goes beyond the place where recovery would begin.
+/// Bytes of log beyond the place where recovery would begin.
 fn to_replay(storage: &Storage) -> u64 {
     let redo = storage.wal.redo();
     storage.wal.reserved().0 - redo.0

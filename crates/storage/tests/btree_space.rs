@@ -1,4 +1,4 @@
-//! How much room a tree takes.
+//! The room that a tree takes.
 
 #[path = "support/chosen.rs"]
 mod chosen;

@@ -1,4 +1,5 @@
-//! What `clearway check` asks of storage: each damaged page and each foreign file is named, and nothing else is.
+//! The checks of storage behind `clearway check`: each damaged page and each foreign file is named, and nothing else
+//! is.
 
 #[path = "support/chosen.rs"]
 mod chosen;
@@ -47,7 +48,7 @@ fn with_rows_on(disk: Arc<dyn Disk>, dir: &Path) -> (Arc<Storage>, RelId, u32) {
     (storage, rel, blocks)
 }
 
-/// What the check of a relation's file finds; it counts all pages as read.
+/// The findings of the check of a relation's file; it counts all pages as read.
 fn check_file(storage: &Storage, rel: RelId, blocks: u32) -> Findings {
     let (mut findings, mut read) = (storage.findings(rel), 0);
     let mut progress = |pages| {

@@ -140,7 +140,7 @@ fn a_record_that_names_a_newer_one_is_enough() {
     assert_eq!(database.vacuum(newest, &[]).1[0], named(deleter));
 }
 
-/// What no transaction but its inserter has ever seen needs no record.
+/// A version that no transaction but its inserter has ever seen needs no record.
 #[test]
 fn versions_that_no_snapshot_can_see_are_removed_without_one() {
     let database = Database::new();

@@ -1,4 +1,4 @@
-//! Which directories are opened, and that those refused are left as they were.
+//! Directories that are opened, and those that are refused and left as they were.
 
 #[path = "support/chosen.rs"]
 mod chosen;

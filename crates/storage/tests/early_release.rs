@@ -295,7 +295,7 @@ fn a_deleted_version_stays_until_its_deletion_is_durable() {
     assert_eq!(removed(), 1);
 }
 
-/// The tag of an UPDATE is told at once if the statement would have counted each of these versions as well.
+/// The tag of an UPDATE leaves at once if the statement would have counted each of these versions as well.
 #[test]
 fn a_crash_leaves_the_newest_durable_version_or_a_later_one() {
     let table = Table::new();

@@ -1,5 +1,5 @@
 //! The heap against a model: sessions insert, update, delete and lock rows under old and new snapshots, end either way
-//! or crash, while vacuum removes versions. Each session sees what the model says, and is told what stands against its
+//! or crash, while vacuum removes versions. Each session sees what the model says, and gets the conflicts of its
 //! changes. Each story is played under every variant of `page_read` and of `page_room`.
 
 #[path = "support/chosen.rs"]
@@ -45,7 +45,7 @@ fn with_changes(rows: &Rows, changes: &Changes) -> Rows {
     changed
 }
 
-/// What stands against a change.
+/// A conflict of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Conflict {
     None,
@@ -67,7 +67,7 @@ struct Transaction {
     xid: Option<Xid>,
     command: u32,
     snapshot: Snapshot,
-    /// What was committed when the snapshot was taken.
+    /// The rows that were committed when the snapshot was taken.
     committed: Rows,
     changes: Changes,
     /// The changes without those of the last command.
@@ -76,7 +76,7 @@ struct Transaction {
     ended: Vec<(u64, Option<Tid>)>,
 }
 
-/// What a story is played under.
+/// The variants that a story is played under.
 #[derive(Debug, Clone, Copy)]
 struct Variants {
     page_read: PageReadVariant,
@@ -181,7 +181,7 @@ impl Story<'_> {
         }
     }
 
-    /// What READ COMMITTED does at each statement.
+    /// Takes the new snapshot of a statement under READ COMMITTED.
     fn renew_snapshot(&mut self, session: usize) {
         let Session { proc, transaction } = &mut self.sessions[session];
         let (Some(storage), Some(transaction)) = (&self.open, transaction) else {
@@ -226,7 +226,7 @@ impl Story<'_> {
         assert_eq!(self.conflict(session, command, tid), Conflict::SelfModified);
     }
 
-    /// What stands against a change of the version at `tid`.
+    /// The conflict of a change of the version at `tid`.
     fn conflict(&self, session: usize, command: u32, tid: Tid) -> Conflict {
         let context = self.context(session, command);
         match self.heap().version(&context, tid, |_| ()).unwrap() {

@@ -1,5 +1,5 @@
-//! How many pages a table has: a page takes as many rows as it has room for, to its last byte and no further, and room
-//! that vacuum has found is used again.
+//! The number of pages of a table: a page takes as many rows as it has room for, to its last byte and no further, and
+//! room that vacuum has found is used again.
 
 #[path = "support/chosen.rs"]
 mod chosen;

@@ -255,7 +255,7 @@ fn a_proof_is_found_behind_missing_segments() {
     }
 }
 
-/// How far the log was durable is told of every record, not only of one that follows a flush.
+/// The durable position is known of every record, not only of one that follows a flush.
 #[test]
 fn a_record_tells_how_far_the_log_was_durable() {
     const POSITION: u64 = 1 << 30;

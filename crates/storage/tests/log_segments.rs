@@ -1,5 +1,5 @@
-//! Which segments of the log a flush syncs, and that the log grows where it is written and loses nothing when old segments
-//! are used again.
+//! The segments of the log that a flush syncs; and the log grows where it is written and loses nothing when old
+//! segments are used again.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,5 +1,5 @@
 //! `Cleanup` records under loom: two workers prune at once, and whatever one of them leaves to the other's record, no
-//! removal stands in the log before a record that names its deleter or a newer one (R1 of `cleanup`).
+//! removal is in the log before a record that names its deleter or a newer one (R1 of `cleanup`).
 //!
 //! Mutation tried, and caught: the newest logged one raised before the record is inserted.
 

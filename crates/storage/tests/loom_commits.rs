@@ -103,7 +103,7 @@ fn loom_a_snapshot_that_sees_a_commit_finds_it_complete() {
     });
 }
 
-/// As above, for Bob who asks how Alice's transaction stands without a snapshot: a vacuum does, and an updater.
+/// As above, for Bob who asks for the state of Alice's transaction without a snapshot: a vacuum does, and an updater.
 #[test]
 fn loom_a_commit_is_not_taken_for_an_abort() {
     explore_each(2, |shared| {
@@ -190,8 +190,8 @@ fn left_by_a_power_cut(database: &Database<Loom>) -> Vec<Xid> {
 }
 
 /// Alice's commit is seen and on its way to the disk; Carol, who has built on it, commits; Bob reads what both have
-/// changed. One may flush for the others. No byte that depends on a commit that is not durable leaves for a client: what
-/// Bob is shown, and what the two are told, stays after a power cut. Under each way to flush.
+/// changed. One may flush for the others. No byte that depends on a commit that is not durable leaves for a client:
+/// what Bob is shown, and what the two are answered, stays after a power cut. Under each way to flush.
 #[test]
 fn loom_no_byte_leaves_before_the_commits_it_depends_on_are_durable() {
     let all = Variants::each_flush_and_release().into_iter();
@@ -249,7 +249,7 @@ fn loom_no_byte_leaves_before_the_commits_it_depends_on_are_durable() {
     }
 }
 
-/// How Alice and Carol commit.
+/// The commits of Alice and Carol.
 #[derive(Debug, Clone, Copy)]
 struct TwoCommits {
     waits: [CommitWait; 2],
@@ -436,7 +436,7 @@ fn loom_a_checkpoint_knows_the_commits_before_it() {
     });
 }
 
-/// What the counters alone promise, whatever latches the commit log has: what a session does between `begin` and
+/// The promise of the counters alone, whatever latches the commit log has: what a session does between `begin` and
 /// `end`, its record being in the log, is visible to a checkpoint whose redo position lies behind that record. A
 /// number that was taken before counts as handed out.
 #[test]

@@ -3,7 +3,7 @@
 //! and of `buffer_clock`, and is so small that loom sees all its schedules within a bound of preemptions.
 //!
 //! Caught mutations (`mutations/buffer.toml`), each of a shipped file: `unpin` with `Relaxed`, and `try_take`
-//! that does not look at the pins (`pin/state.rs`); a lookup that pins after it has let go of the partition
+//! that does not look at the pins (`pin/state.rs`); a lookup that pins after it has released the partition
 //! (`map/partitioned.rs`); a lookup without the latch that does not compare the frame's tag, that keeps its pin
 //! on another page's frame, or that takes a page for missing, and an insertion that does not look for the page
 //! (`map/concurrent.rs`); the same comparison and the same insertion of `map/chash.rs`, a node that is unlinked without

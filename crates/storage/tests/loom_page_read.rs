@@ -30,7 +30,7 @@ struct Pool {
     step: <Loom as Machine>::U32,
 }
 
-/// Where a page says where its row is (0: on the next page), as a line pointer or a right link does.
+/// The place of the row's place on a page (0: on the next page), as a line pointer or a right link has it.
 const POINTER: usize = 256;
 /// Two places for the row.
 const PLACES: [u32; 2] = [512, 1024];

@@ -51,7 +51,7 @@ fn stretch_of(log: &[&[u8]], workers: usize, before: u64) -> Stretch<Loom> {
     stretch
 }
 
-/// Under so many workers; the stretches of `logs` one after the other.
+/// Replays the stretches of `logs` one after the other, under `workers` workers.
 fn replay(logs: &'static [&'static [&'static [u8]]], workers: usize, preemptions: usize) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);

@@ -101,8 +101,8 @@ fn loom_two_waiters_and_two_reports() {
     });
 }
 
-/// A wait is told to stop while its report arrives: it ends either way, and the same worker's next wait is a wait again,
-/// whatever signals are still on their way.
+/// A wait is asked to stop while its report arrives: it ends either way, and the same worker's next wait is a wait
+/// again, whatever signals are still on their way.
 #[test]
 fn loom_a_stopped_wait_leaves_nothing_behind() {
     explore(2, |shared| {

@@ -1,12 +1,12 @@
 //! The log's insert and flush protocol under loom: every schedule of small cases, with weak memory.
 //!
-//! What is checked: positions are disjoint and without gaps; a flush that returns has made its records
+//! Checked: positions are disjoint and without gaps; a flush that returns has made its records
 //! durable *and complete* (the bytes written decode as whole records), so waiting for insertions never ends
 //! before a copy does; no worker sleeps for ever. The ring's cells are loom's, so reading a cell before its
 //! copy is ordered before us fails the test too.
 //!
 //! Mutations tried, each caught:
-//! - the insertion latch let go *before* the copy: `flushed_records_are_whole` sees a ring cell read and
+//! - the insertion latch released *before* the copy: `flushed_records_are_whole` sees a ring cell read and
 //!   written at once.
 //! - `wait_insertions` returning `reserved` without waiting: the same.
 //! - `move_redo` without advertising the end of time: `a_checkpoint_and_a_full_ring_do_not_block_each_other`

@@ -27,7 +27,7 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use set_on_drop::SetOnDrop;
 
-/// Where the tests keep a number on each page.
+/// The offset of the number that the tests keep on each page.
 const NUMBER: usize = 4096;
 const PAGE: u64 = PAGE_SIZE as u64;
 
@@ -298,7 +298,7 @@ fn pages_added_before_a_crash_are_new_or_not_there() {
     }
 }
 
-/// What lies past the pages in use is allocated already and is used next, whatever a crash left there.
+/// The space past the pages in use is allocated already and is used next, whatever a crash left there.
 #[test]
 fn pages_allocated_ahead_are_used_after_a_start() {
     let dir = tempfile::tempdir().unwrap();
@@ -347,7 +347,7 @@ fn a_relation_dropped_after_the_checkpoint_is_passed_over() {
 fn a_start_without_lengths_is_refused() {
     let (dir, ..) = two_relations();
     let mut log = fs::read(dir.path().join("pg_wal").join(segment_name(FIRST_TIMELINE, 1))).unwrap();
-    // The last record but one: the lengths of four relations. Its kind stands 16 bytes behind its start.
+    // The last record but one: the lengths of four relations. Its kind is 16 bytes behind its start.
     let at = (0..log.len() - 24)
         .step_by(8)
         .rfind(|&at| {
@@ -471,7 +471,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What the pages of the relations must hold, and how many pages of each were there at the last checkpoint.
+/// The expected content of the relations' pages, and the number of pages of each at the last checkpoint.
 #[derive(Debug, Default)]
 struct Model {
     rels: BTreeMap<RelId, Vec<Option<u64>>>,
@@ -516,7 +516,7 @@ impl Model {
     }
 }
 
-/// What a crash of the machine may leave past the pages that the last checkpoint made durable.
+/// Writes the traces that a crash of the machine may leave past the pages that the last checkpoint made durable.
 fn spoil(dir: &Path, model: &Model, how: u8) {
     for rel in model.rels.keys() {
         let file = OpenOptions::new().write(true).open(path(dir, *rel)).unwrap();

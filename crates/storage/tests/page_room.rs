@@ -28,7 +28,7 @@ const ROWS: usize = 55;
 struct Table {
     storage: Arc<Storage>,
     rel: RelId,
-    /// Where an index would lead to, the newest version's place, and its bytes.
+    /// The place that an index would lead to, the newest version's place, and its bytes.
     rows: Vec<(Tid, Tid, Vec<u8>)>,
     dir: tempfile::TempDir,
 }
@@ -94,7 +94,7 @@ impl Table {
         table
     }
 
-    /// What a crash leaves of it, opened again under `replace`.
+    /// The table after a crash, opened again under `replace`.
     fn crashed(self) -> Self {
         self.storage.wal.flush(self.storage.wal.reserved());
         crash(self.storage);
@@ -179,7 +179,7 @@ impl Table {
         (xid, tid, logged)
     }
 
-    /// What the session sees of each row, by its root.
+    /// Each row as the session sees it, by its root.
     fn seen(&self, ctx: &TxnContext<'_>) -> Vec<Option<Vec<u8>>> {
         let heap = Heap::new(self.rel.0);
         let seen = self
@@ -302,7 +302,7 @@ fn rows_of_changing_length_keep_to_their_places() {
     }
 }
 
-/// Where tuples stand side by side, one that is 8 bytes longer than the dead one would overwrite its neighbour.
+/// If tuples are side by side, one that is 8 bytes longer than the dead one would overwrite its neighbour.
 #[test]
 fn a_longer_version_does_not_fit() {
     let _watchdog = Watchdog::over_test();

@@ -214,7 +214,7 @@ fn nothing_acknowledged_is_lost() {
     }
 }
 
-/// What the disk holds at three instants during recovery after a kill.
+/// The disk at three instants during recovery after a kill.
 fn replayed(frozen: &Frozen, promised: &[Session]) -> Vec<Frozen> {
     let disk = frozen.after_kill();
     let mut random = Random(promised.iter().map(Session::begun).sum());
@@ -706,7 +706,7 @@ fn old_record_behind_the_end(ignored: bool) -> Result<(), String> {
     }
 }
 
-/// Where the log of a crashed disk ends.
+/// The end of the log of a crashed disk.
 fn newest_record(disk: &RecordingDisk) -> u64 {
     let copy = disk.freeze().after_kill();
     let options = StorageOptions {

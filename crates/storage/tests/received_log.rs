@@ -119,7 +119,7 @@ fn await_replay(storage: &Storage, end: Lsn) {
     );
 }
 
-/// What a connection does to a stretch of log.
+/// A connection's fault in a stretch of log.
 #[derive(Debug, Clone)]
 enum Fault {
     Flip { at: usize, bit: u8 },
@@ -330,7 +330,7 @@ fn a_standby_whose_own_log_is_damaged_is_not_promoted() {
     }
 }
 
-/// A disk that has no more room for relations, while it is told so.
+/// A disk that has no more room for relations while its flag is set.
 #[derive(Debug, Default)]
 struct Full(AtomicBool);
 

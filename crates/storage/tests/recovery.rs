@@ -33,7 +33,7 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use set_on_drop::SetOnDrop;
 
-/// Where the tests keep a number on each page; behind it stands its complement.
+/// The offset of the number that the tests keep on each page; behind it is its complement.
 const NUMBER: usize = 4096;
 
 fn options() -> StorageOptions {
@@ -373,7 +373,7 @@ impl Faults for FailingFile {
     }
 }
 
-/// What cannot be read is neither the log's end nor a file that was dropped: the start fails, and a later one finds
+/// A file that cannot be read is neither the log's end nor one that was dropped: the start fails, and a later one finds
 /// everything.
 #[test]
 fn a_start_that_cannot_read_a_file_fails() {
@@ -403,7 +403,7 @@ fn a_start_that_cannot_read_a_file_fails() {
     }
 }
 
-/// After a shutdown, and only then, nothing stands behind the log's end that was not made durable.
+/// After a shutdown, and only then, nothing is behind the log's end that was not made durable.
 #[test]
 fn a_crash_right_after_a_checkpoint_is_not_a_shutdown() {
     let dir = tempfile::tempdir().unwrap();
@@ -486,7 +486,7 @@ fn what_was_logged_behind_a_shutdown_never_joins_the_log() {
     crash(storage);
 }
 
-/// A lost segment of the log, or two in a row, are damage and not the log's end: what stands behind them proves it.
+/// A lost segment of the log, or two in a row, are damage and not the log's end: the log behind them proves it.
 #[test]
 fn a_start_without_a_part_of_the_log_fails() {
     let dir = tempfile::tempdir().unwrap();
@@ -634,7 +634,7 @@ fn checkpoints_and_evictions_run_beside_changes() {
     }
 }
 
-/// What a checkpoint leaves on disk when the machine dies right after it: the files copied while sessions go on, the
+/// The disk after a checkpoint, if the machine dies right after it: the files copied while sessions go on, the
 /// control file first, as it is the last to be written.
 #[test]
 fn a_copy_taken_at_a_checkpoint_recovers() {

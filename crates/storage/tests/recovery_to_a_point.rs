@@ -59,7 +59,8 @@ fn back_up(storage: &Arc<Storage>, to: &Path, with_log: bool) -> Lsn {
     end.position
 }
 
-/// What `pg_receivewal` has of the log that ends at `end`, whose newest segment it has not received to its end.
+/// The directory of a `pg_receivewal` for the log that ends at `end`, whose newest segment it has not received to its
+/// end.
 fn archive(storage: &Storage, to: &Path, end: Lsn) {
     fs::create_dir_all(to).unwrap();
     let newest = end.0 / SEGMENT_SIZE;
@@ -142,7 +143,7 @@ impl Story {
         Storage::recover_to(&self.copy(), options(), &target).map(|(storage, _)| storage)
     }
 
-    /// Recovers, and opens the directory once more as a server would: so many of the three transactions are there.
+    /// Recovers, and opens the directory once more as a server would: `count` of the three transactions are there.
     fn assert_has(&self, point: RecoveryPoint, count: usize) -> Arc<Storage> {
         let shown = point.to_string();
         let storage = self
@@ -354,8 +355,8 @@ fn through_a_promotion() {
     crash(storage);
 }
 
-/// The directory of a standby whose power was cut while it wrote a page of the commit log: the page is torn, its image stands in
-/// the standby's journal alone, and the log says nothing any more of the older commit.
+/// The directory of a standby whose power was cut while it wrote a page of the commit log: the page is torn, its image
+/// is in the standby's journal alone, and the log says nothing any more of the older commit.
 #[test]
 fn a_status_page_that_a_standby_tore_is_healed() {
     let dir = tempfile::tempdir().unwrap();

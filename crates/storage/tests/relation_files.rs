@@ -1,4 +1,4 @@
-//! What goes wrong with a relation's file is told as what it is: it cannot be removed, it cannot be read, it has lost its
+//! A fault of a relation's file is reported as what it is: it cannot be removed, it cannot be read, it has lost its
 //! end.
 
 #[path = "support/chosen.rs"]

@@ -50,7 +50,7 @@ struct Primary {
     array: ProcArray<Native>,
     phases: Vec<Phase>,
     log: Vec<Logged>,
-    /// What the commit log's pages say.
+    /// The transactions in the commit log's pages.
     entered: Vec<Xid>,
 }
 
@@ -107,7 +107,7 @@ impl Primary {
         }
     }
 
-    /// What a checkpoint waits for: commits that are logged are entered.
+    /// The state that a checkpoint waits for: commits that are logged are entered.
     fn settle(&mut self) {
         for phase in &mut self.phases {
             if let Phase::Logged(xid, Logged::Commit(_)) = *phase {
@@ -229,7 +229,7 @@ fn the_set_is_right_at_any_place_of_any_history() {
     seeds.into_iter().for_each(history);
 }
 
-/// What a checkpoint logs.
+/// The records of a checkpoint.
 const CHECKPOINT: [RecordKind; 3] = [RecordKind::Running, RecordKind::Lengths, RecordKind::Checkpoint];
 
 const NEVER: Duration = Duration::from_secs(100_000);

@@ -19,7 +19,7 @@ use clearway_txn::Snapshot;
 use pages::{MemoryPages, number_on, put_number};
 
 const FRAMES: usize = 64;
-/// Of a ring, in a pool of so many frames.
+/// The frames of a ring, in a pool of that many.
 const RING: u32 = 8;
 /// Pages that all sessions use.
 const HOT: u32 = 30;
@@ -106,7 +106,7 @@ fn a_big_scan_leaves_the_pages_in_memory_that_others_use() {
     });
 }
 
-/// What the case above would see without the ring: that it can fail.
+/// The scan of the case above without the ring: it shows that the case can fail.
 #[test]
 fn without_a_ring_the_same_scan_sweeps_the_pool() {
     for_each_pool(|options| {

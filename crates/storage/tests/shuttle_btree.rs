@@ -9,12 +9,12 @@
 //! Caught mutations (`mutations/btree.toml`):
 //! - `split.rs`: `grow_root` that does not look whether the page is the root still; a root's level that is
 //!   not asked together with its number; a root taken for the parent of a page of its level; the left half of
-//!   a split let go before the right one is written.
+//!   a split released before the right one is written.
 //! - `insert.rs`: splits that are not completed; a unique check that reads the next leaf under a shared latch
-//!   (ssux and hybrid; an LwLock's update mode keeps readers out); the key's first leaf let go after the
+//!   (ssux and hybrid; an LwLock's update mode keeps readers out); the key's first leaf released after the
 //!   check; inserters of a key that begin where their own entry goes.
 //! - `descend.rs`, `optimistic.rs`, `cursor.rs`: descents, inserters and backward cursors that do not move
-//!   right; the left leaf let go before the right one is latched.
+//!   right; the left leaf released before the right one is latched.
 //!
 //! A descent for reading that does not move right finds everything all the same, because lookups and cursors
 //! go along the leaves. What the suite sees of it is a split of an inner page that is never completed.

@@ -28,7 +28,7 @@ const SESSIONS: u32 = 3;
 const TRANSACTIONS: usize = 3;
 const TABLE: LockTag = LockTag::Relation(1);
 
-/// How a transaction is going to end.
+/// The planned end of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Intent {
     Commit {
@@ -85,7 +85,7 @@ struct Shared {
     intents: Mutex<BTreeMap<Xid, Intent>>,
     /// The transactions whose definitions are published.
     published: Mutex<Vec<Xid>>,
-    /// What each snapshot has shown of others' commits, in ascending order.
+    /// The commits of others that each snapshot has shown, in ascending order.
     shown: Mutex<Vec<Vec<Xid>>>,
 }
 
@@ -138,8 +138,8 @@ impl Shared {
         assert_eq!(state == TransactionState::Committed, intent != Intent::Abort);
     }
 
-    /// What a snapshot says of each transaction is what that transaction does; what it shows is published, and before
-    /// it is told, it is durable: under `after-flush` if its session waits for that, and under `early` in any case.
+    /// A snapshot says of each transaction what that transaction does; what it shows is published, and before
+    /// it is sent, it is durable: under `after-flush` if its session waits for that, and under `early` in any case.
     fn look(&self, proc: ProcId, own: Xid) {
         let database = &self.database;
         let snapshot = database.snapshot(proc);

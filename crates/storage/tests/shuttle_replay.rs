@@ -79,7 +79,7 @@ const LOG: [&[u8]; 9] = [
     &[0, 1, 2, 3, 4],
 ];
 
-/// What the log says of a page, of its first `changes` changes.
+/// The changes of a page in the log, of its first `changes` changes.
 fn expected(block: u8, changes: usize) -> Vec<u64> {
     let of_page = (1..)
         .zip(&LOG[..changes])
@@ -170,7 +170,7 @@ fn shuttle_an_error_ends_all() {
     }
 }
 
-/// What the reader gathers after an error of its own is dropped, when the workers are done.
+/// The stretch that the reader gathers after an error of its own is dropped, when the workers are done.
 #[test]
 fn shuttle_the_reader_gives_up() {
     let case = || {

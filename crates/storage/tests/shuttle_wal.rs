@@ -101,7 +101,7 @@ fn insert_flush_checkpoint(options: LogOptions) {
         seen.push(record.xid.0);
     }
     assert_eq!(reader.position(), log.reserved(), "no gaps");
-    // Each worker's own records stand in its order.
+    // Each worker's own records are in its order.
     for worker in 0..WORKERS {
         let own: Vec<_> = seen
             .iter()
@@ -124,9 +124,9 @@ fn small_logs(algorithm: LwLockVariant, commit_delay: Duration) -> impl Iterator
     options.under_all_variants()
 }
 
-/// Six workers insert a record each and flush it, once. No later flush wakes a worker that was forgotten. So many have all
-/// the parts of a hand-over under `polling`: one flushes while two form a group; that group hands its follower over to the
-/// leader of the next, and another worker replaces this one before it runs.
+/// Six workers insert a record each and flush it, once. No later flush wakes a worker that was forgotten. Six have all
+/// the parts of a hand-over under `polling`: one flushes while two form a group; that group hands its follower over to
+/// the leader of the next, and another worker replaces this one before it runs.
 fn each_flushes_once(options: LogOptions) {
     let device = device();
     let log: Wal<Shuttle, _> = Wal::new(device.clone(), options, Lsn(START), Lsn(START));

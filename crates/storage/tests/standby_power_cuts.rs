@@ -108,7 +108,7 @@ fn work(storage: &Storage, ledger: &Ledger, session: usize, commits: usize) {
     }
 }
 
-/// What a standby has acknowledged: what had been promised to the sessions of its primary when it did.
+/// The acknowledgements of a standby: what had been promised to the sessions of its primary at each.
 #[derive(Clone)]
 struct Acknowledged {
     ledger: Ledger,
@@ -130,7 +130,7 @@ impl Acknowledged {
         *self.received.lock().unwrap() = self.ledger.snapshot();
     }
 
-    /// What has begun by now, and of it what was acknowledged.
+    /// The sessions by now, and the part of their work that was acknowledged.
     fn promised(&self) -> Vec<Session> {
         promised_before(self.ledger.snapshot(), &self.received.lock().unwrap())
     }

@@ -58,7 +58,7 @@ fn write(database: &Database<Native>, proc: ProcId) {
     }
 }
 
-/// What each snapshot saw, until it is time to stop.
+/// The commits that each snapshot saw, until it is time to stop.
 fn read(database: &Database<Native>, proc: ProcId, stop: &AtomicBool) -> Vec<Vec<Xid>> {
     let mut shown = Vec::new();
     while !stop.load(Ordering::Relaxed) {

@@ -81,7 +81,7 @@ fn log_before_the_fork_is_read_from_old_names_and_log_behind_it_from_new_ones() 
     );
     assert!(new[..within] == old[..within] && new[within..] != old[within..]);
 
-    // Whatever stands in the former segment, which nothing reads.
+    // Arbitrary content of the former segment, which nothing reads.
     fs::write(segment(dir.path(), 1, 2), vec![0xAB; 16 << 20]).unwrap();
     let (storage, report) = open(dir.path());
     assert_eq!(report.redo.0 / SEGMENT_SIZE, 1);
@@ -169,7 +169,7 @@ fn files_of_a_timeline_that_the_control_file_does_not_name_are_not_read() {
     crash(storage);
 }
 
-/// What a standby does when its primary is another server by now.
+/// A standby whose primary is another server by now.
 #[test]
 fn a_server_on_a_newer_timeline_is_followed_if_it_has_all_that_is_here() {
     let dir = tempfile::tempdir().unwrap();

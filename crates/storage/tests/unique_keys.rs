@@ -1,4 +1,4 @@
-//! Which rows keep their key from others: a unique check sees the state of now, not that of a snapshot.
+//! The rows that keep their key from others: a unique check sees the state of now, not that of a snapshot.
 
 #[path = "support/chosen.rs"]
 mod chosen;

@@ -1,4 +1,4 @@
-//! What an add, a remove and a snapshot of the known xids cost. `crates/txn/benches/known-xids` counts their
+//! Costs of an add, a remove and a snapshot of the known xids. `crates/txn/benches/known-xids` counts their
 //! instructions; it runs `known_xids count VARIANT RUNNING RANGE` under callgrind and looks at the three functions named
 //! `measured_…`. `known_xids time VARIANT RUNNING RANGE` prints the median of a snapshot's time.
 //!
@@ -39,7 +39,7 @@ fn options(name: &str, range: u64) -> Option<KnownXidsOptions> {
     Some(KnownXidsOptions {
         variant: KnownXidsVariant::named(variant)?,
         compaction: KnownXidsCompactionVariant::named(compaction)?,
-        // So many that the rule of 2010 compacts after the range only.
+        // Enough that the rule of 2010 compacts after the range only.
         sessions: (range + 2 * CYCLES) as u32,
         capacity: (range + 20_000) as u32,
         ..KnownXidsOptions::for_sessions(1)

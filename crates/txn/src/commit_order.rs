@@ -1,7 +1,8 @@
 //! The order in which commits leave the array: that of their records in the log.
 //!
 //! Protects: rule O1 of a commit (`storage/src/commit`): *a snapshot that regards a commit as finished regards each
-//! commit as finished whose record lies before that one's*. There the example stands, and why databases need the rule.
+//! commit as finished whose record lies before that one's*. The example is there, and the reason why databases need the
+//! rule.
 //!
 //! # Words
 //! | word | meaning | written |
@@ -10,7 +11,7 @@
 //! | `queue[n % size]` | the session of commit n, and n | under the latch |
 //! | `left` | commits that have left: number `left` is the next to leave, the *first* | under ProcArray exclusive |
 //! | `place.ready_at` | the commit may leave when the log is durable up to there | by its session |
-//! | `place.state` | whether its session waits, awake or asleep | `NOT_WAITING` → `WAITING` under ProcArray exclusive; `WAITING` → `ASLEEP` by its session; back by the one that lets it go, when it has released ProcArray |
+//! | `place.state` | whether its session waits, awake or asleep | `NOT_WAITING` → `WAITING` under ProcArray exclusive; `WAITING` → `ASLEEP` by its session; back by the one that releases it, when it has released ProcArray |
 //!
 //! # Steps of a commit
 //! 1. *Enter*: take the latch, reserve the record's place in the log, take the next number, release the latch. So numbers
@@ -34,9 +35,10 @@
 //! - Q3: a session that is the first waits for no session behind it. It waits for the disk, for standbys, and for
 //!   latches; not for row locks, and not for its turn.
 //! - Q4: a session has entered at most one commit, so the queue has room for all.
-//! - Q5: a session that waits is on one list of those to be let go, and goes on only when that list's owner has let it go.
-//!   Between being listed and being let go it still counts as waiting, while others hold ProcArray. Listed twice, it would
-//!   break the chain of the first list; gone on before, it could take the late word for that of its next wait.
+//! - Q5: a session that waits is on one list of those to be released, and goes on only when that list's owner has
+//!   released it. Between being listed and being released it still counts as waiting, while others hold ProcArray.
+//!   Listed twice, it would break the chain of the first list; gone on before, it could take the late word for that of
+//!   its next wait.
 //!
 //! # Why the simpler versions are wrong, or dear
 //! - Nothing orders the two: what databases ship. Of two commits the one whose record is the later one may leave first.
@@ -52,7 +54,7 @@
 //! later one of the session, never to an earlier one. `ready_at` is stored by a Release after the status is in the commit
 //! log, and loaded by an Acquire before the commit leaves: R2 of the array. `left`, `is_listed` and
 //! `next` change under ProcArray exclusive. So does `state` where a wait begins; from then on its session and the one
-//! that lets it go change it by RMWs, a CAS and a swap, of which one comes first.
+//! that releases it change it by RMWs, a CAS and a swap, of which one comes first.
 //!
 //! # Costs
 //! A commit alone: one RMW and one release of a latch which commits alone take, for the time of a reservation; two stores
@@ -74,7 +76,7 @@ static COMMIT_ORDER: LatchClass = LatchClass::new("CommitOrder", WaitEvent::Spin
 /// `ready_at` of a commit that is not ready, whatever is durable.
 const NOT_READY: u64 = u64::MAX;
 
-/// The session does not wait, or has been let go.
+/// The session does not wait, or has been released.
 const NOT_WAITING: u32 = 0;
 /// It waits, awake.
 const WAITING: u32 = 1;
@@ -92,15 +94,15 @@ const LOOKS: u32 = 100;
 struct Place<M: Machine> {
     ready_at: M::U64,
     state: M::U32,
-    /// True if the session that waits is on a list of those to be let go, and the next one on that list.
+    /// True if the session that waits is on a list of those to be released, and the next one on that list.
     is_listed: M::U32,
     next: M::U32,
-    /// Whether the session's commit has entered, and its number. Only the session writes them.
+    /// True if the session's commit has entered, and its number. Only the session writes them.
     has_entered: M::U32,
     number: M::U64,
 }
 
-/// What a commit changes when it enters.
+/// State that a commit changes when it enters.
 #[derive(Debug)]
 struct Entrance<M: Machine> {
     latch: SpinLatch<M>,
@@ -177,7 +179,7 @@ impl<M: Machine> CommitOrder<M> {
         reserved
     }
 
-    /// Whether the commit of `proc` has entered, and its session has not seen it leave.
+    /// True if the commit of `proc` has entered, and its session has not seen it leave.
     #[inline]
     pub(crate) fn has_entered(&self, proc: ProcId) -> bool {
         self.place(proc).has_entered.load(Relaxed) != 0
@@ -234,8 +236,8 @@ impl<M: Machine> CommitOrder<M> {
         place.state.store(WAITING, Relaxed);
     }
 
-    /// True if the session of `proc` has begun to wait and was not let go. Its commit may have left meanwhile: the one that
-    /// took it out still has it on its list, and the session goes on after that (Q5).
+    /// True if the session of `proc` has begun to wait and was not released. Its commit may have left meanwhile: the
+    /// one that took it out still has it on its list, and the session goes on after that (Q5).
     #[inline]
     pub(crate) fn is_waiting(&self, proc: ProcId) -> bool {
         // Acquire: pairs with the Release in `Woken::drop`.
@@ -263,7 +265,7 @@ impl<M: Machine> CommitOrder<M> {
     }
 }
 
-/// The sessions to be let go when ProcArray is released.
+/// The sessions to be released when ProcArray is released.
 #[derive(Debug)]
 pub(crate) struct Woken<'a, M: Machine> {
     order: &'a CommitOrder<M>,

@@ -17,7 +17,7 @@
 //! So one session of a queue looks. Its path is Bob, Alice, and ends there, since Alice waits for no session.
 //!
 //! # Rules
-//! - R1: the victim's wait is struck out before the latches are let go, so of several searchers in one cycle only the
+//! - R1: the victim's wait is struck out before the latches are released, so of several searchers in one cycle only the
 //!   first finds it, and one victim suffices.
 //! - R2: a cycle found is real: all waits of it were under way at one instant.
 //! - R3: no cycle is missed. The session whose wait completes the cycle finds it, `deadlock_timeout` after that wait began.
@@ -76,7 +76,7 @@ use clearway_machine::{AtomicWord, Machine};
 use crate::lock_table::{LockEntry, LockManager, Partition};
 use crate::{LockMode, LockTag, ProcId, Xid};
 
-/// What a session waits for.
+/// The target of a session's wait.
 #[derive(Debug, Clone, Copy)]
 enum Wanted {
     Lock(LockTag, LockMode),
@@ -92,10 +92,10 @@ struct Link {
     blocker: ProcId,
 }
 
-/// How much of one lock a search has followed.
+/// The part of one lock that a search has followed.
 struct Followed {
     positions: BTreeMap<ProcId, usize>,
-    /// For each mode: those of so many places of the queue that conflict with it were reached.
+    /// For each mode: length of the queue's front of which the places that conflict with it were reached.
     queue: [usize; LockMode::ALL.len()],
     /// The modes that conflict with holders that were reached.
     holders: u8,
@@ -168,7 +168,8 @@ impl<M: Machine> LockManager<M> {
         self.wait_of(proc).transaction_has_waiter.load(Relaxed) != 0 || self.holds_what_others_want(proc)
     }
 
-    /// Looks for a cycle through `searcher`; found, the searcher's wait is struck out and the cycle told in words.
+    /// Looks for a cycle through `searcher`; found, the searcher's wait is struck out and the cycle is returned in
+    /// words.
     pub(crate) fn find_deadlock(&self, searcher: ProcId) -> Option<String> {
         let mut search = Search::of(self);
         let cycle = search.cycle_through(searcher)?;
@@ -255,7 +256,7 @@ impl<'a, M: Machine> Search<'a, M> {
             .get(&tag)
     }
 
-    /// What `waiter` waits for. The session that runs a transaction waited for becomes one of `blockers`.
+    /// The target of `waiter`'s wait. The session that runs a transaction waited for becomes one of `blockers`.
     fn wanted_by(&self, waiter: ProcId, blockers: &mut Vec<ProcId>) -> Option<Wanted> {
         if self.gone_on.contains(&waiter) {
             return None;

@@ -10,7 +10,7 @@
 //! - R2: no worker is woken while the latch is held.
 //! - R3: between its call and waking the members the leader does nothing that can fail: others may follow it from when it
 //!   has joined. If it unwinds all the same, the process ends: the members would sleep for ever.
-//! - R4: a member's links are read before it is told that it may go. From then on they belong to the next group that it
+//! - R4: a member's links are read before it is released. From then on they belong to the next group that it
 //!   joins.
 //! - R5: a worker is a member of one group at a time, and of none when its call returns, on every path.
 //!
@@ -65,7 +65,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use clearway_machine::{AtomicWord, Machine, Padded, WaitEvent, WaitScope, fatal};
 
-/// How many members each one wakes.
+/// Number of members that each one wakes.
 const WAKES_EACH: usize = 2;
 
 /// The end of a list, in place of a member's number.
@@ -94,11 +94,11 @@ struct Member<M: Machine, R> {
 pub(crate) struct Group<M: Machine, R = ()> {
     newest: Padded<M::U32>,
     members: Box<[Padded<Member<M, R>>]>,
-    /// What a follower's sleep is charged to.
+    /// The wait event of a follower's sleep.
     event: WaitEvent,
 }
 
-/// What became of an attempt to join.
+/// The outcome of an attempt to join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "a member that neither leads nor follows strands its group"]
 pub(crate) enum Joined {

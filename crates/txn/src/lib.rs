@@ -11,7 +11,7 @@
 //! | `commit_log` | two bits a transaction: in progress, committed, aborted, sub-committed; a variant a file |
 //! | `cleaned_up` | up to where a standby's replay cleans up, beside its snapshots |
 //! | `known_xids` | which of the primary's transactions run, as a standby's replay sees it; a variant a file |
-//! | `transaction_state` | how a transaction stands |
+//! | `transaction_state` | the state of a transaction |
 //! | `lock_mode` | the eight lock modes and their conflicts |
 //! | `lock_table` | relation and tuple locks, held to the end of a transaction |
 //! | `transaction_wait` | waiting for the end of another transaction |
@@ -40,7 +40,7 @@
 //!    KnownXids 315, OlderCommitNumbers 320, CommitLogIo 390, CommitLog 400. `StatusDevice` is called under CommitLogIo and may take
 //!    the log's latches.
 //!
-//! The rules inside each algorithm (R1, R2, …) stand at the top of its module.
+//! The rules inside each algorithm (R1, R2, …) are at the top of its module.
 
 mod cleaned_up;
 mod commit_log;

@@ -1,4 +1,4 @@
-//! How a transaction stands.
+//! The state of a transaction.
 //!
 //! A transaction that commits writes its status into the commit log and leaves the array of running transactions after
 //! that. Whether it runs must therefore be asked first. Asked the other way round, a status read before the commit and
@@ -11,7 +11,7 @@ use clearway_machine::Machine;
 
 use crate::{CommitLog, ProcArray, Status, StatusDevice, Xid};
 
-/// How a transaction stands.
+/// The state of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransactionState {
     /// It runs.
@@ -22,7 +22,7 @@ pub enum TransactionState {
     Aborted,
 }
 
-/// How `xid` stands now: the array first, then the commit log.
+/// The state of `xid` now: from the array first, then from the commit log.
 pub fn transaction_state<M: Machine, D: StatusDevice>(
     array: &ProcArray<M>,
     log: &CommitLog<M, D>,
@@ -34,7 +34,7 @@ pub fn transaction_state<M: Machine, D: StatusDevice>(
     final_state(log, xid)
 }
 
-/// How `xid`, which does not run any more, has ended.
+/// The final state of `xid`, which does not run any more.
 pub fn final_state<M: Machine, D: StatusDevice>(
     log: &CommitLog<M, D>,
     xid: Xid,

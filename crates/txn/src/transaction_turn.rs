@@ -47,7 +47,7 @@ use clearway_machine::{AtomicWord, Machine, Native, fatal};
 const IDLE: u32 = 0;
 const SESSION: u32 = 1;
 const ENDING: u32 = 2;
-/// The reason stands above.
+/// The reason is above.
 const ENDED: u32 = 3;
 const STATE_BITS: u32 = 2;
 const STATE_MASK: u32 = (1 << STATE_BITS) - 1;

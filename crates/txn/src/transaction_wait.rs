@@ -7,7 +7,7 @@
 //!
 //! # Why no wake-up is lost
 //! Two words, each written by one side and read by the other: the waiter writes its wait and reads the runner's xid;
-//! the runner clears its xid and reads `transaction_has_waiter`. On both sides a SeqCst fence stands between, and the
+//! the runner clears its xid and reads `transaction_has_waiter`. On both sides a SeqCst fence is between, and the
 //! two fences have an order:
 //! - the waiter's comes first: the runner reads `transaction_has_waiter` = 1 and then the waiter's xid, and posts;
 //! - the runner's comes first: the waiter reads that the transaction has left, and does not sleep.

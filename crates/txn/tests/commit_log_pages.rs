@@ -1,4 +1,4 @@
-//! What the commit log writes to its device, seen by the commit log of a later start.
+//! The commit log's writes to its device, seen by the commit log of a later start.
 
 use std::collections::HashMap;
 use std::io;

@@ -119,7 +119,7 @@ fn stragglers_make_room_for_others() {
     }
 }
 
-/// What `known_xids_compaction` says of the range while one transaction stays open.
+/// The range obeys `known_xids_compaction` while one transaction stays open.
 #[test]
 fn the_array_is_compacted_by_its_rule() {
     for options in each(10_000) {
@@ -147,7 +147,7 @@ fn the_array_is_compacted_by_its_rule() {
     }
 }
 
-/// What is no longer there does no harm, and is no end: an xid that ends twice, one that was never added.
+/// An absent xid does no harm, and is no end: one that ends twice, one that was never added.
 #[test]
 fn an_absent_xid_changes_nothing() {
     for options in each(10) {

@@ -1,5 +1,5 @@
-//! How long a wait for a lock takes, seen from outside: its own limit, the time until a deadlock is looked for, and how
-//! often a waiter looks up in between. No test measures time: limits are hours where they must not be reached.
+//! The duration of a wait for a lock, seen from outside: its own limit, the time until a deadlock is looked for, and
+//! how often a waiter looks up in between. No test measures time: limits are hours where they must not be reached.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

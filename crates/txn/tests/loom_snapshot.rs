@@ -164,7 +164,7 @@ fn loom_the_horizon_never_passes_a_snapshot() {
     });
 }
 
-/// Alice runs a transaction, and Bob has taken a snapshot and let go of it, which a variant may use again.
+/// Alice runs a transaction, and Bob has taken a snapshot and released it, which a variant may use again.
 fn after_a_first_snapshot(options: ProcArrayOptions) -> (Arc<ProcArray<Loom>>, Xid, Snapshot) {
     let array = Arc::new(array::<Loom>(options, 2));
     let a = array.assign_xid(ALICE);
@@ -173,7 +173,7 @@ fn after_a_first_snapshot(options: ProcArrayOptions) -> (Arc<ProcArray<Loom>>, X
     (array, a, seen)
 }
 
-/// As the case before, for a session that has taken a snapshot earlier, and let go of it: a variant may use it again.
+/// As the case before, for a session that has taken a snapshot earlier, and released it: a variant may use it again.
 ///
 /// Caught mutations: no fence between installing the xmin and the look at what has ended; no fence in `horizon`; the
 /// look before the xmin is installed; an xmin that is not installed.
@@ -247,7 +247,7 @@ fn loom_a_second_snapshot_keeps_the_order_of_ends() {
 /// Bob looks, without a latch, whether Alice's transaction has ended, as one does who waits for her. If it has, his
 /// next snapshot has it finished (S5).
 ///
-/// Caught mutation: the variant told of the end after the slot's xid is cleared.
+/// Caught mutation: the variant notified of the end after the slot's xid is cleared.
 #[test]
 fn loom_an_end_that_a_session_has_learnt_of_is_in_its_snapshot() {
     explore_each_array(2, |options| {

@@ -2,8 +2,8 @@
 //!
 //! `cargo test -p clearway-txn --features loom --test loom_transaction_turn --release`
 //!
-//! What a session keeps of its transaction is a cell here, as long as it has one: loom reports two workers that touch it
-//! at once, or one after the other without an order between them.
+//! A session's knowledge of its transaction is a cell here, as long as it has one: loom reports two workers that touch
+//! it at once, or one after the other without an order between them.
 //!
 //! Caught mutations (`mutations/transaction_turn.toml`): a turn given back without Release, by the session and by the
 //! worker; a turn taken without Acquire; a worker that does not look whose turn it is.

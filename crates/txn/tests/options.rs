@@ -1,5 +1,5 @@
-//! What suites run over, and how latches' options arrive: a lost option would measure or test another variant than was
-//! named.
+//! Options that suites run over, and their way to the latches: a lost option would measure or test another variant than
+//! was named.
 
 use clearway_latch::{LwLockOptions, LwLockVariant};
 use clearway_machine::Switch;

@@ -65,7 +65,7 @@ fn position(within: u64) -> u64 {
     within + 1
 }
 
-/// How the n-th transaction of a worker ends.
+/// The end of the n-th transaction of a worker.
 fn status(within: u64) -> Status {
     if within.is_multiple_of(3) {
         Status::Aborted

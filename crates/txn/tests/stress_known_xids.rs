@@ -21,7 +21,7 @@ const RUN_MAX: Duration = Duration::from_secs(60);
 /// Fewer snapshots than that have shown nothing.
 const TAKEN_MIN: u64 = 100;
 
-/// How many ended before each xid did, plus 1; 0 while it has not.
+/// Number of transactions that ended before each xid did, plus 1; 0 while it has not.
 struct Ends(Vec<AtomicU32>);
 
 impl Ends {

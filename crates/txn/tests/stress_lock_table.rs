@@ -114,7 +114,7 @@ fn lock_at_random(relation_locks: RelationLocksVariant) {
     }
 }
 
-/// How long a chain of waits through 32 sessions takes. Each session ends its transaction once the one before has
+/// The duration of a chain of waits through 32 sessions. Each session ends its transaction once the one before has
 /// ended, and says so (`wakes`) or leaves it to the waiter, which looks every 100 ms.
 fn time_of_chain(wakes: bool) -> Duration {
     let array = Arc::new(ProcArray::<clearway_machine::Native>::new(

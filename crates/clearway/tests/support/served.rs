@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a step may take before the test gives up.
+/// Time limit of a step; after it the test gives up.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A directory with a data directory `data`, a log, a socket, and perhaps a process.

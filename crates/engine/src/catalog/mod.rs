@@ -1,4 +1,4 @@
-//! What tables there are.
+//! The catalog: the definitions of tables.
 //!
 //! # Where definitions live
 //!
@@ -50,7 +50,7 @@ pub(crate) const CATALOG_REL: u32 = 1;
 /// Table and index numbers begin here, as PostgreSQL's do for what users make.
 pub(crate) const FIRST_OID: u32 = 16_384;
 
-/// What is kept about a table while the engine runs, whatever becomes of its definition.
+/// Counts that are kept about a table while the engine runs, whatever becomes of its definition.
 #[derive(Debug, Default)]
 pub(crate) struct TableRuntime {
     /// Row versions that died since the last vacuum, about.
@@ -63,7 +63,7 @@ pub(crate) struct TableRuntime {
 #[derive(Debug, Clone)]
 pub(crate) struct TableEntry {
     pub(crate) def: Arc<TableDef>,
-    /// Where its catalog row lies.
+    /// The place of its catalog row.
     pub(crate) tid: Tid,
     /// The transaction that last changed the definition in a way that older snapshots cannot follow; invalid when that
     /// was before the start.
@@ -124,7 +124,7 @@ impl CatalogState {
         tables
     }
 
-    /// Whether a table or an index has this name: they share one space of names.
+    /// True if a table or an index has this name: they share one space of names.
     pub(crate) fn is_taken(&self, name: &str) -> bool {
         self.by_name.contains_key(name) || self.lookup_index(name).is_some()
     }

@@ -14,8 +14,8 @@
 //!   [`BATCH`] numbers.
 //! - R2: the log keeps its order, so the commit of any row that bears a number is flushed after the reservation that
 //!   allowed it.
-//! - R3: *a number can be shown without a commit*: by RETURNING or a SELECT in a block, by an error that tells the row,
-//!   and before a rollback. Nothing flushes the reservation then. So a session is told the position behind the
+//! - R3: *a number can be shown without a commit*: by RETURNING or a SELECT in a block, by an error that names the row,
+//!   and before a rollback. Nothing flushes the reservation then. So a session gets the position behind the
 //!   reservation together with the number ([`Serial::reserved_at`]), its own or that of the session that has made the
 //!   reservation, and answers with rows when the log is durable up to there ([`SeenCommits::note_number`]).
 //!
@@ -32,10 +32,9 @@
 //!
 //! Without the wait the next number after the start would be 97, and 274 would come again.
 //!
-//! # What this does not do
-//! A session that does not wait for the disk (`synchronous_commit = off`) is shown numbers that a crash may take, as it
-//! is told of commits that a crash may take. Under `lock_release = after-flush` rows of such a session's commits are
-//! shown to others before they are durable, with their numbers.
+//! # What this does not do A session that does not wait for the disk (`synchronous_commit = off`) is shown numbers that
+//! a crash may take, as a crash may take its acknowledged commits. Under `lock_release = after-flush` rows of such a
+//! session's commits are shown to others before they are durable, with their numbers.
 //!
 //! Costs: a comparison a number. An answer waits once, if a number under a reservation that is not durable was handed out.
 //! The tag of an INSERT of given rows or of a COPY shows no number and waits for none; that of INSERT … SELECT counts as an
@@ -51,10 +50,10 @@ use clearway_txn::Xid;
 use crate::convert::storage_error;
 use crate::error::{EngineError, Result, SqlState};
 
-/// How many numbers one log record reserves.
+/// Numbers that one log record reserves.
 const BATCH: i64 = 32;
 
-/// Where on the page the number lies.
+/// The place of the number on the page.
 const OFFSET: usize = 24;
 
 const _: () = assert!(OFFSET + 8 <= PAGE_SIZE);

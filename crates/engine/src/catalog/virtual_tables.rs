@@ -29,7 +29,7 @@ use crate::settings::Settings;
 use crate::sql::{ColumnDef, TableDef, TableKind};
 use crate::value::{DataType, Value};
 
-/// What the rows are made from.
+/// The sources of the rows.
 pub(crate) struct Sources<'a> {
     pub(crate) activity: &'a dyn Fn() -> Vec<SessionActivity>,
     pub(crate) background: &'a dyn Fn() -> Vec<BackgroundActivity>,
@@ -290,7 +290,7 @@ pub(crate) fn rows(name: &str, sources: &Sources<'_>) -> Vec<Vec<Value>> {
     }
 }
 
-/// What SHOW knows, then the other keys of the configuration.
+/// The settings of SHOW, then the other keys of the configuration.
 fn setting_rows(sources: &Sources<'_>) -> Vec<Vec<Value>> {
     let in_force = (sources.in_force)();
     let row = |name: &str, setting: String, context: &str, source: &str| {

@@ -19,7 +19,7 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// How many there are.
+    /// Number of fields.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
@@ -37,7 +37,7 @@ impl Fields {
 pub(crate) struct RowReader<'a> {
     options: &'a CopyOptions,
     pending: Vec<u8>,
-    /// Where the first line that has not been taken begins.
+    /// The start of the first line that has not been taken.
     at: usize,
     /// Up to where `pending` is known to hold no end of that line, and whether that point is inside CSV quotes.
     searched: (usize, bool),

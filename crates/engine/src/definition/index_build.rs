@@ -23,7 +23,7 @@ use crate::transaction::Transaction;
 use crate::value::Value;
 use crate::value::key::encode_key_of_row;
 
-/// How many rows go by between two looks at the interrupts.
+/// Rows between two looks at the interrupts.
 const ROWS_PER_CHECK: usize = 1_024;
 
 /// The bytes of a place at the end of a sort key, so that entries of one key are in the order of their places.

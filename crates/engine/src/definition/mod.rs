@@ -25,7 +25,7 @@ use crate::output::Notice;
 use crate::sql::plan::{DefinitionStatement, IndexSpec};
 use crate::sql::{IndexDef, TableDef};
 
-/// What a statement has to tell the client beside its tag.
+/// The outcome of a statement for the client, beside its tag.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) notices: Vec<Notice>,
@@ -118,7 +118,7 @@ pub(crate) fn run(
     Ok(outcome)
 }
 
-/// Which snapshots can read a table by its changed definition (rule 4).
+/// The snapshots that can read a table by its changed definition (rule 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadableBy {
     /// Those that see the change.

@@ -1,7 +1,7 @@
 //! The engine as a whole: opening and closing a data directory, the list of open sessions, cancelling, vacuum, and what
 //! a standby does above its storage.
 //!
-//! A session stands above the engine, which knows no more of it than its place among the open ones ([`Engine::admit`]).
+//! A session is above the engine, which knows no more of it than its place among the open ones ([`Engine::admit`]).
 
 mod definitions;
 mod orphans;
@@ -38,7 +38,7 @@ use reload::Reload;
 use standby::StandbyEngine;
 use vacuum::VacuumWorker;
 
-/// How long a shutdown waits for sessions to notice.
+/// The time that a shutdown waits for sessions to notice.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Places in the array of running transactions for what is not a session: vacuum, checks.
@@ -55,7 +55,7 @@ pub struct Engine {
     reloads: AtomicU64,
     reload: Reload,
     pub(crate) planning_memory: Arc<PlanningMemory>,
-    /// Where temporary files go.
+    /// The directory of temporary files.
     pub(crate) temporary: Arc<Path>,
     recovery: RecoveryReport,
     sessions: Mutex<HashMap<u32, OpenSession>>,
@@ -78,7 +78,7 @@ struct OpenSession {
     proc: ProcId,
 }
 
-/// What the configuration says about storage.
+/// The configuration of storage.
 fn storage_options(config: &Config) -> StorageOptions {
     StorageOptions {
         buffer_bytes: config.shared_buffers.bytes() as usize,
@@ -215,7 +215,7 @@ impl Engine {
         Ok(())
     }
 
-    /// What recovery did when the directory was opened.
+    /// The report of the recovery at the opening of the directory.
     pub fn recovery(&self) -> &RecoveryReport {
         &self.recovery
     }
@@ -322,7 +322,7 @@ impl Engine {
         }
     }
 
-    /// What all sessions are doing, by process id.
+    /// The activity of all sessions, by process id.
     pub fn activity(&self) -> Vec<SessionActivity> {
         let mut all: Vec<_> = self
             .sessions()
@@ -339,13 +339,13 @@ impl Engine {
         all
     }
 
-    /// What the server's own threads are doing, in the order in which they began. Their numbers are none of a session.
+    /// The activity of the server's own threads, in the order in which they began. Their numbers are none of a session.
     pub fn background_activity(&self) -> Vec<BackgroundActivity> {
         let shown = |thread: BackgroundThread| BackgroundActivity::of(thread, SESSION_NUMBERS + 1);
         self.storage.background.all().into_iter().map(shown).collect()
     }
 
-    /// How many sessions are open.
+    /// Number of open sessions.
     pub fn session_count(&self) -> usize {
         self.sessions().len()
     }

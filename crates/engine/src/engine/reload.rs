@@ -15,7 +15,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::in_force::{InForce, differing};
 
-/// What [`Engine::reload`] has done.
+/// The result of [`Engine::reload`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reloaded {
     /// The keys that have a new value.
@@ -72,13 +72,13 @@ impl Engine {
         Arc::clone(&self.in_force.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// How often the configuration was read again.
+    /// Number of times that the configuration was read again.
     #[inline]
     pub(crate) fn reloads(&self) -> u64 {
         self.reloads.load(Ordering::Acquire)
     }
 
-    /// What reads the configuration again when a session calls `pg_reload_conf()`.
+    /// Sets the hook that reads the configuration again when a session calls `pg_reload_conf()`.
     pub fn set_reload(&self, hook: ReloadHook) {
         let _ = self.reload.0.set(hook);
     }

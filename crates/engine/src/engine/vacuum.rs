@@ -34,7 +34,7 @@ use crate::interrupt::Interrupts;
 #[cfg(test)]
 mod tests;
 
-/// So many changes of definitions leave enough dead catalog rows to look after.
+/// Changes of definitions that leave enough dead catalog rows to look after.
 const DEFINITIONS_PER_VACUUM: u64 = 200;
 
 impl Engine {

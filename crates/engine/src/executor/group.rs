@@ -38,12 +38,12 @@ use crate::sql::plan::AggregatePlan;
 use crate::value::key::encode_value;
 use crate::value::{DataType, Value, encode_key};
 
-/// What an entry of a hash table costs beside what it holds: its share of the table, which is up to half empty, and
-/// what the allocator adds to its key.
+/// Memory of a hash table's entry beside its content: its share of the table, which is up to half empty, and the
+/// allocator's addition to its key.
 const ENTRY_BYTES: usize = 64;
 
-/// What the states of groups in the table may take beyond the bound. A group takes its rows wherever it is, and a state
-/// may grow with each: the least of short texts becomes that of long ones.
+/// Memory that the states of groups in the table may take beyond the bound. A group takes its rows wherever it is, and
+/// a state may grow with each: the least of short texts becomes that of long ones.
 const STATE_BYTES_MAX: usize = 1 << 30;
 
 #[cold]

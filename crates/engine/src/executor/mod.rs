@@ -73,7 +73,7 @@ pub(crate) fn evaluate_row(
     Ok(())
 }
 
-/// How many rows go by between two looks at the interrupts.
+/// Rows between two looks at the interrupts.
 const TICKS_PER_CHECK: u32 = 256;
 
 /// The relation locks that a statement takes before it runs: table numbers and modes.
@@ -136,9 +136,9 @@ pub(crate) struct Execution<'a> {
     pub(crate) interrupts: &'a Interrupts,
     pub(crate) lock_timeout: Option<Duration>,
     pub(crate) virtual_rows: VirtualRows<'a>,
-    /// What a stage may keep in memory, and where the rest goes.
+    /// The memory that a stage may keep, and the place of the rest.
     pub(crate) spill: &'a SpillOptions,
-    /// What making an index may keep in memory.
+    /// Memory that making an index may keep.
     pub(crate) maintenance_bytes: usize,
     pub(crate) scratch: &'a mut Scratch,
     pub(crate) ticks: u32,

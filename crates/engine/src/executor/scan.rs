@@ -18,7 +18,7 @@ use crate::sql::access::KeyRange;
 use crate::sql::plan::{AccessPath, LockStrength, LockWaitPolicy, RowLock, TableScan};
 use crate::value::Value;
 
-/// How many index entries are taken from the tree at a time.
+/// Index entries that are taken from the tree at a time.
 const BATCH: usize = 64;
 
 /// A running scan, with its plan.
@@ -32,7 +32,7 @@ pub(crate) struct Scan<'p> {
 pub(crate) struct ScanRows {
     heap: Heap,
     row: Vec<Value>,
-    /// Where index entries lead to for the row, if it was found by an index.
+    /// The place that index entries lead to for the row, if it was found by an index.
     root: Option<Tid>,
     /// The bytes of the row, when they are kept.
     payload: Vec<u8>,
@@ -80,7 +80,7 @@ impl<'p> Scan<'p> {
         &self.rows.row
     }
 
-    /// Where index entries lead to for the current row, if the scan goes by an index.
+    /// The place that index entries lead to for the current row, if the scan goes by an index.
     pub(crate) fn root(&self) -> Option<Tid> {
         self.rows.root
     }
@@ -287,7 +287,7 @@ impl IndexCursor {
     }
 }
 
-/// What became of a row that was to be locked.
+/// The outcome of locking a row.
 pub(crate) enum Locked {
     /// Locked, and it is the version that was seen.
     AsSeen,
@@ -348,7 +348,7 @@ pub(crate) fn lock_row(
 
 /// The newest version of a row, which passes the whole WHERE clause.
 pub(crate) struct Newest {
-    /// Where it lies.
+    /// Its place.
     pub(crate) tid: Tid,
     /// Its needed columns.
     pub(crate) row: Vec<Value>,

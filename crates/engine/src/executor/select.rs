@@ -60,10 +60,10 @@ pub(crate) struct Select {
     input: Input,
     /// Of a SELECT with DISTINCT.
     distinct: Option<Box<DistinctRows>>,
-    /// What sorting gives, once all input has been read.
+    /// The output of sorting, once all input has been read.
     sorted: Option<Box<Sorted>>,
     offset: u64,
-    /// How many rows can still come out, at most.
+    /// The most rows that can still come out.
     remaining: u64,
     output: Vec<Value>,
 }
@@ -187,7 +187,7 @@ impl Select {
         }
     }
 
-    /// How many sorted rows can come out. Before the first of them: the counts go down with each.
+    /// The most sorted rows that can come out. Before the first of them: the counts go down with each.
     fn can_come_out(&self, plan: &SelectPlan) -> u64 {
         match plan.lock {
             // A row whose lock shows that it is gone makes room for another.
@@ -259,7 +259,7 @@ impl Select {
     }
 }
 
-/// Where a row of the sorter lies: a byte that tells whether it lies anywhere, block, slot.
+/// Writes the place of a row of the sorter: a byte that tells if it has one, block, slot.
 fn write_tid(tid: Option<Tid>, out: &mut Vec<u8>) {
     let Some(tid) = tid else { return out.push(0) };
     out.push(1);
@@ -327,7 +327,7 @@ fn group(execution: &mut Execution<'_>, plan: &SelectPlan, aggregate: &Aggregate
     grouping.finish(execution, aggregate)
 }
 
-/// Where the rows that are projected come from.
+/// The source of the rows that are projected.
 #[derive(Debug)]
 enum Input {
     /// No more, or none at all.

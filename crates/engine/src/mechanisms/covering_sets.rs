@@ -3,7 +3,7 @@
 //! # Example
 //! The preset has `log_flush = polling` and `log_wake = leader`. The suites have run under it; what is left are six
 //! variants of the one switch and one of the other, and a set costs minutes. Put side by side they make six sets, but
-//! `single`, `split`, `self-clocking` and `overlapped` wake by a way of their own: a `log_wake` that stands beside one of
+//! `single`, `split`, `self-clocking` and `overlapped` wake by a way of their own: a `log_wake` beside one of
 //! them is chosen and never runs. So `one-word` stands beside `group` or `gathering`. Where these are fewer than the
 //! variants of `log_wake`, each of the rest gets a set in which `log_flush` is left at `polling`.
 //!
@@ -11,7 +11,7 @@
 //! - C1: each variant that the preset does not choose is in exactly one set.
 //! - C2: a set has at most one variant of a switch; the switches that it leaves out are as in the preset.
 //! - C3: a variant of a switch that only some variants of another one obey
-//!   ([`Switch::ONLY_BESIDE`](clearway_machine::Switch::ONLY_BESIDE)) stands beside one of these.
+//!   ([`Switch::ONLY_BESIDE`](clearway_machine::Switch::ONLY_BESIDE)) is in a set with one of these.
 //!
 //! # Steps
 //! 1. As many sets as the switch with the most variants left has of them. The first switch begins with the first set, the

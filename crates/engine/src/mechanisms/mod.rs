@@ -1,4 +1,4 @@
-//! Which variant of each mechanism runs.
+//! The choice of each mechanism's variant.
 //!
 //! One struct for the engine, the native bench and the simulation, so that a before/after is one flag anywhere:
 //! `--set lwlock=queued`, or in `clearway.toml`
@@ -9,10 +9,10 @@
 //! lwlock = "single-cas"
 //! ```
 //!
-//! The enum of each switch, with its names and texts, stands beside the mechanism in the crate that
-//! implements it ([`clearway_machine::Switch`]); here is the list of the switches. A variant that is planned
-//! but not built is refused with the list of those that are. Presets: `classic` is every baseline, what
-//! databases ship; `clearway`, the default, is our best.
+//! The enum of each switch, with its names and texts, is beside the mechanism in the crate that implements it
+//! ([`clearway_machine::Switch`]); here is the list of the switches. A variant that is planned but not built is refused
+//! with the list of those that are. Presets: `classic` is every baseline, what databases ship; `clearway`, the default,
+//! is our best.
 
 mod covering_sets;
 
@@ -138,7 +138,7 @@ impl Mechanisms {
         self.set_variant(name.trim(), variant.trim())
     }
 
-    /// How every LwLock is built.
+    /// The options of every LwLock.
     pub fn lwlock_options(&self) -> LwLockOptions {
         LwLockOptions {
             algorithm: self.lwlock,
@@ -147,7 +147,7 @@ impl Mechanisms {
         }
     }
 
-    /// How the array of running transactions is built.
+    /// The options of the array of running transactions.
     pub fn proc_array_options(&self) -> ProcArrayOptions {
         ProcArrayOptions {
             latch: self.proc_array_latch,
@@ -157,7 +157,7 @@ impl Mechanisms {
         }
     }
 
-    /// How the buffer pool is built.
+    /// The options of the buffer pool.
     pub fn buffer_pool_options(&self) -> BufferPoolOptions {
         BufferPoolOptions {
             map: self.buffer_map,
@@ -168,7 +168,7 @@ impl Mechanisms {
         }
     }
 
-    /// How the commit log is built.
+    /// The options of the commit log.
     pub fn commit_log_options(&self) -> CommitLogOptions {
         CommitLogOptions {
             variant: self.commit_log,

@@ -1,4 +1,4 @@
-//! What an expression can ask of its session.
+//! Facts that an expression can ask of its session.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;

@@ -67,7 +67,7 @@ pub use crate::transaction::{AnswerGate, TransactionStatus};
 pub use portal::Portal;
 pub use prepared::Prepared;
 
-/// How far an execution got.
+/// The progress of an execution.
 #[derive(Debug)]
 pub enum Completion {
     /// Done; `Output::complete` (or `empty`) has been called.
@@ -195,7 +195,7 @@ impl Session {
         self.sync_to(&mut crate::output::Discard::default())
     }
 
-    /// As [`sync`](Self::sync); what the client is to be told beside goes to `out`.
+    /// As [`sync`](Self::sync); further messages to the client go to `out`.
     pub fn sync_to(&mut self, out: &mut dyn Output) -> Result<(), EngineError> {
         self.begin_call();
         self.interrupts.begin_again(self.settings.statement_timeout);
@@ -210,8 +210,8 @@ impl Session {
         result.and(waited)
     }
 
-    /// What the session answers waits from now on in the gate, which the caller goes through before it shows any of
-    /// that to the client. Otherwise the session waits itself: what [`execute`](Self::execute) or
+    /// A gate in which the session's answers wait from now on, and which the caller goes through before it shows any of
+    /// them to the client. Otherwise the session waits itself: what [`execute`](Self::execute) or
     /// [`resume`](Self::resume) has given to an [`Output`] in a transaction block, and
     /// [`execute_simple`](Self::execute_simple) always, may be shown once the call has returned; what was given in an
     /// implicit transaction, once [`sync`](Self::sync) has.
@@ -255,12 +255,12 @@ impl Session {
         self.went_idle();
     }
 
-    /// What ReadyForQuery reports.
+    /// The status in ReadyForQuery.
     pub fn transaction_status(&self) -> TransactionStatus {
         self.txn.status()
     }
 
-    /// How long the client may be silent now, and the error for a client that is silent for longer.
+    /// The time that the client may be silent now, and the error for a client that is silent for longer.
     pub fn idle_limit(&self) -> Option<(Duration, EngineError)> {
         let (limit, sqlstate, what) = match self.txn.status() {
             TransactionStatus::Idle => (
@@ -292,7 +292,7 @@ impl Session {
         self.settings.show(name).ok()
     }
 
-    /// The settings a client is told at the start, and again when they change (ParameterStatus).
+    /// The settings that are reported to a client at the start, and again when they change (ParameterStatus).
     pub fn reported_settings(&self) -> Vec<(&'static str, String)> {
         self.settings.reported()
     }
@@ -391,8 +391,8 @@ impl Session {
         self.txn.begin(phase, isolation, read_only, now_us);
     }
 
-    /// What `now` means in a value that a client sends: when the open transaction began, or this moment if
-    /// none is open.
+    /// The meaning of `now` in a value that a client sends: the start of the open transaction, or this moment if none
+    /// is open.
     pub fn transaction_timestamp(&self) -> i64 {
         if self.txn.is_open() {
             self.txn.start_us()
@@ -401,7 +401,7 @@ impl Session {
         }
     }
 
-    /// What may end a statement of this session, for work outside of statements.
+    /// The reasons that may end a statement of this session, for work outside of statements.
     pub(crate) fn interrupts(&self) -> Interrupts {
         self.interrupts.clone()
     }

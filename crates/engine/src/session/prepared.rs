@@ -1,11 +1,11 @@
 //! Statements that have been parsed, and the plans kept with them.
 //!
 //! A plan holds for one version of the catalog. [`Prepared::plan`] compares versions (one load) and binds anew when
-//! definitions have changed. Two things stay as they were at the first binding, since the client was told of them:
+//! definitions have changed. Two things stay as they were at the first binding, since the client knows them:
 //!
 //! - the parameters' types. Values that a Bind has decoded already have these types, and an expression that expects
 //!   another type would read them wrongly. The types that were inferred first are declared types from then on.
-//! - the result's columns: a client that was told of two columns must not get three (0A000).
+//! - the result's columns: a client that expects two columns must not get three (0A000).
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -19,7 +19,7 @@ use crate::sql::{self, CatalogView, ParsedStatement, TableDef, bind_checked};
 use crate::value::DataType;
 use crate::{definition, executor};
 
-/// What a prepared statement takes beside its text and its description: itself, its entry in a map, the name there.
+/// Memory of a prepared statement beside its text and its description: itself, its entry in a map, the name there.
 const PREPARED_BYTES: usize = 512;
 
 /// A plan and what it depends on.
@@ -30,7 +30,7 @@ pub(crate) struct CachedPlan {
     /// True if `search_path` had the users' schema when it was made.
     public_on_path: bool,
     pub(crate) uses: Vec<TableUse>,
-    /// What it takes of the memory for long statements, for as long as it lives.
+    /// Its part of the memory for long statements, for as long as it lives.
     _memory: Option<Reservation>,
 }
 
@@ -95,9 +95,9 @@ pub struct Prepared {
     pub(crate) fits_failed_transaction: bool,
     /// Absent when other statements were used more recently: then it is planned from its text.
     plan: Mutex<Option<Arc<CachedPlan>>>,
-    /// When it was used last, by its session's count.
+    /// Its last use, by its session's count.
     used: AtomicU64,
-    /// What it takes of its session's memory for statements, for as long as it lives.
+    /// Its part of its session's memory for statements, for as long as it lives.
     charge: OnceLock<Charge>,
 }
 
@@ -125,7 +125,7 @@ impl Prepared {
         })
     }
 
-    /// What it takes without its plan, the maps that it is in included.
+    /// Its bytes without its plan, the maps that it is in included.
     pub(super) fn bytes(&self) -> usize {
         let names = self.columns.iter().flatten().map(|column| column.name.len());
         PREPARED_BYTES

@@ -1,4 +1,4 @@
-//! What is different for a session of a standby: replay may end its transaction, and the standby may become a primary.
+//! The session on a standby: replay may end its transaction, and the standby may become a primary.
 //!
 //! # A transaction that replay has ended
 //! Between two calls of a session its transaction may be ended in its place (`txn/src/transaction_turn.rs`;
@@ -13,7 +13,7 @@
 //!
 //! # The promotion
 //! Transactions that begin afterwards may write, also in sessions that were there before. The one that is running stays
-//! read only. The client is told by the setting `in_hot_standby`.
+//! read only. The setting `in_hot_standby` tells the client.
 
 use crate::engine::Engine;
 use crate::error::{EngineError, Result, SqlState};
@@ -22,10 +22,10 @@ use crate::output::Output;
 use crate::session::Session;
 use crate::transaction::Phase;
 
-/// What a session has beside the rest where the directory was opened as a standby.
+/// State that a session has in addition if the directory was opened as a standby.
 #[derive(Debug, Default)]
 pub(super) struct OnStandby {
-    /// Replay has ended the transaction, and the client has not been told.
+    /// Replay has ended the transaction, and the client does not know it yet.
     ended_for: Option<CancelReason>,
     /// The client knows that there is no standby any more.
     knows_promotion: bool,
@@ -88,7 +88,7 @@ impl Session {
         }
     }
 
-    /// Why the session cannot run a statement now, if it cannot: its transaction has failed, or was ended. `ends`: the
+    /// The error if the session cannot run a statement now: its transaction has failed, or was ended. `ends`: the
     /// statement ends a transaction.
     #[inline]
     pub(super) fn refusal(&mut self, ends: bool) -> Option<EngineError> {

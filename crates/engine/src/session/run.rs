@@ -27,7 +27,7 @@ use crate::transaction::Phase;
 use crate::value::Value;
 use crate::{catalog, clock, copy, definition};
 
-/// What the caller asks for: whether row descriptions are sent, and how many rows may come.
+/// The caller's request: if row descriptions are sent, and how many rows may come.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request {
     pub(super) describe: bool,
@@ -172,8 +172,8 @@ impl Session {
     /// 25001 for a statement that cannot be part of a transaction, where there is one: a block, a query string of
     /// several statements, or a pipeline up to its Sync.
     ///
-    /// VACUUM, for one, takes its locks as a session of its own. It would wait for the locks of the transaction it
-    /// stands in, which goes on when VACUUM is done.
+    /// VACUUM, for one, takes its locks as a session of its own. It would wait for the locks of the transaction around
+    /// it, which goes on when VACUUM is done.
     fn check_outside_transaction(&self, statement: &Statement) -> Result<()> {
         match statement.outside_transactions_only() {
             Some(name) if self.among_others || self.txn.phase != Phase::None => Err(EngineError::new(
@@ -398,7 +398,7 @@ fn answers_with_rows(plan: &Plan) -> bool {
     }
 }
 
-/// How far a plan got.
+/// The progress of a plan.
 enum Ran {
     /// To its end; the count for its tag, if its tag has one.
     Complete(Option<u64>),
@@ -421,7 +421,7 @@ fn send_first(
     Ok(Ran::Complete(Some(sent)))
 }
 
-/// What gives a statement's rows to a sink; their number, or that of the rows changed.
+/// The function that gives a statement's rows to a sink; returns their number, or that of the rows changed.
 type Work<'w> = &'w dyn Fn(&mut Execution<'_>, &mut Sink<'_>) -> Result<u64>;
 
 /// Runs a statement that does its work whether its rows are wanted or not. With a limit the rows are held, and the

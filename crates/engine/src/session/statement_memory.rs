@@ -1,4 +1,4 @@
-//! How much the prepared statements of a session may take.
+//! The memory of a session's prepared statements, and its limit.
 
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use crate::error::{EngineError, Result, SqlState};
 use crate::session::prepared::{Charge, Prepared};
 
-/// What the prepared statements of a session may take without their plans.
+/// The most bytes of a session's prepared statements without their plans.
 const STATEMENT_BYTES_MAX: usize = 64 << 20;
 
 /// The text of the statements that keep their plans.
@@ -20,7 +20,7 @@ const PLANNED_TEXT_BYTES_MAX: usize = 1 << 20;
 /// together. The others are planned when they run. What all take without their plans is counted and has a limit.
 #[derive(Debug)]
 pub(crate) struct StatementMemory {
-    /// What the living statements take, in bytes.
+    /// Bytes of the living statements.
     total: Arc<AtomicUsize>,
     plans_max: usize,
     /// Those that may have plans.

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use crate::session::prepared::Prepared;
 
-/// How many texts of the simple protocol keep their plans.
+/// The most texts of the simple protocol that keep their plans.
 const CACHED_TEXTS_MAX: usize = 64;
 
-/// How many hashes of texts that came once are remembered.
+/// Number of remembered hashes of texts that came once.
 const SEEN_TEXTS: usize = 256;
 
 /// A text longer than this is not kept.

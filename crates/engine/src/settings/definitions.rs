@@ -1,6 +1,6 @@
 //! The list of settings: names, kinds of values, defaults.
 
-/// How a setting's text is checked.
+/// The check of a setting's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Kept as it is.
@@ -9,7 +9,7 @@ pub(super) enum Kind {
     Boolean,
     /// A whole number in a range.
     Integer(i64, i64),
-    /// A time of at least so many milliseconds; a bare number is milliseconds.
+    /// A time of at least this many milliseconds; a bare number is milliseconds.
     Milliseconds(i64),
     /// A size in kilobytes, in a range; a bare number is kilobytes.
     Kilobytes(u64, u64),

@@ -1,4 +1,4 @@
-//! What SET, SHOW and RESET act on.
+//! The settings of SET, SHOW and RESET.
 //!
 //! Clients set a dozen PostgreSQL parameters as a matter of course. Those that mean something here are parsed
 //! into fields; those that merely must be accepted keep their text. A name that is neither is 42704, as in
@@ -36,22 +36,22 @@ struct Replaced {
 /// One session's settings.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    /// What differs from the defaults, by name.
+    /// Values that differ from the defaults, by name.
     changed: Vec<(String, String)>,
-    /// What start-up and the configuration file made the defaults, by name.
+    /// Defaults from start-up and from the configuration file, by name.
     defaults: Vec<(String, String)>,
     replaced: Vec<Replaced>,
-    /// What a commit waits for.
+    /// The parts that a commit waits for.
     pub(crate) synchronous_commit: SynchronousCommit,
-    /// How long a statement may run.
+    /// The time limit of a statement.
     pub(crate) statement_timeout: Option<Duration>,
-    /// How long a lock may be waited for.
+    /// The time limit of a wait for a lock.
     pub(crate) lock_timeout: Option<Duration>,
-    /// How long a wait for a lock lasts before a deadlock is looked for.
+    /// Duration of a wait for a lock after which a deadlock is looked for.
     pub(crate) deadlock_timeout: Duration,
-    /// How long a client may be silent outside of a transaction.
+    /// The time that a client may be silent outside of a transaction.
     pub(crate) idle_session_timeout: Option<Duration>,
-    /// How long a client may be silent in a transaction.
+    /// The time that a client may be silent in a transaction.
     pub(crate) idle_in_transaction_timeout: Option<Duration>,
     /// True if names without a schema are looked for among users' tables.
     pub(crate) public_on_path: bool,
@@ -106,7 +106,7 @@ impl Settings {
     /// Makes `value` what RESET goes back to. Read-only settings are set this way too.
     ///
     /// Drivers send the time zone of their host when they connect (those for Java always do). Refusing it would refuse
-    /// them everywhere but in UTC, so the session is in UTC, and the client is told so, as of every reported setting.
+    /// them everywhere but in UTC, so the session is in UTC, and reports that to the client, as every reported setting.
     pub(crate) fn set_default(&mut self, name: &str, value: &str) -> Result<()> {
         let name = name.to_ascii_lowercase();
         let value = match definition(&name) {
@@ -130,7 +130,7 @@ impl Settings {
         }
     }
 
-    /// Where a setting's value comes from, as PostgreSQL calls it.
+    /// The source of a setting's value, in PostgreSQL's words.
     pub(crate) fn source(&self, name: &str) -> &'static str {
         let is_in = |list: &[(String, String)]| lookup(list, name).is_some();
         if is_in(&self.changed) {
@@ -150,7 +150,7 @@ impl Settings {
         })
     }
 
-    /// SET; `None` is SET … TO DEFAULT. Whether the client is to be told of the new value.
+    /// SET; `None` is SET … TO DEFAULT. Returns true if the new value is to be reported to the client.
     pub(crate) fn set(
         &mut self,
         name: &str,
@@ -237,7 +237,7 @@ impl Settings {
             .ok_or_else(|| unrecognized(&name))
     }
 
-    /// What SHOW would give after SET to this value; the error that SET would give.
+    /// The value that SHOW would give after SET to this value; the error that SET would give.
     pub(crate) fn would_show(&self, name: &str, value: Option<&str>) -> Result<String> {
         let mut changed = self.clone();
         changed.set(name, value, false, false)?;
@@ -259,7 +259,7 @@ impl Settings {
             .collect()
     }
 
-    /// The settings a client is told, under the names it expects.
+    /// The settings that are reported to a client, under the names it expects.
     pub(crate) fn reported(&self) -> Vec<(&'static str, String)> {
         DEFINITIONS
             .iter()

@@ -42,7 +42,7 @@ fn the_page_of_settings_agrees_with_the_code() {
     assert!(told, "each row says what the setting does");
 }
 
-/// What is accepted works; the rest is refused with PostgreSQL's codes and texts.
+/// An accepted value works; the rest is refused with PostgreSQL's codes and texts.
 #[test]
 fn values_out_of_range_or_without_effect_are_refused() {
     let mut settings = Settings::new();

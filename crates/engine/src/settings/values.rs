@@ -6,7 +6,7 @@ use crate::synchronous_commit::SynchronousCommit;
 
 /// Checks a value and gives it the spelling that SHOW shows.
 pub(super) fn checked(definition: &Definition, value: &str) -> Result<String> {
-    // A number may stand between blanks; everything else is taken as it is.
+    // A number may be between blanks; everything else is taken as it is.
     let value = match definition.kind {
         Kind::Integer(..) | Kind::Milliseconds(_) | Kind::Kilobytes(..) => value.trim(),
         _ => value,
@@ -153,7 +153,7 @@ pub(super) fn parse_milliseconds(text: &str) -> Option<i64> {
     Some((number * factor).round_ties_even() as i64)
 }
 
-/// Whether an offset such as `+00:00` or `-0:00:00` is none.
+/// True if an offset such as `+00:00` or `-0:00:00` is none.
 fn is_zero_offset(zone: &str) -> bool {
     zone.contains(':') && zone.chars().all(|c| matches!(c, '+' | '-' | ':' | '0'))
 }

@@ -24,7 +24,7 @@ use crate::error::{EngineError, Result, SqlState};
 /// The directory for temporary files, inside the data directory.
 const DIRECTORY: &str = "tmp";
 
-/// How much a stage may keep, and where the rest goes.
+/// The memory that a stage may keep, and the place of the rest.
 #[derive(Debug, Clone)]
 pub(crate) struct SpillOptions {
     /// The bytes that one stage keeps in memory.

@@ -29,9 +29,9 @@
 //! - S2: when only the first `keep` records are wanted, what is behind them is dropped whenever it is as much again.
 //! - S3: a record that is larger than the bound is taken all the same, alone: a row has to be in memory anyway.
 //!
-//! Why not a library: the crates that sort externally bound the number of records rather than bytes, or sort
-//! values that own memory which is not counted; and none lets the caller stop between two steps of a merge,
-//! which cancelling needs.
+//! No library is used: the crates that sort externally bound the number of records rather than bytes, or sort values
+//! that own memory which is not counted; and none lets the caller stop between two steps of a merge, which cancelling
+//! needs.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -45,10 +45,10 @@ use crate::spill::temporary::{BLOCK_BYTES, Reader, Record, Temporary};
 /// A record may have this many bytes: 1 GiB, as everything that is one value or one row.
 const RECORD_BYTES_MAX: usize = 1 << 30;
 
-/// How many records go by between two looks at the interrupts.
+/// Records between two looks at the interrupts.
 const RECORDS_PER_CHECK: usize = 1_024;
 
-/// Where a record lies in the buffer: its key, then its payload.
+/// The place of a record in the buffer: its key, then its payload.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry {
     start: usize,
@@ -72,7 +72,7 @@ pub(crate) struct Sorter {
     options: SpillOptions,
     buffer: Vec<u8>,
     entries: Vec<Entry>,
-    /// How many records are wanted at most.
+    /// The most records that are wanted.
     keep: usize,
     file: Option<Temporary>,
     /// Sorted ranges of the file, oldest first.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::spill::file_error;
 
-/// What is written or read at a time.
+/// Bytes that are written or read at a time.
 pub(crate) const BLOCK_BYTES: usize = 32 << 10;
 
 /// The bytes before a record's key.
@@ -35,7 +35,7 @@ pub(crate) struct Record {
 pub(crate) struct Temporary {
     file: File,
     directory: Arc<Path>,
-    /// How much the file has.
+    /// Bytes that are in the file.
     written: u64,
     buffer: Vec<u8>,
 }
@@ -73,7 +73,7 @@ impl Temporary {
         Ok(())
     }
 
-    /// Where the next record will begin.
+    /// The start of the next record.
     pub(crate) fn end(&self) -> u64 {
         self.written + self.buffer.len() as u64
     }
@@ -106,7 +106,7 @@ impl Temporary {
 /// Reads a range of a file, record after record.
 #[derive(Debug)]
 pub(crate) struct Reader {
-    /// What has not been read from the file.
+    /// The range that has not been read from the file.
     rest: Range<u64>,
     buffer: Vec<u8>,
     at: usize,

@@ -1,6 +1,6 @@
-//! How a scan finds its rows, and the key ranges an index scan reads.
+//! The access paths of a scan, and the key ranges an index scan reads.
 //!
-//! Which path is chosen is decided once, when the statement is bound ([`choose`]); the keys themselves are expressions,
+//! The path is chosen once, when the statement is bound ([`choose`]); the keys themselves are expressions,
 //! evaluated each time it runs ([`AccessPath::key_ranges`]). A key expression keeps the type it was written with: a
 //! bigint compared with an integer column is turned into the column's type only at run time, where a value the column
 //! cannot hold becomes an empty or an open range rather than an overflow.
@@ -13,7 +13,7 @@ use crate::value::cast::{CastContext, can_cast};
 use crate::value::key::{encode_value, successor};
 use crate::value::{DataType, Value};
 
-/// How the rows of a table are found.
+/// The way in which the rows of a table are found.
 #[derive(Debug, Clone)]
 pub enum AccessPath {
     /// Read all of it.
@@ -295,11 +295,11 @@ struct Condition<'a> {
     value: &'a Expr,
 }
 
-/// What was chosen.
+/// A chosen path.
 pub struct Choice {
     /// The path.
     pub access: AccessPath,
-    /// Which conditions (by place) the path guarantees, so that they need not be looked at again.
+    /// The conditions (by place) that the path guarantees, so that they need not be looked at again.
     pub guaranteed: Vec<usize>,
 }
 

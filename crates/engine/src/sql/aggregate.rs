@@ -11,7 +11,7 @@ use crate::sql::expr::Expr;
 use crate::value::numeric::PowerSums;
 use crate::value::{DataType, Numeric, Value, compare_checked};
 
-/// Which aggregate.
+/// The aggregate functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AggregateFunction {
     /// `count(*)`
@@ -116,7 +116,7 @@ impl AggregateFunction {
 /// One call of an aggregate in a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AggregateCall {
-    /// Which aggregate.
+    /// The aggregate function.
     pub function: AggregateFunction,
     /// Its argument over the input row; `None` for `count(*)`.
     pub argument: Option<Expr>,

@@ -1,4 +1,4 @@
-//! What binding and execution know of a table: its shape, its indexes, and where its rows lie.
+//! The tables as binding and execution know them: shape, indexes, and the place of the rows.
 //!
 //! The catalog itself (how definitions are created and survive a restart) is elsewhere; this side only asks
 //! through [`CatalogView`]. A definition never changes: a DDL statement makes a new one, and plans made with
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::sql::expr::Expr;
 use crate::value::{DataType, RowCodec};
 
-/// What a statement's names are looked up in.
+/// The catalog in which a statement's names are looked up.
 pub trait CatalogView {
     /// The table or virtual table of this (lower-case or quoted) name; `schema` is given when the name was qualified
     /// with one (`pg_catalog`, `public`).
@@ -36,7 +36,7 @@ impl CatalogView for EmptyCatalog {
     }
 }
 
-/// Where a table's rows come from.
+/// The source of a table's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableKind {
     /// A heap: the storage relation of this number.
@@ -55,13 +55,13 @@ pub struct TableDef {
     pub oid: u32,
     /// Its name.
     pub name: String,
-    /// Where its rows come from.
+    /// The source of its rows.
     pub kind: TableKind,
     /// Its columns, in order.
     pub columns: Vec<ColumnDef>,
     /// Its indexes.
     pub indexes: Vec<Arc<IndexDef>>,
-    /// How a row is laid out in bytes.
+    /// The layout of a row in bytes.
     pub codec: RowCodec,
     /// Percentage of a page that inserts may fill.
     pub fillfactor: u8,
@@ -112,7 +112,7 @@ pub struct ColumnDef {
     pub typmod: i32,
     /// True if NULL is refused.
     pub not_null: bool,
-    /// What an INSERT that leaves it out gives it; NULL when absent.
+    /// The value in an INSERT that leaves it out; NULL when absent.
     pub default: Option<ColumnDefault>,
     /// True if it takes its default only (`generated always as identity`). COPY may still give it a value, as in
     /// PostgreSQL.

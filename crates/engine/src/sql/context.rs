@@ -1,9 +1,9 @@
-//! What the evaluation of an expression needs beside the row: parameters, and what it can ask of its session.
+//! The context of an expression's evaluation beside the row: parameters, and facts of its session.
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::Value;
 
-/// What evaluation can ask of the session it runs in.
+/// The facts that evaluation can ask of the session it runs in.
 pub trait SessionFacts {
     /// Start of the transaction, as a timestamptz value (`now()`).
     fn transaction_timestamp(&self) -> i64;
@@ -27,13 +27,13 @@ pub trait SessionFacts {
     fn sleep(&self, duration: std::time::Duration) -> Result<()>;
     /// Changes a setting as SET does; its new value as SHOW gives it.
     fn set_setting(&self, name: &str, value: Option<&str>, local: bool) -> Result<String>;
-    /// Where the server is in its log; of a standby, and of a primary that was one, also in the log that it receives.
+    /// The server's position in its log; of a standby, and of a primary that was one, also in the log that it receives.
     fn log_position(&self, which: LogPosition) -> Option<u64>;
     /// True if the server is a standby.
     fn is_in_recovery(&self) -> bool;
-    /// When the last transaction ended whose end a standby has replayed, as a timestamptz value.
+    /// The time at which the last transaction ended whose end a standby has replayed, as a timestamptz value.
     fn last_replayed_commit(&self) -> Option<i64>;
-    /// Asks for the standby to be promoted, and waits so long, if that is given; whether it was.
+    /// Asks for the standby to be promoted, and waits for it that long, if given; returns true if it was promoted.
     fn promote(&self, patience: Option<std::time::Duration>) -> Result<bool>;
     /// Has the server read its configuration again; whether it could.
     fn reload_configuration(&self) -> bool;
@@ -108,7 +108,7 @@ impl SessionFacts for NoSession {
     }
 }
 
-/// What an evaluation needs beside the row.
+/// The context of an evaluation beside the row.
 #[derive(Clone, Copy)]
 pub struct EvalContext<'a> {
     /// `$1`, `$2`, …

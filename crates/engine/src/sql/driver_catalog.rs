@@ -1,4 +1,4 @@
-//! What drivers and mappers ask of the catalog when they connect.
+//! Answers to the catalog queries that drivers and mappers send when they connect.
 //!
 //! Most look for types that extensions or users have made, with joins that a planner for one table cannot run. There
 //! are no such types here, so the truth is an answer without rows. Others ask for all types, joined with what there is
@@ -7,7 +7,7 @@
 use crate::sql::plan::{CannedRows, Column, Plan, RowsStatement};
 use crate::value::DataType;
 
-/// How a query is answered.
+/// The answer to a query.
 pub(crate) enum Answer {
     /// Without rows.
     Plan(Plan),

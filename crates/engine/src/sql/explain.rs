@@ -174,7 +174,7 @@ fn table_names(table: &TableDef) -> Vec<String> {
     table.columns.iter().map(|column| column.name.clone()).collect()
 }
 
-/// What the columns of the row that the projection reads are called.
+/// The names of the columns of the row that the projection reads.
 fn group_names(select: &SelectPlan, names: &[String]) -> Vec<String> {
     let Some(aggregate) = &select.aggregate else {
         return names.to_vec();

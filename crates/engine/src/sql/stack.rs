@@ -33,17 +33,17 @@ use crate::error::{EngineError, Result, SqlState};
 /// The most levels a syntax tree may have.
 pub(crate) const LEVELS_MAX: u32 = 1_000_000;
 
-/// How many levels of nesting the parser takes.
+/// The most levels of nesting that the parser takes.
 pub(crate) const NESTING_MAX: usize = 100;
 
-/// Trees of so many levels need no segment of their own.
+/// Levels of a tree up to which it needs no segment of its own.
 const LEVELS_ON_ANY_STACK: u32 = 100;
 
-/// What one level of a syntax tree takes while it is compared, printed or dropped. A level of a chain has at least two
+/// Stack of one level of a syntax tree while it is compared, printed or dropped. A level of a chain has at least two
 /// tokens, so twice this is there for each.
 const BYTES_PER_LEVEL: usize = 2 << 10;
 
-/// Where less than this is left, work goes on in a new segment.
+/// Stack below which work goes on in a new segment.
 const RED_ZONE: usize = if cfg!(debug_assertions) {
     512 << 10
 } else {
@@ -53,13 +53,13 @@ const RED_ZONE: usize = if cfg!(debug_assertions) {
 /// The size of such a segment.
 const SEGMENT: usize = 4 * RED_ZONE;
 
-/// Every so many levels of nesting an expression has a checkpoint.
+/// Levels of nesting between two checkpoints of an expression.
 pub(crate) const NESTING_PER_CHECKPOINT: u32 = 8;
 
-/// A chain of more operators is cut into steps of so many.
+/// Operators of a step: a chain of more is cut into such steps.
 pub(crate) const CHAIN_PER_STEP: usize = 16;
 
-/// Runs `work` with room for recursion over a tree of so many levels.
+/// Runs `work` with room for recursion over a tree of `levels` levels.
 pub(crate) fn with_stack_for<R>(levels: u32, work: impl FnOnce() -> R) -> R {
     if levels <= LEVELS_ON_ANY_STACK {
         return work();
@@ -83,11 +83,11 @@ pub(crate) fn too_deep() -> EngineError {
 
 /// The most levels that the tree of these tokens can have; 54001 if that is too many.
 ///
-/// Where the grammar has alternatives, the parser takes its own limit for a reason to try the next one (`case` may be a
+/// If the grammar has alternatives, the parser takes its own limit for a reason to try the next one (`case` may be a
 /// column as well), and reports what that one missed. So the limit of what nests is looked after here: open brackets,
 /// CASE, JOIN without its ON, and operators before their operand.
 ///
-/// A level takes a token at least, and a comma separates what stands side by side: in `(1, 2 + 3), (4, 5)` the deepest
+/// A level takes a token at least, and a comma separates neighbours: in `(1, 2 + 3), (4, 5)` the deepest
 /// element is `2 + 3` in one bracket. Only set operations chain across commas, so these are counted for the whole text.
 pub(crate) fn levels(tokens: &[TokenWithSpan]) -> Result<u32> {
     // Tokens of the current element, for each open bracket.
@@ -174,7 +174,7 @@ impl<T> Deep<T> {
         Deep { tree, levels }
     }
 
-    /// How many levels it has at most.
+    /// The most levels that it can have.
     pub(crate) fn levels(&self) -> u32 {
         self.levels
     }

@@ -1,5 +1,5 @@
-//! What a session's answers depend on: commits that are seen before they are durable (`lock_release = early`), and the
-//! reservations behind serial numbers.
+//! The dependencies of a session's answers: commits that are seen before they are durable (`lock_release = early`), and
+//! the reservations behind serial numbers.
 //!
 //! The rule, and the proof that it suffices: [`clearway_storage::commit::lock_release`]. The heap notes what it sees in
 //! the [`SeenCommits`] of the transaction; this file tells it which kind of answer is in the making, and waits.
@@ -24,13 +24,13 @@
 //! A caller that gathers answers and sends them later takes an [`AnswerGate`], and the session leaves the wait to it.
 //!
 //! # What ends a wait
-//! | | the client is told |
+//! | | the client gets |
 //! | --- | --- |
 //! | all that is owed is durable and replicated | the answers |
 //! | a cancel request, `statement_timeout` | 57014 in their place; its transaction, if one is open, has failed |
 //! | the server's end | 57P01, and nothing of the answers |
 //!
-//! What a batch has committed by then stays, as it does if the connection is lost before the answer.
+//! The commits of a batch by then stay, as they do if the connection is lost before the answer.
 //!
 //! # What is shown of the session meanwhile
 //! It is `active` until the gate is passed: the gate tells its activity slot, just before the caller sends.
@@ -48,7 +48,7 @@ use crate::interrupt::Interrupts;
 use crate::settings::Settings;
 use crate::synchronous_commit::SynchronousCommit;
 
-/// What an answer is owed at that is given under `setting`, and what a commit under it waits for.
+/// The level of an answer under `setting`, which a commit under it waits for as well.
 #[inline]
 fn answer_level(setting: SynchronousCommit) -> AnswerLevel {
     match setting.replication_level() {
@@ -92,8 +92,8 @@ impl Transaction {
         }
     }
 
-    /// A statement has failed, perhaps before its beginning. `stopped`: because it was told to stop, which is all that the
-    /// error tells.
+    /// A statement has failed, perhaps before its beginning. `stopped`: because it was asked to stop, which is all that
+    /// the error tells.
     pub(crate) fn fail_answer(&self, stopped: bool, settings: &Settings) {
         if stopped {
             self.seen.answer_with_nothing();
@@ -213,8 +213,8 @@ pub struct AnswerGate {
 }
 
 impl AnswerGate {
-    /// Returns when everything that the session has answered so far may be shown to its client. An error: it must not be
-    /// shown, and the error is what the client is told. With 57P01 the session ends; after any other the caller calls
+    /// Returns when everything that the session has answered so far may be shown to its client. On an error they must
+    /// not be shown, and the client gets the error. With 57P01 the session ends; after any other the caller calls
     /// [`Session::give_up_answers`](crate::Session::give_up_answers).
     #[inline]
     pub fn wait(&self) -> Result<(), EngineError> {

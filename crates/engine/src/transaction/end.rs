@@ -1,6 +1,6 @@
-//! How a transaction ends: commit and rollback.
+//! The end of a transaction: commit and rollback.
 //!
-//! What other sessions see of it, and in which order, is decided in [`clearway_storage::commit`]. This file adds what
+//! Its visibility to other sessions, and the order, are decided in [`clearway_storage::commit`]. This file adds what
 //! the engine has beside it: definitions to publish, files that go, row counts.
 
 use std::cell::Cell;
@@ -130,7 +130,7 @@ impl Transaction {
         Ok(outcome)
     }
 
-    /// What of the commit waits for the disk.
+    /// The part of the commit that waits for the disk.
     fn commit_wait(&self, synchronous: bool) -> CommitWait {
         // The files go afterwards: see "Files" in the order of a commit.
         let removes_files = !self.dropped.is_empty();

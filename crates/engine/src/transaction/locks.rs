@@ -1,4 +1,4 @@
-//! What a transaction waits for: locks, and the end of other transactions.
+//! The waits of a transaction: for locks, and for the end of other transactions.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::interrupt::Interrupts;
 
 impl Transaction {
-    /// The statement that begins now looks for a deadlock after so long a wait.
+    /// The statement that begins now looks for a deadlock after a wait of this length.
     #[inline]
     pub(crate) fn set_deadlock_timeout(&self, timeout: Duration) {
         self.storage.locks.set_deadlock_timeout(self.proc, timeout);

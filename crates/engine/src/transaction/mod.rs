@@ -55,7 +55,7 @@ mod tests;
 /// Time between two looks whether replay has come to the end of a commit; it is between two of its last steps.
 const REPLAY_POLL: Duration = Duration::from_micros(200);
 
-/// Where a transaction is in its life.
+/// The phase of a transaction's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// There is none.
@@ -87,7 +87,7 @@ pub(crate) struct Transaction {
     has_snapshot: bool,
     /// An earlier statement has had a snapshot, which is gone.
     has_looked: bool,
-    /// What its answers depend on.
+    /// The dependencies of its answers.
     seen: Arc<SeenCommits>,
     /// True if the session's caller waits before it shows an answer, so that the session does not.
     caller_waits: bool,
@@ -159,7 +159,7 @@ impl Transaction {
         self.slot.set_transaction(now_us, 0);
     }
 
-    /// What ReadyForQuery reports.
+    /// The status in ReadyForQuery.
     pub(crate) fn status(&self) -> TransactionStatus {
         match self.phase {
             Phase::None | Phase::Implicit => TransactionStatus::Idle,
@@ -173,12 +173,12 @@ impl Transaction {
         self.phase != Phase::None
     }
 
-    /// When it began, in microseconds since 2000.
+    /// Its start, in microseconds since 2000.
     pub(crate) fn start_us(&self) -> i64 {
         self.start_us
     }
 
-    /// Whether it has taken a snapshot or an id, so that its isolation can no longer change.
+    /// True if it has taken a snapshot or an id, so that its isolation can no longer change.
     pub(crate) fn has_started_work(&self) -> bool {
         self.has_snapshot || self.has_looked || self.xid.is_some()
     }
@@ -310,7 +310,7 @@ impl Transaction {
         self.command += 1;
     }
 
-    /// What the heap needs to know.
+    /// The transaction as the heap needs to know it.
     #[inline]
     pub(crate) fn context(&self) -> TxnContext<'_> {
         debug_assert!(self.has_snapshot, "rows are read under a snapshot");
@@ -378,7 +378,7 @@ impl Transaction {
         self.overlay.clone()
     }
 
-    /// Whether a snapshot taken now would see the same, or the next statement takes a new one anyway.
+    /// True if a snapshot taken now would see the same, or the next statement takes a new one anyway.
     pub(crate) fn snapshot_is_current(&self) -> bool {
         let mut fresh = Snapshot::default();
         self.storage.take_snapshot(self.proc, &mut fresh);

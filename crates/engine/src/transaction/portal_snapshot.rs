@@ -1,4 +1,5 @@
-//! What a portal keeps of its statement's transaction, so that the next portion of its rows is read as the first was.
+//! The part of its statement's transaction that a portal keeps, so that the next portion of its rows is read as the
+//! first was.
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use clearway_txn::Snapshot;
 
 use super::{Phase, Transaction};
 
-/// What a portal sees, the first portion of its rows and the last.
+/// The snapshot of a portal, for the first portion of its rows and the last.
 #[derive(Debug)]
 pub(crate) struct PortalSnapshot {
     snapshot: Snapshot,
@@ -16,7 +17,7 @@ pub(crate) struct PortalSnapshot {
 }
 
 impl Transaction {
-    /// What a portal keeps of the running statement.
+    /// The snapshot of the running statement for a portal.
     pub(crate) fn portal_snapshot(&self) -> PortalSnapshot {
         debug_assert!(self.has_snapshot, "a portal is made by a running statement");
         PortalSnapshot {

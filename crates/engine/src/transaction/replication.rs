@@ -1,12 +1,12 @@
 //! Waiting for standbys: after a session's own commit, and before an answer.
 //!
-//! What is promised, and which sessions wait: [`clearway_storage::commit::lock_release`], *Replication*.
+//! The promises, and the sessions that wait: [`clearway_storage::commit::lock_release`], *Replication*.
 //!
 //! A commit's wait has no limit in time, and `statement_timeout` does not end it: the commit is there already. A cancel
-//! request does, and the end of the server. Then the client is told what is not promised. An answer tells of others'
-//! commits, and may stay away: the time limit ends its wait, too.
+//! request does, and the end of the server. Then the client gets a warning about what is not promised. An answer tells
+//! of others' commits, and may be withheld: the time limit ends its wait, too.
 //!
-//! | waits | ended by | the client is told |
+//! | waits | ended by | the client gets |
 //! | --- | --- | --- |
 //! | a commit | a cancel | a warning, and that the commit succeeded, which is so on this server |
 //! | | the server's end | 57P01 with the same detail, and not whether the commit succeeded |
@@ -20,7 +20,7 @@ use crate::error::{EngineError, SqlState};
 use crate::interrupt::Interrupts;
 use crate::output::Notice;
 
-/// How a wait for standbys ended.
+/// The end of a wait for standbys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StandbyWait {
     /// Enough of them have it, or none is asked for.
@@ -31,12 +31,12 @@ pub(crate) enum StandbyWait {
     Terminated,
 }
 
-/// What the wait was for.
+/// The purpose of the wait.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum WaitedFor {
     /// The session's own commit.
     Commit,
-    /// What an answer depends on.
+    /// The commits that an answer depends on.
     Answer,
 }
 
@@ -80,7 +80,7 @@ impl WaitedFor {
     }
 }
 
-/// How `wait` ended for the session of `interrupts`.
+/// The outcome of `wait` for the session of `interrupts`.
 pub(super) fn outcome(wait: ReplicationWait, interrupts: &Interrupts) -> StandbyWait {
     match wait {
         ReplicationWait::Replicated => StandbyWait::Replicated,

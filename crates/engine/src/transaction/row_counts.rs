@@ -1,4 +1,5 @@
-//! How many rows a session's transactions have added and how many versions have died, for the background vacuum.
+//! Counts of the rows that a session's transactions have added and of the versions that have died, for the background
+//! vacuum.
 //!
 //! The numbers need not be exact, so a session saves them up and hands them over now and then: that spares all
 //! sessions a shared cache line per row.
@@ -40,7 +41,7 @@ impl RowCount {
     }
 }
 
-/// What a session has counted and not handed over.
+/// The counts of a session that it has not handed over.
 #[derive(Debug, Default)]
 pub(super) struct RowCounts {
     tables: Vec<RowCount>,

@@ -1,6 +1,6 @@
-//! What a client is told about its transaction.
+//! The status of a transaction for its client.
 
-/// What ReadyForQuery reports.
+/// The status in ReadyForQuery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransactionStatus {
     /// Not in a transaction block.

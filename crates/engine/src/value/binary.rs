@@ -20,7 +20,7 @@ const NUMERIC_NEGATIVE: u16 = 0x4000;
 const NUMERIC_NAN: u16 = 0xc000;
 const NUMERIC_INFINITY: u16 = 0xd000;
 const NUMERIC_NEGATIVE_INFINITY: u16 = 0xf000;
-/// What PostgreSQL sends as the scale of an infinity; it means nothing.
+/// The scale that PostgreSQL sends for an infinity; it means nothing.
 const NUMERIC_INFINITY_SCALE: u16 = 0x20;
 
 /// Appends the binary form of a value that is not NULL.

@@ -10,7 +10,7 @@ use crate::value::datetime::{self, MICROS_PER_DAY};
 use crate::value::text::{decode_text, fit_length, parse_float, to_text};
 use crate::value::{DataType, Numeric, Value};
 
-/// Why a conversion takes place.
+/// The occasion of a conversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CastContext {
     /// Two types meet in an expression.

@@ -1,7 +1,7 @@
 //! Order and equality of two values of one type.
 //!
-//! What a B+tree does over bytes (`key`) and what a comparison does over values is one order; a property test holds
-//! them together.
+//! The order of a B+tree over bytes (`key`) and that of a comparison over values are one; a property test holds them
+//! together.
 //!
 //! The binder brings both sides of a comparison to one type; only whole numbers of different widths, and a real and a
 //! double in NULLIF, meet as they are.

@@ -50,7 +50,7 @@ pub enum DataType {
 /// No type modifier.
 pub const NO_TYPMOD: i32 = -1;
 
-/// What PostgreSQL calls a type category: what may be converted to what without asking.
+/// A type category of PostgreSQL: it decides which conversions happen without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Category {
     /// Truth values

@@ -1,9 +1,9 @@
 //! Values and their types.
 //!
-//! A [`Value`] is one SQL value, NULL included, 24 bytes, carrying only what its bits mean; what SQL type it
-//! *has* is known statically by the expression or column it belongs to ([`DataType`]). So `varchar`,
-//! `char(n)`, `text` and `name` all share [`Value::Text`]: a `char(n)` value is stored with its blanks, and
-//! code that compares or encodes it is told the type and leaves them out.
+//! A [`Value`] is one SQL value, NULL included, 24 bytes, carrying only what its bits mean; what SQL type it *has* is
+//! known statically by the expression or column it belongs to ([`DataType`]). So `varchar`, `char(n)`, `text` and
+//! `name` all share [`Value::Text`]: a `char(n)` value is stored with its blanks, and code that compares or encodes it
+//! gets the type and leaves them out.
 //!
 //! | module | job |
 //! |---|---|
@@ -29,7 +29,7 @@ pub mod datatype;
 pub mod datetime;
 pub mod key;
 pub mod numeric;
-/// What PostgreSQL takes for white space around a value.
+/// The characters that PostgreSQL takes for white space around a value.
 pub(crate) fn is_space(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
 }

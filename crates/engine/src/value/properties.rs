@@ -1,4 +1,4 @@
-//! What holds for all values: forms round-trip, keys order as values do, rows come back as they went in.
+//! Properties of all values: forms round-trip, keys order as values do, rows come back as they went in.
 
 use proptest::prelude::*;
 

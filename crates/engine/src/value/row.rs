@@ -18,7 +18,7 @@ use std::fmt;
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::{DataType, Numeric, Value};
 
-/// Which columns of a table are wanted.
+/// The columns of a table that are wanted.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct ColumnSet {
     bits: Vec<u64>,
@@ -85,7 +85,7 @@ impl fmt::Debug for ColumnSet {
     }
 }
 
-/// Where a column lies.
+/// The place of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// At this offset from the row's start.
@@ -94,14 +94,14 @@ enum Place {
     Varying(u16),
 }
 
-/// How the rows of one table are laid out.
+/// The layout of one table's rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowCodec {
     types: Vec<DataType>,
     places: Vec<Place>,
     /// The varying columns, in order.
     varying: Vec<u16>,
-    /// Where the varying part begins.
+    /// The start of the varying part.
     varying_start: usize,
 }
 
@@ -142,7 +142,7 @@ impl RowCodec {
         }
     }
 
-    /// How many columns a row has.
+    /// Number of columns of a row.
     pub fn column_count(&self) -> usize {
         self.types.len()
     }

@@ -312,7 +312,7 @@ pub fn fit_length(text: Box<str>, data_type: DataType, typmod: i32, explicit: bo
     Ok(text[..end].into())
 }
 
-/// How many steps of a match go by between two looks whether to stop.
+/// Steps of a match between two looks whether to stop.
 const STEPS_PER_CHECK: u32 = 1 << 16;
 
 /// True if `text` matches a LIKE pattern: `%` any run, `_` any one character, `escape` takes the next literally.

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use clearway_engine::{Collected, Config, Engine, EngineError, Mechanisms, Session, SessionInfo, Value};
 
-/// How long anything may take before the test has failed.
+/// Time after which a test has failed, whatever it waits for.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// An engine in a directory that goes away with it.
@@ -108,7 +108,7 @@ impl Fixture {
     }
 }
 
-/// What a statement came to, in one line.
+/// The outcome of a statement, in one line.
 pub fn run(session: &mut Session, sql: &str) -> String {
     let mut out = Collected::default();
     show(session.execute_simple(sql, &mut out), &out)

@@ -1,4 +1,4 @@
-//! What sessions show of themselves and of latches.
+//! The views of sessions and of latches.
 
 use crate::shop;
 

@@ -1,4 +1,4 @@
-//! What statements do, one by one, errors with their SQLSTATEs included; a file a subject.
+//! Statements, one by one, errors with their SQLSTATEs included; a file a subject.
 
 #[path = "../common/mod.rs"]
 mod common;

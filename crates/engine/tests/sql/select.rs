@@ -1,4 +1,4 @@
-//! What queries answer: expressions, order, groups, and how long a list may be.
+//! Answers of queries: expressions, order, groups, and how long a list may be.
 
 use clearway_engine::SqlState;
 

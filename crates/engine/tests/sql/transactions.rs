@@ -1,4 +1,4 @@
-//! Where transactions begin and end, and what they may do.
+//! Begin and end of transactions, and what they may do.
 
 use clearway_engine::{Collected, Value};
 

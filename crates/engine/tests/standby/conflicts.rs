@@ -1,4 +1,4 @@
-//! Sessions that stand in the way of replay.
+//! Sessions in the way of replay.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -168,8 +168,8 @@ fn a_suspended_portal_gives_way() {
     query(&mut reader, "select count(*) from t");
 }
 
-/// What holds nothing that replay needs is left alone, however long it takes: sessions between two statements, other
-/// tables, newer snapshots.
+/// A session that holds nothing that replay needs is left alone, however long it takes: between two statements, with
+/// other tables, with newer snapshots.
 #[test]
 fn others_are_left_alone() {
     let pair = pair();

@@ -4,9 +4,9 @@
 //! | --- | --- |
 //! | `pair` | the two, and the link between them |
 //! | `reads` | what readers on the standby see while the primary writes |
-//! | `read_only` | what a standby refuses, and what its functions and views tell |
+//! | `read_only` | what a standby refuses, and the answers of its functions and views |
 //! | `definitions` | definitions that change under readers |
-//! | `conflicts` | sessions that stand in the way of replay |
+//! | `conflicts` | sessions in the way of replay |
 //! | `promotion` | restarts and the promotion |
 
 #[path = "../common/mod.rs"]

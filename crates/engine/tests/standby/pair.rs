@@ -14,7 +14,7 @@ use clearway_storage::{Lsn, Storage};
 
 use crate::common;
 
-/// How long anything may take before the test has failed.
+/// Time after which a test has failed, whatever it waits for.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The number that the link has among the sessions of the primary.

@@ -172,7 +172,7 @@ fn a_standby_becomes_a_primary() {
     again.shutdown().unwrap();
 }
 
-/// A promotion does not wait for reports: replay has a way to go, and a session stands in it.
+/// A promotion does not wait for reports: replay has a way to go, and a session is in its way.
 #[test]
 fn a_promotion_cancels_what_is_in_its_way() {
     let mut pair = Pair::new(SETUP);

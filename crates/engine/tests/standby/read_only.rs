@@ -1,4 +1,4 @@
-//! What a standby refuses, and what its functions and views tell.
+//! Statements that a standby refuses, and the answers of its functions and views.
 
 use std::sync::Arc;
 

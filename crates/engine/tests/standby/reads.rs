@@ -1,4 +1,4 @@
-//! What readers on the standby see while the primary writes.
+//! Reads on the standby while the primary writes.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;

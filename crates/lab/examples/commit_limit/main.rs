@@ -59,7 +59,7 @@ impl Work {
     }
 }
 
-/// What to measure.
+/// The settings of a measurement.
 struct Settings {
     file: std::path::PathBuf,
     work: Duration,
@@ -93,7 +93,7 @@ impl Settings {
     }
 }
 
-/// What one run of one way came to.
+/// The outcome of one run of one way.
 struct Outcome {
     commits_a_second: f64,
     commits_a_sync: f64,

@@ -11,7 +11,7 @@ use clearway_machine::{AtomicWord, CoreU32, Machine, Native, Padded};
 
 use crate::log::Log;
 
-/// How the sleepers of a group are woken.
+/// The way in which the sleepers of a group are woken.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wake {
     /// By the leader, a call of the kernel for each.
@@ -148,7 +148,7 @@ impl<'a> Sharing<'a> {
         self.active.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Leads all groups until it is told to stop.
+    /// Leads all groups until `flusher_stops` is set.
     pub(crate) fn flush_until_stopped(&self, log: &Log) {
         while !self.flusher_stops.load(Ordering::Relaxed) {
             if self.group.load(Ordering::Relaxed) as u32 == 0 {
@@ -197,7 +197,7 @@ impl<'a> Sharing<'a> {
             members.push(member - 1);
             member = before.load(Ordering::Relaxed);
             if member == me {
-                // The leader was the first to join. It is told nothing, so the links end before it.
+                // The leader was the first to join. Nothing is passed to it, so the links end before it.
                 before.store(0, Ordering::Relaxed);
                 break;
             }

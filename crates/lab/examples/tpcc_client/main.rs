@@ -33,7 +33,7 @@ const WARM_UP: u8 = 0;
 const MEASURE: u8 = 1;
 const STOP: u8 = 2;
 
-/// What a client has measured.
+/// A client's measurements.
 struct Measured {
     latency: Vec<Histogram<u64>>,
     new_orders: u64,
@@ -84,7 +84,7 @@ fn main() -> Result<(), Failure> {
     }
 }
 
-/// Runs so many clients and prints what they did.
+/// Runs this many clients and prints their results.
 fn run(population: Population, clients: usize, seconds: f64, seed: u64) -> Result<(), Failure> {
     let mut session = Wire::open()?;
     let before = Totals::read_from(&mut session)?;
@@ -126,7 +126,7 @@ fn run(population: Population, clients: usize, seconds: f64, seed: u64) -> Resul
     Ok(())
 }
 
-/// A client's transactions until it is told to stop.
+/// A client's transactions until the phase is `STOP`.
 fn measure(mut client: Client, phase: &AtomicU8) -> Result<Measured, Failure> {
     let mut measured = Measured::new()?;
     loop {

@@ -44,14 +44,14 @@ pub fn configuration(advice: &Advice, command: &str) -> Result<String> {
     Ok(text)
 }
 
-/// What could end a comment is gone: names come from files.
+/// `text` without control characters, which could end a comment: names come from files.
 fn one_line(text: &str) -> String {
     text.chars()
         .map(|it| if it.is_control() { ' ' } else { it })
         .collect()
 }
 
-/// How many workers change pages where parallel replay is advised: those of its best cell.
+/// Number of workers that change pages if parallel replay is advised: that of its best cell.
 fn replay_workers(advice: &Advice, mechanisms: &Mechanisms) -> Option<usize> {
     let replay = advice.switches.iter().find(|it| it.switch.name == "replay")?;
     let best = replay.advised()?.best()?;

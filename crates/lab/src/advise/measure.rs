@@ -22,11 +22,11 @@ pub(super) struct Task {
 pub(super) struct Measured {
     /// Transactions a simulated second.
     tps: Vec<f64>,
-    /// What replay ended beside the readers, a simulated second; empty for other workloads.
+    /// Transactions that replay ended beside the readers, a simulated second; empty for other workloads.
     ended: Vec<f64>,
 }
 
-/// How tasks are run.
+/// Runs tasks.
 pub(super) struct Runner {
     pub(super) seeds: u64,
     pub(super) threads: usize,
@@ -80,7 +80,7 @@ impl Runner {
     }
 }
 
-/// What a simulation costs this host, roughly: simulated time in which CPUs are busy.
+/// The cost of a simulation for this host, roughly: simulated time in which CPUs are busy.
 fn steps(task: &Task) -> u64 {
     let busy = (task.clients + task.experiment.background_workers()).min(2 * task.machine.cpus());
     (task.experiment.warm_up_ms + task.experiment.measure_ms) * busy as u64

@@ -1,4 +1,4 @@
-//! Which variant of each mechanism a machine is best served by, as far as a simulation can tell.
+//! Advice on the variant of each mechanism that serves a machine best, as far as a simulation can tell.
 //!
 //! # An example
 //!
@@ -19,17 +19,16 @@
 //! A *cell* is one workload with one number of clients. Its *ratio* is the variant's throughput to the preset's: the
 //! median of the ratios of equal seeds. Its *spread* is how far these ratios are apart.
 //!
-//! R1. A variant **wins** a cell if it is better than the preset's by 2 % or more, and by more than the spread.
-//! R2. It is **allowed** if it wins a cell, loses no more than 1 % in any cell of one client, and no more than 2 % in any
-//!     other. The spread excuses no loss.
-//! R3. The cells that decide, the one won most and the one lost most, are run again with influential costs halved and
-//!     raised by half ([`INFLUENTIAL`]). What turns the verdict is named. An allowed variant is **stable** if no more than
-//!     a quarter of these changes turn it. So many cells are compared that some are won by accident, and an accident does
-//!     not outlive a change.
-//! R4. Of the variants that are allowed and stable, the one with the highest geometric mean of its ratios is **advised**.
-//!     If there is none, the preset's **stays**, and the table shows what the closest one would win and lose.
-//! R5. The advised variants are then run **together** against the preset on all workloads. If a cell loses more than R2
-//!     allows, the one with the lowest mean is given up, and the rest is run again.
+//! R1. A variant **wins** a cell if it is better than the preset's by 2 % or more, and by more than the spread. R2. It
+//! is **allowed** if it wins a cell, loses no more than 1 % in any cell of one client, and no more than 2 % in any
+//! other. The spread excuses no loss. R3. The cells that decide, the one won most and the one lost most, are run again
+//! with influential costs halved and raised by half ([`INFLUENTIAL`]). Those that turn the verdict are named. An
+//! allowed variant is **stable** if no more than a quarter of these changes turn it. Among many cells some are won by
+//! accident, and an accident does not outlive a change. R4. Of the variants that are allowed and stable, the one with
+//! the highest geometric mean of its ratios is **advised**. If there is none, the preset's **stays**, and the table
+//! shows what the closest one would win and lose. R5. The advised variants are then run **together** against the preset
+//! on all workloads. If a cell loses more than R2 allows, the one with the lowest mean is given up, and the rest is run
+//! again.
 //!
 //! R2 is harder on a loss than on a win, since a preset is chosen for more than these workloads.
 //!
@@ -65,7 +64,7 @@ pub use verdict::{
 };
 pub use workloads::workloads_of;
 
-/// What is asked.
+/// The question to advise on.
 #[derive(Debug, Clone)]
 pub struct AdviseOptions {
     /// The machine that is advised on.
@@ -83,13 +82,13 @@ pub struct AdviseOptions {
     pub quick: bool,
     /// Numbers of the experiments, as `work_us=300`.
     pub settings: Vec<String>,
-    /// Whether to show a progress bar.
+    /// True if a progress bar is shown.
     pub progress: bool,
     /// Host threads; 0: as many as there are CPUs. The advice does not depend on it.
     pub threads: usize,
 }
 
-/// What was found. The same options give the same advice.
+/// The advice. The same options give the same advice.
 #[derive(Debug, Clone)]
 pub struct Advice {
     /// The machine.
@@ -102,22 +101,22 @@ pub struct Advice {
     pub switches: Vec<SwitchAdvice>,
     /// The advised variants together against the preset; `None` where fewer than two are advised.
     pub together: Option<Judged>,
-    /// How many simulations were run.
+    /// Number of simulations that were run.
     pub simulations: usize,
 }
 
-/// What was found of one switch.
+/// The advice on one switch.
 #[derive(Debug, Clone)]
 pub struct SwitchAdvice {
     /// The switch.
     pub switch: &'static SwitchDescription,
     /// The preset's variant.
     pub preset: &'static str,
-    /// What was found.
+    /// The finding.
     pub outcome: Outcome,
 }
 
-/// What was found of one switch.
+/// The finding on one switch.
 #[derive(Debug, Clone)]
 pub enum Outcome {
     /// Nothing simulated uses it.
@@ -133,18 +132,18 @@ pub enum Outcome {
     Judged {
         /// All variants but the preset's.
         variants: Vec<Judged>,
-        /// Which of them is advised.
+        /// Index of the advised one.
         advised: Option<usize>,
-        /// Which is shown beside the preset's: the advised one, or the closest.
+        /// Index of the one that is shown beside the preset's: the advised one, or the closest.
         shown: Option<usize>,
-        /// Why the one that is shown, though allowed, is not advised.
+        /// The reason why the one that is shown, though allowed, is not advised.
         given_up: Option<GivenUp>,
-        /// What turns the verdict on the one that is shown; nothing was tried if it is not allowed.
+        /// The changes that turn the verdict on the one that is shown; nothing was tried if it is not allowed.
         turns: Turns,
     },
 }
 
-/// Why a variant that the rule allows is not advised.
+/// The reason why a variant that the rule allows is not advised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GivenUp {
     /// Too many changes of costs turn the verdict (R3).
@@ -296,7 +295,7 @@ impl AdviseOptions {
         })
     }
 
-    /// What is known of a switch before anything is run; `None`: its variants are to be run.
+    /// The outcome of a switch that needs no run; `None`: its variants are to be run.
     fn known_of(&self, switch: &SwitchDescription) -> Option<Outcome> {
         if !simulated_switches().contains(&switch.name) {
             return Some(Outcome::NotSimulated);

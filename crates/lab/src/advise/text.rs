@@ -90,7 +90,7 @@ fn table(advice: &Advice) -> String {
     .replace("\n\n", "\n")
 }
 
-/// Why the variant that is shown is advised or not, in a few words.
+/// The reason why the variant that is shown is advised or not, in a few words.
 pub(super) fn why_text(outcome: &Outcome, shown: &Judged) -> String {
     match (outcome, shown.finding()) {
         (
@@ -153,7 +153,7 @@ fn changed_text(it: &SwitchAdvice) -> String {
     text
 }
 
-/// What turns a verdict, in a line: by cell, since there are two at most.
+/// The numbers that turn a verdict, in a line: by cell, since there are two at most.
 pub(super) fn turns_text(turns: &Turns) -> String {
     if turns.found.is_empty() {
         return format!("none of {} changes of {}", turns.tried, INFLUENTIAL.join(", "));

@@ -1,4 +1,4 @@
-//! What an advice depends on: the costs that turn it when they are half as high, or half as high again.
+//! The costs that an advice depends on: those that turn it when they are half as high, or half as high again.
 //!
 //! Of a switch's cells two decide: the one that the variant wins most, and the one that it loses most. Both are run
 //! again with each of [`INFLUENTIAL`] changed, first with one seed. A change that seems to turn the verdict is run with
@@ -34,23 +34,23 @@ pub const INFLUENTIAL: [&str; 10] = [
 pub struct Turn {
     /// The number's name.
     pub number: Cow<'static, str>,
-    /// What it was multiplied by.
+    /// The factor of the change.
     pub factor: f64,
     /// The cell that does not hold any more, as it is then.
     pub cell: Cell,
 }
 
-/// What became of an advice under the changes.
+/// The fate of an advice under the changes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Turns {
-    /// How many changes were tried.
+    /// Number of changes that were tried.
     pub tried: usize,
     /// Those that turn it; one change may do so in both deciding cells.
     pub found: Vec<Turn>,
 }
 
 impl Turns {
-    /// How many of the changes turn it.
+    /// Number of changes that turn it.
     pub fn turned(&self) -> usize {
         let mut changes: Vec<_> = self
             .found
@@ -69,7 +69,7 @@ struct Trial {
     factor: f64,
     /// True if it is the cell that the variant must win.
     must_win: bool,
-    /// Which of a task's cells is meant.
+    /// The workload of the cell, of a task's cells.
     workload: String,
     tasks: [Task; 2],
 }
@@ -102,7 +102,7 @@ pub(super) fn deciding<'a>(
     known.collect()
 }
 
-/// Which of the influential numbers turn the advice, and how many simulations it took to find out.
+/// The influential numbers that turn the advice, and the number of simulations that it took to find out.
 pub(super) fn turns(
     what: &str,
     runner: &Runner,

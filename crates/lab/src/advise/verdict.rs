@@ -12,7 +12,7 @@ pub const ELSEWHERE_MIN: f64 = 0.98;
 pub struct Cell {
     /// The workload's name.
     pub workload: String,
-    /// How many clients.
+    /// Number of clients.
     pub clients: usize,
     /// The variant's throughput to that of the preset's: the median of the ratios of equal seeds.
     pub ratio: f64,
@@ -59,7 +59,7 @@ impl Cell {
     }
 }
 
-/// What the rule finds of one variant.
+/// The rule's finding on one variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finding {
     /// It is better than the preset's somewhere and nowhere worse than is allowed.
@@ -94,7 +94,7 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// What the rule finds.
+    /// The rule's finding.
     pub fn finding(&self) -> Finding {
         if !self.cells.iter().any(Cell::wins) {
             return Finding::NoWin;
@@ -151,7 +151,7 @@ pub fn closest(variants: &[Judged]) -> Option<usize> {
         .or_else(|| first_highest(variants, |_| true))
 }
 
-/// True if an advice stands that so many of the changes of costs turn: a quarter of them at most.
+/// True if an advice holds that this many of the changes of costs turn: a quarter of them at most.
 ///
 /// A change that has nothing to do with the mechanism is another draw of the simulation's accidents. A win that many of
 /// them end was one of these.

@@ -8,7 +8,7 @@ pub(super) struct Workload {
     pub(super) name: &'static str,
     /// The experiment whose times, devices and parameters it has.
     experiment: &'static str,
-    /// What differs from that experiment.
+    /// The settings in which it differs from that experiment.
     settings: &'static [&'static str],
 }
 
@@ -116,7 +116,7 @@ impl Workload {
         Ok(experiment)
     }
 
-    /// How many clients it is run with on a machine of so many CPUs, unless told.
+    /// Numbers of clients that it is run with on a machine of `cpus` CPUs; `asked` if it is not empty.
     ///
     /// A client of standby-replay is a worker that changes pages. One more reads the log, so there are never as many as
     /// CPUs; a configuration has 64 at most, and few are what an experiment has found to be of use.

@@ -11,7 +11,7 @@ use crate::report::{escaped, page};
 use crate::result::write_files;
 use crate::simulate::aligned;
 
-/// What a kind of result calls a point's rate.
+/// The name of a point's rate in a kind of result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Simulation,

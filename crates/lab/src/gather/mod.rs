@@ -18,7 +18,7 @@ use crate::error::{LabError, Result};
 use crate::result::{self, BenchResult};
 use crate::simulate::{self, SimulationResult};
 
-/// What several results are together.
+/// Several results as one.
 #[derive(Debug)]
 pub enum Gathered {
     /// An experiment on each of its machines, with what the names of their files have more: nothing for the first, and
@@ -92,7 +92,7 @@ pub fn gather(directories: &[PathBuf]) -> Result<Gathered> {
     Ok(Gathered::Bench(Box::new(benches::merge(results)?)))
 }
 
-/// What the names of the results in `directory` have between `result` and `.json`, sorted; `result.json` is the first.
+/// The parts of names between `result` and `.json` in `directory`, sorted; `result.json` is the first.
 fn suffixes(directory: &Path) -> Result<Vec<String>> {
     let refused = || LabError::io("cannot list", directory);
     let mut found = Vec::new();

@@ -24,7 +24,7 @@ use super::native::{HybridWithWords, Pair};
 use super::point::{self, Measured, Point, Torn};
 use super::simulated::{LatchWithWords, OptimisticReads, PollThenSleep, SleepAtOnce, SpinKind, with_words};
 
-/// What a latch can do, and so with what it is compared.
+/// The modes of a latch, which decide what it is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Modes {
     ReaderWriter,
@@ -308,7 +308,7 @@ impl LatchFamily {
         self.0.name
     }
 
-    /// What it is, in a sentence.
+    /// A description, in a sentence.
     pub fn text(self) -> &'static str {
         self.0.text
     }
@@ -366,7 +366,7 @@ impl<'de> Deserialize<'de> for LatchFamily {
 #[derive(Clone)]
 pub(crate) struct BenchLatch {
     pub(crate) name: String,
-    /// What it is, in a sentence.
+    /// A description, in a sentence.
     pub(crate) text: String,
     entry: &'static Entry,
     options: LwLockOptions,

@@ -1,9 +1,9 @@
 //! `bench latches`: our latches beside the locks a Rust program would use otherwise.
 //!
-//! A *point* is a number of threads, the length of the critical section, a share of readers, and a latch.
-//! Until told to stop, each of its threads takes the latch, touches two words of shared data, works for the
-//! length of the section and lets go. A *cell* is the median over the rounds. Within a round the latches of
-//! one point are measured side by side, in an order that turns from round to round (see [`schedule`]).
+//! A *point* is a number of threads, the length of the critical section, a share of readers, and a latch. Until the
+//! point ends, each of its threads takes the latch, touches two words of shared data, works for the length of the
+//! section and releases the latch. A *cell* is the median over the rounds. Within a round the latches of one point are
+//! measured side by side, in an order that turns from round to round (see [`schedule`]).
 //!
 //! # Rules
 //! 1. What a reader sees is checked: a writer changes two words, and a reader that finds them different ends the bench.
@@ -40,7 +40,7 @@ use catalogue::{BenchLatch, classes};
 use result::ModeWait;
 use section::Section;
 
-/// What to measure.
+/// The question of a latch bench.
 #[derive(Debug, Clone)]
 pub struct LatchBenchOptions {
     /// Numbers of threads.
@@ -51,17 +51,17 @@ pub struct LatchBenchOptions {
     pub read_shares: Vec<f64>,
     /// Latches by name; empty: all.
     pub latches: Vec<String>,
-    /// What a thread does before it sleeps on a latch of ours.
+    /// The spin policy of a thread before it sleeps on a latch of ours.
     pub spin: SpinPolicy,
     /// Measured time per point.
     pub duration: Duration,
-    /// How often each point is measured.
+    /// Measurements of each point.
     pub rounds: usize,
-    /// Where the random numbers start.
+    /// Seed of the random numbers.
     pub seed: u64,
     /// The command line, for the result.
     pub command: String,
-    /// Whether to show a progress bar.
+    /// True if a progress bar is shown.
     pub progress: bool,
 }
 
@@ -107,7 +107,7 @@ impl LatchBenchOptions {
         Ok(())
     }
 
-    /// What is asked for and has a point: a mutex is measured without readers only.
+    /// The latches that are asked for and have a point: a mutex is measured without readers only.
     fn chosen(&self) -> Result<Vec<BenchLatch>> {
         let admitted = |latch: &BenchLatch| self.read_shares.iter().any(|share| latch.admits(*share));
         let mut all = BenchLatch::all();
@@ -134,7 +134,7 @@ impl LatchBenchOptions {
         Ok(chosen)
     }
 
-    /// How long it will take, about; an error if what is asked for cannot be measured.
+    /// The time it will take, about; an error if what is asked for cannot be measured.
     pub fn estimated_time(&self) -> Result<Duration> {
         let points = self.chosen()?.iter().fold(0, |points, latch| {
             points

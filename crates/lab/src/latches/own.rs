@@ -35,7 +35,7 @@ pub trait OwnLatch {
     fn write<R>(&self, section: impl FnOnce() -> R) -> R;
 }
 
-/// What readers of a latch do, and so with what `bench latches` compares it.
+/// The role of a latch's readers, which decides what `bench latches` compares it with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OwnLatchKind {
     /// They hold it together.

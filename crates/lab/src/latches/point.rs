@@ -12,13 +12,13 @@ use rand::{Rng, SeedableRng};
 use super::native::{NoLatch, Pair, PairUnderLatch};
 use super::section::Section;
 
-/// One acquisition in so many is timed.
+/// Acquisitions for each one that is timed.
 pub(crate) const TIMED_EVERY: u64 = 32;
 
 /// Longest wait that the histograms tell from longer ones.
 const WAIT_NS_MAX: u64 = 60_000_000_000;
 
-/// What to do.
+/// A point to measure.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Point {
     pub(super) threads: usize,
@@ -31,7 +31,7 @@ pub(super) struct Point {
     pub(super) cpus: Option<[usize; 2]>,
 }
 
-/// What came of it.
+/// The result of a point.
 #[derive(Debug)]
 pub(super) struct Measured {
     operations: u64,
@@ -57,10 +57,10 @@ pub(super) enum Torn {
     Lost { wrote: u64, shown: u64 },
 }
 
-/// What one thread has done.
+/// The counts of one thread.
 struct Tally {
-    /// When it began, by itself: with few CPUs, threads have been at work for a while before the one that started them
-    /// runs again.
+    /// The thread's start, by its own clock: with few CPUs, threads have been at work for a while before the one that
+    /// started them runs again.
     started: Instant,
     ended: Instant,
     operations: u64,
@@ -141,7 +141,7 @@ pub(super) fn measure_without_latch(point: &Point) -> Result<Measured, Torn> {
     measure(point, &NoLatch)
 }
 
-/// Which of the operations are reads.
+/// The choice between reads and writes.
 struct Draws {
     random: SmallRng,
     /// A draw of 32 bits below this is a read; 2^32 makes all of them reads.

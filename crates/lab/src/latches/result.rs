@@ -1,4 +1,4 @@
-//! What a latch bench found, in the form in which it is written to `latches.json`.
+//! The result of a latch bench, in the form in which it is written to `latches.json`.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -15,15 +15,15 @@ pub(super) const FORMAT: u32 = 1;
 pub struct LatchBenchResult {
     /// The format's number.
     pub format: u32,
-    /// Where it comes from.
+    /// The provenance.
     pub provenance: Provenance,
-    /// What was asked for.
+    /// The parameters that were asked for.
     pub parameters: LatchParameters,
     /// One per section × read share × threads × latch; a mutex only where there are no readers.
     pub cells: Vec<LatchCell>,
 }
 
-/// What was asked for.
+/// The parameters that were asked for.
 #[derive(Debug, Clone, Serialize)]
 pub struct LatchParameters {
     /// Numbers of threads.
@@ -34,7 +34,7 @@ pub struct LatchParameters {
     pub read_shares: Vec<f64>,
     /// Latches by name.
     pub latches: Vec<String>,
-    /// What a thread did before it slept on a latch of ours.
+    /// The spin policy of a thread before it slept on a latch of ours.
     pub spin: String,
     /// Measured seconds per point.
     pub duration_s: f64,
@@ -45,7 +45,7 @@ pub struct LatchParameters {
 /// Waits for one mode, from asking to being inside.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct ModeWait {
-    /// How many were timed.
+    /// Number of timed acquisitions.
     pub samples: u64,
     /// Median, nanoseconds; the clock's own cost, some 20 to 40, is in it.
     pub p50_ns: u64,
@@ -62,7 +62,7 @@ pub struct LatchCell {
     pub latch: String,
     /// Its size without data.
     pub bytes: usize,
-    /// How many threads.
+    /// Number of threads.
     pub threads: usize,
     /// The critical section's length, nanoseconds.
     pub section_ns: u64,

@@ -10,7 +10,7 @@ use clearway_machine::{AtomicWord, Padded, WaitEvent};
 use clearway_sim::{Simulated, SimulatedU64};
 use serde::{Deserialize, Serialize};
 
-/// What workers that wait for a latch do before they sleep.
+/// The way in which workers that wait for a latch pass the time before they sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SpinKind {

@@ -32,7 +32,7 @@ pre { font: 12px/1.4 ui-monospace, monospace; }
 code { font: 13px ui-monospace, monospace; overflow-wrap: anywhere; white-space: normal; }
 ";
 
-/// Text as it may stand in a page.
+/// Text with the characters escaped that mean something in a page.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -137,7 +137,7 @@ fn of_what(result: &BenchResult) -> String {
     }
 }
 
-/// What the switch decides, and how each of its variants works.
+/// The decision of the switch, and the way each of its variants works.
 fn variants_of(page: &mut String, switch: &VariedSwitch, result: &BenchResult) {
     let _ = writeln!(
         page,

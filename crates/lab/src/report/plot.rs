@@ -51,7 +51,7 @@ pub(crate) fn curve_colour(place: usize) -> Colour {
     CURVE_COLOURS[place % CURVE_COLOURS.len()]
 }
 
-/// What tells curves of the same colour apart.
+/// The mark that tells curves of the same colour apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// A full line with discs.
@@ -236,7 +236,7 @@ pub(super) fn throughput(result: &BenchResult, workload: &str) -> Result<String>
     })
 }
 
-/// Where the clients' time went, a bar per client count and variant.
+/// The clients' time by wait, a bar per client count and variant.
 pub(super) fn waits(result: &BenchResult, workload: &str, legend: &[(String, Colour)]) -> Result<String> {
     const WIDTH: u32 = 460;
     const LEFT: i32 = 46;

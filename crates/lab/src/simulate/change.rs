@@ -4,14 +4,14 @@ use clearway_sim::MachineModel;
 
 use crate::simulate::experiment::Experiment;
 
-/// What each number is multiplied by.
+/// The factors by which each number is multiplied.
 const FACTORS: [f64; 2] = [0.5, 1.5];
 
 /// A machine and an experiment of which one number differs.
 pub(crate) struct Change {
     /// The number's name.
     pub(crate) number: &'static str,
-    /// What it was multiplied by.
+    /// The factor of the change.
     pub(crate) factor: f64,
     pub(crate) machine: MachineModel,
     pub(crate) experiment: Experiment,

@@ -1,9 +1,9 @@
-//! What the clients of all simulated workloads of the engine do: work, and wait for the next request.
+//! The behaviour of the clients in all simulated workloads of the engine: work, and wait for the next request.
 
 use clearway_machine::{Machine, WaitEvent, WaitScope, Work};
 use clearway_sim::{Simulated, client_round_trip, random_below};
 
-/// Works for so many nanoseconds, a tenth more or less, so that sessions do not march in step.
+/// Works for `ns` nanoseconds, a tenth more or less, so that sessions do not march in step.
 pub(super) fn work(ns: u64) {
     Simulated::charge(Work::Nanos(ns - ns / 10 + random_below(ns / 5 + 1)));
 }

@@ -54,20 +54,20 @@ pub const EXPERIMENTS: [(&str, &str); 15] = [
     ),
 ];
 
-/// What an experiment file says.
+/// The content of an experiment file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// One line for a list.
     pub description: String,
     /// A machine's name or the path of its description.
     pub machine: String,
-    /// Further machines on which `clearway simulate` runs it unless told one.
+    /// Further machines on which `clearway simulate` runs it unless one is named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also_on: Vec<String>,
-    /// What each client does.
+    /// The work of each client.
     pub workload: WorkloadKind,
     /// Numbers of clients.
     pub clients: Vec<usize>,
@@ -78,10 +78,10 @@ pub struct Experiment {
     /// True if commits wait for the disk; if not, a log writer flushes behind them.
     #[serde(default = "yes")]
     pub synchronous_commit: bool,
-    /// What is compared.
+    /// The variants that are compared.
     #[serde(default)]
     pub variants: Vec<Variant>,
-    /// What is compared beside, before it: each combination of the variants of some switches.
+    /// Variants that are compared beside, before those: each combination of the variants of some switches.
     #[serde(default, skip_serializing)]
     pub every: Option<Every>,
     /// The workload's numbers.
@@ -90,7 +90,7 @@ pub struct Experiment {
     /// The log's device.
     #[serde(default)]
     pub devices: Devices,
-    /// What was measured elsewhere.
+    /// Measurements made elsewhere.
     #[serde(default)]
     pub published: Option<Published>,
 }
@@ -148,7 +148,7 @@ impl Every {
     }
 }
 
-/// What each client does.
+/// The work of each client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkloadKind {
@@ -190,7 +190,7 @@ impl WorkloadKind {
             && !["overlap", "arrays", "calls"].contains(&parameter)
     }
 
-    /// Whether a device takes part: the log's, or that of pages.
+    /// True if a device takes part: the log's, or that of pages.
     pub(crate) fn uses_devices(self) -> bool {
         self.has_log() || self == Self::ReadNotInBuffers
     }
@@ -210,10 +210,10 @@ impl WorkloadKind {
 pub struct Variant {
     /// Its name in the table.
     pub name: String,
-    /// Which latch a latch-mix has.
+    /// The latch of a latch-mix.
     #[serde(default)]
     pub latch: LatchFamily,
-    /// What its waiters do before they sleep.
+    /// The way in which its waiters pass the time before they sleep.
     #[serde(default)]
     pub spin: SpinKind,
     /// True if the work of a transaction is all that it does: what is left to win.
@@ -264,7 +264,7 @@ pub struct Parameters {
     pub critical_ns: f64,
     /// A latch-mix's work between acquisitions, ns; at least what a client's loop takes by itself, 3.
     pub outside_ns: f64,
-    /// What the times of the devices are multiplied by.
+    /// Factor of the times of the devices.
     pub device_factor: f64,
     /// A standby's work to replay a transaction, beside what it tells the sessions of it, µs.
     pub replay_us: f64,
@@ -280,7 +280,7 @@ pub struct Parameters {
     pub list_us: f64,
     /// Changing their pages, µs.
     pub change_us: f64,
-    /// What that takes longer in a worker that has not read them, µs.
+    /// Additional time for that in a worker that has not read them, µs.
     pub apart_us: f64,
     /// Sessions that read while replay is measured.
     pub readers: f64,
@@ -383,14 +383,14 @@ impl Default for Devices {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
-    /// Which variant it is of.
+    /// The variant that it is of.
     pub variant: String,
     /// Numbers of clients with transactions a second.
     pub points: Vec<(usize, f64)>,
 }
 
 impl Published {
-    /// What was measured with so many clients.
+    /// The throughput that was measured with this many clients.
     pub fn tps(&self, clients: usize) -> Option<f64> {
         let point = self.points.iter().find(|(known, _)| *known == clients);
         point.map(|(_, tps)| *tps)

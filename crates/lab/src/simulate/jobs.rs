@@ -16,18 +16,18 @@ use crate::simulate::point::{Point, TraceWindow, run_point};
 pub(crate) struct Job {
     pub(crate) machine: MachineModel,
     pub(crate) experiment: Experiment,
-    /// Which of the experiment's variants.
+    /// Index of the experiment's variant.
     pub(crate) variant: usize,
     pub(crate) clients: usize,
     pub(crate) seed: u64,
-    /// How far the bar goes when it is done.
+    /// Steps by which the progress bar goes on when it is done.
     pub(crate) steps: u64,
-    /// Where to write a trace of its first measured half millisecond.
+    /// The file for a trace of its first measured half millisecond.
     pub(crate) trace: Option<PathBuf>,
 }
 
-/// Runs the jobs on so many threads, 0: as many as there are CPUs, the last one first. What `keep` makes of each point
-/// stands where its job does.
+/// Runs the jobs on `threads` threads, 0: as many as there are CPUs, the last one first. The results of `keep` are in
+/// the order of the jobs.
 ///
 /// # Errors
 /// That of the first job that has one; all of them have run.

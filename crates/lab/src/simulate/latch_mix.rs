@@ -1,4 +1,4 @@
-//! One latch, so many readers and writers.
+//! One latch, with a number of readers and writers.
 
 use std::rc::Rc;
 
@@ -8,8 +8,8 @@ use clearway_sim::{Simulated, Simulation, clock_ns, random_below};
 use crate::simulate::experiment::{Experiment, Variant};
 use crate::simulate::meter::Meter;
 
-/// What a client's loop takes by itself, as `clearway simulate here` measures and charges it. Without it clients that do
-/// nothing else have no time of their own at all, and march in step.
+/// The time of a client's loop by itself, as `clearway simulate here` measures and charges it. Without it clients that
+/// do nothing else have no time of their own at all, and march in step.
 const LOOP_NS: u64 = 3;
 
 pub(crate) fn spawn(

@@ -1,4 +1,4 @@
-//! What is measured of one point: latencies, and the CPUs' time in the measured window.
+//! Measurements of one point: latencies, and the CPUs' time in the measured window.
 
 use std::cell::{Ref, RefCell};
 use std::ops::Range;
@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 
 use crate::latencies::latency_histogram;
 
-/// What all clients of a point report to.
+/// The meter that all clients of a point report to.
 #[derive(Debug)]
 pub(crate) struct Meter {
     from_ns: u64,
@@ -70,7 +70,7 @@ impl Meter {
         counts
     }
 
-    /// How much of what lasted from `began_ns` to `ended_ns` lies in the window, 0 to 1.
+    /// The part of the time from `began_ns` to `ended_ns` that lies in the window, 0 to 1.
     pub(crate) fn part_in_window(&self, began_ns: u64, ended_ns: u64) -> f64 {
         let (from, to) = (began_ns.max(self.from_ns), ended_ns.min(self.to_ns));
         to.saturating_sub(from) as f64 / (ended_ns - began_ns).max(1) as f64

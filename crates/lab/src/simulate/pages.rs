@@ -6,7 +6,7 @@ use clearway_storage::{Lsn, PAGE_SIZE, PageDevice, PageId, RelId, Result};
 
 /// Pages that all are zeros.
 pub(super) struct TablePages {
-    /// What a read takes; `None`: nothing, for pages that are in the pool from the start.
+    /// The time of a read; `None`: none, for pages that are in the pool from the start.
     pub(super) read: Option<Latency>,
 }
 

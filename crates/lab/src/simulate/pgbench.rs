@@ -58,7 +58,7 @@ const BRANCHES: u64 = 900;
 const PARTS: u64 = 1_000_000;
 /// Uses of a page before the simulation begins.
 const USES: u32 = 8;
-/// How long the log writer sleeps between two flushes: the engine's default.
+/// The log writer's sleep between two flushes: the engine's default.
 const LOG_WRITER_DELAY: Duration = Duration::from_millis(10);
 /// The xid of the transaction that loaded the tables.
 pub(super) const LOADER: Xid = Xid(1 << 19);
@@ -121,7 +121,7 @@ impl StatusDevice for NoPages {
     }
 }
 
-/// What all sessions share.
+/// The parts that all sessions share.
 pub(super) struct Database {
     pub(super) procs: Arc<ProcArray<Simulated>>,
     pub(super) pool: BufferPool<Simulated, TablePages>,
@@ -129,13 +129,13 @@ pub(super) struct Database {
     commit_log: CommitLog<Simulated, NoPages>,
     pub(super) locks: LockManager<Simulated>,
     commits: Commits<Simulated>,
-    /// Which transaction changed each teller and each branch last, or each warehouse and its districts.
+    /// The transaction that last changed each teller and each branch, or each warehouse and its districts.
     writers: RefCell<BTreeMap<(RelId, u32), Xid>>,
     synchronous: bool,
 }
 
 impl Database {
-    /// One whose tables have so many pages each, all of them resident.
+    /// A database whose tables have these numbers of pages, all of them resident.
     fn new(experiment: &Experiment, variant: &Variant, clients: usize, tables: &[(RelId, u32)]) -> Self {
         let parameters = &experiment.parameters;
         let disk = Disk {
@@ -455,7 +455,7 @@ pub(crate) fn spawn(
     }
 }
 
-/// A database with tables of so many pages each, and a session for each client.
+/// A database with tables of these numbers of pages, and a session for each client.
 pub(super) fn open(
     simulation: &mut Simulation,
     experiment: &Experiment,

@@ -1,4 +1,4 @@
-//! One point: a simulation of so many clients on one variant, and what is measured of it.
+//! One point: a simulation of a number of clients on one variant, and its measurements.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -20,28 +20,28 @@ const STEPS_MAX: u64 = 20_000_000_000;
 /// A part of the CPUs' time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Share {
-    /// What for.
+    /// The activity that took it.
     pub activity: Cow<'static, str>,
     /// 0 to 1.
     pub share: f64,
 }
 
-/// What came out at one point.
+/// The result of one point.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Point {
-    /// How many clients.
+    /// Number of clients.
     pub clients: usize,
     /// The variant's name.
     pub variant: String,
     /// Transactions (or acquisitions) a simulated second.
     pub tps: f64,
-    /// How many were counted.
+    /// Number of counted transactions.
     pub transactions: u64,
-    /// Half of them took at most so long, µs.
+    /// Median latency, µs.
     pub p50_us: f64,
-    /// 99 % of them took at most so long, µs.
+    /// 99th percentile of the latency, µs.
     pub p99_us: f64,
-    /// Where the CPUs' time went in the measured window.
+    /// Shares of the CPUs' time in the measured window, by activity.
     pub shares: Vec<Share>,
     /// Accesses a transaction that change a cache line which several sessions used, from the end of the warm-up on.
     pub shared_changes: f64,
@@ -58,7 +58,7 @@ pub struct Point {
     pub report: Report,
 }
 
-/// What is written beside the point.
+/// The window of the trace that is written beside the point.
 pub(crate) struct TraceWindow {
     pub(crate) from_ns: u64,
     pub(crate) to_ns: u64,

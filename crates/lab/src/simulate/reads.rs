@@ -24,7 +24,7 @@ const FRAMES: u32 = 16_384;
 /// 256 GiB: one read in 2,048 finds its page in a frame.
 const PAGES: u64 = 1 << 25;
 const TABLE: RelId = RelId(16);
-/// What is done with the page under its latch, ns.
+/// Work on the page under its latch, ns.
 const READ_NS: u64 = 300;
 
 fn page(number: u64) -> PageId {

@@ -52,7 +52,7 @@ const HISTORY: RelId = RelId(22);
 const TELLERS: RelId = RelId(23);
 const ACCOUNTS_INDEX: RelId = RelId(26);
 
-/// So many that two transactions of a stretch seldom meet on one.
+/// Enough pages that two transactions of a stretch seldom meet on one.
 const ACCOUNT_PAGES: u32 = 2_048;
 const INDEX_PAGES: u32 = 512;
 const HISTORY_PAGES: u32 = 64;
@@ -70,7 +70,7 @@ const PRUNED_PERCENT: u64 = 70;
 const RECORDS: f64 = 6.0;
 const PAGES: f64 = 5.3;
 
-/// How the time of replay's workers is spent, over the whole run.
+/// Shares of the time of replay's workers, over the whole run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplayFigures {
     /// Part of its time in which the worker that reads the log slept until a stretch was done.
@@ -116,7 +116,7 @@ impl ReplayedPages for Tables {
     }
 }
 
-/// How many pages a change of [`Log`] has: they are as long as each other.
+/// Number of pages in a change of [`Log`]: they are as long as each other.
 fn pages_of(payload: &[u8]) -> usize {
     let first = PART_HEAD + usize::from(u16::from_le_bytes([payload[14], payload[15]]));
     payload.len() / first
@@ -125,7 +125,7 @@ fn pages_of(payload: &[u8]) -> usize {
 /// Bytes of a page's part of a change before what is written: page, form, number of deltas, and of the one delta its kind,
 /// offset and length (`storage/src/change.rs`).
 const PART_HEAD: usize = 16;
-/// Where on a page it is written.
+/// The place of the write on a page.
 const OFFSET: u16 = 1_024;
 
 /// The primary's log, as it is read.
@@ -192,7 +192,7 @@ impl Log {
         record(91, &[history]);
     }
 
-    /// Where the record of a transaction's end ends.
+    /// The end of the record of a transaction's end.
     fn end(&mut self) -> Lsn {
         self.position += 40;
         Lsn(self.position)

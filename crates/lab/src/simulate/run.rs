@@ -14,7 +14,7 @@ use crate::simulate::jobs::{Job, run_jobs};
 use crate::simulate::point::Point;
 use crate::simulate::shard::Shard;
 
-/// What to run.
+/// The run of an experiment.
 #[derive(Debug, Clone)]
 pub struct SimulateOptions {
     /// The experiment, with its settings applied.
@@ -23,15 +23,15 @@ pub struct SimulateOptions {
     pub machine: MachineModel,
     /// The seed of every point.
     pub seed: u64,
-    /// Where to write a trace of the last point's first measured half millisecond.
+    /// The file for a trace of the last point's first measured half millisecond.
     pub trace: Option<PathBuf>,
-    /// Whether to run it all again with each cost that the machine has and each parameter 50 % lower and higher.
+    /// True if it is all run again with each cost that the machine has and each parameter 50 % lower and higher.
     pub sweep: bool,
-    /// Which of the experiment's pieces to run; none: all of them.
+    /// The pieces of the experiment to run; none: all of them.
     pub shard: Option<Shard>,
-    /// Whether to show a progress bar.
+    /// True if a progress bar is shown.
     pub progress: bool,
-    /// How many host threads compute points; 0 means as many as there are CPUs. The result does not depend on it.
+    /// Host threads that compute points; 0 means as many as there are CPUs. The result does not depend on it.
     pub threads: usize,
 }
 
@@ -44,21 +44,21 @@ pub struct SimulationResult {
     pub machine: MachineModel,
     /// The seed.
     pub seed: u64,
-    /// Which of its pieces this is; none: all of it.
+    /// The pieces of it that this is; none: all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<Shard>,
     /// Clients × variants; of a shard, those that it has run.
     pub points: Vec<Point>,
-    /// How the last number of clients changes with each cost, if asked for.
+    /// Change of the last number of clients' results with each cost, if asked for.
     pub sweep: Vec<Sweep>,
 }
 
-/// What one changed number does at the largest number of clients.
+/// The effect of one changed number at the largest number of clients.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Sweep {
     /// The number's name.
     pub number: Cow<'static, str>,
-    /// What it was multiplied by.
+    /// The factor of the change.
     pub factor: f64,
     /// Throughput of each variant.
     pub tps: Vec<f64>,

@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{LabError, Result};
 
-/// Which pieces of an experiment to run: number `number` of `of`, from 1.
+/// The pieces of an experiment to run: number `number` of `of`, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shard {
     /// From 1.
     pub number: usize,
-    /// How many there are.
+    /// Number of shards.
     pub of: usize,
 }
 
@@ -29,7 +29,7 @@ impl Shard {
         piece % self.of == self.number - 1
     }
 
-    /// That it has a piece of so many.
+    /// An error if none of the `pieces` pieces is its own.
     pub(crate) fn check(self, pieces: usize) -> Result<()> {
         if self.number <= pieces {
             return Ok(());

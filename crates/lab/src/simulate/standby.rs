@@ -52,7 +52,7 @@ const ENDS_A_SNAPSHOT: u64 = 500;
 const GROUP: u64 = 1 << 20;
 /// Room beyond the range that the standby has at most: no more is used in the window, and this host has to hold it.
 const ROOM: u64 = 1 << 20;
-/// How many of the set-up's newest transactions have written the rows, at most.
+/// The most of the set-up's newest transactions that have written the rows.
 const WRITERS: u64 = 40_000;
 
 const TABLE: RelId = RelId(16);
@@ -62,7 +62,7 @@ const ROWS: u64 = 256;
 /// Work within root, inner page, leaf and heap page, ns.
 const PAGES_NS: [u64; 4] = [200, 200, 200, 300];
 
-/// What a standby's replay reached in the measured window, and what snapshots took.
+/// The throughput of a standby's replay in the measured window, and the cost of snapshots.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StandbyFigures {
     /// Transactions that replay ended, a simulated second.
@@ -94,7 +94,7 @@ struct Sums {
     ended: u64,
 }
 
-/// What readers and replay report to.
+/// The counts that readers and replay report to.
 #[derive(Debug)]
 pub(crate) struct Tally {
     meter: Rc<Meter>,
@@ -141,10 +141,10 @@ impl Tally {
     }
 }
 
-/// What readers and replay share.
+/// The parts that readers and replay share.
 pub(super) struct Standby {
     pub(super) known: KnownXids<Simulated>,
-    /// How many transactions may run.
+    /// The most transactions that may run.
     room: u32,
     cleaned: CleanedUp<Simulated>,
     pub(super) procs: Arc<ProcArray<Simulated>>,
@@ -154,7 +154,7 @@ pub(super) struct Standby {
 }
 
 impl Standby {
-    /// A standby with the tables that readers use, and these, each with so many pages.
+    /// A standby with the tables that readers use, and `replayed`, each with its number of pages.
     pub(super) fn new(
         parameters: &Parameters,
         variant: &Variant,
@@ -237,7 +237,7 @@ impl Standby {
     }
 }
 
-/// What replay knows of the primary's transactions.
+/// Replay's view of the primary's transactions.
 pub(super) struct Primary {
     /// Without the one that stays open.
     pub(super) running: Vec<Xid>,

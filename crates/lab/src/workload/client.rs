@@ -6,16 +6,16 @@ use clearway_engine::{Engine, EngineError};
 
 use super::{Workload, pgbench, tpcc};
 
-/// How large the tables are.
+/// The sizes of the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
     /// pgbench's scale.
     pub scale: u32,
-    /// What TPC-C's tables are loaded with.
+    /// The population that TPC-C's tables are loaded with.
     pub population: tpcc::Population,
 }
 
-/// What clients were told is committed.
+/// Sums of the transactions that were acknowledged to clients.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Acknowledged {
     /// By pgbench's transactions.
@@ -31,7 +31,7 @@ impl std::ops::AddAssign for Acknowledged {
     }
 }
 
-/// How a transaction ended.
+/// The end of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ended {
     /// Its kind's place in [`Workload::kinds`]; `None` where a workload has one kind.
@@ -87,7 +87,7 @@ impl Client {
         }
     }
 
-    /// What it was told is committed.
+    /// Sums of the transactions that were acknowledged to it.
     pub(crate) fn acknowledged(&self) -> Acknowledged {
         let mut acknowledged = Acknowledged::default();
         match self {

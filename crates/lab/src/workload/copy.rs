@@ -5,8 +5,8 @@ use clearway_engine::{Column, EngineError, Output, Session, Value};
 /// Lines handed over at a time.
 const CHUNK_LINES: i64 = 1_000;
 
-/// Fills `table` with the lines of 1 to `last`, which `line` appends to the text that it is given; `progress` is told
-/// how many the engine has asked for.
+/// Fills `table` with the lines of 1 to `last`, which `line` appends to the text that it is given; `progress` gets the
+/// number that the engine has asked for.
 pub(super) fn copy(
     session: &mut Session,
     table: &str,

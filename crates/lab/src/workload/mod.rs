@@ -81,7 +81,7 @@ impl Workload {
 /// Workloads that run side by side in one engine, each with a part of the clients; mostly one alone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Mix {
-    /// Clients take these in turn, so a workload that stands here twice has twice the clients.
+    /// Clients take these in turn, so a workload that is here twice has twice the clients.
     turns: Vec<Workload>,
 }
 
@@ -113,7 +113,7 @@ impl Mix {
         self.turns.contains(&workload)
     }
 
-    /// How many clients before this one run the same workload.
+    /// Number of clients before this one that run the same workload.
     pub fn place_of(&self, client: usize) -> usize {
         let workload = self.workload_of(client);
         (0..client)
@@ -132,7 +132,7 @@ impl Mix {
         parts
     }
 
-    /// What a part is called in tables.
+    /// The name of a part in tables.
     pub fn part_name(&self, part: Workload) -> String {
         match self.turns[..] {
             [_] => part.name().to_owned(),

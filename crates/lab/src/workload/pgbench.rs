@@ -7,7 +7,7 @@
 //! # What must hold afterwards
 //!
 //! `simple-update` adds the same amount to an account and to the history; `tpcb-like` adds it to a teller and a branch
-//! too. Every client keeps the sum of what it was told is committed. So after any run
+//! too. Every client keeps the sum of the commits that were acknowledged to it. So after any run
 //!
 //! | rule | |
 //! | --- | --- |
@@ -58,7 +58,7 @@ pub fn loaded_scale(engine: &Arc<Engine>) -> Result<Option<i64>, EngineError> {
     }
 }
 
-/// Creates and fills the tables. `progress` is told how many accounts were read by the engine so far.
+/// Creates and fills the tables. `progress` gets the number of accounts that the engine has read so far.
 pub fn load(engine: &Arc<Engine>, scale: u32, progress: &mut dyn FnMut(u64)) -> Result<(), EngineError> {
     let mut session = engine.session(SessionInfo::default())?;
     let mut run = |sql: &str| session.execute_simple(sql, &mut Discard::default());
@@ -94,14 +94,14 @@ pub fn load(engine: &Arc<Engine>, scale: u32, progress: &mut dyn FnMut(u64)) -> 
     engine.checkpoint()
 }
 
-/// What a client was told is committed.
+/// Sums of the transactions that were acknowledged to a client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Acknowledged {
     /// Sum of the amounts of all writing transactions.
     pub all_deltas: i64,
     /// Sum of the amounts of the `tpcb-like` ones.
     pub branch_deltas: i64,
-    /// How many writing transactions there were.
+    /// Number of writing transactions.
     pub writes: i64,
 }
 
@@ -142,7 +142,7 @@ impl Balances {
         })
     }
 
-    /// What is wrong with these sums, given those before and what was acknowledged in between; `None` when all is well.
+    /// The fault in these sums, given those before and the acknowledgements in between; `None` when all is well.
     pub fn fault(&self, before: &Balances, acknowledged: &Acknowledged) -> Option<String> {
         let rules = [
             (
@@ -189,7 +189,7 @@ pub struct Client {
     random: SmallRng,
     statements: Statements,
     out: Discard,
-    /// What it was told is committed.
+    /// Sums of the transactions that were acknowledged to it.
     pub acknowledged: Acknowledged,
     /// Transactions that were rolled back and tried again (40001, 40P01).
     pub retries: u64,

@@ -32,7 +32,7 @@ unsafe fn system_call(number: usize, arguments: [usize; 4]) -> isize {
     result
 }
 
-/// What a worker's base register points to.
+/// The data that a worker's base register points to.
 #[repr(C)]
 struct Local {
     worker: u32,

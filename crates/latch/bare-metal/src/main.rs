@@ -52,7 +52,7 @@ fn assert_equal_words() {
     assert_eq!(WORDS[0].load(Relaxed), WORDS[1].load(Relaxed));
 }
 
-/// What both workers do before a platform is installed.
+/// The work of both workers before a platform is installed.
 fn words() {
     for step in 0..STEPS {
         *COUNT.lock() += 1;
@@ -115,7 +115,7 @@ struct Listed {
     words: [AtomicU64; 3],
 }
 
-/// What both workers do under the platform.
+/// The work of both workers under the platform.
 fn lists(listed: &Listed) {
     for step in 0..STEPS {
         *listed.queued.exclusive() += 1;

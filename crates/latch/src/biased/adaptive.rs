@@ -110,7 +110,7 @@ const BY_COUNT: u32 = u32::MAX;
 /// Of readers that met more than one other, each counts only if their number and its worker's are equal modulo this.
 const MEETINGS_OF: u32 = 8;
 
-/// What a writer does for the policy.
+/// A writer's task for the policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Duty {
     None,
@@ -120,19 +120,19 @@ enum Duty {
     },
 }
 
-/// How an [`AdaptiveLatch`] is built.
+/// The options of an [`AdaptiveLatch`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AdaptiveOptions {
     /// The LwLock inside. Its `shared_path` applies to workers that wait. The first attempt is always a CAS,
     /// whose failures tell the latch that bias may pay.
     pub lwlock: LwLockOptions,
-    /// When it is biased.
+    /// The policy by which it is biased.
     pub bias: BiasPolicy,
-    /// Which slot a reader uses.
+    /// The choice of a reader's slot.
     pub slot: SlotChoice,
 }
 
-/// What all workers read, and what writers of a biased latch change, on the first 64 bytes.
+/// State that all workers read, and that writers of a biased latch change, on the first 64 bytes.
 #[derive(Debug)]
 #[repr(C)]
 struct Main<M: Machine> {
@@ -193,7 +193,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         self.main.bias.policy()
     }
 
-    /// How often the latch has turned biased and plain.
+    /// The number of times that the latch has turned biased and plain.
     pub fn bias_statistics(&self) -> BiasStatistics {
         self.main.bias.statistics()
     }
@@ -485,8 +485,9 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         (!self.slots.is_empty(in_use)).then(|| self.slots.drain(in_use, self.class()))
     }
 
-    /// What the caller, a writer that `found` this word, shall do for the policy once it holds the latch. Asked before, so
-    /// that no worker waits for a count. In a biased window some writers get their compare-and-swap in vain here (`policy`).
+    /// The task for the policy of the caller, a writer that `found` this word, once it holds the latch. Asked before,
+    /// so that no worker waits for a count. In a biased window some writers get their compare-and-swap in vain here
+    /// (`policy`).
     #[inline]
     fn duty(&self, found: u32) -> Duty {
         if found & TRIAL == 0 {
@@ -578,7 +579,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
         self.main.latch.is_held() || !self.slots.is_empty(self.main.slot.in_use())
     }
 
-    /// Whether a worker holds the latch exclusively, or is about to, at this instant, for assertions.
+    /// True if a worker holds the latch exclusively, or is about to, at this instant, for assertions.
     pub fn is_held_exclusive(&self) -> bool {
         self.main.latch.is_held_exclusive()
     }

@@ -1,8 +1,9 @@
-//! When an [`AdaptiveLatch`](crate::AdaptiveLatch) is biased: by a trial of both states, at a bounded cost.
+//! The decision whether an [`AdaptiveLatch`](crate::AdaptiveLatch) is biased: by a trial of both states, at a bounded
+//! cost.
 //!
-//! Whether bias pays depends on the share of readers, on how many CPUs they run on, on how the latch inside waits, and
-//! on the machine. So it is not computed from counts. It is tried, and what is compared is what counts: how long it
-//! takes until so many writers have passed. The mix of readers and writers is that of the workload, so a state in which
+//! The gain from bias depends on the share of readers, on how many CPUs they run on, on how the latch inside waits, and
+//! on the machine. So it is not computed from counts. It is tried, and the quantity that matters is compared: the time
+//! until a number of writers have passed. The mix of readers and writers is that of the workload, so a state in which
 //! writers pass faster is one in which readers pass faster, too.
 //!
 //! | state | the word has | left when |
@@ -45,9 +46,9 @@
 //! of workers each comes once in 0.2 ms. A window of 0.1 ms, as this module had before, sees what the other state's
 //! sleepers do.
 //!
-//! **Why so many writers.** They are a random part of all acquisitions: the time of 64 of them, at 99 % reads, varies by 12 %
-//! by itself. Until 2026-11-26 a trial whose windows were long because writers were few ended after 4 pairs, of 512 writers
-//! each state: 6 % by chance, and a latch that makes 5 % more with bias stayed plain on three machines.
+//! **Why 32,768 writers.** They are a random part of all acquisitions: the time of 64 of them, at 99 % reads, varies by
+//! 12 % by itself. Until 2026-11-26 a trial whose windows were long because writers were few ended after 4 pairs, of
+//! 512 writers each state: 6 % by chance, and a latch that makes 5 % more with bias stayed plain on three machines.
 //!
 //! **What is counted, and where.** All per worker, on a line that no other worker writes, and as little as can be. Two
 //! accesses to that line between a worker's first attempt and the next one, or while it holds the latch, or even after its
@@ -75,7 +76,7 @@
 //! word so that writers of a resting plain latch count nothing: their one compare-and-swap from zero fails during a
 //! trial, and the slow way counts.
 //!
-//! Why not by the number of readers a writer, as this module did once: the ratio at which bias pays differs between
+//! The number of readers per writer does not decide, though it did once: the ratio at which bias pays differs between
 //! machines, sections, and ways to wait (`docs/mechanisms/read-biased.md`, "When it turns").
 //!
 //! Origin: BRAVO (Dice and Kogan, USENIX ATC 2019) inhibits bias for a multiple of the time of the last revocation. It
@@ -97,7 +98,7 @@ pub enum BiasPolicy {
     Always,
 }
 
-/// How often a latch has turned.
+/// The number of times that a latch has turned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BiasStatistics {
     /// Times that it was turned biased.
@@ -106,18 +107,18 @@ pub struct BiasStatistics {
     pub turned_plain: u32,
 }
 
-/// One in so many conflicts of a reader at a plain latch, and of the waits of a writer of one that rests biased, looks
-/// whether a trial is due. Waits are drawn, meetings counted per worker. Prime, so that a fixed order of visiting latches
-/// does not always nominate the same latch. It was 61: then 288 workers that each seldom wait needed 70 ms to begin.
+/// Conflicts of a reader at a plain latch, or waits of a writer of one that rests biased, per check whether a trial is
+/// due. Waits are drawn, meetings counted per worker. Prime, so that a fixed order of visiting latches does
+/// not always nominate the same latch. It was 61: then 288 workers that each seldom wait needed 70 ms to begin.
 const SAMPLE: u32 = 13;
-/// One in so many of these looks of a reader that met another one, once the latch has been tried before. A look reads the
-/// clock while its worker holds the latch: with each of them 16 threads on two CPUs made 0.87 of a plain latch without any
-/// section.
+/// Divisor of these checks for readers that met another one, once the latch has been tried before. A check reads the
+/// clock while its worker holds the latch: with each of them 16 threads on two CPUs made 0.87 of a plain
+/// latch without any section.
 const SAMPLE_TRIED: u32 = 8;
-/// One in so many writers of a latch that rests biased, of those that did not wait, looks whether a trial is due. Where
-/// others wait, these look: at every 13th the clock and the count took 2 % of 64 clients without any section.
+/// Writers of a latch that rests biased, of those that did not wait, per check whether a trial is due. If others
+/// wait, those check: at every 13th the clock and the count took 2 % of 64 clients without any section.
 const SAMPLE_UNWAITED: u32 = 127;
-/// One in so many writers of a trial, counted per worker, is counted behind the word.
+/// Writers of a trial, counted per worker, per writer that is counted behind the word.
 const COUNTED: u32 = 4;
 /// Counted writers between two looks at the clock.
 const LOOK: u32 = 4;
@@ -129,20 +130,21 @@ const SETTLE_NS: u64 = 1_000_000;
 const MEASURE: u32 = 32;
 /// Time that is taken, at least.
 const MEASURE_NS: u64 = 2_000_000;
-/// The lengths of windows: the binary logarithm of how many times as long they last and settle as `MEASURE_NS` and
-/// `SETTLE_NS` say. Of the pairs so many times fewer are needed.
+/// The lengths of windows: binary logarithms of the factor by which they last and settle longer than `MEASURE_NS` and
+/// `SETTLE_NS`. The number of pairs that are needed is divided by it.
 const LENGTHS_LOG2: [u32; 3] = [0, 2, 4];
-/// After so many pairs of the shortest windows a trial goes on with longer ones if the states hardly differ; of these after
-/// half as many with the longest.
+/// Pairs of the shortest windows after which a trial goes on with longer ones if the states hardly differ; of these
+/// after half as many with the longest.
 const PAIRS_OF_LENGTH: u32 = 8;
-/// States whose sums differ by less than a part in so many hardly differ, however many windows there were.
+/// States whose sums differ by less than one part in this many hardly differ, however many windows there were.
 const PARTS_MAX: u64 = 32;
-/// How often a trial measures each state at least.
+/// Least number of times that a trial measures each state.
 const PAIRS_MIN: u32 = 2;
-/// How often it measures each state, before states that hardly differ end it, if writers decide how long windows are.
+/// Number of times that it measures each state, before states that hardly differ end it, if writers decide how long
+/// windows are.
 const PAIRS_MAX: u32 = 16;
-/// Counted writers of a trial until then, at least: as writers are a random part of all acquisitions, the times that so many
-/// take in each state differ by 0.7 % by chance.
+/// Counted writers of a trial until then, at least: as writers are a random part of all acquisitions, the times that
+/// this many take in each state differ by 0.7 % by chance.
 const WRITERS: u32 = 32_768;
 /// A trial of this length ends with fewer.
 const LONG_NS: u64 = 1_000_000_000;
@@ -162,7 +164,7 @@ const RARE_NS: u64 = 20_000_000;
 
 const _: () = assert!(PAIRS_MIN.is_power_of_two() && PAIRS_MAX.is_power_of_two() && PAIRS_MIN <= PAIRS_MAX);
 
-/// What the word says of the bias.
+/// The state of the bias in the word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Turn {
     pub(crate) biased: bool,
@@ -180,7 +182,7 @@ impl Turn {
     };
 }
 
-/// What a writer does in a trial.
+/// A writer's part in a trial.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Share {
     /// It is counted behind the word.
@@ -189,7 +191,7 @@ pub(crate) struct Share {
     pub(crate) handicapped: bool,
 }
 
-/// What a pair of windows leads to.
+/// The consequence of a pair of windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     /// The trial ends with this state.
@@ -233,9 +235,9 @@ impl<M: Machine> Windows<M> {
     }
 }
 
-/// What the decision is made from, behind the latch's word. All of it is written by exclusive holders only, but for the
-/// statistics. In this order, so that what each writer of a trial changes lies on the line of the word, which it has just
-/// fetched, and what workers look at between trials lies on another one, which does not change.
+/// The data that the decision is made from, behind the latch's word. All of it is written by exclusive holders only,
+/// but for the statistics. In this order, so that what each writer of a trial changes lies on the line of the word,
+/// which it has just fetched, and what workers look at between trials lies on another one, which does not change.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Bias<M: Machine> {
@@ -243,9 +245,9 @@ pub(crate) struct Bias<M: Machine> {
     writers: M::U32,
     /// Those of them that came before the time is taken; 0 as long as the latch settles.
     settled: M::U32,
-    /// When the current window, or its settling, began.
+    /// The start of the current window, or of its settling.
     window_ns: M::U64,
-    /// When the trial began.
+    /// The start of the trial.
     trial_ns: M::U64,
     /// Windows of the trial that are over. The even ones are biased, the odd ones plain.
     windows: M::U32,
@@ -253,13 +255,14 @@ pub(crate) struct Bias<M: Machine> {
     idle: M::U32,
     /// Writers in the windows that are over.
     trial_writers: M::U32,
-    /// How many of `HANDICAP_OF` writers found the word idle in the last plain window: all, before there was one.
+    /// Number of writers, of `HANDICAP_OF`, that found the word idle in the last plain window: all, before there was
+    /// one.
     handicapped: M::U32,
     /// No trial before this time.
     inhibited_ns: M::U64,
     policy: BiasPolicy,
-    /// What past trials leave to the next one. Bit 0: the last one ended with bias. The others: which of `LENGTHS_LOG2` the
-    /// windows have.
+    /// The findings of past trials for the next one. Bit 0: the last one ended with bias. The others: the index in
+    /// `LENGTHS_LOG2` of the windows' length.
     past: M::U32,
     biased: Windows<M>,
     plain: Windows<M>,
@@ -314,14 +317,14 @@ impl<M: Machine> Bias<M> {
         }
     }
 
-    /// What the caller counts at adaptive latches. A worker without a slot counts nothing: it may hold the latch, so it must
-    /// not wait for a slot here.
+    /// The caller's counts at adaptive latches. A worker without a slot counts nothing: it may hold the latch, so it
+    /// must not wait for a slot here.
     fn counts() -> Option<&'static AdaptiveCounts<M>> {
         M::known_worker().map(|worker| &M::workers().slot(worker).adaptive)
     }
 
-    /// Whether a reader's wait for a plain latch, in a `trial` or not, that began at `started` shall turn it biased, and
-    /// then, unless in a trial already, begin one.
+    /// True if a reader's wait for a plain latch, in a `trial` or not, that began at `started` shall turn it biased,
+    /// and then, unless in a trial already, begin one.
     pub(crate) fn nominated_by_wait(&self, trial: bool, started: u64) -> bool {
         self.is_sample_of_waits(started) && started >= self.nominated_since(trial)
     }
@@ -348,12 +351,12 @@ impl<M: Machine> Bias<M> {
         clock() >= self.nominated_since(trial)
     }
 
-    /// How many times as long as in a first trial windows are, as a binary logarithm.
+    /// The factor by which windows are longer than in a first trial, as a binary logarithm.
     fn length_log2(&self) -> u32 {
         LENGTHS_LOG2[self.past.load(Relaxed) as usize >> 1]
     }
 
-    /// How often a trial measures each state at most.
+    /// The most times that a trial measures each state.
     fn pairs_max(&self) -> u32 {
         (Self::PAIRS_MAX >> self.length_log2()).max(PAIRS_MIN)
     }
@@ -510,8 +513,8 @@ impl<M: Machine> Bias<M> {
         }
     }
 
-    /// True if the trial ends after so many windows of this length and nanoseconds in all. `by_time`: more writers have passed
-    /// in the last window than had to.
+    /// The verdict after `windows` windows of this length and `took` nanoseconds in all. `by_time`: more writers have
+    /// passed in the last window than had to.
     fn decide(&self, windows: u32, took: u64, by_time: bool) -> Verdict {
         let (pairs, longer) = (windows / 2, self.past.load(Relaxed) >> 1);
         if !windows.is_multiple_of(2) || pairs < PAIRS_MIN || !pairs.is_power_of_two() {
@@ -544,8 +547,8 @@ impl<M: Machine> Bias<M> {
         }
     }
 
-    /// What the trial cost: its time, less what its writers would have taken in the faster state. Of each state
-    /// `windows` went into the sum.
+    /// The cost of the trial: its time, less what its writers would have taken in the faster state. Each state's sum is
+    /// of `windows` windows.
     fn lost_ns(&self, now: u64, windows: u32) -> u64 {
         let faster = self.biased.sum_of_others().min(self.plain.sum_of_others());
         let each = faster / u64::from(windows.max(1));

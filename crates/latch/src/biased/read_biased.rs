@@ -47,15 +47,15 @@ use crate::lwlock::state::{EXCLUSIVE, HAS_WAITERS, SHARED_MASK, SHARED_UNIT, las
 use crate::lwlock::{LatchMode, LwLock};
 use crate::order;
 
-/// How a [`ReadBiasedLatch`] is built. [`LwLockOptions`], and so an `LwLockVariant`, convert into it, with the defaults
-/// of the rest.
+/// The options of a [`ReadBiasedLatch`]. [`LwLockOptions`], and so an `LwLockVariant`, convert into it, with the
+/// defaults of the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReadBiasedOptions {
     /// The slots. Writer variants other than `one-by-one` ignore its `shared_path` and use `cas`.
     pub lwlock: LwLockOptions,
-    /// Which slot a reader uses.
+    /// The choice of a reader's slot.
     pub slot: SlotChoice,
-    /// How a writer takes the slots.
+    /// The way in which a writer takes the slots.
     pub writer: WriterVariant,
 }
 
@@ -208,7 +208,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
         }
     }
 
-    /// Whether the latch, or one of its slots, is held at this instant, for assertions.
+    /// True if the latch, or one of its slots, is held at this instant, for assertions.
     pub fn is_held(&self) -> bool {
         self.slots.iter().any(|slot| slot.is_held()) || self.writers.is_held()
     }

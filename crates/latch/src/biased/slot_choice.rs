@@ -1,10 +1,10 @@
-//! Which of a latch's reader slots a worker uses, and how many slots are in use.
+//! The choice of a worker's slot among a latch's reader slots, and the number of slots in use.
 
 use clearway_machine::{CpuCounts, Machine};
 
-/// Which of the slots of a [`ReadBiasedLatch`](crate::ReadBiasedLatch) or an
-/// [`AdaptiveLatch`](crate::AdaptiveLatch) a reader uses. Any choice is correct, since the guard remembers
-/// the slot. The choices differ in which readers share a cache line, and in how many slots a writer has to deal with.
+/// The choice of a reader's slot in a [`ReadBiasedLatch`](crate::ReadBiasedLatch) or an
+/// [`AdaptiveLatch`](crate::AdaptiveLatch). Any choice is correct, since the guard remembers the slot. The choices
+/// differ in the readers that share a cache line, and in the number of slots that a writer has to deal with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SlotChoice {
     /// The worker's number. Costs a thread-local read. Two workers that share a slot share it wherever they

@@ -1,4 +1,4 @@
-//! How often latches are acquired, by class and mode: the feature `count-acquisitions`.
+//! Counts of the acquisitions of latches, by class and mode: the feature `count-acquisitions`.
 //!
 //! An uncontended acquisition is one atomic instruction and a few others, and a counter shared by threads
 //! would cost more than the latch. So each thread counts in a block of its own, with plain additions, and a

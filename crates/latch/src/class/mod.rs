@@ -102,7 +102,7 @@ impl ModeCounters {
     }
 }
 
-/// What latches of one kind share. Declared as a `static`.
+/// The properties that latches of one kind share. Declared as a `static`.
 #[derive(Debug)]
 pub struct LatchClass {
     /// The name in reports.
@@ -240,7 +240,7 @@ impl LatchClass {
         self
     }
 
-    /// What a worker does before it sleeps on a latch of this class. Read once per wait, on the slow path.
+    /// The spin policy of a worker before it sleeps on a latch of this class. Read once per wait, on the slow path.
     pub fn spin_policy(&self) -> SpinPolicy {
         SpinPolicy::from_word(self.spin_policy.load(Ordering::Relaxed))
     }
@@ -271,7 +271,7 @@ impl LatchClass {
         }
     }
 
-    /// Where the class's acquisitions are counted.
+    /// The place of the counts of the class's acquisitions.
     #[cfg(feature = "count-acquisitions")]
     #[inline]
     pub(crate) fn place(&'static self) -> u8 {

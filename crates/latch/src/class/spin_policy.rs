@@ -1,6 +1,6 @@
 //! The spin policy of a class, kept in a word. How a worker polls is the subject of `spin`.
 
-/// What a worker does before it sleeps on a latch.
+/// The way in which a worker polls before it sleeps on a latch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SpinPolicy {
     /// Sleep at once: for latches that are held long.

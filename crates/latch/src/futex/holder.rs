@@ -89,7 +89,7 @@ pub(super) const WORD: u64 = (1 << 32) - 1;
 
 const _: () = assert!(HOLDER ^ EXCLUSIVE ^ WAKING ^ READERS ^ (READER - UNIT) == WORD);
 
-/// How the word of an [`SrwMutex`](crate::SrwMutex) is changed.
+/// The instructions by which the word of an [`SrwMutex`](crate::SrwMutex) is changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SrwMutexAlgorithm {
     /// By compare-and-swap from the value last seen: the baseline.

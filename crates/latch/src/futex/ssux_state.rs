@@ -1,12 +1,12 @@
-//! The state of an [`SsuxLock`](crate::SsuxLock) behind one contract. Each variant is an
-//! [`SsuxProtocol`], and stands in its own file.
+//! The state of an [`SsuxLock`](crate::SsuxLock) behind one contract. Each variant is an [`SsuxProtocol`] in a file of
+//! its own.
 
 use clearway_machine::Machine;
 
 use crate::waiting::Waiting;
 
-/// How an [`SsuxLock`](crate::SsuxLock) keeps its state, chosen by type: [`OneWord`](crate::OneWord), or as
-/// InnoDB does in two words, of which the writers' word is changed by [`CasLoop`](crate::CasLoop),
+/// The layout of an [`SsuxLock`](crate::SsuxLock)'s state, chosen by type: [`OneWord`](crate::OneWord), or as InnoDB
+/// has it in two words, of which the writers' word is changed by [`CasLoop`](crate::CasLoop),
 /// [`FetchAddBts`](crate::FetchAddBts) or [`SingleWake`](crate::SingleWake).
 pub trait SsuxProtocol: core::fmt::Debug + Copy + Send + Sync + 'static {
     /// The state on a machine.
@@ -28,9 +28,9 @@ pub trait SsuxState<M: Machine>: core::fmt::Debug + Send + Sync + 'static {
     /// Idle.
     fn new() -> Self;
 
-    /// How many workers hold the lock in shared mode. Like the next two, out of date on return.
+    /// Number of workers that hold the lock in shared mode. Like the next two, out of date on return.
     fn shared_holders(&self) -> u32;
-    /// Whether the lock has an owner: in update mode, in exclusive mode, or waiting for readers to leave.
+    /// True if the lock has an owner: in update mode, in exclusive mode, or waiting for readers to leave.
     fn is_owned(&self) -> bool;
     /// True if the lock is held in exclusive mode.
     fn is_held_exclusively(&self) -> bool;
@@ -68,7 +68,7 @@ pub trait SsuxState<M: Machine>: core::fmt::Debug + Send + Sync + 'static {
     /// Makes the caller the owner in exclusive mode. Waits for other owners as long as it takes, and not for
     /// readers.
     fn take_exclusive(&self, waiting: &mut Waiting) -> Readers;
-    /// How many readers the owner in exclusive mode must wait for. Acquire: pairs with the Release in each
+    /// Number of readers that the owner in exclusive mode must wait for. Acquire: pairs with the Release in each
     /// reader's `exit`.
     fn readers_left(&self) -> u32;
     /// The owner sleeps while readers are inside. May return early.

@@ -1,5 +1,5 @@
-//! Where the word of `holder` is stored: in 32 bits of its own, or in the lower half of 64 bits whose upper
-//! half counts readers and changes in the same step.
+//! The storage of `holder`'s word: in 32 bits of its own, or in the lower half of 64 bits whose upper half counts
+//! readers and changes in the same step.
 //!
 //! A value is everything that changes in one step, with the word in the lower 32 bits.
 

@@ -392,7 +392,7 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
         self.word.load(Relaxed) & (COUNT | UPDATE | EXCLUSIVE) != 0
     }
 
-    /// Whether a worker holds the latch exclusively, or has requested that, at this instant; for assertions.
+    /// True if a worker holds the latch exclusively, or has requested that, at this instant; for assertions.
     pub fn is_held_exclusive(&self) -> bool {
         self.word.load(Relaxed) & EXCLUSIVE != 0
     }

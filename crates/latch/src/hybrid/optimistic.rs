@@ -7,7 +7,7 @@ use clearway_machine::{AtomicWord, Machine};
 use super::{COUNT, EXCLUSIVE, HybridExclusive, HybridLatch, HybridUpdate, UPDATE, VERSION_SHIFT};
 use crate::class::{ClassOf, Wait};
 
-/// How often [`HybridLatch::read`] tries without the latch.
+/// Number of times that [`HybridLatch::read`] tries without the latch.
 const OPTIMISTIC_ATTEMPTS: u32 = 3;
 
 /// The version an optimistic read began with.

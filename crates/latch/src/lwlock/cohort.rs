@@ -19,7 +19,7 @@
 //!
 //! # Rules
 //! - C1: the term is a hint, read and written `Relaxed`, and two latches may share one. No grant, queueing or wake-up
-//!   depends on it, so R1 to R10 hold as they stand. A wrong term costs sleeps.
+//!   depends on it, so R1 to R10 hold as they are. A wrong term costs sleeps.
 //! - C2: those sleeps end by time. No worker needs to wake a worker that waits for a term, and none waits for more than
 //!   [`SLEEPS`] of them, which is 26 ms in all.
 //! - C3: on a machine with one node there is no term, and the variant is `single-cas` in all that it does.

@@ -1,4 +1,4 @@
-//! Which workers may pass those that wait: the switch `lwlock_fairness` (R7, R10).
+//! Workers that may pass those that wait: the switch `lwlock_fairness` (R7, R10).
 //!
 //! A variant is a line of the enum and its limit below it. The limit is asked for when the word refuses a newcomer or
 //! workers wait, never on the uncontended path.
@@ -33,7 +33,7 @@ use super::state::{EXCLUSIVE, GRANT_UNIT, GRANTS, LOCKED, OVERDUE, SHARED_MASK, 
 use super::{LatchMode, LwLock};
 
 switch! {
-    /// Which workers may pass those that wait for an LwLock.
+    /// Workers that may pass those that wait for an LwLock.
     pub enum LwLockFairnessVariant = "lwlock_fairness", best Barging, planned [] {
         /// All.
         Barging = "barging",
@@ -63,7 +63,7 @@ const fn after_shared<M: Machine>() -> u32 {
 
 const _: () = assert!(after_shared::<clearway_machine::Host>() < OVERDUE / GRANT_UNIT);
 
-/// What a waker does for the first worker that wants the latch.
+/// The hand-over by a waker to the first worker that wants the latch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HandOver {
     /// It is not overdue: a wake is a hint.

@@ -142,7 +142,7 @@ use crate::class::{LatchClass, Wait};
 use crate::delay::Delay;
 use crate::order;
 
-/// How a latch is held.
+/// The mode in which a latch is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LatchMode {
     /// With other shared holders.
@@ -181,7 +181,7 @@ pub struct LwLock<M: Machine = Host> {
     algorithm: LwLockVariant,
     shared_path: LwLockSharedVariant,
     fairness: LwLockFairnessVariant,
-    /// Where the class's acquisitions are counted. Fits into the padding.
+    /// The place of the counts of the class's acquisitions. Fits into the padding.
     #[cfg(feature = "count-acquisitions")]
     place: u8,
 }

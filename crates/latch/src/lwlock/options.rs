@@ -34,7 +34,7 @@ switch! {
 }
 
 switch! {
-    /// How a reader acquires an LwLock.
+    /// The way in which a reader acquires an LwLock.
     pub enum LwLockSharedVariant = "lwlock_shared", best Cas, planned [] {
         /// Compare and swap, again if the word has changed.
         Cas = "cas",

@@ -45,7 +45,7 @@ pub(super) enum SingleCas {
 }
 
 impl SingleCas {
-    /// How often a worker polls before it queues.
+    /// Number of polls of a worker before it queues.
     fn polls_before_queueing<M: Machine>(&self, latch: &LwLock<M>, mode: LatchMode, delay: &Delay) -> u32 {
         match (latch.class.spin_policy(), self, mode) {
             (SpinPolicy::None, ..) => 0,

@@ -11,7 +11,7 @@ use crate::delay::Delay;
 pub(crate) struct Granted {
     /// The word that granted the latch, or a later one if it was handed over.
     pub(crate) from: u32,
-    /// How often the worker slept.
+    /// Number of times that the worker slept.
     pub(crate) sleeps: u64,
     /// The word counts the worker twice (R10): one of the two is to be given back, as a holder of the same mode does.
     pub(crate) twice: bool,

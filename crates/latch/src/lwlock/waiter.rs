@@ -1,4 +1,4 @@
-//! What the slot of a sleeping worker says to the worker that wakes it: one word, written under `LOCKED`.
+//! The message in a sleeping worker's slot to the worker that wakes it: one word, written under `LOCKED`.
 //!
 //! | bits | name | meaning |
 //! | --- | --- | --- |
@@ -26,7 +26,7 @@ const fn unit_shift<M: Machine>() -> u32 {
     if M::EXPLORED { 10 } else { 16 }
 }
 
-/// How long a worker sleeps before the latch is handed over to it, in units of `since`: 1.0 ms.
+/// The sleep after which the latch is handed over to a worker, in units of `since`: 1.0 ms.
 ///
 /// Shorter is dearer. A hand-over costs a switch of the CPU while the latch is held, and with n sleepers there are at
 /// most n of them in this time (`docs/mechanisms/lwlock.md#variants`). Under a checker so short that some schedules

@@ -98,7 +98,7 @@ fn size_kilobytes(backup: &Backup) -> Result<i64, StorageError> {
     Ok((bytes >> 10).cast_signed())
 }
 
-/// What went wrong behind an archive's writer or reader.
+/// The error behind that of an archive's writer or reader.
 fn sender_error(error: io::Error) -> EngineError {
     match error.downcast::<EngineError>() {
         Ok(error) => error,

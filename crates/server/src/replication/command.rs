@@ -14,15 +14,15 @@
 //!
 //! All are PostgreSQL's but LOG_DIGEST, which our standbys ask: SHA-256 of the log between two positions.
 //!
-//! Keywords are the same in upper and lower case. A name may stand in double quotes, a value in single ones; the quote
-//! itself is written twice. A semicolon may end a command.
+//! Keywords are the same in upper and lower case. A name may have double quotes around it, a value single ones; the
+//! quote itself is written twice. A semicolon may end a command.
 
 use clearway_engine::{EngineError, SqlState};
 
 /// A command of a replication connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// Which database is this, and how far is its log?
+    /// The identity of the database, and the end of its log.
     IdentifySystem,
     /// A setting's value.
     Show(String),
@@ -41,13 +41,13 @@ pub enum Command {
     },
     /// A slot to remove.
     DropSlot(String),
-    /// What a slot says.
+    /// A slot to read.
     ReadSlot(String),
     /// The log, from a position on.
     Start {
         /// The slot to use.
         slot: Option<String>,
-        /// Where to begin.
+        /// The position to begin at.
         position: u64,
         /// On which timeline; the current one if it does not say.
         timeline: Option<u32>,
@@ -56,10 +56,10 @@ pub enum Command {
     BaseBackup(BackupOptions),
 }
 
-/// What a base backup is to be like.
+/// The options of a base backup.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BackupOptions {
-    /// What the client calls it.
+    /// The client's name for it.
     pub label: String,
     /// The client wants to know how far it is.
     pub progress: bool,
@@ -69,7 +69,7 @@ pub struct BackupOptions {
     pub manifest: bool,
     /// The list is to have no checksums.
     pub without_checksums: bool,
-    /// At most so many kilobytes a second.
+    /// At most this many kilobytes a second.
     pub kilobytes_per_second: Option<u32>,
 }
 
@@ -86,7 +86,7 @@ enum Token<'a> {
 
 struct Parser<'a> {
     text: &'a str,
-    /// What has not been read yet.
+    /// The text that has not been read yet.
     rest: &'a str,
 }
 

@@ -70,7 +70,7 @@ impl LogSink for LogReceiver {
     }
 }
 
-/// What the primary is told about a standby.
+/// The view of a standby that its primary gets.
 struct Replayed(Arc<Storage>);
 
 impl ReplayView for Replayed {
@@ -96,7 +96,7 @@ impl ReplayView for Replayed {
 /// The timelines of a standby's directory.
 struct Timelines(Arc<Storage>);
 
-/// Why a history or a log is not followed.
+/// The reason why a history or a log is not followed.
 fn not_followed(error: StorageError) -> NotFollowed {
     match error {
         StorageError::NotReplayedYet { .. } | StorageError::DiskFull { .. } => {
@@ -207,7 +207,7 @@ impl OwnLog for FormerPrimary {
     }
 }
 
-/// What happens to a standby, for those who watch it.
+/// An event of a standby, for those who watch it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FollowingEvent<'a> {
@@ -266,7 +266,7 @@ pub struct Following {
 
 impl Following {
     /// Has `engine`, a standby, receive the log of the server that `options` names. `keeps_log` is the connection that its
-    /// base backup came through, if there was one. `observer` is told what happens.
+    /// base backup came through, if there was one. `observer` gets each event.
     pub fn start(
         engine: Arc<Engine>,
         options: ReceiverOptions,

@@ -1,4 +1,4 @@
-//! What goes through a replication stream: each message is the body of one CopyData, its kind the first byte.
+//! Messages of a replication stream: each is the body of one CopyData, its kind the first byte.
 //!
 //! | kind | from | body |
 //! | --- | --- | --- |
@@ -18,7 +18,7 @@ use crate::wire::{Body, WireError};
 /// A message of a follower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
-    /// How far it is; zero where it does not say.
+    /// The follower's progress; zero where it does not say.
     Status {
         /// Received and written.
         written: u64,
@@ -38,20 +38,20 @@ pub enum Reply {
 pub enum Sent<'a> {
     /// A piece of the log.
     Log {
-        /// Where it begins.
+        /// Its position in the log.
         position: u64,
-        /// Where the server's log ends.
+        /// The end of the server's log.
         end: u64,
-        /// When it was sent, by the server's clock.
+        /// The time of sending, by the server's clock.
         time: i64,
         /// The piece.
         data: &'a [u8],
     },
     /// The server is there.
     Keepalive {
-        /// Where the server's log ends.
+        /// The end of the server's log.
         end: u64,
-        /// When it was sent, by the server's clock.
+        /// The time of sending, by the server's clock.
         time: i64,
         /// It wants an answer.
         wants_answer: bool,
@@ -81,7 +81,7 @@ pub fn decode_sent(body: &[u8]) -> Result<Sent<'_>, WireError> {
     }
 }
 
-/// How far a follower is.
+/// The progress of a follower.
 pub(crate) fn status(out: &mut BytesMut, [written, flushed, replayed]: [u64; 3], wants_answer: bool) {
     copy_data(out, |out| {
         out.put_u8(b'r');
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(decode(b"x"), Err(WireError::UnknownKind(b'x')));
     }
 
-    /// What one end writes the other one reads.
+    /// Each end reads what the other one writes.
     #[test]
     fn both_ends_agree() {
         let mut out = BytesMut::new();

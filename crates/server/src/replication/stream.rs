@@ -42,19 +42,19 @@ use crate::reader::ReadError;
 use crate::registry::Registry;
 use crate::wire::WireError;
 
-/// How long a sender that has sent everything sleeps before it looks for more.
+/// The pause of a sender that has sent everything before it looks for more.
 const LOG_POLL: Duration = Duration::from_millis(5);
-/// How long log gathers for the next piece.
+/// The time for which log gathers for the next piece.
 const SEND_PAUSE: Duration = Duration::from_millis(2);
 /// Bytes of log in a message at most, as in PostgreSQL.
 const MESSAGE_BYTES_MAX: usize = 128 << 10;
 
-/// How a stream ended.
+/// The end of a stream.
 #[derive(Debug)]
 pub(super) enum Ended {
     /// In order: the connection takes commands again.
     Done,
-    /// With an error, which the client is to be told; the connection goes on.
+    /// With an error, which is sent to the client; the connection goes on.
     Failed(EngineError),
     /// The server stops, and the follower has everything.
     Stopped,
@@ -64,7 +64,7 @@ pub(super) enum Ended {
     Silent(EngineError),
 }
 
-/// What wakes a sender that sleeps: a commit that waits for standbys has log for it.
+/// Wakes a sender that sleeps: a commit that waits for standbys has log for it.
 #[derive(Debug, Clone)]
 pub(super) struct WakeUp(Arc<OwnedFd>);
 
@@ -86,7 +86,7 @@ impl WakeUp {
     }
 }
 
-/// What a stream needs beside its connection.
+/// The parts that a stream needs beside its connection.
 pub(super) struct Stream<'a> {
     pub(super) storage: &'a Storage,
     pub(super) registry: &'a Registry,

@@ -1,7 +1,7 @@
 //! The messages of a server, as a program that connects to one reads them: what replication needs of them.
 //!
 //! As for clients' messages: a length is checked as soon as it is there, a body to its last byte, and nothing panics.
-//! `pgwire` has decoders for these too; why they are not used is told in the folder's `mod.rs`.
+//! `pgwire` has decoders for these too; the folder's `mod.rs` says why they are not used.
 
 use super::frame::{Split, split_by};
 use super::{Body, WireError};
@@ -15,9 +15,9 @@ pub const OTHER_BYTES_MAX: u32 = 64 << 10;
 /// A server's message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// Whether, and how, the server wants the client to prove who it is; 0: not at all.
+    /// The proof of identity that the server wants; 0: none.
     Authentication(u32),
-    /// A setting that the client is told.
+    /// A setting that the server reports.
     ParameterStatus {
         /// Its name.
         name: &'a str,
@@ -44,7 +44,7 @@ pub enum Message<'a> {
     CopyData(&'a [u8]),
     /// The end of a stream.
     CopyDone,
-    /// What this program need not know: how to cancel, protocol options, notifications, an empty statement.
+    /// A message that this program need not know: how to cancel, protocol options, notifications, an empty statement.
     Ignored,
 }
 
@@ -57,9 +57,9 @@ pub struct Report {
     pub sqlstate: String,
     /// The text.
     pub message: String,
-    /// What else there is to say.
+    /// Details of the error.
     pub detail: Option<String>,
-    /// What to do.
+    /// Advice.
     pub hint: Option<String>,
 }
 
@@ -189,7 +189,7 @@ mod tests {
         }
     }
 
-    /// What our server writes is read to the last byte, and no part of it is a message.
+    /// Our server's messages are read to the last byte, and no part of one is a message.
     #[test]
     fn what_a_server_sends_is_read() {
         let error = EngineError::new(SqlState::from_code("58P01"), "gone").with_hint("copy again");

@@ -17,22 +17,22 @@ use crate::wire::WireError;
 /// The bytes before a body.
 pub const HEADER_BYTES: usize = 5;
 
-/// The most a message that carries a text or data may have, unless the server is told otherwise: 16 MiB.
+/// The most bytes of a message that carries a text or data, unless the server is configured otherwise: 16 MiB.
 pub const LARGE_MESSAGE_BYTES_MAX: u32 = 16 << 20;
 
 /// The most any other message may have.
 pub const SMALL_MESSAGE_BYTES_MAX: u32 = 10_000;
 
-/// What the front of a buffer holds.
+/// The content of a buffer's front.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Split {
-    /// Not yet a whole frame: it will have this many bytes in all, as far as can be told.
+    /// Not yet a whole frame: it will have this many bytes in all, as far as is known.
     NeedMore(usize),
     /// A whole frame.
     Frame(Frame),
 }
 
-/// Where a frame's parts are, counted from the start of the buffer.
+/// The places of a frame's parts, counted from the start of the buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     /// The type byte.

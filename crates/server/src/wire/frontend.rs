@@ -4,7 +4,7 @@
 
 use crate::wire::{Body, WireError, utf8};
 
-/// What Describe and Close are about.
+/// The target of Describe and Close.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target<'a> {
     /// A prepared statement, by name.
@@ -79,7 +79,7 @@ pub struct Bind<'a> {
     pub portal: &'a str,
     /// The statement to make it of.
     pub statement: &'a str,
-    /// How the parameters are written.
+    /// The formats of the parameters.
     pub formats: Formats<'a>,
     count: u16,
     values: &'a [u8],
@@ -88,7 +88,7 @@ pub struct Bind<'a> {
 }
 
 impl<'a> Bind<'a> {
-    /// How many parameters there are.
+    /// Number of parameters.
     pub fn parameter_count(&self) -> usize {
         usize::from(self.count)
     }
@@ -114,7 +114,7 @@ fn parameter<'a>(body: &mut Body<'a>) -> Result<Option<&'a [u8]>, WireError> {
 pub struct Formats<'a>(&'a [u8]);
 
 impl<'a> Formats<'a> {
-    /// How many codes were sent.
+    /// Number of codes that were sent.
     pub fn len(&self) -> usize {
         self.0.len() / 2
     }
@@ -124,7 +124,7 @@ impl<'a> Formats<'a> {
         self.0.is_empty()
     }
 
-    /// True if so many codes can describe `values` values.
+    /// True if this many codes can describe `values` values.
     pub fn fits(&self, values: usize) -> bool {
         self.len() <= 1 || self.len() == values
     }

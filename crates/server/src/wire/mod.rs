@@ -1,4 +1,4 @@
-//! What arrives: frames and the messages in them, from clients and, on a standby, from its primary (`backend`).
+//! Messages that arrive: frames and the messages in them, from clients and, on a standby, from its primary (`backend`).
 //!
 //! Pure functions over byte slices, without I/O or state, so that a fuzzer can reach all of it. Nothing here
 //! allocates for a message that is sound in form (but start-up), and nothing panics for one that is not.
@@ -14,7 +14,7 @@ pub mod startup;
 
 use std::fmt;
 
-/// What is wrong with what a client sent.
+/// The fault in a client's message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WireError {

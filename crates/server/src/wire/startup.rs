@@ -38,10 +38,10 @@ pub enum Startup {
     },
 }
 
-/// What the front of a buffer holds.
+/// The content of a buffer's front.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Split {
-    /// Not yet a whole packet: it will have this many bytes in all, as far as can be told.
+    /// Not yet a whole packet: it will have this many bytes in all, as far as is known.
     NeedMore(usize),
     /// A whole packet of this many bytes.
     Packet(Startup, usize),

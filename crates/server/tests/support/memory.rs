@@ -21,14 +21,14 @@ impl Measured {
         }
     }
 
-    /// What follows is measured: the peak is forgotten, and what is resident now is the base.
+    /// Begins the measurement: the peak is forgotten, and the resident size of now is the base.
     pub fn start(&mut self) {
         // Linux: "5" sets the peak of the resident size to its present value.
         std::fs::write("/proc/self/clear_refs", "5").unwrap();
         self.before = status("VmRSS");
     }
 
-    /// How many bytes the resident size has risen above the base at most.
+    /// The most bytes by which the resident size has risen above the base.
     pub fn peak_growth(&self) -> u64 {
         status("VmHWM").saturating_sub(self.before)
     }

@@ -15,7 +15,7 @@ use clearway_engine::{Config, Engine};
 use clearway_machine::Watchdog;
 use clearway_server::{Result, Server, ServerOptions, StopSignal};
 
-/// How long anything in a test may take.
+/// Time limit for anything in a test.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A running server; stops when dropped.

@@ -22,7 +22,7 @@ pub(crate) struct Pending {
     stage: Stage,
     access: Access,
     address: usize,
-    /// Where it is at [`Stage::Arrive`].
+    /// The transfer that it waits for at [`Stage::Arrive`].
     transfer: Transfer,
 }
 

@@ -9,7 +9,7 @@
 //! locked instruction has ended, so there the second try fails, and not even a load fits in between. A line
 //! that leaves for a load may still be read.
 //!
-//! Where `owner_rmws` says so (costs calibrated on the host itself), an owner stops earlier: it gets fewer
+//! With `owner_rmws` (costs calibrated on the host itself), an owner stops earlier: it gets fewer
 //! read-modify-writes in a turn if they are back to back than if they are spaced and take as long. The reason
 //! is unknown; it was measured. Their number is drawn for each turn.
 //!
@@ -92,7 +92,7 @@ pub(crate) enum Step {
     Done,
     /// The store buffer is empty now; the access begins again.
     Drained,
-    /// The clock stands where the line arrives: [`Kernel::arrive`] is next.
+    /// The clock is at the line's arrival: [`Kernel::arrive`] is next.
     Transfer(Transfer),
 }
 

@@ -8,7 +8,7 @@
 
 use super::{Kernel, State};
 
-/// What a worker has begun and not ended.
+/// A stretch that a worker has begun and not ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Open {
     name: &'static str,
@@ -16,7 +16,7 @@ pub(crate) struct Open {
     began: u64,
 }
 
-/// What has ended, of one name.
+/// The ended stretches of one name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CpuTime {
     pub(crate) name: &'static str,

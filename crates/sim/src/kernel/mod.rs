@@ -73,7 +73,7 @@ pub(crate) struct Cpu {
     /// True if a timer interrupt is to come.
     ticks: bool,
     pub(crate) slice_end: u64,
-    /// When the last of its stores is visible.
+    /// The instant at which the last of its stores is visible.
     pub(crate) drained_at: u64,
     /// Since the last event: time that can be cut off when the worker is preempted, by [`CUTTABLE`].
     pub(crate) pending: [u64; 3],
@@ -92,7 +92,7 @@ pub(crate) struct Cpu {
     /// The line that is watched while set aside.
     pub(crate) watching: Option<usize>,
     next_watcher: u16,
-    /// When the first poll after setting aside would be, and how far polls are apart.
+    /// The instant of the first poll after setting aside, and the time between two polls.
     first_poll: u64,
     /// Grows with each switch, so that an old timer is known to be old.
     pub(crate) switches: u64,
@@ -101,7 +101,7 @@ pub(crate) struct Cpu {
 /// Time that can be cut off.
 pub(crate) const CUTTABLE: [Activity; 3] = [Activity::Work, Activity::Client, Activity::Spin];
 
-/// How a worker stands.
+/// The state of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// On a CPU.
@@ -132,7 +132,7 @@ pub(crate) struct Worker {
     pub(crate) on_cpu: u64,
     /// All context switches to it, ps.
     pub(crate) switched: u64,
-    /// What it has begun to account for and not ended, the innermost last.
+    /// The stretches of CPU time that it has begun to account for and not ended, the innermost last.
     pub(crate) open: Vec<Open>,
     /// Cut off by a preemption and still to be spent, by [`CUTTABLE`].
     pub(crate) owed: [u64; 3],
@@ -161,7 +161,7 @@ pub(crate) enum Timer {
     Tick { cpu: u16 },
 }
 
-/// Why a simulation cannot go on.
+/// The reason why a simulation cannot go on.
 #[derive(Debug, Clone)]
 pub(crate) enum Failure {
     BrokenPromise { worker: u32 },
@@ -478,7 +478,7 @@ impl Kernel {
         }
     }
 
-    /// How long `work` takes on `cpu`, as its sibling stands now.
+    /// The time that `work` takes on `cpu`, in the present state of its sibling.
     #[inline]
     pub(crate) fn slowed(&self, cpu: usize, work: u64) -> u64 {
         match self.costs.sibling_of[cpu].map(|sibling| &self.cpus[usize::from(sibling)]) {

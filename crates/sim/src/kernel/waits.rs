@@ -1,4 +1,4 @@
-//! How long workers slept, by the wait event they had published.
+//! Times that workers slept, by the wait event they had published.
 
 use clearway_machine::{WaitClass, WaitEvent};
 

@@ -1,4 +1,4 @@
-//! What an access costs: lines, their owners, their sharers, and how long an owner goes on.
+//! The cost of an access: lines, their owners, their sharers, and how long an owner goes on.
 
 use std::cell::Cell;
 use std::rc::Rc;

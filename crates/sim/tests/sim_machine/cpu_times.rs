@@ -10,7 +10,7 @@ use clearway_sim::{Activity, MachineModel, Report, Simulated, Simulation, clock_
 
 use crate::{machine, seed, word};
 
-/// One socket with so many cores of one thread.
+/// One socket with this many cores of one thread.
 fn small_machine(cores: usize) -> MachineModel {
     let mut model = machine("e5-2630v4-2s");
     model.topology.sockets = 1;

@@ -1,4 +1,5 @@
-//! What the model says of each built-in machine stays as it is, to the last digit, until it is changed on purpose.
+//! The model's answers for each built-in machine stay as they are, to the last digit, until they are changed on
+//! purpose.
 //!
 //! Figures in `docs/` come from the simulator, and no other test would notice that a queue got a little shorter or that a
 //! preemption came a little later. `digits.txt` holds, for each machine, what a mixture of everything comes to: elapsed
@@ -29,7 +30,7 @@ struct Shared {
     words: Vec<Padded<SimulatedU64>>,
     /// Neighbours, as of an array that is scanned.
     array: Vec<SimulatedU32>,
-    /// What workers sleep at and poll.
+    /// Words that workers sleep at and poll.
     gates: Vec<Padded<SimulatedU32>>,
     halves: Padded<SimulatedU64>,
 }

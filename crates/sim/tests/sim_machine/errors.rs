@@ -1,4 +1,4 @@
-//! What ends a simulation with an error.
+//! Faults that end a simulation with an error.
 
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,4 +1,4 @@
-//! What workers see of each other's accesses: sequential consistency.
+//! The order in which workers see each other's accesses: sequential consistency.
 
 use std::cell::Cell;
 use std::rc::Rc;

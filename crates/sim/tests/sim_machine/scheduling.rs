@@ -72,8 +72,8 @@ fn a_worker_knows_where_its_time_went() {
     assert!((9_800_000..10_300_000).contains(&without_cpu), "{last:?}");
 }
 
-/// How often two workers that only yield have done so before a third on their CPU, which has run for longer than they
-/// have, is through with 300 µs of work.
+/// Yields of two workers that only yield, until a third on their CPU, which has run for longer than they have, is
+/// through with 300 µs of work.
 fn yields_beside_work(yield_goes_last: bool) -> u64 {
     let mut model = machine("laptop");
     model.topology.sockets = 1;

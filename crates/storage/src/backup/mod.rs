@@ -86,7 +86,7 @@ pub struct Backup {
     history: OnceLock<Arc<History>>,
 }
 
-/// Where a backup ends.
+/// The end of a backup.
 #[derive(Debug)]
 pub struct BackupEnd {
     /// The content of the control file.
@@ -152,7 +152,7 @@ impl Backup {
         }
     }
 
-    /// Where the recovery of the copy begins.
+    /// The position at which the recovery of the copy begins.
     pub fn start(&self) -> Lsn {
         self.control.redo
     }
@@ -224,7 +224,7 @@ impl Backup {
         let earlier = history.ended().iter().map(|ended| ended.timeline);
         let mut files = Vec::new();
         for timeline in earlier.chain([history.current()]) {
-            // Those of earlier timelines may be missing: what they say stands in the last one too.
+            // Those of earlier timelines may be missing: their content is in the last one too.
             if let Some(text) = self.storage.history_file(timeline)? {
                 files.push((timeline::history_file_name(timeline), text));
             }

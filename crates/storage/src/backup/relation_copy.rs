@@ -1,6 +1,6 @@
 //! Reading a relation's file for a copy, while pages are written to it.
 //!
-//! What is read of a page that is being written may be torn. That is mended by the copy's log, except for the commit log's
+//! A page that is read while it is written may be torn. The copy's log mends that, except for the commit log's
 //! pages on a standby (B3 of `backup`). Those are read one by one, each as a whole:
 //!
 //! 1. Read the page. If its checksum is right, or it is all zeros and was never written, it is used.
@@ -19,7 +19,8 @@ use crate::error::{Result, StorageError};
 use crate::page::{self, PAGE_SIZE, PageDamage, PageId, RelId};
 use crate::storage::Storage;
 
-/// How often a page is read before it counts as damaged. A write takes microseconds, or as long as the system stalls.
+/// Number of times that a page is read before it counts as damaged. A write takes microseconds, or as long as the
+/// system stalls.
 const ATTEMPTS: u32 = 2_000;
 /// Time between two of them.
 const PAUSE: Duration = Duration::from_millis(1);

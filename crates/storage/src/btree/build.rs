@@ -9,7 +9,7 @@ use crate::error::{Result, StorageError};
 use crate::heap::Tid;
 use crate::page::{PageId, RelId};
 
-/// How far pages are filled.
+/// Bytes up to which pages are filled.
 const FILL: usize = CAPACITY * 9 / 10;
 
 impl BTree {

@@ -9,7 +9,7 @@ use crate::btree::{BTree, TreeStorage};
 use crate::error::Result;
 use crate::heap::Tid;
 
-/// Which way a range is read.
+/// The direction in which a range is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Ascending.
@@ -25,7 +25,7 @@ pub struct TreeCursor {
     direction: Direction,
     lower: Vec<u8>,
     upper: Option<Vec<u8>>,
-    /// Where reading goes on: forwards, what comes after this entry; backwards, what comes before it.
+    /// The place where reading goes on: forwards, behind this entry; backwards, before it.
     position: Option<(Vec<u8>, Tid)>,
     done: bool,
 }

@@ -7,7 +7,7 @@ use crate::buffer::{PageShared, PageUpdate};
 use crate::error::{Result, StorageError};
 use crate::page::{self, PAGE_HEADER, PageId, PageKind, get_u32};
 
-/// Where the root's number stands on page 0.
+/// The offset of the root's number on page 0.
 pub(crate) const META_ROOT: usize = PAGE_HEADER;
 
 /// The path of a descent to a page.
@@ -98,8 +98,8 @@ impl BTree {
         Ok(page)
     }
 
-    /// As [`move_right`](Self::move_right), for writing. The left latch is let go after the right one is
-    /// taken, so that a unique check (R4) is not overtaken.
+    /// As [`move_right`](Self::move_right), for writing. The left latch is released after the right one is taken, so
+    /// that a unique check (R4) is not overtaken.
     pub(crate) fn move_right_update<'s, S: TreeStorage>(
         &self,
         storage: &'s S,

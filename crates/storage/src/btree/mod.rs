@@ -23,7 +23,7 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `node` | the layout of a page |
-//! | `tree_storage` | what a tree stands on |
+//! | `tree_storage` | the storage under a tree |
 //! | `descend` | from the root to a leaf |
 //! | `optimistic` | the same without latches |
 //! | `insert` | inserting, unique checks |

@@ -60,7 +60,7 @@ pub(super) fn cut(head: u64, length: u16) -> u64 {
 /// The first index in `range` that is not `below`, given the head that is looked for and those that are there.
 ///
 /// A page that is not in the cache costs a miss or two for each step of a binary search, one after the other.
-/// So a full page is first narrowed to a few neighbours, by where the key would stand if keys were spread
+/// So a full page is first narrowed to a few neighbours, by where the key would be if keys were spread
 /// evenly. It costs two comparisons where they are not. It ends, whatever the closures return.
 #[inline]
 pub(super) fn partition(
@@ -167,7 +167,7 @@ impl<'p> Node<'p> {
         usize::from(self.has_high())
     }
 
-    /// How many entries there are, without the high key.
+    /// Number of entries, without the high key.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.slots() - self.first()

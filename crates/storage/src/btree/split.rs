@@ -235,7 +235,7 @@ impl BTree {
     }
 }
 
-/// How many entries stay on the left page. Both halves fit with their high keys: the left one's is the first
+/// Number of entries that stay on the left page. Both halves fit with their high keys: the left one's is the first
 /// entry of the right half, the right one's takes `high` bytes.
 ///
 /// There is always such a place. Let M be the longest entry. Where as many entries stay as fit with their

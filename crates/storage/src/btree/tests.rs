@@ -91,7 +91,7 @@ fn a_split_alone(page_latch: PageLatchVariant) {
     let (tree, _) = tree(&storage);
     let snapshot = Snapshot::default();
     let ctx = context(&storage, &snapshot);
-    // Even numbers, so many that there are three levels.
+    // Even numbers, enough for three levels.
     let numbers: Vec<u32> = (0..20_000).map(|number| number * 2).collect();
     let entries = numbers.iter().map(|number| (key(*number), tid(*number)));
     for (key, tid) in entries {

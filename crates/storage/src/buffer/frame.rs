@@ -36,7 +36,7 @@ pub(crate) struct Frame<M: Machine = Native> {
     second: SecondLine<M>,
 }
 
-/// How a frame is built.
+/// The options of a frame.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FrameOptions {
     /// The switch `page_latch`.
@@ -47,7 +47,7 @@ pub(crate) struct FrameOptions {
     pub(crate) counts_changes: bool,
 }
 
-/// What only reading in and writing out use.
+/// The fields that only reading in and writing out use.
 #[repr(align(64))]
 struct SecondLine<M: Machine> {
     io: LwLock<M>,

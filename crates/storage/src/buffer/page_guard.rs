@@ -50,7 +50,7 @@ impl<'a, M: Machine> PinnedPage<'a, M> {
         }
     }
 
-    /// Which page this is.
+    /// The page's id.
     pub fn page_id(&self) -> PageId {
         self.frame.page()
     }
@@ -187,7 +187,7 @@ fn set_hint<M: Machine>(frame: &Frame<M>, offset: usize, bits: u16) {
 }
 
 impl<M: Machine> PageShared<'_, M> {
-    /// Which page this is.
+    /// The page's id.
     pub fn page_id(&self) -> PageId {
         self.frame.page()
     }
@@ -206,7 +206,7 @@ impl<M: Machine> PageShared<'_, M> {
 }
 
 impl<'a, M: Machine> PageUpdate<'a, M> {
-    /// Which page this is.
+    /// The page's id.
     pub fn page_id(&self) -> PageId {
         self.frame.page()
     }
@@ -232,7 +232,7 @@ impl<'a, M: Machine> PageUpdate<'a, M> {
 }
 
 impl<M: Machine> PageExclusive<'_, M> {
-    /// Which page this is.
+    /// The page's id.
     pub fn page_id(&self) -> PageId {
         self.frame.page()
     }

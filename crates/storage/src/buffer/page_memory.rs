@@ -7,7 +7,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use crate::buffer::frame::PageBytes;
 
-/// So many pages of zeros. They come from the operating system itself, which provides each piece when it is first
+/// Pages of zeros. They come from the operating system itself, which provides each piece when it is first
 /// touched: the allocator may write zeros to all of it.
 pub(crate) struct PageMemory {
     start: *mut PageBytes,

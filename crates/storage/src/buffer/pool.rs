@@ -34,12 +34,12 @@ pub struct BufferPoolOptions {
     pub page_latch: PageLatchVariant,
     /// The switch `page_read`.
     pub page_read: PageReadVariant,
-    /// How its LwLocks are built.
+    /// The options of its LwLocks.
     pub lwlock: LwLockOptions,
 }
 
 impl BufferPoolOptions {
-    /// One for each variant of the map: what test suites of what stands above the pool run over.
+    /// One for each variant of the map: test suites of the layers above the pool run over them.
     pub fn each_map() -> impl Iterator<Item = Self> {
         BufferMapVariant::ALL.iter().map(|&map| Self {
             map,
@@ -98,7 +98,7 @@ impl<M: Machine, D: PageDevice> Pages<M> for BufferPool<M, D> {
 }
 
 impl<M: Machine, D: PageDevice> BufferPool<M, D> {
-    /// A pool of about so many bytes, in huge pages if there are any.
+    /// A pool of about `bytes` bytes, in huge pages if there are any.
     pub fn new(bytes: usize, options: BufferPoolOptions, device: D) -> Self {
         let pool = Self::with_frames((bytes / PAGE_SIZE).max(MIN_FRAMES), options, device);
         pool.memory.advise_huge_pages();
@@ -127,7 +127,7 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         }
     }
 
-    /// How many frames there are.
+    /// Number of frames.
     pub(super) fn frame_count(&self) -> usize {
         self.frames.len()
     }
@@ -147,7 +147,7 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         }
     }
 
-    /// A ring of frames for a scan of so many pages, if that would sweep the pool.
+    /// A ring of frames for a scan of `pages` pages, if that would sweep the pool.
     pub fn scan_ring(&self, pages: u32) -> Option<FrameRing> {
         FrameRing::for_scan(pages, self.frames.len())
     }
@@ -405,7 +405,7 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         self.write_latched(frame).map(|()| true)
     }
 
-    /// Copies the page, lets go of its shared latch, and writes the copy.
+    /// Copies the page, releases its shared latch, and writes the copy.
     fn write_latched(&self, frame: &Frame<M>) -> Result<()> {
         let copy = frame.state.has(DIRTY).then(|| {
             // Everything up to here is in the copy.
@@ -432,7 +432,7 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         Ok(())
     }
 
-    /// How many pages of a relation are in memory, as far as a look without pins can tell.
+    /// Number of pages of a relation that are in memory, as far as a look without pins can tell.
     pub fn resident_pages(&self, rel: RelId) -> usize {
         let is_of = |frame: &&Frame<M>| frame.tagged_page().is_some_and(|page| page.rel == rel);
         self.frames.iter().filter(is_of).count()

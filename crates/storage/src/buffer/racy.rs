@@ -23,7 +23,7 @@ pub struct RacyPage<'a> {
     frame: PhantomData<&'a ()>,
 }
 
-/// A number wherever it stands, read with one instruction.
+/// A number wherever it is, read with one instruction.
 #[repr(C, packed)]
 struct Unaligned<T>(T);
 
@@ -141,10 +141,10 @@ impl RacyCopy {
         }
     }
 
-    /// What was copied last.
+    /// The bytes that were copied last.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: `copy` has initialised the words that hold so many bytes, and any byte is a `u8`.
+        // SAFETY: `copy` has initialised the words that hold `self.length` bytes, and any byte is a `u8`.
         unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), self.length) }
     }
 }

@@ -16,7 +16,7 @@
 //! 1. While the pool has frames that were never used, the clock gives the frame: no page gives way to it.
 //! 2. Otherwise claim the ring's oldest frame, and take it as a frame that the clock has offered: F1 and F2 hold. If
 //!    they do not, or if another worker interferes, the clock gives the frame.
-//! 3. The frame stands in the oldest one's place from now on. The frame that was there belongs to the pool.
+//! 3. The frame is in the oldest one's place from now on. The frame that was there belongs to the pool.
 //!
 //! # Invariants
 //! - F1: a ring takes a frame only if it is unpinned and has usage 0: then the clock could take it, too. A page that
@@ -29,7 +29,7 @@
 //! Costs: 4 bytes a frame of the ring, in the session's own memory; a second atomic step for each pin through the ring,
 //! on the line that the pin has just written.
 //!
-//! What it does not do: two scans of one table do not share their frames, and do not begin where the other one is.
+//! Two scans of one table do not share their frames, and do not begin where the other one is.
 //!
 //! Origin: the buffer access strategies of PostgreSQL 8.3 (2008).
 
@@ -37,9 +37,9 @@
 const SCAN_FRAMES: usize = 32;
 /// The most frames of a bulk write's ring: 16 MiB. Each round of the ring waits for the log once or more.
 const WRITE_FRAMES: usize = 2_048;
-/// A ring has one in so many frames of the pool at most.
+/// Divisor of the pool's frames for the most frames of a ring.
 const PART_OF_POOL: usize = 8;
-/// A scan has a ring if its table has more than one in so many pages of the pool's frames.
+/// Divisor of the pool's frames: a scan has a ring if its table has more pages than that.
 const BIG_PART: usize = 4;
 
 /// The frames that one scan, or one bulk write, uses in turn.
@@ -53,12 +53,12 @@ pub struct FrameRing {
 }
 
 impl FrameRing {
-    /// A ring for a scan of so many pages in a pool of so many frames, if the table is big.
+    /// A ring for a scan of `pages` pages in a pool of `frames` frames, if the table is big.
     pub(super) fn for_scan(pages: u32, frames: usize) -> Option<Self> {
         (pages as usize > frames / BIG_PART).then(|| Self::new(SCAN_FRAMES, frames, false))
     }
 
-    /// A ring for a bulk write in a pool of so many frames.
+    /// A ring for a bulk write in a pool of `frames` frames.
     pub(super) fn for_writing(frames: usize) -> Self {
         Self::new(WRITE_FRAMES, frames, true)
     }

@@ -1,4 +1,4 @@
-//! What the caller of a commit does in step 7, before the commit is seen.
+//! The steps of a commit's caller before the commit is seen: step 7.
 
 /// Step 7: what the caller of a commit does between its record and its being seen.
 ///

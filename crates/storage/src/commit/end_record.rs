@@ -1,4 +1,4 @@
-//! What the records of commits and rollbacks hold beside the xid: when the transaction ended.
+//! The payload of the records of commits and rollbacks beside the xid: the time of the transaction's end.
 //!
 //! `i64`, little-endian, microseconds since 2000-01-01 UTC. A standby tells by it how far it is behind, and replay to a
 //! point in time stops by it.

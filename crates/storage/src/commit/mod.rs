@@ -31,7 +31,7 @@
 //! | 3 | | leaves the array | sees Bob's changes, and not Alice's | |
 //! | 4 | | | | replay has come to 1050: sees Alice's changes, and not Bob's |
 //!
-//! What Carol and Dave have seen are two histories, and no order of the two commits explains both: a *long fork*. So at time
+//! Carol and Dave have seen two histories, and no order of the two commits explains both: a *long fork*. So at time
 //! 3 Bob waits until Alice has left.
 //!
 //! # One order of commits
@@ -51,7 +51,7 @@
 //! By O2 and O3 the order of leaving is that of the records, which is O1 on the primary; O4 is O1 on a standby. A rollback has
 //! no place in the order, since no snapshot shows it.
 //!
-//! What the order costs, beside the latch:
+//! The cost of the order, beside the latch:
 //!
 //! | `lock_release` | commit | waits for commits in front of it that |
 //! | --- | --- | --- |
@@ -155,7 +155,7 @@ const RECENT_SLOTS_A_SESSION: usize = 64;
 /// The log writer writes the log out when more than this many bytes are not yet durable.
 const UNWRITTEN_MAX: u64 = 1 << 20;
 
-/// How commits release what they hold, and for how many sessions.
+/// The way in which commits release their locks, and the number of sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommitOptions {
     /// Sessions that can be attached at once.
@@ -181,7 +181,7 @@ impl CommitOptions {
     }
 }
 
-/// What the commits of a database share, beside the structures that they change.
+/// State that the commits of a database share, beside the structures that they change.
 #[derive(Debug)]
 pub struct Commits<M: Machine = Native> {
     counters: CommitCounters<M>,
@@ -233,7 +233,7 @@ impl<M: Machine> Commits<M> {
         }
     }
 
-    /// What a checkpoint waits for.
+    /// The counters that a checkpoint waits for.
     pub fn counters(&self) -> &CommitCounters<M> {
         &self.counters
     }
@@ -243,7 +243,7 @@ impl<M: Machine> Commits<M> {
         self.newest_async.get()
     }
 
-    /// What the log writer does each time it wakes up: makes the commits durable that do not wait for the disk.
+    /// The log writer's work at each wake-up: makes the commits durable that do not wait for the disk.
     pub fn flush_in_background<D: LogDevice>(&self, log: &Wal<M, D>) {
         let reserved = log.reserved();
         let upto = if reserved.0 - log.flushed().0 > UNWRITTEN_MAX {
@@ -325,7 +325,7 @@ impl<M: Machine> Commits<M> {
     }
 }
 
-/// Why a transaction was not committed. Nothing was logged, and it still runs.
+/// The reason why a transaction was not committed. Nothing was logged, and it still runs.
 #[derive(Debug, thiserror::Error)]
 pub enum NotCommitted {
     /// The log has no room.
@@ -375,17 +375,17 @@ impl<M: Machine> RecordOrder for OrderOfCommits<'_, M> {
     }
 }
 
-/// What the end of a transaction changes, each part borrowed from where it lives. The array of running transactions is
-/// the lock table's.
+/// The structures that the end of a transaction changes, borrowed from their owners. The array of running transactions
+/// is the lock table's.
 #[derive(Debug)]
 pub struct CommitPath<'a, M: Machine = Native, D: LogDevice = SegmentFiles, S: StatusDevice = StatusPages> {
     /// The log.
     pub log: &'a Wal<M, D>,
-    /// How transactions ended.
+    /// The ends of transactions.
     pub commit_log: &'a CommitLog<M, S>,
     /// Locks, and waits for the end of transactions.
     pub locks: &'a LockManager<M>,
-    /// What commits share.
+    /// State that commits share.
     pub commits: &'a Commits<M>,
     /// Now, in microseconds since 2000-01-01 UTC. A machine has no time of day, so its user says where that is from.
     pub wall_clock: fn() -> i64,

@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(ring.position(100), None);
     }
 
-    /// Why what is secured never begins at zero.
+    /// The secured position never begins at zero, for this reason.
     #[test]
     fn a_commit_is_found_within_4_tib_of_what_is_durable() {
         let mut ring = Ring::new(8, 0);

@@ -1,4 +1,4 @@
-//! What a session has seen of commits that are not durable, and what its next answer depends on.
+//! The commits that a session has seen and that are not durable, and those that its next answer depends on.
 //!
 //! Protects: rule L1 of [`lock_release`](super::lock_release), which also says why two marks, for rows and for tags,
 //! and why they suffice. A mark is the position up to which the log has to be durable.
@@ -36,13 +36,13 @@
 //! - S4: what is owed at a level is never lowered, nor moved to a lesser level, whatever becomes of the setting (SET, SET
 //!   LOCAL and its end, RESET, DISCARD, `set_config`). It ends in two ways: the gate is passed, or the answers are given
 //!   up (S6).
-//! - S5: a session whose *commit* was told not to wait any longer, and that has warned its client, has an *excused*
+//! - S5: a session whose *commit* was asked not to wait any longer, and that has warned its client, has an *excused*
 //!   position: what lies before it is shown without being replicated, in this answer and in later ones. One cancel is
 //!   enough.
-//! - S6: a gate that is told to stop is not passed. The answers are dropped, and so is what is owed for them. The error in
-//!   their place says only that the session was told to stop, so it depends on nothing.
+//! - S6: a gate that is asked to stop is not passed. The answers are dropped, and so is what is owed for them. The
+//!   error in their place says only that the session was asked to stop, so it depends on nothing.
 //! - S7: before a transaction that has an id commits at a lesser level than something that is owed, the gate is passed. So
-//!   no error of S6 stands in the place of an answer of the transaction that has committed meanwhile.
+//!   no error of S6 replaces an answer of the transaction that has committed meanwhile.
 //!
 //! # Why a mark for each level
 //! Of two answers in a buffer one may depend on 900 at `remote_write`, the other on 700 at `remote_apply`. The greatest
@@ -62,17 +62,17 @@ use crate::page::Lsn;
 use crate::sync_replication::{ReplicationLevel, ReplicationWait, SyncReplication};
 use crate::wal::{LogDevice, Wal};
 
-/// How many levels something can be owed at: all but [`AnswerLevel::Nothing`].
+/// Number of levels at which something can be owed: all but [`AnswerLevel::Nothing`].
 const LEVELS: usize = 4;
 
-/// What a session asks for before an answer leaves, by its setting `synchronous_commit`; each asks for what those before
+/// The requirement before an answer leaves, by the session's `synchronous_commit`; each asks for what those before
 /// it do, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum AnswerLevel {
     /// Nothing: the client has agreed to be shown what may be lost.
     Nothing = 0,
-    /// What it depends on is durable here.
+    /// The commits that it depends on are durable here.
     Durable = 1,
     /// And the standbys have handed it to their operating systems.
     Written = 2,
@@ -122,7 +122,7 @@ pub struct SeenCommits {
     owed: [AtomicU64; LEVELS],
     /// The levels at which something is owed, a bit for each.
     owed_at: AtomicU8,
-    /// Whether the answer in the making may hold rows, an error, or anything else that depends on what was seen.
+    /// True if the answer in the making may hold rows, an error, or anything else that depends on what was seen.
     answers_with_rows: AtomicBool,
     /// True if the snapshot in use may see a commit that is not durable.
     may_see: AtomicBool,
@@ -265,7 +265,7 @@ impl SeenCommits {
         self.owed_at.store(0, Relaxed);
     }
 
-    /// S6: the transaction, if there is one, is going to be rolled back, and its client is told of that alone.
+    /// S6: the transaction, if there is one, is going to be rolled back, and its client hears of that alone.
     pub fn answer_with_nothing(&self) {
         for mark in [&self.rows, &self.tag, &self.unproven] {
             mark.store(0, Relaxed);

@@ -20,13 +20,13 @@ pub enum Operation {
     Read,
     /// Writing to a file or changing its length.
     Write,
-    /// Taking so many bytes of disk space.
+    /// Taking this many bytes of disk space.
     Allocate(u64),
     /// Making something durable.
     Sync(SyncPurpose),
 }
 
-/// Which operations fail.
+/// The choice of the operations that fail.
 pub trait Faults: Send + Sync + Debug {
     /// Called before each operation on `path`; an error stands for the file system's.
     fn before(&self, operation: Operation, path: &Path) -> io::Result<()>;

@@ -62,7 +62,7 @@ pub enum SyncPurpose {
     DataFileNames,
     /// The control file, at the end of a checkpoint.
     ControlFile,
-    /// What the control file says at the start, before it is acted on.
+    /// The control file as it was found at the start, before it is acted on.
     ControlFileFound,
     /// The names in the data directory, at the start.
     DataDirectory,
@@ -105,7 +105,7 @@ impl SyncPurpose {
     ];
 }
 
-/// How a file is opened; always for reading and writing.
+/// The mode of opening a file; always for reading and writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenMode {
     /// It must be there.
@@ -148,7 +148,7 @@ pub trait DiskFile: Send + Sync + Debug {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
     /// Writes all of `bytes` at `offset`.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
-    /// Takes disk space for so many bytes from `offset` on, and makes the file at least as long as that.
+    /// Takes disk space for `length` bytes from `offset` on, and makes the file at least as long as that.
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()>;
     /// Sets the file's length.
     fn set_length(&self, length: u64) -> io::Result<()>;

@@ -276,7 +276,7 @@ mod tests {
         file.read_at(&mut [0; 8], 0).unwrap_err();
     }
 
-    /// Where the file system cannot allocate, zeros are as many as were asked for, in their place.
+    /// If the file system cannot allocate, the bytes that were asked for become zeros, in their place.
     #[test]
     fn zeros_take_the_place_of_space() {
         let directory = tempfile::tempdir().unwrap();

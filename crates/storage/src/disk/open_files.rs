@@ -51,13 +51,13 @@ use crate::disk::{self, Disk, DiskFile, OpenMode, SyncPurpose};
 /// The fewest files that may be open at a time.
 pub(crate) const OPEN_FILES_MIN: usize = 4;
 
-/// How many open files are looked at for one that needs no sync.
+/// Open files that are looked at for one that needs no sync.
 const LOOKS_FOR_CLEAN: usize = 64;
 
-/// How many files that turn out to be in use are passed by at once.
+/// Files that turn out to be in use, of which this many are passed by at once.
 const TRIES: usize = 8;
 
-/// How long a worker sleeps when all open files are in use.
+/// The sleep of a worker when all open files are in use.
 const ALL_IN_USE: Duration = Duration::from_micros(200);
 
 /// The files of a database that are open.
@@ -88,7 +88,7 @@ pub(crate) struct VirtualFile {
     shared: Arc<Shared>,
 }
 
-/// What a file's user and the clock share.
+/// State that a file's user and the clock share.
 #[derive(Debug)]
 struct Shared {
     number: u64,
@@ -123,7 +123,7 @@ impl OpenFiles {
         })
     }
 
-    /// How many files are open at this instant, those included that are being opened or closed.
+    /// Number of files that are open at this instant, those included that are being opened or closed.
     #[cfg(test)]
     pub(crate) fn count(&self) -> usize {
         self.places().taken

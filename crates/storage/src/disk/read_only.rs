@@ -38,7 +38,7 @@ enum Name {
 
 #[derive(Debug)]
 struct CopiedFile {
-    /// Where the file below is; none if it was made here.
+    /// The path of the file below; none if it was made here.
     below: Option<PathBuf>,
     state: Mutex<Copied>,
 }

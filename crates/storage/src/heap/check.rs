@@ -157,7 +157,7 @@ fn check_chains(storage: &Storage, block: u32, bytes: &[u8], findings: &mut Find
 }
 
 impl Heap {
-    /// Why an index entry cannot lead to `root`; `None` if it can (R1).
+    /// The reason why an index entry cannot lead to `root`; `None` if it can (R1).
     pub fn entry_problem(&self, storage: &Storage, root: Tid) -> Result<Option<&'static str>> {
         let page = PageId {
             rel: self.rel,

@@ -1,6 +1,6 @@
 //! Moving a page's tuples together.
 //!
-//! Removed tuples leave holes. Compaction moves what stays to the page's end, in the order in which it stands there, so
+//! Removed tuples leave holes. Compaction moves what stays to the page's end, in the order that it has there, so
 //! that all free space is in one piece. Neighbours move together: after one removed version there is one move, of all
 //! tuples before it, and one entry in the log, whatever their number.
 //!
@@ -25,10 +25,10 @@ use crate::change::{AtomicChange, ChangeLog};
 use crate::heap::layout::{HAS_UNUSED, LINE_POINTER, Line, PAGE_FLAGS, line_offset, line_words};
 use crate::page::{self, LOWER, PAGE_SIZE};
 
-/// A line pointer as it stands on the page.
+/// A line pointer as it is on the page.
 type Word = [u8; LINE_POINTER];
 
-/// What tuples and their places are multiples of.
+/// The alignment of tuples and of their lengths.
 const ALIGNMENT: usize = 8;
 /// Places where a tuple can begin.
 const PLACES: usize = PAGE_SIZE / ALIGNMENT;
@@ -65,7 +65,7 @@ pub(crate) fn compact<L: ChangeLog>(
     }
 }
 
-/// Where tuples begin, and which line pointers lead to them (step 2).
+/// The places where tuples begin, and the line pointers that lead to them (step 2).
 struct Places {
     taken: [u64; PLACES / 64],
     indexes: [u16; PLACES],
@@ -101,11 +101,11 @@ impl Places {
     }
 }
 
-/// Tuples that stand side by side (step 3).
+/// Tuples that are side by side (step 3).
 struct Run {
-    /// Where its first byte is.
+    /// The place of its first byte.
     source: usize,
-    /// Where that will be.
+    /// The place to which that byte moves.
     target: usize,
     length: usize,
 }
@@ -214,7 +214,7 @@ mod tests {
         }
     }
 
-    /// What a line pointer leads to.
+    /// The line pointers of a page, each with the bytes that it leads to.
     fn led_to(bytes: &[u8]) -> Vec<(Line, Vec<u8>)> {
         let content = |line| match line {
             // Tuples move; their bytes stay.

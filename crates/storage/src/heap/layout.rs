@@ -86,18 +86,18 @@ impl Line {
     }
 }
 
-/// Where line pointer `slot` (from 1) stands on the page.
+/// The offset of line pointer `slot` (from 1) on the page.
 pub(crate) fn line_offset(slot: u16) -> usize {
     PAGE_HEADER + (usize::from(slot) - 1) * LINE_POINTER
 }
 
-/// How many line pointers the page has.
+/// Number of line pointers on the page.
 #[inline]
 pub(crate) fn slot_count(bytes: &[u8]) -> u16 {
     slots_below(page::lower(bytes))
 }
 
-/// How many line pointers there are on a page whose free space begins at `lower`.
+/// Number of line pointers on a page whose free space begins at `lower`.
 #[inline]
 pub(crate) fn slots_below(lower: usize) -> u16 {
     ((lower.max(PAGE_HEADER) - PAGE_HEADER) / LINE_POINTER) as u16
@@ -139,7 +139,7 @@ pub(crate) fn free_space(bytes: &[u8]) -> usize {
 #[derive(Clone, Copy)]
 pub(crate) struct Tuple<'p> {
     page: &'p [u8],
-    /// Where it begins on the page.
+    /// Its offset on the page.
     pub(crate) offset: usize,
     length: usize,
 }

@@ -80,8 +80,8 @@ pub struct TxnContext<'a> {
     pub command: u32,
     /// The snapshot: which transactions count as finished.
     pub snapshot: &'a Snapshot,
-    /// Where commits are noted that are seen and not durable; `None` where commits are not seen early, and for readers
-    /// that answer no client.
+    /// The notes of commits that are seen and not durable; `None` if commits are not seen early, and for readers that
+    /// answer no client.
     pub seen: Option<&'a SeenCommits>,
 }
 

@@ -8,8 +8,8 @@
 //! newest transaction that deleted one of the versions, for the snapshots of standbys (`cleanup`).
 //!
 //! Under `page_room = compact` a full page is pruned once for each update on it, and has some sixty rows of which one
-//! changed. So a chain of one version that stays is told by one look at its header, and what pruning learns of inserters
-//! is noted in hints. Under `replace` few updates come here.
+//! changed. So a chain of one version that stays is recognised by one look at its header, and what pruning learns of
+//! inserters is noted in hints. Under `replace` few updates come here.
 
 use clearway_txn::Xid;
 use smallvec::SmallVec;
@@ -56,7 +56,7 @@ impl Slots {
     }
 }
 
-/// What pruning finds on a page.
+/// The findings of pruning on a page.
 #[derive(Default)]
 struct Findings {
     replaced: SmallVec<[(u16, Line); 4]>,

@@ -54,7 +54,7 @@ use crate::heap::visibility::{Removable, removable};
 use crate::page::{self, LOWER};
 use crate::storage::Storage;
 
-/// Which versions updates have ended since the page was pruned.
+/// The versions that updates have ended since the page was pruned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
     /// None that is known.
@@ -93,7 +93,7 @@ pub(crate) struct Room {
     /// The line pointer that becomes a Redirect, and where to.
     root: u16,
     second: u16,
-    /// Where the dead version begins on the page.
+    /// The offset of the dead version on the page.
     offset: usize,
     /// The line pointer for the new version.
     slot: u16,
@@ -102,7 +102,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Steps 1 to 3: the place of a dead version for a row of so many bytes.
+    /// Steps 1 to 3: the place of a dead version for a row of `length` bytes.
     pub(crate) fn find(
         storage: &Storage,
         page: &PageExclusive<'_>,

@@ -43,7 +43,7 @@ struct SettledChain {
     newest: RacyCopy,
 }
 
-/// Where hints would be set, if one were missing.
+/// A page on which no hint is set, since a settled version lacks none.
 struct Settled;
 
 impl Hints for Settled {
@@ -224,7 +224,7 @@ mod tests {
         heap.fetch_unpinned(ctx, root, &mut read).unwrap()
     }
 
-    /// What is not settled is left to the pinned form, which settles it. A replaced version is passed, and one that an
+    /// An unsettled version is left to the pinned form, which settles it. A replaced version is passed, and one that an
     /// old snapshot sees is left to the pinned form. A root that is somebody else's version by now leads nowhere.
     ///
     /// Mutations for it (`mutations/page_read.toml`): a version whose inserter no hint tells of is taken for a settled one; a heap-only version is

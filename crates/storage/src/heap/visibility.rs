@@ -1,4 +1,4 @@
-//! Which version a reader sees, and the state of a version for a transaction that wants to change it.
+//! The version that a reader sees, and the state of a version for a transaction that wants to change it.
 //!
 //! The snapshot tells which transactions had finished, and the commit log tells how they ended. A reader
 //! notes the commit log's answer in the tuple's hint bits, so that the next reader need not ask.
@@ -36,7 +36,7 @@ fn state_now(storage: &Storage, xid: Xid) -> Result<TransactionState> {
     clearway_txn::transaction_state(&storage.proc_array, &storage.commit_log, xid).map_err(storage_error)
 }
 
-/// How `xid`, which does not run any more, ended. What a crash interrupted counts as rolled back.
+/// The final state of `xid`, which does not run any more. A transaction that a crash interrupted counts as rolled back.
 fn final_state(storage: &Storage, xid: Xid) -> Result<TransactionState> {
     clearway_txn::final_state(&storage.commit_log, xid).map_err(storage_error)
 }
@@ -119,7 +119,7 @@ fn deleted(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_>) -> Result
     Ok(hint == XMAX_COMMITTED)
 }
 
-/// How `xid` had ended when the snapshot was taken.
+/// The state of `xid` when the snapshot was taken.
 #[inline]
 fn snapshot_state(ctx: &TxnContext<'_>, xid: Xid) -> Result<TransactionState> {
     ctx.snapshot
@@ -133,7 +133,7 @@ fn sees_committed(ctx: &TxnContext<'_>, xid: Xid) -> Result<bool> {
     ctx.storage.sees_committed(ctx.snapshot, xid)
 }
 
-/// What stands against a transaction that wants to change or lock a version.
+/// A conflict of a transaction that wants to change or lock a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriterConflict {
     /// No conflicting writer.
@@ -148,7 +148,7 @@ pub(crate) enum WriterConflict {
     Replaced(Tid),
 }
 
-/// What stands against the transaction of `ctx` changing or locking `tuple`, as of now and whatever the snapshot.
+/// The conflict of the transaction of `ctx` in changing or locking `tuple`, as of now and whatever the snapshot.
 pub(crate) fn writer_conflict(
     ctx: &TxnContext<'_>,
     page: &impl Hints,
@@ -264,7 +264,7 @@ pub(crate) fn rolled_back(
     Ok(is_aborted)
 }
 
-/// True if a version stays and has no successor, told by its header alone. It is so of most versions: the newest of
+/// True if a version stays and has no successor, by its header alone. It is so of most versions: the newest of
 /// their rows, with a hint that the inserter committed. `false` is no answer.
 #[inline]
 pub(crate) fn is_settled(infomask: u16, xmax: Xid) -> bool {
@@ -272,7 +272,7 @@ pub(crate) fn is_settled(infomask: u16, xmax: Xid) -> bool {
         && (infomask & (LOCK_ONLY | XMAX_ABORTED) != 0 || !xmax.is_valid())
 }
 
-/// Why no snapshot of this database can see a version.
+/// The reason why no snapshot of this database can see a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Removable {
     /// Its inserter rolled back, or has deleted it itself: no other transaction ever sees it.
@@ -281,7 +281,7 @@ pub(crate) enum Removable {
     DeletedBy(Xid),
 }
 
-/// Why no snapshot can see the version (R4); `None` if one may.
+/// The reason why no snapshot can see the version (R4); `None` if one may.
 pub(crate) fn removable(
     storage: &Storage,
     page: &impl Hints,

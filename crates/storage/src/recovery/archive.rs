@@ -12,7 +12,7 @@
 //! 3. From the segment that holds E on, copy the archive's segments, until one is missing. Each is written beside its
 //!    name and made durable before it gets the name.
 //!
-//! What the directory has before E stays. The simpler version, to copy each file that the directory lacks, would miss
+//! The directory's own log before E stays. The simpler version, to copy each file that the directory lacks, would miss
 //! the rest of the segment that holds E: a backup's last segment has its full name and its full length, and zeros where
 //! the archive has log. To prefer the archive's files always would lose log where the archive is behind.
 //!
@@ -36,7 +36,7 @@ use crate::wal::segment_name::{
 };
 use crate::wal::{LogDevice, SEGMENT_SIZE, SegmentFiles};
 
-/// What `pg_receivewal` puts behind the names of segments that it compresses.
+/// Suffixes that `pg_receivewal` gives the names of segments that it compresses.
 const COMPRESSED_SUFFIXES: [&str; 2] = [".gz", ".lz4"];
 
 /// A segment that an archive lacks.

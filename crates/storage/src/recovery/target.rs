@@ -12,7 +12,7 @@
 //! xids, relation numbers and lengths of behind the point would count.
 //!
 //! - A transaction that is under way at the point has no commit record before it, and so counts as rolled back.
-//! - Commit times are taken before the records get their places. So they may stand in the log in another order than
+//! - Commit times are taken before the records get their places. So they may be in the log in another order than
 //!   that of the times, and the first later one counts.
 //! - The point must not be before the position from which on the copy is consistent: its files may hold changes up to
 //!   there. For a backup that is the backup's end, and for the copied directory of a server that has stopped, the end of
@@ -61,7 +61,7 @@ impl fmt::Display for RecoveryPoint {
     }
 }
 
-/// What a copy is to be recovered to, and from where.
+/// The point to which a copy is to be recovered, and the archive for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecoveryTarget {
     /// A directory of `pg_receivewal` with the log that the copy lacks.
@@ -104,7 +104,7 @@ impl PreparedTarget {
         &self.fetched.history
     }
 
-    /// Why the new timeline begins, for its history file.
+    /// The reason for the new timeline, for its history file.
     pub(crate) fn reason(&self) -> String {
         match &self.target.point {
             RecoveryPoint::Time { shown, .. } => {
@@ -206,7 +206,7 @@ impl<'a> TargetSearch<'a> {
         })
     }
 
-    /// What the log has of a point that was not reached.
+    /// The log's distance from a point that was not reached, in words.
     fn seen(&self) -> String {
         match (self.point(), self.last_commit) {
             (RecoveryPoint::Time { microseconds, .. }, Some(last)) => {

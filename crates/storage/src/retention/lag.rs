@@ -1,4 +1,4 @@
-//! How long a follower takes: the time from when log was sent until the follower has said that it has it.
+//! The lag of a follower: the time from when log was sent until the follower has said that it has it.
 //!
 //! 1. When log is sent, a sample is kept of the position and the time, for each of the three things that a follower says.
 //! 2. When it says a position, all samples up to there are taken away; the lag is the age of the last of them.
@@ -17,7 +17,7 @@ use crate::page::Lsn;
 /// Samples that are kept.
 const SAMPLES_MAX: usize = 256;
 
-/// How long a follower took lately; `None` if it is idle or has not said.
+/// The lags of a follower lately; `None` if it is idle or has not said.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FollowerLags {
     /// To write.
@@ -28,7 +28,7 @@ pub struct FollowerLags {
     pub replayed: Option<Duration>,
 }
 
-/// What is known of one of the three.
+/// The samples of one of the three.
 #[derive(Debug, Default)]
 struct Samples {
     sent: VecDeque<(Lsn, Instant)>,

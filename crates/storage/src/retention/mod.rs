@@ -1,10 +1,10 @@
-//! Which log must stay on disk beyond what recovery needs: for standbys, archives and backups.
+//! The log that must stay on disk beyond what recovery needs: for standbys, archives and backups.
 //!
 //! | holds log | from | until |
 //! | --- | --- | --- |
 //! | follower: a connection that reads the log, or a backup under way | what it was sent last | it ends |
 //! | slot: a name that stays when the connection is gone | what the follower last said it has on disk | it is dropped |
-//! | `wal_keep_size` | so many bytes before the log's end | – |
+//! | `wal_keep_size` | that many bytes before the log's end | – |
 //!
 //! A slot whose log is longer than `max_slot_wal_keep_size` is *lost*: it holds nothing from then on, and whoever uses
 //! it gets an error that says what to do. The same limit ends followers that are too far behind.
@@ -55,12 +55,12 @@ pub const SLOTS_MAX: usize = 64;
 /// Bytes of a slot's name at most.
 pub const SLOT_NAME_BYTES_MAX: usize = 63;
 
-/// How much log is kept.
+/// The limits of the log that is kept.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RetentionLimits {
-    /// So many bytes before the log's end stay in any case.
+    /// Bytes before the log's end that stay in any case.
     pub keep_bytes: u64,
-    /// A slot holds at most so many bytes; `None`: any number.
+    /// The most bytes that a slot holds; `None`: any number.
     pub slot_bytes_max: Option<u64>,
 }
 
@@ -92,19 +92,19 @@ pub struct FollowerProgress {
     pub is_backup: bool,
     /// Sent up to here.
     pub sent: Lsn,
-    /// What the follower says that it has written, made durable and replayed; zero if it has not said.
+    /// The positions that the follower reports as written, durable and replayed; zero if it has not said.
     pub written: Lsn,
     /// See `written`.
     pub flushed: Lsn,
     /// See `written`.
     pub replayed: Lsn,
-    /// When it last said so, in microseconds since 2000, by the server's clock.
+    /// The time of its last report, in microseconds since 2000, by the server's clock.
     pub reply_time: Option<i64>,
     /// The oldest xid that it asks the horizon to be held back for.
     pub xmin: Option<Xid>,
-    /// How long it took.
+    /// Its lags.
     pub lags: FollowerLags,
-    /// What commits have of it,
+    /// The state of the standby for commits,
     pub sync_state: SyncState,
     /// and its place among the standbys that they wait for; 0: none.
     pub sync_priority: u32,
@@ -132,7 +132,7 @@ struct State {
     unsaved: bool,
 }
 
-/// What holds the log, and how far. See the module.
+/// The holders of the log, and their positions. See the module.
 #[derive(Debug)]
 pub struct LogRetention {
     file: SlotFile,
@@ -411,7 +411,7 @@ impl LogRetention {
             .retain(|_, slot| slot.temporary_of != Some(process_id));
     }
 
-    /// How much log is kept.
+    /// The limits of the log that is kept.
     pub fn limits(&self) -> RetentionLimits {
         self.limits
     }
@@ -482,12 +482,12 @@ pub struct Follower {
     standby: Option<AsStandby>,
 }
 
-/// What a follower that is a standby has beside.
+/// The state of a follower that is a standby.
 #[derive(Debug)]
 struct AsStandby {
     id: StandbyId,
     sender: Arc<LogSender>,
-    /// What it has reported.
+    /// Its last report.
     reported: Mutex<StandbyProgress>,
 }
 
@@ -552,7 +552,7 @@ impl Follower {
         }
     }
 
-    /// Where the log that it still needs begins.
+    /// The start of the log that it still needs.
     pub fn position(&self) -> Lsn {
         self.with(|entered, _, _| entered.progress.sent)
     }
@@ -587,9 +587,9 @@ impl Follower {
         self.with(|entered, _, _| entered.progress.xmin = xmin);
     }
 
-    /// What the follower says that it has written, made durable and replayed; zero where it says nothing. Its slot keeps
-    /// the log from what is replayed on, or durable if it replays nothing, and never less than it was sent: what is durable
-    /// and cannot be replayed is asked for again.
+    /// The positions that the follower reports as written, durable and replayed; zero where it says nothing. Its slot
+    /// keeps the log from what is replayed on, or durable if it replays nothing, and never less than it was sent: what
+    /// is durable and cannot be replayed is asked for again.
     pub fn replied(&self, written: Lsn, flushed: Lsn, replayed: Lsn, reply_time: i64) {
         let mut begins = false;
         let progress = self.with(|entered, slots, unsaved| {

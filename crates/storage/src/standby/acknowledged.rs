@@ -1,8 +1,8 @@
-//! How far log was received and acknowledged, kept on disk.
+//! The position up to which log was received and acknowledged, kept on disk.
 //!
-//! What a standby has told its primary to be durable here, the primary's clients may have been told to be safe. A start finds
-//! the end of the log where no whole record follows, and cannot tell by the log alone whether it ends there or is damaged
-//! there. This file tells: the log goes on to the position in it at least.
+//! If a standby has reported log as durable, the primary may have acknowledged commits in it to its clients. A start
+//! finds the end of the log where no whole record follows, and cannot tell by the log alone whether it ends there or is
+//! damaged there. This file tells: the log goes on to the position in it at least.
 //!
 //! 1. The log up to P is durable, and whole records.
 //! 2. P is written here.
@@ -28,7 +28,7 @@ pub(crate) const NAME: &str = "acknowledged";
 const MAGIC: u64 = u64::from_le_bytes(*b"CLEARACK");
 /// Magic, generation, position, CRC-32C of these.
 const COPY_SIZE: usize = 28;
-/// Where the copies are.
+/// Offsets of the copies.
 const COPIES: [u64; 2] = [0, 4096];
 /// Time between two syncs of the file.
 const SYNC_EVERY: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! Sessions that stand in the way of replay.
+//! Sessions in the way of replay.
 //!
 //! A primary's vacuum waits for the snapshots of its own sessions, and knows nothing of those of a standby. Replay waits
 //! for them for as long as it may lag, and then ends them: a standby that waits for a report of an hour is an hour behind

@@ -50,7 +50,7 @@
 //! | `replay` | one record: what each kind does, and which worker changes the pages |
 //! | `following` | the thread that replays |
 //! | `snapshot` | what sessions see |
-//! | `conflict` | sessions that stand in the way of replay |
+//! | `conflict` | sessions in the way of replay |
 //! | `restartpoint` | bounding what the next start must replay |
 //! | `promotion` | the end of recovery |
 //! | `take_back` | following a server that has less of the last record |
@@ -107,7 +107,7 @@ pub(crate) use take_back::TakeBack;
 /// The least number of the primary's sessions that a standby has room for.
 const PRIMARY_SESSIONS_MIN: u32 = 2_000;
 
-/// How a standby is opened.
+/// The options of a standby.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StandbyOptions {
     /// The switch `known_xids`.
@@ -118,7 +118,7 @@ pub struct StandbyOptions {
     pub replay: ReplayVariant,
     /// Workers that change pages under `replay = parallel`, beside the one that reads the log.
     pub replay_workers: u32,
-    /// How long replay may lag because sessions stand in its way, before it cancels them; `None`: it waits for them.
+    /// The time that replay may lag because sessions are in its way, before it cancels them; `None`: it waits for them.
     pub streaming_delay_max: Option<Duration>,
 }
 
@@ -134,7 +134,7 @@ impl Default for StandbyOptions {
     }
 }
 
-/// Why a session stands in the way of replay.
+/// The reason why a session is in the way of replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conflict {
     /// Its snapshot may see row versions that are about to be removed.
@@ -143,7 +143,7 @@ pub enum Conflict {
     Lock,
 }
 
-/// What replay does to whatever is above the storage.
+/// The effects of replay on whatever is above the storage.
 pub trait ReplayObserver: Send + Sync {
     /// `xid` has changed definitions, rows of [`RelId::CATALOG`](crate::RelId::CATALOG), and has committed. `snapshot`
     /// sees it; those of sessions do not yet. Publishes the definitions. Runs on the thread that replays, which may wait
@@ -153,16 +153,16 @@ pub trait ReplayObserver: Send + Sync {
     /// Sessions see `xid` from now on, whose definitions were published: what its commit does last.
     fn definitions_are_seen(&self, xid: Xid) -> Result<()>;
 
-    /// The session of `proc` stands in the way: ends its statement, or its transaction if none runs. Called again until
+    /// The session of `proc` is in the way: ends its statement, or its transaction if none runs. Called again until
     /// the session is out of the way.
     fn cancel(&self, proc: ProcId, conflict: Conflict);
 }
 
-/// What a directory opened as a standby has beside the rest of its storage.
+/// The state that a directory opened as a standby has beside the rest of its storage.
 pub struct Standby {
     options: StandbyOptions,
     known: KnownXids,
-    /// What replay has cleaned up, or is about to.
+    /// The versions that replay has cleaned up, or is about to.
     cleaned: CleanedUp,
     /// Until the promotion.
     active: AtomicBool,
@@ -196,7 +196,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// What a standby keeps in files of its own, beside its copy of the primary's.
+/// The files that a standby has beside its copy of the primary's.
 pub(crate) struct StandbyFiles {
     pub(crate) status: StatusPages,
     pub(crate) journal: Arc<StatusJournal>,
@@ -250,12 +250,12 @@ impl Standby {
         self.cleaned.newest()
     }
 
-    /// Which of the primary's transactions run.
+    /// The running transactions of the primary.
     pub fn known_xids(&self) -> &KnownXids {
         &self.known
     }
 
-    /// How it was opened.
+    /// The options with which it was opened.
     pub fn options(&self) -> &StandbyOptions {
         &self.options
     }

@@ -1,4 +1,4 @@
-//! How far a standby is: what it has received, what it has replayed, and waiting for either.
+//! The progress of a standby: of receiving, of replay, and waiting for either.
 //!
 //! Positions only grow, but that a part of a record can be taken back (`take_back`). A thread that waits registers
 //! under the mutex and looks again before it sleeps; one that moves a position stores it first and then takes the
@@ -16,7 +16,7 @@ use super::{Standby, lock};
 use crate::error::StorageError;
 use crate::page::Lsn;
 
-/// How far a standby is.
+/// The progress of a standby.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
     /// Log before this is durable here.
@@ -40,7 +40,7 @@ pub(super) struct Tracker {
     ending: AtomicBool,
     has_failed: AtomicBool,
     waiters: AtomicU32,
-    /// What replay could not do for want of room on the disk, while it waits for that.
+    /// The step that replay could not do for want of room on the disk, while it waits for that.
     wants_room: Mutex<Option<StorageError>>,
     changed: Condvar,
     failure: Mutex<Option<String>>,
@@ -177,7 +177,7 @@ impl Tracker {
 }
 
 impl Standby {
-    /// How far it is.
+    /// Its progress.
     pub fn progress(&self) -> Progress {
         self.progress.get()
     }
@@ -198,7 +198,7 @@ impl Standby {
         }
     }
 
-    /// Whether a promotion has begun, also if it has ended or failed.
+    /// True if a promotion has begun, also if it has ended or failed.
     pub(crate) fn is_ending(&self) -> bool {
         self.progress.is_ending()
     }
@@ -208,7 +208,7 @@ impl Standby {
         self.progress.get().replayed
     }
 
-    /// When the last transaction ended whose end was replayed, in microseconds since 2000 by the primary's clock.
+    /// The time of the last transaction's end that was replayed, in microseconds since 2000 by the primary's clock.
     pub fn replayed_commit_time_us(&self) -> Option<i64> {
         Some(self.progress.commit_time_us.load(Relaxed)).filter(|time| *time != i64::MIN)
     }
@@ -226,7 +226,7 @@ impl Standby {
         self.progress()
     }
 
-    /// Why replay has ended for good, if it has: the standby answers reads, and follows no more.
+    /// The reason why replay has ended for good, if it has: the standby answers reads, and follows no more.
     pub fn failure(&self) -> Option<String> {
         if !self.progress.has_failed() {
             return None;

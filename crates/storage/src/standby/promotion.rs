@@ -75,7 +75,7 @@ impl Storage {
         }
     }
 
-    /// Why a promotion would be refused now, if it would be: step 0.
+    /// An error if a promotion would be refused now: step 0.
     pub fn check_promotion(&self) -> Result<()> {
         let Some(standby) = self.standby() else {
             return Ok(());
@@ -171,7 +171,7 @@ impl Standby {
         })
     }
 
-    /// Where a promotion has failed after it had made the directory a primary's: the timeline, and where it begins.
+    /// A promotion that has failed after it had made the directory a primary's: the timeline, and its start.
     pub fn unfinished_promotion(&self) -> Option<(u32, Lsn)> {
         self.own_timeline.get().copied().filter(|_| self.is_active())
     }

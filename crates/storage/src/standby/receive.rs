@@ -14,7 +14,7 @@
 //! A length that was changed to a larger one makes the record wait for more bytes than there are. The caller gives such a
 //! part up when it has waited long enough ([`LogReceiver::give_up_part`]).
 //!
-//! What it costs: a CRC of each byte, and a write of 28 bytes for each sync.
+//! Cost: a CRC of each byte, and a write of 28 bytes for each sync.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -37,7 +37,7 @@ pub struct LogReceiver {
     check: RecordCheck,
 }
 
-/// How far received log was found to be whole records.
+/// The part of received log that was found to be whole records.
 #[derive(Debug)]
 struct RecordCheck {
     /// The end of the last whole record.
@@ -46,7 +46,7 @@ struct RecordCheck {
     part: Vec<u8>,
 }
 
-/// Where bytes are no record.
+/// An error: the bytes are no record.
 struct NoRecord;
 
 /// As [`record::decode`], for which the zeros behind the payload do not matter: here they do, for S1.
@@ -127,7 +127,7 @@ impl Storage {
 }
 
 impl LogReceiver {
-    /// Where the next byte goes.
+    /// The position of the next byte.
     pub fn position(&self) -> Lsn {
         self.written
     }
@@ -137,7 +137,7 @@ impl LogReceiver {
         self.standby.progress.whole()
     }
 
-    /// Writes `bytes`, which stand at `position` in the primary's log. It has to be [`position`](Self::position).
+    /// Writes `bytes`, which are at `position` in the primary's log. It has to be [`position`](Self::position).
     /// [`StorageError::DamagedRecord`]: something in it is no record, where [`position`](Self::position) is then; what stands
     /// before it is written.
     pub fn write(&mut self, position: Lsn, bytes: &[u8]) -> Result<()> {

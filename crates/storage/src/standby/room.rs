@@ -1,9 +1,9 @@
 //! Waiting for room on the disk.
 //!
-//! Replay adds pages to relations, makes files, and writes pages that have to leave the buffer pool. A disk that is full is
-//! made free by someone, as a rule; to end replay for that would cost a new copy of the primary. So what finds no room is
-//! tried again until there is some. Sessions read meanwhile, log is received as long as that finds room, and the primary is
-//! told how far replay is.
+//! Replay adds pages to relations, makes files, and writes pages that have to leave the buffer pool. A disk that is
+//! full is made free by someone, as a rule; to end replay for that would cost a new copy of the primary. So a step that
+//! finds no room is tried again until there is some. Sessions read meanwhile, log is received as long as that finds
+//! room, and the primary learns how far replay is.
 //!
 //! A step that is tried again must have changed nothing when it fails, or do the same again: a page is made before its change
 //! is begun, pages are pinned before one of them is changed, and a status is set to what it is.
@@ -50,7 +50,7 @@ impl Standby {
         }
     }
 
-    /// What replay has no room for on the disk, while it waits for that.
+    /// The step of replay that has no room on the disk, while it waits for that.
     pub fn waits_for_room(&self) -> Option<String> {
         self.progress.wants_room().as_ref().map(ToString::to_string)
     }

@@ -1,5 +1,5 @@
-//! What a session of a standby sees: a snapshot of the known xids, with which replay's clean-up does not interfere
-//! ([`CleanedUp`](clearway_txn::CleanedUp) tells how).
+//! A snapshot of a session on a standby: one of the known xids, with which replay's clean-up does not interfere
+//! ([`CleanedUp`](clearway_txn::CleanedUp) says why).
 //!
 //! # Why a snapshot is not refused for ever
 //! The primary removes versions only of deleters below its horizon. At that moment no older transaction runs there, and

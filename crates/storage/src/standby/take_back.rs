@@ -31,10 +31,10 @@ use super::Standby;
 use super::replay::ReplayState;
 use crate::page::Lsn;
 
-/// How long it is waited for replay. The caller tries again later, and may have been told to stop meanwhile.
+/// Time limit of a wait for replay. The caller tries again later, and may have been asked to stop meanwhile.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// What became of the log behind a fork.
+/// The outcome for the log behind a fork.
 pub(crate) enum TakeBack<'a> {
     /// It does not count any more, for as long as this lives.
     Taken(TakenBack<'a>),

@@ -1,4 +1,4 @@
-//! What a standby does at moments that cannot be met from outside.
+//! A standby at moments that cannot be met from outside.
 //!
 //! Mutations that these tests have caught are listed in `crates/storage/mutations/standby.toml` and `cascading.toml`.
 
@@ -16,7 +16,7 @@ use crate::page::Lsn;
 use crate::storage::{Storage, StorageOptions};
 use crate::wal::record::{self, RecordKind};
 
-/// How long anything may take before the test has failed.
+/// Time after which a test has failed, whatever it waits for.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// It defines nothing, and nothing is in replay's way.
@@ -115,7 +115,7 @@ fn a_deleter_is_announced_before_the_look_for_sessions() {
     storage.stop_threads();
 }
 
-/// A record without meaning, as it stands in the log at `position`.
+/// A record without meaning, as it is in the log at `position`.
 fn nothing(position: Lsn, payload: usize) -> Vec<u8> {
     let payload = vec![7; payload];
     let crc = crc32c::crc32c(&payload);

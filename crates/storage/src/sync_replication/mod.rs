@@ -33,7 +33,7 @@
 //! - S5: a commit waits here after it is durable on this server: a standby is sent durable log only.
 //! - S6: it is for the session to limit a wait in time: an answer's ends with the statement's time limit, a commit's does
 //!   not. A wait ends when enough standbys have the position, when no standby is named any more, or when the session is
-//!   told to stop; then a commit stays, and the session says what is not promised, and an answer does not leave.
+//!   asked to stop; then a commit stays, and the session says what is not promised, and an answer does not leave.
 //!
 //! # Why the simple version is wrong
 //! A waiter that looks at the position, and then enters the queue without looking again, may enter it just after the last
@@ -82,10 +82,10 @@ use waiters::{Places, Queue};
 static SYNC_REPLICATION: LatchClass =
     LatchClass::new("SyncReplication", WaitEvent::SyncReplicationLatch, 520);
 
-/// How many levels there are.
+/// Number of levels.
 const LEVELS: usize = 3;
 
-/// What a standby must have done with a commit.
+/// The state that a commit must have on a standby.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplicationLevel {
     /// Handed it to its operating system.
@@ -105,13 +105,13 @@ impl ReplicationLevel {
     ];
 }
 
-/// How a wait ended.
+/// The outcome of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "a wait that was stopped promises nothing"]
 pub enum ReplicationWait {
     /// Enough standbys have the position, or none is asked for.
     Replicated,
-    /// The worker was told to stop.
+    /// The worker was asked to stop.
     Stopped,
 }
 
@@ -163,14 +163,14 @@ impl<M: Machine> fmt::Debug for LogSender<M> {
     }
 }
 
-/// What is written seldom, so that each commit may read it.
+/// Switches that are written seldom, so that each commit may read them.
 #[derive(Debug)]
 struct Switches<M: Machine> {
     /// 1: standbys are named.
     configured: M::U32,
     /// 1 and 2: a session has asked for the level `Applied`; 2: `applied_floor` is known.
     applied_wanted: M::U32,
-    /// What may not have been applied when `applied_wanted` was set.
+    /// The position up to which commits may not have been applied when `applied_wanted` was set.
     applied_floor: M::U64,
 }
 
@@ -246,9 +246,9 @@ impl<M: Machine> SyncReplication<M> {
         }
     }
 
-    /// Names the standbys that commits wait for from now on. Commits that wait go by them at once; `None` lets all go.
+    /// Names the standbys that commits wait for from now on. Commits that wait go by them at once; `None` releases all.
     ///
-    /// What was seen before standbys were named counts as replicated for those that read it.
+    /// Commits that were seen before standbys were named count as replicated for those that read them.
     pub fn set_names(&self, names: Option<StandbyNames>) {
         let mut done = Vec::new();
         let mut state = self.state.exclusive();
@@ -278,7 +278,7 @@ impl<M: Machine> SyncReplication<M> {
         self.switches.configured.load(Relaxed) != 0
     }
 
-    /// How far the log is replicated at `level`.
+    /// The position up to which the log is replicated at `level`.
     #[inline]
     pub fn replicated(&self, level: ReplicationLevel) -> Lsn {
         // Acquire: pairs with the Release in `advance`.
@@ -328,8 +328,8 @@ impl<M: Machine> SyncReplication<M> {
         self.switches.applied_wanted.store(2, Release);
     }
 
-    /// What a session of the level `Applied`, which has called [`want_applied`](Self::want_applied), waits for if it has
-    /// read rows: commits up to here may be missing among the recent ones although they are not applied.
+    /// The position that a session of the level `Applied`, after [`want_applied`](Self::want_applied), waits for if it
+    /// has read rows: commits up to here may be missing among the recent ones although they are not applied.
     #[inline]
     pub fn applied_floor(&self) -> Lsn {
         // Relaxed: the session has called `want_applied`.
@@ -440,7 +440,7 @@ impl<M: Machine> SyncReplication<M> {
         self.signal_all(&done);
     }
 
-    /// What commits have of a standby, and its place on the list (0: none).
+    /// The state of a standby for commits, and its place on the list (0: none).
     pub fn standing(&self, id: StandbyId) -> (SyncState, u32) {
         let state = self.state.shared();
         match (&state.names, state.connected.get(&id.0)) {

@@ -4,8 +4,8 @@
 //! setting:  (nothing)                no commit waits for a standby
 //!         | list                     as FIRST 1 (list)
 //!         | number ( list )          as FIRST number (list)
-//!         | FIRST number ( list )    the first so many of the list that stream
-//!         | ANY number ( list )      any so many of the list
+//!         | FIRST number ( list )    the first `number` of the list that stream
+//!         | ANY number ( list )      any `number` of the list
 //! list:     name , name …            a name is a word, a number, "anything in quotes", or * for every standby
 //! ```
 //!
@@ -23,7 +23,7 @@ use std::fmt;
 /// The longest setting that is read.
 const BYTES_MAX: usize = 64 << 10;
 
-/// How the standbys of the list share the work.
+/// The way in which the standbys of the list share the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StandbyChoice {
     /// Those that come first on the list.
@@ -44,9 +44,9 @@ pub struct StandbyNames {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} at character {position}")]
 pub struct StandbyNamesError {
-    /// What is wrong.
+    /// The fault.
     pub problem: String,
-    /// Where, in characters from 1.
+    /// Its position, in characters from 1.
     pub position: usize,
 }
 
@@ -70,12 +70,12 @@ impl StandbyNames {
         }
     }
 
-    /// How the standbys of the list share the work.
+    /// The way in which the standbys of the list share the work.
     pub fn choice(&self) -> StandbyChoice {
         self.choice
     }
 
-    /// How many standbys must have a commit.
+    /// Number of standbys that must have a commit.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -133,7 +133,7 @@ struct Placed {
 /// A parser with one token of look-ahead.
 struct Parser<'a> {
     text: &'a str,
-    /// Where the token after `next` begins.
+    /// The start of the token after `next`.
     rest: usize,
     next: Placed,
 }
@@ -159,7 +159,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The error of a token that does not belong where it stands.
+    /// The error of a token that does not belong where it is.
     fn expected(&self, what: &str) -> StandbyNamesError {
         let found = match &self.next.token {
             Token::Word(word) | Token::Number(word) => format!("\"{word}\""),

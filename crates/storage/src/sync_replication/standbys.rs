@@ -1,4 +1,4 @@
-//! Which standbys count, and how far a commit is replicated: a computation over what they have reported, without
+//! The standbys that count, and the replicated position of commits: a computation over what they have reported, without
 //! memory of its own.
 //!
 //! A standby counts if it is on the list, streams (it has caught up once), and has said what it has on its disk. A
@@ -20,7 +20,7 @@ use super::names::{StandbyChoice, StandbyNames};
 use super::{LEVELS, ReplicationLevel};
 use crate::page::Lsn;
 
-/// How far a standby says that it is; zero where it has said nothing.
+/// The progress that a standby reports; zero where it has said nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StandbyProgress {
     /// True if it has caught up with the log once.
@@ -43,7 +43,7 @@ impl StandbyProgress {
     }
 }
 
-/// What commits have of a standby, in the words of `pg_stat_replication`.
+/// The state of a standby for commits, in the words of `pg_stat_replication`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncState {
     /// Nothing.
@@ -96,7 +96,7 @@ fn chosen<'a>(
     candidates
 }
 
-/// How far the log is replicated at each level; `None` if too few standbys count.
+/// The replicated position of the log at each level; `None` if too few standbys count.
 pub(super) fn replicated<'a>(
     names: &StandbyNames,
     standbys: impl Iterator<Item = (u64, &'a Standby)>,
@@ -114,7 +114,7 @@ pub(super) fn replicated<'a>(
     Some(ReplicationLevel::ALL.map(position))
 }
 
-/// What commits have of standby `number`.
+/// The state of standby `number` for commits.
 pub(super) fn state_of<'a>(
     names: &StandbyNames,
     standbys: impl Iterator<Item = (u64, &'a Standby)>,

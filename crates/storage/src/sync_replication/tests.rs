@@ -25,7 +25,7 @@ fn joined(replication: &SyncReplication, name: &str) -> StandbyId {
     replication.join(name, Arc::new(LogSender::new(|| ())))
 }
 
-/// Until so many workers are in the queues.
+/// Returns when `count` workers are in the queues.
 fn until_waiting(replication: &SyncReplication, count: usize) {
     loop {
         let state = replication.state.shared();
@@ -175,7 +175,7 @@ fn a_waiter_wakes_a_sender_that_sleeps_once() {
     }
 }
 
-/// What counts as secured, and what a session of the level `Applied` waits for beside.
+/// The secured position, and the additional wait of a session of the level `Applied`.
 #[test]
 fn applied_counts_once_it_is_asked_for() {
     let replication = SyncReplication::<Native>::new();

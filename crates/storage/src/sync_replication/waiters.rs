@@ -8,10 +8,9 @@
 //! | `waiting` | 1: the worker is in a queue | the worker itself, and the one that takes it out; under the latch |
 //! | `signals` | counts the calls to look again; the worker sleeps on it | any other worker, without the latch |
 //!
-//! # Why two words
-//! With one word that says *done*, a signal that is still on its way when its worker has left (it was told to stop, and
-//! found itself taken out already) would end the worker's next wait. Here a late signal makes the worker look once more,
-//! and what it looks at is changed under the latch only.
+//! # Why two words With one word that says *done*, a signal that is still on its way when its worker has left (it was
+//! asked to stop, and found itself taken out already) would end the worker's next wait. Here a late signal makes the
+//! worker look once more, and what it looks at is changed under the latch only.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};

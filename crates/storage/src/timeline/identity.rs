@@ -1,4 +1,4 @@
-//! What tells timelines of the same number apart.
+//! The identity of a timeline, which tells timelines of the same number apart.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};

@@ -27,7 +27,7 @@
 //! - R1: the control file names the timeline of a directory. Files of the log that are not of its history are never
 //!   read, whatever they are called.
 //! - R2: a segment has one name in a history: that of the timeline which its last byte is in. So a segment that holds a
-//!   fork has the new timeline's name, and what stands before the fork is in it too. The simpler rule, to take the
+//!   fork has the new timeline's name, and the log before the fork is in it too. The simpler rule, to take the
 //!   newest file that is there, would take the former timeline's file where the new one is missing, and read log
 //!   behind the fork.
 //! - R3: a new timeline begins in three steps: its history file, its segments, the control file. Each is durable before
@@ -67,11 +67,11 @@ pub const FIRST_TIMELINE: u32 = 1;
 pub struct EndedTimeline {
     /// Its number.
     pub timeline: u32,
-    /// Which timeline of that number it is; `None` for the first, and where an earlier version began it.
+    /// Its identity among timelines of that number; `None` for the first, and where an earlier version began it.
     pub identity: Option<TimelineIdentity>,
     /// Its log ends here, and that of the next one begins.
     pub end: Lsn,
-    /// Why it was left, for readers.
+    /// The reason why it was left, for readers.
     pub reason: String,
 }
 
@@ -110,7 +110,7 @@ impl History {
         self.current
     }
 
-    /// Which timeline of that number it is (R5).
+    /// Its identity among timelines of that number (R5).
     pub fn identity(&self) -> Option<TimelineIdentity> {
         self.identity
     }
@@ -126,7 +126,7 @@ impl History {
         ended.map_or(self.current, |ended| ended.timeline)
     }
 
-    /// Where `timeline` ends; `None` for the current one and for those that are not in this history.
+    /// The end of `timeline`; `None` for the current one and for those that are not in this history.
     pub fn end_of(&self, timeline: u32) -> Option<Lsn> {
         self.ended
             .iter()
@@ -139,7 +139,7 @@ impl History {
         self.end_of(timeline).is_some()
     }
 
-    /// Whether the log of this history goes on from that of `other`, or is the same: as far as `other` tells, both come
+    /// True if the log of this history goes on from that of `other`, or is the same: as far as `other` tells, both come
     /// from the same timelines, by number and identity.
     pub fn continues(&self, other: &History) -> bool {
         let same = self.ended.iter().zip(&other.ended).all(|(own, others)| {
@@ -169,8 +169,8 @@ impl History {
         None
     }
 
-    /// Where the log of this history, that of the directory `dir`, which has it up to `log_end`, stops being that of the
-    /// server with the history `server`; an error if the server's history does not go on from this one.
+    /// The position at which the log of this history, that of the directory `dir` up to `log_end`, stops being that of
+    /// the server with the history `server`; an error if the server's history does not go on from this one.
     pub(crate) fn end_in(&self, server: &History, dir: &Path, log_end: Lsn) -> Result<Lsn> {
         if !server.continues(self) {
             return Err(StorageError::OtherHistory {

@@ -10,24 +10,24 @@
 //! ```
 //!
 //! Blank lines, and lines that begin with `#`, say nothing, except those that name an identity (R5 of the module above).
-//! PostgreSQL's programs pass over these as over any other remark. Fields stand apart by blanks of any kind and number.
-//! PostgreSQL's files have a blank line before each new one.
+//! PostgreSQL's programs pass over these as over any other remark. Fields are separated by blanks of any kind and
+//! number. PostgreSQL's files have a blank line before each new one.
 
 use std::collections::HashMap;
 use std::fmt::Write;
 
 use super::{EndedTimeline, FIRST_TIMELINE, History, TimelineIdentity};
 
-/// What a line begins with that names a timeline's identity.
+/// The beginning of a line that names a timeline's identity.
 const IDENTITY: &str = "# identity of timeline ";
 
-/// Why a text is no history.
+/// The reason why a text is no history.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct HistoryProblem {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The fault in it.
     pub problem: String,
 }
 
@@ -76,7 +76,7 @@ fn identity(named: &str) -> Result<(u32, TimelineIdentity), String> {
     })
 }
 
-/// The entry in a line, which stands behind `last`.
+/// The entry in a line, which is behind `last`.
 fn entry(line: &str, timeline: u32, last: Option<&EndedTimeline>) -> Result<EndedTimeline, String> {
     let (number, rest) = field(line);
     let parent: u32 = number
@@ -107,7 +107,7 @@ fn entry(line: &str, timeline: u32, last: Option<&EndedTimeline>) -> Result<Ende
     })
 }
 
-/// The first field of a line, and what stands behind it.
+/// The first field of a line, and the rest behind it.
 fn field(line: &str) -> (&str, &str) {
     let (field, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     (field, rest.trim_start())
@@ -126,7 +126,7 @@ pub(super) fn write(history: &History) -> String {
     text
 }
 
-/// A reason as it can stand in a file.
+/// A reason in the form of a file's line.
 pub(super) fn one_line(reason: &str) -> String {
     reason.split_whitespace().collect::<Vec<_>>().join(" ")
 }

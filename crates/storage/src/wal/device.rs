@@ -40,7 +40,7 @@ use crate::timeline::{History, NEW_SUFFIX, SharedHistory, newest_named};
 const SPARE_MIN: u64 = 4;
 const SPARE_MAX: u64 = 64;
 
-/// Where log bytes go. Positions are bytes from the log's beginning.
+/// The device under the log. Positions are bytes from the log's beginning.
 pub trait LogDevice: Send + Sync + std::fmt::Debug {
     /// Makes room so that writing up to `position` needs no space. An error leaves everything as it was.
     fn make_room(&self, position: u64) -> io::Result<()>;
@@ -71,7 +71,7 @@ pub struct SegmentFiles {
     making: Mutex<()>,
     /// Held while a segment is synced through its first file, which is lane 0's.
     syncing_first: Mutex<()>,
-    /// Which timeline's name a segment has.
+    /// The timelines by which segments are named.
     history: Arc<SharedHistory>,
     segments: Mutex<BTreeMap<u64, Segment>>,
     /// Files that are not the log's, by number and timeline.
@@ -155,7 +155,7 @@ impl SegmentFiles {
         self.dir.join(segment_name(timeline, number))
     }
 
-    /// Where the log at `position` is, or would be.
+    /// The path of the log at `position`, whether it is there or not.
     pub(crate) fn path_of(&self, position: u64) -> PathBuf {
         let number = position / SEGMENT_SIZE;
         self.path(self.timeline_of(number), number)

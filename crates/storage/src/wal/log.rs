@@ -17,18 +17,18 @@ use super::ring::Ring;
 use super::{LogDevice, SEGMENT_SIZE, SegmentFiles};
 use crate::page::Lsn;
 
-/// How a log is built: its switches and sizes.
+/// The options of a log: its switches and sizes.
 #[derive(Debug, Clone, Copy)]
 pub struct LogOptions {
     /// Algorithm of the log's latches.
     pub lwlock: LwLockOptions,
-    /// How a record gets its position.
+    /// The way in which a record gets its position.
     pub reserve: LogReserveVariant,
-    /// How a record gets into the ring.
+    /// The way in which a record gets into the ring.
     pub insert: LogInsertVariant,
-    /// How records become durable.
+    /// The way in which records become durable.
     pub flush: LogFlushVariant,
-    /// Which worker wakes a group of commits.
+    /// The worker that wakes a group of commits.
     pub wake: LogWakeVariant,
     /// Time that a flusher waits for others to join it; zero: it does not wait.
     pub commit_delay: Duration,
@@ -80,8 +80,7 @@ impl LogOptions {
         })
     }
 
-    /// These options under every `log_wake`, for each `log_flush` that wakes groups by it: which those are stands beside
-    /// the switch.
+    /// These options under every `log_wake`, for each `log_flush` that wakes groups by it, as the switch says.
     pub fn under_all_wakes(self) -> impl Iterator<Item = Self> {
         let flushes = LogFlushVariant::ALL.iter().copied();
         let obeying = flushes.filter(|&flush| LogWakeVariant::is_obeyed_beside(flush));

@@ -1,8 +1,7 @@
 //! The write-ahead log.
 //!
-//! A change of a page is logged before the page may be written, and a commit is acknowledged when its record
-//! is durable. Records stand in a ring buffer from where they are inserted until they have been written to
-//! the device:
+//! A change of a page is logged before the page may be written, and a commit is acknowledged when its record is
+//! durable. Records are in a ring buffer from their insertion until they have been written to the device:
 //!
 //! ```text
 //!   durable ≤ written ≤ … records being copied … ≤ reserved ≤ written + ring size
@@ -24,7 +23,7 @@
 //! | [`reader`] | reading records back until the last whole one |
 //! | [`record`] | the form of a record |
 //!
-//! Three words for three things: a record's position is *reserved*; the ring *has room* for the record once what stood
+//! Three words for three things: a record's position is *reserved*; the ring *has room* for the record once what was
 //! there is written; *room on the disk* is made before anything is changed, so that a full disk is an error and not
 //! half a change.
 //!

@@ -12,12 +12,12 @@ const CHUNK: usize = 256 << 10;
 #[derive(Debug)]
 pub struct LogReader<'a, D: LogDevice> {
     device: &'a D,
-    /// Where the next record begins.
+    /// The start of the next record.
     position: u64,
     buffer: Vec<u8>,
     /// The log position of the buffer's first byte.
     buffer_start: u64,
-    /// What lies behind is not read.
+    /// The position behind which nothing is read.
     limit: u64,
     /// True if the last look found bytes that are no record, and not the end of what may be read.
     is_damaged: bool,
@@ -50,7 +50,8 @@ impl<'a, D: LogDevice> LogReader<'a, D> {
         self.is_damaged
     }
 
-    /// Where the next record begins: after the last whole one, once [`next_record`](Self::next_record) has said `None`.
+    /// The start of the next record: the end of the last whole one, once [`next_record`](Self::next_record) has said
+    /// `None`.
     pub fn position(&self) -> Lsn {
         Lsn(self.position)
     }
@@ -115,7 +116,7 @@ pub struct DamageProof {
     pub durable: Lsn,
 }
 
-/// What stands behind a place where no whole record begins.
+/// The log behind a place where no whole record begins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LogBehind {
     /// The first whole record: it would join the log if new log ended where it begins.

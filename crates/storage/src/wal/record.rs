@@ -36,12 +36,12 @@ pub enum RecordKind {
     StatusPage = 5,
     /// A checkpoint is complete; payload: its redo position, and how many relations its `Lengths` records speak of.
     Checkpoint = 6,
-    /// How many pages some relations have (see the `lengths` module).
+    /// The number of pages of some relations (see the `lengths` module).
     Lengths = 7,
-    /// Nothing changed. Logged when nothing else was for a while: the header says that what stands before is durable.
+    /// Nothing changed. Logged when nothing else was for a while: the header says that the log before it is durable.
     /// Also what fills the place of a record that had to be built again (`wal/insert/ring.rs`).
     Nothing = 8,
-    /// Which transactions run: what a standby begins its snapshots from (see `running`).
+    /// The transactions that run: a standby begins its snapshots from them (see `running`).
     Running = 9,
     /// Versions that a transaction up to this one deleted are about to be removed from pages: snapshots of a standby that
     /// may still see them end first (see `cleanup`). Payload: that transaction's xid.
@@ -120,7 +120,7 @@ fn header_crc(payload_crc: u32, header: &[u8]) -> u32 {
     )
 }
 
-/// Reads the record that begins `bytes`, which stand at `position` in the log.
+/// Reads the record that begins `bytes`, which are at `position` in the log.
 pub fn decode(bytes: &[u8], position: u64) -> Decoded<'_> {
     if bytes.len() < HEADER {
         return Decoded::NeedMore(HEADER);

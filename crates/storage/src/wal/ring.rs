@@ -1,4 +1,4 @@
-//! The ring buffer that log bytes stand in from their insertion until they have been written to the device.
+//! The ring buffer that holds log bytes from their insertion until they have been written to the device.
 //!
 //! The ring knows positions of the log and no order: [`insert`](super::insert) says when bytes may be copied
 //! in (R1), and [`flush`](super::flush) when they may be overwritten (R3).
@@ -44,7 +44,7 @@ impl<M: Machine> Ring<M> {
     /// The address of the ring's byte `offset`.
     fn byte(&self, offset: usize) -> *mut u8 {
         debug_assert!(Self::CONTIGUOUS && offset < self.size());
-        // SAFETY: the offset lies in the ring, whose cells stand one behind the other and allow writes through `&self`.
+        // SAFETY: the offset lies in the ring, whose cells are one behind the other and allow writes through `&self`.
         unsafe { self.words.as_ptr().cast::<u8>().cast_mut().add(offset) }
     }
 

@@ -23,7 +23,7 @@ pub use crate::timeline::FIRST_TIMELINE;
 pub const SEGMENT_SIZE: u64 = 16 << 20;
 /// The number of a database's first segment.
 pub const FIRST_SEGMENT: u64 = 1;
-/// What follows the name of a segment that `pg_receivewal` has not received to its end.
+/// Suffix of the name of a segment that `pg_receivewal` has not received to its end.
 pub const PARTIAL_SUFFIX: &str = ".partial";
 /// Segments in 4 GiB, the part of a position that the last eight digits cannot hold.
 const SEGMENTS_PER_FOUR_GIB: u64 = (1 << 32) / SEGMENT_SIZE;

@@ -1,4 +1,4 @@
-//! What the environment chooses for the tests.
+//! The environment's choices for the tests.
 
 use clearway_machine::{Clients, Native, Switch, TimeSliceVariant};
 use clearway_storage::{StandbyOptions, StorageOptions};

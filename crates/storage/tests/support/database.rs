@@ -1,4 +1,5 @@
-//! What the end of a transaction works on, in memory: for tests of the commit path over the shipped parts.
+//! The structures that the end of a transaction works on, in memory: for tests of the commit path over the shipped
+//! parts.
 
 #![allow(dead_code, reason = "each suite uses its part")]
 
@@ -24,7 +25,7 @@ pub const CAROL: ProcId = ProcId(2);
 
 /// The first xid handed out.
 pub const FIRST: Xid = Xid(100);
-/// Where the log begins.
+/// The start of the log.
 pub const START: Lsn = Lsn(64);
 
 /// The variants that a database is built with.
@@ -181,7 +182,7 @@ impl<M: Machine> Database<M> {
         }
     }
 
-    /// What a session of `synchronous_commit` notes that answers with rows of the snapshot just taken.
+    /// The notes of a session of `synchronous_commit` that answers with rows of the snapshot just taken.
     pub fn seen(&self, waits: bool) -> SeenCommits {
         let seen = SeenCommits::default();
         seen.set_level(AnswerLevel::local(waits));

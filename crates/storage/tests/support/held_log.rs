@@ -1,4 +1,4 @@
-//! A disk whose syncs of the log can be held: none returns before the log is let go.
+//! A disk whose syncs of the log can be held: none returns before the log is released.
 
 #![allow(dead_code, reason = "each suite uses its part")]
 
@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use clearway_storage::disk::{Faults, FaultyDisk, NativeDisk, Operation, SyncPurpose};
 
-/// Whether syncs of the log are held, and how many wait for that.
+/// True if syncs of the log are held, and the number of those that wait.
 #[derive(Debug, Default)]
 struct Syncs {
     are_held: bool,
@@ -45,7 +45,7 @@ impl HeldLog {
         LetGo(self)
     }
 
-    /// Returns when a sync waits for the log to be let go.
+    /// Returns when a sync waits for the log's release.
     pub fn wait_for_a_sync(&self) {
         let waiting = self.changed.wait_while(self.lock(), |syncs| syncs.waiting == 0);
         drop(waiting.unwrap());

@@ -43,7 +43,7 @@ impl Scheduler for LongTurns {
     }
 }
 
-/// Runs `case` under so many schedules. A failure prints its seed, to be replayed with `SHUTTLE_RANDOM_SEED`.
+/// Runs `case` under `executions` schedules. A failure prints its seed, to be replayed with `SHUTTLE_RANDOM_SEED`.
 pub fn check(case: impl Fn() + Send + Sync + 'static, executions: usize) {
     let scheduler = LongTurns {
         random: RandomScheduler::new(executions),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use clearway_storage::wal::{LogDevice, SYNC_LANES};
 
-/// What was written, and how much of it was synced.
+/// The bytes that were written, and the part of them that was synced.
 #[derive(Debug, Default)]
 pub struct Contents {
     pub bytes: Vec<u8>,
@@ -13,8 +13,8 @@ pub struct Contents {
     pub syncs: u64,
     /// Lanes with a sync in progress.
     pub syncing: [bool; SYNC_LANES],
-    /// What a sync does before it counts: lets other threads run, where a checker could not know that the
-    /// sync takes time.
+    /// The act of a sync before it counts: it lets other threads run, where a checker could not know that the sync
+    /// takes time.
     pub before_sync: Option<fn()>,
 }
 

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use clearway_machine::{AtomicWord, Machine};
 use clearway_storage::{Lsn, PAGE_SIZE, PageDevice, PageId, RacyPage, RelId, Result, StorageError, page};
 
-/// Where the tests keep a number on each page, twice.
+/// The offsets of the number that the tests keep on each page, twice.
 pub const NUMBERS: [usize; 2] = [64, PAGE_SIZE - 8];
 
-/// Where the tests keep hints: a bit for each asynchronous commit.
+/// The offset of the tests' hints: a bit for each asynchronous commit.
 pub const HINTS: usize = 128;
 
 /// The number on a page, and its log position.
@@ -40,7 +40,7 @@ pub fn put_number(bytes: &mut [u8; PAGE_SIZE], number: u64) {
 #[derive(Debug)]
 pub struct MemoryPages<M: Machine> {
     pages: u32,
-    /// What was written last, by page: the number on it and its log position.
+    /// The last write of each page: the number on it and its log position.
     written: Mutex<HashMap<u32, (u64, Lsn)>>,
     logged: AtomicU64,
     flushed: AtomicU64,
@@ -86,7 +86,7 @@ impl<M: Machine> MemoryPages<M> {
         self.discarded.store(true, Relaxed);
     }
 
-    /// What the file has of a page.
+    /// The content of a page in the file.
     pub fn on_file(&self, block: u32) -> (u64, Lsn) {
         let written = self.written.lock().unwrap();
         written.get(&block).copied().unwrap_or_default()

@@ -13,7 +13,7 @@ use clearway_txn::{ProcId, Status, Xid};
 
 use super::recording_disk::Random;
 
-/// Where a number stands on each page; behind it stands its complement.
+/// The offset of the number on each page; behind it is its complement.
 const NUMBER: usize = 4096;
 
 #[derive(Debug, Clone)]
@@ -67,7 +67,7 @@ impl Ledger {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// What the ledger says now.
+    /// The ledger as it is now.
     pub fn snapshot(&self) -> Vec<Session> {
         self.lock().clone()
     }
@@ -209,7 +209,7 @@ impl Drop for Worker<'_> {
 }
 
 impl Session {
-    /// How many operations have begun.
+    /// Number of operations that have begun.
     pub fn begun(&self) -> u64 {
         self.operations.len() as u64
     }
@@ -302,7 +302,7 @@ pub fn verify(storage: &Storage, sessions: &[Session]) -> Result<(), String> {
     Ok(())
 }
 
-/// What had begun `later`, of which only what was acknowledged `earlier` is promised.
+/// The sessions as of `later`, of whose work only what was acknowledged `earlier` is promised.
 pub fn promised_before(later: Vec<Session>, earlier: &[Session]) -> Vec<Session> {
     let both = later.into_iter().zip(earlier);
     both.map(|(later, earlier)| Session {

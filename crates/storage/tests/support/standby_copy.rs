@@ -18,10 +18,10 @@ use clearway_txn::{ProcId, Snapshot, Xid};
 /// The session that copies and sends.
 const PROCESS_ID: u32 = 4_242;
 
-/// Where the tests keep a number on each page.
+/// The offset of the number that the tests keep on each page.
 pub const NUMBER: usize = 4096;
 
-/// A relation of so many pages, each with the number 0.
+/// A relation of `pages` pages, each with the number 0.
 pub fn numbered_pages(storage: &Arc<Storage>, pages: u32) -> RelId {
     let rel = storage.create_rel().unwrap();
     for _ in 0..pages {
@@ -137,7 +137,7 @@ impl Sender {
     }
 }
 
-/// Remembers what replay has told it.
+/// Remembers what replay has reported to it.
 #[derive(Debug, Default)]
 pub struct Observer {
     pub defined: Mutex<Vec<(Xid, Snapshot)>>,

@@ -25,7 +25,7 @@ const FRAMES: usize = 96;
 pub struct GrowingFile {
     blocks: AtomicU32,
     growing: Mutex<()>,
-    /// How many pages there is room for before one is refused; below zero, once that has happened.
+    /// Number of pages that there is room for before one is refused; below zero, once that has happened.
     room: AtomicI64,
 }
 

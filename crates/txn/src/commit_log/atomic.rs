@@ -89,14 +89,14 @@ const EMPTY: u64 = 0;
 /// The bits of a word that say which page it is of.
 const PAGE: u64 = !0 << 32;
 
-/// What a word of page `number` holds beside the statuses. The last page of 2^32 has the number of no page: 10^14
+/// The bits of a word of page `number` beside the statuses. The last page of 2^32 has the number of no page: 10^14
 /// transactions away.
 #[inline]
 fn tag(number: u32) -> u64 {
     u64::from(number.wrapping_add(1)) << 32
 }
 
-/// Where the status of a transaction lies.
+/// The place of a transaction's status.
 struct Place {
     page: u32,
     word: usize,
@@ -265,7 +265,7 @@ pub(super) struct Log<M: Machine, D: StatusDevice> {
 }
 
 impl<M: Machine, D: StatusDevice> Log<M, D> {
-    /// How many slots. Few under a checker, so that two pages meet in one.
+    /// Number of slots. Few under a checker, so that two pages meet in one.
     const SLOTS: usize = if M::EXPLORED { 2 } else { CACHED_PAGES };
 
     #[inline]

@@ -31,7 +31,7 @@ use super::page::{CachedPage, Place};
 use super::{CACHED_PAGES, Status, StatusDevice, StatusLog};
 use crate::Xid;
 
-/// How many banks. Under a checker as many as it takes to have two.
+/// Number of banks. Under a checker as few as it takes to have several.
 pub(super) const BANKS: usize = if cfg!(any(feature = "loom", feature = "shuttle")) {
     2
 } else {

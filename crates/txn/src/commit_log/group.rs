@@ -2,7 +2,7 @@
 //!
 //! # Invariant
 //! A status is set between the call and the return of its worker, under the latch of its page's bank, by that worker or
-//! by the leader of its group. So R1 to R5 hold as with the banks, over which this variant stands.
+//! by the leader of its group. So R1 to R5 hold as with the banks, on which this variant is built.
 //!
 //! # Steps
 //! 1. *Conditional exclusive* of the page's bank: got it, and the page is cached → set the status, return. A worker

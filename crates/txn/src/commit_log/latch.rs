@@ -19,7 +19,7 @@ use crate::Xid;
 #[derive(Debug)]
 pub(super) struct Log<M: Machine, D: StatusDevice> {
     device: D,
-    /// On lines of its own: readers write its latch, and what stands beside it in the owner is read by all.
+    /// On lines of its own: readers write its latch, and all read the fields beside it in the owner.
     pages: Padded<Bank<M, 1>>,
 }
 

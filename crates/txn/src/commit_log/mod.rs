@@ -62,7 +62,7 @@ pub use page::{COMMIT_LOG_PAGE_HEADER, COMMIT_LOG_PAGE_SIZE, XIDS_PER_PAGE};
 /// Pages cached: 4 million transactions.
 const CACHED_PAGES: usize = 128;
 
-/// What a variant does. It is asked about xids from [`Xid::FIRST_NORMAL`] on.
+/// The operations of a variant. It is asked about xids from [`Xid::FIRST_NORMAL`] on.
 pub(crate) trait StatusLog<M: Machine, D: StatusDevice> {
     /// A log over `device`, with nothing cached.
     fn new(device: D, lwlock: LwLockOptions) -> Self;
@@ -84,7 +84,7 @@ pub(crate) trait StatusLog<M: Machine, D: StatusDevice> {
 }
 
 variants! {
-    /// What guards the commit log.
+    /// The protection of the commit log's pages.
     pub enum CommitLogVariant = "commit_log", best Latch, planned [] {
         /// One latch over everything.
         Latch = "latch": latch::Log<M, D>,
@@ -118,7 +118,7 @@ impl<M: Machine, D: StatusDevice> Logs<M, D> {
 pub struct CommitLogOptions {
     /// The switch `commit_log`.
     pub variant: CommitLogVariant,
-    /// How its LwLocks are built.
+    /// The options of its LwLocks.
     pub lwlock: LwLockOptions,
 }
 
@@ -147,7 +147,7 @@ impl From<LwLockVariant> for CommitLogOptions {
     }
 }
 
-/// How a transaction has ended.
+/// The end of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Status {
@@ -172,7 +172,7 @@ impl Status {
     }
 }
 
-/// Where commit-log pages live.
+/// The device of commit-log pages.
 ///
 /// R2 keeps two accesses of one page apart. Pages with different numbers are read and written at once, under every
 /// variant that has several banks or slots, and beside a flush: what they have in common is for the device to guard.
@@ -208,7 +208,7 @@ impl<M: Machine, D: StatusDevice> CommitLog<M, D> {
         dispatch!(&self.0, log => log.device())
     }
 
-    /// How `xid` stands.
+    /// The status of `xid`.
     #[inline]
     pub fn get(&self, xid: Xid) -> io::Result<Status> {
         match xid {

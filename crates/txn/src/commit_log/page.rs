@@ -14,7 +14,7 @@ const _: () = assert!(XIDS_PER_PAGE == 32_672);
 
 pub(super) type PageBytes = Box<[u8; COMMIT_LOG_PAGE_SIZE]>;
 
-/// Where the status of a transaction lies.
+/// The place of a transaction's status.
 pub(super) struct Place {
     /// The page's number.
     pub(super) page: u32,

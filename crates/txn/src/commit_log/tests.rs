@@ -55,7 +55,7 @@ fn statuses_survive_eviction_and_flush() {
     }
 }
 
-/// Where a status lies is part of the format; and none lies where another does.
+/// The place of a status is part of the format; and no two statuses have the same place.
 #[test]
 fn each_status_has_two_bits_of_its_own() {
     let _watchdog = Watchdog::over_test();

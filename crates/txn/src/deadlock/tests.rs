@@ -25,7 +25,7 @@ fn manager(sessions: u32, relation_locks: RelationLocksVariant) -> LockManager<N
 }
 
 impl LockManager<Native> {
-    /// What `wait_for_transaction` stores before it sleeps.
+    /// Stores the same as `wait_for_transaction` before it sleeps.
     fn begin_wait(&self, waiter: ProcId, runner: ProcId, xid: Xid) {
         let wait = self.wait_of(waiter);
         wait.waited_for_proc.store(runner.0, Relaxed);
@@ -40,8 +40,8 @@ impl LockManager<Native> {
     }
 }
 
-/// Bob's first transaction has ended, and Alice, whose wait for it still stands, has not woken yet. Bob's second waits for
-/// Alice.
+/// Bob's first transaction has ended, and Alice, whose wait for it is still noted, has not woken yet. Bob's second
+/// waits for Alice.
 ///
 /// Mutation that it is for: a wait that counts if the runner runs any transaction (a deadlock of Alice and Bob).
 #[test]

@@ -30,7 +30,7 @@ const FLAGS_NS: u64 = 3;
 pub(crate) struct Set<M: Machine> {
     entries: Entries<M>,
     compaction: KnownXidsCompactionVariant,
-    /// What the range is compacted at under `2010`.
+    /// The range at which `2010` compacts.
     range_min: usize,
     /// Ends so far, and when an idle replay compacted last; for replay.
     ends: M::U32,

@@ -56,7 +56,7 @@
 //!   summaries, were set before, and adding needs no version. Bits that are set meanwhile are of xids from xmax on. The
 //!   same holds for an xmax that the caller brings (K3).
 //! - B4: an entry is written over before `ending` says so. A reader that finds what replay writes for end e finds after its fence
-//!   that `ending` is e - 63 at least: the fence of the end before e stands between. So it keeps a distance of 64 entries.
+//!   that `ending` is e - 63 at least: the fence of the end before e is between. So it keeps a distance of 64 entries.
 //! - B5: replay stores an odd `layout` and passes a Release fence before it moves anything: a reader that finds anything
 //!   moved finds, after its last fence, that `layout` has changed.
 //!
@@ -94,7 +94,7 @@ use crate::Xid;
 /// Polls of an odd layout before the reader yields.
 const POLLS: u32 = 100;
 
-/// What readers look at first.
+/// Fields that readers look at first.
 #[derive(Debug)]
 struct Head<M: Machine> {
     layout: M::U64,
@@ -106,7 +106,7 @@ struct Head<M: Machine> {
     stragglers: M::U32,
 }
 
-/// What replay alone looks at.
+/// Fields that replay alone looks at.
 #[derive(Debug)]
 struct ReplayWords<M: Machine> {
     running: M::U32,
@@ -191,7 +191,7 @@ impl<M: Machine> Set<M> {
         }
     }
 
-    /// Where a summary has its bit for a word below.
+    /// The place of a summary's bit for a word below.
     #[inline]
     fn above(word: usize) -> (usize, u64) {
         let bits = Self::BITS as usize;
@@ -388,7 +388,7 @@ impl<M: Machine> Set<M> {
         self.account(count, newest);
     }
 
-    /// What replay notes for itself after ends.
+    /// Updates replay's own counts after ends.
     #[inline]
     fn account(&self, count: u32, newest: u64) {
         let replay = &self.replay;

@@ -36,7 +36,7 @@ const fn flag(position: usize) -> u64 {
     1 << (position % FLAGS * 8)
 }
 
-/// What readers need before they go to the entries.
+/// Fields that readers need before they go to the entries.
 #[derive(Debug)]
 struct Bounds<M: Machine> {
     tail: M::U32,
@@ -86,7 +86,7 @@ impl<M: Machine> Entries<M> {
         self.xids.len()
     }
 
-    /// How many entries are running; for replay.
+    /// Number of running entries; for replay.
     #[inline]
     pub(super) fn running(&self) -> u32 {
         self.running.load(Relaxed)
@@ -173,7 +173,7 @@ impl<M: Machine> Entries<M> {
         self.bounds.head.store(head as u32, Release);
     }
 
-    /// Where the running entry of `xid` is; for replay.
+    /// The position of the running entry of `xid`; for replay.
     #[inline]
     pub(super) fn find(&self, xid: Xid) -> Option<usize> {
         let (mut from, mut to) = (self.tail(), self.bounds.head.load(Relaxed) as usize);

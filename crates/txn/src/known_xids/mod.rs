@@ -59,16 +59,16 @@ use clearway_machine::{AtomicWord, Machine, Native, Padded, Switch, switch, vari
 
 use crate::Xid;
 
-/// What a variant does. Replay calls `add`, `remove`, `remove_preceding`, `begin`, `idle`, `running` and `range`, one
-/// at a time; readers call `snapshot`.
+/// The operations of a variant. Replay calls `add`, `remove`, `remove_preceding`, `begin`, `idle`, `running` and
+/// `range`, one at a time; readers call `snapshot`.
 pub(crate) trait KnownSet<M: Machine> {
     /// One in which nothing runs.
     fn new(options: &KnownXidsOptions) -> Self;
 
-    /// How many run.
+    /// Number of running ones.
     fn running(&self) -> u32;
 
-    /// How many entries, or xids, a snapshot would have to look at that looked at each.
+    /// Number of entries, or xids, that a snapshot would have to look at if it looked at each.
     fn range(&self) -> u64;
 
     /// Adds an ascending run of xids, newer than all added before, for which there is room.
@@ -91,7 +91,7 @@ pub(crate) trait KnownSet<M: Machine> {
 }
 
 variants! {
-    /// How a standby knows which of the primary's transactions run.
+    /// The structure by which a standby knows which of the primary's transactions run.
     pub enum KnownXidsVariant = "known_xids", best Bitmap, planned [] {
         /// An array of entries in order, which a snapshot scans under a latch.
         Array = "array": array::Set<M>,
@@ -124,11 +124,11 @@ impl<M: Machine> Sets<M> {
 }
 
 switch! {
-    /// When `known_xids = array` moves its running entries together.
+    /// The time at which `known_xids = array` moves its running entries together.
     pub enum KnownXidsCompactionVariant = "known_xids_compaction", best Of2022, planned [],
         only beside "known_xids" ["array"]
     {
-        /// When the range is four times the sessions, and twice what runs.
+        /// At a range of four times the sessions, and twice what runs.
         Of2010 = "2010",
         /// At each 128th end if the range is twice what runs, when replay is idle, and at a record of running transactions.
         Of2022 = "2022",
@@ -139,18 +139,18 @@ switch! {
     }
 }
 
-/// What a set of known xids is built with.
+/// The options of a set of known xids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownXidsOptions {
     /// The switch `known_xids`.
     pub variant: KnownXidsVariant,
     /// The switch `known_xids_compaction`.
     pub compaction: KnownXidsCompactionVariant,
-    /// How many sessions the primary may have.
+    /// The most sessions that the primary may have.
     pub sessions: u32,
-    /// How many transactions and subtransactions can run.
+    /// The most transactions and subtransactions that can run.
     pub capacity: u32,
-    /// How its latch is built, of variants that have one.
+    /// The options of its latch, of variants that have one.
     pub lwlock: LwLockOptions,
 }
 
@@ -282,7 +282,7 @@ pub struct RunningTransactions<'a> {
     pub prepared: &'a [Xid],
 }
 
-/// How much is known.
+/// The completeness of the known xids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum KnownXidsState {
@@ -294,7 +294,7 @@ pub enum KnownXidsState {
     Complete = 2,
 }
 
-/// What the known xids refuse.
+/// The reason why the known xids refuse a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KnownXidsError {
@@ -314,11 +314,11 @@ pub enum KnownXidsError {
          allow as many sessions as the primary"
     )]
     NoRoom {
-        /// How many were to be added.
+        /// Number of xids that were to be added.
         wanted: u64,
-        /// How many run.
+        /// Number of running ones.
         running: u32,
-        /// How many may.
+        /// The most that may run.
         capacity: u32,
     },
     /// Replay began behind the last record of running transactions.
@@ -348,7 +348,7 @@ struct ReplayPart<M: Machine> {
     missing_before: M::U64,
 }
 
-/// Which of the primary's transactions run.
+/// The running transactions of the primary.
 #[derive(Debug)]
 pub struct KnownXids<M: Machine = Native> {
     set: Sets<M>,
@@ -373,14 +373,14 @@ impl<M: Machine> KnownXids<M> {
         }
     }
 
-    /// What replay does, for one worker at a time; `None` if another one has it (K4).
+    /// The operations of replay, for one worker at a time; `None` if another one has them (K4).
     pub fn replay(&self) -> Option<ReplayedXids<'_, M>> {
         // Acquire: pairs with the Release in `drop`.
         let taken = self.replay.is_taken.swap(1, Acquire);
         (taken == 0).then_some(ReplayedXids(self))
     }
 
-    /// How much is known.
+    /// The completeness of the known xids.
     pub fn state(&self) -> KnownXidsState {
         // Acquire: pairs with the Release in `set_state`.
         match self.state.load(Acquire) {
@@ -414,7 +414,7 @@ impl<M: Machine> KnownXids<M> {
     }
 }
 
-/// What replay does to the known xids.
+/// The operations of replay on the known xids.
 #[derive(Debug)]
 pub struct ReplayedXids<'a, M: Machine = Native>(&'a KnownXids<M>);
 
@@ -426,12 +426,12 @@ impl<M: Machine> Drop for ReplayedXids<'_, M> {
 }
 
 impl<M: Machine> ReplayedXids<'_, M> {
-    /// How many run, as far as is known.
+    /// Number of running transactions, as far as is known.
     pub fn running(&self) -> u32 {
         dispatch!(&self.0.set, set => set.running())
     }
 
-    /// How many entries, or xids, lie between the oldest running one and the newest.
+    /// Number of entries, or xids, between the oldest running one and the newest.
     pub fn range(&self) -> u64 {
         dispatch!(&self.0.set, set => set.range())
     }

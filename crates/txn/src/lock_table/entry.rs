@@ -13,7 +13,7 @@ pub(super) const IDLE_ENTRIES_MAX: usize = 64;
 /// Entries without a tag that a partition keeps for their memory.
 const SPARE_ENTRIES_MAX: usize = 32;
 
-/// What one session holds of one lock.
+/// The modes in which one session holds one lock.
 #[derive(Debug)]
 pub(crate) struct Holder {
     pub(crate) proc: ProcId,
@@ -26,7 +26,7 @@ pub(crate) struct Holder {
 pub(crate) struct Waiter {
     pub(crate) proc: ProcId,
     pub(crate) mode: LockMode,
-    /// What it holds of the same lock already.
+    /// The modes in which it holds the same lock already.
     pub(super) held: u8,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Waiter {
 pub(crate) struct LockEntry {
     pub(crate) holders: Vec<Holder>,
     pub(crate) queue: VecDeque<Waiter>,
-    /// How many sessions hold each mode.
+    /// Number of sessions that hold each mode.
     counts: [u32; LockMode::ALL.len()],
     /// The modes whose count is not zero.
     granted: u8,

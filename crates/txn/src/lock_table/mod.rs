@@ -17,7 +17,7 @@
 //!   behind it, each would wait for the other.
 //! - R6: a session wakes those that it has granted to when it holds no latch of the table any more, and at the end of a
 //!   transaction when it has given back all of its locks. A wake-up takes a microsecond or two, in which others would
-//!   wait for the partition, and the woken for the next lock. That the post comes late loses nothing: the grant stands in
+//!   wait for the partition, and the woken for the next lock. That the post comes late loses nothing: the grant is in
 //!   `queued`, and a waiter that sees it there earlier takes the post for one in vain, later.
 //!
 //! With `relation_locks = fast-path` weak relation locks do not come here at all unless a strong locker is about: see
@@ -63,11 +63,11 @@ static HELD_LOCKS: LatchClass = LatchClass::new("HeldLocks", WaitEvent::LockMana
 const PARTITIONS: usize = 16;
 /// Entries of a session's list that stay allocated between transactions.
 const HELD_CAPACITY_KEPT: usize = 64;
-/// How often a sleeper looks whether its statement was cancelled.
+/// Interval at which a sleeper looks if its statement was cancelled.
 const CANCEL_POLL: Duration = Duration::from_millis(100);
 
 switch! {
-    /// Where relation locks live.
+    /// The place of relation locks.
     pub enum RelationLocksVariant = "relation_locks", best FastPath, planned [] {
         /// In the shared table.
         Table = "table",
@@ -81,7 +81,7 @@ switch! {
     }
 }
 
-/// What can be locked.
+/// The object of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LockTag {
     /// A relation, by number.
@@ -115,14 +115,14 @@ impl LockTag {
     }
 }
 
-/// Why a lock, or the end of a transaction, could not be waited for.
+/// The reason why a lock, or the end of a transaction, could not be waited for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
     /// Waiting on would have been for ever.
     #[error("deadlock detected: {cycle}")]
     Deadlock {
-        /// Which session waits for which, in words.
+        /// The sessions and their waits for each other, in words.
         cycle: String,
     },
     /// The statement was cancelled while it waited.
@@ -133,7 +133,7 @@ pub enum LockError {
     Timeout,
 }
 
-/// How long, and until when, to wait.
+/// The limits of a wait.
 #[derive(Clone, Copy)]
 pub struct LockWait<'a> {
     /// Give up after this long.
@@ -161,7 +161,7 @@ impl LockWait<'_> {
 const NOT_WAITING: u32 = 0;
 const QUEUED: u32 = 1;
 
-/// What a session's slot holds for waiting.
+/// The state of a session's waits, in its slot.
 #[derive(Debug)]
 pub(crate) struct ProcWait<M: Machine> {
     pub(crate) semaphore: Semaphore<M>,
@@ -174,9 +174,9 @@ pub(crate) struct ProcWait<M: Machine> {
     /// The session of the transaction that this session waits for; meaningful while its `waited_for_xids` entry is not
     /// 0.
     pub(crate) waited_for_proc: M::U32,
-    /// How many times the session has begun to wait for a transaction. Only the session writes it.
+    /// Number of times that the session has begun to wait for a transaction. Only the session writes it.
     pub(crate) transaction_waits: M::U64,
-    /// How many locks are on the list; written with the list, read by the session without its latch.
+    /// Number of locks on the list; written with the list, read by the session without its latch.
     held_count: M::U32,
     held: Latched<Vec<HeldLock>, M>,
     /// In nanoseconds; `u64::MAX`: no deadlock is looked for. Only the session writes it.
@@ -205,7 +205,7 @@ pub struct LockManager<M: Machine = Native> {
     strong_lockers: StrongLockers<M>,
 }
 
-/// What ended one sleep.
+/// The end of one sleep.
 pub(crate) enum Slept {
     Done,
     GiveUp(LockError),
@@ -598,7 +598,7 @@ impl<M: Machine> LockManager<M> {
     }
 }
 
-/// What became of an attempt to take a lock at once.
+/// The outcome of an attempt to take a lock at once.
 enum Attempt {
     Granted,
     /// The session had it already, in this mode.

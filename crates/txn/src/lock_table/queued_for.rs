@@ -1,5 +1,5 @@
-//! What a session queues for, in two words of its slot, so that a search for a deadlock finds it without a look at all
-//! queues.
+//! The lock that a session queues for, in two words of its slot, so that a search for a deadlock finds it without a
+//! look at all queues.
 //!
 //! | word | bits | meaning |
 //! | --- | --- | --- |

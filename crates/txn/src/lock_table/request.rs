@@ -85,7 +85,8 @@ impl<M: Machine> LockRequest<'_, M> {
         in_the_way.map(|holder| holder.proc).collect()
     }
 
-    /// Whether a session in the way waits, itself or through others, for the one that asks here. Nothing is done about it.
+    /// True if a session in the way waits, itself or through others, for the one that asks here. Nothing is done about
+    /// it.
     pub fn is_deadlocked(&self) -> bool {
         !self.granted && self.locks.is_deadlocked(self.proc)
     }

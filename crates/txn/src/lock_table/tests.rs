@@ -353,7 +353,7 @@ fn a_waiter_takes_its_weak_locks_into_the_table() {
     assert!(locks.try_acquire(CAROL, ACCOUNTS, LockMode::AccessExclusive));
 }
 
-/// How the sessions queue for a lock, first to last.
+/// The queue of sessions for a lock, first to last.
 fn queue(locks: &LockManager<Native>, tag: LockTag) -> Vec<ProcId> {
     let partition = locks.partition(tag).shared();
     let entry = partition.entries.get(&tag);
@@ -488,7 +488,7 @@ fn a_cycle_through_a_queue_is_found_and_told() {
             });
             until_queued(locks, ACCOUNTS, &[BOB]);
             scope.spawn(move || {
-                // Bob stands before Carol in the queue, and waits for Alice.
+                // Bob is before Carol in the queue, and waits for Alice.
                 locks
                     .acquire(CAROL, ACCOUNTS, LockMode::RowShare, LockWait::FOREVER)
                     .unwrap();

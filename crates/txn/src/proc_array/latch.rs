@@ -6,7 +6,7 @@
 //!
 //! A variant is a line of `variants!` below.
 //!
-//! Which variant it is costs a branch that always goes the same way, when it is taken and when it is released.
+//! The choice of the variant costs a branch that always goes the same way, when it is taken and when it is released.
 
 use clearway_latch::{
     AdaptiveLatch, AdaptiveOptions, LatchClass, LwLock, LwLockOptions, ReadBiasedLatch, ReadBiasedOptions,

@@ -43,9 +43,9 @@
 //!   the standby read some time ago, so a horizon may have passed it already, and the standby learns of that from its log.
 //! - R4: entries move only under both latches: neither handing out an xid nor a scan meets a half-moved entry.
 //!
-//! Why these make snapshots consistent, and why the horizon does not pass them, stands with the snapshots (`snapshot`).
-//! How a transaction leaves is a switch of its own (`proc_clear`), and so is the latch (`latch`). Commits leave in the order
-//! of their records in the log (`commit_order`).
+//! The module `snapshot` says why these make snapshots consistent, and why the horizon does not pass them. The way in
+//! which a transaction leaves is a switch of its own (`proc_clear`), and so is the latch (`latch`). Commits leave in
+//! the order of their records in the log (`commit_order`).
 //!
 //! Costs: handing out an xid and ending it take one exclusive acquire each; 16 bytes and 128 bytes a session.
 //!
@@ -84,7 +84,7 @@ pub struct ProcArrayOptions {
     pub snapshot: SnapshotVariant,
     /// The switch `proc_clear`.
     pub clear: ProcClearVariant,
-    /// How its LwLocks are built.
+    /// The options of its LwLocks.
     pub lwlock: LwLockOptions,
 }
 
@@ -125,11 +125,11 @@ impl From<LwLockVariant> for ProcArrayOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("all {capacity} session slots are in use")]
 pub struct ProcArrayFull {
-    /// How many slots there are.
+    /// Number of slots.
     pub capacity: u32,
 }
 
-/// What one session's slot holds.
+/// The slot of one session.
 #[derive(Debug)]
 struct Slot<M: Machine> {
     /// The running transaction, or 0; the same as `xids[index]`.
@@ -150,7 +150,7 @@ pub struct ProcArray<M: Machine = Native> {
     /// Dense: whose entry it is.
     procs: Box<[M::U32]>,
     slots: Box<[Padded<Slot<M>>]>,
-    /// How many entries of the dense arrays are in use.
+    /// Number of entries of the dense arrays that are in use.
     attached_count: M::U32,
     attached: Latched<Vec<bool>, M>,
     /// One past the highest slot attached.
@@ -238,7 +238,7 @@ impl<M: Machine> ProcArray<M> {
         }
     }
 
-    /// How many sessions can be attached at once.
+    /// The most sessions that can be attached at once.
     pub fn capacity(&self) -> u32 {
         self.slots.len() as u32
     }

@@ -1,7 +1,7 @@
-//! What a standby needs of the array: its sessions hold no xids, but snapshots.
+//! The array on a standby: its sessions hold no xids, but snapshots.
 //!
 //! On a standby the running transactions are those of the primary, which `known_xids` knows. The array has the xmins of
-//! the sessions' snapshots, by which replay finds those that stand in its way, and which feedback tells the primary.
+//! the sessions' snapshots, by which replay finds the ones in its way, and which feedback tells the primary.
 //!
 //! # Rules
 //! - P1: a session that installs an xmin passes a fence afterwards; one that looks for xmins passes a fence before. What

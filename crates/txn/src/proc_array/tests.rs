@@ -226,7 +226,8 @@ fn a_long_snapshot_keeps_its_answers() {
     }
 }
 
-/// What a standby is told: those below the xid after the newest ended one, in ascending order whatever their slots.
+/// The running transactions that a standby gets: those below the xid after the newest ended one, in ascending order
+/// whatever their slots.
 #[test]
 fn the_running_are_listed_without_a_snapshot() {
     under_each_variant(|array, log| {

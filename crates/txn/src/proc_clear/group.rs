@@ -13,7 +13,8 @@
 //!    and then wakes. Commits leave in the order of their records, whatever that of the list.
 //! 4. *The others follow*: asleep under the wait event `ProcArrayGroupUpdate` until they have left.
 //!
-//! Why a conditional acquire first: with the latch free there is nothing to share, and joining costs two RMWs more.
+//! A conditional acquire comes first, because with the latch free there is nothing to share, and joining costs two RMWs
+//! more.
 //!
 //! # Linearization
 //! All members leave at the leader's release, together: a snapshot taken under the latch has all of them finished or

@@ -22,7 +22,7 @@ use clearway_machine::{Machine, variants};
 
 use crate::{ProcArray, ProcId};
 
-/// What one variant keeps beside the array, and how it lets a transaction leave.
+/// The state of one variant beside the array, and its way to let a transaction leave.
 pub(crate) trait Clear<M: Machine> {
     /// For an array of `capacity` sessions.
     fn new(capacity: u32) -> Self;
@@ -32,7 +32,7 @@ pub(crate) trait Clear<M: Machine> {
 }
 
 variants! {
-    /// How a transaction leaves the array of running ones.
+    /// The way in which a transaction leaves the array of running ones.
     pub enum ProcClearVariant = "proc_clear", best Single, planned [] {
         /// Each by itself, under the exclusive latch.
         Single = "single": single::Clearing<M>,
@@ -47,7 +47,7 @@ variants! {
             in "docs/commit-path-predictions.md#leaving-the-array-proc-clear";
     }
 
-    /// What the array keeps for its variant.
+    /// The array's state for its variant.
     #[derive(Debug)]
     pub(crate) enum Clearing[M: Machine], called by dispatch;
 }

@@ -53,7 +53,7 @@
 //! # Why it is consistent (S1, S2)
 //! A snapshot has the number s. It regards exactly those as finished whose number is at most s: ends are numbered in
 //! their order, so a prefix of all ends (S2). By N2 it finds the entries of all of these, whenever it asks, and an
-//! entry that it finds later has a greater number (S1): it was given after `newest` stood at s. By N3 those below its
+//! entry that it finds later has a greater number (S1): it was given after `newest` was s. By N3 those below its
 //! oldest are finished too.
 //!
 //! Early lock release changes nothing in that: (b) stands for "visible", durable or not, and `newest_early` was noted
@@ -111,7 +111,7 @@ const RUNNING: u64 = 0;
 /// wait meanwhile.
 const STEPS_MAX: u32 = 64;
 
-/// Where a snapshot asks for numbers.
+/// The source of numbers for a snapshot.
 trait CommitNumbers: Send + Sync {
     /// The number of `xid`, which is not older than the oldest of a snapshot in use; [`RUNNING`] if it has none.
     fn number_of(&self, xid: Xid) -> u64;
@@ -120,7 +120,7 @@ trait CommitNumbers: Send + Sync {
 /// A number, and where to ask for those of transactions.
 #[derive(Clone, Default)]
 pub(crate) struct View {
-    /// How many transactions had ended.
+    /// Number of transactions that had ended.
     number: u64,
     /// All below have numbers up to that.
     oldest: Xid,
@@ -184,14 +184,14 @@ impl SnapshotView for View {
     }
 }
 
-/// What a snapshot is made of.
+/// The parts of a snapshot.
 #[derive(Debug)]
 struct Bounds<M: Machine> {
     newest: M::U64,
     oldest: M::U64,
 }
 
-/// Which transactions the window is of. Both are multiples of the chunk.
+/// The transactions of the window. Both are multiples of the chunk.
 #[derive(Debug)]
 struct Range<M: Machine> {
     start: M::U64,

@@ -1,6 +1,6 @@
-//! The transaction that a snapshot was last told to be committed: a second question about it needs no commit log.
+//! The transaction that a snapshot last found committed: a second question about it needs no commit log.
 //!
-//! Rows that one transaction has written stand side by side: a table that was loaded by one COPY, read back from disk
+//! Rows that one transaction has written are side by side: a table that was loaded by one COPY, read back from disk
 //! without hint bits, asks about the same xid for every row. Each question acquires and releases a latch that all
 //! sessions share, under most variants of the commit log.
 //!
@@ -42,7 +42,7 @@ impl Clone for LastCommitted {
     }
 }
 
-/// What was asked is no part of what a snapshot says: all are equal.
+/// The last question is no part of a snapshot's value: all are equal.
 impl PartialEq for LastCommitted {
     fn eq(&self, _: &Self) -> bool {
         true

@@ -46,7 +46,7 @@ use crate::{CommitLog, ProcArray, ProcId, StatusDevice, TransactionState, Xid};
 
 /// The answers of one variant's snapshots.
 pub(crate) trait SnapshotView: Default {
-    /// How `xid` had ended when the snapshot was taken. `Running` also means that it ended, or began, later.
+    /// The state of `xid` when the snapshot was taken. `Running` also means that it ended, or began, later.
     fn state<M: Machine, D: StatusDevice>(
         &self,
         xid: Xid,
@@ -61,18 +61,18 @@ pub(crate) trait SnapshotView: Default {
     ) -> io::Result<bool>;
 }
 
-/// What a variant may need to know of the array.
+/// The properties of the array that a variant may need.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ArrayParameters {
-    /// How many sessions can be attached.
+    /// The most sessions that can be attached.
     pub(crate) capacity: u32,
     /// The next xid to be handed out; all before it have ended.
     pub(crate) first_xid: Xid,
-    /// How LwLocks are built.
+    /// The options of LwLocks.
     pub(crate) lwlock: LwLockOptions,
 }
 
-/// What one variant keeps beside the array of running transactions, and how it takes a snapshot.
+/// The state of one variant beside the array of running transactions, and its way to take a snapshot.
 pub(crate) trait SnapshotSource<M: Machine> {
     /// Its snapshots.
     type View: SnapshotView;
@@ -103,7 +103,7 @@ pub(crate) trait SnapshotSource<M: Machine> {
 }
 
 variants! {
-    /// How a snapshot is taken.
+    /// The way in which a snapshot is taken.
     pub enum SnapshotVariant = "snapshot", best Reuse, planned [] {
         /// Scan the running transactions.
         Scan = "scan": scan::Source<M>,
@@ -188,7 +188,7 @@ impl<M: Machine> Snapshots<M> {
 }
 
 impl Snapshot {
-    /// How `xid` had ended when the snapshot was taken. `Running` also means that it ended, or began, later.
+    /// The state of `xid` when the snapshot was taken. `Running` also means that it ended, or began, later.
     #[inline]
     pub fn state<M: Machine, D: StatusDevice>(
         &self,

@@ -1,7 +1,7 @@
 //! Each session uses its last snapshot again while no transaction with an xid has ended since.
 //!
 //! # An example
-//! The count of ends stands at 7. Bob's snapshot was taken at 7: transaction 100 runs.
+//! The count of ends is 7. Bob's snapshot was taken at 7: transaction 100 runs.
 //!
 //! | time | Alice, transaction 100 | Bob | vacuum |
 //! | --- | --- | --- | --- |

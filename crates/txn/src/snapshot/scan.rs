@@ -61,7 +61,7 @@ mod tests {
     use super::*;
     use crate::Xid;
 
-    /// What `proc` finds running.
+    /// The snapshot that `proc` takes.
     fn scan(array: &ProcArray<Native>, proc: ProcId) -> View {
         let mut view = View::default();
         Source(PhantomData).take(array, proc, &mut view);

@@ -33,7 +33,7 @@ impl Step {
     }
 }
 
-/// What the variants must be equal to.
+/// The model that the variants must be equal to.
 #[derive(Debug, Clone)]
 pub struct Model {
     pub running: BTreeSet<u64>,

@@ -1,4 +1,4 @@
-//! What the suites of the transaction layer share.
+//! Parts that the suites of the transaction layer share.
 
 #![allow(dead_code, reason = "each suite uses its part")]
 

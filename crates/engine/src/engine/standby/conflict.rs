@@ -1,4 +1,4 @@
-//! Ending what stands in the way of replay.
+//! Ending the sessions that are in the way of replay.
 //!
 //! Replay has found a session whose snapshot sees what is about to be removed, or which holds a lock on a table whose
 //! definition changes, and has waited for as long as it may. It calls `cancel` again and again until the session is out
@@ -6,17 +6,17 @@
 //!
 //! | the session | what is done |
 //! | --- | --- |
-//! | is inside a call: runs a statement, or waits for a lock, or for its client to take rows | the statement is told to end; it looks every few hundred rows, in each wait for a lock, and while it sends |
+//! | is inside a call: runs a statement, or waits for a lock, or for its client to take rows | the statement is asked to end; it looks every few hundred rows, in each wait for a lock, and while it sends |
 //! | waits for its client in a transaction, with a suspended portal or without | its transaction is ended here, in its place: the xmin and the locks are given back. The session learns of it with its next call (`session/recovery.rs`) |
 //!
 //! Both get 40001. Whose turn it is to touch the transaction: `txn/src/transaction_turn.rs`.
 //!
 //! # Rules
-//! - C1: before a transaction is ended in its session's place, it is looked at again, now that it stands still: since
+//! - C1: before a transaction is ended in its session's place, it is looked at again, now that it cannot change: since
 //!   replay has found it, the session may have gone on to another one, which is in no one's way.
-//! - C2: a statement is looked at again before it is told to end, and may all the same have ended by itself. The next one
-//!   of its session forgets what it was told when it begins. If it had begun already, it is ended although it may not be in
-//!   the way: it gets an error that asks for another attempt, which succeeds. (PostgreSQL has the same.)
+//! - C2: a statement is looked at again before it is asked to end, and may all the same have ended by itself. The next
+//!   one of its session forgets the request when it begins. If it had begun already, it is ended although it may not be
+//!   in the way: it gets an error that asks for another attempt, which succeeds. (PostgreSQL has the same.)
 //! - C3: a transaction has no xid here, so its end is that of its xmin and of its locks.
 
 use std::sync::atomic::Ordering;

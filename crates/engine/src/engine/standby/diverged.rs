@@ -3,7 +3,7 @@
 //! `diverged_standby_reads` gives them to those who want to look what was lost. Views of the server's own state are
 //! answered in any case.
 //!
-//! Whether it has diverged the receiver finds out when it asks the server, and whatever runs it says so here.
+//! The receiver finds a divergence when it asks the server, and whatever runs the receiver reports it here.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::engine::Engine;
 use crate::error::{EngineError, Result, SqlState};
 
-/// Why the log here is of an abandoned branch.
+/// The reason why the log here is of an abandoned branch.
 #[derive(Debug, Default)]
 pub(super) struct Divergence {
     is_refusing: AtomicBool,

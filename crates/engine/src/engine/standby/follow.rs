@@ -53,7 +53,7 @@ use crate::error::{EngineError, Result};
 
 type StorageResult<T> = std::result::Result<T, StorageError>;
 
-/// What replay tells of commits and conflicts comes here.
+/// Gets the commits and conflicts that replay reports.
 #[derive(Debug)]
 pub(super) struct DefinitionFollower {
     engine: Weak<Engine>,
@@ -61,7 +61,7 @@ pub(super) struct DefinitionFollower {
     published: Mutex<Published>,
 }
 
-/// What the published definitions were made of. Touched by the thread that replays, and no other.
+/// The rows behind the published definitions. Touched by the thread that replays, and no other.
 #[derive(Debug)]
 struct Published {
     rows: HashMap<u32, DefinitionRow>,
@@ -87,7 +87,7 @@ impl Published {
     }
 }
 
-/// How the definitions differ from the published ones.
+/// The difference of the definitions to the published ones.
 #[derive(Debug, Default)]
 struct Change {
     /// As they are now.

@@ -1,10 +1,10 @@
-//! The engine on a standby: definitions that change under its sessions, sessions that stand in the way of replay, and the
-//! promotion. What the storage does is told in `storage/src/standby/mod.rs`.
+//! The engine on a standby: definitions that change under its sessions, sessions in the way of replay, and the
+//! promotion. The storage's part is described in `storage/src/standby/mod.rs`.
 //!
 //! | file | |
 //! | --- | --- |
 //! | `follow` | a commit of the primary that has changed definitions |
-//! | `conflict` | ending what stands in the way of replay |
+//! | `conflict` | ending the sessions in the way of replay |
 //! | `diverged` | refusing to read what is of an abandoned branch |
 //! | `promote` | a standby becomes a primary |
 //! | `receiver` | what receives the log, as `pg_stat_wal_receiver` shows it |
@@ -47,7 +47,7 @@ use diverged::Divergence;
 use follow::DefinitionFollower;
 use receiver::Hook;
 
-/// What an engine has beside the rest for being a standby.
+/// The parts that an engine has in addition for being a standby.
 #[derive(Debug, Default)]
 pub(super) struct StandbyEngine {
     conflicts: [AtomicU64; 2],
@@ -94,7 +94,7 @@ impl Engine {
         self.storage.is_standby()
     }
 
-    /// How many statements and transactions replay has ended so far.
+    /// Number of statements and transactions that replay has ended so far.
     pub(crate) fn conflict_counts(&self) -> ConflictCounts {
         let [lock, snapshot] = &self.standby.conflicts;
         ConflictCounts {

@@ -62,12 +62,12 @@ impl Engine {
         Ok(began)
     }
 
-    /// Why a promotion would be refused now, if it would be: log that was acknowledged cannot be replayed, or not yet.
+    /// An error if a promotion would be refused now: log that was acknowledged cannot be replayed, or not yet.
     pub fn check_promotion(&self) -> Result<(), EngineError> {
         self.storage.check_promotion().map_err(storage_error)
     }
 
-    /// What asks for a promotion when a session calls `pg_promote()`. It returns at once.
+    /// Sets the function that asks for a promotion when a session calls `pg_promote()`. It returns at once.
     pub fn set_promotion(&self, promote: Arc<dyn Fn() + Send + Sync>) {
         self.standby.promotion.set(promote);
     }

@@ -1,4 +1,4 @@
-//! What receives the log, as `pg_stat_wal_receiver` shows it. It is above the engine, and installs its source here.
+//! The receiver of the log, as `pg_stat_wal_receiver` shows it. It is above the engine, and installs its source here.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -35,12 +35,12 @@ impl<F: ?Sized> fmt::Debug for Hook<F> {
 }
 
 impl Engine {
-    /// What tells how the receiving of log stands; it gives nothing while there is no receiver.
+    /// Sets the source of the receiver's status, which gives nothing while there is no receiver.
     pub fn set_wal_receiver(&self, status: Arc<dyn Fn() -> Option<WalReceiverStatus> + Send + Sync>) {
         self.standby.receiver.set(status);
     }
 
-    /// How the receiving of log stands.
+    /// The status of the receiver.
     pub(crate) fn wal_receiver(&self) -> Option<WalReceiverStatus> {
         self.standby.receiver.get().and_then(|status| status())
     }

@@ -1,4 +1,4 @@
-//! What a standby does at moments that cannot be met from outside.
+//! A standby at moments that cannot be met from outside.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,7 +61,7 @@ fn a_transaction_that_is_not_in_the_way_any_more_goes_on() {
     assert_eq!(engine.storage.proc_array.xmin_of(proc), None);
 }
 
-/// D3: definitions whose maker no snapshot sees yet. A statement waits for replay, and can be told to end meanwhile.
+/// D3: definitions whose maker no snapshot sees yet. A statement waits for replay, and can be asked to end meanwhile.
 #[test]
 fn a_statement_waits_until_a_definition_is_seen() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What a vacuum leaves behind that does not end well.
+//! The traces of a vacuum that does not end well.
 //!
 //! Caught with it: a `VacuumSlot` that gives nothing back during a panic.
 

@@ -28,7 +28,7 @@ use crate::sql::bind::{Binder, Scope, Typed, boolean};
 use crate::sql::expr::{Expr, Steps};
 use crate::sql::stack::{CHAIN_PER_STEP, NESTING_PER_CHECKPOINT, checkpoint};
 
-/// What an expression has on its left, if it is an operator with a left side.
+/// The left operand of an expression, if it is an operator with a left side.
 fn left_operand(tree: &ast::Expr) -> Option<&ast::Expr> {
     use ast::Expr as E;
     match tree {
@@ -69,7 +69,7 @@ fn left_operand(tree: &ast::Expr) -> Option<&ast::Expr> {
     }
 }
 
-/// Where an expression begins: where its leftmost leaf does.
+/// The start of an expression: that of its leftmost leaf.
 fn span_of(tree: &ast::Expr) -> Span {
     let mut leaf = tree;
     loop {

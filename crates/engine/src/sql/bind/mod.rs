@@ -36,7 +36,7 @@ use crate::value::DataType;
 /// The most parameters a statement may have: the protocol counts them in 16 bits.
 const PARAMETERS_MAX: usize = 65_535;
 
-/// So many expressions are bound between two looks at whether to stop.
+/// Expressions that are bound between two looks at whether to stop.
 const EXPRESSIONS_PER_CHECK: u32 = 256;
 
 /// Asked now and then by long work; an error ends it.
@@ -172,7 +172,7 @@ struct ScopeColumn {
     name: String,
     data_type: DataType,
     typmod: i32,
-    /// What it stands for, where it is not a column of the rows that are read: the value of a function in FROM.
+    /// The value behind its name, if it is not a column of the rows that are read: that of a function in FROM.
     value: Option<Expr>,
 }
 
@@ -187,7 +187,7 @@ impl ScopeColumn {
     }
 }
 
-/// What an expression can see.
+/// The names that an expression can see.
 struct Scope {
     /// The table's alias, or its name.
     alias: Option<String>,
@@ -198,11 +198,11 @@ struct Scope {
     aggregates: Aggregates,
 }
 
-/// What to do about an aggregate call.
+/// The treatment of an aggregate call.
 enum Aggregates {
     /// Refuse it.
     Refused,
-    /// Collect it; it stands as a column past [`AGGREGATE_BASE`] until grouping puts it in its place.
+    /// Collect it; it is a column past [`AGGREGATE_BASE`] until grouping puts it in its place.
     Collected(Vec<crate::sql::aggregate::AggregateCall>),
 }
 
@@ -244,7 +244,7 @@ struct Binder<'a> {
     check: Check<'a>,
     /// Expressions bound since the last check.
     ticks: u32,
-    /// How many expressions are being bound, one inside the other.
+    /// Number of expressions that are being bound, one inside the other.
     nesting: u32,
     place: Place<'a>,
 }
@@ -252,7 +252,7 @@ struct Binder<'a> {
 /// The text that is being bound, for positions: a statement's, or some rows of it.
 struct Place<'a> {
     text: &'a str,
-    /// How many characters of the message come before it.
+    /// Number of characters of the message before it.
     offset: u32,
     lines: Lines,
 }

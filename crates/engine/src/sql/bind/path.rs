@@ -62,7 +62,7 @@ pub(super) fn need(needed: &mut ColumnSet, expr: &Expr) {
     expr.columns(&mut |column| needed.insert(column));
 }
 
-/// Whether the scan gives this order, or can be made to: an index whose columns, after those that are fixed to one
+/// True if the scan gives this order, or can be made to: an index whose columns, after those that are fixed to one
 /// value, are the sort keys. A sequential scan gives way to an index only when a LIMIT means few rows are read.
 pub(super) fn ordered_by_index(
     scan: &mut TableScan,

@@ -1,4 +1,4 @@
-//! Which type an expression takes, and the conversions that get it there.
+//! The choice of an expression's type, and the conversions that get it there.
 
 use sqlparser::ast;
 
@@ -215,7 +215,7 @@ impl Binder<'_> {
     }
 }
 
-/// What a cast's output column is called after: PostgreSQL's internal name of the type.
+/// The name of a cast's output column: PostgreSQL's internal name of the type.
 pub(super) fn internal_type_name(tree: &ast::DataType) -> String {
     use ast::DataType as T;
     match tree {

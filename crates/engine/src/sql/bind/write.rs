@@ -364,7 +364,7 @@ fn is_default(tree: &ast::Expr) -> bool {
         if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
 }
 
-/// What a column gets when nothing is said.
+/// The value of a column that a statement leaves out.
 pub(super) fn table_default(table: &TableDef, column: u16) -> Expr {
     let def = &table.columns[usize::from(column)];
     match &def.default {

@@ -8,7 +8,7 @@ use crate::sql::stack::checkpoint;
 use crate::value::cast::cast;
 use crate::value::{Category, Value, arithmetic, compare_checked, text};
 
-/// After work on so many bytes of text it is looked whether the statement is to stop.
+/// Bytes of text to work on between two looks if the statement is to stop.
 const BYTES_PER_LOOK: usize = 64 << 10;
 
 /// Looks whether the statement is to stop, if a step works on long texts: the executor looks once in many rows, and a

@@ -83,7 +83,7 @@ pub enum Expr {
     Parameter(u16),
     /// A conversion.
     Cast {
-        /// What is converted.
+        /// The value that is converted.
         input: Box<Expr>,
         /// From this type
         from: DataType,
@@ -137,14 +137,14 @@ pub enum Expr {
     Not(Box<Expr>),
     /// IS \[NOT\] NULL
     IsNull {
-        /// What is looked at.
+        /// The value that is looked at.
         input: Box<Expr>,
         /// IS NOT NULL
         negated: bool,
     },
     /// IS \[NOT\] TRUE | FALSE | UNKNOWN
     IsTruth {
-        /// What is looked at.
+        /// The value that is looked at.
         input: Box<Expr>,
         /// TRUE, FALSE, or `None` for UNKNOWN.
         truth: Option<bool>,
@@ -153,7 +153,7 @@ pub enum Expr {
     },
     /// \[NOT\] IN over values of one type
     InList {
-        /// What is looked for.
+        /// The value that is looked for.
         input: Box<Expr>,
         /// Among these.
         list: Vec<Expr>,
@@ -184,7 +184,7 @@ pub enum Expr {
     },
     /// A function of values.
     Call {
-        /// Which.
+        /// The function.
         function: Function,
         /// Its arguments.
         arguments: Vec<Expr>,

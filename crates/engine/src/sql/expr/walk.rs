@@ -1,4 +1,4 @@
-//! What an expression is made of.
+//! The parts of an expression.
 
 use crate::error::Result;
 use crate::sql::expr::Expr;

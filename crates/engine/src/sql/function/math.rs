@@ -1,6 +1,6 @@
 //! Functions of numbers: over `numeric` exact or correctly rounded, over `double precision` as the machine has them.
 //!
-//! Which of the two a call means is PostgreSQL's choice: a numeric argument makes it numeric unless another
+//! The choice between the two is PostgreSQL's: a numeric argument makes it numeric unless another
 //! is a real or a double; integers and literals without a type become doubles.
 
 use crate::error::{EngineError, Result, SqlState};

@@ -290,7 +290,7 @@ pub(crate) fn check_length(bytes: usize) -> Result<()> {
     memory::require(2 * bytes)
 }
 
-/// What `concat` writes for a value; `None` for NULL.
+/// The text that `concat` writes for a value; `None` for NULL.
 fn output_text(value: &Value) -> Option<&str> {
     match value {
         Value::Bool(true) => Some("t"),

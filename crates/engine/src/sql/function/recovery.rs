@@ -26,10 +26,10 @@ pub enum RecoveryFunction {
     ReloadConfiguration,
 }
 
-/// How long `pg_promote()` waits, unless it says otherwise.
+/// The time that `pg_promote()` waits, unless it says otherwise.
 const PROMOTION_SECONDS: i32 = 60;
 
-/// The function of this name for so many arguments, with the types of its arguments and of its result.
+/// The function of this name for these arguments, with the types of its arguments and of its result.
 pub(super) fn resolve(
     name: &str,
     arguments: usize,

@@ -200,7 +200,7 @@ fn with_is_null(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     all
 }
 
-/// Whether a token is the operator ISNULL: not a name after AS or a point, and not a function.
+/// True if a token is the operator ISNULL: not a name after AS or a point, and not a function.
 fn is_isnull(tokens: &[TokenWithSpan], number: usize) -> bool {
     let Token::Word(word) = &tokens[number].token else {
         return false;

@@ -16,11 +16,11 @@
 //! | a digit | a number | at what is no letter, digit, `_`, `$` or `.` |
 //! | anything else | a symbol | after one byte |
 //!
-//! What is not closed reaches to the end of the text.
+//! An element that is not closed reaches to the end of the text.
 
 use std::ops::Range;
 
-/// What a part of a text is.
+/// The kind of a part of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Element {
     Word,
@@ -102,7 +102,7 @@ impl Iterator for Elements<'_> {
     }
 }
 
-/// True if a byte can stand in a word.
+/// True if a byte can be part of a word.
 fn is_identifier(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
 }

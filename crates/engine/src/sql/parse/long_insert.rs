@@ -26,18 +26,18 @@ const PIECE_BYTES: usize = 32 << 10;
 /// Some of the rows after the first.
 #[derive(Debug, Clone)]
 pub(crate) struct Piece {
-    /// Where they are in their statement's text.
+    /// Their place in their statement's text.
     pub bytes: Range<usize>,
-    /// How many characters of the statement's text come before them.
+    /// Number of characters of the statement's text before them.
     pub characters_before: u32,
 }
 
-/// Where the rows of a long INSERT are.
+/// The places of a long INSERT's rows.
 #[derive(Debug)]
 pub(super) struct Cut {
-    /// Where the first row ends.
+    /// The end of the first row.
     pub first_row_end: usize,
-    /// Where the last one ends.
+    /// The end of the last one.
     pub rows_end: usize,
     pub pieces: Vec<Piece>,
 }
@@ -77,7 +77,7 @@ pub(super) fn cut(text: &str) -> Option<Cut> {
     })
 }
 
-/// Past the word VALUES that stands outside of brackets, in a text that begins with INSERT.
+/// Past the word VALUES that is outside of brackets, in a text that begins with INSERT.
 fn skip_to_values(text: &str, elements: &mut Elements<'_>) -> Option<()> {
     let is = |element, bytes: Range<usize>, word: &str| {
         element == Element::Word && text[bytes].eq_ignore_ascii_case(word)

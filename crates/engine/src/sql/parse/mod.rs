@@ -31,19 +31,20 @@ use utility::Utility;
 /// Texts of this length or less are not counted where memory is.
 const UNCOUNTED_BYTES: usize = 64 << 10;
 
-/// What a byte of text takes at most while it is parsed and bound: tokens, syntax tree and plan at once. Measured were
+/// The most memory of a byte of text while it is parsed and bound: tokens, syntax tree and plan at once. Measured were
 /// 620 for `1+1+…`.
 const BYTES_PER_BYTE: usize = 800;
 
-/// What a comma takes beside: an element of a list is as large as the largest of its kind. Measured were 1,350 for each
-/// of the two bytes of `1,` in a long ORDER BY.
+/// The memory of a comma beside: an element of a list is as large as the largest of its kind. Measured were 1,350 for
+/// each of the two bytes of `1,` in a long ORDER BY.
 const BYTES_PER_COMMA: usize = 2_400;
 
-/// What a query takes beside, by the word it begins with. Measured were 1,730 for each of the nine bytes of `select
+/// The memory of a query beside, by the word it begins with. Measured were 1,730 for each of the nine bytes of `select
 /// 1;`.
 const BYTES_PER_SELECT: usize = 12_000;
 
-/// What a byte takes in a plan, and while rows are parsed and bound in pieces. Measured were 130 for rows of one digit.
+/// The memory of a byte in a plan, and while rows are parsed and bound in pieces. Measured were 130 for rows of one
+/// digit.
 const PLAN_BYTES_PER_BYTE: usize = 160;
 
 /// One statement of a message.
@@ -51,7 +52,7 @@ const PLAN_BYTES_PER_BYTE: usize = 160;
 pub struct ParsedStatement {
     /// Its text.
     pub text: Arc<str>,
-    /// How many characters of the message come before it.
+    /// Number of characters of the message before it.
     pub(crate) offset: u32,
     pub(crate) tree: Tree,
     /// The rows of a long INSERT after the first, which are not in the tree.
@@ -123,7 +124,7 @@ fn parse_cut(text: &str, offset: u32, cut: Cut) -> Result<ParsedStatement> {
     })
 }
 
-/// What a text may take while it is parsed and bound; 0 for a short one, which is not counted.
+/// The memory that a text may take while it is parsed and bound; 0 for a short one, which is not counted.
 pub(crate) fn memory_to_plan(text: &str) -> usize {
     if text.len() <= UNCOUNTED_BYTES {
         return 0;
@@ -140,7 +141,7 @@ pub(crate) fn memory_to_plan(text: &str) -> usize {
     bytes.len() * BYTES_PER_BYTE + commas * BYTES_PER_COMMA + selects * BYTES_PER_SELECT
 }
 
-/// What the plan of a text may take; 0 for a short one.
+/// The memory that the plan of a text may take; 0 for a short one.
 pub(crate) fn memory_of_plan(text: &str) -> usize {
     match text.len() {
         ..=UNCOUNTED_BYTES => 0,
@@ -217,7 +218,7 @@ fn parse_tokens<T>(
     })
 }
 
-/// Whether the lock of rows that a query asks for was written with KEY: FOR NO KEY UPDATE, FOR KEY SHARE.
+/// True if the lock of rows that a query asks for was written with KEY: FOR NO KEY UPDATE, FOR KEY SHARE.
 pub(crate) fn locks_without_keys(text: &str) -> bool {
     let tokens = lex::lex(text, usize::MAX);
     let occurs = |words| (0..tokens.len()).any(|start| unsupported::begins_with(&tokens[start..], words));
@@ -253,7 +254,7 @@ impl ParsedStatement {
     }
 }
 
-/// Where the lines of a text begin, for positions in it.
+/// The starts of a text's lines, for positions in it.
 ///
 /// Binding asks for the position of every expression, so that an error can carry it. Counting the characters before it
 /// each time would make binding quadratic in the length of the text; here they are counted once, and only if the text
@@ -262,7 +263,7 @@ impl ParsedStatement {
 pub(crate) struct Lines(OnceCell<Vec<u32>>);
 
 impl Lines {
-    /// How many characters of `text` come before a line and column (both from 1).
+    /// Number of characters of `text` before a line and column (both from 1).
     pub(crate) fn characters_before(&self, text: &str, location: Location) -> Option<u32> {
         let column = (location.column as u32).saturating_sub(1);
         match location.line {

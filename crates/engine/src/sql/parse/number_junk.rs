@@ -4,7 +4,7 @@
 
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, TokenizerError};
 
-/// What the message begins with.
+/// The beginning of the message.
 pub(super) const TRAILING_JUNK: &str = "trailing junk after ";
 
 /// An error for a number, or a parameter's, that goes on with what a name may begin with.

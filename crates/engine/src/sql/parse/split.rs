@@ -1,6 +1,6 @@
-//! Where one statement ends and the next begins.
+//! The boundaries of statements in a text.
 //!
-//! A semicolon ends a statement unless it stands in a string ('…', E'…', $tag$…$tag$), a quoted identifier, a comment
+//! A semicolon ends a statement unless it is in a string ('…', E'…', $tag$…$tag$), a quoted identifier, a comment
 //! (`--`, nested `/* */`) or parentheses.
 
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! SQL that PostgreSQL has and this engine has not, told from what is no SQL at all.
+//! SQL that PostgreSQL has and this engine has not, as distinct from text that is no SQL at all.
 //!
 //! A client that gets 42601 looks for its own mistake. So what PostgreSQL would take is 0A000 with its name, in two
 //! ways:
@@ -7,13 +7,13 @@
 //!    words in front decide; what follows them is not looked at.
 //! 2. [`construct`], after the parser has stopped: a clause of a statement that we have otherwise. It is known by its
 //!    words ([`CLAUSES`]), and the parser must have stopped at one of them or right behind. Without that, a text with a
-//!    real mistake would be refused for a clause that stands elsewhere in it.
+//!    real mistake would be refused for a clause that is elsewhere in it.
 
 use crate::error::EngineError;
 use crate::sql::parse::lex::{Kind, Token, lex};
 
 /// The kinds of objects of PostgreSQL that CREATE or ALTER can be about and that we do not have. The longer of two that
-/// begin alike stands first.
+/// begin alike is first.
 const OBJECTS: &[&str] = &[
     "access method",
     "aggregate",
@@ -60,7 +60,7 @@ const OBJECTS: &[&str] = &[
     "view",
 ];
 
-/// What may stand between CREATE and the kind of object.
+/// Words that may be between CREATE and the kind of object.
 const MODIFIERS: &[&str] = &[
     "or",
     "replace",
@@ -160,7 +160,7 @@ const ALTER_TABLE_ACTIONS: &[&str] = &[
     "set",
 ];
 
-/// So many words at a statement's beginning say what it is.
+/// Number of words at a statement's beginning that say what it is.
 const HEAD_WORDS_MAX: usize = 8;
 
 /// A clause that begins further into a text than this is not looked for: that would read the whole text once more.

@@ -26,7 +26,7 @@ pub enum ControlStatement {
     },
     /// SET TRANSACTION, or SET SESSION CHARACTERISTICS AS TRANSACTION
     SetTransaction {
-        /// What to set.
+        /// The modes to set.
         modes: TransactionModes,
         /// For the session's later transactions rather than this one.
         session: bool,
@@ -128,7 +128,7 @@ impl IsolationLevel {
     }
 }
 
-/// What BEGIN and SET TRANSACTION may say.
+/// The options of BEGIN and SET TRANSACTION.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TransactionModes {
     /// The isolation level, if given.

@@ -9,7 +9,7 @@ use crate::sql::plan::SelectPlan;
 /// COPY
 #[derive(Debug, Clone)]
 pub struct CopyPlan {
-    /// Which way.
+    /// The direction.
     pub direction: CopyDirection,
     /// The table (`None` for COPY (query) TO).
     pub table: Option<Arc<TableDef>>,
@@ -23,7 +23,7 @@ pub struct CopyPlan {
     pub options: CopyOptions,
 }
 
-/// Which way a COPY goes.
+/// The direction of a COPY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyDirection {
     /// From the client into a table.
@@ -48,7 +48,7 @@ pub struct CopyOptions {
     pub format: CopyFormat,
     /// Between columns.
     pub delimiter: u8,
-    /// What stands for NULL.
+    /// The text of NULL.
     pub null: String,
     /// The first line holds names.
     pub header: bool,

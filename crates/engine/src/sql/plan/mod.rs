@@ -1,4 +1,4 @@
-//! What a bound statement has become: everything execution needs, with no name left to look up.
+//! A statement after binding: everything execution needs, with no name left to look up.
 //!
 //! A row flows through a SELECT as an array of values whose meaning changes at two points only:
 //!
@@ -69,7 +69,7 @@ impl Column {
 /// A statement ready to run, with what a client may ask about it beforehand.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// What to do.
+    /// The bound statement.
     pub statement: Statement,
     /// The types of `$1`, `$2`, …
     pub param_types: Vec<DataType>,

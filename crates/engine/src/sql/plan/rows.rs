@@ -85,7 +85,7 @@ pub struct InsertPlan {
     pub returning: Option<Returning>,
 }
 
-/// Where inserted rows come from.
+/// The source of inserted rows.
 #[derive(Debug, Clone)]
 pub enum InsertSource {
     /// VALUES: per row one expression per table column, defaults filled in, converted to the column's type.
@@ -104,7 +104,7 @@ pub enum InsertSource {
 pub struct Returning {
     /// Over the row as stored (for DELETE: as it was).
     pub projection: Vec<Expr>,
-    /// What is sent.
+    /// The columns that are sent.
     pub columns: Vec<Column>,
 }
 

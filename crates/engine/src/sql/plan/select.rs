@@ -12,13 +12,13 @@ use crate::value::{ColumnSet, DataType};
 /// SELECT
 #[derive(Debug, Clone)]
 pub struct SelectPlan {
-    /// Where rows come from, already filtered.
+    /// The source of the rows, already filtered.
     pub source: Source,
     /// Grouping and aggregates, if any.
     pub aggregate: Option<AggregatePlan>,
     /// The output row: the visible columns, then hidden ones for sorting.
     pub projection: Vec<Expr>,
-    /// How many output columns are sent.
+    /// Number of output columns that are sent.
     pub visible: usize,
     /// DISTINCT over the visible columns.
     pub distinct: bool,
@@ -41,9 +41,9 @@ pub struct SelectPlan {
 pub struct TableScan {
     /// The table.
     pub table: Arc<TableDef>,
-    /// How its rows are found.
+    /// The path to its rows.
     pub access: AccessPath,
-    /// What a found row must still satisfy.
+    /// The condition that a found row must still satisfy.
     pub filter: Option<Expr>,
     /// The whole WHERE clause, of a scan whose rows are locked or changed.
     pub recheck: Option<Expr>,
@@ -51,7 +51,7 @@ pub struct TableScan {
     pub needed: ColumnSet,
 }
 
-/// Where a SELECT's input rows come from.
+/// The source of a SELECT's input rows.
 #[derive(Debug, Clone)]
 pub enum Source {
     /// No FROM: one empty row.
@@ -103,7 +103,7 @@ pub struct SortKey {
     pub nulls_first: bool,
 }
 
-/// How strongly FOR … locks rows.
+/// The strength of the row locks of FOR ….
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockStrength {
     /// FOR UPDATE
@@ -116,7 +116,7 @@ pub enum LockStrength {
     KeyShare,
 }
 
-/// What to do about a row that someone else has locked.
+/// The treatment of a row that someone else has locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockWaitPolicy {
     /// Wait.
@@ -130,8 +130,8 @@ pub enum LockWaitPolicy {
 /// A FOR UPDATE clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowLock {
-    /// How strong.
+    /// The strength.
     pub strength: LockStrength,
-    /// What if it is taken.
+    /// The treatment of a row that is taken.
     pub wait: LockWaitPolicy,
 }

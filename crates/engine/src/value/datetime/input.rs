@@ -16,7 +16,7 @@
 //! | zone | a sign and digits |
 //! | word | a name: month, weekday (passed over), `am`, `pm`, `ad`, `bc`, zone, `t`, `j`, `now`, `today`, … |
 //!
-//! Which field a lone number is: with nothing known, three digits or more are a year, fewer are the month (MDY); then
+//! The field of a lone number: with nothing known, three digits or more are a year, fewer are the month (MDY); then
 //! month and day follow a year, day and year follow a month, and a month's name settles what would be in doubt. A month
 //! that was a number becomes the day when a name follows (`8 Jan 1999`). Years of two digits are 1970 to 2069.
 //!
@@ -26,7 +26,7 @@
 use super::zone;
 use super::{MICROS_PER_DAY, MICROS_PER_SECOND, UNIX_TO_OURS_DAYS, days_from_civil, days_in_month};
 
-/// What a text says.
+/// The meaning of a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Parsed {
     Infinity,
@@ -40,7 +40,7 @@ pub(super) enum Parsed {
     },
 }
 
-/// Why a text says nothing.
+/// The reason why a text means nothing.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// It is no date.
@@ -283,7 +283,7 @@ enum Half {
     Pm,
 }
 
-/// What is known so far.
+/// The fields that are known so far.
 #[derive(Debug, Default)]
 struct Fields {
     special: Option<Parsed>,
@@ -398,7 +398,7 @@ impl Fields {
         }
     }
 
-    /// A number that stands alone.
+    /// A number that is alone.
     fn number_token(&mut self, text: &str) -> Result<()> {
         match text.split_once('.') {
             Some(_) if !self.has_any_date() => self.date(text),
@@ -657,7 +657,7 @@ impl Fields {
         })
     }
 
-    /// What is there is in range, also when something is missing.
+    /// The fields that are there are in range, also when one is missing.
     fn check_date(&self) -> Result<()> {
         let month_fits = self.month.is_none_or(|month| (1..=12).contains(&month));
         if month_fits && self.day.is_none_or(|day| (1..=31).contains(&day)) {

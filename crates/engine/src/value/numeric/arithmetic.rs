@@ -6,7 +6,7 @@
 //! | `a * b` | the sum of the two, at most 16,383 |
 //! | `a / b` | at least 16 significant digits and the larger of the two scales, at most 1,000 |
 //!
-//! What is no number: NaN makes NaN; ∞ − ∞, 0 × ∞, ∞ / ∞ and ∞ % x are NaN; x / ∞ is 0.
+//! Results with values that are no numbers: NaN makes NaN; ∞ − ∞, 0 × ∞, ∞ / ∞ and ∞ % x are NaN; x / ∞ is 0.
 
 use dashu_int::IBig;
 
@@ -103,7 +103,7 @@ impl Numeric {
         }
     }
 
-    /// What a division with NaN, infinity or a zero divisor gives; `None` for the others.
+    /// The result of a division with NaN, infinity or a zero divisor; `None` for the others.
     fn quotient_of_specials(&self, other: &Numeric) -> Result<Option<Numeric>> {
         if self.is_nan() || other.is_nan() || (self.is_infinite() && other.is_infinite()) {
             return Ok(Some(Numeric::NAN));

@@ -93,7 +93,7 @@ fn ten_to(power: u32) -> IBig {
     }
 }
 
-/// How many zeros make the digits after the point a multiple of four.
+/// Number of zeros that make the digits after the point a multiple of four.
 fn padding(scale: u16) -> u32 {
     u32::from((4 - scale % 4) % 4)
 }

@@ -1,7 +1,7 @@
 //! `numeric`: exact decimals of PostgreSQL's range, and the three values that are no number.
 //!
 //! A finite numeric is `mantissa / 10^scale`. The scale is part of the value: it says how many digits after the point
-//! are shown, so `1.5` and `1.50` are equal and look different. Up to 131,072 digits stand before the point and up to
+//! are shown, so `1.5` and `1.50` are equal and look different. Up to 131,072 digits are before the point and up to
 //! 16,383 after it; a result beyond that is an error (22003), never a rounded value. How many digits a result has is
 //! PostgreSQL's rule for each operation (`arithmetic`, `functions`).
 //!
@@ -20,7 +20,7 @@
 //!
 //! Invariants:
 //! - N1: a mantissa that fits in 64 bits is always `Small`, so equal forms are equal values of equal scale.
-//! - N2: `scale` ≤ 16,383, and no more than 131,072 digits stand before the point. `Numeric::checked` keeps it.
+//! - N2: `scale` ≤ 16,383, and no more than 131,072 digits are before the point. `Numeric::checked` keeps it.
 //! - N3: zero has no sign.
 //!
 //! `==` is the sameness of value *and* scale; the order that SQL knows is [`Numeric::compare`], where `1.5` equals
@@ -179,7 +179,7 @@ impl Numeric {
         }
     }
 
-    /// How many digits after the point are shown; `None` for NaN and the infinities.
+    /// Number of digits after the point that are shown; `None` for NaN and the infinities.
     pub fn scale(&self) -> Option<u16> {
         match &self.0 {
             Repr::Small { scale, .. } => Some(*scale),
@@ -314,7 +314,7 @@ impl Numeric {
         Numeric::of_digits(f64::from(value), f32::DIGITS)
     }
 
-    /// The number of the first so many significant digits of a double.
+    /// The number of a double's first `digits` significant digits.
     fn of_digits(value: f64, digits: u32) -> Result<Numeric> {
         if value.is_nan() {
             return Ok(Numeric::NAN);
@@ -435,7 +435,7 @@ fn digit_bytes(mantissa: &IBig) -> usize {
     }
 }
 
-/// How many decimal digits a whole number has; 0 for zero.
+/// Number of decimal digits of a whole number; 0 for zero.
 fn digit_count(mantissa: &IBig) -> usize {
     match u128::try_from(magnitude(mantissa)) {
         Ok(0) => 0,

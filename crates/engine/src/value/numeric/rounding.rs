@@ -7,7 +7,7 @@ use super::{Decimal, Numeric, Operand, Repr, SCALE_MAX, WHOLE_DIGITS_MAX, digit_
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::datatype::numeric_of_typmod;
 
-/// What becomes of the digits that are left out.
+/// The treatment of the digits that are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rounding {
     /// To the nearest; a half goes away from zero.

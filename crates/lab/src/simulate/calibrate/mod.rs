@@ -39,11 +39,11 @@ pub struct Calibration {
     pub machine: MachineModel,
     /// Names of what was measured, with nanoseconds.
     pub measured: Vec<(&'static str, f64)>,
-    /// How far two CPUs are apart, most frequent first. Empty on a host of one CPU.
+    /// The placements of pairs of CPUs, most frequent first. Empty on a host of one CPU.
     pub placements: Vec<Placement>,
     /// The CPUs that this process may use.
     pub(super) cpus: Vec<usize>,
-    /// What [`Probe::alone`] usually is.
+    /// The usual value of [`Probe::alone`].
     pub(super) alone: f64,
 }
 
@@ -195,7 +195,7 @@ impl Calibration {
         set_costs(&mut MachineModel::load("this")?, settings)
     }
 
-    /// A machine of two CPUs that stand as `placement` says, with the other costs of this host.
+    /// A machine of two CPUs placed as `placement` says, with the other costs of this host.
     pub fn machine_of_pair(&self, placement: &Placement) -> MachineModel {
         let mut machine = self.machine.clone();
         let topology = &mut machine.topology;

@@ -14,7 +14,7 @@ pub struct Placement {
     pub siblings: bool,
     /// The speed of one while the other polls with pauses, of 1.
     pub speed_beside_pauses: f64,
-    /// What an increment costs while both increment one line, the time of both together: median.
+    /// The cost of an increment while both increment one line, the time of both together: median.
     pub contended_ns: f64,
     /// The same with a little arithmetic between two increments, and with more.
     pub spaced_ns: [f64; 2],

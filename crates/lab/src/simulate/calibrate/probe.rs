@@ -1,4 +1,4 @@
-//! How two CPUs stand at one moment: how far apart, and whether they share a core.
+//! The placement of two CPUs at one moment: their distance, and if they share a core.
 
 use std::hint::{black_box, spin_loop};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -33,7 +33,7 @@ fn arithmetic() -> f64 {
     run().min(run()).min(run())
 }
 
-/// How two CPUs stand at one moment.
+/// A measurement of two CPUs at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::simulate) struct Probe {
     /// Half of a round trip of a line, by compare-and-swap alone, as core-to-core matrices are made.

@@ -1,4 +1,4 @@
-//! What the operating system and single instructions cost.
+//! Costs of the operating system and of single instructions.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! How long an owner goes on using a line that another CPU asks for: measured with increments, and fitted.
+//! The turn of an owner that goes on using a line which another CPU asks for: measured with increments, and fitted.
 
 use std::cell::Cell;
 use std::hint::spin_loop;
@@ -46,9 +46,9 @@ pub(super) fn spaced_increments(cpus: [usize; 2], between: Section) -> f64 {
 }
 
 impl Calibration {
-    /// How long a line stays with its owner, as a part of a transfer. It cannot be measured by itself; the
-    /// cost of increments with some arithmetic between them can. Of the parts from a fiftieth to the whole,
-    /// this is the first with which the simulated increments are nearest to the measured ones.
+    /// The time that a line stays with its owner, as a part of a transfer. It cannot be measured by itself; the cost of
+    /// increments with some arithmetic between them can. Of the parts from a fiftieth to the whole, this is the first
+    /// with which the simulated increments are nearest to the measured ones.
     pub(super) fn departure(&self, placement: &Placement, spacings_ns: [f64; 2]) -> f64 {
         let parts = (1..=50).map(|part| f64::from(part) / 50.0);
         nearest(parts, |departure| {
@@ -79,7 +79,7 @@ impl Calibration {
     }
 }
 
-/// How far two costs are apart: the logarithm of their ratio, without its sign.
+/// The distance between two costs: the logarithm of their ratio, without its sign.
 fn off(simulated: f64, measured: f64) -> f64 {
     (simulated / measured).ln().abs()
 }

@@ -66,7 +66,7 @@ fn act<M: Machine>(deed: Deed, word: &M::U64, me: u64, turn: u64) {
     }
 }
 
-/// How often each does it: long enough to be more than the start, short enough for the CPUs to stay where they are.
+/// Repetitions by each thread: enough to be more than the start, few enough for the CPUs to stay where they are.
 fn turns(deed: Deed) -> u64 {
     match deed {
         Deed::RoundTrip | Deed::HandOver => 1_000,
@@ -74,7 +74,7 @@ fn turns(deed: Deed) -> u64 {
     }
 }
 
-/// What the time is divided by: deeds of both threads together, or of the one that counts.
+/// The divisor of the time: deeds of both threads together, or of the one that counts.
 fn deeds(deed: Deed) -> f64 {
     turns(deed) as f64 * if matches!(deed, Deed::Poll) { 1.0 } else { 2.0 }
 }

@@ -34,7 +34,7 @@ use crate::stats;
 
 pub use table::here_text;
 
-/// What to compare.
+/// The cells to compare, and how.
 #[derive(Debug, Clone)]
 pub struct HereOptions {
     /// Numbers of threads, 1 and 2.
@@ -45,17 +45,17 @@ pub struct HereOptions {
     pub read_shares: Vec<f64>,
     /// Latches by their names in `bench latches`; empty: all that can be simulated.
     pub latches: Vec<String>,
-    /// How many samples of each cell are wanted.
+    /// Number of samples of each cell that are wanted.
     pub samples: usize,
-    /// How long a sample is.
+    /// Duration of a sample.
     pub duration: Duration,
-    /// When to stop, though there are fewer samples than wanted.
+    /// Time after which it stops, though there are fewer samples than wanted.
     pub time_max: Duration,
-    /// Where the random numbers start.
+    /// Seed of the random numbers.
     pub seed: u64,
     /// The command line, for the result.
     pub command: String,
-    /// Whether to show a progress bar.
+    /// True if a progress bar is shown.
     pub progress: bool,
 }
 
@@ -76,13 +76,13 @@ impl Default for HereOptions {
     }
 }
 
-/// A native figure rests on so many samples at least.
+/// Samples that a native figure needs at least.
 const SAMPLES_MIN: usize = 3;
 
-/// What is held to be the same.
+/// The largest difference that counts as the same.
 const TOLERANCE: f64 = 0.3;
 
-/// What a cell is.
+/// The kind of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) struct Kind {
     /// An index into [`BenchLatch::all_simulated`]; none: the loop without a latch.
@@ -97,11 +97,11 @@ pub(super) struct Kind {
 /// The comparison.
 #[derive(Debug, Clone, Serialize)]
 pub struct HereResult {
-    /// Where it comes from.
+    /// The provenance.
     pub provenance: Provenance,
     /// This host's costs: names and nanoseconds.
     pub measured: Vec<(&'static str, f64)>,
-    /// How far apart its CPUs were.
+    /// The placements of its CPUs.
     pub placements: Vec<Placement>,
     /// The bench's loop without a latch.
     pub loops: Vec<HereLoop>,
@@ -111,7 +111,7 @@ pub struct HereResult {
     pub cells: Vec<HereCell>,
     /// One for each number of threads and placement.
     pub summaries: Vec<Summary>,
-    /// Cells that have too few samples: the CPUs stood as they want too seldom.
+    /// Cells that have too few samples: the CPUs were placed as they want too seldom.
     pub missing: usize,
     /// Samples thrown away because the host changed meanwhile, and all.
     pub thrown_away: (usize, usize),
@@ -134,12 +134,12 @@ pub struct HereLoop {
     pub sibling_speed: Option<f64>,
 }
 
-/// What two threads do to one line, natively and simulated.
+/// The cost of two threads' operations on one line, natively and simulated.
 #[derive(Debug, Clone, Serialize)]
 pub struct HereLine {
-    /// What they do.
+    /// The operation.
     pub what: &'static str,
-    /// How far apart.
+    /// The distance of the threads: an index into the placements.
     pub placement: usize,
     /// Median nanoseconds of both together for one of it.
     pub native_ns: f64,
@@ -156,7 +156,7 @@ pub struct HereCell {
     pub latch: String,
     /// Threads.
     pub threads: usize,
-    /// How far apart, for two: an index into the placements.
+    /// The distance of the threads, for two: an index into the placements.
     pub placement: Option<usize>,
     /// The section's length as asked for, nanoseconds.
     pub section_ns: u64,
@@ -174,16 +174,16 @@ pub struct HereCell {
     pub ratio: f64,
 }
 
-/// How well the cells of one kind agree.
+/// The agreement of the cells of one kind.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
     /// Threads.
     pub threads: usize,
-    /// How far apart, for two.
+    /// The distance of the threads, for two.
     pub placement: Option<usize>,
-    /// How many cells.
+    /// Number of cells.
     pub cells: usize,
-    /// How many of them within 30 %.
+    /// Number of cells within 30 %.
     pub within: usize,
     /// The ratio in the middle.
     pub median: f64,
@@ -272,7 +272,7 @@ pub fn run_here(options: &HereOptions, calibration: &Calibration) -> Result<Here
     options.check()?;
     let mut options = options.clone();
     if !options.sections.contains(&Duration::ZERO) {
-        // What a section adds is told from the loop without one.
+        // A section's own time is found by comparison with the loop without one.
         options.sections.insert(0, Duration::ZERO);
     }
     let options = &options;

@@ -1,4 +1,4 @@
-//! Samples of the native bench, each taken while the host stood still.
+//! Samples of the native bench, each taken while the host did not change.
 
 use std::time::{Duration, Instant};
 
@@ -15,14 +15,14 @@ use crate::simulate::calibrate::{Calibration, Probe, pair, probe, within};
 /// A CPU is as fast as during the calibration if it is by this factor.
 const SAME_SPEED: f64 = 1.08;
 
-/// The loop without a latch goes into every cell, so it has so many times as many samples.
+/// Samples of the loop without a latch for each of another cell: it goes into every cell.
 const LOOPS: usize = 4;
 
 fn weight(kind: &Kind) -> usize {
     if kind.latch.is_none() { LOOPS } else { 1 }
 }
 
-/// What was taken.
+/// The samples that were taken.
 pub(super) struct Taken {
     /// Nanoseconds an acquisition, for each kind.
     pub(super) samples: Vec<Vec<f64>>,
@@ -30,7 +30,7 @@ pub(super) struct Taken {
     pub(super) all: usize,
 }
 
-/// What a probe of two CPUs found.
+/// The result of a probe of two CPUs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ProbedPair {
     pub(super) cpus: [usize; 2],
@@ -112,7 +112,7 @@ pub(super) fn sample(
             {
                 break;
             }
-            // Perhaps the CPUs stand otherwise in a moment, or another pair does.
+            // Perhaps the CPUs are placed otherwise in a moment, or another pair does.
             std::thread::sleep(Duration::from_millis(1));
             before = probe_pair(calibration, cpus(calibration, turn));
             continue;

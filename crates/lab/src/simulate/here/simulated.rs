@@ -14,7 +14,7 @@ use crate::latches::point::TIMED_EVERY;
 use crate::latches::simulated::{LatchWithWords, words_without_latch};
 use crate::simulate::calibrate::Calibration;
 
-/// What the loop costs beside its accesses and the latch.
+/// The cost of the loop beside its accesses and the latch.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LoopCost {
     pub(super) outside_ns: f64,

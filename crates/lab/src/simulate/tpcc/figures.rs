@@ -1,4 +1,4 @@
-//! What is measured of TPC-C beside its throughput.
+//! Measurements of TPC-C beside its throughput.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use super::LATCH;
 use crate::simulate::meter::Meter;
 use crate::workload::tpcc::Kind;
 
-/// What came out of a simulated TPC-C, in the measured window.
+/// The results of a simulated TPC-C, in the measured window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TpccFigures {
     /// New-orders, a simulated minute.
@@ -32,7 +32,7 @@ pub struct TpccFigures {
     pub acquire_release_share: f64,
 }
 
-/// What one transaction did.
+/// The outcome of one transaction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Done {
     pub(super) kind: Kind,
@@ -40,19 +40,19 @@ pub(super) struct Done {
     pub(super) has_xid: bool,
 }
 
-/// What all clients report to.
+/// The counts that all clients report to.
 #[derive(Debug)]
 pub(crate) struct Tally {
     meter: Rc<Meter>,
     kinds: RefCell<[u64; 5]>,
     snapshots: Cell<u64>,
     ends: Cell<u64>,
-    /// When the window began and when it ended.
+    /// The readings at the start and at the end of the window.
     at_start: Cell<Option<LatchTimes>>,
     at_end: Cell<Option<LatchTimes>>,
 }
 
-/// What the ProcArray latch has taken until some instant, ns.
+/// Time at the ProcArray latch until some instant, ns.
 #[derive(Debug, Clone, Copy)]
 struct LatchTimes {
     /// Waits for its lines, and polls of them.

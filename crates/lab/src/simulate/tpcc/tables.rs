@@ -1,5 +1,5 @@
-//! TPC-C's tables, folded: so many pages that two of a few hundred clients rarely meet where they would not at the real
-//! size, and no more.
+//! TPC-C's tables, folded: with just enough pages that two of a few hundred clients rarely meet where they would not at
+//! the real size.
 //!
 //! A warehouse's row has a page of its own, and so have its ten districts' rows together; each client is at home in a
 //! warehouse of its own, as long as there are no more clients than warehouses. A session inserts into heap pages of its
@@ -11,7 +11,7 @@ use clearway_storage::RelId;
 pub(super) const WAREHOUSES: u32 = 1_024;
 /// Heap pages of each table that a session inserts into.
 pub(super) const OWN_PAGES: u32 = 2;
-/// The first heap, and a heap with its indexes: at most so many relations.
+/// The first heap, and the most relations of a heap with its indexes.
 const FIRST_REL: u32 = 16;
 const RELS: u32 = 4;
 /// Leaves for each inner page.
@@ -109,7 +109,7 @@ impl Table {
         })
     }
 
-    /// What a log record of a changed or new row carries, bytes: about the row's length.
+    /// Bytes that a log record of a changed or new row carries: about the row's length.
     pub(super) const fn row_bytes(self) -> usize {
         match self {
             Self::Warehouse | Self::District => 110,

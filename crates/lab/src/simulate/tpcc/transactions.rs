@@ -1,4 +1,4 @@
-//! Which statements each of the five transactions makes, and which rows they read and change.
+//! The statements of each of the five transactions, and the rows that they read and change.
 //!
 //! Two forms of the same transactions:
 //!
@@ -18,7 +18,7 @@ use clearway_sim::random_below;
 use super::tables::Table;
 use crate::workload::tpcc::Kind;
 
-/// What is done with a row.
+/// The use of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     Read,
@@ -32,7 +32,7 @@ pub(super) enum What {
 pub(super) struct Access {
     pub(super) table: Table,
     pub(super) what: What,
-    /// How often the index is descended, each time to rows of one heap page.
+    /// Number of descents of the index, each to rows of one heap page.
     pub(super) finds: u32,
     /// Rows there.
     pub(super) rows: u32,
@@ -59,7 +59,7 @@ pub(super) struct Statement {
 }
 
 impl Statement {
-    /// How much of its transaction's work it has.
+    /// Its share of its transaction's work.
     pub(super) fn weight(&self) -> u64 {
         let rows = self.accesses.iter().map(|access| access.finds * access.rows);
         2 + u64::from(rows.sum::<u32>())

@@ -1,5 +1,5 @@
-//! What the transactions run on: the engine in process ([`InProcess`]), or whatever else implements [`Backend`], as the
-//! example `tpcc_client` does for a server.
+//! The system under the transactions: the engine in process ([`InProcess`]), or whatever else implements [`Backend`],
+//! as the example `tpcc_client` does for a server.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ pub trait Backend: Debug + Send {
     /// Runs a statement once; its rows.
     fn execute(&mut self, sql: &str) -> Result<Vec<Vec<Value>>, EngineError>;
 
-    /// Fills a table by COPY with the lines of 1 to `last`, which `line` appends to the text that it is given; `progress`
-    /// is told how many are made.
+    /// Fills a table by COPY with the lines of 1 to `last`, which `line` appends to the text that it is given;
+    /// `progress` gets the number that are made.
     fn copy(
         &mut self,
         table: &str,

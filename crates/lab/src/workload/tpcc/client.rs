@@ -23,7 +23,7 @@ pub struct Client {
     home: Home,
     deck: Deck,
     random: SmallRng,
-    /// What it was told is committed.
+    /// Sums of the transactions that were acknowledged to it.
     pub acknowledged: Acknowledged,
     /// Transactions that were rolled back and tried again (40001, 40P01).
     pub retries: u64,

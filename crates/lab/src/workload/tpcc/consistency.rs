@@ -1,4 +1,4 @@
-//! What must hold after a run.
+//! Conditions that must hold after a run.
 //!
 //! | rule | for each | |
 //! | --- | --- | --- |
@@ -23,14 +23,14 @@ use super::backend::{Backend, InProcess};
 use super::connection::int;
 use crate::workload::number_of;
 
-/// What a client was told is committed.
+/// Sums of the transactions that were acknowledged to a client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Acknowledged {
     /// Orders entered.
     pub new_orders: i64,
     /// Payments.
     pub payments: i64,
-    /// What they paid, in cents.
+    /// Their sum, in cents.
     pub paid_cents: i64,
     /// Orders delivered: up to ten by each delivery.
     pub delivered: i64,
@@ -81,7 +81,7 @@ impl Totals {
         })
     }
 
-    /// What is wrong with these sums, given those before and what was acknowledged in between.
+    /// The faults in these sums, given those before and the acknowledgements in between.
     pub fn faults(&self, before: &Totals, acknowledged: &Acknowledged) -> Vec<String> {
         let rules = [
             (
@@ -117,7 +117,7 @@ impl Totals {
     }
 }
 
-/// Where conditions 1 to 4 do not hold, a sentence each.
+/// Violations of conditions 1 to 4, a sentence each.
 pub fn violations(engine: &Arc<Engine>) -> Result<Vec<String>, EngineError> {
     violations_in(&mut InProcess::open(engine)?)
 }

@@ -1,4 +1,4 @@
-//! Which transaction comes next: a card from a shuffled deck.
+//! The choice of the next transaction: a card from a shuffled deck.
 //!
 //! Clause 5.2.3 asks for the least share of each transaction but new-order. A deck of 100 cards gives every client
 //! exactly these shares in each hundred, so that short runs have the mix too; weights drawn independently would leave a

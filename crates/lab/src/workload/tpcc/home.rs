@@ -1,8 +1,8 @@
-//! Where a client is at home.
+//! The home of a client.
 
 use super::{DISTRICTS, Population};
 
-/// Where a client's terminal stands.
+/// The place of a client's terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Home {
     pub(super) warehouse: i32,

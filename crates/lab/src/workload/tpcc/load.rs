@@ -21,10 +21,10 @@ use super::schema::{AFTERWARDS, TABLES};
 use super::{DISTRICTS, Population};
 use crate::seed::seed_of;
 
-/// Where the random numbers of loading start, whatever a bench's seed is: a directory may be used by several.
+/// Seed of the random numbers of loading, whatever a bench's seed is: a directory may be used by several.
 const SEED: u64 = 0x7063_6331;
 
-/// Creates and fills the tables. `progress` is told how many of [`steps`] are done.
+/// Creates and fills the tables. `progress` gets the number of [`steps`] that are done.
 pub fn load(
     engine: &Arc<Engine>,
     population: Population,
@@ -84,7 +84,7 @@ fn rows_of_districts(population: Population) -> i64 {
     i64::from(population.warehouses) * i64::from(DISTRICTS)
 }
 
-/// The row at this place, of tables with a row for each of so many of each warehouse: its warehouse and its number there.
+/// The row at this place, of tables with `of_each` rows for each warehouse: its warehouse and its number there.
 fn place_of(row: i64, of_each: i32) -> (i32, i32) {
     let (row, of_each) = (row - 1, i64::from(of_each));
     ((row / of_each) as i32 + 1, (row % of_each) as i32 + 1)

@@ -37,7 +37,7 @@
 //!
 //! # What must hold afterwards
 //!
-//! The consistency conditions ([`consistency`]) 1 to 4 of clause 3.3.2, and the sums that clients were told are committed.
+//! The consistency conditions ([`consistency`]) 1 to 4 of clause 3.3.2, and the sums of the acknowledged transactions.
 //!
 //! # What differs from the standard
 //!
@@ -80,7 +80,7 @@ use super::one_number;
 /// Districts of a warehouse.
 pub const DISTRICTS: i32 = 10;
 
-/// How much there is in the tables when they are loaded.
+/// The number of rows in the tables when they are loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Population {
     /// Warehouses.

@@ -45,17 +45,17 @@ pub(super) fn nurand(random: &mut SmallRng, a: i32, c: i32, range: RangeInclusiv
     (either + c) % (last - first + 1) + first
 }
 
-/// A customer of a district that has so many.
+/// One of the `customers` customers of a district.
 pub(super) fn customer(random: &mut SmallRng, customers: i32) -> i32 {
     nurand(random, 1_023, CUSTOMER_C, 1..=customers)
 }
 
-/// One of so many items.
+/// One of the `items` items.
 pub(super) fn item(random: &mut SmallRng, items: i32) -> i32 {
     nurand(random, 8_191, ITEM_C, 1..=items)
 }
 
-/// The number of a last name, of those that a district with so many customers is sure to have.
+/// The number of a last name, of those that a district with `customers` customers is sure to have.
 pub(super) fn last_name_number(random: &mut SmallRng, c: i32, customers: i32) -> i32 {
     nurand(random, 255, c, 0..=customers.min(LAST_NAMES) - 1)
 }
@@ -67,14 +67,14 @@ pub(super) fn last_name(number: i32) -> String {
         .concat()
 }
 
-/// Appends letters and digits, so many.
+/// Appends letters and digits, `length` of them.
 pub(super) fn letters(random: &mut SmallRng, length: RangeInclusive<usize>, text: &mut Vec<u8>) {
     for _ in 0..random.random_range(length) {
         text.push(LETTERS[random.random_range(0..LETTERS.len())]);
     }
 }
 
-/// Appends digits, so many.
+/// Appends `length` digits.
 pub(super) fn digits(random: &mut SmallRng, length: usize, text: &mut Vec<u8>) {
     for _ in 0..length {
         text.push(random.random_range(b'0'..=b'9'));

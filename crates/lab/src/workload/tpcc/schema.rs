@@ -1,7 +1,7 @@
 //! The nine tables (clause 1.3) and their indexes.
 //!
-//! Two indexes stand beside the primary keys: `customer_name` for customers by last name, whose last column gives them in
-//! the order of their first names without a sort, and `orders_customer` for a customer's last order.
+//! There are two indexes beside the primary keys: `customer_name` for customers by last name, whose last column gives
+//! them in the order of their first names without a sort, and `orders_customer` for a customer's last order.
 
 /// The tables. `warehouse` is filled last, when all else is there: as long as it has no rows, a directory is known to be
 /// loaded in part only.
@@ -38,7 +38,7 @@ pub(super) const TABLES: [&str; 9] = [
      w_tax numeric(4,4) not null, w_ytd numeric(12,2) not null)",
 ];
 
-/// What is done when the rows of all tables but `warehouse` are there.
+/// Statements to run when the rows of all tables but `warehouse` are there.
 pub(super) const AFTERWARDS: [&str; 18] = [
     "alter table item add primary key (i_id)",
     "alter table warehouse add primary key (w_id)",

@@ -5,7 +5,7 @@ use clearway_machine::Native;
 use super::*;
 
 impl Turn {
-    /// What the word says when a trial begins.
+    /// The state of the word when a trial begins.
     const TRIAL: Turn = Turn {
         biased: true,
         trial: true,
@@ -44,7 +44,7 @@ impl Driven {
         }
     }
 
-    /// As [`trial`](Self::trial); `took` is told how long ago the state has turned, ns, instead of the window.
+    /// As [`trial`](Self::trial); `took` gets the time since the state has turned, ns, instead of the window.
     fn trial_by_age(&self, took: impl Fn(bool, u64) -> u64) -> Turn {
         let since_turn = Cell::new((0, 0));
         self.trial(|biased, window| {
@@ -69,19 +69,20 @@ impl Driven {
         turn
     }
 
-    /// How long the latch rests from now on.
+    /// The time that the latch rests from now on.
     fn rest(&self) -> u64 {
         self.bias.inhibited_ns.load(Relaxed) - self.now.get()
     }
 
-    /// Of so many meetings of readers.
+    /// Number of nominations in this many meetings of readers.
     fn nominations(&self, meetings: u32) -> usize {
         (0..meetings)
             .filter(|_| self.bias.nominated_by_meeting(false, || self.now.get()))
             .count()
     }
 
-    /// How many of so many waits, each a nanosecond later, find that `look` is due. Time goes on by as much.
+    /// Number of waits, each a nanosecond later than the one before, that find that `look` is due. Time goes on by as
+    /// much.
     fn waits(&self, waits: u64, look: impl Fn(u64) -> bool) -> usize {
         let begin = self.now.get();
         self.now.set(begin + waits);

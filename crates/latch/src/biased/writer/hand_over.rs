@@ -27,7 +27,7 @@ use clearway_machine::{AtomicWord, Machine};
 use super::Slots;
 use super::announce::Announcement;
 
-/// How many writers in a row get the slots from the one before.
+/// The most writers in a row that get the slots from the one before.
 const HAND_OVERS_MAX: u32 = if cfg!(any(feature = "loom", feature = "shuttle")) {
     1
 } else {
@@ -38,7 +38,7 @@ const HAND_OVERS_MAX: u32 = if cfg!(any(feature = "loom", feature = "shuttle")) 
 pub(super) struct HandOver<M: Machine> {
     /// Workers that wait for the writers' latch.
     waiting: M::U32,
-    /// How often the slots have been handed over since they were last announced.
+    /// Number of times that the slots have been handed over since they were last announced.
     handed: M::U32,
 }
 

@@ -38,7 +38,7 @@ use crate::class::LatchClass;
 use crate::lwlock::LwLock;
 use crate::lwlock::options::{LwLockOptions, LwLockSharedVariant};
 
-/// How a writer of a [`ReadBiasedLatch`](crate::ReadBiasedLatch) takes its slots.
+/// The way in which a writer of a [`ReadBiasedLatch`](crate::ReadBiasedLatch) takes its slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WriterVariant {
     /// Acquires one after the other, and waits at each for the readers there: the published form, and the baseline.
@@ -93,7 +93,7 @@ impl WriterVariant {
 /// The slots of a latch that are in use.
 pub(super) type Slots<M> = [Padded<LwLock<M>>];
 
-/// What writers share. On a cache line of its own: readers read none of it unless a writer waits for them.
+/// State that writers share. On a cache line of its own: readers read none of it unless a writer waits for them.
 #[derive(Debug)]
 pub(super) struct Writers<M: Machine> {
     variant: WriterVariant,

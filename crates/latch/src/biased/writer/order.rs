@@ -4,9 +4,9 @@
 //! with two orders two writers may each hold what the other one waits for. Behind the writers' latch of `announce` it is
 //! free (A6 there), so a writer may begin with the slots of its own node, or with those of the others.
 //!
-//! Which is better is not plain from the costs. All lines must come in any order. The readers of a slot are refused from
-//! its announcement until the last one, so the lines that take longest should come first: `near-last`. But those of the
-//! own node are there soon, and `near-first` refuses their readers for the time of the others.
+//! The better one cannot be told from the costs. All lines must come in any order. The readers of a slot are refused
+//! from its announcement until the last one, so the lines that take longest should come first: `near-last`. But those
+//! of the own node are there soon, and `near-first` refuses their readers for the time of the others.
 //!
 //! It takes slots that follow the topology, too: [`SlotChoice::Core`](crate::SlotChoice::Core), where the slots of a
 //! node are next to each other, or `Node`. A node is taken to have as many slots as any other.

@@ -15,7 +15,7 @@
 //!   waited for U would wait for each other if one of them went on to X.
 //!
 //! # Rules
-//! S1 and the argument for each step stand with the state. For both variants of the state:
+//! S1 and the argument for each step are with the state. For both variants of the state:
 //! - S2. X is granted iff readers are excluded and none is inside.
 //! - S3. A reader sleeps only while `EXCLUSIVE` is set in the very word that it sleeps on. Every step that
 //!   clears the mark changes that word. A release then wakes one sleeper, and a downgrade to U wakes all.
@@ -140,12 +140,12 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
         self.try_acquire_exclusive().then(|| SsuxExclusive::new(self))
     }
 
-    /// How many workers hold the latch in shared mode. Out of date on return, like the next three.
+    /// Number of workers that hold the latch in shared mode. Out of date on return, like the next three.
     pub fn shared_holders(&self) -> u32 {
         self.state.shared_holders()
     }
 
-    /// Whether a worker holds the latch in update or exclusive mode, or waits for readers to leave.
+    /// True if a worker holds the latch in update or exclusive mode, or waits for readers to leave.
     pub fn is_owned(&self) -> bool {
         self.state.is_owned()
     }

@@ -210,7 +210,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SuxLock<C, M, P> {
         SuxExclusiveForIo::new(self)
     }
 
-    /// Whether the calling worker holds the latch in update or exclusive mode.
+    /// True if the calling worker holds the latch in update or exclusive mode.
     pub fn is_owned_by_caller(&self) -> bool {
         // O1.
         self.owner.load(Relaxed) == Self::caller()

@@ -12,7 +12,7 @@
 //! - A3: the same number of a timeline says nothing. Two standbys that are promoted at once begin the same one, and two
 //!   copies of one directory are on the same one from the beginning.
 //!
-//! Where the digests differ, the position at which the logs part is searched by halves, for the message.
+//! If the digests differ, the position at which the logs part is searched by halves, for the message.
 
 use std::fmt::Write;
 
@@ -25,10 +25,10 @@ use super::error::{ReceiverError, Result};
 use super::identify::{SystemIdentity, identify, timeline_history};
 use super::{NotFollowed, OwnLog};
 
-/// What a server whose log goes on from ours has said.
+/// The answers of a server whose log goes on from ours.
 #[derive(Debug)]
 pub struct Agreed {
-    /// Which database and timeline it is on.
+    /// Its database and timeline.
     pub system: SystemIdentity,
     /// The history file of that timeline; `None` for the first.
     pub history: Option<Vec<u8>>,
@@ -62,7 +62,7 @@ pub fn check(client: &mut Client, own: &dyn OwnLog, position: Lsn) -> Result<Agr
     Ok(Agreed { system, history })
 }
 
-/// Why the server at `address` is not followed.
+/// The error for a server at `address` that is not followed.
 pub(super) fn not_followed(address: &str, problem: NotFollowed) -> ReceiverError {
     let address = address.to_owned();
     match problem {

@@ -24,7 +24,7 @@ use super::identify::identify;
 use crate::wire::backend::Message;
 use crate::wire::frame::Frame;
 
-/// What the server logs the backup as.
+/// The backup's name in the server's log.
 const LABEL: &str = "clearway standby";
 /// Bytes that are written at a time.
 const PIECE: usize = 256 << 10;
@@ -32,7 +32,7 @@ const PIECE: usize = 256 << 10;
 /// A list of files that is longer is none.
 const MANIFEST_BYTES_MAX: usize = 512 << 20;
 
-/// How far a copy is.
+/// The progress of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CopyProgress {
     /// Bytes that have arrived.
@@ -165,11 +165,11 @@ enum Phase {
 /// The archive's bytes out of the stream.
 struct ArchiveReader<'a> {
     client: &'a mut Client,
-    /// What is left of the last piece.
+    /// The rest of the last piece.
     frame: Option<Frame>,
     phase: Phase,
     manifest: Vec<u8>,
-    /// So many bytes have arrived.
+    /// Gets the bytes of each piece that arrives.
     progress: &'a mut dyn FnMut(u64),
 }
 
@@ -214,7 +214,7 @@ impl ArchiveReader<'_> {
         Ok(None)
     }
 
-    /// What lies behind an error of reading the archive.
+    /// The error behind that of reading the archive.
     fn failure(&self, error: io::Error) -> ReceiverError {
         match error.downcast::<ReceiverError>() {
             Ok(error) => error,

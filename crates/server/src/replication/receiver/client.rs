@@ -34,11 +34,11 @@ use crate::wire::WireError;
 use crate::wire::backend::{self, Message};
 use crate::wire::frame::{Frame, HEADER_BYTES, Split};
 
-/// The rows of one command's results may have so many bytes; the longest is a timeline's history.
+/// The most bytes in the rows of one command's results; the longest is a timeline's history.
 pub const RESULT_BYTES_MAX: usize = 4 << 20;
-/// What is read at a time, at most.
+/// The most bytes that are read at a time.
 const READ_BYTES: usize = 256 << 10;
-/// What our servers call themselves behind PostgreSQL's version.
+/// Our servers' name for themselves behind PostgreSQL's version.
 const PRODUCT: &str = "(Clearway)";
 
 /// The result of a query: the columns' names, and the rows.
@@ -65,7 +65,7 @@ pub struct Client {
     socket: Socket,
     address: String,
     buffer: ReadBuffer,
-    /// The message at the buffer's front will have so many bytes.
+    /// Length of the message at the buffer's front, in bytes.
     expected: usize,
     out: BytesMut,
     stop: StopSignal,
@@ -197,7 +197,7 @@ impl Client {
         }
     }
 
-    /// What a frame says.
+    /// The message in a frame.
     pub(super) fn decode(&self, frame: &Frame) -> Result<Message<'_>> {
         backend::decode(frame.kind, self.buffer.body(frame)).map_err(|error| self.wire(&error))
     }
@@ -407,7 +407,7 @@ impl Client {
     }
 }
 
-/// How the results of a command end.
+/// The end of a command's results.
 enum End {
     Ready,
     /// A stream begins, with this message.

@@ -15,7 +15,7 @@ use super::error::{ReceiverError, Result};
 use crate::socket::Socket;
 use crate::stop::StopSignal;
 
-/// How long to wait where the kernel has nothing to wait for: a Unix-domain socket whose queue is full.
+/// The pause before the next try if the kernel has nothing to wait for: a Unix-domain socket whose queue is full.
 const RETRY: Duration = Duration::from_millis(10);
 
 /// Connects to the first address that answers.

@@ -6,8 +6,8 @@
 //!   postgresql://alice@localhost:5433/postgres?application_name=standby
 //! ```
 //!
-//! A value may stand in single quotes; `\` takes the next character as it is, in quotes or without. Blanks may surround
-//! the `=`. In a URI, `%2F` and the like stand for bytes.
+//! A value may have single quotes around it; `\` takes the next character as it is, in quotes or without. Blanks may
+//! surround the `=`. In a URI, `%2F` and the like stand for bytes.
 //!
 //! # Rules
 //! 1. Only loopback addresses, `localhost` and directories of Unix-domain sockets are accepted, as long as there are no
@@ -25,7 +25,7 @@ use super::error::{ReceiverError, Result};
 
 /// Our servers' usual port, not PostgreSQL's.
 const DEFAULT_PORT: u16 = 5433;
-/// What a standby is called in `pg_stat_replication` if it does not say.
+/// A standby's default name in `pg_stat_replication`.
 const DEFAULT_APPLICATION_NAME: &str = "walreceiver";
 
 /// Names whose value does not change what this program does.
@@ -54,7 +54,7 @@ const NO_EFFECT: [&str; 22] = [
     "tcp_user_timeout",
 ];
 
-/// Where a server listens.
+/// A server's host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Host {
     /// Loopback addresses, to be tried in turn.
@@ -66,7 +66,7 @@ pub enum Host {
 /// A server to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnInfo {
-    /// Where it listens.
+    /// The server's host.
     pub host: Host,
     /// The host as it was written, for `pg_stat_wal_receiver`.
     pub host_text: String,
@@ -74,9 +74,9 @@ pub struct ConnInfo {
     pub port: u16,
     /// The user's name.
     pub user: String,
-    /// What this program is called there.
+    /// This program's name at the server.
     pub application_name: String,
-    /// How long connecting may take, if that was said.
+    /// The time limit for connecting, if one was given.
     pub connect_timeout: Option<Duration>,
 }
 
@@ -205,7 +205,7 @@ impl ConnInfo {
         Ok(info)
     }
 
-    /// Where to try to connect, in turn.
+    /// The addresses to try to connect to, in turn.
     pub(crate) fn addresses(&self) -> Vec<Address> {
         match &self.host {
             Host::Loopback(addresses) => addresses
@@ -281,7 +281,7 @@ fn value(text: &str) -> Result<(String, &str)> {
     }
 }
 
-/// What is behind `postgresql://`: `[user[:password]@][host][:port][/dbname][?name=value[&…]]`.
+/// The words behind `postgresql://`: `[user[:password]@][host][:port][/dbname][?name=value[&…]]`.
 fn uri_words(text: &str) -> Result<Vec<(String, String)>> {
     let mut words = Vec::new();
     let mut add = |name: &str, value: &str| -> Result<()> {

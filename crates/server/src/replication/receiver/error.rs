@@ -1,4 +1,4 @@
-//! Why log or files could not be received.
+//! Reasons why log or files could not be received.
 
 use std::io;
 use std::mem::{Discriminant, discriminant};
@@ -12,7 +12,7 @@ use crate::wire::backend::Report;
 /// A result of the receiver.
 pub type Result<T, E = ReceiverError> = std::result::Result<T, E>;
 
-/// Why log or files could not be received.
+/// The reason why log or files could not be received.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReceiverError {
@@ -24,7 +24,7 @@ pub enum ReceiverError {
     Connect {
         /// The server.
         address: String,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
     /// The connection is gone.
@@ -32,7 +32,7 @@ pub enum ReceiverError {
     Lost {
         /// The server.
         address: String,
-        /// How.
+        /// The cause.
         source: io::Error,
     },
     /// The server has ended the connection.
@@ -57,7 +57,7 @@ pub enum ReceiverError {
     Protocol {
         /// The server.
         address: String,
-        /// What is wrong.
+        /// The fault.
         problem: String,
     },
     /// The server has answered with an error.
@@ -65,7 +65,7 @@ pub enum ReceiverError {
     Server {
         /// The server.
         address: String,
-        /// What it says.
+        /// Its error message.
         report: Box<Report>,
     },
     /// The server wants to know who we are.
@@ -87,7 +87,7 @@ pub enum ReceiverError {
     NotClearway {
         /// The server.
         address: String,
-        /// What it calls itself.
+        /// Its name for itself.
         version: String,
     },
     /// Another database.
@@ -122,15 +122,15 @@ pub enum ReceiverError {
     Diverged {
         /// The server.
         address: String,
-        /// Why.
+        /// The reason.
         problem: String,
     },
-    /// Whether the server's log continues that of the directory is not known yet, or the disk failed.
+    /// It is not known yet if the server's log continues that of the directory, or the disk failed.
     #[error("the timeline of the server at {address} cannot be followed yet: {problem}")]
     NotYetFollowed {
         /// The server.
         address: String,
-        /// Why.
+        /// The reason.
         problem: String,
     },
     /// The log from the standby's position on is not there any more.
@@ -142,12 +142,12 @@ pub enum ReceiverError {
     LogRemoved {
         /// The server.
         address: String,
-        /// Where the standby's log ends.
+        /// The end of the standby's log.
         position: Lsn,
-        /// What the server says.
+        /// The server's error message.
         report: Box<Report>,
     },
-    /// What was sent is no log.
+    /// The bytes that were sent are no log.
     #[error(
         "the server at {address} sends no whole log record at {position}: it was changed on its way, or on the server's \
          disk; it is asked for it again (attempt {attempt})"
@@ -155,9 +155,9 @@ pub enum ReceiverError {
     Damaged {
         /// The server.
         address: String,
-        /// Where the bad record begins.
+        /// The start of the bad record.
         position: Lsn,
-        /// How often in a row it has sent none there.
+        /// Number of attempts in a row that got no record there.
         attempt: u32,
     },
     /// A record did not become whole.
@@ -168,7 +168,7 @@ pub enum ReceiverError {
     Unfinished {
         /// The server.
         address: String,
-        /// Where the record begins.
+        /// The start of the record.
         position: Lsn,
         /// For how long.
         patience: Duration,
@@ -176,7 +176,7 @@ pub enum ReceiverError {
     /// There is no use in log that cannot be replayed, and none may be acknowledged.
     #[error("replay has failed, so no more log is received or acknowledged: {problem}")]
     ReplayFailed {
-        /// Why.
+        /// The reason.
         problem: String,
     },
     /// The data directory.
@@ -210,7 +210,7 @@ impl ReceiverError {
         )
     }
 
-    /// What makes it the same kind as another one, so that attempts that fail in the same way are logged once.
+    /// The kind of the error, so that attempts that fail in the same way are logged once.
     pub(crate) fn kind(&self) -> (Discriminant<ReceiverError>, String) {
         let detail = match self {
             ReceiverError::Server { report, .. } => report.sqlstate.clone(),

@@ -1,4 +1,4 @@
-//! What a server says about itself, and its timelines' histories.
+//! A server's answers about itself, and its timelines' histories.
 
 use clearway_storage::Lsn;
 
@@ -8,11 +8,11 @@ use super::error::{ReceiverError, Result};
 /// The answer to IDENTIFY_SYSTEM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SystemIdentity {
-    /// Which database it is.
+    /// The system identifier of its database.
     pub identifier: u64,
     /// The timeline that its log is on.
     pub timeline: u32,
-    /// How far its log is durable.
+    /// The durable end of its log.
     pub flushed: Lsn,
 }
 

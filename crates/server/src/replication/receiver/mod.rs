@@ -12,16 +12,16 @@
 //! | [`conninfo`] | connection strings |
 //! | `connect`, [`client`] | a connection: commands, results, streams |
 //! | [`agree`] | does the server's log go on from ours? |
-//! | [`identify`] | what a server says about itself; slots; histories of timelines |
+//! | [`identify`] | a server's answers about itself; slots; histories of timelines |
 //! | [`base_backup`] | fetching a copy of the files |
 //! | [`stream`] | receiving log, from the start of a stream to its end |
 //! | [`run`] | the thread that keeps at it |
 //! | [`status`] | a row of `pg_stat_wal_receiver` |
 //!
 //! # Rules
-//! 1. The log is copied byte for byte to the same positions. The sink checks its records; what is none is asked for again.
-//! 2. The server is told "durable" of log that is, here, and that is whole records (R1 of [`stream`]). It is told nothing
-//!    any more once replay has failed.
+//! 1. The log is copied byte for byte to the same positions. The sink checks its records; a bad one is asked for again.
+//! 2. Log is reported as durable once it is so here, in whole records (R1 of [`stream`]). Nothing is
+//!    reported any more once replay has failed.
 //! 3. A byte from the server never makes this program panic, or allocate much more than has arrived.
 //! 4. Everything that waits ends within 100 ms of the stop signal.
 //! 5. Another database, or a log that does not go on from ours, is never followed: the directory would be neither.
@@ -44,15 +44,15 @@ use clearway_storage::log_digest::LogDigest;
 
 pub use error::{ReceiverError, Result};
 
-/// Where received log goes.
+/// The destination of received log.
 pub trait LogSink: Send {
-    /// Where the next byte goes.
+    /// The position of the next byte.
     fn position(&self) -> Lsn;
     /// Writes log at `position`, which is where the next byte goes.
     fn write(&mut self, position: Lsn, bytes: &[u8]) -> clearway_storage::Result<()>;
     /// Makes durable what was written; up to where it is.
     fn sync(&mut self) -> clearway_storage::Result<Lsn>;
-    /// Up to where what is durable was checked: what the server may be told to be durable, at most.
+    /// The position up to which durable log was checked: the most that may be reported as durable.
     fn checked(&self) -> Lsn {
         Lsn(u64::MAX)
     }
@@ -66,7 +66,7 @@ pub trait LogSink: Send {
     fn resume(&mut self) {}
 }
 
-/// Why a server's timeline is not followed.
+/// The reason why a server's timeline is not followed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotFollowed {
     /// It never can be.
@@ -77,11 +77,11 @@ pub enum NotFollowed {
     NotYet(String),
 }
 
-/// What a server is told about replay.
+/// The state of replay that a server gets to know.
 pub trait ReplayView: Send + Sync {
     /// Up to where the log is replayed.
     fn replayed(&self) -> Lsn;
-    /// Why nothing will be replayed any more, if so.
+    /// The reason why nothing will be replayed any more, if there is one.
     fn failure(&self) -> Option<String> {
         None
     }

@@ -8,14 +8,14 @@
 //!       end: the stop signal, or an error that stays ([`ReceiverError::is_final`])
 //! ```
 //!
-//! - R1: errors are told once. Attempts that fail in the same way as the one before are logged at level debug, until log
-//!   is received again.
+//! - R1: an error is reported once. Attempts that fail in the same way as the one before are logged at level debug,
+//!   until log is received again.
 //! - R2: the wait is short again after an attempt that has received log, and only then: a server that accepts and closes
 //!   is not asked ten times a second.
-//! - R4: what a server says that would end the receiver for good counts when it has said so in two attempts in a row: a byte
-//!   may have been changed on the way.
-//! - R5: a place at which no record is sent `DAMAGED_LOUD` times in a row is told as an error each time: the link does not
-//!   heal by itself, or the server's log is damaged.
+//! - R4: an answer of the server that would end the receiver for good counts when two attempts in a row have got it: a
+//!   byte may have been changed on the way.
+//! - R5: once no record was sent at a place `DAMAGED_LOUD` times in a row, each further time is logged as an error: the
+//!   link does not heal by itself, or the server's log is damaged.
 //! - R3: when [`Receiver::stop`] returns, nothing writes to the sink any more. A promotion relies on it.
 
 use std::io;
@@ -42,37 +42,37 @@ const RETRY_FIRST: Duration = Duration::from_millis(100);
 /// up to this.
 const RETRY_LAST: Duration = Duration::from_secs(5);
 
-/// So many attempts at the same bad record are told at level warn, and each one after that as an error.
+/// Attempts at the same bad record that are logged at level warn; each one after that is logged as an error.
 const DAMAGED_LOUD: u32 = 2;
 
-/// How a receiver is to work.
+/// The options of a receiver.
 #[derive(Debug, Clone)]
 pub struct ReceiverOptions {
     /// The server.
     pub conninfo: ConnInfo,
-    /// A server that is silent for so long is given up.
+    /// A server that is silent for this long is given up.
     pub timeout: Duration,
-    /// What its streams are to be.
+    /// The options of its streams.
     pub stream: StreamOptions,
     /// Make the slot at the first server that answers, if it is not there.
     pub create_slot: bool,
 }
 
-/// What a receiver works with.
+/// The parts that a receiver works with.
 pub struct ReceiverParts {
-    /// Where the log goes.
+    /// The destination of the log.
     pub sink: Box<dyn LogSink>,
-    /// How far replay is.
+    /// The progress of replay.
     pub replay: Arc<dyn ReplayView>,
-    /// Which database and timeline the log is of.
+    /// The database and timeline of the log.
     pub timelines: Arc<dyn TimelineKeeper>,
     /// A connection that keeps log at the server until the first stream has begun (`base_backup`).
     pub keeps_log: Option<Client>,
-    /// Is told what happens (R1), beside the log of this program.
+    /// Gets each event (R1), beside the log of this program.
     pub observer: Box<dyn Fn(&ReceiverEvent) + Send>,
 }
 
-/// What happens to a receiver.
+/// An event of a receiver.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReceiverEvent {
@@ -154,7 +154,7 @@ impl Receiver {
         })
     }
 
-    /// What it does and how far it is.
+    /// Its phase and progress.
     pub fn status(&self) -> &Arc<ReceiverStatus> {
         &self.status
     }
@@ -179,11 +179,11 @@ struct Run {
     parts: ReceiverParts,
     stop: StopSignal,
     status: Arc<ReceiverStatus>,
-    /// How often in a row no record was sent at this position.
+    /// Attempts in a row that got no record at this position.
     damaged: (Lsn, u32),
     /// The last error, if one more attempt is to tell whether it stays (R4).
     doubted: Option<String>,
-    /// The kind of the last error, if it was told and no log has been received since (R1).
+    /// The kind of the last error, if it was reported and no log has been received since (R1).
     told: Option<(std::mem::Discriminant<ReceiverError>, String)>,
 }
 
@@ -241,7 +241,7 @@ impl Run {
         }
     }
 
-    /// What was received and checked.
+    /// The end of the log that was received and checked.
     fn received(&self) -> Lsn {
         self.parts.sink.position().min(self.parts.sink.checked())
     }

@@ -1,10 +1,10 @@
-//! What a receiver does and how far it is: a row of `pg_stat_wal_receiver`.
+//! The phase and the progress of a receiver: a row of `pg_stat_wal_receiver`.
 
 use std::sync::{Mutex, MutexGuard};
 
 use clearway_storage::Lsn;
 
-/// What a receiver does.
+/// The phase of a receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReceiverPhase {
     /// It connects, or asks what the server is.
@@ -14,7 +14,7 @@ pub enum ReceiverPhase {
     Streaming,
     /// The connection was lost: it waits for the next attempt.
     Waiting,
-    /// It has ended, as it was told to.
+    /// It has ended at the stop signal.
     Stopped,
     /// It has ended, since it would fail each time: [`ReceiverState::error`] says why.
     Refused,
@@ -43,9 +43,9 @@ impl ReceiverPhase {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ReceiverState {
-    /// What it does.
+    /// Its phase.
     pub phase: ReceiverPhase,
-    /// Where the running or last stream began.
+    /// The start of the running or last stream.
     pub receive_start: Lsn,
     /// Written up to here, not all of it durable.
     pub written: Lsn,
@@ -53,13 +53,13 @@ pub struct ReceiverState {
     pub flushed: Lsn,
     /// The timeline that is received.
     pub timeline: u32,
-    /// When the server sent its last message, by its clock.
+    /// The time of the server's last message, by its clock.
     pub last_send_time: Option<i64>,
-    /// When that arrived, by ours.
+    /// The time of that message's arrival, by ours.
     pub last_receipt_time: Option<i64>,
-    /// Where the server's log ended at that message.
+    /// The end of the server's log at that message.
     pub latest_end: Lsn,
-    /// When the server first said so, by its clock.
+    /// The time at which the server first reported that end, by its clock.
     pub latest_end_time: Option<i64>,
     /// The slot that is used.
     pub slot: Option<String>,
@@ -69,7 +69,7 @@ pub struct ReceiverState {
     pub port: u16,
     /// The connection string.
     pub conninfo: String,
-    /// What went wrong last; none once log is received again.
+    /// The last error; none once log is received again.
     pub error: Option<String>,
 }
 

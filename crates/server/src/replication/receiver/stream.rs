@@ -44,32 +44,32 @@ use crate::wire::backend::Message;
 
 /// So much is taken before a sync, though more may have arrived.
 const TAKEN_BYTES_MAX: usize = 1 << 20;
-/// How long the rest of a record is waited for when nothing arrives.
+/// Longest wait for the rest of a record while nothing arrives.
 const PART_PATIENCE: Duration = Duration::from_secs(1);
-/// How soon replay is looked at after a sync; each look that finds it behind doubles it,
+/// The delay before the first look at replay after a sync; each look that finds it behind doubles it,
 const REPLAY_POLL: Duration = Duration::from_micros(100);
 /// up to this.
 const REPLAY_POLL_MAX: Duration = Duration::from_millis(10);
 
-/// What a stream is to be.
+/// The options of a stream.
 #[derive(Debug, Clone)]
 pub struct StreamOptions {
     /// The slot to use.
     pub slot: Option<String>,
-    /// How often the server is told how far we are, at least.
+    /// The longest interval between two reports of our progress to the server.
     pub status_interval: Duration,
-    /// True if it is told what our sessions see.
+    /// True if the server gets the oldest xid that our sessions see.
     pub feedback: bool,
 }
 
-/// How a stream ended in order.
+/// The end of a stream that ended in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamEnd {
     /// The timeline has ended, and another one goes on. The connection takes commands.
     Timeline {
         /// The next one.
         next: u32,
-        /// Where it begins.
+        /// The position at which it begins.
         begins: Lsn,
     },
     /// The server stops, and has sent everything.
@@ -85,7 +85,7 @@ pub(super) struct Stream<'a> {
     pub(super) status: &'a ReceiverStatus,
 }
 
-/// What step 1 has found.
+/// The findings of step 1.
 #[derive(Debug, Default)]
 struct Taken {
     log_bytes: usize,
@@ -98,7 +98,7 @@ struct Taken {
     drained: bool,
 }
 
-/// What the server has been told, and when it is to be told more.
+/// The last report to the server, and the times of the next ones.
 struct Told {
     positions: [u64; 3],
     status_due: Instant,

@@ -55,7 +55,7 @@ fn table(storage: &Storage) -> Table {
 }
 
 /// The leaf for `tid`, as an inserter holds it that has done its unique check and is about to put its entry
-/// in. (It came through the key's first leaf, and has let that go.)
+/// in. (It came through the key's first leaf, and has released that.)
 fn about_to_insert<'s>(table: &Table, storage: &'s Storage, tid: Tid) -> PageUpdate<'s> {
     let bound = Bound { key: &KEY, tid };
     let leaf = table

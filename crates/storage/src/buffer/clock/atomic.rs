@@ -10,7 +10,7 @@
 //! Costs: those of the hand, and for each miss, while all lists are empty, a read of a line for each list. A frame
 //! freed, or taken from a list: two lines that its group shares.
 //!
-//! What it does not do: deal the pages out to nodes. A new pool's frames are cut into a piece for each list, so a
+//! It does not deal the pages out to nodes. A new pool's frames are cut into a piece for each list, so a
 //! worker's first misses use the piece of its own node.
 
 use clearway_latch::LwLockOptions;

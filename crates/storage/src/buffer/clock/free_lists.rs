@@ -59,7 +59,7 @@ fn changed(found: u64, first: u32) -> u64 {
 }
 
 impl<M: Machine> FreeLists<M> {
-    /// So many lists, with all frames dealt out to them in pieces.
+    /// `lists` lists, with all frames dealt out to them in pieces.
     pub(super) fn full(lists: usize, frames: usize) -> Self {
         let piece = frames.div_ceil(lists).max(1);
         let next = |frame: usize| {
@@ -77,7 +77,7 @@ impl<M: Machine> FreeLists<M> {
         }
     }
 
-    /// How many lists there are.
+    /// Number of lists.
     pub(super) fn count(&self) -> usize {
         self.first.len()
     }

@@ -20,7 +20,7 @@ use crate::buffer::frame::Frame;
 
 static BUFFER_CLOCK: LatchClass = LatchClass::new("BufferClock", WaitEvent::BufferClock, 412);
 
-/// What the latch protects.
+/// The state under the latch.
 struct State {
     hand: usize,
     /// Frames without a page, the next one to use last.

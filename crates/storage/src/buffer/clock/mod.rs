@@ -1,6 +1,6 @@
 //! The clock: which frame a page that is not in memory gets. The switch `buffer_clock`.
 //!
-//! Protects: nothing. Which frame the hand stands at is a matter of taste; what makes a choice safe are the
+//! Protects: nothing. Which frame the hand is at is a matter of taste; what makes a choice safe are the
 //! atomic steps of the frame's state ([`pin`](super::pin)).
 //!
 //! # An example
@@ -57,9 +57,9 @@ use super::pin::ROUNDS_TO_CLAIM;
 /// Rounds of a sweep. Two more than an unpinned frame needs, since other workers move the hand too.
 const ROUNDS: usize = ROUNDS_TO_CLAIM + 2;
 
-/// What a variant does. Each function that gets frames gets all, in the order of their numbers.
+/// The operations of a variant. Each function that gets frames gets all, in the order of their numbers.
 pub(super) trait VictimSource<M: Machine>: Sized {
-    /// The clock of a pool of so many frames, none of which has a page.
+    /// The clock of a pool of `frames` frames, none of which has a page.
     fn new(frames: usize, lwlock: LwLockOptions) -> Self;
 
     /// Claims a frame, and returns its number. `looks_left` is how many frames the hand may still look at; each look
@@ -69,12 +69,13 @@ pub(super) trait VictimSource<M: Machine>: Sized {
     /// The frame has no page, and the caller no pin on it any more.
     fn freed(&self, number: u32);
 
-    /// Whether, as far as the clock knows, some of so many frames have no page, so that a claim makes none give way.
+    /// True if, as far as the clock knows, some of the `frames` frames have no page, so that a claim makes none give
+    /// way.
     fn has_free(&self, frames: usize) -> bool;
 }
 
 variants! {
-    /// How a page that is not in memory gets a frame.
+    /// The way in which a page that is not in memory gets a frame.
     pub enum BufferClockVariant = "buffer_clock", best Hand, planned [] {
         /// An atomic hand, which finds free frames as it finds all others.
         Hand = "hand": hand::Clock<M>,
@@ -95,7 +96,7 @@ variants! {
 }
 
 impl<M: Machine> Clock<M> {
-    /// The clock of a pool of so many frames, none of which has a page.
+    /// The clock of a pool of `frames` frames, none of which has a page.
     pub(super) fn new(variant: BufferClockVariant, frames: usize, lwlock: LwLockOptions) -> Self {
         dispatch!(new variant => VictimSource::new(frames, lwlock))
     }
@@ -120,7 +121,7 @@ impl<M: Machine> Clock<M> {
         dispatch!(self, clock => clock.freed(number));
     }
 
-    /// Whether, as far as the clock knows, some of so many frames have no page.
+    /// True if, as far as the clock knows, some of the `frames` frames have no page.
     pub(super) fn has_free(&self, frames: usize) -> bool {
         dispatch!(self, clock => clock.has_free(frames))
     }

@@ -54,7 +54,7 @@
 //! of the frames, which is how many there are.
 //!
 //! # Why nothing needs reclaiming
-//! Lines and frames live as long as the pool. A reader that stands on an overflow line which is given to another chain
+//! Lines and frames live as long as the pool. A reader that is at an overflow line which is given to another chain
 //! reads that chain's entries, and what it finds there is checked like everything else. It follows a few links at most,
 //! and then takes the latch.
 //!
@@ -133,7 +133,7 @@ pub(in crate::buffer) struct Map<M: Machine = Native> {
     free_lines: Latched<Vec<u32>, M>,
 }
 
-/// Where a page's entry belongs, and how it begins.
+/// The bucket of a page's entry, and the entry's fingerprint.
 #[derive(Clone, Copy)]
 struct Place {
     bucket: usize,

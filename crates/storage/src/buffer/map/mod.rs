@@ -80,9 +80,9 @@ pub(super) enum Insertion<'a, M: Machine> {
     Found(PinnedFrame<'a, M>),
 }
 
-/// What a variant does. Each function gets all frames, in the order of their numbers.
+/// The operations of a variant. Each function gets all frames, in the order of their numbers.
 pub(super) trait PageMap<M: Machine>: Sized {
-    /// An empty map for pages in so many frames.
+    /// An empty map for pages in `frames` frames.
     fn new(frames: usize, lwlock: LwLockOptions) -> Self;
 
     /// Pins the frame of `page`; `None` if it is in no frame.
@@ -128,7 +128,7 @@ variants! {
 }
 
 impl<M: Machine> BufferMap<M> {
-    /// An empty map for pages in so many frames.
+    /// An empty map for pages in `frames` frames.
     pub(super) fn new(variant: BufferMapVariant, frames: usize, lwlock: LwLockOptions) -> Self {
         dispatch!(new variant => PageMap::new(frames, lwlock))
     }

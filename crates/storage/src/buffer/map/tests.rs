@@ -31,13 +31,13 @@ impl Random {
     }
 }
 
-/// So many frames without pages and without bytes.
+/// `count` frames without pages and without bytes.
 pub(super) fn frames(count: u32) -> Vec<Frame> {
     let frame = |_| Frame::new(Default::default(), std::ptr::null());
     (0..count).map(frame).collect()
 }
 
-/// The first so many pages of which `condition` holds.
+/// The first `count` pages of which `condition` holds.
 pub(super) fn pages_where(count: u32, condition: impl Fn(PageId) -> bool) -> Vec<PageId> {
     let pages = (0..).map(page).filter(|page| condition(*page));
     pages.take(count as usize).collect()
@@ -61,7 +61,7 @@ pub(super) fn take_out(map: &impl PageMap<Native>, page: PageId, number: u32, fr
     frames[number as usize].state.unpin();
 }
 
-/// What a pin found: number of the frame, and whether it is valid.
+/// The result of a pin: number of the frame, and whether it is valid.
 fn unpinned(found: PinnedFrame<'_, Native>, frames: &[Frame]) -> (u32, bool) {
     let (frame, state) = found;
     let number = frames.iter().position(|known| std::ptr::eq(known, frame));

@@ -54,7 +54,7 @@
 //! | `pinned` | pin, latch, release, unpin; with `page_latch = hybrid` pin and unpin | a writer |
 //! | `optimistic` | nothing, once the page's usage is at its top | a writer or an eviction, three times; then as `pinned` |
 //!
-//! What the map writes comes on top: `partitioned` takes the partition's latch shared, `chash` announces the scan.
+//! The map's writes come on top: `partitioned` takes the partition's latch shared, `chash` announces the scan.
 //!
 //! # What reads this way
 //! | reader | under `optimistic` | under `pinned` |
@@ -75,7 +75,7 @@ use crate::error::Result;
 use crate::page::PageId;
 
 switch! {
-    /// How a page is read by a descent, and by the lookup of a row.
+    /// The way in which a descent, and the lookup of a row, read a page.
     pub enum PageReadVariant = "page_read", best Optimistic, planned [] {
         /// Pinned, and under its latch (without it under page_latch = hybrid).
         Pinned = "pinned",
@@ -88,7 +88,7 @@ switch! {
     }
 }
 
-/// What a read needs of the pool.
+/// The operations of the pool that a read needs.
 pub(super) trait Pages<M: Machine> {
     /// A frame that may hold `page`, without a pin (M6).
     fn find(&self, page: PageId) -> Option<&Frame<M>>;

@@ -48,7 +48,7 @@
 //! passed, one reader writes the line once. A writer: a load and two stores of a line that it has anyway. 8 bytes a
 //! frame, which were padding.
 //!
-//! What it does not do: it does not keep the page. A reader that wants to come back, to hold a reference, or to wait,
+//! It does not keep the page. A reader that wants to come back, to hold a reference, or to wait,
 //! pins. Readers cannot delay a writer; a page that is changed all the time is read latched, so writers cannot starve
 //! readers.
 //!

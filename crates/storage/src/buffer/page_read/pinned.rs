@@ -4,7 +4,7 @@
 //! place at any instant under the latch. It costs four writes of the frame's line, which is the line that all readers
 //! of the page write: the root's of a busy index travels between the CPUs.
 //!
-//! Where the latch has versions (`page_latch = hybrid`), the page is pinned and read without the latch first.
+//! If the latch has versions (`page_latch = hybrid`), the page is pinned and read without the latch first.
 
 use clearway_machine::Machine;
 

@@ -6,7 +6,7 @@
 //! | 18–20 | usage | how often the clock hand passes before it may evict |
 //! | 24 | `DIRTY` | changed since it was written |
 //! | 25 | `VALID` | the content is the page's |
-//! | 26 | `CHANGING` | an atomic change is under way: the content latch must not be let go |
+//! | 26 | `CHANGING` | an atomic change is under way: the content latch must not be released |
 //! | 27 | `REDIRTIED` | changed since the last copy for writing was made: that write leaves the page dirty |
 
 use std::sync::atomic::Ordering;

@@ -41,7 +41,7 @@ pub(super) const PIN_WAIT_MAX: Duration = Duration::from_secs(5);
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(16);
 
-/// What a pool knows about these waits.
+/// A pool's limits and counts of these waits.
 #[derive(Debug, Default)]
 pub(super) struct PinWait {
     stop_asked: OnceLock<fn() -> bool>,
@@ -63,8 +63,8 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         let _ = self.pin_wait.longest_ms.set(longest.as_millis() as u64);
     }
 
-    /// How many waits for a frame, while all were pinned, a frame has ended, and how many ended with an error because they
-    /// took too long: too small a pool, or a deadlock of pins.
+    /// Number of waits, while all were pinned, that a frame has ended, and of those that ended with an error because
+    /// they took too long: too small a pool, or a deadlock of pins.
     pub fn pin_waits(&self) -> (u64, u64) {
         let wait = &self.pin_wait;
         (wait.ended_well.load(Relaxed), wait.given_up.load(Relaxed))

@@ -1,6 +1,6 @@
 //! `lock_release`: when a commit becomes visible and gives its row locks back, compared with when it is durable.
 //!
-//! Protects: what clients are told. Rows, locks and snapshots are other mechanisms' business.
+//! Protects: the answers to clients. Rows, locks and snapshots are other mechanisms' business.
 //!
 //! # An example
 //! Alice, Bob and Carol each update the same row. A sync of the log takes 200 µs.
@@ -8,7 +8,7 @@
 //! | time, µs | `after-flush` | `early` |
 //! | --- | --- | --- |
 //! | 0 | Alice's commit record is in the log; she waits for the disk and keeps the row | she gives the row up, and then waits |
-//! | 5 | | Bob updates the row, is told `UPDATE 1`, logs his commit, gives the row up, waits |
+//! | 5 | | Bob updates the row, sees `UPDATE 1`, logs his commit, gives the row up, waits |
 //! | 10 | | so does Carol |
 //! | 200 | Alice is acknowledged; Bob updates the row | Alice is acknowledged; the next sync begins |
 //! | 400 | Bob is acknowledged; Carol updates the row | Bob and Carol are acknowledged |
@@ -30,12 +30,12 @@
 //! # The steps of `early`
 //! The numbers are those of the order of a commit, at the top of `commit`: 1, 2, 3; note the position, as a commit that
 //! does not wait for the disk does; enter it under the xid in [`RecentCommits`]; 5, 6, 7, 8, 9; and 4 last, before the
-//! client is told.
+//! client gets its answer.
 //!
 //! # Why no acknowledged commit is lost
-//! A commit is acknowledged after step 4, as ever. What a crash between 8 and 4 takes is a commit of which no client
-//! was told. Another transaction may have built on it. By L2 its record is behind, recovery reads the log to the end
-//! of the last whole record and no further, so it is taken too, and it was not acknowledged either: its own step 4
+//! A commit is acknowledged after step 4, as ever. A crash between 8 and 4 takes a commit that no client has seen
+//! acknowledged. Another transaction may have built on it. By L2 its record is behind, recovery reads the log to the
+//! end of the last whole record and no further, so it is taken too, and it was not acknowledged either: its own step 4
 //! covers all records before its own.
 //!
 //! # Why no shown row is lost
@@ -112,14 +112,14 @@
 //!
 //! Commits are seen in the order of the log (O1 of `commit`), so a commit that waits for standbys before it is seen keeps all
 //! behind it waiting, also those at `local` and `off`. Under `after-flush` that is each commit that asks for standbys, so
-//! while too few stream, all commits stand behind the first one until it is cancelled or no standby is named any more; under
-//! `early` a definition does that.
+//! while too few stream, all commits wait behind the first one until it is cancelled or no standby is named any more;
+//! under `early` a definition does that.
 //!
 //! A wait in step 7 comes after step 6, so no checkpoint waits for a standby. A definition made at `local` or `off` is
 //! seen when it is durable, and not covered by L6: a session that has asked for less while standbys are away is not to
 //! hang in a lock that others need. Its rows are covered, since it is entered among the recent commits.
 //!
-//! What was replicated is not known after a restart: all that recovery has found counts as secured.
+//! The replicated position is not known after a restart: all that recovery has found counts as secured.
 //!
 //! # What `early` does not do
 //! - It asks nothing of sessions that do not wait for the disk: their clients have agreed to be shown what may be lost.
@@ -138,12 +138,13 @@ use clearway_machine::switch;
 use super::{RecentCommits, SeenCommits};
 
 switch! {
-    /// When a commit is seen by others and its locks are free.
+    /// The time at which a commit is seen by others and its locks are free.
     pub enum LockReleaseVariant = "lock_release", best Early, planned [] {
-        /// When it is durable, and all before it in the log are: behind a commit that waits for the disk, one that does not
-        /// waits too.
+        /// Once it is durable, and all before it in the log are: behind a commit that waits for the disk, one that does
+        /// not waits too.
         AfterFlush = "after-flush",
-        /// When its record is in the log, and all before it are seen; what depends on it is told to no client before it is durable.
+        /// Once its record is in the log, and all before it are seen; no client gets what depends on it before it is
+        /// durable.
         Early = "early",
     }
     why {
@@ -154,7 +155,7 @@ switch! {
     }
 }
 
-/// What of a commit waits until it is durable.
+/// The part of a commit that waits until it is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitWait {
     /// Nothing: a crash may take it back for as long as the log writer has not come by.

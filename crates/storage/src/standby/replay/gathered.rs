@@ -15,7 +15,7 @@
 //! # Rules
 //! - G1: a page belongs to one worker, whose list has its changes in the order of the log. So each page gets them in that
 //!   order, and by one worker at a time.
-//! - G2: a change over several pages stands in the lists of all of their workers. The last of these to come to it makes
+//! - G2: a change over several pages is in the lists of all of their workers. The last of these to come to it makes
 //!   the whole change, with all pages latched (S5); the others wait for that. No two wait for each other: all lists are
 //!   in the order of the log, so of the changes that are waited for, the workers of the first one come to it.
 //! - G3: no end of a transaction of the stretch is seen before all of its changes are made. A session that sees changes
@@ -26,7 +26,7 @@
 //! A stretch ends at 256 KiB, at a record of G4, and where there is no more log; so a standby that is up to date shows a
 //! commit as soon as `serial` does.
 //!
-//! Why the reader changes no pages: if it took part in a stretch, nothing would be gathered meanwhile, and a transaction
+//! The reader changes no pages: if it took part in a stretch, nothing would be gathered meanwhile, and a transaction
 //! would take the reader's time for it and the changes' time divided by the workers. So it takes the longer of the two.
 //!
 //! Cost: each change is copied once, and each stretch costs two wake-ups a worker.
@@ -43,12 +43,12 @@ use crate::page::{Lsn, PageId};
 /// Bytes of changes in a stretch.
 const STRETCH_BYTES: usize = 256 << 10;
 
-/// What a stretch leaves to do when its changes are made.
+/// The rest of a stretch that is to be done when its changes are made.
 #[derive(Debug)]
 pub struct Made<E> {
     /// The transactions that end in it, in their order: now they may be seen.
     pub ends: Vec<E>,
-    /// Where the stretch ends.
+    /// The end of the stretch.
     pub reached: Lsn,
 }
 

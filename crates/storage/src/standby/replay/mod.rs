@@ -11,7 +11,7 @@
 //! | `Checkpoint` | a restartpoint may be made there |
 //! | `CreateRel`, `StatusPage` | as in recovery |
 //!
-//! Which worker changes the pages is the switch `replay`:
+//! The choice of the workers that change the pages is the switch `replay`:
 //!
 //! | variant | pages are changed by | a commit is seen | wins |
 //! | --- | --- | --- | --- |
@@ -57,7 +57,7 @@ use crate::storage::Storage;
 use crate::wal::record::{Record, RecordKind};
 
 switch! {
-    /// Which worker of a standby changes the pages.
+    /// The worker of a standby that changes the pages.
     pub enum ReplayVariant = "replay", best Serial, planned [] {
         /// The one that reads the log.
         Serial = "serial",
@@ -70,7 +70,7 @@ switch! {
     }
 }
 
-/// What replay keeps from one stretch of log to the next.
+/// State that replay keeps from one stretch of log to the next.
 #[derive(Debug, Default)]
 pub(super) struct ReplayState {
     /// Transactions that have changed definitions, or may have, and have not ended.
@@ -107,7 +107,7 @@ impl ReplayState {
 struct TransactionEnd {
     xid: Xid,
     status: Status,
-    /// Where the record ends.
+    /// The end of the record.
     end: Lsn,
     time_us: i64,
 }

@@ -52,7 +52,7 @@ struct Listed {
     meeting: Option<usize>,
 }
 
-/// Where the workers of a change over several pages wait for each other.
+/// A meeting of the workers of a change over several pages, which wait there for each other.
 #[derive(Debug)]
 struct Meeting<M: Machine> {
     missing: M::U32,
@@ -118,7 +118,7 @@ impl<M: Machine> Meeting<M> {
 }
 
 impl<M: Machine> Stretch<M> {
-    /// Nothing yet, for so many workers.
+    /// Nothing yet, for `workers` workers.
     pub fn new(workers: usize) -> Self {
         Self {
             bytes: Vec::new(),
@@ -133,7 +133,7 @@ impl<M: Machine> Stretch<M> {
         self.bytes.is_empty()
     }
 
-    /// How many bytes of changes it has.
+    /// Bytes of its changes.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }

@@ -48,9 +48,9 @@ impl<M: Machine, P> Clone for Job<M, P> {
     }
 }
 
-/// What the reader and the workers share.
+/// State that the reader and the workers share.
 struct Team<M: Machine, P> {
-    /// How many stretches were handed over, wrapping below [`END`].
+    /// Number of stretches that were handed over, wrapping below [`END`].
     handed_over: Padded<M::U32>,
     /// Workers that are not done with the last one.
     at_work: Padded<M::U32>,
@@ -145,7 +145,7 @@ impl<M: Machine, P> Workers<M, P> {
         (workers, all)
     }
 
-    /// How many there are.
+    /// Number of workers.
     pub fn count(&self) -> usize {
         self.count as usize
     }
@@ -189,7 +189,7 @@ impl<M: Machine, P> Workers<M, P> {
 
 impl<M: Machine, P> Drop for Workers<M, P> {
     fn drop(&mut self) {
-        // An error has been told before, or what wanted to know of it is gone.
+        // An error has been reported before, or what wanted to know of it is gone.
         let _ = self.wait();
         self.team.handed_over.fetch_or(END, Ordering::Release);
         M::futex_wake(&self.team.handed_over, u32::MAX);
@@ -236,7 +236,7 @@ impl<M: Machine, P: ReplayedPages> Worker<M, P> {
             if seen & END != 0 {
                 return;
             }
-            // Until it is told otherwise, the worker has panicked.
+            // Until another outcome is set, the worker has panicked.
             let mut done = DoneOnDrop {
                 team,
                 outcome: Err(ended()),

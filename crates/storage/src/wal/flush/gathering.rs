@@ -1,18 +1,18 @@
-//! Gathering flush: `group`, whose leader waits until those that the last flush let go have come again, if that pays.
+//! Gathering flush: `group`, whose leader waits until those that the last flush released have come again, if that pays.
 //!
 //! Invariant: as in [`group`](super::group). A leader waits before it takes its list, for at most half of the time that
 //! a flush usually takes, and for no particular worker.
 //!
 //! # Why
 //! `n` clients commit in a closed loop, and together work for `W` between two commits of each, on all CPUs; a flush
-//! takes `S`. A leader that begins at once leaves behind those that the last flush has just let go: two halves take
+//! takes `S`. A leader that begins at once leaves behind those that the last flush has just released: two halves take
 //! turns, and a flush carries n/2 every S. One that waits for them carries n every S + W. So waiting wins while W < S
 //! (`docs/mechanisms/log.md`, "How many commits a sync can carry"), and doubles the commits where S is much longer, as
 //! on a disk that spins, or one that others keep busy.
 //!
 //! # Steps
 //! Under the write latch, the leader
-//! 1. waits until as many workers have come, since the last flush ended, as it let go; but for S/2 at most;
+//! 1. waits until as many workers have come, since the last flush ended, as it released; but for S/2 at most;
 //! 2. takes its list, and notes how many have come since the list before was taken: this flush releases that many;
 //! 3. flushes, and notes how many have come in all, and how long the flush took.
 //!
@@ -34,8 +34,8 @@
 //! when it leads.
 //!
 //! Origin: ours. PostgreSQL's `commit_delay` waits for a time that the administrator guesses, if `commit_siblings`
-//! transactions are open; MySQL's binary log waits for a number that he guesses. Here both follow from what the last
-//! flush was like.
+//! transactions are open; MySQL's binary log waits for a number that is a guess, too. Here both follow from what the
+//! last flush was like.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -47,10 +47,10 @@ use super::group::{self, Pace};
 /// The usual duration of a flush moves by this part of each one's difference from it.
 const SMOOTHING: u64 = 8;
 
-/// So many flushes begin at once, at most, after one has waited in vain.
+/// The most flushes that begin at once after one has waited in vain, for each S/2 of that wait.
 const PAUSE_MAX: u64 = 64;
 
-/// A leader looks so many times, at most, while it waits; with naps between, unless they are too short to sleep.
+/// The most looks of a leader while it waits; with naps between, unless they are too short to sleep.
 const LOOKS: u64 = 32;
 
 /// A shorter nap is a yield, nanoseconds: the kernel rounds sleeps up by about this.
@@ -58,7 +58,8 @@ const NAP_MIN_NS: u64 = 50_000;
 
 pub(in crate::wal) type Flusher<M> = group::Flusher<M, Gatherer<M>>;
 
-/// Knows how many a flush let go, and how many have come since. All but `arrivals` is read and written by leaders.
+/// Knows how many workers a flush released, and how many have come since. All but `arrivals` is read and written by
+/// leaders.
 pub(in crate::wal) struct Gatherer<M: Machine> {
     /// Workers that have come to wait for a flush, ever.
     arrivals: Padded<M::U64>,
@@ -68,17 +69,17 @@ pub(in crate::wal) struct Gatherer<M: Machine> {
 struct Led<M: Machine> {
     /// `arrivals` when the last list was taken.
     taken: M::U64,
-    /// How many came with the last list.
+    /// Number of workers that came with the last list.
     group_size: M::U64,
-    /// The leader waits for so many arrivals.
+    /// The number of arrivals that the leader waits for.
     wanted: M::U64,
-    /// When the flush in progress began, nanoseconds.
+    /// The start of the flush in progress, nanoseconds.
     begun: M::U64,
-    /// How long a flush usually takes, nanoseconds; 0 before the first.
+    /// The usual duration of a flush, nanoseconds; 0 before the first.
     usual_ns: M::U64,
-    /// So many flushes are to begin at once.
+    /// Number of flushes that are still to begin at once.
     pause: M::U64,
-    /// So many were to after the last wait in vain; 0 after one that succeeded.
+    /// Number of those after the last wait in vain; 0 after one that succeeded.
     last_pause: M::U64,
 }
 
@@ -138,12 +139,12 @@ impl<M: Machine> Pace<M> for Gatherer<M> {
 }
 
 impl<M: Machine> Gatherer<M> {
-    /// When the last flush of a group began, nanoseconds. Called by a leader.
+    /// The start of the last flush of a group, nanoseconds. Called by a leader.
     pub(super) fn begun_ns(&self) -> u64 {
         self.led.begun.load(Relaxed)
     }
 
-    /// As many have come again as the last flush let go.
+    /// True if as many have come again as the last flush released.
     fn all_came(&self) -> bool {
         self.arrivals.load(Relaxed) >= self.led.wanted.load(Relaxed)
     }
@@ -179,15 +180,15 @@ impl<M: Machine> Gatherer<M> {
     }
 }
 
-/// How a wait has ended, and how long it was.
+/// The outcome of a wait, and its length.
 #[derive(Debug, Clone, Copy)]
 struct Waited {
     all_came: bool,
     ns: u64,
 }
 
-/// How many flushes are to begin at once after this wait, where a flush usually takes `usual_ns`, and `last_pause` of them
-/// were to after the wait before.
+/// Number of flushes that are to begin at once after this wait, where a flush usually takes `usual_ns`, and
+/// `last_pause` of them were to after the wait before.
 fn pause_after(waited: Waited, usual_ns: u64, last_pause: u64) -> u64 {
     if waited.all_came && waited.ns <= usual_ns {
         return 0;

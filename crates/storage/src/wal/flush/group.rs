@@ -2,7 +2,7 @@
 //!
 //! Invariant: a worker on the list sleeps, and the first that joined the list, its leader, is on its way to take the
 //! whole list, sync, and have all on it woken, unless another has taken the list, and does this in the leader's place.
-//! Nothing that can fail stands between taking the list and waking it.
+//! Nothing that can fail happens between taking the list and waking it.
 //!
 //! # Steps
 //! 1. Wait for the insertions before one's own target.
@@ -57,7 +57,7 @@ use super::wake::{Followers, Waker};
 use super::{Flush, FlushOptions, Flushed, WAL_WRITE, sleep_before_flush};
 use crate::wal::LogDevice;
 
-/// When a leader takes its group.
+/// The time at which a leader takes its group.
 pub(in crate::wal) trait Pace<M: Machine> {
     /// No worker has come yet.
     fn new() -> Self;
@@ -155,7 +155,7 @@ impl<M: Machine, P: Pace<M>> Flusher<M, P> {
         &self.pace
     }
 
-    /// Whether the open group has a leader, which is on its way to the write latch or sleeps there.
+    /// True if the open group has a leader, which is on its way to the write latch or sleeps there.
     pub(super) fn is_led(&self) -> bool {
         // Relaxed: a hint.
         Open::from_word(self.open.load(Relaxed)).last != NONE

@@ -25,7 +25,7 @@
 //! | `group` | the first of a group, for the whole group | sleep until their leader wakes them, once |
 //! | `self-clocking` | one that waits, named by its predecessor | sleep once, until durable; the woken wake others |
 //! | `overlapped` | as `group`, and several groups are synced at once | sleep until durable; one call wakes a group |
-//! | `gathering` | as `group`, when those that the last flush let go have come again, if that pays | as `group` |
+//! | `gathering` | as `group`, when those that the last flush released have come again, if that pays | as `group` |
 //! | `polling` | the first that finds the device free, for all complete | poll, and yield their CPUs; or as `gathering` |
 //!
 //! Under `group`, `gathering` and `polling` the switch `log_wake` ([`wake`]) says which worker wakes a group; in the
@@ -72,7 +72,7 @@ impl<M: Machine, D: LogDevice> Flushed<'_, M, D> {
         self.insertion.wait_complete(self.reservation, target)
     }
 
-    /// Up to where everything is in the ring: `known`, or further if that can be told without waiting.
+    /// The position up to which everything is in the ring: `known`, or further if that is known without waiting.
     fn complete_at_least(&self, known: u64) -> u64 {
         let complete = self.insertion.complete(self.reservation);
         complete.map_or(known, |complete| complete.max(known))
@@ -87,18 +87,18 @@ fn sleep_before_flush<M: Machine>(commit_delay: Duration) {
     }
 }
 
-/// How a flusher is built.
+/// The options of a flusher.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FlushOptions {
     /// Algorithm of the latches, in the variants that have any.
     pub(super) lwlock: LwLockOptions,
-    /// How long a flusher waits for others to join it.
+    /// The time that a flusher waits for others to join it.
     pub(super) commit_delay: Duration,
-    /// Which worker wakes a group, in the variants whose leader would.
+    /// The worker that wakes a group, in the variants whose leader would.
     pub(super) wake: LogWakeVariant,
 }
 
-/// What one variant keeps, and how it flushes.
+/// The state of one variant, and its way to flush.
 trait Flush<M: Machine> {
     /// No flush is in progress.
     fn new(options: &FlushOptions) -> Self;
@@ -108,7 +108,7 @@ trait Flush<M: Machine> {
 }
 
 variants! {
-    /// How the log reaches the disk.
+    /// The way in which the log reaches the disk.
     pub enum LogFlushVariant = "log_flush", best Polling, planned [] {
         /// Write and sync under one latch; commits that arrive meanwhile share the next.
         Single = "single": single::Flusher<M>,
@@ -119,7 +119,8 @@ variants! {
         /// A flush starts when the device is free and takes all that are complete; each commit is woken once, when it is
         /// durable, and wakes others.
         SelfClocking = "self-clocking": self_clocking::Flusher<M>,
-        /// As group; its leader waits for those that the last flush let go, where that makes fewer flushes of more commits.
+        /// As group; its leader waits for those that the last flush released, where that makes fewer flushes of more
+        /// commits.
         Gathering = "gathering": gathering::Flusher<M>,
         /// As a group that one call wakes; several groups are synced at once, so that the device waits for no leader.
         Overlapped = "overlapped": overlapped::Flusher<M>,

@@ -1,12 +1,12 @@
 //! Overlapped flush: several syncs are in flight at once, so that the device never waits for a leader to wake up.
 //!
 //! Invariant: each worker that waits is in the open group or in one that is being flushed. The open group has a leader
-//! if it has a member, and the leader is on its way to flush for the group. Nothing that can fail stands between
+//! if it has a member, and the leader is on its way to flush for the group. Nothing that can fail happens between
 //! closing a group and waking it.
 //!
 //! # Why
 //! With one sync at a time the device is idle from the end of a sync until the next leader has been woken, has got a
-//! CPU, and has written. On a machine whose CPUs are busy with the transactions that the sync has just let go, that
+//! CPU, and has written. On a machine whose CPUs are busy with the transactions that the sync has just released, that
 //! takes as long as a sync. Here the next sync is in flight already. And a device may do several syncs in less time
 //! than one after the other.
 //!
@@ -39,7 +39,7 @@
 //! - R3: write is called under the write latch only.
 //! - R5: a sync begins after the write of everything before its target, and covers everything from `durable` on, as
 //!   read before it began; so also what a sync in another lane is still busy with. Each lane has its own handle of
-//!   the device, which reports a failure that concerns it even if another lane has been told of it.
+//!   the device, which reports a failure that concerns it even if another lane has been notified of it.
 //! - R2: step 1 comes before joining. A leader waits for a lane and the write latch, and their holders for nothing but
 //!   the device.
 //! - R1: a worker raises `furthest` by a Release, after it has seen the bytes before its target, or it has found there

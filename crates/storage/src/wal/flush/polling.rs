@@ -16,7 +16,7 @@
 //! 4. Then, or if sleeping is the faster way, go through the steps of `gathering`. But if the latch is free although a
 //!    group has a leader, take both over, as in 2.
 //!
-//! Which way is faster, the owners of the device find out by taking both in turn ([`trial`](super::trial)).
+//! The owners of the device find out the faster way by taking both in turn ([`trial`](super::trial)).
 //!
 //! # Why
 //! To put a worker to sleep and to wake it takes two context switches and, on a virtual machine, an interrupt to an
@@ -39,8 +39,8 @@
 //!
 //! # Why groups are taken over
 //! A leader sleeps at the write latch. By the time that it runs, a poller may have taken the latch again, and again. The
-//! leader's record would be durable by then, but it and its followers do not look; they are told. And where other
-//! programs want the CPUs, a leader may get one late, and all of its group would wait for it.
+//! leader's record would be durable by then, but it and its followers do not look for that: they wait for an outcome.
+//! And where other programs want the CPUs, a leader may get one late, and all of its group would wait for it.
 //!
 //! A worker that polls does not tell the [`Gatherer`] of its flushes, nor does one that takes a group over. So the
 //! gatherer counts their followers with the next leader's group, and the leader after that may wait for more workers than
@@ -85,7 +85,7 @@ use crate::wal::LogDevice;
 /// A flush that usually takes longer, nanoseconds, is slept for. Disks that spin take thousands of microseconds.
 const PATIENCE_NS: u64 = 500_000;
 
-/// What a poll takes if no other worker wants the CPU, nanoseconds: three loads and a system call.
+/// The time of a poll if no other worker wants the CPU, nanoseconds: three loads and a system call.
 const POLL_NS: u64 = 500;
 
 /// `usual_ns` moves half of the way down to a shorter flush, and by this part of the difference up to a longer one,
@@ -99,13 +99,13 @@ pub(in crate::wal) struct Flusher<M: Machine> {
 /// Sees all flushes: those of groups, which it paces as `gathering` does, and those of pollers.
 struct Observer<M: Machine> {
     gatherer: Gatherer<M>,
-    /// How long a flush takes, nanoseconds; 0 before the first. Stored by owners of the device.
+    /// The duration of a flush, nanoseconds; 0 before the first. Stored by owners of the device.
     usual_ns: Padded<M::U64>,
-    /// When the last flush was over, nanoseconds. Stored by owners of the device.
+    /// The end of the last flush, nanoseconds. Stored by owners of the device.
     over_ns: Padded<M::U64>,
     /// Workers that have come to have their record flushed.
     commits: Padded<M::U64>,
-    /// Whether to poll, and when to begin a flush.
+    /// The choice whether to poll, and when to begin a flush.
     trial: Trial<M>,
 }
 
@@ -132,8 +132,8 @@ impl<M: Machine> Flush<M> for Flusher<M> {
 }
 
 impl<M: Machine> Flusher<M> {
-    /// Polls so many times, until everything before `upto` is durable, by the caller or by another worker. `false`: it
-    /// may not be durable yet.
+    /// Polls at most `polls` times, until everything before `upto` is durable, by the caller or by another worker.
+    /// `false`: it may not be durable yet.
     fn poll<D: LogDevice>(&self, log: &Flushed<'_, M, D>, upto: u64, polls: u64) -> bool {
         let observer = self.group.pace();
         if !observer.too_early() && self.flushed_by_me(log, upto) {
@@ -223,7 +223,8 @@ impl<M: Machine> Observer<M> {
         self.usual_ns.store(moved, Relaxed);
     }
 
-    /// How often a worker looks again before it joins a group. Once under a checker, which so explores both ways.
+    /// Number of times that a worker looks again before it joins a group. Once under a checker, which so explores both
+    /// ways.
     fn polls_max(&self) -> u64 {
         match self.usual_ns.load(Relaxed) {
             _ if M::EXPLORED => 1,

@@ -1,8 +1,8 @@
 //! Self-clocking flush: a flush starts the moment the device is free and takes all that are complete.
 //!
 //! Invariant: the device has an owner unless `arrivals` is `IDLE`, and while a worker waits the device has one. The
-//! owner is awake, or has been told that it is the owner. Nothing that can fail stands between taking a list of workers
-//! and telling all on it.
+//! owner is awake, or has been told that it is the owner. Nothing that can fail happens between taking a list of
+//! workers and telling all on it.
 //!
 //! | `arrivals` | the device | waiting, and not yet taken over by the owner |
 //! | --- | --- | --- |
@@ -69,7 +69,7 @@ use crate::wal::LogDevice;
 /// The device is free, and no worker waits.
 const IDLE: u32 = NONE - 1;
 
-/// How many followers a worker wakes at most.
+/// The most followers that a worker wakes.
 const WIDTH: u32 = 4;
 
 /// A list of waiting workers, the oldest first, linked by their places. The worker that has it may change the links.

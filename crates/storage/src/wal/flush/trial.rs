@@ -1,4 +1,4 @@
-//! Which of three ways to wait lets most workers commit, found out by going each in turn.
+//! The way to wait, of three, that lets most workers commit, found out by going each in turn.
 //!
 //! # An example
 //! Polling is the *incumbent*, sleeping the *challenger*. A trial is made of pairs of epochs; an epoch is [`EPOCH`]
@@ -50,16 +50,16 @@ const EPOCH: u64 = 32;
 /// Fewest flushes in an epoch that ends for its length.
 const EPOCH_MIN: u64 = 8;
 
-/// An epoch of so many nanoseconds is long enough.
+/// Duration of an epoch, nanoseconds, that is long enough.
 const EPOCH_NS: u64 = 4_000_000;
 
 /// Consecutive flushes without waiters that end late polling.
 const LONE: u64 = 2;
 
-/// The challenger takes over with so many points.
+/// Points with which the challenger takes over.
 const WINS: u64 = 11;
 
-/// The challenger gives up if the incumbent has so many.
+/// Points of the incumbent at which the challenger gives up.
 const LOSSES: u64 = 6;
 
 /// Points for a rate of more than twice the other.
@@ -74,7 +74,7 @@ const HOLD: u64 = 512;
 /// Most epochs between two trials.
 const HOLD_MAX: u64 = 4096;
 
-/// How a worker waits for a flush that another makes.
+/// The way in which a worker waits for a flush that another makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     /// It sleeps until it is woken.
@@ -129,9 +129,9 @@ struct Owned<M: Machine> {
     changed: M::U32,
     /// Flushes of this epoch so far.
     flushes: M::U64,
-    /// When it began: commits until then, nanoseconds.
+    /// Its start: commits until then, nanoseconds.
     begun: Stretch<M>,
-    /// What the last epoch brought.
+    /// Commits and time of the last epoch.
     last: Stretch<M>,
     /// Points of this trial for the challenger, and for the incumbent.
     won: M::U64,
@@ -139,11 +139,11 @@ struct Owned<M: Machine> {
     /// Epochs until the next trial, and how many there were after the last.
     hold: M::U64,
     last_hold: M::U64,
-    /// What a flush carried in the second epoch of this hold, in commits by [`PER_FLUSH`].
+    /// Commits per flush in the second epoch of this hold, times [`PER_FLUSH`].
     usual_commits: M::U64,
     /// Flushes in a row that no other worker has waited for.
     lone: M::U64,
-    /// Whether the last epoch was far from that: 1 or 0.
+    /// 1 if the last epoch was far from that, else 0.
     unusual: M::U64,
 }
 
@@ -200,7 +200,7 @@ impl<M: Machine> Trial<M> {
         }
     }
 
-    /// How to wait.
+    /// The way to wait.
     pub(super) fn way(&self) -> Way {
         Way::from_index(self.shown.way.load(Relaxed))
     }
@@ -303,8 +303,8 @@ impl<M: Machine> Trial<M> {
         }
     }
 
-    /// Whether the flushes of this epoch of a hold, each of `commits` by [`PER_FLUSH`], and of the one before carried much
-    /// more or much less than those of the second.
+    /// True if the flushes of this epoch of a hold, each of `commits` / [`PER_FLUSH`] commits, and of the one before
+    /// carried much more or much less than those of the second.
     fn load_changed(&self, commits: u64) -> bool {
         let owned = &self.owned;
         let held = owned.last_hold.load(Relaxed) - owned.hold.load(Relaxed);
@@ -342,7 +342,7 @@ impl<M: Machine> Trial<M> {
         self.go(winner, 0);
     }
 
-    /// Both other ways are to be tried against `incumbent`, after a hold of so many epochs.
+    /// Both other ways are to be tried against `incumbent`, after a hold of `hold` epochs.
     fn begin_trials(&self, incumbent: Way, hold: u64) {
         let owned = &self.owned;
         owned.hold.store(hold, Relaxed);
@@ -417,7 +417,7 @@ mod tests {
             }
         }
 
-        /// Goes on until so many epochs of the hold are left.
+        /// Goes on until `epochs` epochs of the hold are left.
         fn flush_until_held(&mut self, epochs: u64, us: [u64; 3]) {
             while self.trial.owned.hold.load(Relaxed) != epochs {
                 self.flush(1, us);

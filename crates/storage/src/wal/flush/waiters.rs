@@ -30,7 +30,7 @@ const DURABLE: u32 = 1;
 const LEADER: u32 = 2;
 
 struct Place<M: Machine> {
-    /// What the worker waits for: everything before is to be durable.
+    /// The target of the worker: everything before is to be durable.
     upto: M::U64,
     next: M::U32,
     /// The first of a list that the worker gets with its outcome.
@@ -71,7 +71,7 @@ impl<M: Machine> Waiters<M> {
         place.outcome.store(WAITING, Relaxed);
     }
 
-    /// What `worker` waits for.
+    /// The target of `worker`.
     pub(super) fn upto(&self, worker: u32) -> u64 {
         self.place(worker).upto.load(Relaxed)
     }
@@ -105,7 +105,7 @@ impl<M: Machine> Waiters<M> {
         M::workers().slot(WorkerId(worker)).semaphore.post();
     }
 
-    /// Sleeps until the caller, `worker`, is told.
+    /// Sleeps until the caller, `worker`, gets its outcome.
     pub(super) fn sleep(&self, worker: u32) -> Outcome {
         let semaphore = &M::workers().slot(WorkerId(worker)).semaphore;
         let place = self.place(worker);

@@ -2,7 +2,7 @@
 //!
 //! # Example
 //! Alice and Bob insert at the same time, Alice at 1000, Bob behind her at 1100. Bob is done first and
-//! flushes up to 1200. The ring holds Bob's record and, before it, the bytes that stood there one ring size
+//! flushes up to 1200. The ring holds Bob's record and, before it, the bytes that were there one ring size
 //! earlier. If the flusher wrote that out, Bob's commit would be acknowledged behind a hole: recovery stops
 //! at the hole, and Bob's commit is lost. So the flusher waits until everything before 1200 is whole, and has
 //! a way to see it.
@@ -34,7 +34,7 @@ use crate::page::Lsn;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RedoMoved(pub Lsn);
 
-/// What an insertion is built from; a variant uses what it needs.
+/// The options of an insertion; a variant uses what it needs.
 pub(super) struct InsertionOptions {
     /// Algorithm of the insertion latches.
     pub(super) lwlock: LwLockOptions,
@@ -66,7 +66,7 @@ pub(super) trait InsertedRecord {
     fn withdraw_to(&self, start: u64);
 }
 
-/// What one variant keeps, and how it inserts.
+/// The state of one variant, and its way to insert.
 trait Insert<M: Machine> {
     /// Nothing is being inserted. The log goes on at `end`; pages last changed before `redo` need a full image.
     fn new(options: &InsertionOptions, end: u64, redo: u64) -> Self;
@@ -82,7 +82,7 @@ trait Insert<M: Machine> {
     /// Waits until everything before `target`, which is reserved, is in the ring; returns up to where that is known.
     fn wait_complete(&self, reservation: &Reservation<M>, target: u64) -> u64;
 
-    /// Up to where everything is in the ring, if that can be told without waiting (R2).
+    /// The position up to which everything is in the ring, if that is known without waiting (R2).
     fn complete(&self, reservation: &Reservation<M>) -> Option<u64>;
 
     /// The redo position. Acquire: pairs with the Release in `move_redo`.
@@ -96,7 +96,7 @@ trait Insert<M: Machine> {
 }
 
 variants! {
-    /// How a log record gets into memory, and how the flusher learns that it is whole.
+    /// The way in which a log record gets into memory, and the flusher learns that it is whole.
     pub enum LogInsertVariant = "log_insert", best Latches, planned [] {
         /// One of 8 insertion latches is held from the reservation to the end of the copy.
         Latches = "latches": latches::Insertion<M>,
@@ -136,7 +136,7 @@ impl<M: Machine> Insertion<M> {
         dispatch!(self, insertion => insertion.wait_complete(reservation, target))
     }
 
-    /// Up to where everything is in the ring, if that can be told without waiting (R2).
+    /// The position up to which everything is in the ring, if that is known without waiting (R2).
     pub(super) fn complete(&self, reservation: &Reservation<M>) -> Option<u64> {
         dispatch!(self, insertion => insertion.complete(reservation))
     }

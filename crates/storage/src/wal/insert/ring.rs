@@ -36,8 +36,8 @@
 //! before it in the order of that word lie before `r`; those behind it lie behind `r` and know that they are of the
 //! next era. Then `r` is published, with the era. Nothing stops: records before `r` may still be copied.
 //!
-//! Why the era is not enough: it is one bit, and the redo position may move twice between steps 1 and 2. Why the second
-//! look at the redo position is not enough: the era may have begun while its redo position is not published yet.
+//! The era alone is not enough: it is one bit, and the redo position may move twice between steps 1 and 2. The second
+//! look at the redo position alone is not enough: the era may have begun while its redo position is not published yet.
 //! Together they are: if it moved once, the era differs; if it moved twice, the first move was published before the
 //! second era began, and the reservation acquires that. Positions with their eras do not come back: if both are as in
 //! step 1, at most nothing was reserved between the moves, and the record was built for the right position.
@@ -63,10 +63,10 @@
 //! # Cost
 //! Two locked instructions for each insertion, on the word that all reserve from and on the record's own slot; a
 //! quarter of the ring's size in memory. The flusher reads one slot for each record, one behind the other, most of
-//! them last written by another core. Records that stand side by side share a line of slots: with 100 bytes each, two
+//! them last written by another core. Neighbouring records share a line of slots: with 100 bytes each, two
 //! or three of them.
 //!
-//! What is not here: a bit that makes inserters back off when the positions wrap. Positions count bytes of the log in
+//! There is no bit that makes inserters back off when the positions wrap. Positions count bytes of the log in
 //! 64 bits and do not wrap; the ring is indexed by them, and each insertion finds by its own end whether there is room.
 //!
 //! Origin: the ring of completions is that of MySQL 8's `recent_written` (2018, a link buffer); the era instead of a

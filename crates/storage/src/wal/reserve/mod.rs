@@ -21,7 +21,7 @@ mod spin_latch;
 
 use clearway_machine::{Machine, variants};
 
-/// What is reserved: where it begins, and in which era, 0 or 1.
+/// A reservation: its start, and its era, 0 or 1.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reserved {
     pub(super) start: u64,
@@ -41,7 +41,7 @@ impl Reserved {
     }
 }
 
-/// What one variant keeps, and how it reserves.
+/// The state of one variant, and its way to reserve.
 trait Reserve {
     /// Nothing is reserved from `end` on.
     fn new(end: u64) -> Self;
@@ -57,7 +57,7 @@ trait Reserve {
 }
 
 variants! {
-    /// How a log record gets its position.
+    /// The way in which a log record gets its position.
     pub enum LogReserveVariant = "log_reserve", best FetchAdd, planned [] {
         /// An add under a spin latch.
         SpinLatch = "spin-latch": spin_latch::Reservation<M>,

@@ -1,4 +1,4 @@
-//! What the storage crate asks of a disk.
+//! The operations that the storage crate asks of a disk.
 
 use std::ffi::OsString;
 use std::io;

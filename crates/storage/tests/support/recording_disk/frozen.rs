@@ -98,7 +98,7 @@ impl Frozen {
         inode.unsynced.push(change);
     }
 
-    /// What a power cut leaves: a disk on which everything is durable. `keep` is asked for each file and directory.
+    /// The disk after a power cut: everything on it is durable. `keep` is asked for each file and directory.
     pub fn image(&self, random: &mut Random, mut keep: impl FnMut(&Path) -> Keep) -> RecordingDisk {
         let mut image = Frozen::default();
         self.keep_directory(Path::new("/"), random, &mut keep, &mut image);
@@ -121,7 +121,7 @@ impl Frozen {
         })
     }
 
-    /// What a kill leaves: all of it, what is not durable included.
+    /// The disk after a kill: all of it, what is not durable included.
     pub fn after_kill(&self) -> RecordingDisk {
         RecordingDisk::of(self.clone())
     }

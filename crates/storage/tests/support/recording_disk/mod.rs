@@ -8,7 +8,7 @@
 //! - of a directory's unsynced changes of names the first few.
 //!
 //! The disk checks the log rule at each write of a page: no unsynced write of the log may lie before the page's LSN.
-//! It can be told to ignore the syncs of a purpose, which is what a program without that sync would get.
+//! It can ignore the syncs of a purpose, which is what a program without that sync would get.
 
 #![allow(dead_code)]
 
@@ -49,7 +49,7 @@ impl Random {
     }
 }
 
-/// What an image keeps of the unsynced changes of a file or a directory.
+/// The unsynced changes of a file or a directory that an image keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
     All,
@@ -69,7 +69,7 @@ struct State {
     operations: u64,
     /// Before which operations the state is frozen, and what is called before that.
     cuts: BTreeSet<u64>,
-    /// Freeze before a sync for this, after so many others for it.
+    /// Freeze before a sync for this purpose, after this many others for it.
     cut_before_sync: Option<(SyncPurpose, u64)>,
     before_cut: Option<BeforeCut>,
     frozen: BTreeMap<u64, Frozen>,
@@ -185,7 +185,7 @@ impl RecordingDisk {
         self.state().ignored.extend(purposes);
     }
 
-    /// The power is cut before each of these operations, counted from now; `before` is told just before.
+    /// The power is cut before each of these operations, counted from now; `before` is called just before.
     pub fn cut_before(&self, operations: impl IntoIterator<Item = u64>, before: Option<BeforeCut>) {
         let mut state = self.state();
         let now = state.operations;
@@ -193,7 +193,7 @@ impl RecordingDisk {
         state.before_cut = before;
     }
 
-    /// The power is cut before a sync for `purpose`, after so many others for it.
+    /// The power is cut before a sync for `purpose`, after `others` others for it.
     pub fn cut_before_sync(&self, purpose: SyncPurpose, others: u64) {
         self.state().cut_before_sync = Some((purpose, others));
     }
@@ -212,12 +212,12 @@ impl RecordingDisk {
         self.state().operations
     }
 
-    /// How often each purpose has been synced for.
+    /// Number of syncs for each purpose.
     pub fn syncs(&self) -> BTreeMap<SyncPurpose, u64> {
         self.state().syncs.clone()
     }
 
-    /// Where the log rule was broken.
+    /// Violations of the log rule.
     pub fn violations(&self) -> Vec<String> {
         self.state().violations.clone()
     }

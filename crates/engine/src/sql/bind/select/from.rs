@@ -1,4 +1,4 @@
-//! What FROM names: a table, a series, a function.
+//! The binding of FROM: a table, a series, a function.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::sql::catalog::TableDef;
 use crate::sql::plan::Series;
 use crate::value::DataType;
 
-/// What FROM names.
+/// The source that FROM names.
 pub(super) enum From {
     Nothing,
     Table(Arc<TableDef>),
@@ -33,7 +33,7 @@ fn check_column_aliases(alias: Option<&ast::TableAlias>, columns: usize) -> Resu
 }
 
 impl Binder<'_> {
-    /// What FROM names.
+    /// The source that FROM names, and the scope of its columns.
     pub(super) fn from(&mut self, from: &[ast::TableWithJoins]) -> Result<(Scope, From)> {
         let one = match from {
             [] => return Ok((Scope::empty("WHERE"), From::Nothing)),

@@ -1,4 +1,4 @@
-//! The select list: its expressions, their names, and what the client is told of them.
+//! The select list: its expressions, their names, and their description for the client.
 
 use sqlparser::ast;
 
@@ -97,7 +97,7 @@ impl Binder<'_> {
         Ok(Some(Returning { projection, columns }))
     }
 
-    /// What the client is told of a column.
+    /// The description of a column for the client.
     pub(super) fn describe(&self, output: &Output, scope: &Scope) -> Column {
         let (table_oid, attribute) = match output.typed.expr {
             Expr::Column(number) if number < AGGREGATE_BASE && scope.table_oid != 0 => {
@@ -140,7 +140,7 @@ fn plain_wildcard(options: &ast::WildcardAdditionalOptions) -> ast::WildcardAddi
     }
 }
 
-/// What PostgreSQL calls an unnamed output column.
+/// PostgreSQL's name of an unnamed output column.
 fn column_name(tree: &ast::Expr) -> String {
     let (ColumnName::OfPart(name) | ColumnName::OfForm(name)) = name_of(tree) else {
         return "?column?".to_owned();

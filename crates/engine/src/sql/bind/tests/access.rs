@@ -1,4 +1,4 @@
-//! Which access path is chosen.
+//! The choice of access paths.
 
 use super::*;
 

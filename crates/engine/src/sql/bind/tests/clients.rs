@@ -1,4 +1,4 @@
-//! What pgbench and sysbench send.
+//! Statements of pgbench and sysbench.
 
 use super::*;
 

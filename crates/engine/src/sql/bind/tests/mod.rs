@@ -1,4 +1,4 @@
-//! What real clients send, bound against the tables they made.
+//! Statements of real clients, bound against the tables they made.
 
 mod access;
 mod clients;

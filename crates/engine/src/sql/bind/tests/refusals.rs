@@ -1,4 +1,4 @@
-//! What is refused, and where it is said to stand.
+//! Statements that are refused, and the positions in the errors.
 
 use super::*;
 

@@ -4,16 +4,16 @@ use super::parse::Template;
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::{Numeric, Value};
 
-/// What stands in the places of a template.
+/// The digits for the places of a template.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Digits {
     /// Less than zero; for a double the sign of zero counts.
     pub negative: bool,
     /// The digits, with a point if there are any behind it: `12.50`, `NaN`, or `##.##` for what does not fit.
     pub text: String,
-    /// How many of them stand before the point.
+    /// Number of digits before the point.
     pub whole: usize,
-    /// Digits behind the point that were asked for, if the type has so many.
+    /// Number of digits behind the point that were asked for, if the type has them.
     pub fraction: usize,
 }
 

@@ -14,7 +14,7 @@
 //! The rules, which are PostgreSQL's:
 //! - A *place* is a `9`, a `0`, or the point (`.`, `D`). The digits of the number fill the places from the point
 //!   outwards; a number with more digits before the point than there are places shows `#` in all of them.
-//! - The sign stands before the first digit, unless one of `S`, `MI`, `PL`, `SG`, `PR` gives it another place.
+//! - The sign is before the first digit, unless one of `S`, `MI`, `PL`, `SG`, `PR` gives it another place.
 //! - `FM` leaves out what is there for the width only: blanks, zeros at the end.
 //! - `EEEE` and `RN` replace the whole number: by its scientific form, by its Roman numeral.
 //! - Text that is no pattern is copied; when a number is read, each of its characters skips one of the input.

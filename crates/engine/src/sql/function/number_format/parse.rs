@@ -30,13 +30,13 @@ pub(super) enum Piece<'t> {
     Ordinal { upper: bool },
     /// `RN`, `rn`
     Roman { upper: bool },
-    /// `V`: what stands behind it multiplies the number
+    /// `V`: the places behind it multiply the number
     Shift,
-    /// What says something about the whole only (`FM`, `S`, `PR`, `EEEE`), or nothing at all (`B`, `C`, `SP`)
+    /// A pattern about the whole only (`FM`, `S`, `PR`, `EEEE`), or about nothing at all (`B`, `C`, `SP`)
     Silent,
 }
 
-/// Where `S` puts the sign.
+/// The place at which `S` puts the sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Anchor {
     /// Before the first digit
@@ -57,9 +57,9 @@ pub(super) struct Template<'t> {
     pub shift: usize,
     /// There is a point.
     pub point: bool,
-    /// The number of the first place that is a `0`, if that stands before the point.
+    /// The number of the first place that is a `0`, if that is before the point.
     pub first_zero: Option<usize>,
-    /// How many digit places there are up to the last `0`, that one included.
+    /// Number of digit places up to the last `0`, that one included.
     pub last_zero: usize,
     /// `FM`
     pub fill: bool,
@@ -79,11 +79,11 @@ pub(super) struct Template<'t> {
     pub shifted: bool,
     /// `B` before all digits
     blank: bool,
-    /// The digit places before an `S` that stands before the point.
+    /// The digit places before an `S` that is before the point.
     places_before_sign: usize,
 }
 
-/// The patterns; of two that begin alike the longer one stands first.
+/// The patterns; of two that begin alike the longer one is first.
 const PATTERNS: [(&str, Pattern); 22] = [
     (",", Pattern::Group),
     (".", Pattern::Point),

@@ -39,7 +39,7 @@ pub(super) fn number(input: &str, template: &Template<'_>) -> Result<Numeric> {
 
 struct Reader<'a> {
     template: &'a Template<'a>,
-    /// What of the input is still to be read.
+    /// The rest of the input.
     rest: &'a [u8],
     /// The sign found, or a blank.
     sign: char,

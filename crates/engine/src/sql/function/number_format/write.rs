@@ -92,7 +92,7 @@ struct Writer<'a> {
     after_digit: bool,
     /// With FM: the last character that counts; zeros behind it are left out.
     last: Option<usize>,
-    /// The place behind which a sign at the end stands.
+    /// The place behind which a sign at the end is written.
     end: usize,
 }
 

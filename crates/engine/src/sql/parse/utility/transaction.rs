@@ -1,4 +1,4 @@
-//! What BEGIN, COMMIT, ROLLBACK and SET TRANSACTION may say.
+//! The options of BEGIN, COMMIT, ROLLBACK and SET TRANSACTION.
 
 use crate::error::{EngineError, Result};
 use crate::sql::parse::utility::reader::Reader;

@@ -15,7 +15,7 @@ use crate::workload::tpcc::random::{self, LAST_NAME_C_RUN};
 /// Of a hundred, how many ask for a name.
 const BY_NAME: u32 = 60;
 
-/// Which customer is meant.
+/// The way a customer is chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Choice {
     Number(i32),

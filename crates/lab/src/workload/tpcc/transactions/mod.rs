@@ -2,7 +2,7 @@
 //!
 //! An input is drawn once. A transaction that is rolled back for another's sake runs again with the same one.
 //!
-//! What a terminal would show is read, and not formatted.
+//! The columns that a terminal would show are read, and not formatted.
 
 mod customer;
 mod delivery;
@@ -97,7 +97,7 @@ fn other_warehouse(random: &mut SmallRng, population: Population, home: i32) -> 
     if other < home { other } else { other + 1 }
 }
 
-/// True if something happens that does so many times in a hundred.
+/// True in `times` of a hundred cases.
 fn in_hundred(random: &mut SmallRng, times: u32) -> bool {
     random.random_range(0..100) < times
 }

@@ -13,7 +13,7 @@
 //! There are many garbage lists, each for some of the buckets, and many free lists, each for some of the workers.
 //!
 //! A node is *free*, *in hand* (of the worker that is about to enter it), *in the list* of a bucket, marked or not, or
-//! *garbage*: no list leads to it any more, but a scan that came by before may stand on it.
+//! *garbage*: no list leads to it any more, but a scan that came by before may be at it.
 //!
 //! # Invariants
 //! - H1: an entry is in the map from the CAS that links its node until the CAS that marks it.
@@ -52,7 +52,7 @@
 //! # Why the simpler version is wrong
 //! - *Unlink without a mark.* A worker that inserts behind the node at that moment links its own node to one that is no
 //!   longer in the list, and its page is in a frame that no lookup finds.
-//! - *Use an unlinked node at once.* A scan that stands on it walks on in another bucket, and says of a page behind it
+//! - *Use an unlinked node at once.* A scan that is at it walks on in another bucket, and says of a page behind it
 //!   that it is not there. A checkpoint believes it, and leaves a dirty page unwritten. And a CAS that expects the node
 //!   as the successor succeeds although the list is another one by now.
 //! - *Announce without the fence.* The processor may walk before others see the announcement. With the two fences, (b)
@@ -70,7 +70,7 @@
 //! entering a page each take a CAS or two in the list, and one on a garbage or free list. 68 bytes a frame, 128 bytes
 //! a worker slot, and 16 KiB of lists.
 //!
-//! What it does not do: a reclaimer waits for a scan whose worker has lost its CPU.
+//! One weakness: a reclaimer waits for a scan whose worker has lost its CPU.
 //!
 //! Origin: the hash table that Robert Haas proposed for PostgreSQL's buffer mapping in 2014; lists after Harris
 //! (2001) and Michael (2002).
@@ -91,7 +91,7 @@ use super::{Insertion, PageMap, PinnedFrame, hash};
 use crate::buffer::frame::Frame;
 use crate::page::PageId;
 
-/// Buckets for so many frames. A checker needs lists of several nodes.
+/// Buckets for `frames` frames. A checker needs lists of several nodes.
 const fn buckets_for<M: Machine>(frames: usize) -> usize {
     if M::EXPLORED { frames.div_ceil(2) } else { frames }
 }

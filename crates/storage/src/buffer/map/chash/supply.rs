@@ -9,7 +9,7 @@
 //!
 //! # Steps of `allocate`
 //! 1. A free node of the worker's group.
-//! 2. Nodes that were never used: so many at a time, of which the others become free for the group.
+//! 2. Nodes that were never used: several at a time, of which the others become free for the group.
 //! 3. The garbage lists, from where the group's last reclaimer stopped: (d) detach a list; (e) a fence; (f) for each
 //!    worker, wait until it does not announce that list. Its first node is in hand, the others are free for the group.
 //! 4. All the nodes that are free for another group.
@@ -40,7 +40,7 @@ use super::scans::Scans;
 const fn groups<M: Machine>() -> usize {
     if M::EXPLORED { 2 } else { 64 }
 }
-/// Garbage lists: a reclaimer waits for the scans of one bucket in so many. A checker needs scans that meet.
+/// Number of garbage lists: a reclaimer waits for the scans of the buckets of one. A checker needs scans that meet.
 const fn garbage_lists<M: Machine>() -> usize {
     if M::EXPLORED { 1 } else { 64 }
 }
@@ -48,7 +48,7 @@ const fn garbage_lists<M: Machine>() -> usize {
 const fn unused_taken<M: Machine>() -> u32 {
     if M::EXPLORED { 1 } else { 32 }
 }
-/// Nodes for so many frames. As many as frames are enough (H4); the others may lie on garbage lists before a
+/// Nodes for `frames` frames. As many as frames are enough (H4); the others may lie on garbage lists before a
 /// reclaimer is needed.
 const fn nodes_for<M: Machine>(frames: usize) -> usize {
     if M::EXPLORED {
@@ -60,7 +60,7 @@ const fn nodes_for<M: Machine>(frames: usize) -> usize {
     }
 }
 
-/// What the workers of a group allocate from.
+/// The source from which the workers of a group allocate.
 struct Group<M: Machine> {
     /// Free nodes. Bits 31–0: reference to the first one; bits 63–32 count changes, so that a list which has the same
     /// first node again is not taken for unchanged.
@@ -263,7 +263,7 @@ impl<M: Machine> Supply<M> {
         Some(chain)
     }
 
-    /// What is free for another group.
+    /// Takes nodes that are free for another group.
     fn take_from_others(&self, own: usize) -> Option<u32> {
         (1..self.groups.len()).find_map(|distance| {
             let chain = self.take_free((own + distance) % self.groups.len(), |_| NO_NODE)?;

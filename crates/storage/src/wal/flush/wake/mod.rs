@@ -11,7 +11,7 @@
 //! Another worker can pay; the last follower then hears through a chain of wake-ups, each of which waits for a CPU.
 //!
 //! # Contract
-//! - W1: each follower is woken, once; and no worker that the group has no more use for is told anything.
+//! - W1: each follower is woken, once; and no worker that the group has no more use for gets an outcome.
 //! - W2: *no follower is forgotten.* While a follower of a durable group sleeps, the leader has the *duty* to wake it, and wakes
 //!   it before it returns from the flush. A worker with a duty waits for nothing but a CPU.
 //! - W3: no worker wakes another while it holds what the woken one needs next.
@@ -42,7 +42,7 @@ pub(super) struct Followers {
     pub(super) group: u32,
 }
 
-/// How one variant wakes.
+/// The wake-up of one variant.
 trait Wake<M: Machine> {
     fn new() -> Self;
 
@@ -72,7 +72,8 @@ fn tell_each<M: Machine>(waiters: &Waiters<M>, first: u32) {
 }
 
 variants! {
-    /// Which worker wakes the commits of a group that is durable, under `log_flush` group, gathering and polling.
+    /// The worker that wakes the commits of a group that is durable, under `log_flush` group, gathering and
+    /// polling.
     pub enum LogWakeVariant = "log_wake", best Leader, planned [],
         only beside "log_flush" ["group", "gathering", "polling"]
     {
@@ -87,7 +88,7 @@ variants! {
             in "docs/mechanisms/log.md#variants";
     }
 
-    /// What the variant chosen keeps.
+    /// The state of the variant chosen.
     pub(super) enum Waker[M: Machine], called by dispatch;
 }
 
