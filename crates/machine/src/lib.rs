@@ -78,6 +78,8 @@ pub use worker::{
 #[cfg(feature = "std")]
 pub use native::Native;
 #[cfg(feature = "std")]
+pub use places::HostCpus;
+#[cfg(feature = "std")]
 pub use scheduling::SchedulingPolicy;
 #[cfg(feature = "std")]
 pub use stderr::stderr_line;
