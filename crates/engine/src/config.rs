@@ -225,116 +225,109 @@ impl Config {
 
     /// Refuses values that cannot work.
     pub fn check(&self) -> Result<(), EngineError> {
-        let refuse = |name: &str, what: String| {
-            Err(EngineError::new(
-                SqlState::CONFIG_FILE_ERROR,
-                format!("{name} {what}"),
-            ))
-        };
         self.standby_names()?;
-        if let Some(memory) = memory_bytes()
-            && self.shared_buffers.bytes() > memory
-        {
-            return refuse(
-                "shared_buffers",
-                format!(
-                    "is {}, but the machine has {}MB of memory",
-                    self.shared_buffers,
-                    memory >> 20
-                ),
-            );
-        }
-        if !(64 << 10..=(i32::MAX as u64) << 10).contains(&self.work_mem.bytes()) {
-            return refuse(
-                "work_mem",
-                format!("is {}, but must be 64kB to 2147483647kB", self.work_mem),
-            );
-        }
-        if !(1 << 20..=1 << 40).contains(&self.planning_memory.bytes()) {
-            return refuse(
-                "planning_memory",
-                format!("is {}, but must be 1MB to 1TB", self.planning_memory),
-            );
-        }
-        if self.shared_buffers.bytes() < 1 << 20 {
-            return refuse(
-                "shared_buffers",
-                format!("is {}, but must be at least 1MB", self.shared_buffers),
-            );
-        }
-        if !(1..=64).contains(&self.replay_workers) {
-            return refuse(
-                "replay_workers",
-                format!("is {}, but must be 1 to 64", self.replay_workers),
-            );
-        }
-        if !(1..=connections_max()).contains(&self.max_connections) {
-            return refuse(
-                "max_connections",
-                format!(
-                    "is {}, but must be 1 to {}: each session's thread needs one of the process's {} worker slots",
-                    self.max_connections,
-                    connections_max(),
-                    Native::workers().capacity()
-                ),
-            );
-        }
-        if (1..4).contains(&self.max_open_files) {
-            return refuse(
-                "max_open_files",
-                format!("is {}, but must be 0, or 4 or more", self.max_open_files),
-            );
-        }
-        if self.database.is_empty() {
-            return refuse("database", "must not be empty".to_owned());
-        }
-        if self.max_wal_size.bytes() < 32 << 20 {
-            return refuse(
-                "max_wal_size",
-                format!("is {}, but must be at least 32MB", self.max_wal_size),
-            );
-        }
-        if self.checkpoint_timeout.duration() < Duration::from_secs(1) {
-            return refuse(
-                "checkpoint_timeout",
-                format!("is {}, but must be at least 1s", self.checkpoint_timeout),
-            );
-        }
-        if self.wal_sender_timeout.duration() < Duration::from_millis(100) {
-            return refuse(
-                "wal_sender_timeout",
-                format!("is {}, but must be at least 100ms", self.wal_sender_timeout),
-            );
-        }
-        if self.wal_receiver_timeout.duration() < Duration::from_millis(100) {
-            return refuse(
-                "wal_receiver_timeout",
-                format!("is {}, but must be at least 100ms", self.wal_receiver_timeout),
-            );
-        }
-        if self.wal_receiver_status_interval.duration() < Duration::from_millis(10) {
-            return refuse(
-                "wal_receiver_status_interval",
-                format!(
-                    "is {}, but must be at least 10ms",
-                    self.wal_receiver_status_interval
-                ),
-            );
-        }
-        if !(64 << 10..=1 << 30).contains(&self.max_message_size.bytes()) {
-            return refuse(
-                "max_message_size",
-                format!("is {}, but must be 64kB to 1GB", self.max_message_size),
-            );
-        }
-        if self.plan_cache_entries == 0 {
-            return refuse("plan_cache_entries", "is 0, but must be at least 1".to_owned());
-        }
-        if !(0.0..=100.0).contains(&self.autovacuum_vacuum_scale_factor) {
-            return refuse("autovacuum_vacuum_scale_factor", "must be 0 to 100".to_owned());
-        }
-        Ok(())
+        self.check_memory()?;
+        self.check_workers()?;
+        require("database", !self.database.is_empty(), || {
+            "must not be empty".to_owned()
+        })?;
+        self.check_log()?;
+        self.check_replication()?;
+        self.check_statements()?;
+        let scale_factor = self.autovacuum_vacuum_scale_factor;
+        require(
+            "autovacuum_vacuum_scale_factor",
+            (0.0..=100.0).contains(&scale_factor),
+            || "must be 0 to 100".to_owned(),
+        )
     }
+
+    fn check_memory(&self) -> Result<(), EngineError> {
+        let buffers = self.shared_buffers;
+        if let Some(memory) = memory_bytes() {
+            require("shared_buffers", buffers.bytes() <= memory, || {
+                format!("is {buffers}, but the machine has {}MB of memory", memory >> 20)
+            })?;
+        }
+        let work_mem = self.work_mem;
+        let fits = (64 << 10..=(i32::MAX as u64) << 10).contains(&work_mem.bytes());
+        require("work_mem", fits, || {
+            format!("is {work_mem}, but must be 64kB to 2147483647kB")
+        })?;
+        let planning = self.planning_memory;
+        let fits = (1 << 20..=1 << 40).contains(&planning.bytes());
+        require("planning_memory", fits, || {
+            format!("is {planning}, but must be 1MB to 1TB")
+        })?;
+        require("shared_buffers", buffers.bytes() >= 1 << 20, || {
+            format!("is {buffers}, but must be at least 1MB")
+        })
+    }
+
+    /// Checks how many threads there may be, and files.
+    fn check_workers(&self) -> Result<(), EngineError> {
+        let replay = self.replay_workers;
+        require("replay_workers", (1..=64).contains(&replay), || {
+            format!("is {replay}, but must be 1 to 64")
+        })?;
+        let (connections, most) = (self.max_connections, connections_max());
+        require("max_connections", (1..=most).contains(&connections), || {
+            format!(
+                "is {connections}, but must be 1 to {most}: each session's thread needs one of the process's {} worker slots",
+                Native::workers().capacity()
+            )
+        })?;
+        let files = self.max_open_files;
+        require("max_open_files", !(1..4).contains(&files), || {
+            format!("is {files}, but must be 0, or 4 or more")
+        })
+    }
+
+    fn check_log(&self) -> Result<(), EngineError> {
+        let size = self.max_wal_size;
+        require("max_wal_size", size.bytes() >= 32 << 20, || {
+            format!("is {size}, but must be at least 32MB")
+        })?;
+        require_at_least("checkpoint_timeout", self.checkpoint_timeout, Span::from_secs(1))
+    }
+
+    fn check_replication(&self) -> Result<(), EngineError> {
+        let tenth = Span::from_millis(100);
+        require_at_least("wal_sender_timeout", self.wal_sender_timeout, tenth)?;
+        require_at_least("wal_receiver_timeout", self.wal_receiver_timeout, tenth)?;
+        let interval = self.wal_receiver_status_interval;
+        require_at_least("wal_receiver_status_interval", interval, Span::from_millis(10))
+    }
+
+    /// Checks what a session may send and keep.
+    fn check_statements(&self) -> Result<(), EngineError> {
+        let size = self.max_message_size;
+        let fits = (64 << 10..=1 << 30).contains(&size.bytes());
+        require("max_message_size", fits, || {
+            format!("is {size}, but must be 64kB to 1GB")
+        })?;
+        require("plan_cache_entries", self.plan_cache_entries > 0, || {
+            "is 0, but must be at least 1".to_owned()
+        })
+    }
+}
+
+/// An error for the setting `name`, which `otherwise` says what is wrong with, unless it `holds`.
+fn require(name: &str, holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), EngineError> {
+    if holds {
+        return Ok(());
+    }
+    Err(EngineError::new(
+        SqlState::CONFIG_FILE_ERROR,
+        format!("{name} {}", otherwise()),
+    ))
+}
+
+/// An error if the time of the setting `name` is shorter than `least`.
+fn require_at_least(name: &str, time: Span, least: Span) -> Result<(), EngineError> {
+    require(name, time.duration() >= least.duration(), || {
+        format!("is {time}, but must be at least {least}")
+    })
 }
 
 /// Worker slots for threads that are no session's: background work, signals, and clients that are being turned away.

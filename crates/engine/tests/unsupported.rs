@@ -44,118 +44,121 @@ fn statements_of_postgresql_are_no_syntax_errors() {
     assert!(refused > 300, "only {refused} are refused");
 }
 
+/// Statements with the message that refuses them, and its place.
+const REFUSED: &[(&str, &str, u32)] = &[
+    (
+        "create or replace view v as select 1",
+        "CREATE VIEW is not supported",
+        1,
+    ),
+    (
+        "  create extension if not exists e",
+        "CREATE EXTENSION is not supported",
+        3,
+    ),
+    (
+        "/* é */ alter sequence s restart",
+        "ALTER SEQUENCE is not supported",
+        9,
+    ),
+    ("create temp sequence s", "CREATE SEQUENCE is not supported", 1),
+    (
+        "create text search parser p ()",
+        "CREATE TEXT SEARCH PARSER is not supported",
+        1,
+    ),
+    (
+        "create foreign table f (a int) server s",
+        "CREATE FOREIGN TABLE is not supported",
+        1,
+    ),
+    ("alter index i rename to j", "ALTER INDEX is not supported", 1),
+    (
+        "drop materialized view v",
+        "DROP MATERIALIZED VIEW is not supported",
+        6,
+    ),
+    ("select 1; create user u", "CREATE USER is not supported", 11),
+    (
+        "insert into t (id) overriding system value values (1)",
+        "OVERRIDING SYSTEM VALUE is not supported",
+        20,
+    ),
+    ("table t", "the statement TABLE is not supported", 1),
+    (
+        "update t set x = 1 where current of c",
+        "CURRENT OF is not supported",
+        26,
+    ),
+    (
+        "create table u (like t including all)",
+        "INCLUDING is not supported",
+        24,
+    ),
+    ("create table u of ty", "CREATE TABLE … OF is not supported", 8),
+    (
+        "create index i on only t (x)",
+        "CREATE INDEX … ON ONLY is not supported",
+        16,
+    ),
+    (
+        "alter table t set schema s",
+        "ALTER TABLE … SET SCHEMA is not supported",
+        15,
+    ),
+    (
+        "alter table t inherit u",
+        "ALTER TABLE … INHERIT is not supported",
+        15,
+    ),
+    ("select * from only t", "ONLY is not supported", 15),
+    ("vacuum full t", "VACUUM FULL is not supported", 8),
+    ("vacuum (analyze, full) t", "VACUUM FULL is not supported", 18),
+    ("vacuum (full true) t", "VACUUM FULL is not supported", 9),
+    (
+        "begin isolation level serializable, read only",
+        "isolation level SERIALIZABLE is not supported",
+        23,
+    ),
+    (
+        "start transaction isolation level serializable",
+        "isolation level SERIALIZABLE is not supported",
+        35,
+    ),
+    (
+        "set transaction read only, isolation level serializable",
+        "isolation level SERIALIZABLE is not supported",
+        44,
+    ),
+    (
+        "set session characteristics as transaction isolation level serializable",
+        "isolation level SERIALIZABLE is not supported",
+        60,
+    ),
+    (
+        "set default_transaction_isolation = 'Serializable'",
+        "isolation level SERIALIZABLE is not supported",
+        37,
+    ),
+    (
+        "set local transaction_isolation to serializable",
+        "isolation level SERIALIZABLE is not supported",
+        36,
+    ),
+    ("copy binary t from stdin", "COPY BINARY is not supported", 1),
+    ("set local role joe", "SET ROLE is not supported", 11),
+    (
+        "explain create table u as select 1",
+        "CREATE within another statement is not supported",
+        9,
+    ),
+];
+
 #[test]
 fn what_is_refused_has_its_name_and_its_place() {
     let fixture = Fixture::new("create table t (id int primary key, x int)");
     let mut session = fixture.session();
-    for (sql, message, position) in [
-        (
-            "create or replace view v as select 1",
-            "CREATE VIEW is not supported",
-            1,
-        ),
-        (
-            "  create extension if not exists e",
-            "CREATE EXTENSION is not supported",
-            3,
-        ),
-        (
-            "/* é */ alter sequence s restart",
-            "ALTER SEQUENCE is not supported",
-            9,
-        ),
-        ("create temp sequence s", "CREATE SEQUENCE is not supported", 1),
-        (
-            "create text search parser p ()",
-            "CREATE TEXT SEARCH PARSER is not supported",
-            1,
-        ),
-        (
-            "create foreign table f (a int) server s",
-            "CREATE FOREIGN TABLE is not supported",
-            1,
-        ),
-        ("alter index i rename to j", "ALTER INDEX is not supported", 1),
-        (
-            "drop materialized view v",
-            "DROP MATERIALIZED VIEW is not supported",
-            6,
-        ),
-        ("select 1; create user u", "CREATE USER is not supported", 11),
-        (
-            "insert into t (id) overriding system value values (1)",
-            "OVERRIDING SYSTEM VALUE is not supported",
-            20,
-        ),
-        ("table t", "the statement TABLE is not supported", 1),
-        (
-            "update t set x = 1 where current of c",
-            "CURRENT OF is not supported",
-            26,
-        ),
-        (
-            "create table u (like t including all)",
-            "INCLUDING is not supported",
-            24,
-        ),
-        ("create table u of ty", "CREATE TABLE … OF is not supported", 8),
-        (
-            "create index i on only t (x)",
-            "CREATE INDEX … ON ONLY is not supported",
-            16,
-        ),
-        (
-            "alter table t set schema s",
-            "ALTER TABLE … SET SCHEMA is not supported",
-            15,
-        ),
-        (
-            "alter table t inherit u",
-            "ALTER TABLE … INHERIT is not supported",
-            15,
-        ),
-        ("select * from only t", "ONLY is not supported", 15),
-        ("vacuum full t", "VACUUM FULL is not supported", 8),
-        ("vacuum (analyze, full) t", "VACUUM FULL is not supported", 18),
-        ("vacuum (full true) t", "VACUUM FULL is not supported", 9),
-        (
-            "begin isolation level serializable, read only",
-            "isolation level SERIALIZABLE is not supported",
-            23,
-        ),
-        (
-            "start transaction isolation level serializable",
-            "isolation level SERIALIZABLE is not supported",
-            35,
-        ),
-        (
-            "set transaction read only, isolation level serializable",
-            "isolation level SERIALIZABLE is not supported",
-            44,
-        ),
-        (
-            "set session characteristics as transaction isolation level serializable",
-            "isolation level SERIALIZABLE is not supported",
-            60,
-        ),
-        (
-            "set default_transaction_isolation = 'Serializable'",
-            "isolation level SERIALIZABLE is not supported",
-            37,
-        ),
-        (
-            "set local transaction_isolation to serializable",
-            "isolation level SERIALIZABLE is not supported",
-            36,
-        ),
-        ("copy binary t from stdin", "COPY BINARY is not supported", 1),
-        ("set local role joe", "SET ROLE is not supported", 11),
-        (
-            "explain create table u as select 1",
-            "CREATE within another statement is not supported",
-            9,
-        ),
-    ] {
+    for &(sql, message, position) in REFUSED {
         let error = error(&mut session, sql);
         assert_eq!(
             error.sqlstate(),

@@ -26,6 +26,63 @@ const WARM_UP: u8 = 0;
 const MEASURE: u8 = 1;
 const STOP: u8 = 2;
 
+/// The phase of a run, which all its clients look at, and whether one of them has failed. It begins with warming up.
+#[derive(Debug, Default)]
+pub(crate) struct Course {
+    phase: AtomicU8,
+    failed: AtomicBool,
+}
+
+impl Course {
+    /// Runs transactions until the run stops or another client has failed. `latencies` gets those that end in the measured
+    /// phase.
+    pub(crate) fn drive(&self, client: &mut Client, latencies: &mut Latencies) -> Result<(), EngineError> {
+        let mut before = Instant::now();
+        loop {
+            let ended = client.transaction()?;
+            let after = Instant::now();
+            match self.phase.load(Ordering::Relaxed) {
+                WARM_UP => {}
+                MEASURE => latencies.record(ended, (after - before).as_nanos() as u64),
+                _ => return Ok(()),
+            }
+            if self.failed.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            before = after;
+        }
+    }
+
+    /// A client has failed: the others need not go on.
+    pub(crate) fn fail(&self) {
+        self.failed.store(true, Ordering::Relaxed);
+    }
+
+    /// Clients count from now on.
+    pub(crate) fn measure(&self) {
+        self.phase.store(MEASURE, Ordering::Relaxed);
+    }
+
+    /// Clients finish what they are at, and leave.
+    pub(crate) fn stop(&self) {
+        self.phase.store(STOP, Ordering::Relaxed);
+    }
+
+    /// Sleeps, but not on when a client has failed.
+    pub(crate) fn sleep(&self, duration: Duration) {
+        let end = Instant::now() + duration;
+        while let Some(left) = end
+            .checked_duration_since(Instant::now())
+            .filter(|left| !left.is_zero())
+        {
+            if self.failed.load(Ordering::Relaxed) {
+                return;
+            }
+            std::thread::sleep(left.min(Duration::from_millis(100)));
+        }
+    }
+}
+
 /// A point to run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Point<'a> {
@@ -69,31 +126,26 @@ struct ClientResult {
 
 /// Runs one point.
 pub(crate) fn run(point: Point<'_>) -> Result<Measured> {
-    let phase = AtomicU8::new(WARM_UP);
-    let failed = AtomicBool::new(false);
+    let course = Course::default();
     let ready = Barrier::new(point.clients + 1);
     let sampler = Sampler::default();
     std::thread::scope(|scope| {
         let clients: Vec<_> = (0..point.clients)
             .map(|number| {
-                let (phase, failed, ready, sampler) = (&phase, &failed, &ready, &sampler);
+                let (course, ready, sampler) = (&course, &ready, &sampler);
                 scope.spawn(move || {
-                    let result = client(point, number, phase, failed, ready, sampler);
-                    if result.is_err() {
-                        failed.store(true, Ordering::Relaxed);
-                    }
-                    result
+                    client(point, number, course, ready, sampler).inspect_err(|_| course.fail())
                 })
             })
             .collect();
         ready.wait();
-        sleep_unless(point.warm_up, &failed);
+        course.sleep(point.warm_up);
         let before = Counters::now(point.engine);
         let started = Instant::now();
-        phase.store(MEASURE, Ordering::Relaxed);
+        course.measure();
         let looking = scope.spawn(|| sampler.run());
-        sleep_unless(point.duration, &failed);
-        phase.store(STOP, Ordering::Relaxed);
+        course.sleep(point.duration);
+        course.stop();
         let elapsed = started.elapsed();
         let counted = Counters::now(point.engine) - before;
         sampler.stop();
@@ -141,8 +193,7 @@ pub(crate) fn run(point: Point<'_>) -> Result<Measured> {
 fn client(
     point: Point<'_>,
     number: usize,
-    phase: &AtomicU8,
-    failed: &AtomicBool,
+    course: &Course,
     ready: &Barrier,
     sampler: &Sampler,
 ) -> Result<ClientResult, EngineError> {
@@ -161,20 +212,7 @@ fn client(
     scheduled?;
     let mut client = client?;
     let mut latencies = Latencies::of(workload);
-    let mut before = Instant::now();
-    loop {
-        let ended = client.transaction()?;
-        let after = Instant::now();
-        match phase.load(Ordering::Relaxed) {
-            WARM_UP => {}
-            MEASURE => latencies.record(ended, (after - before).as_nanos() as u64),
-            _ => break,
-        }
-        if failed.load(Ordering::Relaxed) {
-            break;
-        }
-        before = after;
-    }
+    course.drive(&mut client, &mut latencies)?;
     Ok(ClientResult {
         workload,
         latencies,
@@ -193,18 +231,4 @@ fn take_time_slice(engine: &Engine) -> Result<(), EngineError> {
         )
         .with_hint("Choose the kernel's slice: --set time_slice=system.")
     })
-}
-
-/// Sleeps, but not on when a client has failed.
-fn sleep_unless(duration: Duration, failed: &AtomicBool) {
-    let end = Instant::now() + duration;
-    while let Some(left) = end
-        .checked_duration_since(Instant::now())
-        .filter(|left| !left.is_zero())
-    {
-        if failed.load(Ordering::Relaxed) {
-            return;
-        }
-        std::thread::sleep(left.min(Duration::from_millis(100)));
-    }
 }

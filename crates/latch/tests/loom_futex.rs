@@ -187,6 +187,42 @@ enum Step {
 
 type Ssux<C, P> = SsuxLock<C, Loom, P>;
 
+/// S to U, which fails while another worker has U, and to X.
+fn upgrade_shared<C: ClassOf, P: SsuxProtocol>(shared: &Shared<Ssux<C, P>>) -> u64 {
+    let guard = shared.latch.shared();
+    let before = shared.read();
+    match guard.try_update() {
+        Ok(guard) => {
+            assert_eq!(shared.read(), before, "a worker wrote between the modes");
+            let _guard = guard.exclusive();
+            shared.add_one();
+            1
+        }
+        Err(_still_shared) => {
+            assert_eq!(shared.read(), before, "a worker wrote beside a reader");
+            0
+        }
+    }
+}
+
+/// U if it is free, and X if no worker reads.
+fn upgrade_update<C: ClassOf, P: SsuxProtocol>(shared: &Shared<Ssux<C, P>>) -> u64 {
+    let Some(guard) = shared.latch.try_update() else {
+        return 0;
+    };
+    let before = shared.read();
+    match guard.try_exclusive() {
+        Ok(_guard) => {
+            shared.add_one();
+            1
+        }
+        Err(_still_update) => {
+            assert_eq!(shared.read(), before, "a worker wrote beside an update");
+            0
+        }
+    }
+}
+
 /// Does `step`; how many times the data was written.
 fn ssux_step<C: ClassOf, P: SsuxProtocol>(step: Step, shared: &Shared<Ssux<C, P>>) -> u64 {
     let latch = &shared.latch;
@@ -245,42 +281,14 @@ fn ssux_step<C: ClassOf, P: SsuxProtocol>(step: Step, shared: &Shared<Ssux<C, P>
             shared.add_one();
             2
         }
-        Step::SharedTryUpdateThenExclusive => {
-            let guard = latch.shared();
-            let before = shared.read();
-            match guard.try_update() {
-                Ok(guard) => {
-                    assert_eq!(shared.read(), before, "a worker wrote between the modes");
-                    let _guard = guard.exclusive();
-                    shared.add_one();
-                    1
-                }
-                Err(_still_shared) => {
-                    assert_eq!(shared.read(), before, "a worker wrote beside a reader");
-                    0
-                }
-            }
-        }
+        Step::SharedTryUpdateThenExclusive => upgrade_shared(shared),
         Step::TryShared => {
             if let Some(_guard) = latch.try_shared() {
                 shared.read();
             }
             0
         }
-        Step::TryUpdateTryExclusive => {
-            let Some(guard) = latch.try_update() else { return 0 };
-            let before = shared.read();
-            match guard.try_exclusive() {
-                Ok(_guard) => {
-                    shared.add_one();
-                    1
-                }
-                Err(_still_update) => {
-                    assert_eq!(shared.read(), before, "a worker wrote beside an update");
-                    0
-                }
-            }
-        }
+        Step::TryUpdateTryExclusive => upgrade_update(shared),
         Step::TryExclusive => {
             if let Some(_guard) = latch.try_exclusive() {
                 shared.add_one();

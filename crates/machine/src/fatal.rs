@@ -1,4 +1,11 @@
 //! Unrecoverable errors: report and abort.
+//!
+//! | | for | then |
+//! | --- | --- | --- |
+//! | [`fatal`] | an error of the system that no caller can repair | the process ends |
+//! | [`invariant!`](crate::invariant) | a rule of a module that the program itself has broken | the process ends |
+//!
+//! Neither is for what comes from outside: a client's bytes, a file, a peer are wrong with an error of their own.
 
 /// Ends the process with `message` on standard error. Without std it panics, and the program's panic handler
 /// decides what happens; it must not return to the caller.
@@ -14,4 +21,41 @@ pub fn fatal(message: core::fmt::Arguments<'_>) -> ! {
     }
     #[cfg(not(feature = "std"))]
     panic!("clearway: {message}")
+}
+
+/// Ends the process with the number of a rule that does not hold, in release builds too.
+///
+/// ```
+/// # use clearway_machine::invariant;
+/// # let (written, end) = (7, 7);
+/// invariant!(R2, written == end, "written at {written}, but the log ends at {end}");
+/// ```
+///
+/// The rule is one that the head of the module numbers; `2 of catalog` names one of another module. What follows the
+/// condition is a message as of `format!`, with the values that broke the rule. It is evaluated only then.
+///
+/// For the boundaries at which a module relies on a rule that others keep. Going on with it broken would damage data
+/// or give wrong answers, and unwinding would run destructors that rely on it too.
+#[macro_export]
+macro_rules! invariant {
+    ($rule:tt $(of $($module:ident)::+)?, $holds:expr, $($message:tt)+) => {
+        if !$holds {
+            $crate::broken_invariant(
+                concat!(stringify!($rule) $(, " of ", stringify!($($module)::+))?),
+                module_path!(),
+                line!(),
+                format_args!($($message)+),
+            )
+        }
+    };
+}
+
+/// The end of a process in which [`invariant!`] has found a broken rule.
+#[doc(hidden)]
+#[cold]
+#[inline(never)]
+pub fn broken_invariant(rule: &str, module: &str, line: u32, message: core::fmt::Arguments<'_>) -> ! {
+    fatal(format_args!(
+        "rule {rule} is broken in {module}, line {line}: {message}"
+    ))
 }

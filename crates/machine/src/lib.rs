@@ -63,7 +63,7 @@ mod shuttle_machine;
 pub use atomic::{AtomicPointer, AtomicWord, DataCell};
 pub use bare::{Bare, Platform};
 pub use core_words::{CoreData, CorePtr, CoreU32, CoreU64};
-pub use fatal::fatal;
+pub use fatal::{broken_invariant, fatal};
 pub use half::{FutexWord, Half};
 pub use machine::{CpuCounts, CpuHint, FutexOutcome, Machine, Work};
 pub use padded::Padded;
@@ -78,6 +78,8 @@ pub use worker::{
 
 #[cfg(feature = "std")]
 pub use native::Native;
+#[cfg(feature = "std")]
+pub use places::HostCpus;
 #[cfg(feature = "std")]
 pub use scheduling::SchedulingPolicy;
 #[cfg(feature = "std")]

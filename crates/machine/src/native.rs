@@ -3,7 +3,6 @@
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
-use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Instant;
 
@@ -117,7 +116,7 @@ fn places() -> &'static Places {
         // Those of the main thread: the calling one may have been kept on a single CPU.
         let main = rustix::thread::Pid::from_raw(std::process::id() as i32);
         let allowed = Native::cpus_allowed_to(main).unwrap_or_default();
-        Places::read(Path::new("/sys/devices/system"), &allowed)
+        Places::of_this_host(&allowed)
     })
 }
 

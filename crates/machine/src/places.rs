@@ -1,28 +1,87 @@
-//! The topology of this host's CPUs: which of them share a private cache, and on which NUMA node they are.
+//! The topology of this host, the one place that reads it.
 //!
-//! Read once, from `/sys/devices/system`:
+//! [`Places`]: which CPUs share a private cache, and on which NUMA node each is, for latches whose readers use lines of
+//! their own. [`HostCpus`]: how many CPUs, cores and sockets there are, for a simulation of this host.
 //!
-//! | file | says |
-//! | --- | --- |
-//! | `cpu/online` | which CPUs there are |
-//! | `cpu/cpuN/cache/index*/level`, `type`, `shared_cpu_list` | with which CPUs N shares its level 2 cache |
-//! | `cpu/cpuN/topology/thread_siblings_list` | with which it shares its core; read where the cache is not described |
-//! | `node/nodeN/cpulist` | the CPUs of NUMA node N |
+//! Read from `/sys/devices/system`:
 //!
+//! | file | says | for |
+//! | --- | --- | --- |
+//! | `cpu/online` | which CPUs there are | both |
+//! | `cpu/cpuN/cache/index*/level`, `type`, `shared_cpu_list` | with which CPUs N shares its level 2 cache | `Places` |
+//! | `cpu/cpuN/topology/thread_siblings_list` | with which it shares its core; read where the cache is not described | `Places` |
+//! | `node/nodeN/cpulist` | the CPUs of NUMA node N | `Places` |
+//! | `cpu/cpuN/topology/physical_package_id`, `core_id` | the socket of N, and its core among those of the socket | `HostCpus` |
+//!
+//! # Places
 //! CPUs with one level 2 cache are one *core* here, whether hardware threads of one core or a cluster of small cores:
 //! what matters to a latch is that a line moves between them without a transfer. Only CPUs that the process may run on
 //! count, so that in a container cores are not counted that none of its threads will use.
 //!
 //! A missing or implausible entry is replaced: a CPU without a usable list is a core by itself, and one that no node
 //! lists is on node 0. In the worst case each CPU is a core, on one node. Nothing fails.
+//!
+//! # Counts
+//! A core is a core of the hardware here, and every CPU that is online counts, since it is the host that is described. A
+//! file that is missing is an error: a simulation of a guessed host would be of another one.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use crate::machine::CpuCounts;
 
 /// CPU numbers from here on are not believed. Linux itself has at most 8,192.
 const CPUS_MAX: usize = 8_192;
+
+/// The directory of the description.
+const ROOT: &str = "/sys/devices/system";
+
+/// Numbers of CPUs, cores and sockets of a host, whether or not this process may run on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HostCpus {
+    /// Hardware threads.
+    pub cpus: usize,
+    /// Cores of the hardware.
+    pub cores: usize,
+    /// Sockets.
+    pub sockets: usize,
+}
+
+impl HostCpus {
+    /// Those of this host.
+    ///
+    /// # Errors
+    /// The description cannot be read, or makes no sense.
+    pub fn of_this_host() -> io::Result<Self> {
+        Self::read(Path::new(ROOT))
+    }
+
+    fn read(root: &Path) -> io::Result<Self> {
+        let online = fs::read_to_string(root.join("cpu/online"))?;
+        let cpus = list(&online).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, online.clone()))?;
+        let (mut sockets, mut cores) = (BTreeSet::new(), BTreeSet::new());
+        for cpu in &cpus {
+            let topology = root.join(format!("cpu/cpu{cpu}/topology"));
+            let socket = number_in(&topology.join("physical_package_id"))?;
+            sockets.insert(socket);
+            cores.insert((socket, number_in(&topology.join("core_id"))?));
+        }
+        Ok(Self {
+            cpus: cpus.len(),
+            cores: cores.len(),
+            sockets: sockets.len(),
+        })
+    }
+}
+
+fn number_in(path: &Path) -> io::Result<usize> {
+    fs::read_to_string(path)?.trim().parse().map_err(|error| {
+        let message = format!("{}: {error}", path.display());
+        io::Error::new(io::ErrorKind::InvalidData, message)
+    })
+}
 
 /// The place of one CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,9 +99,13 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Reads the description below `root`, which is `/sys/devices/system`. `allowed`: the CPUs that the process may run
-    /// on; none means all.
-    pub(crate) fn read(root: &Path, allowed: &[usize]) -> Self {
+    /// Those of this host. `allowed`: the CPUs that the process may run on; none means all.
+    pub(crate) fn of_this_host(allowed: &[usize]) -> Self {
+        Self::read(Path::new(ROOT), allowed)
+    }
+
+    /// Reads the description below `root`.
+    fn read(root: &Path, allowed: &[usize]) -> Self {
         let online = list_in(&root.join("cpu/online")).unwrap_or_default();
         let mut cpus: Vec<usize> = online
             .iter()
@@ -273,5 +336,50 @@ mod tests {
         let places = Places::read(nowhere, &[3, 5]);
         assert_eq!(places.counts(), counts(2, 2, 1));
         assert_eq!((places.of(3).core, places.of(5).core), (0, 1));
+    }
+
+    // Mutation seen to fail here: cores are told apart by their number alone.
+    #[test]
+    fn cores_of_two_sockets_may_have_one_number() {
+        let mut files = vec![("cpu/online", "0-3,8,10-11\n")];
+        for (cpu, socket, core) in [
+            (0, "0", "0"),
+            (1, "0", "1"),
+            (2, "1", "0"),
+            (3, "1", "1"),
+            (8, "0", "0"),
+            (10, "1", "0"),
+            (11, "1", "1"),
+        ] {
+            for (file, text) in [("physical_package_id", socket), ("core_id", core)] {
+                let path = format!("cpu/cpu{cpu}/topology/{file}");
+                let path: &'static str = Box::leak(path.into_boxed_str());
+                files.push((path, text));
+            }
+        }
+        let counted = |cpus, cores, sockets| HostCpus { cpus, cores, sockets };
+        let host = Host::new("sockets", &files);
+        assert_eq!(HostCpus::read(&host.0).unwrap(), counted(7, 4, 2));
+        files.push(("cpu/online", "a"));
+        let host = Host::new("nonsense-online", &files);
+        assert_eq!(
+            HostCpus::read(&host.0).unwrap_err().kind(),
+            io::ErrorKind::InvalidData
+        );
+        files.push(("cpu/online", "0-4"));
+        let host = Host::new("missing", &files);
+        assert_eq!(
+            HostCpus::read(&host.0).unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
+    }
+
+    #[test]
+    fn this_host_has_cpus() {
+        let found = HostCpus::of_this_host().unwrap();
+        assert!(
+            1 <= found.sockets && found.sockets <= found.cores && found.cores <= found.cpus,
+            "{found:?}"
+        );
     }
 }

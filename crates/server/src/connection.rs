@@ -21,13 +21,14 @@ use tracing::{debug, warn};
 
 use crate::channel::Channel;
 use crate::codec::{self, ResultFormats, Scratch};
-use crate::extended::Extended;
+use crate::extended::{Extended, PortalName};
 use crate::reader::ReadError;
 use crate::registry::{Presence, Registration};
 use crate::replication::{self, Replication};
 use crate::responder::Responder;
 use crate::shared::{Shared, end, shutting_down, wire_error};
 use crate::socket::Socket;
+use crate::wire::WireError;
 use crate::wire::frontend::{self, Message};
 use crate::wire::startup::{self, Startup};
 use crate::writer::WriteBuffer;
@@ -292,32 +293,13 @@ impl Connection {
     ) -> Result<bool, EngineError> {
         let message = match frontend::decode(frame.kind, channel.reader.body(frame)) {
             Ok(message) => message,
-            Err(error) => {
-                let extended = matches!(frame.kind, b'P' | b'B' | b'D' | b'E' | b'C' | b'H');
-                self.report(channel, &wire_error(&error), extended)?;
-                if matches!(frame.kind, b'Q' | b'F' | b'S') {
-                    self.ready(channel);
-                }
-                return Ok(true);
-            }
+            Err(error) => return self.unreadable(channel, frame.kind, &error).map(|()| true),
         };
         match message {
             Message::Query(sql) => {
                 self.sql.clear();
                 self.sql.push_str(sql);
-                self.extended.forget_unnamed();
-                let formats = ResultFormats::Text;
-                let mut responder = Responder::new(channel, &formats, &mut self.scratch);
-                if let Err(error) = self.session.execute_simple(&self.sql, &mut responder) {
-                    self.report(channel, &error, false)?;
-                }
-                if self.session.transaction_status() == TransactionStatus::Idle {
-                    self.extended.forget_portals();
-                }
-                if self.sql.capacity() > 64 << 10 {
-                    self.sql = String::new();
-                }
-                self.ready(channel);
+                self.simple_query(channel)?;
             }
             Message::Parse(parse) => {
                 let outcome = self.extended.parse(&mut self.session, &parse);
@@ -334,16 +316,8 @@ impl Connection {
                 self.answer(channel, outcome, |_| {})?;
             }
             Message::Execute { portal, max_rows } => {
-                let outcome = match self.extended.find(portal) {
-                    Ok(portal) => {
-                        self.extended
-                            .execute(&mut self.session, portal, max_rows, channel, &mut self.scratch)
-                    }
-                    Err(error) => Err(error),
-                };
-                if let Err(error) = outcome {
-                    self.report(channel, &error, true)?;
-                }
+                let portal = self.extended.find(portal);
+                self.execute(channel, portal, max_rows)?;
             }
             Message::Close(target) => {
                 self.extended.close(&mut self.session, target);
@@ -354,18 +328,7 @@ impl Connection {
                     self.report_in_place(channel, &error)?;
                 }
             }
-            Message::Sync => {
-                self.skipping = false;
-                let formats = ResultFormats::Text;
-                let mut responder = Responder::new(channel, &formats, &mut self.scratch);
-                if let Err(error) = self.session.sync_to(&mut responder) {
-                    self.report(channel, &error, false)?;
-                }
-                if self.session.transaction_status() == TransactionStatus::Idle {
-                    self.extended.forget_portals();
-                }
-                self.ready(channel);
-            }
+            Message::Sync => self.sync(channel)?,
             // What is left of a COPY that failed: the client had not heard of it yet.
             Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_) => {}
             Message::FunctionCall => {
@@ -385,6 +348,63 @@ impl Connection {
             Message::Terminate => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// Answers a message that cannot be read.
+    fn unreadable(&mut self, channel: &mut Channel, kind: u8, error: &WireError) -> Result<(), EngineError> {
+        let extended = matches!(kind, b'P' | b'B' | b'D' | b'E' | b'C' | b'H');
+        self.report(channel, &wire_error(error), extended)?;
+        if matches!(kind, b'Q' | b'F' | b'S') {
+            self.ready(channel);
+        }
+        Ok(())
+    }
+
+    /// Runs the statements of a simple query, which are in `sql`.
+    fn simple_query(&mut self, channel: &mut Channel) -> Result<(), EngineError> {
+        self.extended.forget_unnamed();
+        let formats = ResultFormats::Text;
+        let mut responder = Responder::new(channel, &formats, &mut self.scratch);
+        if let Err(error) = self.session.execute_simple(&self.sql, &mut responder) {
+            self.report(channel, &error, false)?;
+        }
+        if self.session.transaction_status() == TransactionStatus::Idle {
+            self.extended.forget_portals();
+        }
+        if self.sql.capacity() > 64 << 10 {
+            self.sql = String::new();
+        }
+        self.ready(channel);
+        Ok(())
+    }
+
+    /// Runs a portal, or goes on with it.
+    fn execute(
+        &mut self,
+        channel: &mut Channel,
+        portal: Result<PortalName, EngineError>,
+        max_rows: u32,
+    ) -> Result<(), EngineError> {
+        let outcome = portal.and_then(|portal| {
+            self.extended
+                .execute(&mut self.session, portal, max_rows, channel, &mut self.scratch)
+        });
+        outcome.or_else(|error| self.report(channel, &error, true))
+    }
+
+    /// Ends a series of messages of the extended protocol.
+    fn sync(&mut self, channel: &mut Channel) -> Result<(), EngineError> {
+        self.skipping = false;
+        let formats = ResultFormats::Text;
+        let mut responder = Responder::new(channel, &formats, &mut self.scratch);
+        if let Err(error) = self.session.sync_to(&mut responder) {
+            self.report(channel, &error, false)?;
+        }
+        if self.session.transaction_status() == TransactionStatus::Idle {
+            self.extended.forget_portals();
+        }
+        self.ready(channel);
+        Ok(())
     }
 
     fn answer(

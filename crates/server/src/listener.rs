@@ -19,6 +19,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FlockOperation;
 use tracing::info;
 
+use clearway_machine::invariant;
+
 use crate::error::{Result, ServerError};
 use crate::options::ServerOptions;
 use crate::socket::Socket;
@@ -140,6 +142,11 @@ fn loopback_addresses(listen: &str) -> Result<Vec<SocketAddr>> {
 }
 
 fn listen_tcp(address: SocketAddr) -> Result<TcpListener> {
+    invariant!(
+        5 of server,
+        address.ip().to_canonical().is_loopback(),
+        "{address} is to be listened on"
+    );
     let listener = TcpListener::bind(address)
         .map_err(|error| ServerError::io(format!("listening on {address}"), error))?;
     // std listens with a backlog of 128: too short for thousands of clients that start at once.

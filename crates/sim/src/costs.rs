@@ -120,52 +120,128 @@ fn picoseconds(nanoseconds: f64) -> u64 {
     (nanoseconds * 1e3).round() as u64
 }
 
-impl Costs {
-    pub(crate) fn new(model: &MachineModel) -> Self {
-        let (t, c, o) = (&model.topology, &model.coherence, &model.os);
-        let cores = model.cores();
-        let cluster = t.cores_per_cluster.unwrap_or(t.cores_per_socket);
-        let transfer = [c.cluster, c.socket, c.cross, c.cross_two];
-        let socket_of_core: Vec<u16> = (0..cores)
-            .map(|core| (core / t.cores_per_socket) as u16)
-            .collect();
-        let cluster_of_core: Vec<u16> = (0..cores).map(|core| (core / cluster) as u16).collect();
-        let hops = t.hops.clone().unwrap_or_else(|| {
-            (0..t.sockets)
-                .map(|row| (0..t.sockets).map(|column| u8::from(row != column)).collect())
-                .collect()
+/// The topology of a machine as tables, each as in [`Costs`].
+struct Layout {
+    core_of: Vec<u16>,
+    sibling_of: Vec<Option<u16>>,
+    socket_of_core: Vec<u16>,
+    cluster_of_core: Vec<u16>,
+    hops: Vec<Vec<u8>>,
+}
+
+impl Layout {
+    fn of(model: &MachineModel) -> Self {
+        let topology = &model.topology;
+        let (cores, cpus) = (model.cores(), model.cpus());
+        let cluster = topology.cores_per_cluster.unwrap_or(topology.cores_per_socket);
+        let sockets = 0..topology.sockets;
+        let hops = topology.hops.clone().unwrap_or_else(|| {
+            let row = |row| sockets.clone().map(|column| u8::from(row != column)).collect();
+            sockets.clone().map(row).collect()
         });
-        let set = |wanted: &dyn Fn(usize) -> bool| {
-            let mut set = Cores::default();
-            (0..cores)
-                .filter(|core| wanted(*core))
-                .for_each(|core| set.add(core));
-            set
-        };
-        let between_sockets = |a: usize, b: usize| match hops[a][b] {
+        let second_threads = topology.threads_per_core == 2;
+        Self {
+            core_of: (0..cpus).map(|cpu| (cpu % cores) as u16).collect(),
+            sibling_of: (0..cpus)
+                .map(|cpu| second_threads.then(|| ((cpu + cores) % cpus) as u16))
+                .collect(),
+            socket_of_core: (0..cores)
+                .map(|core| (core / topology.cores_per_socket) as u16)
+                .collect(),
+            cluster_of_core: (0..cores).map(|core| (core / cluster) as u16).collect(),
+            hops,
+        }
+    }
+
+    fn cores(&self) -> usize {
+        self.socket_of_core.len()
+    }
+
+    fn sockets(&self) -> usize {
+        self.hops.len()
+    }
+
+    fn socket(&self, core: usize) -> usize {
+        self.socket_of_core[core].into()
+    }
+
+    fn between_sockets(&self, a: usize, b: usize) -> Distance {
+        match self.hops[a][b] {
             0 => Distance::Cluster,
             1 => Distance::Cross,
             _ => Distance::CrossTwo,
+        }
+    }
+
+    fn between_cores(&self, a: usize, b: usize) -> Distance {
+        let sockets = self.between_sockets(self.socket(a), self.socket(b));
+        if sockets == Distance::Cluster && self.cluster_of_core[a] != self.cluster_of_core[b] {
+            Distance::Socket
+        } else {
+            sockets
+        }
+    }
+
+    /// By core and core.
+    fn apart(&self) -> Vec<Distance> {
+        let cores = self.cores();
+        (0..cores * cores)
+            .map(|pair| self.between_cores(pair / cores, pair % cores))
+            .collect()
+    }
+
+    /// By core and socket.
+    fn home_apart(&self) -> Vec<Distance> {
+        let sockets = self.sockets();
+        (0..self.cores() * sockets)
+            .map(|pair| self.between_sockets(self.socket(pair / sockets), pair % sockets))
+            .collect()
+    }
+
+    /// The cores that are `wanted`.
+    fn set(&self, wanted: impl Fn(usize) -> bool) -> Cores {
+        let mut set = Cores::default();
+        (0..self.cores())
+            .filter(|core| wanted(*core))
+            .for_each(|core| set.add(core));
+        set
+    }
+
+    fn cores_of_cluster(&self) -> Vec<Cores> {
+        let clusters = self.cluster_of_core.iter().max().map_or(0, |last| last + 1);
+        (0..clusters)
+            .map(|wanted| self.set(|core| self.cluster_of_core[core] == wanted))
+            .collect()
+    }
+
+    fn cores_of_socket(&self) -> Vec<Cores> {
+        (0..self.sockets())
+            .map(|wanted| self.set(|core| self.socket(core) == wanted))
+            .collect()
+    }
+
+    fn cores_two_hops_from(&self) -> Vec<Cores> {
+        (0..self.sockets())
+            .map(|from| self.set(|core| self.hops[from][self.socket(core)] == 2))
+            .collect()
+    }
+
+    fn cpus_of_socket(&self) -> Vec<Vec<u16>> {
+        let of_socket = |socket| {
+            let cpus = self.core_of.iter().zip(0_u16..);
+            cpus.filter(|(core, _)| self.socket(usize::from(**core)) == socket)
+                .map(|(_, cpu)| cpu)
+                .collect()
         };
-        let between_cores = |a: usize, b: usize| {
-            let sockets = between_sockets(socket_of_core[a].into(), socket_of_core[b].into());
-            if sockets == Distance::Cluster && cluster_of_core[a] != cluster_of_core[b] {
-                Distance::Socket
-            } else {
-                sockets
-            }
-        };
-        let by_core = |count: usize, of: &dyn Fn(usize, usize) -> Distance| {
-            (0..cores * count)
-                .map(|pair| of(pair / count, pair % count))
-                .collect::<Vec<_>>()
-        };
-        let apart = by_core(cores, &between_cores);
-        let home_apart = by_core(t.sockets, &|core, home| {
-            between_sockets(socket_of_core[core].into(), home)
-        });
-        let cpus = model.cpus();
-        let core_of: Vec<u16> = (0..cpus).map(|cpu| (cpu % cores) as u16).collect();
+        (0..self.sockets()).map(of_socket).collect()
+    }
+}
+
+impl Costs {
+    pub(crate) fn new(model: &MachineModel) -> Self {
+        let (c, o) = (&model.coherence, &model.os);
+        let layout = Layout::of(model);
+        let transfer = [c.cluster, c.socket, c.cross, c.cross_two];
         Self {
             load_hit: picoseconds(c.load_hit),
             store_hit: picoseconds(c.store_hit),
@@ -199,33 +275,18 @@ impl Costs {
             yield_goes_last: o.yield_goes_last,
             smt_slowdown_1024: (1024.0 / o.smt_speed).round() as u64,
             smt_slowdown_pausing_1024: (1024.0 / o.smt_speed_pausing.unwrap_or(o.smt_speed)).round() as u64,
-            cpus,
-            sibling_of: (0..cpus)
-                .map(|cpu| (t.threads_per_core == 2).then(|| ((cpu + cores) % cpus) as u16))
-                .collect(),
-            cores_of_cluster: (0..cores.div_ceil(cluster))
-                .map(|wanted| set(&|core| usize::from(cluster_of_core[core]) == wanted))
-                .collect(),
-            cores_of_socket: (0..t.sockets)
-                .map(|wanted| set(&|core| usize::from(socket_of_core[core]) == wanted))
-                .collect(),
-            cores_two_hops_from: (0..t.sockets)
-                .map(|from| set(&|core| hops[from][usize::from(socket_of_core[core])] == 2))
-                .collect(),
-            cpus_of_socket: (0..t.sockets)
-                .map(|socket| {
-                    (0..cpus)
-                        .filter(|cpu| usize::from(socket_of_core[usize::from(core_of[*cpu])]) == socket)
-                        .map(|cpu| cpu as u16)
-                        .collect()
-                })
-                .collect(),
-            core_of,
-            socket_of_core,
-            cluster_of_core,
-            hops,
-            apart,
-            home_apart,
+            cpus: model.cpus(),
+            apart: layout.apart(),
+            home_apart: layout.home_apart(),
+            cores_of_cluster: layout.cores_of_cluster(),
+            cores_of_socket: layout.cores_of_socket(),
+            cores_two_hops_from: layout.cores_two_hops_from(),
+            cpus_of_socket: layout.cpus_of_socket(),
+            core_of: layout.core_of,
+            sibling_of: layout.sibling_of,
+            socket_of_core: layout.socket_of_core,
+            cluster_of_core: layout.cluster_of_core,
+            hops: layout.hops,
         }
     }
 

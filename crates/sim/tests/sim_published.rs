@@ -233,14 +233,31 @@ impl Table {
     }
 }
 
-#[test]
-fn published_figures() {
-    println!("{:58} {:>11} {:>11} {:>7}", "", "published", "simulated", "error");
-    let mut table = Table {
-        wrong: Vec::new(),
-        held: 0,
-    };
+/// One operation on the eight sockets of a Westmere-EX.
+fn westmere(reader: usize, operation: Operation) -> f64 {
+    one_operation("westmere-ex-8s", 0, reader, operation)
+}
 
+/// Nanoseconds of cycles of the Westmere-EX.
+fn cycles(cycles: f64) -> f64 {
+    cycles / 2.13
+}
+
+fn graviton(threads: usize, operation: Operation) -> f64 {
+    let model = MachineModel::load("graviton-2").unwrap();
+    counting(&model, threads, operation)
+}
+
+fn ice_lake(threads: usize, operation: Operation) -> f64 {
+    counting(&client(4, 16.3, 6.1), threads, operation)
+}
+
+fn folly_name(operation: &str, threads: usize) -> String {
+    format!("2 x E5-2680 v4 (folly): {operation}, {threads} threads a line")
+}
+
+/// Rows of the matrices and of one increment: the model is given them.
+fn single_operations_that_are_inputs(table: &mut Table) {
     // Workers go to cores of alternating sockets first, then to second hardware threads: on two sockets of
     // ten cores workers 0 and 2 share a socket, 0 and 1 do not, 0 and 20 share a core.
     println!("-- one operation, inputs: the model must charge what it was given");
@@ -253,8 +270,6 @@ fn published_figures() {
     table.row("Kunpeng 920 (matrix): CAS, other die", 80.0, arm(64, Cas));
     let epyc = one_operation("cloud-16", 0, 1, Cas);
     table.row("EPYC 7763 (matrix): CAS, same CCX", 27.0, epyc);
-    let westmere = |reader, operation| one_operation("westmere-ex-8s", 0, reader, operation);
-    let cycles = |cycles: f64| cycles / 2.13;
     table.row(
         "Westmere-EX (SOSP'13): CAS, same socket",
         cycles(120.0),
@@ -271,10 +286,6 @@ fn published_figures() {
         westmere(3, Cas),
     );
 
-    let graviton = |threads, operation| {
-        let model = MachineModel::load("graviton-2").unwrap();
-        counting(&model, threads, operation)
-    };
     table.row(
         "Graviton 2 (hierarchy): fetch_add, 16 threads",
         9.4,
@@ -282,13 +293,15 @@ fn published_figures() {
     );
 
     // No matrix of this machine is published; what an increment of two threads takes is one transfer.
-    let ice_lake = |threads, operation| counting(&client(4, 16.3, 6.1), threads, operation);
     table.row(
         "Ice Lake (hierarchy): fetch_add, 2 threads",
         16.4,
         ice_lake(2, FetchAdd),
     );
+}
 
+/// Rows of one operation that the model is not given.
+fn single_operations(table: &mut Table) {
     println!("-- one operation, not inputs");
     for (what, reader, load, store, atomic) in [
         ("same socket", 8, 109.0, 115.0, 120.0),
@@ -301,7 +314,10 @@ fn published_figures() {
         table.row(&name("fetch_add"), cycles(atomic), westmere(reader, FetchAdd));
         table.row(&name("swap"), cycles(atomic), westmere(reader, Swap));
     }
+}
 
+/// Rows of threads that change one line, of which the model is given nothing.
+fn one_contended_line(table: &mut Table) {
     println!("-- one contended line, nothing of it an input");
     let skylake = client(4, 20.0, 7.0);
     for (threads, add) in [(2, 22.0), (3, 23.3), (4, 24.1)] {
@@ -334,7 +350,6 @@ fn published_figures() {
         table.off(&what, published, graviton(threads, Cas), "[1]");
     }
 
-    let name = |operation, threads| format!("2 x E5-2680 v4 (folly): {operation}, {threads} threads a line");
     for (groups, threads, xor, cas) in [
         (28, 2, 330.5, 331.3),
         (14, 4, 182.7, 196.8),
@@ -342,16 +357,33 @@ fn published_figures() {
         (3, 18, 133.9, 282.3),
         (1, 56, 69.3, 87.0),
     ] {
-        let names = [name("fetch_xor", threads), name("CAS loop", threads)];
+        let names = [folly_name("fetch_xor", threads), folly_name("CAS loop", threads)];
         table.row_of_two([&names[0], &names[1]], [xor, cas], sharing(groups));
     }
+}
 
+/// Rows of threads that change five lines one after the other, of which the model is given nothing.
+fn five_contended_lines(table: &mut Table) {
     println!("-- five contended lines one after the other, nothing of it an input");
-    table.off(&name("fetch_add", 2), 498.8, adding(28), "[2]");
-    table.off(&name("fetch_add", 4), 330.0, adding(14), "[2]");
-    table.row(&name("fetch_add", 8), 186.3, adding(7));
-    table.off(&name("fetch_add", 18), 132.9, adding(3), "[4]");
-    table.row(&name("fetch_add", 56), 59.5, adding(1));
+    table.off(&folly_name("fetch_add", 2), 498.8, adding(28), "[2]");
+    table.off(&folly_name("fetch_add", 4), 330.0, adding(14), "[2]");
+    table.row(&folly_name("fetch_add", 8), 186.3, adding(7));
+    table.off(&folly_name("fetch_add", 18), 132.9, adding(3), "[4]");
+    table.row(&folly_name("fetch_add", 56), 59.5, adding(1));
+}
+
+#[test]
+fn published_figures() {
+    println!("{:58} {:>11} {:>11} {:>7}", "", "published", "simulated", "error");
+    let mut table = Table {
+        wrong: Vec::new(),
+        held: 0,
+    };
+
+    single_operations_that_are_inputs(&mut table);
+    single_operations(&mut table);
+    one_contended_line(&mut table);
+    five_contended_lines(&mut table);
     println!(
         "\n{} rows held to 25 %.\n\
          [1] here two increments fit in between a line's arrival and its departure, with 2 ns to spare, whatever the\n\

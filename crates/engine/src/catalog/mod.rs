@@ -36,6 +36,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
+use clearway_machine::invariant;
 use clearway_storage::heap::Tid;
 use clearway_txn::Xid;
 
@@ -214,10 +215,18 @@ impl Catalog {
     /// Publishes a state: all sessions use it from now on.
     pub(crate) fn publish(&self, state: Arc<CatalogState>) {
         let version = state.version;
-        *self
+        let mut published = self
             .state
             .write()
-            .unwrap_or_else(|poisoned| poisoned.into_inner()) = state;
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        invariant!(
+            1,
+            version > published.version,
+            "definitions of version {version} are published after those of {}",
+            published.version
+        );
+        *published = state;
+        drop(published);
         self.version.store(version, Ordering::Release);
     }
 

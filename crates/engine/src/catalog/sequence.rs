@@ -44,6 +44,7 @@
 
 use std::sync::Mutex;
 
+use clearway_machine::invariant;
 use clearway_storage::{Lsn, PAGE_SIZE, PageId, PageKind, RelId, Storage, page};
 use clearway_txn::Xid;
 
@@ -151,6 +152,14 @@ impl Sequence {
             numbers.reserved = reserved;
         }
         numbers.last += 1;
+        invariant!(
+            R1,
+            numbers.last <= numbers.reserved,
+            "number {} of sequence {} is given out, and {} is reserved",
+            numbers.last,
+            self.rel,
+            numbers.reserved
+        );
         Ok(Serial {
             number: numbers.last,
             reserved_at: numbers.reserved_at,

@@ -39,6 +39,7 @@ pub(crate) mod unique;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clearway_machine::invariant;
 use clearway_storage::Storage;
 use clearway_storage::heap::Tid;
 use clearway_txn::{LockMode, LockTag, Xid};
@@ -163,6 +164,12 @@ impl Execution<'_> {
 
     /// The catalog entry of a table in a plan. Its lock is held, and the plan's version has been compared since.
     pub(crate) fn entry(&self, table: &TableDef) -> Result<Arc<TableEntry>> {
+        invariant!(
+            2 of catalog,
+            self.txn.holds_lock(table.oid),
+            "the definition of table \"{}\" is used without a lock",
+            table.name
+        );
         self.txn.catalog_state().table(table.oid).cloned().ok_or_else(|| {
             EngineError::new(
                 SqlState::UNDEFINED_TABLE,

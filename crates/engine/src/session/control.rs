@@ -79,7 +79,7 @@ impl Session {
                 self.settings.reset_all(false);
                 self.report("application_name", out)?;
             }
-            ControlStatement::NoOperation(_) => {}
+            ControlStatement::SetConstraints(()) | ControlStatement::NoOperation(_) => {}
         }
         out.complete(statement.tag())
     }

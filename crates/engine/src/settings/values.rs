@@ -1,5 +1,7 @@
 //! The texts of values: checked, and spelled as SHOW spells them.
 
+use std::fmt::Display;
+
 use crate::error::{EngineError, Result, SqlState};
 use crate::settings::definitions::{Definition, Kind};
 use crate::synchronous_commit::SynchronousCommit;
@@ -11,114 +13,13 @@ pub(super) fn checked(definition: &Definition, value: &str) -> Result<String> {
         Kind::Integer(..) | Kind::Milliseconds(_) | Kind::Kilobytes(..) => value.trim(),
         _ => value,
     };
-    let wrong = || invalid(definition.shown, value);
     match definition.kind {
-        Kind::Text => match definition.name {
-            // asyncpg sends the name in quotes.
-            "client_encoding" => match value
-                .trim_matches(['\'', '"'])
-                .to_ascii_lowercase()
-                .replace(['-', '_'], "")
-                .as_str()
-            {
-                "utf8" | "unicode" | "sqlascii" | "auto" => Ok("UTF8".to_owned()),
-                _ => Err(EngineError::not_supported(format!("client encoding \"{value}\""))
-                    .with_hint("Only UTF8 is supported.")),
-            },
-            "datestyle" => {
-                let lower = value.to_ascii_lowercase();
-                let fits = lower.split(',').map(str::trim).all(|word| {
-                    matches!(
-                        word,
-                        "iso" | "mdy" | "us" | "noneuropean" | "noneuropean, us" | "default"
-                    )
-                });
-                if fits {
-                    Ok("ISO, MDY".to_owned())
-                } else {
-                    Err(EngineError::not_supported(format!("DateStyle \"{value}\""))
-                        .with_hint("Only \"ISO, MDY\" is supported."))
-                }
-            }
-            "intervalstyle" if value.eq_ignore_ascii_case("postgres") => Ok("postgres".to_owned()),
-            "intervalstyle" => Err(EngineError::not_supported(format!("IntervalStyle \"{value}\""))),
-            "timezone" => {
-                let zone = value.trim_matches('\'');
-                match zone.to_ascii_uppercase().as_str() {
-                    "UTC" | "GMT" | "ETC/UTC" | "ETC/GMT" | "Z" | "0" | "UCT" | "ZULU" | "DEFAULT"
-                    | "LOCAL" | "UNIVERSAL" => Ok("UTC".to_owned()),
-                    _ if is_zero_offset(zone) => Ok("UTC".to_owned()),
-                    _ => Err(
-                        EngineError::not_supported(format!("time zone \"{zone}\"")).with_hint(
-                            "Only UTC is supported: values are shown in it, and converted by the client.",
-                        ),
-                    ),
-                }
-            }
-            _ => Ok(value.to_owned()),
-        },
-        Kind::Boolean => match value.to_ascii_lowercase().as_str() {
-            "on" | "true" | "yes" | "1" | "t" | "y" => Ok("on".to_owned()),
-            "off" | "false" | "no" | "0" | "f" | "n" => Ok("off".to_owned()),
-            _ => Err(EngineError::new(
-                SqlState::INVALID_PARAMETER_VALUE,
-                format!("parameter \"{}\" requires a Boolean value", definition.shown),
-            )),
-        },
-        Kind::Integer(least, most) => match value.parse::<i64>() {
-            Ok(number) if (least..=most).contains(&number) => Ok(number.to_string()),
-            Ok(number) => Err(EngineError::new(
-                SqlState::INVALID_PARAMETER_VALUE,
-                format!(
-                    "{number} is outside the valid range for parameter \"{}\" ({least} .. {most})",
-                    definition.shown
-                ),
-            )),
-            Err(_) => Err(wrong()),
-        },
-        Kind::Milliseconds(least) => match parse_milliseconds(value) {
-            Some(number) if (least..=MILLISECONDS_MAX).contains(&number) => {
-                Ok(show_milliseconds(number as u64))
-            }
-            Some(number) if number < least => Err(EngineError::new(
-                SqlState::INVALID_PARAMETER_VALUE,
-                format!(
-                    "{number} ms is outside the valid range for parameter \"{}\" ({least} .. {MILLISECONDS_MAX})",
-                    definition.shown
-                ),
-            )),
-            Some(_) => Err(wrong().with_hint("Value exceeds integer range.")),
-            None => Err(wrong().with_hint(
-                "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".",
-            )),
-        },
-        Kind::Kilobytes(least, most) => match parse_kilobytes(value) {
-            Some(size) if (least..=most).contains(&size) => Ok(show_kilobytes(size)),
-            Some(size) => Err(EngineError::new(
-                SqlState::INVALID_PARAMETER_VALUE,
-                format!(
-                    "{size} kB is outside the valid range for parameter \"{}\" ({least} kB .. {most} kB)",
-                    definition.shown
-                ),
-            )),
-            None => Err(wrong()
-                .with_hint("Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".")),
-        },
-        Kind::Word(words) => {
-            let lower = value.to_ascii_lowercase();
-            if !words.contains(&lower.as_str()) {
-                return Err(wrong().with_hint(format!("Available values: {}.", words.join(", "))));
-            }
-            if lower == "serializable" {
-                return Err(EngineError::not_supported("isolation level SERIALIZABLE")
-                    .with_hint("REPEATABLE READ is snapshot isolation."));
-            }
-            // Of several spellings SHOW gives one.
-            match SynchronousCommit::parse(&lower) {
-                Some(value) if definition.name == "synchronous_commit" => Ok(value.name().to_owned()),
-                _ => Ok(lower),
-            }
-        }
+        Kind::Text => text(definition.name, value),
+        Kind::Boolean => boolean(definition, value),
+        Kind::Integer(least, most) => integer(definition, value, least, most),
+        Kind::Milliseconds(least) => milliseconds(definition, value, least),
+        Kind::Kilobytes(least, most) => kilobytes(definition, value, least, most),
+        Kind::Word(words) => word(definition, value, words),
         Kind::Only(spellings) if spellings.contains(&value.to_ascii_lowercase().as_str()) => {
             Ok(definition.default.to_owned())
         }
@@ -127,8 +28,135 @@ pub(super) fn checked(definition: &Definition, value: &str) -> Result<String> {
             definition.shown
         ))
         .with_hint(format!("Only \"{}\" is supported.", definition.default))),
-        Kind::ReadOnly => Err(wrong()),
+        Kind::ReadOnly => Err(invalid(definition.shown, value)),
     }
+}
+
+/// A text, which is anything but for the settings that clients set to the one value there is.
+fn text(name: &str, value: &str) -> Result<String> {
+    match name {
+        "client_encoding" => client_encoding(value),
+        "datestyle" => date_style(value),
+        "intervalstyle" if value.eq_ignore_ascii_case("postgres") => Ok("postgres".to_owned()),
+        "intervalstyle" => Err(EngineError::not_supported(format!("IntervalStyle \"{value}\""))),
+        "timezone" => time_zone(value),
+        _ => Ok(value.to_owned()),
+    }
+}
+
+fn client_encoding(value: &str) -> Result<String> {
+    // asyncpg sends the name in quotes.
+    let name = value.trim_matches(['\'', '"']).to_ascii_lowercase();
+    match name.replace(['-', '_'], "").as_str() {
+        "utf8" | "unicode" | "sqlascii" | "auto" => Ok("UTF8".to_owned()),
+        _ => Err(EngineError::not_supported(format!("client encoding \"{value}\""))
+            .with_hint("Only UTF8 is supported.")),
+    }
+}
+
+fn date_style(value: &str) -> Result<String> {
+    let lower = value.to_ascii_lowercase();
+    let fits = lower.split(',').map(str::trim).all(|word| {
+        matches!(
+            word,
+            "iso" | "mdy" | "us" | "noneuropean" | "noneuropean, us" | "default"
+        )
+    });
+    if fits {
+        Ok("ISO, MDY".to_owned())
+    } else {
+        Err(EngineError::not_supported(format!("DateStyle \"{value}\""))
+            .with_hint("Only \"ISO, MDY\" is supported."))
+    }
+}
+
+fn time_zone(value: &str) -> Result<String> {
+    let zone = value.trim_matches('\'');
+    match zone.to_ascii_uppercase().as_str() {
+        "UTC" | "GMT" | "ETC/UTC" | "ETC/GMT" | "Z" | "0" | "UCT" | "ZULU" | "DEFAULT" | "LOCAL"
+        | "UNIVERSAL" => Ok("UTC".to_owned()),
+        _ if is_zero_offset(zone) => Ok("UTC".to_owned()),
+        _ => Err(EngineError::not_supported(format!("time zone \"{zone}\""))
+            .with_hint("Only UTC is supported: values are shown in it, and converted by the client.")),
+    }
+}
+
+fn boolean(definition: &Definition, value: &str) -> Result<String> {
+    match value.to_ascii_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" | "t" | "y" => Ok("on".to_owned()),
+        "off" | "false" | "no" | "0" | "f" | "n" => Ok("off".to_owned()),
+        _ => Err(EngineError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("parameter \"{}\" requires a Boolean value", definition.shown),
+        )),
+    }
+}
+
+fn integer(definition: &Definition, value: &str, least: i64, most: i64) -> Result<String> {
+    match value.parse::<i64>() {
+        Ok(number) if (least..=most).contains(&number) => Ok(number.to_string()),
+        Ok(number) => Err(out_of_range(definition, number, "", least, most)),
+        Err(_) => Err(invalid(definition.shown, value)),
+    }
+}
+
+fn milliseconds(definition: &Definition, value: &str, least: i64) -> Result<String> {
+    let wrong = |hint| Err(invalid(definition.shown, value).with_hint(hint));
+    match parse_milliseconds(value) {
+        Some(number) if (least..=MILLISECONDS_MAX).contains(&number) => Ok(show_milliseconds(number as u64)),
+        Some(number) if number < least => Err(EngineError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!(
+                "{number} ms is outside the valid range for parameter \"{}\" ({least} .. {MILLISECONDS_MAX})",
+                definition.shown
+            ),
+        )),
+        Some(_) => wrong("Value exceeds integer range."),
+        None => wrong("Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\"."),
+    }
+}
+
+fn kilobytes(definition: &Definition, value: &str, least: u64, most: u64) -> Result<String> {
+    match parse_kilobytes(value) {
+        Some(size) if (least..=most).contains(&size) => Ok(show_kilobytes(size)),
+        Some(size) => Err(out_of_range(definition, size, " kB", least, most)),
+        None => Err(invalid(definition.shown, value)
+            .with_hint("Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".")),
+    }
+}
+
+fn word(definition: &Definition, value: &str, words: &[&str]) -> Result<String> {
+    let lower = value.to_ascii_lowercase();
+    if !words.contains(&lower.as_str()) {
+        let hint = format!("Available values: {}.", words.join(", "));
+        return Err(invalid(definition.shown, value).with_hint(hint));
+    }
+    if lower == "serializable" {
+        return Err(EngineError::not_supported("isolation level SERIALIZABLE")
+            .with_hint("REPEATABLE READ is snapshot isolation."));
+    }
+    // Of several spellings SHOW gives one.
+    match SynchronousCommit::parse(&lower) {
+        Some(value) if definition.name == "synchronous_commit" => Ok(value.name().to_owned()),
+        _ => Ok(lower),
+    }
+}
+
+/// An error for a number beyond its setting's range, both in this `unit`.
+fn out_of_range(
+    definition: &Definition,
+    number: impl Display,
+    unit: &str,
+    least: impl Display,
+    most: impl Display,
+) -> EngineError {
+    EngineError::new(
+        SqlState::INVALID_PARAMETER_VALUE,
+        format!(
+            "{number}{unit} is outside the valid range for parameter \"{}\" ({least}{unit} .. {most}{unit})",
+            definition.shown
+        ),
+    )
 }
 
 /// The longest time that a setting takes.

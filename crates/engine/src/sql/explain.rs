@@ -10,7 +10,6 @@ use crate::error::{EngineError, Result};
 use crate::sql::access::AccessPath;
 use crate::sql::catalog::TableDef;
 use crate::sql::expr::Expr;
-use crate::sql::function::Function;
 use crate::sql::plan::{InsertSource, RowsStatement, SelectPlan, Source, Statement, TableScan};
 use crate::value::text::to_text;
 use crate::value::{DataType, Value};
@@ -343,7 +342,7 @@ fn show(expr: &Expr, names: &[String]) -> String {
             format!("CASE {} ELSE {} END", branches.join(" "), show(otherwise, names))
         }
         Expr::Call { function, arguments } => {
-            format!("{}({})", function_name(*function), join(arguments, ", "))
+            format!("{}({})", function.name(), join(arguments, ", "))
         }
         Expr::NextSerial { .. } => "nextval(…)".to_owned(),
         Expr::Previous => "…".to_owned(),
@@ -371,20 +370,4 @@ fn constant(value: &Value) -> String {
             }
         }
     }
-}
-
-fn function_name(function: Function) -> String {
-    let debug = match function {
-        Function::Math(function) => format!("{function:?}"),
-        other => format!("{other:?}"),
-    };
-    let name = debug.split('(').next().unwrap_or_default();
-    let mut snake = String::with_capacity(name.len() + 4);
-    for (at, character) in name.char_indices() {
-        if character.is_ascii_uppercase() && at > 0 {
-            snake.push('_');
-        }
-        snake.push(character.to_ascii_lowercase());
-    }
-    snake
 }

@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use clearway_machine::invariant;
 use clearway_storage::sync_replication::ReplicationLevel;
 use clearway_storage::{BeforeVisible, CommitWait, Lsn, RelId, Storage};
 use clearway_txn::Xid;
@@ -55,6 +56,12 @@ impl BeforeVisible for BeforeSessionsSee<'_> {
 
     fn publish(&mut self) {
         if let Some(overlay) = self.overlay.take() {
+            invariant!(
+                E2 of engine::standby,
+                !self.storage.is_standby(),
+                "transaction {} of a session publishes definitions on a standby",
+                self.xid
+            );
             self.catalog.publish(overlay);
         }
     }
@@ -77,6 +84,11 @@ impl Transaction {
             self.end_without_xid();
             return Ok(StandbyWait::Replicated);
         };
+        invariant!(
+            E1 of engine::standby,
+            !self.storage.is_standby(),
+            "transaction {xid} commits on a standby"
+        );
         if self.is_closed() {
             self.rollback();
             return Err(EngineError::new(
@@ -200,6 +212,13 @@ impl Transaction {
     }
 
     fn unlink(&self, rel: RelId) {
+        invariant!(
+            3 of catalog,
+            self.xid.is_none(),
+            "relation {} is removed before transaction {:?} has ended",
+            rel.0,
+            self.xid
+        );
         if self.is_closed() {
             return;
         }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use clearway_machine::invariant;
 use clearway_txn::{LockMode, LockTag, LockWait, Xid};
 
 use super::Transaction;
@@ -31,6 +32,12 @@ impl Transaction {
         self.wait_for_lock(LockTag::Relation(oid), mode, interrupts, timeout)?;
         self.held.push((oid, mode));
         Ok(())
+    }
+
+    /// True if it holds a lock on a table, of whatever mode.
+    #[inline]
+    pub(crate) fn holds_lock(&self, oid: u32) -> bool {
+        self.held.iter().any(|(held, _)| *held == oid)
     }
 
     /// Takes any lock, waiting for it.
@@ -69,7 +76,7 @@ impl Transaction {
         interrupts: &Interrupts,
         timeout: Option<Duration>,
     ) -> Result<()> {
-        debug_assert!(!self.is_own(xid), "a transaction does not wait for itself");
+        invariant!(3 of executor, !self.is_own(xid), "transaction {xid} waits for its own end");
         let cancel = || interrupts.pending();
         self.storage
             .locks

@@ -16,6 +16,12 @@
 //! The order in which a commit becomes durable and visible, and why no two steps can be swapped:
 //! [`clearway_storage::commit`].
 //!
+//! # Rules
+//!
+//! - T1: a transaction begins where none is, and nothing is left of the one before: no id, no lock, no definitions.
+//! - T2: rows are read under a snapshot. The one that a session kept from a statement before may see less than the locks
+//!   and definitions of this one want.
+//!
 //! # Subtransactions
 //!
 //! Savepoints are not there yet (0A000). They need ids of their own below this one's, which is why everything asks
@@ -33,12 +39,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use clearway_machine::invariant;
 use clearway_storage::heap::TxnContext;
 use clearway_storage::{RelId, SeenCommits, Storage};
 use clearway_txn::{LockMode, ProcId, Snapshot, Xid};
 
 use crate::activity::ActivitySlot;
-use crate::catalog::{Catalog, CatalogState, TableUse};
+use crate::catalog::{CATALOG_REL, Catalog, CatalogState, TableUse};
 use crate::convert::storage_error;
 use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
@@ -147,8 +154,14 @@ impl Transaction {
 
     /// Starts a transaction.
     pub(crate) fn begin(&mut self, phase: Phase, isolation: IsolationLevel, read_only: bool, now_us: i64) {
-        assert!(self.phase == Phase::None, "a transaction begins where none is");
-        debug_assert!(self.xid.is_none() && self.held.is_empty() && self.overlay.is_none());
+        invariant!(
+            T1,
+            self.phase == Phase::None && self.xid.is_none() && self.held.is_empty() && self.overlay.is_none(),
+            "a transaction begins, and the one before is {:?} with id {:?} and locks {:?}",
+            self.phase,
+            self.xid,
+            self.held
+        );
         self.phase = phase;
         self.isolation = isolation;
         self.read_only = read_only || self.storage.is_standby();
@@ -241,6 +254,12 @@ impl Transaction {
         interrupts: &Interrupts,
         timeout: Option<Duration>,
     ) -> Result<()> {
+        invariant!(
+            3 of engine,
+            uses.iter().all(|table| self.holds_lock(table.oid)),
+            "a snapshot for {uses:?} is taken with locks {:?}",
+            self.held
+        );
         let kept = self.has_snapshot && self.isolation != IsolationLevel::ReadCommitted;
         if !uses.is_empty() {
             self.looks_at_tables();
@@ -313,7 +332,7 @@ impl Transaction {
     /// The transaction as the heap needs to know it.
     #[inline]
     pub(crate) fn context(&self) -> TxnContext<'_> {
-        debug_assert!(self.has_snapshot, "rows are read under a snapshot");
+        invariant!(T2, self.has_snapshot, "rows are read without a snapshot");
         TxnContext {
             storage: &self.storage,
             proc: self.proc,
@@ -344,9 +363,12 @@ impl Transaction {
 
     /// Replaces the catalog this transaction sees.
     pub(crate) fn set_catalog_state(&mut self, state: CatalogState) {
-        assert!(
-            self.xid.is_some(),
-            "definitions change in a transaction that has an id"
+        invariant!(
+            1 of catalog,
+            self.xid.is_some() && self.holds_lock(CATALOG_REL),
+            "definitions change with id {:?} and locks {:?}",
+            self.xid,
+            self.held
         );
         self.overlay = Some(Arc::new(state));
     }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use clearway_machine::invariant;
 use clearway_txn::Snapshot;
 
 use super::{Phase, Transaction};
@@ -19,7 +20,11 @@ pub(crate) struct PortalSnapshot {
 impl Transaction {
     /// The snapshot of the running statement for a portal.
     pub(crate) fn portal_snapshot(&self) -> PortalSnapshot {
-        debug_assert!(self.has_snapshot, "a portal is made by a running statement");
+        invariant!(
+            P1 of session::portal,
+            self.has_snapshot,
+            "a portal is suspended whose statement has no snapshot"
+        );
         PortalSnapshot {
             snapshot: self.snapshot.clone(),
             command: self.command,
@@ -35,6 +40,14 @@ impl Transaction {
 
     /// Exchanges what the portal sees and what the transaction sees, before the portal goes on and again afterwards.
     pub(crate) fn exchange_snapshot(&mut self, portal: &mut PortalSnapshot) {
+        invariant!(
+            P2 of session::portal,
+            self.owns(portal),
+            "a portal of transaction {} goes on in {}, {:?}",
+            portal.transaction,
+            self.number,
+            self.phase
+        );
         std::mem::swap(&mut self.snapshot, &mut portal.snapshot);
         std::mem::swap(&mut self.command, &mut portal.command);
         self.snapshot_exchanged();

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clearway_engine::{Config, Mechanisms};
+use clearway_engine::{Config, Mechanisms, Session};
 
 use crate::common::{query, run};
 use crate::pair::{Pair, config};
@@ -35,87 +35,24 @@ fn money_is_never_lost(mechanisms: Mechanisms) {
         },
     );
     let stop = AtomicBool::new(false);
-    let (read, stopped) = (AtomicU64::new(0), || stop.load(Ordering::Relaxed));
+    let read = AtomicU64::new(0);
+    let stopped = || stop.load(Ordering::Relaxed);
     let sum = (u64::from(ACCOUNTS) * 100).to_string();
     thread::scope(|scope| {
         for seed in 1..=3_u32 {
             let mut writer = pair.writer();
-            scope.spawn(move || {
-                let mut at = seed;
-                while !stopped() {
-                    at = at.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                    let (from, to) = (at >> 8 & 0xFF, at >> 16 & 0xFF);
-                    let (from, to) = (from % ACCOUNTS + 1, to % ACCOUNTS + 1);
-                    let end = if at >> 28 < 3 { "rollback" } else { "commit" };
-                    let first = from.min(to);
-                    let second = from.max(to);
-                    run(
-                        &mut writer,
-                        &format!(
-                            "begin;
-                             update accounts set balance = balance - 1 where id = {first};
-                             update accounts set balance = balance + 1 where id = {second}"
-                        ),
-                    );
-                    run(&mut writer, end);
-                }
-            });
+            scope.spawn(move || move_money(&mut writer, seed, stopped));
         }
         let mut stepper = pair.writer();
-        scope.spawn(move || {
-            for at in 1.. {
-                for id in [1, 2] {
-                    run(
-                        &mut stepper,
-                        &format!("update steps set at = {at} where id = {id}"),
-                    );
-                }
-                if stopped() {
-                    break;
-                }
-            }
-        });
+        scope.spawn(move || step(&mut stepper, stopped));
         let mut definer = pair.writer();
-        scope.spawn(move || {
-            while !stopped() {
-                for sql in [
-                    "create table aside (id serial primary key)",
-                    "insert into aside default values",
-                    "create index by_balance on accounts (balance)",
-                    "truncate aside",
-                    "begin; create index gone on accounts (balance, id); rollback",
-                    "drop index by_balance",
-                    "drop table aside",
-                ] {
-                    run(&mut definer, sql);
-                }
-                run(&mut definer, "vacuum accounts");
-            }
-        });
+        scope.spawn(move || define(&mut definer, stopped));
         for _ in 0..2 {
             let mut reader = pair.reader();
             let (sum, read) = (&sum, &read);
             scope.spawn(move || {
                 while !stopped() {
-                    let found = query(&mut reader, "select sum(balance) from accounts");
-                    assert_eq!(&found, sum);
-                    let steps = query(&mut reader, "select at from steps order by id");
-                    let (first, second) = steps.split_once(", ").unwrap();
-                    let (first, second): (u64, u64) = (first.parse().unwrap(), second.parse().unwrap());
-                    assert!(
-                        first == second || first == second + 1,
-                        "{first} and then {second}"
-                    );
-                    run(&mut reader, "begin isolation level repeatable read");
-                    let before = query(&mut reader, "select id, balance from accounts order by id");
-                    // An index that was made in between leads to no version that the old snapshot sees: 40001.
-                    let again = run(&mut reader, "select id, balance from accounts order by id");
-                    run(&mut reader, "rollback");
-                    if again == "ERROR 40001" {
-                        continue;
-                    }
-                    assert_eq!(before, again);
-                    read.fetch_add(1, Ordering::Relaxed);
+                    read.fetch_add(u64::from(money_is_there(&mut reader, sum)), Ordering::Relaxed);
                 }
             });
         }
@@ -137,6 +74,81 @@ fn money_is_never_lost(mechanisms: Mechanisms) {
     }
     let names = "select tablename from pg_tables order by 1";
     assert_eq!(query(&mut pair.reader(), names), query(&mut pair.writer(), names));
+}
+
+/// Transfers between accounts, some of them rolled back, until it is stopped.
+fn move_money(writer: &mut Session, seed: u32, stopped: impl Fn() -> bool) {
+    let mut at = seed;
+    while !stopped() {
+        at = at.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let (from, to) = (at >> 8 & 0xFF, at >> 16 & 0xFF);
+        let (from, to) = (from % ACCOUNTS + 1, to % ACCOUNTS + 1);
+        let end = if at >> 28 < 3 { "rollback" } else { "commit" };
+        let first = from.min(to);
+        let second = from.max(to);
+        run(
+            writer,
+            &format!(
+                "begin;
+                 update accounts set balance = balance - 1 where id = {first};
+                 update accounts set balance = balance + 1 where id = {second}"
+            ),
+        );
+        run(writer, end);
+    }
+}
+
+/// Sets two rows to the next number, one after the other, until it is stopped.
+fn step(writer: &mut Session, stopped: impl Fn() -> bool) {
+    for at in 1.. {
+        for id in [1, 2] {
+            run(writer, &format!("update steps set at = {at} where id = {id}"));
+        }
+        if stopped() {
+            break;
+        }
+    }
+}
+
+/// Makes tables and indexes and drops them, until it is stopped.
+fn define(writer: &mut Session, stopped: impl Fn() -> bool) {
+    while !stopped() {
+        for sql in [
+            "create table aside (id serial primary key)",
+            "insert into aside default values",
+            "create index by_balance on accounts (balance)",
+            "truncate aside",
+            "begin; create index gone on accounts (balance, id); rollback",
+            "drop index by_balance",
+            "drop table aside",
+        ] {
+            run(writer, sql);
+        }
+        run(writer, "vacuum accounts");
+    }
+}
+
+/// Looks at the sum, the two rows, and twice at the accounts in one transaction; true if the second look was possible.
+fn money_is_there(reader: &mut Session, sum: &str) -> bool {
+    let found = query(reader, "select sum(balance) from accounts");
+    assert_eq!(found, sum);
+    let steps = query(reader, "select at from steps order by id");
+    let (first, second) = steps.split_once(", ").unwrap();
+    let (first, second): (u64, u64) = (first.parse().unwrap(), second.parse().unwrap());
+    assert!(
+        first == second || first == second + 1,
+        "{first} and then {second}"
+    );
+    run(reader, "begin isolation level repeatable read");
+    let before = query(reader, "select id, balance from accounts order by id");
+    // An index that was made in between leads to no version that the old snapshot sees: 40001.
+    let again = run(reader, "select id, balance from accounts order by id");
+    run(reader, "rollback");
+    if again == "ERROR 40001" {
+        return false;
+    }
+    assert_eq!(before, again);
+    true
 }
 
 fn with(settings: &[&str]) -> Mechanisms {

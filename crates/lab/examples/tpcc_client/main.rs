@@ -15,11 +15,10 @@
 mod wire;
 
 use std::error::Error;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use clearway_lab::workload::tpcc::{self, Acknowledged, Client, Kind, Population, Totals, consistency};
-use hdrhistogram::Histogram;
+use clearway_lab::result::KindCell;
+use clearway_lab::workload::tpcc::{self, Client, Population, SessionsRun, Totals, consistency};
 
 use wire::Wire;
 
@@ -28,18 +27,6 @@ type Failure = Box<dyn Error + Send + Sync>;
 
 const USAGE: &str =
     "usage: tpcc_client load W | run W CLIENTS SECONDS SEED | check W   (each may end with: tiny)";
-
-const WARM_UP: u8 = 0;
-const MEASURE: u8 = 1;
-const STOP: u8 = 2;
-
-/// A client's measurements.
-struct Measured {
-    latency: Vec<Histogram<u64>>,
-    new_orders: u64,
-    retries: u64,
-    acknowledged: Acknowledged,
-}
 
 fn main() -> Result<(), Failure> {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -88,99 +75,34 @@ fn main() -> Result<(), Failure> {
 fn run(population: Population, clients: usize, seconds: f64, seed: u64) -> Result<(), Failure> {
     let mut session = Wire::open()?;
     let before = Totals::read_from(&mut session)?;
-    let phase = AtomicU8::new(WARM_UP);
     // Opened one by one, so that a server that refuses one of them is an error before anything runs.
     let mut open = Vec::new();
     for place in 0..clients {
         let own_seed = seed.wrapping_mul(1_000_003).wrapping_add(place as u64);
         open.push(Client::on(Box::new(Wire::open()?), population, place, own_seed)?);
     }
-    let (measured, elapsed) = std::thread::scope(|scope| {
-        let phase = &phase;
-        let threads: Vec<_> = open
-            .into_iter()
-            .map(|client| scope.spawn(move || measure(client, phase)))
-            .collect();
-        std::thread::sleep(Duration::from_secs_f64(seconds / 10.0));
-        phase.store(MEASURE, Ordering::Relaxed);
-        let started = Instant::now();
-        std::thread::sleep(Duration::from_secs_f64(seconds));
-        phase.store(STOP, Ordering::Relaxed);
-        let elapsed = started.elapsed();
-        let joined = threads.into_iter().map(|thread| match thread.join() {
-            Ok(measured) => measured,
-            Err(_) => Err("a client's thread panicked; its message is above".into()),
-        });
-        (joined.collect::<Result<Vec<Measured>, Failure>>(), elapsed)
-    });
-    let mut whole = Measured::new()?;
-    for client in measured? {
-        whole.add(&client)?;
-    }
+    let warm_up = Duration::from_secs_f64(seconds / 10.0);
+    let run = tpcc::run_sessions(open, warm_up, Duration::from_secs_f64(seconds))?;
     let after = Totals::read_from(&mut session)?;
-    match after.faults(&before, &whole.acknowledged)[..] {
+    match after.faults(&before, &run.acknowledged)[..] {
         [] => {}
         ref faults => return Err(faults.join("; ").into()),
     }
-    println!("{}", whole.json(elapsed.as_secs_f64()));
+    println!("{}", json(&run));
     Ok(())
 }
 
-/// A client's transactions until the phase is `STOP`.
-fn measure(mut client: Client, phase: &AtomicU8) -> Result<Measured, Failure> {
-    let mut measured = Measured::new()?;
-    loop {
-        let before = Instant::now();
-        let (kind, committed) = client.transaction()?;
-        match phase.load(Ordering::Relaxed) {
-            WARM_UP => {}
-            MEASURE => {
-                measured.latency[kind as usize].saturating_record(before.elapsed().as_nanos() as u64);
-                measured.new_orders += u64::from(committed && kind == Kind::NewOrder);
-            }
-            _ => break,
-        }
-    }
-    measured.retries = client.retries;
-    measured.acknowledged = client.acknowledged;
-    Ok(measured)
-}
-
-impl Measured {
-    fn new() -> Result<Measured, Failure> {
-        let histogram = || Histogram::new_with_bounds(1, 60_000_000_000, 2);
-        Ok(Measured {
-            latency: Kind::ALL.iter().map(|_| histogram()).collect::<Result<_, _>>()?,
-            new_orders: 0,
-            retries: 0,
-            acknowledged: Acknowledged::default(),
-        })
-    }
-
-    fn add(&mut self, other: &Measured) -> Result<(), Failure> {
-        for (sum, latency) in self.latency.iter_mut().zip(&other.latency) {
-            sum.add(latency)?;
-        }
-        self.new_orders += other.new_orders;
-        self.retries += other.retries;
-        self.acknowledged += other.acknowledged;
-        Ok(())
-    }
-
-    fn json(&self, seconds: f64) -> serde_json::Value {
-        let transactions: u64 = self.latency.iter().map(Histogram::len).sum();
-        let milliseconds =
-            |kind: Kind, quantile| self.latency[kind as usize].value_at_quantile(quantile) as f64 / 1e6;
-        let of = |quantile| {
-            let by_name = Kind::ALL.map(|kind| (kind.name().to_owned(), milliseconds(kind, quantile).into()));
-            serde_json::Value::Object(by_name.into_iter().collect())
-        };
-        serde_json::json!({
-            "nopm": self.new_orders as f64 * 60.0 / seconds,
-            "tps": transactions as f64 / seconds,
-            "retries": self.retries,
-            "p50_ms": of(0.5),
-            "p99_ms": of(0.99),
-        })
-    }
+fn json(run: &SessionsRun) -> serde_json::Value {
+    let of = |microseconds: fn(&KindCell) -> f64| {
+        let by_name = run.kinds.iter();
+        let by_name = by_name.map(|kind| (kind.kind.clone(), (microseconds(kind) / 1e3).into()));
+        serde_json::Value::Object(by_name.collect())
+    };
+    serde_json::json!({
+        "nopm": run.new_orders_per_minute(),
+        "tps": run.tps,
+        "retries": run.retries,
+        "p50_ms": of(|kind| kind.p50_us),
+        "p99_ms": of(|kind| kind.p99_us),
+    })
 }

@@ -134,6 +134,20 @@ impl LatchBenchOptions {
         Ok(chosen)
     }
 
+    /// The parameters as the result tells them.
+    fn parameters(&self, chosen: &[BenchLatch]) -> LatchParameters {
+        let sections = self.sections.iter();
+        LatchParameters {
+            threads: self.threads.clone(),
+            sections_ns: sections.map(|section| section.as_nanos() as u64).collect(),
+            read_shares: self.read_shares.clone(),
+            latches: chosen.iter().map(|latch| latch.name.clone()).collect(),
+            spin: format!("{:?}", self.spin),
+            duration_s: self.duration.as_secs_f64(),
+            rounds: self.rounds,
+        }
+    }
+
     /// The time it will take, about; an error if what is asked for cannot be measured.
     pub fn estimated_time(&self) -> Result<Duration> {
         let points = self.chosen()?.iter().fold(0, |points, latch| {
@@ -193,102 +207,121 @@ pub fn run_latch_bench(options: &LatchBenchOptions) -> Result<LatchBenchResult> 
     for class in classes() {
         class.set_spin_policy(options.spin);
     }
-    let parameters = LatchParameters {
-        threads: options.threads.clone(),
-        sections_ns: options
-            .sections
-            .iter()
-            .map(|section| section.as_nanos() as u64)
-            .collect(),
-        read_shares: options.read_shares.clone(),
-        latches: chosen.iter().map(|latch| latch.name.clone()).collect(),
-        spin: format!("{:?}", options.spin),
-        duration_s: options.duration.as_secs_f64(),
-        rounds: options.rounds,
-    };
+    let parameters = options.parameters(&chosen);
     let provenance = Provenance::now(options.command.clone(), options.seed, options.rounds, &parameters);
-    let sections: Vec<Section> = options
-        .sections
-        .iter()
-        .map(|length| Section::calibrate(*length))
-        .collect();
-
-    // The schedule's "workload" is a section with a read share, its "clients" are threads, its variants latches.
-    let kinds: Vec<(usize, usize)> = (0..sections.len())
-        .flat_map(|section| (0..options.read_shares.len()).map(move |share| (section, share)))
-        .collect();
-    let steps = schedule::interleaved(options.rounds, kinds.len(), options.threads.len(), chosen.len());
-    let bar = progress_bar(
-        options.progress,
-        steps.len() as u64,
-        "{pos}/{len} points, {eta} left",
-    );
-    let mut measured: Vec<Vec<point::Measured>> = (0..kinds.len() * options.threads.len() * chosen.len())
-        .map(|_| Vec::new())
-        .collect();
-    let place = |kind: usize, threads: usize, latch: usize| {
-        (kind * options.threads.len() + threads) * chosen.len() + latch
+    let grid = Grid::new(options, &chosen);
+    let measured = grid.measure()?;
+    let mut result = LatchBenchResult {
+        format: result::FORMAT,
+        cells: grid.cells(&parameters, &measured),
+        provenance,
+        parameters,
     };
-    for step in steps {
-        let (section, share) = kinds[step.workload];
-        if !chosen[step.variant].admits(options.read_shares[share]) {
-            bar.inc(1);
-            continue;
+    result.compare();
+    Ok(result)
+}
+
+/// The points of a bench, each a cell: every section with every share of readers, number of threads and latch.
+struct Grid<'a> {
+    options: &'a LatchBenchOptions,
+    latches: &'a [BenchLatch],
+    sections: Vec<Section>,
+    /// Numbers of a section and a read share: what the schedule calls a workload. Its "clients" are threads, its variants
+    /// latches.
+    kinds: Vec<(usize, usize)>,
+}
+
+impl<'a> Grid<'a> {
+    fn new(options: &'a LatchBenchOptions, latches: &'a [BenchLatch]) -> Self {
+        let sections = options.sections.iter();
+        let kinds = (0..options.sections.len())
+            .flat_map(|section| (0..options.read_shares.len()).map(move |share| (section, share)));
+        Self {
+            options,
+            latches,
+            sections: sections.map(|length| Section::calibrate(*length)).collect(),
+            kinds: kinds.collect(),
         }
-        let point = point::Point {
-            threads: options.threads[step.clients],
-            section: sections[section],
-            read_share: options.read_shares[share] / 100.0,
-            duration: options.duration,
+    }
+
+    /// The number of a cell.
+    fn place(&self, kind: usize, threads: usize, latch: usize) -> usize {
+        (kind * self.options.threads.len() + threads) * self.latches.len() + latch
+    }
+
+    /// Measurements of each cell, one a round, by [`Self::place`].
+    fn measure(&self) -> Result<Vec<Vec<point::Measured>>> {
+        let (kinds, threads, latches) = (self.kinds.len(), self.options.threads.len(), self.latches.len());
+        let steps = schedule::interleaved(self.options.rounds, kinds, threads, latches);
+        let bar = progress_bar(
+            self.options.progress,
+            steps.len() as u64,
+            "{pos}/{len} points, {eta} left",
+        );
+        let mut measured: Vec<Vec<point::Measured>> = Vec::new();
+        measured.resize_with(kinds * threads * latches, Vec::new);
+        for step in steps {
+            let latch = &self.latches[step.variant];
+            let (_, share) = self.kinds[step.workload];
+            if latch.admits(self.options.read_shares[share]) {
+                let point = self.point(&step);
+                bar.set_message(format!("{} × {}", latch.name, point.threads));
+                let found = latch.measure(&point).map_err(|torn| LabError::Torn {
+                    latch: latch.name.clone(),
+                    what: torn.to_string(),
+                })?;
+                measured[self.place(step.workload, step.clients, step.variant)].push(found);
+            }
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        Ok(measured)
+    }
+
+    /// The point of a step of the schedule.
+    fn point(&self, step: &schedule::Step) -> point::Point {
+        let (section, share) = self.kinds[step.workload];
+        point::Point {
+            threads: self.options.threads[step.clients],
+            section: self.sections[section],
+            read_share: self.options.read_shares[share] / 100.0,
+            duration: self.options.duration,
             // The latches of a step draw the same numbers.
-            seed: options.seed
+            seed: self.options.seed
                 ^ (step.round as u64) << 32
                 ^ (step.workload as u64) << 16
                 ^ step.clients as u64,
             cpus: None,
-        };
-        let latch = &chosen[step.variant];
-        bar.set_message(format!("{} × {}", latch.name, point.threads));
-        let found = latch.measure(&point).map_err(|torn| LabError::Torn {
-            latch: latch.name.clone(),
-            what: torn.to_string(),
-        })?;
-        measured[place(step.workload, step.clients, step.variant)].push(found);
-        bar.inc(1);
-    }
-    bar.finish_and_clear();
-
-    let mut cells = Vec::new();
-    for (kind, &(section, share)) in kinds.iter().enumerate() {
-        for (number, &threads) in options.threads.iter().enumerate() {
-            for (number_of_latch, latch) in chosen.iter().enumerate() {
-                let rounds = &measured[place(kind, number, number_of_latch)];
-                if rounds.is_empty() {
-                    continue;
-                }
-                let rates: Vec<f64> = rounds.iter().map(point::Measured::rate).collect();
-                cells.push(LatchCell {
-                    latch: latch.name.clone(),
-                    bytes: latch.bytes(),
-                    threads,
-                    section_ns: parameters.sections_ns[section],
-                    read_share: options.read_shares[share],
-                    operations: stats::median(&rates),
-                    spread: stats::spread(&rates),
-                    operations_rounds: rates,
-                    ratio: None,
-                    read: ModeWait::merged(rounds.iter().map(|round| &round.read)),
-                    write: ModeWait::merged(rounds.iter().map(|round| &round.write)),
-                });
-            }
         }
     }
-    let mut result = LatchBenchResult {
-        format: result::FORMAT,
-        provenance,
-        parameters,
-        cells,
-    };
-    result.compare();
-    Ok(result)
+
+    /// The cells that were measured.
+    fn cells(&self, parameters: &LatchParameters, measured: &[Vec<point::Measured>]) -> Vec<LatchCell> {
+        let mut cells = Vec::new();
+        for (kind, &(section, share)) in self.kinds.iter().enumerate() {
+            for (number, &threads) in self.options.threads.iter().enumerate() {
+                for (number_of_latch, latch) in self.latches.iter().enumerate() {
+                    let rounds = &measured[self.place(kind, number, number_of_latch)];
+                    if rounds.is_empty() {
+                        continue;
+                    }
+                    let rates: Vec<f64> = rounds.iter().map(point::Measured::rate).collect();
+                    cells.push(LatchCell {
+                        latch: latch.name.clone(),
+                        bytes: latch.bytes(),
+                        threads,
+                        section_ns: parameters.sections_ns[section],
+                        read_share: self.options.read_shares[share],
+                        operations: stats::median(&rates),
+                        spread: stats::spread(&rates),
+                        operations_rounds: rates,
+                        ratio: None,
+                        read: ModeWait::merged(rounds.iter().map(|round| &round.read)),
+                        write: ModeWait::merged(rounds.iter().map(|round| &round.write)),
+                    });
+                }
+            }
+        }
+        cells
+    }
 }

@@ -3,177 +3,214 @@
 use std::fmt::Write;
 
 use crate::layout::{grouped, latency};
+use crate::simulate::point::Point;
 use crate::simulate::run::SimulationResult;
 
-/// The result as text.
+/// The result as text: a row a point, what its columns mean, the hottest lines at the most clients, the sweep.
 pub fn text(result: &SimulationResult) -> String {
-    let variants = result.experiment.variants.len();
-    let of_standby = result.points.iter().any(|point| point.standby.is_some());
-    let mut heading = vec![
-        "clients",
-        "variant",
-        "TPS",
-        "to the first",
-        "published",
-        "shared changes",
-        "p50",
-        "p99",
-    ];
-    if of_standby {
-        heading.extend(["ended/s", "in snapshots", "readers wait", "replay waits"]);
-    }
-    let of_replay = result.points.iter().any(|point| point.replay.is_some());
-    if of_replay {
-        heading[0] = "workers";
-        heading.extend(["reader waits", "no stretch", "at meetings"]);
-    }
-    let of_tpcc = result.points.iter().any(|point| point.tpcc.is_some());
-    if of_tpcc {
-        heading.extend([
-            "NOPM",
-            "snapshots",
-            "shared",
-            "at the latch",
-            "in acquire and release",
-        ]);
-    }
-    heading.push("where the CPUs' time went");
-    let mut rows = vec![heading.into_iter().map(str::to_owned).collect::<Vec<_>>()];
-    for (number, point) in result.points.iter().enumerate() {
-        let base = &result.points[number - number % variants];
-        let published = result.experiment.published.as_ref();
-        let published = published
-            .filter(|published| published.variant == point.variant)
-            .and_then(|published| published.tps(point.clients));
-        let shares: Vec<String> = point
-            .shares
-            .iter()
-            .filter(|share| share.share >= 0.01)
-            .map(|share| format!("{} {:.0}%", share.activity, share.share * 100.0))
-            .collect();
-        let mut row = vec![
-            point.clients.to_string(),
-            point.variant.clone(),
-            grouped(point.tps),
-            if number % variants == 0 {
-                "–".to_owned()
-            } else {
-                format!("{:.2}", point.tps / base.tps)
-            },
-            published.map_or_else(
-                || "–".to_owned(),
-                |tps| format!("{} ({:+.0}%)", grouped(tps), (point.tps / tps - 1.0) * 100.0),
-            ),
-            format!("{:.2}", point.shared_changes),
-            latency(point.p50_us),
-            latency(point.p99_us),
-        ];
-        if let Some(standby) = &point.standby {
-            row.extend([
-                grouped(standby.ended_per_second),
-                percent(standby.snapshot_share),
-                percent(standby.readers_wait_share),
-                percent(standby.replay_waits_share),
-            ]);
-        }
-        if let Some(replay) = &point.replay {
-            row.extend([
-                percent(replay.reader_waits_share),
-                percent(replay.no_stretch_share),
-                percent(replay.meetings_share),
-            ]);
-        }
-        if let Some(tpcc) = &point.tpcc {
-            row.extend([
-                grouped(tpcc.new_orders_per_minute),
-                format!("{:.2}", tpcc.snapshots),
-                percent(tpcc.shared_share),
-                percent(tpcc.latch_share),
-                percent(tpcc.acquire_release_share),
-            ]);
-        }
-        row.push(shares.join(", "));
-        rows.push(row);
-    }
+    let groups = Groups::of(result);
+    let mut rows = vec![groups.heading()];
+    rows.extend((0..result.points.len()).map(|number| row(result, number)));
     let mut text = aligned(&rows);
-    if of_standby {
-        text.push_str(
-            "\nended/s: transactions that replay ended; in snapshots: of the CPU time of the readers' transactions; wait: asleep \
-             at the latch of the known xids, of the readers' transactions' time and of replay's\n",
-        );
-    }
-    if of_replay {
-        text.push_str(
-            "\nTPS: transactions replayed; p50, p99: from reading a transaction's end to showing it; reader waits: part of its time \
-             that the worker that reads the log sleeps until a stretch is done; no stretch, at meetings: parts in which the others \
-             sleep\n",
-        );
-    }
-    if of_tpcc {
-        text.push_str(
-            "\nNOPM: new-orders a minute; snapshots: a transaction; shared: snapshots, of snapshots and ends of transactions that \
-             changed rows; at the latch: CPU time that waited for the cache lines of the ProcArray latch or polled them, of what \
-             was not idle; in acquire and release: CPU time in the functions of that latch, of the same, as a profiler shows it: \
-             hits, atomic instructions, waiting for lines, polls, calls that sleep and wake, and switches back, but no time asleep\n",
-        );
-    }
-    for point in result.points.iter().rev().take(variants).rev() {
-        let _ = writeln!(
-            text,
-            "\n{} clients, {}: hottest lines, and sleeps",
-            point.clients, point.variant
-        );
-        for lines in point.report.lines.iter().take(6) {
-            let _ = writeln!(
-                text,
-                "  {:16} {:>6} lines  {:>12} accesses  {:>5.1}% misses  transfer {:>8} queue {:>8} spin {:>8}  \
-                 {:>10} shared changes",
-                lines.name,
-                lines.lines,
-                grouped(lines.accesses as f64),
-                lines.misses as f64 * 100.0 / lines.accesses.max(1) as f64,
-                latency(lines.transfer_ns as f64 / 1e3),
-                latency(lines.queue_ns as f64 / 1e3),
-                latency(lines.spin_ns as f64 / 1e3),
-                grouped(lines.shared_changes as f64),
-            );
-        }
-        for wait in point.report.waits.iter().take(6) {
-            let _ = writeln!(
-                text,
-                "  {:24} {:>10} sleeps, {} on average",
-                wait.event,
-                grouped(wait.count as f64),
-                latency(wait.total_ns as f64 / wait.count.max(1) as f64 / 1e3)
-            );
-        }
+    text.push_str(&groups.legend());
+    let variants = result.experiment.variants.len();
+    for point in &result.points[result.points.len().saturating_sub(variants)..] {
+        push_hottest(&mut text, point);
     }
     if !result.sweep.is_empty() {
-        let mut rows = vec![vec!["number".to_owned(), "×".to_owned()]];
-        rows[0].extend(
-            result
-                .experiment
-                .variants
-                .iter()
-                .map(|variant| format!("{} TPS", variant.name)),
-        );
-        rows[0].push("ratio".to_owned());
-        for sweep in &result.sweep {
-            let mut row = vec![sweep.number.to_string(), sweep.factor.to_string()];
-            row.extend(sweep.tps.iter().map(|tps| grouped(*tps)));
-            row.push(match sweep.tps.as_slice() {
-                [first, .., last] => format!("{:.2}", last / first),
-                _ => "–".to_owned(),
-            });
-            rows.push(row);
-        }
-        let _ = write!(
-            text,
-            "\nEach number alone, at the most clients:\n{}",
-            aligned(&rows)
-        );
+        push_sweep(&mut text, result);
     }
     text
+}
+
+/// The groups of columns that a result has beside those of all.
+struct Groups {
+    standby: bool,
+    replay: bool,
+    tpcc: bool,
+}
+
+impl Groups {
+    fn of(result: &SimulationResult) -> Self {
+        let any = |has: fn(&Point) -> bool| result.points.iter().any(has);
+        Self {
+            standby: any(|point| point.standby.is_some()),
+            replay: any(|point| point.replay.is_some()),
+            tpcc: any(|point| point.tpcc.is_some()),
+        }
+    }
+
+    fn heading(&self) -> Vec<String> {
+        let mut heading = vec![
+            if self.replay { "workers" } else { "clients" },
+            "variant",
+            "TPS",
+            "to the first",
+            "published",
+            "shared changes",
+            "p50",
+            "p99",
+        ];
+        if self.standby {
+            heading.extend(["ended/s", "in snapshots", "readers wait", "replay waits"]);
+        }
+        if self.replay {
+            heading.extend(["reader waits", "no stretch", "at meetings"]);
+        }
+        if self.tpcc {
+            heading.extend([
+                "NOPM",
+                "snapshots",
+                "shared",
+                "at the latch",
+                "in acquire and release",
+            ]);
+        }
+        heading.push("where the CPUs' time went");
+        heading.into_iter().map(str::to_owned).collect()
+    }
+
+    /// The meaning of the columns of each group.
+    fn legend(&self) -> String {
+        let mut text = String::new();
+        if self.standby {
+            text.push_str(
+                "\nended/s: transactions that replay ended; in snapshots: of the CPU time of the readers' transactions; wait: asleep \
+                 at the latch of the known xids, of the readers' transactions' time and of replay's\n",
+            );
+        }
+        if self.replay {
+            text.push_str(
+                "\nTPS: transactions replayed; p50, p99: from reading a transaction's end to showing it; reader waits: part of its time \
+                 that the worker that reads the log sleeps until a stretch is done; no stretch, at meetings: parts in which the others \
+                 sleep\n",
+            );
+        }
+        if self.tpcc {
+            text.push_str(
+                "\nNOPM: new-orders a minute; snapshots: a transaction; shared: snapshots, of snapshots and ends of transactions that \
+                 changed rows; at the latch: CPU time that waited for the cache lines of the ProcArray latch or polled them, of what \
+                 was not idle; in acquire and release: CPU time in the functions of that latch, of the same, as a profiler shows it: \
+                 hits, atomic instructions, waiting for lines, polls, calls that sleep and wake, and switches back, but no time asleep\n",
+            );
+        }
+        text
+    }
+}
+
+/// The row of a point, beside that of the first variant with as many clients.
+fn row(result: &SimulationResult, number: usize) -> Vec<String> {
+    let variants = result.experiment.variants.len();
+    let point = &result.points[number];
+    let base = &result.points[number - number % variants];
+    let published = result.experiment.published.as_ref();
+    let published = published
+        .filter(|published| published.variant == point.variant)
+        .and_then(|published| published.tps(point.clients));
+    let shares: Vec<String> = point
+        .shares
+        .iter()
+        .filter(|share| share.share >= 0.01)
+        .map(|share| format!("{} {:.0}%", share.activity, share.share * 100.0))
+        .collect();
+    let mut row = vec![
+        point.clients.to_string(),
+        point.variant.clone(),
+        grouped(point.tps),
+        if number.is_multiple_of(variants) {
+            "–".to_owned()
+        } else {
+            format!("{:.2}", point.tps / base.tps)
+        },
+        published.map_or_else(
+            || "–".to_owned(),
+            |tps| format!("{} ({:+.0}%)", grouped(tps), (point.tps / tps - 1.0) * 100.0),
+        ),
+        format!("{:.2}", point.shared_changes),
+        latency(point.p50_us),
+        latency(point.p99_us),
+    ];
+    if let Some(standby) = &point.standby {
+        row.extend([
+            grouped(standby.ended_per_second),
+            percent(standby.snapshot_share),
+            percent(standby.readers_wait_share),
+            percent(standby.replay_waits_share),
+        ]);
+    }
+    if let Some(replay) = &point.replay {
+        row.extend([
+            percent(replay.reader_waits_share),
+            percent(replay.no_stretch_share),
+            percent(replay.meetings_share),
+        ]);
+    }
+    if let Some(tpcc) = &point.tpcc {
+        row.extend([
+            grouped(tpcc.new_orders_per_minute),
+            format!("{:.2}", tpcc.snapshots),
+            percent(tpcc.shared_share),
+            percent(tpcc.latch_share),
+            percent(tpcc.acquire_release_share),
+        ]);
+    }
+    row.push(shares.join(", "));
+    row
+}
+
+/// The hottest lines of a point and its sleeps.
+fn push_hottest(text: &mut String, point: &Point) {
+    let _ = writeln!(
+        text,
+        "\n{} clients, {}: hottest lines, and sleeps",
+        point.clients, point.variant
+    );
+    for lines in point.report.lines.iter().take(6) {
+        let _ = writeln!(
+            text,
+            "  {:16} {:>6} lines  {:>12} accesses  {:>5.1}% misses  transfer {:>8} queue {:>8} spin {:>8}  \
+             {:>10} shared changes",
+            lines.name,
+            lines.lines,
+            grouped(lines.accesses as f64),
+            lines.misses as f64 * 100.0 / lines.accesses.max(1) as f64,
+            latency(lines.transfer_ns as f64 / 1e3),
+            latency(lines.queue_ns as f64 / 1e3),
+            latency(lines.spin_ns as f64 / 1e3),
+            grouped(lines.shared_changes as f64),
+        );
+    }
+    for wait in point.report.waits.iter().take(6) {
+        let _ = writeln!(
+            text,
+            "  {:24} {:>10} sleeps, {} on average",
+            wait.event,
+            grouped(wait.count as f64),
+            latency(wait.total_ns as f64 / wait.count.max(1) as f64 / 1e3)
+        );
+    }
+}
+
+/// Results of the experiment with one number changed at a time.
+fn push_sweep(text: &mut String, result: &SimulationResult) {
+    let variants = result.experiment.variants.iter();
+    let mut rows = vec![vec!["number".to_owned(), "×".to_owned()]];
+    rows[0].extend(variants.map(|variant| format!("{} TPS", variant.name)));
+    rows[0].push("ratio".to_owned());
+    for sweep in &result.sweep {
+        let mut row = vec![sweep.number.to_string(), sweep.factor.to_string()];
+        row.extend(sweep.tps.iter().map(|tps| grouped(*tps)));
+        row.push(match sweep.tps.as_slice() {
+            [first, .., last] => format!("{:.2}", last / first),
+            _ => "–".to_owned(),
+        });
+        rows.push(row);
+    }
+    let _ = write!(
+        text,
+        "\nEach number alone, at the most clients:\n{}",
+        aligned(&rows)
+    );
 }
 
 /// Results of one experiment on several machines: the throughput of each variant as a ratio to the first one's.

@@ -25,6 +25,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use clearway_engine::{Engine, EngineError, WalReceiverStatus};
+use clearway_machine::invariant;
 use clearway_storage::directory_log::DirectoryLog;
 use clearway_storage::directory_state::{PROMOTE_FAILED, PROMOTE_SIGNAL, PROMOTED_FROM};
 use clearway_storage::log_digest::LogDigest;
@@ -398,6 +399,11 @@ impl<F: Fn(&FollowingEvent<'_>)> Watch<F> {
                 // The promotion goes on: without the note the next "clearway standby" asks what the directory is to be.
                 warn!("could not write {PROMOTED_FROM}: {problem}");
             }
+            invariant!(
+                R3 of receiver::run,
+                !self.receiver.is_running(),
+                "the log is still received, and the standby is to be promoted"
+            );
             self.engine.promote(reason)
         });
         match &promoted {

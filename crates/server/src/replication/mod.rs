@@ -45,6 +45,9 @@ use crate::wire::frontend::{self, Message};
 use command::Command;
 use stream::{Ended, Stream, WakeUp};
 
+/// A field of a result of one row: its column's name and its value.
+type Field = (&'static str, Value);
+
 /// A client that copies the log or the files.
 pub(crate) struct Replication {
     session: Session,
@@ -152,19 +155,9 @@ impl Replication {
         command: Command,
     ) -> Result<bool, EngineError> {
         debug!(?command, "replication command");
-        let retention = &self.storage.retention;
         let tag = match command {
             Command::IdentifySystem => {
-                let row = [
-                    (
-                        "systemid",
-                        Value::text(self.storage.system_identifier().to_string()),
-                    ),
-                    ("timeline", Value::Int4(self.storage.timeline().cast_signed())),
-                    ("xlogpos", Value::text(self.storage.durable_log_end().to_string())),
-                    ("dbname", Value::Null),
-                ];
-                result(channel, &row);
+                result(channel, &self.identity());
                 "IDENTIFY_SYSTEM"
             }
             Command::Show(name) => {
@@ -178,31 +171,11 @@ impl Replication {
                 "SHOW"
             }
             Command::TimelineHistory(timeline) => {
-                let name = history_file_name(timeline);
-                let text = self.storage.history_file(timeline).map_err(storage_error)?;
-                let text = text.ok_or_else(|| {
-                    EngineError::new(
-                        SqlState::from_code("58P01"),
-                        format!("could not open file \"pg_wal/{name}\": No such file or directory"),
-                    )
-                })?;
-                result(
-                    channel,
-                    &[("filename", Value::text(name)), ("content", Value::text(text))],
-                );
+                result(channel, &self.history_file(timeline)?);
                 "TIMELINE_HISTORY"
             }
             Command::LogDigest(start, end) => {
-                // No more than a follower has a use for.
-                let start = start.max(end.saturating_sub(COMPARED_BYTES));
-                let digest = self.storage.log_digest(Lsn(start), Lsn(end));
-                let digest = digest.map_err(storage_error)?;
-                let row = [
-                    ("start", Value::text(digest.start.to_string())),
-                    ("end", Value::text(digest.end.to_string())),
-                    ("digest", Value::text(digest.digits)),
-                ];
-                result(channel, &row);
+                result(channel, &self.digest(start, end)?);
                 "LOG_DIGEST"
             }
             Command::CreateSlot {
@@ -210,41 +183,15 @@ impl Replication {
                 temporary,
                 reserve_log,
             } => {
-                let temporary_of = temporary.then_some(self.process_id);
-                let reserve_from = reserve_log.then(|| self.storage.wal.redo());
-                retention
-                    .create_slot(&name, temporary_of, reserve_from)
-                    .map_err(storage_error)?;
-                let row = [
-                    ("slot_name", Value::text(name)),
-                    ("consistent_point", Value::text("0/0")),
-                    ("snapshot_name", Value::Null),
-                    ("output_plugin", Value::Null),
-                ];
-                result(channel, &row);
+                result(channel, &self.create_slot(name, temporary, reserve_log)?);
                 "CREATE_REPLICATION_SLOT"
             }
             Command::DropSlot(name) => {
-                retention.drop_slot(&name).map_err(storage_error)?;
+                self.storage.retention.drop_slot(&name).map_err(storage_error)?;
                 "DROP_REPLICATION_SLOT"
             }
             Command::ReadSlot(name) => {
-                let slot = retention.slot(&name);
-                let restart = slot.as_ref().and_then(|slot| slot.restart);
-                let row = [
-                    ("slot_type", slot.map_or(Value::Null, |_| Value::text("physical"))),
-                    (
-                        "restart_lsn",
-                        restart.map_or(Value::Null, |at| Value::text(at.to_string())),
-                    ),
-                    (
-                        "restart_tli",
-                        restart.map_or(Value::Null, |at| {
-                            Value::Int8(i64::from(self.storage.history().timeline_of(at)))
-                        }),
-                    ),
-                ];
-                result(channel, &row);
+                result(channel, &self.slot(&name));
                 "READ_REPLICATION_SLOT"
             }
             Command::Start {
@@ -265,6 +212,78 @@ impl Replication {
         };
         codec::command_complete(&mut channel.out.bytes, tag);
         Ok(true)
+    }
+
+    /// The row of IDENTIFY_SYSTEM.
+    fn identity(&self) -> [Field; 4] {
+        [
+            (
+                "systemid",
+                Value::text(self.storage.system_identifier().to_string()),
+            ),
+            ("timeline", Value::Int4(self.storage.timeline().cast_signed())),
+            ("xlogpos", Value::text(self.storage.durable_log_end().to_string())),
+            ("dbname", Value::Null),
+        ]
+    }
+
+    /// The row of TIMELINE_HISTORY.
+    fn history_file(&self, timeline: u32) -> Result<[Field; 2], EngineError> {
+        let name = history_file_name(timeline);
+        let text = self.storage.history_file(timeline).map_err(storage_error)?;
+        let text = text.ok_or_else(|| {
+            EngineError::new(
+                SqlState::from_code("58P01"),
+                format!("could not open file \"pg_wal/{name}\": No such file or directory"),
+            )
+        })?;
+        Ok([("filename", Value::text(name)), ("content", Value::text(text))])
+    }
+
+    /// The row of LOG_DIGEST, of no more log than a follower has a use for.
+    fn digest(&self, start: u64, end: u64) -> Result<[Field; 3], EngineError> {
+        let start = start.max(end.saturating_sub(COMPARED_BYTES));
+        let digest = self.storage.log_digest(Lsn(start), Lsn(end));
+        let digest = digest.map_err(storage_error)?;
+        Ok([
+            ("start", Value::text(digest.start.to_string())),
+            ("end", Value::text(digest.end.to_string())),
+            ("digest", Value::text(digest.digits)),
+        ])
+    }
+
+    /// Makes a slot; the row of CREATE_REPLICATION_SLOT.
+    fn create_slot(
+        &self,
+        name: String,
+        temporary: bool,
+        reserve_log: bool,
+    ) -> Result<[Field; 4], EngineError> {
+        let temporary_of = temporary.then_some(self.process_id);
+        let reserve_from = reserve_log.then(|| self.storage.wal.redo());
+        self.storage
+            .retention
+            .create_slot(&name, temporary_of, reserve_from)
+            .map_err(storage_error)?;
+        Ok([
+            ("slot_name", Value::text(name)),
+            ("consistent_point", Value::text("0/0")),
+            ("snapshot_name", Value::Null),
+            ("output_plugin", Value::Null),
+        ])
+    }
+
+    /// The row of READ_REPLICATION_SLOT; all NULL for a slot that does not exist.
+    fn slot(&self, name: &str) -> [Field; 3] {
+        let slot = self.storage.retention.slot(name);
+        let restart = slot.as_ref().and_then(|slot| slot.restart);
+        let position = restart.map(|at| Value::text(at.to_string()));
+        let timeline = restart.map(|at| Value::Int8(i64::from(self.storage.history().timeline_of(at))));
+        [
+            ("slot_type", slot.map_or(Value::Null, |_| Value::text("physical"))),
+            ("restart_lsn", position.unwrap_or(Value::Null)),
+            ("restart_tli", timeline.unwrap_or(Value::Null)),
+        ]
     }
 
     fn stream(

@@ -52,8 +52,8 @@
 
 use super::Kernel;
 use crate::account::Activity;
-use crate::costs::{Cores, HOME};
-use crate::lines::{Departure, LINE, NO_CORE, NO_CPU};
+use crate::costs::{Cores, Costs, HOME};
+use crate::lines::{Departure, LINE, Line, NO_CORE, NO_CPU};
 
 /// The kind of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -94,6 +94,39 @@ pub(crate) enum Step {
     Drained,
     /// The clock is at the line's arrival: [`Kernel::arrive`] is next.
     Transfer(Transfer),
+}
+
+/// The cost of taking a line from all that have it or will have it, for a write by `core` that costs `hit` on a line of
+/// its own.
+#[inline(always)]
+fn cost_of_taking(line: &Line, core: usize, hit: u64, costs: &Costs) -> u64 {
+    let heir = usize::from(line.heir);
+    let cost = if heir == core {
+        costs.smt
+    } else if line.heir != NO_CORE {
+        costs.take_from(core, heir, line.home)
+    } else {
+        let mut others = line.sharers;
+        others.remove(core);
+        if line.owner != NO_CORE {
+            // A load is under way, after which its core and the owner share the line.
+            if line.owner != HOME {
+                others.add(usize::from(line.owner));
+            }
+            others.add(usize::from(line.reader));
+            others.remove(core);
+        }
+        if !others.is_empty() {
+            costs.take_from_all(core, &others, line.home)
+        } else if line.sharers.has(core) || usize::from(line.fetcher) == core {
+            hit
+        } else if line.fetcher != NO_CORE {
+            costs.take_from(core, usize::from(line.fetcher), line.home)
+        } else {
+            costs.fetch_from_memory(core, line.home)
+        }
+    };
+    cost.max(hit)
 }
 
 impl Kernel {
@@ -249,32 +282,7 @@ impl Kernel {
         let from = start.max(cpu.drained_at);
         let begin = from.max(line.busy_until);
         let heir = usize::from(line.heir);
-        let cost = if heir == core {
-            costs.smt
-        } else if line.heir != NO_CORE {
-            costs.take_from(core, heir, line.home)
-        } else {
-            let mut others = line.sharers;
-            others.remove(core);
-            if line.owner != NO_CORE {
-                // A load is under way, after which its core and the owner share the line.
-                if line.owner != HOME {
-                    others.add(usize::from(line.owner));
-                }
-                others.add(usize::from(line.reader));
-                others.remove(core);
-            }
-            if !others.is_empty() {
-                costs.take_from_all(core, &others, line.home)
-            } else if line.sharers.has(core) || usize::from(line.fetcher) == core {
-                hit
-            } else if line.fetcher != NO_CORE {
-                costs.take_from(core, usize::from(line.fetcher), line.home)
-            } else {
-                costs.fetch_from_memory(core, line.home)
-            }
-        }
-        .max(hit);
+        let cost = cost_of_taking(line, core, hit, costs);
         let ends = begin + cost;
         line.busy_until = ends;
         line.heir = core as u16;

@@ -253,18 +253,12 @@ mod tests {
         change.finish().unwrap();
     }
 
-    #[test]
-    fn each_broken_rule_is_found() {
-        let dir = tempfile::tempdir().unwrap();
-        let options = StorageOptions {
-            fsync: false,
-            buffer_bytes: 1 << 20,
-            ..StorageOptions::default()
-        };
-        let storage: Arc<Storage> = Storage::open(dir.path(), options).unwrap().0;
+    /// Damages to the page of [`page_of_rows`]: the slot of the tuple if it is of one, the offset there, the bytes, and what
+    /// is found.
+    fn damages() -> [(Option<u16>, usize, Vec<u8>, &'static str); 17] {
         let normal = |offset, length| Line::Normal { offset, length }.encode();
         let free_space = |lower: u16, upper: u16| [lower.to_le_bytes(), upper.to_le_bytes()].concat();
-        let damages: [(Option<u16>, usize, Vec<u8>, &str); 17] = [
+        [
             (None, LOWER, vec![0xFF, 0x3F], "the free space from"),
             // Behind the tuples, within a line pointer, within the header; and tuples behind the page's end.
             (None, LOWER, free_space(8_188, 7_952), "the free space from"),
@@ -335,8 +329,19 @@ mod tests {
                 Line::Redirect(5).encode().into(),
                 "which is on a chain already",
             ),
-        ];
-        for (slot, offset, bytes, problem) in damages {
+        ]
+    }
+
+    #[test]
+    fn each_broken_rule_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = StorageOptions {
+            fsync: false,
+            buffer_bytes: 1 << 20,
+            ..StorageOptions::default()
+        };
+        let storage: Arc<Storage> = Storage::open(dir.path(), options).unwrap().0;
+        for (slot, offset, bytes, problem) in damages() {
             let rel = page_of_rows(&storage);
             assert_eq!(check(&storage, rel), Vec::<String>::new());
             damage(&storage, rel, slot, offset, &bytes);

@@ -24,11 +24,11 @@ use sqlparser::ast;
 use sqlparser::tokenizer::Span;
 
 use crate::error::{EngineError, Result, SqlState};
-use crate::sql::catalog::{CatalogView, TableDef, TableKind};
+use crate::sql::catalog::{CatalogView, EmptyCatalog, TableDef, TableKind};
 use crate::sql::context::{EvalContext, NoSession};
 use crate::sql::driver_catalog::Answer;
 use crate::sql::expr::Expr;
-use crate::sql::parse::{Lines, ParsedStatement, Tree, parse_expression, parse_one};
+use crate::sql::parse::{Lines, ParsedStatement, Piece, Tree, parse_expression, parse_one};
 use crate::sql::plan::{Plan, RowsStatement, Statement};
 use crate::sql::stack::with_stack_for;
 use crate::value::DataType;
@@ -87,18 +87,14 @@ fn bind_here(
     if let Some(plan) = super::pgbench_catalog::recognise(&statement.text, catalog) {
         return Ok(plan);
     }
-    let mut binder = Binder {
-        statement,
-        catalog,
-        params: declared.to_vec(),
-        check,
-        ticks: 0,
-        nesting: 0,
-        place: Place::of(&statement.text, statement.offset),
-    };
+    let place = Place::of(&statement.text, statement.offset);
+    let mut binder = Binder::new(place, &statement.more_rows, catalog, declared, check);
     let (bound, columns) = match &statement.tree {
-        Tree::Utility(utility) => binder.utility(utility)?,
         Tree::Sql(tree) => with_stack_for(tree.levels(), || binder.statement(tree))?,
+        Tree::Control(control) => binder.control(control)?,
+        Tree::Definition(definition) => binder.named_definition(definition)?,
+        Tree::Explain(explained) => binder.explain(explained)?,
+        Tree::Copy(copy) => (RowsStatement::Copy(Box::new(binder.copy(copy)?)).into(), None),
     };
     let param_types = binder
         .params
@@ -112,25 +108,12 @@ fn bind_here(
     })
 }
 
-/// Compiles the text of a column's default, as it is kept in the catalog, to an expression of the column's type.
+/// Compiles the text of a column's default, as it is kept in the catalog, to an expression of the column's type. There
+/// is no statement around it: it names no table, has no parameters, and is not interrupted.
 pub fn bind_default(sql: &str, data_type: DataType, typmod: i32) -> Result<Expr> {
     let tree = parse_expression(sql, 0)?;
-    let statement = ParsedStatement {
-        text: sql.into(),
-        offset: 0,
-        tree: Tree::Utility(Box::new(crate::sql::parse::utility::Utility::Checkpoint)),
-        more_rows: Vec::new(),
-    };
-    let catalog = super::catalog::EmptyCatalog;
-    let mut binder = Binder {
-        statement: &statement,
-        catalog: &catalog,
-        params: Vec::new(),
-        check: &|| Ok(()),
-        ticks: 0,
-        nesting: 0,
-        place: Place::of(&statement.text, statement.offset),
-    };
+    let check = || Ok(());
+    let mut binder = Binder::new(Place::of(sql, 0), &[], &EmptyCatalog, &[], &check);
     let typed = with_stack_for(tree.levels(), || {
         binder.expression(&tree, &mut Scope::empty("DEFAULT expressions"))
     })?;
@@ -238,7 +221,8 @@ impl Scope {
 }
 
 struct Binder<'a> {
-    statement: &'a ParsedStatement,
+    /// The rows of a long INSERT that are not in its tree.
+    more_rows: &'a [Piece],
     catalog: &'a dyn CatalogView,
     params: Vec<Option<DataType>>,
     check: Check<'a>,
@@ -267,7 +251,28 @@ impl Place<'_> {
     }
 }
 
+/// A bound statement, with the columns of its result.
 type Bound = (Statement, Option<Vec<crate::sql::plan::Column>>);
+
+impl<'a> Binder<'a> {
+    fn new(
+        place: Place<'a>,
+        more_rows: &'a [Piece],
+        catalog: &'a dyn CatalogView,
+        declared: &[Option<DataType>],
+        check: Check<'a>,
+    ) -> Binder<'a> {
+        Binder {
+            more_rows,
+            catalog,
+            params: declared.to_vec(),
+            check,
+            ticks: 0,
+            nesting: 0,
+            place,
+        }
+    }
+}
 
 impl Binder<'_> {
     fn statement(&mut self, tree: &ast::Statement) -> Result<Bound> {

@@ -2,125 +2,142 @@
 
 use std::sync::Arc;
 
+use sqlparser::ast;
+
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::bind::path::need;
 use crate::sql::bind::write::table_default;
 use crate::sql::bind::{Binder, Bound, Scope, bind_checked, require_heap};
 use crate::sql::catalog::{TableDef, TableKind};
 use crate::sql::expr::Expr;
-use crate::sql::parse::utility::{Copy, CopySource, Name, Utility};
+use crate::sql::parse::ParsedStatement;
+use crate::sql::parse::utility::{AsRead, Copy, CopySource, Name, NamedDefinition};
 use crate::sql::plan::{
     Column, ControlStatement, CopyDirection, CopyPlan, DefinitionStatement, RowsStatement, SelectPlan,
     Source, Statement, TableScan,
 };
-use crate::sql::stack::with_stack_for;
+use crate::sql::stack::{Deep, with_stack_for};
 use crate::sql::{access::AccessPath, explain};
 use crate::value::{ColumnSet, DataType};
 
 impl Binder<'_> {
-    pub(super) fn utility(&mut self, utility: &Utility) -> Result<Bound> {
-        let statement = match utility {
-            Utility::Explain(inner) => {
-                let plan = bind_checked(inner, self.catalog, &self.params, self.check)?;
-                self.params = plan.param_types.iter().copied().map(Some).collect();
-                let lines = explain::explain(&plan.statement)?;
-                let columns = vec![Column::computed("QUERY PLAN", DataType::Text)];
-                return Ok((RowsStatement::Explain(lines).into(), Some(columns)));
-            }
-            Utility::Copy(copy) => RowsStatement::Copy(Box::new(self.copy(copy)?)).into(),
-            Utility::Show(name) => {
-                let columns = vec![Column::computed(name.clone(), DataType::Text)];
-                return Ok((ControlStatement::Show(name.clone()).into(), Some(columns)));
-            }
-            Utility::ShowAll => {
+    /// A statement about the transaction, the session, or maintenance: [`ControlStatement`] with its names looked up, and
+    /// the columns of SHOW.
+    pub(super) fn control(&mut self, statement: &ControlStatement<AsRead>) -> Result<Bound> {
+        let shown = match statement {
+            ControlStatement::Show(name) => Some(vec![Column::computed(name.clone(), DataType::Text)]),
+            ControlStatement::ShowAll => {
                 let columns =
                     ["name", "setting", "description"].map(|name| Column::computed(name, DataType::Text));
-                return Ok((ControlStatement::ShowAll.into(), Some(columns.to_vec())));
+                Some(columns.to_vec())
             }
-            Utility::Begin(modes) => ControlStatement::Begin(*modes).into(),
-            Utility::Commit { chain } => ControlStatement::Commit { chain: *chain }.into(),
-            Utility::Rollback { chain } => ControlStatement::Rollback { chain: *chain }.into(),
-            Utility::SetTransaction { modes, session } => ControlStatement::SetTransaction {
+            _ => None,
+        };
+        Ok((self.looked_up(statement)?.into(), shown))
+    }
+
+    /// The same statement with its names looked up.
+    fn looked_up(&mut self, statement: &ControlStatement<AsRead>) -> Result<ControlStatement> {
+        use ControlStatement::*;
+        Ok(match statement {
+            Vacuum { tables, analyze } => Vacuum {
+                tables: self.heaps(tables)?,
+                analyze: *analyze,
+            },
+            Analyze { tables } => Analyze {
+                tables: self.heaps(tables)?,
+            },
+            Prepare { name, types, sql } => Prepare {
+                name: name.clone(),
+                types: self.parameter_types(types)?,
+                sql: sql.clone(),
+            },
+            Execute { name, arguments } => Execute {
+                name: name.clone(),
+                arguments: self.arguments(arguments.as_ref())?,
+            },
+            SetConstraints(names) => match names.first() {
+                Some(name) => return Err(self.not_deferrable(&name.name)),
+                None => SetConstraints(()),
+            },
+            // These name nothing that is looked up before they run.
+            Empty => Empty,
+            Begin(modes) => Begin(*modes),
+            Commit { chain } => Commit { chain: *chain },
+            Rollback { chain } => Rollback { chain: *chain },
+            SetTransaction { modes, session } => SetTransaction {
                 modes: *modes,
                 session: *session,
-            }
-            .into(),
-            Utility::Set { name, value, local } => ControlStatement::Set {
+            },
+            Set { name, value, local } => Set {
                 name: name.clone(),
                 value: value.clone(),
                 local: *local,
-            }
-            .into(),
-            Utility::Reset(name) => ControlStatement::Reset(name.clone()).into(),
-            Utility::Checkpoint => ControlStatement::Checkpoint.into(),
-            Utility::Vacuum { tables, analyze } => ControlStatement::Vacuum {
-                tables: self.heaps(tables)?,
-                analyze: *analyze,
-            }
-            .into(),
-            Utility::Analyze { tables } => ControlStatement::Analyze {
-                tables: self.heaps(tables)?,
-            }
-            .into(),
-            Utility::Prepare { name, types, sql } => {
-                let types = types
-                    .iter()
-                    .map(|text| Ok(Some(self.type_named(text)?).filter(|known| *known != DataType::Unknown)))
-                    .collect::<Result<_>>()?;
-                ControlStatement::Prepare {
-                    name: name.clone(),
-                    types,
-                    sql: sql.clone(),
-                }
-                .into()
-            }
-            Utility::Execute { name, arguments } => {
-                let mut bound = Vec::new();
-                if let Some(row) = arguments {
-                    with_stack_for(row.levels(), || {
-                        row.iter().try_for_each(|tree| {
-                            let typed = self.expression(tree, &mut Scope::empty("EXECUTE parameters"))?;
-                            bound.push((typed.expr, typed.data_type));
-                            Ok::<_, EngineError>(())
-                        })
-                    })?;
-                }
-                ControlStatement::Execute {
-                    name: name.clone(),
-                    arguments: bound,
-                }
-                .into()
-            }
-            Utility::Deallocate(name) => ControlStatement::Deallocate(name.clone()).into(),
-            Utility::DiscardAll => ControlStatement::DiscardAll.into(),
-            Utility::SetConstraints(names) => {
-                if let Some(name) = names.first() {
-                    return Err(self.not_deferrable(&name.name));
-                }
-                ControlStatement::NoOperation("SET CONSTRAINTS").into()
-            }
-            Utility::NoOperation(tag) => ControlStatement::NoOperation(tag).into(),
-            Utility::Truncate {
+            },
+            Reset(name) => Reset(name.clone()),
+            Show(name) => Show(name.clone()),
+            ShowAll => ShowAll,
+            Checkpoint => Checkpoint,
+            Deallocate(name) => Deallocate(name.clone()),
+            DiscardAll => DiscardAll,
+            NoOperation(tag) => NoOperation(tag),
+        })
+    }
+
+    /// The types that PREPARE declares; `unknown` leaves one open.
+    fn parameter_types(&self, types: &[String]) -> Result<Vec<Option<DataType>>> {
+        let types = types.iter().map(|text| self.type_named(text));
+        types
+            .map(|found| Ok(Some(found?).filter(|known| *known != DataType::Unknown)))
+            .collect()
+    }
+
+    /// The arguments of EXECUTE.
+    fn arguments(&mut self, row: Option<&Deep<Vec<ast::Expr>>>) -> Result<Vec<(Expr, DataType)>> {
+        let mut bound = Vec::new();
+        if let Some(row) = row {
+            with_stack_for(row.levels(), || {
+                row.iter().try_for_each(|tree| {
+                    let typed = self.expression(tree, &mut Scope::empty("EXECUTE parameters"))?;
+                    bound.push((typed.expr, typed.data_type));
+                    Ok::<_, EngineError>(())
+                })
+            })?;
+        }
+        Ok(bound)
+    }
+
+    /// A statement that changes definitions, of those that `parse::utility` reads.
+    pub(super) fn named_definition(&self, statement: &NamedDefinition) -> Result<Bound> {
+        let statement = match statement {
+            NamedDefinition::Truncate {
                 tables,
                 restart_identity,
             } => DefinitionStatement::Truncate {
                 tables: self.heaps(tables)?,
                 restart_identity: *restart_identity,
-            }
-            .into(),
-            Utility::DropTable { tables, if_exists } => self.drop_table(tables, *if_exists)?.into(),
-            Utility::DropIndex {
+            },
+            NamedDefinition::DropTable { tables, if_exists } => self.drop_table(tables, *if_exists)?,
+            NamedDefinition::DropIndex {
                 indexes,
                 if_exists,
                 concurrently,
-            } => self.drop_index(indexes, *if_exists, *concurrently)?.into(),
-            Utility::SetFillfactor { table, fillfactor } => DefinitionStatement::SetFillfactor {
+            } => self.drop_index(indexes, *if_exists, *concurrently)?,
+            NamedDefinition::SetFillfactor { table, fillfactor } => DefinitionStatement::SetFillfactor {
                 table: self.heap(table)?,
                 fillfactor: *fillfactor,
-            }
-            .into(),
+            },
         };
-        Ok((statement, None))
+        Ok((statement.into(), None))
+    }
+
+    /// EXPLAIN: the plan of the statement, as rows of text.
+    pub(super) fn explain(&mut self, statement: &ParsedStatement) -> Result<Bound> {
+        let plan = bind_checked(statement, self.catalog, &self.params, self.check)?;
+        self.params = plan.param_types.iter().copied().map(Some).collect();
+        let lines = explain::explain(&plan.statement)?;
+        let columns = vec![Column::computed("QUERY PLAN", DataType::Text)];
+        Ok((RowsStatement::Explain(lines).into(), Some(columns)))
     }
 
     fn drop_table(&self, tables: &[Name], if_exists: bool) -> Result<DefinitionStatement> {
@@ -197,7 +214,7 @@ impl Binder<'_> {
         names.iter().map(|name| self.heap(name)).collect()
     }
 
-    fn copy(&mut self, copy: &Copy) -> Result<CopyPlan> {
+    pub(super) fn copy(&mut self, copy: &Copy) -> Result<CopyPlan> {
         let direction = if copy.from {
             CopyDirection::FromStdin
         } else {

@@ -55,7 +55,7 @@ impl Binder<'_> {
                     InsertSource::Rows(rows)
                 }
                 _ => {
-                    refuse(!self.statement.more_rows.is_empty(), "this form of INSERT")?;
+                    refuse(!self.more_rows.is_empty(), "this form of INSERT")?;
                     let select = self.query(query, false)?;
                     self.check_count(select.visible, &targets, !insert.columns.is_empty(), None)?;
                     let mut columns = table_defaults(&table);
@@ -150,17 +150,17 @@ impl Binder<'_> {
         explicit: bool,
         rows: &mut Vec<Vec<Expr>>,
     ) -> Result<()> {
-        let statement = self.statement;
-        for piece in &statement.more_rows {
+        let (whole, before) = (self.place.text, self.place.offset);
+        for piece in self.more_rows {
             (self.check)()?;
-            let text = &statement.text[piece.bytes.clone()];
-            let offset = statement.offset + piece.characters_before;
+            let text = &whole[piece.bytes.clone()];
+            let offset = before + piece.characters_before;
             let values = parse_rows(text, offset)?;
-            let whole = std::mem::replace(&mut self.place, Place::of(text, offset));
+            let place = std::mem::replace(&mut self.place, Place::of(text, offset));
             let bound = with_stack_for(values.levels(), || {
                 self.insert_rows(&values, table, targets, explicit)
             });
-            self.place = whole;
+            self.place = place;
             rows.extend(bound?);
         }
         Ok(())

@@ -6,7 +6,7 @@ use crate::sql::expr::Expr;
 use crate::sql::function::{Function, check_length};
 use crate::sql::stack::checkpoint;
 use crate::value::cast::cast;
-use crate::value::{Category, Value, arithmetic, compare_checked, text};
+use crate::value::{Category, DataType, Value, arithmetic, compare_checked, text};
 
 /// Bytes of text to work on between two looks if the statement is to stop.
 const BYTES_PER_LOOK: usize = 64 << 10;
@@ -132,28 +132,8 @@ impl Expr {
                 };
                 Ok(Some(distinct != *negated))
             }),
-            Expr::And(all) => {
-                let mut unknown = false;
-                for part in all {
-                    match part.truth(row, context)? {
-                        Some(false) => return Ok(Some(false)),
-                        Some(true) => {}
-                        None => unknown = true,
-                    }
-                }
-                Ok((!unknown).then_some(true))
-            }
-            Expr::Or(any) => {
-                let mut unknown = false;
-                for part in any {
-                    match part.truth(row, context)? {
-                        Some(true) => return Ok(Some(true)),
-                        Some(false) => {}
-                        None => unknown = true,
-                    }
-                }
-                Ok((!unknown).then_some(false))
-            }
+            Expr::And(all) => settled(all, false, row, context),
+            Expr::Or(any) => settled(any, true, row, context),
             Expr::Not(input) => Ok(input.truth(row, context)?.map(|truth| !truth)),
             Expr::IsNull { input, negated } => with(input, row, context, |value, _| {
                 Ok(Some(value.is_null() != *negated))
@@ -169,24 +149,8 @@ impl Expr {
                 data_type,
                 negated,
             } => with(input, row, context, |needle, around| {
-                if needle.is_null() {
-                    return Ok(None);
-                }
-                let mut unknown = false;
-                for candidate in list {
-                    let found = with(candidate, row, around, |candidate, _| {
-                        if candidate.is_null() {
-                            return Ok(None);
-                        }
-                        Ok(Some(compare_checked(needle, candidate, *data_type)?.is_eq()))
-                    })?;
-                    match found {
-                        Some(true) => return Ok(Some(!*negated)),
-                        Some(false) => {}
-                        None => unknown = true,
-                    }
-                }
-                Ok((!unknown).then_some(*negated))
+                let found = is_among(needle, list, *data_type, row, around)?;
+                Ok(found.map(|found| found != *negated))
             }),
             Expr::Like {
                 input,
@@ -195,20 +159,8 @@ impl Expr {
                 ignore_case,
                 negated,
             } => with_both(input, pattern, row, context, |input, pattern| {
-                match (input, pattern) {
-                    (Value::Text(input), Value::Text(pattern)) => {
-                        look_around(context, input.len() + pattern.len())?;
-                        let go_on = || context.session.check_interrupts();
-                        let matches = if *ignore_case {
-                            text::like(&input.to_lowercase(), &pattern.to_lowercase(), *escape, go_on)?
-                        } else {
-                            text::like(input, pattern, *escape, go_on)?
-                        };
-                        Ok(Some(matches != *negated))
-                    }
-                    (Value::Null, _) | (_, Value::Null) => Ok(None),
-                    _ => Err(not_text("LIKE", input, pattern)),
-                }
+                let matches = is_like(input, pattern, *escape, *ignore_case, context)?;
+                Ok(matches.map(|matches| matches != *negated))
             }),
             _ => match self.eval(row, context)? {
                 Value::Bool(truth) => Ok(Some(truth)),
@@ -224,6 +176,71 @@ impl Expr {
     #[inline]
     pub fn passes(&self, row: &[Value], context: &EvalContext<'_>) -> Result<bool> {
         Ok(self.truth(row, context)? == Some(true))
+    }
+}
+
+/// The truth value of AND (`settling` is false) or OR (true): a part of that value settles it, and ends it; otherwise a
+/// NULL leaves it unknown.
+fn settled(parts: &[Expr], settling: bool, row: &[Value], context: &EvalContext<'_>) -> Result<Option<bool>> {
+    let mut unknown = false;
+    for part in parts {
+        match part.truth(row, context)? {
+            Some(truth) if truth == settling => return Ok(Some(settling)),
+            Some(_) => {}
+            None => unknown = true,
+        }
+    }
+    Ok((!unknown).then_some(!settling))
+}
+
+/// True if one of the list equals `needle`; NULL if none does and one is NULL, or if `needle` is.
+fn is_among(
+    needle: &Value,
+    list: &[Expr],
+    data_type: DataType,
+    row: &[Value],
+    context: &EvalContext<'_>,
+) -> Result<Option<bool>> {
+    if needle.is_null() {
+        return Ok(None);
+    }
+    let mut unknown = false;
+    for candidate in list {
+        let found = with(candidate, row, context, |candidate, _| {
+            if candidate.is_null() {
+                return Ok(None);
+            }
+            Ok(Some(compare_checked(needle, candidate, data_type)?.is_eq()))
+        })?;
+        match found {
+            Some(true) => return Ok(Some(true)),
+            Some(false) => {}
+            None => unknown = true,
+        }
+    }
+    Ok((!unknown).then_some(false))
+}
+
+/// True if the text is as the pattern of LIKE or ILIKE says.
+fn is_like(
+    input: &Value,
+    pattern: &Value,
+    escape: Option<char>,
+    ignore_case: bool,
+    context: &EvalContext<'_>,
+) -> Result<Option<bool>> {
+    match (input, pattern) {
+        (Value::Text(input), Value::Text(pattern)) => {
+            look_around(context, input.len() + pattern.len())?;
+            let go_on = || context.session.check_interrupts();
+            if ignore_case {
+                text::like(&input.to_lowercase(), &pattern.to_lowercase(), escape, go_on).map(Some)
+            } else {
+                text::like(input, pattern, escape, go_on).map(Some)
+            }
+        }
+        (Value::Null, _) | (_, Value::Null) => Ok(None),
+        _ => Err(not_text("LIKE", input, pattern)),
     }
 }
 

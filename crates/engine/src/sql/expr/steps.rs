@@ -1,5 +1,7 @@
 //! Expressions one after the other: the flat form of a long chain of operators.
 
+use clearway_machine::invariant;
+
 use crate::error::{EngineError, Result};
 use crate::sql::context::EvalContext;
 use crate::sql::expr::Expr;
@@ -15,7 +17,7 @@ pub struct Steps(Vec<Expr>);
 
 impl Steps {
     pub(crate) fn new(steps: Vec<Expr>) -> Steps {
-        debug_assert!(!steps.is_empty());
+        invariant!(2 of bind::chain, !steps.is_empty(), "a chain has no steps");
         Steps(steps)
     }
 

@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::sql::expr::Expr;
+use crate::value::Value;
 
 impl Expr {
     /// Calls `visit` for this expression and all inside it.
@@ -47,109 +48,58 @@ impl Expr {
     }
 
     /// The same expression with each direct child replaced.
-    pub(crate) fn map_children(self, map: &mut dyn FnMut(Expr) -> Result<Expr>) -> Result<Expr> {
-        let mut boxed = |child: Box<Expr>| map(*child).map(Box::new);
-        Ok(match self {
+    pub(crate) fn map_children(mut self, map: &mut dyn FnMut(Expr) -> Result<Expr>) -> Result<Expr> {
+        if let Expr::Steps(steps) = self {
+            return steps.map(map).map(Expr::Steps);
+        }
+        self.each_child(&mut |child| {
+            // NULL takes its place meanwhile; after an error the whole expression is given up.
+            let before = std::mem::replace(child, Expr::Constant(Value::Null));
+            *child = map(before)?;
+            Ok(())
+        })?;
+        Ok(self)
+    }
+
+    /// Calls `visit` for each direct child; not for those of a chain.
+    fn each_child(&mut self, visit: &mut dyn FnMut(&mut Expr) -> Result<()>) -> Result<()> {
+        match self {
             Expr::Constant(_)
             | Expr::Column(_)
             | Expr::Parameter(_)
             | Expr::NextSerial { .. }
-            | Expr::Previous => self,
-            Expr::Steps(steps) => Expr::Steps(steps.map(map)?),
-            Expr::Cast {
-                input,
-                from,
-                to,
-                typmod,
-                context,
-            } => Expr::Cast {
-                input: boxed(input)?,
-                from,
-                to,
-                typmod,
-                context,
-            },
-            Expr::Negate(input) => Expr::Negate(boxed(input)?),
-            Expr::Not(input) => Expr::Not(boxed(input)?),
-            Expr::IsNull { input, negated } => Expr::IsNull {
-                input: boxed(input)?,
-                negated,
-            },
-            Expr::IsTruth {
-                input,
-                truth,
-                negated,
-            } => Expr::IsTruth {
-                input: boxed(input)?,
-                truth,
-                negated,
-            },
-            Expr::Compare {
-                op,
-                left,
-                right,
-                data_type,
-            } => Expr::Compare {
-                op,
-                left: boxed(left)?,
-                right: boxed(right)?,
-                data_type,
-            },
-            Expr::Distinct {
-                left,
-                right,
-                data_type,
-                negated,
-            } => Expr::Distinct {
-                left: boxed(left)?,
-                right: boxed(right)?,
-                data_type,
-                negated,
-            },
-            Expr::Arithmetic { op, left, right } => Expr::Arithmetic {
-                op,
-                left: boxed(left)?,
-                right: boxed(right)?,
-            },
-            Expr::Concat(left, right) => Expr::Concat(boxed(left)?, boxed(right)?),
-            Expr::And(parts) => Expr::And(parts.into_iter().map(map).collect::<Result<_>>()?),
-            Expr::Or(parts) => Expr::Or(parts.into_iter().map(map).collect::<Result<_>>()?),
-            Expr::InList {
-                input,
-                list,
-                data_type,
-                negated,
-            } => Expr::InList {
-                input: boxed(input)?,
-                list: list.into_iter().map(map).collect::<Result<_>>()?,
-                data_type,
-                negated,
-            },
-            Expr::Like {
-                input,
-                pattern,
-                escape,
-                ignore_case,
-                negated,
-            } => Expr::Like {
-                input: boxed(input)?,
-                pattern: boxed(pattern)?,
-                escape,
-                ignore_case,
-                negated,
-            },
-            Expr::Case { branches, otherwise } => Expr::Case {
-                otherwise: boxed(otherwise)?,
-                branches: branches
-                    .into_iter()
-                    .map(|(condition, result)| Ok((map(condition)?, map(result)?)))
-                    .collect::<Result<_>>()?,
-            },
-            Expr::Call { function, arguments } => Expr::Call {
-                function,
-                arguments: arguments.into_iter().map(map).collect::<Result<_>>()?,
-            },
-        })
+            | Expr::Previous
+            | Expr::Steps(_) => Ok(()),
+            Expr::Cast { input, .. }
+            | Expr::Negate(input)
+            | Expr::Not(input)
+            | Expr::IsNull { input, .. }
+            | Expr::IsTruth { input, .. } => visit(input),
+            Expr::Compare { left, right, .. }
+            | Expr::Distinct { left, right, .. }
+            | Expr::Arithmetic { left, right, .. }
+            | Expr::Concat(left, right) => {
+                visit(left)?;
+                visit(right)
+            }
+            Expr::And(parts) | Expr::Or(parts) => parts.iter_mut().try_for_each(visit),
+            Expr::InList { input, list, .. } => {
+                visit(input)?;
+                list.iter_mut().try_for_each(visit)
+            }
+            Expr::Like { input, pattern, .. } => {
+                visit(input)?;
+                visit(pattern)
+            }
+            Expr::Case { branches, otherwise } => {
+                visit(otherwise)?;
+                branches.iter_mut().try_for_each(|(condition, result)| {
+                    visit(condition)?;
+                    visit(result)
+                })
+            }
+            Expr::Call { arguments, .. } => arguments.iter_mut().try_for_each(visit),
+        }
     }
 
     /// The input columns it reads, each once per use.

@@ -104,6 +104,27 @@ fn whole_type(arguments: &[DataType]) -> Option<DataType> {
 }
 
 impl MathFunction {
+    /// The name by which PostgreSQL has it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            MathFunction::Sqrt => "sqrt",
+            MathFunction::Exp => "exp",
+            MathFunction::Ln => "ln",
+            MathFunction::Log10 | MathFunction::Log => "log",
+            MathFunction::Power => "power",
+            MathFunction::Sign => "sign",
+            MathFunction::Trunc => "trunc",
+            MathFunction::Div => "div",
+            MathFunction::Gcd => "gcd",
+            MathFunction::Lcm => "lcm",
+            MathFunction::Factorial => "factorial",
+            MathFunction::Scale => "scale",
+            MathFunction::MinScale => "min_scale",
+            MathFunction::TrimScale => "trim_scale",
+            MathFunction::WidthBucket => "width_bucket",
+        }
+    }
+
     /// Its value; no argument is NULL.
     pub fn call(self, arguments: &[Value]) -> Result<Value> {
         match arguments {

@@ -53,6 +53,21 @@ pub(super) fn resolve(
 }
 
 impl RecoveryFunction {
+    /// The name by which PostgreSQL has it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            RecoveryFunction::IsInRecovery => "pg_is_in_recovery",
+            RecoveryFunction::Current(LogPosition::Inserted) => "pg_current_wal_insert_lsn",
+            RecoveryFunction::Current(_) => "pg_current_wal_lsn",
+            RecoveryFunction::Last(LogPosition::Received) => "pg_last_wal_receive_lsn",
+            RecoveryFunction::Last(_) => "pg_last_wal_replay_lsn",
+            RecoveryFunction::LastReplayedCommit => "pg_last_xact_replay_timestamp",
+            RecoveryFunction::Difference => "pg_wal_lsn_diff",
+            RecoveryFunction::Promote => "pg_promote",
+            RecoveryFunction::ReloadConfiguration => "pg_reload_conf",
+        }
+    }
+
     pub(super) fn call(self, arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
         if arguments.iter().any(Value::is_null) {
             return Ok(Value::Null);

@@ -20,13 +20,15 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, TokenWithSpan};
 
 use crate::error::{EngineError, Result, SqlState};
+use crate::sql::plan::ControlStatement;
 use crate::sql::stack::{self, Deep, NESTING_MAX, with_stack_for};
 use dialect::Grammar;
 use lex::first_token;
-use long_insert::{Cut, Piece, cut};
+pub(crate) use long_insert::Piece;
+use long_insert::{Cut, cut};
 use number_junk::TRAILING_JUNK;
 use split::split;
-use utility::Utility;
+use utility::{AsRead, Copy, NamedDefinition};
 
 /// Texts of this length or less are not counted where memory is.
 const UNCOUNTED_BYTES: usize = 64 << 10;
@@ -59,13 +61,19 @@ pub struct ParsedStatement {
     pub(crate) more_rows: Vec<Piece>,
 }
 
-/// A syntax tree.
+/// A syntax tree: sqlparser's, or one that `utility` reads.
 #[derive(Debug, Clone)]
 pub(crate) enum Tree {
-    /// sqlparser's.
+    /// SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER.
     Sql(Deep<ast::Statement>),
-    /// Ours.
-    Utility(Box<Utility>),
+    /// A statement about the transaction, the session, or maintenance.
+    Control(ControlStatement<AsRead>),
+    /// TRUNCATE, DROP, and ALTER TABLE … SET (fillfactor = …).
+    Definition(NamedDefinition),
+    /// EXPLAIN, with the statement that it is about.
+    Explain(Box<ParsedStatement>),
+    /// COPY.
+    Copy(Copy),
 }
 
 /// Parses a message of any number of statements; blank ones vanish.
@@ -162,7 +170,7 @@ pub(crate) fn parse_rows(text: &str, offset: u32) -> Result<Deep<ast::Values>> {
 /// Parses the text of one statement that `offset` characters come before.
 pub(crate) fn parse_one(text: &str, offset: u32) -> Result<ParsedStatement> {
     let tree = match utility::parse(text, offset)? {
-        Some(utility) => Tree::Utility(Box::new(utility)),
+        Some(tree) => tree,
         None => match unsupported::statement(text) {
             Some((error, start)) => {
                 return Err(error.with_position(offset + text[..start].chars().count() as u32 + 1));
@@ -237,19 +245,11 @@ pub(crate) fn parse_expression(text: &str, offset: u32) -> Result<Deep<ast::Expr
 }
 
 impl ParsedStatement {
-    /// The text an EXPLAIN or PREPARE wraps, if this is one.
-    pub(crate) fn utility(&self) -> Option<&Utility> {
-        match &self.tree {
-            Tree::Utility(utility) => Some(utility),
-            Tree::Sql(_) => None,
-        }
-    }
-
     /// True if it is accepted in a transaction that has failed: COMMIT and ROLLBACK only.
     pub fn ends_transaction(&self) -> bool {
         matches!(
-            self.utility(),
-            Some(Utility::Commit { .. } | Utility::Rollback { .. })
+            self.tree,
+            Tree::Control(ControlStatement::Commit { .. } | ControlStatement::Rollback { .. })
         )
     }
 }

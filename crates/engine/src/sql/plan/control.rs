@@ -1,15 +1,50 @@
 //! Statements about the transaction, the session and maintenance: no row goes through a plan.
+//!
+//! [`ControlStatement`] is the one type of such a statement from its text to its end. The parser makes it with the names
+//! as they are written; binding looks these up, and changes nothing else. The two forms are its two [`Stage`]s:
+//!
+//! | stage | a table of VACUUM | a type of PREPARE | arguments of EXECUTE |
+//! | --- | --- | --- | --- |
+//! | `AsRead`, of the parser | its name | its text | syntax trees |
+//! | [`Bound`] | its definition | the type | expressions with their types |
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use crate::sql::catalog::TableDef;
 use crate::sql::expr::Expr;
 use crate::value::DataType;
 
+/// The form of what a control statement names.
+pub trait Stage: Debug + Clone {
+    /// A table of VACUUM or ANALYZE.
+    type Table: Debug + Clone;
+    /// A type that PREPARE declares.
+    type ParameterType: Debug + Clone;
+    /// The arguments of EXECUTE.
+    type Arguments: Debug + Clone;
+    /// The names of SET CONSTRAINTS.
+    type Constraints: Debug + Clone;
+}
+
+/// Every name is looked up.
+#[derive(Debug, Clone, Copy)]
+pub enum Bound {}
+
+impl Stage for Bound {
+    type Table = Arc<TableDef>;
+    /// `None` where it is left open.
+    type ParameterType = Option<DataType>;
+    /// Of whatever type they have.
+    type Arguments = Vec<(Expr, DataType)>;
+    /// No constraint can be deferred, so a statement that names one is refused.
+    type Constraints = ();
+}
+
 /// A statement about the transaction, the session, or maintenance. It takes no relation lock before it runs and begins
 /// no transaction.
 #[derive(Debug, Clone)]
-pub enum ControlStatement {
+pub enum ControlStatement<S: Stage = Bound> {
     /// Nothing but blanks and comments.
     Empty,
     /// BEGIN, START TRANSACTION
@@ -49,14 +84,14 @@ pub enum ControlStatement {
     /// VACUUM, with or without ANALYZE
     Vacuum {
         /// The tables; none = all.
-        tables: Vec<Arc<TableDef>>,
+        tables: Vec<S::Table>,
         /// Also ANALYZE.
         analyze: bool,
     },
     /// ANALYZE
     Analyze {
         /// The tables; none = all.
-        tables: Vec<Arc<TableDef>>,
+        tables: Vec<S::Table>,
     },
     /// CHECKPOINT
     Checkpoint,
@@ -65,7 +100,7 @@ pub enum ControlStatement {
         /// Its name.
         name: String,
         /// The declared parameter types.
-        types: Vec<Option<DataType>>,
+        types: Vec<S::ParameterType>,
         /// The statement's text.
         sql: String,
     },
@@ -73,14 +108,16 @@ pub enum ControlStatement {
     Execute {
         /// Its name.
         name: String,
-        /// The arguments, of whatever type they have.
-        arguments: Vec<(Expr, DataType)>,
+        /// The arguments.
+        arguments: S::Arguments,
     },
     /// DEALLOCATE name; `None` = ALL
     Deallocate(Option<String>),
     /// DISCARD ALL
     DiscardAll,
-    /// Accepted and without effect here: the tag to answer with, e.g. `SET CONSTRAINTS`
+    /// SET CONSTRAINTS; no names are all
+    SetConstraints(S::Constraints),
+    /// Accepted and without effect here: the tag to answer with, e.g. `UNLISTEN`
     NoOperation(&'static str),
 }
 
@@ -104,6 +141,7 @@ impl ControlStatement {
             ControlStatement::Deallocate(None) => "DEALLOCATE ALL",
             ControlStatement::Deallocate(Some(_)) => "DEALLOCATE",
             ControlStatement::DiscardAll => "DISCARD ALL",
+            ControlStatement::SetConstraints(()) => "SET CONSTRAINTS",
             ControlStatement::NoOperation(tag) => tag,
         }
     }

@@ -56,48 +56,109 @@ const FARTHEST: f64 = 1_000.0;
 
 /// Measures this host. Takes two or three seconds; other load makes the figures worthless.
 pub fn calibrate() -> Result<Calibration, ModelError> {
-    let mut machine = MachineModel::load("this")?;
+    let machine = MachineModel::load("this")?;
     let cpus = Native::cpus_allowed().map_err(ModelError::Host)?;
-    let word = Padded(<Native as Machine>::U64::new(0));
-    let futex = <Native as Machine>::U32::new(0);
-    let store = time_of(200_000, || word.store(black_box(1), Ordering::Release));
-    let rmw = time_of(200_000, || {
-        black_box(word.fetch_add(1, Ordering::AcqRel));
-    });
-    let pause = time_of(50_000, spin_loop);
-    let fence = time_of(50_000, || {
-        // A load between, or the compiler makes one fence of many.
-        Native::fence(Ordering::SeqCst);
-        black_box(word.load(Ordering::Relaxed));
-    });
-    let clock = time_of(50_000, || {
-        black_box(Native::now());
-    });
-    let wake = time_of(20_000, || {
-        black_box(Native::futex_wake(&futex, 1));
-    });
-    let yields = time_of(20_000, Native::yield_now);
-    let syscall = yields.min(wake);
-    let futex_part = wake - syscall;
-    let mut measured = vec![
-        ("coherence.store_hit", store),
-        ("coherence.rmw_hit", rmw),
-        ("coherence.pause", pause),
-        ("coherence.fence", fence),
-        ("os.clock", clock),
-        ("os.syscall", syscall),
-        ("os.futex", futex_part),
-    ];
-    let mut found = Vec::new();
-    let (mut alone, mut spacings) = (0.0, [0.0; 2]);
-    if cpus.len() > 1 && machine.cpus() > 1 {
+    let one = OneCpu::measure();
+    let pairs = (cpus.len() > 1 && machine.cpus() > 1).then(|| Pairs::measure(&cpus));
+    let mut measured = one.costs().to_vec();
+    measured.extend(pairs.iter().flat_map(|pairs| pairs.costs(&one, cpus[0])));
+    let mut calibration = Calibration {
+        machine,
+        measured,
+        placements: pairs
+            .as_ref()
+            .map_or(Vec::new(), |pairs| placements(&pairs.looks)),
+        cpus,
+        alone: pairs.as_ref().map_or(0.0, |pairs| median(&pairs.speeds)),
+    };
+    calibration.enter_costs();
+    if let Some(pairs) = &pairs {
+        calibration.fit_placements(pairs.spacings);
+    }
+    calibration.take_most_frequent_placement();
+    calibration.machine.check()?;
+    Ok(calibration)
+}
+
+/// Nanoseconds of what one CPU does by itself.
+struct OneCpu {
+    store: f64,
+    rmw: f64,
+    pause: f64,
+    fence: f64,
+    clock: f64,
+    wake: f64,
+    syscall: f64,
+}
+
+impl OneCpu {
+    fn measure() -> Self {
+        let word = Padded(<Native as Machine>::U64::new(0));
+        let futex = <Native as Machine>::U32::new(0);
+        let store = time_of(200_000, || word.store(black_box(1), Ordering::Release));
+        let rmw = time_of(200_000, || {
+            black_box(word.fetch_add(1, Ordering::AcqRel));
+        });
+        let pause = time_of(50_000, spin_loop);
+        let fence = time_of(50_000, || {
+            // A load between, or the compiler makes one fence of many.
+            Native::fence(Ordering::SeqCst);
+            black_box(word.load(Ordering::Relaxed));
+        });
+        let clock = time_of(50_000, || {
+            black_box(Native::now());
+        });
+        let wake = time_of(20_000, || {
+            black_box(Native::futex_wake(&futex, 1));
+        });
+        let yields = time_of(20_000, Native::yield_now);
+        Self {
+            store,
+            rmw,
+            pause,
+            fence,
+            clock,
+            wake,
+            syscall: yields.min(wake),
+        }
+    }
+
+    /// By their names in a machine's description.
+    fn costs(&self) -> [(&'static str, f64); 7] {
+        [
+            ("coherence.store_hit", self.store),
+            ("coherence.rmw_hit", self.rmw),
+            ("coherence.pause", self.pause),
+            ("coherence.fence", self.fence),
+            ("os.clock", self.clock),
+            ("os.syscall", self.syscall),
+            ("os.futex", self.wake - self.syscall),
+        ]
+    }
+}
+
+/// Measurements of pairs of CPUs, one after the other.
+struct Pairs {
+    /// The real lengths of [`SPACINGS`].
+    spacings: [f64; 2],
+    /// Probes during which the CPUs stayed where they were, with the increments at each spacing.
+    looks: Vec<(Probe, [f64; 2])>,
+    /// Nanoseconds of wake-ups: those that the waker spends, and those until the sleeper runs.
+    woken: Vec<(f64, f64)>,
+    /// [`Probe::alone`] of every probe.
+    speeds: Vec<f64>,
+}
+
+impl Pairs {
+    fn measure(cpus: &[usize]) -> Self {
+        let word = Padded(<Native as Machine>::U64::new(0));
         let between = SPACINGS.map(Section::calibrate);
         let increment = || {
             black_box(word.fetch_add(1, Ordering::AcqRel));
         };
         let without = time_of(50_000, increment);
         // So few steps do not take just what was asked for.
-        spacings = between.map(|between| {
+        let spacings = between.map(|between| {
             let with = time_of(50_000, || {
                 increment();
                 between.work();
@@ -109,7 +170,7 @@ pub fn calibrate() -> Result<Calibration, ModelError> {
             if looks.len() == PROBES {
                 break;
             }
-            let pair = pair(&cpus, turn);
+            let pair = pair(cpus, turn);
             std::thread::sleep(Duration::from_millis(2));
             let before = probe(pair);
             speeds.push(before.alone);
@@ -121,61 +182,26 @@ pub fn calibrate() -> Result<Calibration, ModelError> {
                 woken.extend(wake_ups);
             }
         }
-        found = placements(&looks);
-        alone = median(&speeds);
-        let switch = (switching(cpus[0]) - syscall).max(0.0);
-        measured.push(("os.switch", switch));
-        if !woken.is_empty() {
-            let (wakers, latencies): (Vec<f64>, Vec<f64>) = woken.into_iter().unzip();
+        Self {
+            spacings,
+            looks,
+            woken,
+            speeds,
+        }
+    }
+
+    /// The costs of switches and wake-ups, by their names in a machine's description; `cpu` does the switching.
+    fn costs(&self, one: &OneCpu, cpu: usize) -> Vec<(&'static str, f64)> {
+        let switch = (switching(cpu) - one.syscall).max(0.0);
+        let mut costs = vec![("os.switch", switch)];
+        if !self.woken.is_empty() {
+            let (wakers, latencies): (Vec<f64>, Vec<f64>) = self.woken.iter().copied().unzip();
             let (waker, latency) = (median(&wakers), median(&latencies));
-            measured.push(("os.wake", (waker - wake).max(0.0)));
-            measured.push(("os.idle_exit", (latency - wake - switch).max(0.0)));
+            costs.push(("os.wake", (waker - one.wake).max(0.0)));
+            costs.push(("os.idle_exit", (latency - one.wake - switch).max(0.0)));
         }
+        costs
     }
-    for (name, cost) in machine.costs_mut() {
-        if let Some((_, nanoseconds)) = measured.iter().find(|(measured, _)| *measured == name) {
-            *cost = rounded(*nanoseconds);
-        }
-    }
-    for (name, _) in &measured {
-        machine.sources.insert((*name).to_owned(), MEASURED.to_owned());
-    }
-    machine.description = machine
-        .description
-        .replace(" (costs of cloud-16 until calibrated)", ", calibrated");
-    let mut calibration = Calibration {
-        machine,
-        measured,
-        placements: found,
-        cpus,
-        alone,
-    };
-    for number in 0..calibration.placements.len() {
-        let mut placement = calibration.placements[number];
-        placement.departure = calibration.departure(&placement, spacings);
-        placement.owner_rmws = calibration.owner_rmws(&placement);
-        calibration.placements[number] = placement;
-    }
-    if let Some(most) = calibration.placements.first().copied() {
-        let (all, topology) = (calibration.machine_of_pair(&most), &calibration.machine.topology);
-        let mut machine = all.clone();
-        if topology.sockets * topology.cores_per_socket * topology.threads_per_core > 2 {
-            // More CPUs than the pair: the system knows how they lie.
-            machine.topology = topology.clone();
-        }
-        let seen: Vec<String> = calibration
-            .placements
-            .iter()
-            .map(|placement| format!("{} {:.0} %", placement.name(), placement.share * 100.0))
-            .collect();
-        machine.sources.insert(
-            "placements".to_owned(),
-            format!("{MEASURED}: {}", seen.join("; ")),
-        );
-        calibration.machine = machine;
-    }
-    calibration.machine.check()?;
-    Ok(calibration)
 }
 
 const MEASURED: &str = "measured here by clearway simulate --calibrate";
@@ -185,6 +211,54 @@ fn rounded(nanoseconds: f64) -> f64 {
 }
 
 impl Calibration {
+    /// Puts what was measured into the machine's description.
+    fn enter_costs(&mut self) {
+        let machine = &mut self.machine;
+        for (name, cost) in machine.costs_mut() {
+            if let Some((_, nanoseconds)) = self.measured.iter().find(|(measured, _)| *measured == name) {
+                *cost = rounded(*nanoseconds);
+            }
+        }
+        for (name, _) in &self.measured {
+            machine.sources.insert((*name).to_owned(), MEASURED.to_owned());
+        }
+        machine.description = machine
+            .description
+            .replace(" (costs of cloud-16 until calibrated)", ", calibrated");
+    }
+
+    /// Fits what cannot be measured by itself to each placement.
+    fn fit_placements(&mut self, spacings: [f64; 2]) {
+        for number in 0..self.placements.len() {
+            let mut placement = self.placements[number];
+            placement.departure = self.departure(&placement, spacings);
+            placement.owner_rmws = self.owner_rmws(&placement);
+            self.placements[number] = placement;
+        }
+    }
+
+    /// Makes the description that of the most frequent placement.
+    fn take_most_frequent_placement(&mut self) {
+        let Some(most) = self.placements.first().copied() else {
+            return;
+        };
+        let (mut machine, topology) = (self.machine_of_pair(&most), &self.machine.topology);
+        if topology.sockets * topology.cores_per_socket * topology.threads_per_core > 2 {
+            // More CPUs than the pair: the system knows how they lie.
+            machine.topology = topology.clone();
+        }
+        let seen: Vec<String> = self
+            .placements
+            .iter()
+            .map(|placement| format!("{} {:.0} %", placement.name(), placement.share * 100.0))
+            .collect();
+        machine.sources.insert(
+            "placements".to_owned(),
+            format!("{MEASURED}: {}", seen.join("; ")),
+        );
+        self.machine = machine;
+    }
+
     /// Other costs than were measured, to see what comes of them: see [`set_costs`].
     pub fn set<S: AsRef<str>>(&mut self, settings: impl IntoIterator<Item = S>) -> Result<(), LabError> {
         set_costs(&mut self.machine, settings)

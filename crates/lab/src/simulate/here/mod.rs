@@ -278,84 +278,19 @@ pub fn run_here(options: &HereOptions, calibration: &Calibration) -> Result<Here
     let options = &options;
     let latches = BenchLatch::all_simulated();
     let kinds = options.kinds(calibration, &latches);
-    let taken = native::sample(options, calibration, &kinds, &latches)?;
-    let sections_ns = |section: usize| options.sections[section].as_nanos() as u64;
-    let native_of = |kind: &Kind| {
-        let place = kinds.iter().position(|known| known == kind)?;
-        let samples = &taken.samples[place];
-        (samples.len() >= SAMPLES_MIN).then(|| (stats::median(samples), samples))
+    let sampled = Sampled {
+        taken: native::sample(options, calibration, &kinds, &latches)?,
+        kinds,
+        options,
+        calibration,
     };
-    let loop_of = |section, share, placement: Option<usize>| {
-        native_of(&Kind {
-            latch: None,
-            threads: if placement.is_some() { 2 } else { 1 },
-            section,
-            share,
-            placement,
-        })
-        .map(|(ns, _)| ns)
+    let loops = sampled.loops()?;
+    let (cells, missing) = sampled.cells(&loops, &latches)?;
+    let lines = if options.threads.contains(&2) {
+        lines::compare(calibration, options)?
+    } else {
+        Vec::new()
     };
-    let siblings = calibration
-        .placements
-        .iter()
-        .position(|placement| placement.siblings);
-    let mut loops = Vec::new();
-    let mut costs = std::collections::HashMap::new();
-    let empty = options.sections.iter().position(Duration::is_zero).unwrap_or(0);
-    for section in 0..options.sections.len() {
-        for (share, read_share) in options.read_shares.iter().enumerate() {
-            let (Some(alone), Some(bare)) = (loop_of(section, share, None), loop_of(empty, share, None))
-            else {
-                continue;
-            };
-            let accesses = simulated::bare_loop(&calibration.machine, *read_share, options)?;
-            let sibling_speed = siblings
-                .and_then(|placement| loop_of(section, share, Some(placement)))
-                // Each of the two takes twice what both together take for a turn.
-                .map(|together| (alone / (2.0 * together)).clamp(0.3, 1.0));
-            let cost = simulated::LoopCost {
-                outside_ns: (bare - accesses).max(0.0),
-                inside_ns: (alone - bare).max(0.0),
-                sibling_speed,
-            };
-            costs.insert((section, share), cost);
-            loops.push(HereLoop {
-                section_ns: sections_ns(section),
-                read_share: *read_share,
-                alone_ns: alone,
-                outside_ns: cost.outside_ns,
-                inside_ns: cost.inside_ns,
-                sibling_speed,
-            });
-        }
-    }
-    let mut cells = Vec::new();
-    let mut missing = 0;
-    for kind in &kinds {
-        let Some(latch) = kind.latch.map(|number| &latches[number]) else {
-            continue;
-        };
-        let (Some((native_ns, samples)), Some(cost)) =
-            (native_of(kind), costs.get(&(kind.section, kind.share)))
-        else {
-            missing += 1;
-            continue;
-        };
-        let read_share = options.read_shares[kind.share];
-        let simulated_ns = simulated::acquisition(calibration, kind, latch, read_share, *cost, options)?;
-        cells.push(HereCell {
-            latch: latch.name.clone(),
-            threads: kind.threads,
-            placement: kind.placement,
-            section_ns: sections_ns(kind.section),
-            read_share,
-            native: 1e9 / native_ns,
-            spread: stats::spread(samples),
-            samples: samples.len(),
-            simulated: 1e9 / simulated_ns,
-            ratio: native_ns / simulated_ns,
-        });
-    }
     let mut result = HereResult {
         provenance: Provenance::now(
             options.command.clone(),
@@ -365,19 +300,124 @@ pub fn run_here(options: &HereOptions, calibration: &Calibration) -> Result<Here
         ),
         measured: calibration.measured.clone(),
         placements: calibration.placements.clone(),
-        loops,
-        lines: if options.threads.contains(&2) {
-            lines::compare(calibration, options)?
-        } else {
-            Vec::new()
-        },
+        loops: loops.into_iter().map(|(_, measured)| measured).collect(),
+        lines,
         cells,
         summaries: Vec::new(),
         missing,
-        thrown_away: (taken.thrown_away, taken.all),
+        thrown_away: (sampled.taken.thrown_away, sampled.taken.all),
     };
     result.summarize();
     Ok(result)
+}
+
+/// The loop of a section and a read share, whose numbers come first.
+type LoopOf = ((usize, usize), HereLoop);
+
+/// All native samples.
+struct Sampled<'a> {
+    options: &'a HereOptions,
+    calibration: &'a Calibration,
+    kinds: Vec<Kind>,
+    taken: native::Taken,
+}
+
+impl Sampled<'_> {
+    fn section_ns(&self, section: usize) -> u64 {
+        self.options.sections[section].as_nanos() as u64
+    }
+
+    /// The samples of a kind and their median, if they are enough.
+    fn native(&self, kind: &Kind) -> Option<(f64, &[f64])> {
+        let place = self.kinds.iter().position(|known| known == kind)?;
+        let samples = &self.taken.samples[place];
+        (samples.len() >= SAMPLES_MIN).then(|| (stats::median(samples), samples.as_slice()))
+    }
+
+    /// Nanoseconds of the loop without a latch: of one thread, or of two that stand as `placement` says.
+    fn loop_ns(&self, section: usize, share: usize, placement: Option<usize>) -> Option<f64> {
+        let measured = self.native(&Kind {
+            latch: None,
+            threads: if placement.is_some() { 2 } else { 1 },
+            section,
+            share,
+            placement,
+        });
+        measured.map(|(ns, _)| ns)
+    }
+
+    /// The loops without a latch that have samples, and what the simulated ones are charged for it (rules 2 and 5).
+    fn loops(&self) -> Result<Vec<LoopOf>> {
+        let (options, calibration) = (self.options, self.calibration);
+        let siblings = calibration
+            .placements
+            .iter()
+            .position(|placement| placement.siblings);
+        let empty = options.sections.iter().position(Duration::is_zero).unwrap_or(0);
+        let mut loops = Vec::new();
+        for section in 0..options.sections.len() {
+            for (share, read_share) in options.read_shares.iter().enumerate() {
+                let alone = self.loop_ns(section, share, None);
+                let bare = self.loop_ns(empty, share, None);
+                let (Some(alone), Some(bare)) = (alone, bare) else {
+                    continue;
+                };
+                let accesses = simulated::bare_loop(&calibration.machine, *read_share, options)?;
+                let sibling_speed = siblings
+                    .and_then(|placement| self.loop_ns(section, share, Some(placement)))
+                    // Each of the two takes twice what both together take for a turn.
+                    .map(|together| (alone / (2.0 * together)).clamp(0.3, 1.0));
+                let measured = HereLoop {
+                    section_ns: self.section_ns(section),
+                    read_share: *read_share,
+                    alone_ns: alone,
+                    outside_ns: (bare - accesses).max(0.0),
+                    inside_ns: (alone - bare).max(0.0),
+                    sibling_speed,
+                };
+                loops.push(((section, share), measured));
+            }
+        }
+        Ok(loops)
+    }
+
+    /// The cells that have samples, each beside its simulation; and how many have too few.
+    fn cells(&self, loops: &[LoopOf], latches: &[BenchLatch]) -> Result<(Vec<HereCell>, usize)> {
+        let (mut cells, mut missing) = (Vec::new(), 0);
+        for kind in &self.kinds {
+            let Some(latch) = kind.latch.map(|number| &latches[number]) else {
+                continue;
+            };
+            let of_kind = |(of, _): &&LoopOf| *of == (kind.section, kind.share);
+            let (Some((native_ns, samples)), Some((_, around))) =
+                (self.native(kind), loops.iter().find(of_kind))
+            else {
+                missing += 1;
+                continue;
+            };
+            let cost = simulated::LoopCost {
+                outside_ns: around.outside_ns,
+                inside_ns: around.inside_ns,
+                sibling_speed: around.sibling_speed,
+            };
+            let read_share = self.options.read_shares[kind.share];
+            let simulated_ns =
+                simulated::acquisition(self.calibration, kind, latch, read_share, cost, self.options)?;
+            cells.push(HereCell {
+                latch: latch.name.clone(),
+                threads: kind.threads,
+                placement: kind.placement,
+                section_ns: self.section_ns(kind.section),
+                read_share,
+                native: 1e9 / native_ns,
+                spread: stats::spread(samples),
+                samples: samples.len(),
+                simulated: 1e9 / simulated_ns,
+                ratio: native_ns / simulated_ns,
+            });
+        }
+        Ok((cells, missing))
+    }
 }
 
 impl HereResult {

@@ -16,7 +16,7 @@
 use clearway_sim::random_below;
 
 use super::tables::Table;
-use crate::workload::tpcc::Kind;
+use crate::workload::tpcc::{self, BAD_CREDIT, BY_NAME, Kind, ORDER_LINES, RECENT_ORDERS};
 
 /// The use of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,12 +66,18 @@ impl Statement {
     }
 }
 
-/// Rows of the lines of an order, on one page.
-const LINES: u32 = 10;
-const DISTRICTS: u32 = 10;
-/// Heap pages with the lines of a district's last 20 orders, and different items among them.
+/// Rows of the lines of an order, on one page: the mean.
+const LINES: u32 = ((*ORDER_LINES.start() + *ORDER_LINES.end()) / 2) as u32;
+const DISTRICTS: u32 = tpcc::DISTRICTS as u32;
+/// Heap pages with the lines of a district's last orders, and the items among them, about all of which are different.
 const RECENT_LINES_PAGES: u32 = 4;
-const RECENT_ITEMS: u32 = 200;
+const RECENT_ITEMS: u32 = RECENT_ORDERS as u32 * LINES;
+
+/// Lines of a new order.
+fn lines_of_a_new_order() -> u32 {
+    let (least, most) = (*ORDER_LINES.start(), *ORDER_LINES.end());
+    least as u32 + random_below((most - least + 1) as u64) as u32
+}
 
 /// The statements of a transaction, with what is drawn for it.
 pub(super) fn statements(kind: Kind, arrays: bool) -> Vec<Statement> {
@@ -84,7 +90,7 @@ pub(super) fn statements(kind: Kind, arrays: bool) -> Vec<Statement> {
         });
     };
     let one = |table, what| Access::new(table, what, 1);
-    let in_hundred = |times| random_below(100) < times;
+    let in_hundred = |times: u32| random_below(100) < u64::from(times);
     let by_name = Access {
         finds: 1,
         rows: 3,
@@ -98,7 +104,7 @@ pub(super) fn statements(kind: Kind, arrays: bool) -> Vec<Statement> {
     };
     match kind {
         Kind::NewOrder => {
-            let lines = 5 + random_below(11) as u32;
+            let lines = lines_of_a_new_order();
             if arrays {
                 statement(&[one(Customer, Read), one(Warehouse, Read)]);
             } else {
@@ -118,18 +124,18 @@ pub(super) fn statements(kind: Kind, arrays: bool) -> Vec<Statement> {
         Kind::Payment => {
             statement(&[one(Warehouse, Change)]);
             statement(&[one(District, Change)]);
-            if in_hundred(60) {
+            if in_hundred(BY_NAME) {
                 statement(&[by_name]);
             }
             statement(&[one(Customer, Change)]);
             // Of a customer with bad credit the data too.
-            if in_hundred(10) {
+            if in_hundred(BAD_CREDIT) {
                 statement(&[one(Customer, Change)]);
             }
             statement(&[one(History, Insert)]);
         }
         Kind::OrderStatus => {
-            if in_hundred(60) {
+            if in_hundred(BY_NAME) {
                 statement(&[by_name]);
             }
             statement(&[one(Customer, Read)]);

@@ -18,7 +18,7 @@ use rand::{RngExt, SeedableRng};
 use super::backend::{Backend, InProcess};
 use super::random::{self, LAST_NAME_C_LOAD, LAST_NAMES};
 use super::schema::{AFTERWARDS, TABLES};
-use super::{DISTRICTS, Population};
+use super::{BAD_CREDIT, DISTRICTS, ORDER_LINES, Population};
 use crate::seed::seed_of;
 
 /// Seed of the random numbers of loading, whatever a bench's seed is: a directory may be used by several.
@@ -100,7 +100,8 @@ fn place_in_district(row: i64, customers: i32) -> (i32, i32, i32) {
 /// The lines that an order was loaded with.
 fn lines_of(warehouse: i32, district: i32, order: i32) -> i32 {
     let order = (i64::from(warehouse) << 40) + (i64::from(district) << 32) + i64::from(order);
-    (seed_of(SEED, order as u64) % 11) as i32 + 5
+    let counts = (ORDER_LINES.end() - ORDER_LINES.start() + 1) as u64;
+    (seed_of(SEED, order as u64) % counts) as i32 + ORDER_LINES.start()
 }
 
 struct Loader<'a> {
@@ -213,7 +214,7 @@ impl Loader<'_> {
             address(&mut random, text);
             text.push(b'\t');
             random::digits(&mut random, 16, text);
-            let credit = if random.random_range(0..10) == 0 {
+            let credit = if random.random_range(0..100 / BAD_CREDIT) == 0 {
                 "BC"
             } else {
                 "GC"

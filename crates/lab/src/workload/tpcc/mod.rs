@@ -24,6 +24,16 @@
 //!    input runs again.
 //! 4. The client notes that a payment of 231,045 cents is committed. After the run the sums must say the same.
 //!
+//! # One client
+//!
+//! | where it runs | its sessions | run by |
+//! | --- | --- | --- |
+//! | `clearway bench --workload tpcc` | in process ([`InProcess`]) | `crate::run`, beside other workloads |
+//! | `scripts/tpcc` | of any server (the example `tpcc_client`) | [`run_sessions`] |
+//! | `clearway simulate` | simulated: which rows the statements touch, but no text and no rows | `crate::simulate::tpcc` |
+//!
+//! All deal from one deck and take the numbers of the standard from here.
+//!
 //! # Rules
 //!
 //! - R1. All but new-order's 1 % with an item that does not exist commit. These are rolled back as their input wants:
@@ -63,8 +73,10 @@ mod home;
 mod load;
 mod random;
 mod schema;
+mod sessions;
 mod transactions;
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use clearway_engine::{Engine, EngineError, SessionInfo, SqlState};
@@ -75,10 +87,18 @@ pub use self::consistency::{Acknowledged, Totals};
 pub(crate) use self::deck::Deck;
 pub use self::deck::Kind;
 pub use self::load::{load, load_into, steps};
+pub use self::sessions::{SessionsRun, run_sessions};
+pub(crate) use self::transactions::{BY_NAME, RECENT_ORDERS};
 use super::one_number;
 
 /// Districts of a warehouse.
 pub const DISTRICTS: i32 = 10;
+
+/// The lines that an order may have.
+pub(crate) const ORDER_LINES: RangeInclusive<i32> = 5..=15;
+
+/// Of a hundred customers, how many have bad credit.
+pub(crate) const BAD_CREDIT: u32 = 10;
 
 /// The number of rows in the tables when they are loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

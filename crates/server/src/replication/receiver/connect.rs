@@ -10,6 +10,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt};
 
+use clearway_machine::invariant;
+
 use super::conninfo::{Address, ConnInfo};
 use super::error::{ReceiverError, Result};
 use crate::socket::Socket;
@@ -38,6 +40,13 @@ pub(super) fn open(info: &ConnInfo, patience: Duration, stop: &StopSignal) -> Re
 }
 
 fn attempt(address: &Address, deadline: Instant, stop: &StopSignal) -> io::Result<Socket> {
+    if let Address::Tcp(address) = address {
+        invariant!(
+            1 of receiver::conninfo,
+            address.ip().to_canonical().is_loopback(),
+            "{address} is to be connected to"
+        );
+    }
     let family = match address {
         Address::Tcp(address) if address.is_ipv4() => AddressFamily::INET,
         Address::Tcp(_) => AddressFamily::INET6,

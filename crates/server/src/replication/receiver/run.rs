@@ -166,6 +166,11 @@ impl Receiver {
             let _ = thread.join();
         }
     }
+
+    /// True if its thread may still write to the sink (R3).
+    pub(crate) fn is_running(&self) -> bool {
+        self.thread.is_some()
+    }
 }
 
 impl Drop for Receiver {

@@ -31,7 +31,7 @@
 
 use std::time::{Duration, Instant};
 
-use clearway_machine::{Native, WaitEvent, WaitScope};
+use clearway_machine::{Native, WaitEvent, WaitScope, invariant};
 use clearway_storage::Lsn;
 
 use super::client::{Client, quoted_name};
@@ -229,6 +229,13 @@ impl Stream<'_> {
                         self.sink
                             .write(expected, data)
                             .map_err(|error| self.client.not_written(error))?;
+                        let next = self.sink.position();
+                        invariant!(
+                            R2,
+                            next.0 == expected.0 + data.len() as u64,
+                            "{} bytes were written at {expected}, and the log ends at {next}",
+                            data.len()
+                        );
                         self.note(end, time);
                     }
                     Sent::Keepalive {
@@ -275,6 +282,12 @@ impl Stream<'_> {
     fn tell(&mut self, told: &mut Told, flushed: Lsn, answers: bool, asks: bool) -> Result<()> {
         let now = Instant::now();
         let replayed = self.replay.replayed();
+        invariant!(
+            R1,
+            flushed <= self.sink.position(),
+            "log up to {flushed} is told to be durable, and it ends at {}",
+            self.sink.position()
+        );
         let positions = [self.sink.position().0, flushed.0, replayed.0];
         if answers || asks || positions != told.positions || now >= told.status_due {
             message::status(self.client.out(), positions, asks);

@@ -12,51 +12,132 @@ mod group;
 mod list;
 mod order;
 
+use std::sync::Arc;
+
 use sqlparser::ast;
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::access::AccessPath;
 use crate::sql::bind::path::{all, conjuncts, extreme, need, ordered_by_index, plan_scan};
-use crate::sql::bind::{Aggregates, Binder, Scope, refuse, split_name};
-use crate::sql::catalog::TableKind;
+use crate::sql::bind::{Aggregates, Binder, Scope, Typed, refuse, split_name};
+use crate::sql::catalog::{TableDef, TableKind};
 use crate::sql::expr::Expr;
 use crate::sql::parse::locks_without_keys;
-use crate::sql::plan::{AggregatePlan, LockStrength, LockWaitPolicy, RowLock, SelectPlan, Series, Source};
+use crate::sql::plan::{
+    AggregatePlan, LockStrength, LockWaitPolicy, RowLock, SelectPlan, Series, Source, TableScan,
+};
 use crate::value::{DataType, Value};
 use from::From;
 pub(super) use list::ENTRIES_MAX;
 
+/// The body of a query.
+enum Body<'a> {
+    Select(&'a ast::Select),
+    /// A query in parentheses that has all the clauses.
+    Nested(&'a ast::Query),
+}
+
+/// The body of a query; 0A000 if it is no SELECT, or has a clause around it that we lack.
+fn select_of(query: &ast::Query) -> Result<Body<'_>> {
+    refuse(query.with.is_some(), "WITH")?;
+    refuse(!query.pipe_operators.is_empty(), "a pipe operator")?;
+    refuse(
+        query.for_clause.is_some() || query.settings.is_some() || query.format_clause.is_some(),
+        "FOR XML/JSON, SETTINGS or FORMAT",
+    )?;
+    let is_bare = query.order_by.is_none()
+        && query.limit_clause.is_none()
+        && query.fetch.is_none()
+        && query.locks.is_empty();
+    let other = match &*query.body {
+        ast::SetExpr::Select(select) => return Ok(Body::Select(select)),
+        ast::SetExpr::Query(inner) if is_bare => return Ok(Body::Nested(inner)),
+        ast::SetExpr::Query(_) => "a query in parentheses".to_owned(),
+        ast::SetExpr::SetOperation { op, .. } => op.to_string(),
+        ast::SetExpr::Values(_) => "VALUES outside INSERT".to_owned(),
+        ast::SetExpr::Table(_) => "TABLE".to_owned(),
+        _ => "a data-changing query".to_owned(),
+    };
+    Err(EngineError::not_supported(other))
+}
+
+fn is_distinct(select: &ast::Select) -> Result<bool> {
+    match &select.distinct {
+        None | Some(ast::Distinct::All) => Ok(false),
+        Some(ast::Distinct::Distinct) => Ok(true),
+        Some(ast::Distinct::On(_)) => Err(EngineError::not_supported("DISTINCT ON")),
+    }
+}
+
+/// 0A000 for FOR UPDATE over rows that are no rows of a table.
+fn refuse_lock(plan: &SelectPlan, from: &From) -> Result<()> {
+    if plan.lock.is_none() {
+        return Ok(());
+    }
+    refuse(plan.distinct, "FOR UPDATE with DISTINCT")?;
+    refuse(plan.aggregate.is_some(), "FOR UPDATE with GROUP BY or aggregates")?;
+    match from {
+        From::Nothing => refuse(true, "FOR UPDATE without a table"),
+        From::Series(_) => refuse(true, "FOR UPDATE over a function"),
+        From::Table(table) => refuse(table.kind == TableKind::Virtual, "FOR UPDATE over a system view"),
+    }
+}
+
+/// The source of a SELECT without FROM.
+fn one_row(conditions: Vec<Expr>) -> Source {
+    if conditions.is_empty() {
+        return Source::OneRow;
+    }
+    // One row that a condition may take away: a series of one.
+    Source::Series(Series {
+        start: Expr::Constant(Value::Int4(1)),
+        stop: Expr::Constant(Value::Int4(1)),
+        step: None,
+        data_type: DataType::Int4,
+        filter: all(conditions),
+    })
+}
+
+/// The scan of a table for what the plan does with its rows. An index may make the plan's sort needless, and tell that
+/// the first row is enough.
+fn table_under(plan: &mut SelectPlan, table: Arc<TableDef>, conditions: Vec<Expr>) -> TableScan {
+    let unconditional = conditions.is_empty();
+    let mut scan = plan_scan(table, conditions, plan.lock.is_some());
+    if let AccessPath::UniquePoint { .. } = scan.access {
+        plan.stop_after = Some(1);
+    }
+    match &plan.aggregate {
+        Some(aggregate) => {
+            if unconditional && let Some(access) = extreme(&scan.table, aggregate) {
+                scan.access = access;
+                plan.stop_after = Some(1);
+            }
+            let calls = aggregate.calls.iter();
+            let of_calls = calls.flat_map(|call| call.argument.iter().chain(&call.filter));
+            let read = aggregate.keys.iter().chain(of_calls);
+            read.for_each(|expr| need(&mut scan.needed, expr));
+        }
+        None => {
+            let limited = plan.limit.is_some();
+            if !plan.distinct && ordered_by_index(&mut scan, &plan.projection, &plan.sort, limited) {
+                plan.sort.clear();
+            }
+            let read = plan.projection.iter();
+            read.for_each(|expr| need(&mut scan.needed, expr));
+        }
+    }
+    scan
+}
+
 impl Binder<'_> {
     /// A query. `settle`: columns without a type become text (an INSERT leaves them open).
     pub(super) fn query(&mut self, query: &ast::Query, settle: bool) -> Result<SelectPlan> {
-        refuse(query.with.is_some(), "WITH")?;
-        refuse(!query.pipe_operators.is_empty(), "a pipe operator")?;
-        refuse(
-            query.for_clause.is_some() || query.settings.is_some() || query.format_clause.is_some(),
-            "FOR XML/JSON, SETTINGS or FORMAT",
-        )?;
-        let select = match &*query.body {
-            ast::SetExpr::Select(select) => select,
-            ast::SetExpr::SetOperation { op, .. } => return Err(EngineError::not_supported(op.to_string())),
-            ast::SetExpr::Values(_) => return Err(EngineError::not_supported("VALUES outside INSERT")),
-            ast::SetExpr::Query(inner)
-                if query.order_by.is_none()
-                    && query.limit_clause.is_none()
-                    && query.fetch.is_none()
-                    && query.locks.is_empty() =>
-            {
-                return self.query(inner, settle);
-            }
-            ast::SetExpr::Query(_) => return Err(EngineError::not_supported("a query in parentheses")),
-            ast::SetExpr::Table(_) => return Err(EngineError::not_supported("TABLE")),
-            _ => return Err(EngineError::not_supported("a data-changing query")),
+        let select = match select_of(query)? {
+            Body::Select(select) => select,
+            Body::Nested(inner) => return self.query(inner, settle),
         };
         self.refuse_odd_clauses(select)?;
-        let distinct = match &select.distinct {
-            None | Some(ast::Distinct::All) => false,
-            Some(ast::Distinct::Distinct) => true,
-            Some(ast::Distinct::On(_)) => return Err(EngineError::not_supported("DISTINCT ON")),
-        };
+        let distinct = is_distinct(select)?;
         let (mut scope, from) = self.from(&select.from)?;
 
         // WHERE comes first: what it says of a parameter's type counts before the select list does.
@@ -80,103 +161,16 @@ impl Binder<'_> {
             }
             None => None,
         };
-        let mut sort = self.order_by(query.order_by.as_ref(), &mut scope, &mut outputs, distinct)?;
-        let Aggregates::Collected(calls) = std::mem::replace(&mut scope.aggregates, Aggregates::Refused)
-        else {
-            return Err(EngineError::internal("aggregates were lost while binding"));
-        };
-        let grouped = !calls.is_empty() || !keys.is_empty() || having.is_some();
+        let sort = self.order_by(query.order_by.as_ref(), &mut scope, &mut outputs, distinct)?;
 
-        let columns = outputs[..visible]
-            .iter()
-            .map(|output| self.describe(output, &scope))
-            .collect();
+        let columns = outputs[..visible].iter();
+        let columns = columns.map(|output| self.describe(output, &scope)).collect();
         let mut projection: Vec<Expr> = outputs.into_iter().map(|output| output.typed.expr).collect();
-        let aggregate = match grouped {
-            true => {
-                let names: Vec<String> = scope.columns.iter().map(|column| column.name.clone()).collect();
-                let mut regroup = |expr: Expr| self.regroup(expr, &keys, &names);
-                projection = projection.into_iter().map(&mut regroup).collect::<Result<_>>()?;
-                let having = having.map(regroup).transpose()?;
-                let (keys, key_types) = keys.iter().map(|key| (key.expr.clone(), key.data_type)).unzip();
-                Some(AggregatePlan {
-                    keys,
-                    key_types,
-                    calls,
-                    having,
-                })
-            }
-            false => None,
-        };
+        let aggregate = self.grouping(&mut scope, keys, having, &mut projection)?;
         let (limit, offset) = self.limit(query)?;
-        let lock = self.row_lock(&query.locks, &scope)?;
-        if lock.is_some() && (grouped || distinct) {
-            let with = if distinct {
-                "DISTINCT"
-            } else {
-                "GROUP BY or aggregates"
-            };
-            return Err(EngineError::not_supported(format!("FOR UPDATE with {with}")));
-        }
-
-        let mut stop_after = None;
-        let source = match from {
-            From::Nothing => {
-                refuse(lock.is_some(), "FOR UPDATE without a table")?;
-                match conditions.is_empty() {
-                    true => Source::OneRow,
-                    // One row that a condition may take away: a series of one.
-                    false => Source::Series(Series {
-                        start: Expr::Constant(Value::Int4(1)),
-                        stop: Expr::Constant(Value::Int4(1)),
-                        step: None,
-                        data_type: DataType::Int4,
-                        filter: all(conditions),
-                    }),
-                }
-            }
-            From::Series(mut series) => {
-                refuse(lock.is_some(), "FOR UPDATE over a function")?;
-                series.filter = all(conditions);
-                Source::Series(series)
-            }
-            From::Table(table) => {
-                refuse(
-                    lock.is_some() && table.kind == TableKind::Virtual,
-                    "FOR UPDATE over a system view",
-                )?;
-                let unconditional = conditions.is_empty();
-                let mut scan = plan_scan(table, conditions, lock.is_some());
-                if let AccessPath::UniquePoint { .. } = scan.access {
-                    stop_after = Some(1);
-                }
-                match &aggregate {
-                    Some(aggregate) => {
-                        if unconditional && let Some(access) = extreme(&scan.table, aggregate) {
-                            scan.access = access;
-                            stop_after = Some(1);
-                        }
-                        aggregate.keys.iter().for_each(|key| need(&mut scan.needed, key));
-                        for call in &aggregate.calls {
-                            call.argument
-                                .iter()
-                                .chain(&call.filter)
-                                .for_each(|expr| need(&mut scan.needed, expr));
-                        }
-                    }
-                    None => {
-                        let limited = limit.is_some();
-                        if !distinct && ordered_by_index(&mut scan, &projection, &sort, limited) {
-                            sort.clear();
-                        }
-                        projection.iter().for_each(|expr| need(&mut scan.needed, expr));
-                    }
-                }
-                Source::Table(scan)
-            }
-        };
-        Ok(SelectPlan {
-            source,
+        let mut plan = SelectPlan {
+            source: Source::OneRow,
+            lock: self.row_lock(&query.locks, &scope)?,
             aggregate,
             projection,
             visible,
@@ -184,10 +178,48 @@ impl Binder<'_> {
             sort,
             limit,
             offset,
-            stop_after,
-            lock,
+            stop_after: None,
             columns,
-        })
+        };
+        refuse_lock(&plan, &from)?;
+        plan.source = match from {
+            From::Nothing => one_row(conditions),
+            From::Series(mut series) => {
+                series.filter = all(conditions);
+                Source::Series(series)
+            }
+            From::Table(table) => Source::Table(table_under(&mut plan, table, conditions)),
+        };
+        Ok(plan)
+    }
+
+    /// Grouping and the aggregates that were collected, if there are any; the projection then reads the rows of groups.
+    fn grouping(
+        &mut self,
+        scope: &mut Scope,
+        keys: Vec<Typed>,
+        having: Option<Expr>,
+        projection: &mut Vec<Expr>,
+    ) -> Result<Option<AggregatePlan>> {
+        let Aggregates::Collected(calls) = std::mem::replace(&mut scope.aggregates, Aggregates::Refused)
+        else {
+            return Err(EngineError::internal("aggregates were lost while binding"));
+        };
+        if calls.is_empty() && keys.is_empty() && having.is_none() {
+            return Ok(None);
+        }
+        let names: Vec<String> = scope.columns.iter().map(|column| column.name.clone()).collect();
+        let mut regroup = |expr: Expr| self.regroup(expr, &keys, &names);
+        let grouped = std::mem::take(projection).into_iter().map(&mut regroup);
+        *projection = grouped.collect::<Result<_>>()?;
+        let having = having.map(regroup).transpose()?;
+        let (keys, key_types) = keys.into_iter().map(|key| (key.expr, key.data_type)).unzip();
+        Ok(Some(AggregatePlan {
+            keys,
+            key_types,
+            calls,
+            having,
+        }))
     }
 
     fn refuse_odd_clauses(&self, select: &ast::Select) -> Result<()> {

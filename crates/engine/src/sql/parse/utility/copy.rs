@@ -3,11 +3,11 @@
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::parse::lex::Kind;
 use crate::sql::parse::parse_one;
-use crate::sql::parse::utility::{Copy, CopySource, Reader, Utility};
+use crate::sql::parse::utility::{Copy, CopySource, Reader};
 use crate::sql::plan::{CopyFormat, CopyOptions};
 
 impl Reader<'_> {
-    pub(super) fn copy(&mut self) -> Result<Utility> {
+    pub(super) fn copy(&mut self) -> Result<Copy> {
         // The oldest form: COPY BINARY t FROM …
         let named = self.tokens.get(self.at + 1).map(|token| &token.kind);
         if self.peek_word() == "binary"
@@ -71,11 +71,11 @@ impl Reader<'_> {
         if self.eat("where") {
             return Err(EngineError::not_supported("COPY … WHERE"));
         }
-        Ok(Utility::Copy(Copy {
+        Ok(Copy {
             from,
             source,
             options,
-        }))
+        })
     }
 
     fn copy_options(&mut self) -> Result<CopyOptions> {

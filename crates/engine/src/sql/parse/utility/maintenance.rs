@@ -2,11 +2,12 @@
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::parse::lex::Kind;
-use crate::sql::parse::utility::Utility;
+use crate::sql::parse::utility::AsRead;
 use crate::sql::parse::utility::reader::{Name, Reader};
+use crate::sql::plan::ControlStatement;
 
 impl Reader<'_> {
-    pub(super) fn vacuum(&mut self) -> Result<Utility> {
+    pub(super) fn vacuum(&mut self) -> Result<ControlStatement<AsRead>> {
         let full = || EngineError::not_supported("VACUUM FULL");
         let mut analyze = false;
         if self.eat_symbol('(') {
@@ -57,7 +58,7 @@ impl Reader<'_> {
             let _ = self.eat("verbose");
             analyze = self.eat("analyze") || self.eat("analyse");
         }
-        Ok(Utility::Vacuum {
+        Ok(ControlStatement::Vacuum {
             tables: self.optional_tables()?,
             analyze,
         })
@@ -83,7 +84,7 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn analyze(&mut self) -> Result<Utility> {
+    pub(super) fn analyze(&mut self) -> Result<ControlStatement<AsRead>> {
         if self.eat_symbol('(') {
             while !self.eat_symbol(')') {
                 if !matches!(
@@ -97,7 +98,7 @@ impl Reader<'_> {
             }
         }
         let _ = self.eat("verbose");
-        Ok(Utility::Analyze {
+        Ok(ControlStatement::Analyze {
             tables: self.optional_tables()?,
         })
     }

@@ -20,43 +20,28 @@ use sqlparser::ast;
 use crate::error::{EngineError, Result, SqlState};
 use crate::sql::parse::lex::{Kind, lex};
 use crate::sql::parse::unsupported;
-use crate::sql::parse::{ParsedStatement, parse_one};
-use crate::sql::plan::{CopyOptions, TransactionModes};
+use crate::sql::parse::{ParsedStatement, Tree, parse_one};
+use crate::sql::plan::{ControlStatement, CopyOptions, Stage};
 use crate::sql::stack::Deep;
 use reader::Reader;
 
 pub(crate) use reader::Name;
 
-/// A utility statement.
+/// The names in a control statement are as they are written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum AsRead {}
+
+impl Stage for AsRead {
+    type Table = Name;
+    type ParameterType = String;
+    /// The list in its parentheses, if there is one.
+    type Arguments = Option<Deep<Vec<ast::Expr>>>;
+    type Constraints = Vec<Name>;
+}
+
+/// A statement that changes definitions, of those that we read, with the names as they are written.
 #[derive(Debug, Clone)]
-pub(crate) enum Utility {
-    Begin(TransactionModes),
-    Commit {
-        chain: bool,
-    },
-    Rollback {
-        chain: bool,
-    },
-    SetTransaction {
-        modes: TransactionModes,
-        session: bool,
-    },
-    Set {
-        name: String,
-        value: Option<String>,
-        local: bool,
-    },
-    Reset(Option<String>),
-    Show(String),
-    ShowAll,
-    Vacuum {
-        tables: Vec<Name>,
-        analyze: bool,
-    },
-    Analyze {
-        tables: Vec<Name>,
-    },
-    Checkpoint,
+pub(crate) enum NamedDefinition {
     Truncate {
         tables: Vec<Name>,
         restart_identity: bool,
@@ -74,22 +59,6 @@ pub(crate) enum Utility {
         table: Name,
         fillfactor: u8,
     },
-    Explain(Box<ParsedStatement>),
-    Prepare {
-        name: String,
-        types: Vec<String>,
-        sql: String,
-    },
-    Execute {
-        name: String,
-        arguments: Option<Deep<Vec<ast::Expr>>>,
-    },
-    Deallocate(Option<String>),
-    DiscardAll,
-    Copy(Copy),
-    /// SET CONSTRAINTS; no names are all.
-    SetConstraints(Vec<Name>),
-    NoOperation(&'static str),
 }
 
 /// COPY as written.
@@ -107,7 +76,7 @@ pub(crate) enum CopySource {
 }
 
 /// Reads a utility statement; `None` when the text is not one.
-pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Utility>> {
+pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Tree>> {
     let head = lex(text, 6);
     let words: Vec<&str> = head
         .iter()
@@ -139,34 +108,45 @@ pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Utility>> {
         at: 0,
         counted: Cell::new((0, 0)),
     };
-    let utility = reader
+    let tree = reader
         .statement()
-        .and_then(|utility| reader.expect_end().map(|()| utility))
+        .and_then(|tree| reader.expect_end().map(|()| tree))
         .map_err(|error| match reader.tokens.get(reader.at.saturating_sub(1)) {
             // What is not supported is the word that has just been read.
             Some(token) => error.or_position(Some(reader.position_of(token.start))),
             None => error,
         })?;
-    Ok(Some(utility))
+    Ok(Some(tree))
 }
 
 impl Reader<'_> {
-    fn statement(&mut self) -> Result<Utility> {
+    fn statement(&mut self) -> Result<Tree> {
         let (verb, _) = self.identifier()?;
-        match verb.as_str() {
+        Ok(match verb.as_str() {
+            "truncate" => Tree::Definition(self.truncate()?),
+            "drop" => Tree::Definition(self.drop()?),
+            "alter" => Tree::Definition(self.set_fillfactor()?),
+            "explain" => Tree::Explain(Box::new(self.explain()?)),
+            "copy" => Tree::Copy(self.copy()?),
+            verb => Tree::Control(self.control(verb)?),
+        })
+    }
+
+    fn control(&mut self, verb: &str) -> Result<ControlStatement<AsRead>> {
+        match verb {
             "begin" => {
                 let _ = self.eat("transaction") || self.eat("work");
-                Ok(Utility::Begin(self.transaction_modes(false)?))
+                Ok(ControlStatement::Begin(self.transaction_modes(false)?))
             }
             "start" => {
                 self.expect("transaction")?;
-                Ok(Utility::Begin(self.transaction_modes(true)?))
+                Ok(ControlStatement::Begin(self.transaction_modes(true)?))
             }
             "commit" | "end" => {
                 if self.peek_word() == "prepared" {
                     return Err(EngineError::not_supported("COMMIT PREPARED"));
                 }
-                Ok(Utility::Commit { chain: self.chain()? })
+                Ok(ControlStatement::Commit { chain: self.chain()? })
             }
             "rollback" | "abort" => {
                 if self.peek_word() == "prepared" {
@@ -176,71 +156,42 @@ impl Reader<'_> {
                 if self.peek_word() == "to" {
                     return Err(EngineError::not_supported("ROLLBACK TO SAVEPOINT"));
                 }
-                Ok(Utility::Rollback { chain })
+                Ok(ControlStatement::Rollback { chain })
             }
             "set" => self.set(),
             "reset" => {
                 if self.eat("all") {
-                    return Ok(Utility::Reset(None));
+                    return Ok(ControlStatement::Reset(None));
                 }
-                Ok(Utility::Reset(Some(self.setting_name()?)))
+                Ok(ControlStatement::Reset(Some(self.setting_name()?)))
             }
             "show" => {
                 if self.eat("all") {
-                    return Ok(Utility::ShowAll);
+                    return Ok(ControlStatement::ShowAll);
                 }
-                Ok(Utility::Show(self.setting_name()?))
+                Ok(ControlStatement::Show(self.setting_name()?))
             }
             "vacuum" => self.vacuum(),
             "analyze" | "analyse" => self.analyze(),
-            "checkpoint" => Ok(Utility::Checkpoint),
-            "truncate" => self.truncate(),
-            "drop" => self.drop(),
-            "alter" => {
-                self.expect("table")?;
-                let _ = self.eat("only");
-                let table = self.name()?;
-                if self.eat("reset") {
-                    return Err(EngineError::not_supported("ALTER TABLE … RESET"));
-                }
-                self.expect("set")?;
-                let fillfactor = self.fillfactor()?;
-                Ok(Utility::SetFillfactor { table, fillfactor })
-            }
-            "explain" => self.explain(),
+            "checkpoint" => Ok(ControlStatement::Checkpoint),
             "prepare" => self.prepare(),
             "execute" => self.execute(),
             "deallocate" => {
                 let _ = self.eat("prepare");
                 if self.eat("all") {
-                    return Ok(Utility::Deallocate(None));
+                    return Ok(ControlStatement::Deallocate(None));
                 }
-                Ok(Utility::Deallocate(Some(self.identifier()?.0)))
+                Ok(ControlStatement::Deallocate(Some(self.identifier()?.0)))
             }
-            "discard" => {
-                if self.eat("all") {
-                    return Ok(Utility::DiscardAll);
-                }
-                let (what, _) = self.identifier()?;
-                match what.as_str() {
-                    "plans" => Ok(Utility::NoOperation("DISCARD PLANS")),
-                    "temp" | "temporary" => Ok(Utility::NoOperation("DISCARD TEMP")),
-                    "sequences" => Ok(Utility::NoOperation("DISCARD SEQUENCES")),
-                    _ => Err(EngineError::not_supported(format!(
-                        "DISCARD {}",
-                        what.to_uppercase()
-                    ))),
-                }
-            }
-            "copy" => self.copy(),
+            "discard" => self.discard(),
             "savepoint" | "release" => Err(EngineError::not_supported("SAVEPOINT")),
             // Pools send these two when a connection is given back. There is nothing to close and nothing listened to.
-            "close" if self.eat("all") => Ok(Utility::NoOperation("CLOSE CURSOR ALL")),
+            "close" if self.eat("all") => Ok(ControlStatement::NoOperation("CLOSE CURSOR ALL")),
             "unlisten" => {
                 if !self.eat_symbol('*') {
                     self.identifier()?;
                 }
-                Ok(Utility::NoOperation("UNLISTEN"))
+                Ok(ControlStatement::NoOperation("UNLISTEN"))
             }
             "declare" | "fetch" | "move" | "close" => {
                 Err(EngineError::are_not_supported("cursors (DECLARE, FETCH, CLOSE)"))
@@ -249,7 +200,36 @@ impl Reader<'_> {
         }
     }
 
-    fn truncate(&mut self) -> Result<Utility> {
+    fn discard(&mut self) -> Result<ControlStatement<AsRead>> {
+        if self.eat("all") {
+            return Ok(ControlStatement::DiscardAll);
+        }
+        let (what, _) = self.identifier()?;
+        match what.as_str() {
+            "plans" => Ok(ControlStatement::NoOperation("DISCARD PLANS")),
+            "temp" | "temporary" => Ok(ControlStatement::NoOperation("DISCARD TEMP")),
+            "sequences" => Ok(ControlStatement::NoOperation("DISCARD SEQUENCES")),
+            _ => Err(EngineError::not_supported(format!(
+                "DISCARD {}",
+                what.to_uppercase()
+            ))),
+        }
+    }
+
+    /// ALTER TABLE t SET (fillfactor = n), after its ALTER.
+    fn set_fillfactor(&mut self) -> Result<NamedDefinition> {
+        self.expect("table")?;
+        let _ = self.eat("only");
+        let table = self.name()?;
+        if self.eat("reset") {
+            return Err(EngineError::not_supported("ALTER TABLE … RESET"));
+        }
+        self.expect("set")?;
+        let fillfactor = self.fillfactor()?;
+        Ok(NamedDefinition::SetFillfactor { table, fillfactor })
+    }
+
+    fn truncate(&mut self) -> Result<NamedDefinition> {
         let _ = self.eat("table");
         let _ = self.eat("only");
         let tables = self.names()?;
@@ -258,13 +238,13 @@ impl Reader<'_> {
         if self.eat("cascade") || self.eat("restrict") {
             // Nothing refers to a table here, so both mean the same.
         }
-        Ok(Utility::Truncate {
+        Ok(NamedDefinition::Truncate {
             tables,
             restart_identity,
         })
     }
 
-    fn drop(&mut self) -> Result<Utility> {
+    fn drop(&mut self) -> Result<NamedDefinition> {
         let (what, _) = self.identifier()?;
         if !matches!(what.as_str(), "table" | "index") {
             return Err(EngineError::not_supported(format!(
@@ -277,11 +257,11 @@ impl Reader<'_> {
         let names = self.names()?;
         let _ = self.eat("cascade") || self.eat("restrict");
         Ok(match what.as_str() {
-            "table" => Utility::DropTable {
+            "table" => NamedDefinition::DropTable {
                 tables: names,
                 if_exists,
             },
-            _ => Utility::DropIndex {
+            _ => NamedDefinition::DropIndex {
                 indexes: names,
                 if_exists,
                 concurrently,
@@ -301,7 +281,8 @@ impl Reader<'_> {
         check_fillfactor(&number)
     }
 
-    fn explain(&mut self) -> Result<Utility> {
+    /// The statement that EXPLAIN is about.
+    fn explain(&mut self) -> Result<ParsedStatement> {
         if self.eat_symbol('(') {
             loop {
                 let (option, _) = self.identifier()?;
@@ -343,7 +324,7 @@ impl Reader<'_> {
             self.expect_query()?;
         }
         let (text, offset) = self.rest();
-        Ok(Utility::Explain(Box::new(parse_one(&text, offset)?)))
+        parse_one(&text, offset)
     }
 }
 
@@ -366,57 +347,62 @@ mod tests {
     use super::*;
     use crate::sql::plan::IsolationLevel;
 
-    fn read(sql: &str) -> Utility {
+    fn read(sql: &str) -> Tree {
         parse(sql, 0).unwrap().expect("a utility statement")
     }
 
     #[test]
     fn what_pgbench_sends() {
         assert!(matches!(read("vacuum analyze pgbench_accounts"),
-            Utility::Vacuum { tables, analyze: true, .. } if tables[0].name == "pgbench_accounts"));
-        assert!(matches!(read("checkpoint"), Utility::Checkpoint));
+            Tree::Control(ControlStatement::Vacuum { tables, analyze: true, .. }) if tables[0].name == "pgbench_accounts"));
+        assert!(matches!(
+            read("checkpoint"),
+            Tree::Control(ControlStatement::Checkpoint)
+        ));
         for sql in [
             "copy pgbench_accounts from stdin with (freeze on)",
             "copy pgbench_accounts from stdin with freeze",
         ] {
             assert!(
-                matches!(read(sql), Utility::Copy(Copy { from: true, options, .. }) if options.freeze),
+                matches!(read(sql), Tree::Copy(Copy { from: true, options, .. }) if options.freeze),
                 "{sql}"
             );
         }
         assert!(matches!(read("copy pgbench_accounts from stdin"),
-            Utility::Copy(Copy { from: true, options, .. }) if !options.freeze));
+            Tree::Copy(Copy { from: true, options, .. }) if !options.freeze));
         assert!(
-            matches!(read("truncate table a, b,c"), Utility::Truncate { tables, .. } if tables.len() == 3)
+            matches!(read("truncate table a, b,c"), Tree::Definition(NamedDefinition::Truncate { tables, .. }) if tables.len() == 3)
         );
         assert!(
             matches!(read("drop table if exists pgbench_accounts, pgbench_branches"),
-            Utility::DropTable { tables, if_exists: true } if tables.len() == 2)
+            Tree::Definition(NamedDefinition::DropTable { tables, if_exists: true }) if tables.len() == 2)
         );
         assert!(matches!(
             read("END;".trim_end_matches(';')),
-            Utility::Commit { chain: false }
+            Tree::Control(ControlStatement::Commit { chain: false })
         ));
     }
 
     #[test]
     fn settings() {
         assert!(matches!(read("SET synchronous_commit TO off"),
-            Utility::Set { name, value: Some(value), local: false } if name == "synchronous_commit" && value == "off"));
+            Tree::Control(ControlStatement::Set { name, value: Some(value), local: false }) if name == "synchronous_commit" && value == "off"));
         assert!(matches!(read("set local a.b = 'x', y"),
-            Utility::Set { name, value: Some(value), local: true } if name == "a.b" && value == "x, y"));
-        assert!(matches!(read("set time zone 'UTC'"), Utility::Set { name, .. } if name == "timezone"));
+            Tree::Control(ControlStatement::Set { name, value: Some(value), local: true }) if name == "a.b" && value == "x, y"));
+        assert!(
+            matches!(read("set time zone 'UTC'"), Tree::Control(ControlStatement::Set { name, .. }) if name == "timezone")
+        );
         assert!(matches!(
             read("set x = default"),
-            Utility::Set { value: None, .. }
+            Tree::Control(ControlStatement::Set { value: None, .. })
         ));
         assert!(
             matches!(read("set transaction isolation level repeatable read, read only"),
-            Utility::SetTransaction { modes, session: false }
+            Tree::Control(ControlStatement::SetTransaction { modes, session: false })
             if modes.isolation == Some(IsolationLevel::RepeatableRead) && modes.read_only == Some(true))
         );
         assert!(
-            matches!(read("show transaction isolation level"), Utility::Show(name) if name == "transaction_isolation")
+            matches!(read("show transaction isolation level"), Tree::Control(ControlStatement::Show(name)) if name == "transaction_isolation")
         );
     }
 
@@ -439,17 +425,17 @@ mod tests {
     #[test]
     fn prepare_and_execute() {
         assert!(matches!(read("prepare p (int, numeric(10, 2)) as select $1"),
-            Utility::Prepare { name, types, sql }
+            Tree::Control(ControlStatement::Prepare { name, types, sql })
             if name == "p" && types == ["int", "numeric(10, 2)"] && sql == "select $1"));
         assert!(
-            matches!(read("execute p (1, 'a')"), Utility::Execute { arguments: Some(row), .. } if row.len() == 2)
+            matches!(read("execute p (1, 'a')"), Tree::Control(ControlStatement::Execute { arguments: Some(row), .. }) if row.len() == 2)
         );
         assert!(
-            matches!(read("execute p (1)"), Utility::Execute { arguments: Some(row), .. } if row.len() == 1)
+            matches!(read("execute p (1)"), Tree::Control(ControlStatement::Execute { arguments: Some(row), .. }) if row.len() == 1)
         );
         assert!(matches!(
             read("execute p"),
-            Utility::Execute { arguments: None, .. }
+            Tree::Control(ControlStatement::Execute { arguments: None, .. })
         ));
     }
 }

@@ -5,11 +5,12 @@ use sqlparser::ast;
 use crate::error::{EngineError, Result};
 use crate::sql::parse::lex::Kind;
 use crate::sql::parse::parse_expression;
-use crate::sql::parse::utility::Utility;
+use crate::sql::parse::utility::AsRead;
 use crate::sql::parse::utility::reader::Reader;
+use crate::sql::plan::ControlStatement;
 
 impl Reader<'_> {
-    pub(super) fn prepare(&mut self) -> Result<Utility> {
+    pub(super) fn prepare(&mut self) -> Result<ControlStatement<AsRead>> {
         if self.eat("transaction") {
             return Err(EngineError::not_supported("PREPARE TRANSACTION"));
         }
@@ -45,10 +46,10 @@ impl Reader<'_> {
         self.expect("as")?;
         self.expect_query()?;
         let (sql, _) = self.rest();
-        Ok(Utility::Prepare { name, types, sql })
+        Ok(ControlStatement::Prepare { name, types, sql })
     }
 
-    pub(super) fn execute(&mut self) -> Result<Utility> {
+    pub(super) fn execute(&mut self) -> Result<ControlStatement<AsRead>> {
         let (name, _) = self.identifier()?;
         let mut arguments = None;
         if self.peek() == Some(&Kind::Symbol('(')) {
@@ -61,6 +62,6 @@ impl Reader<'_> {
             })?;
             arguments = Some(row);
         }
-        Ok(Utility::Execute { name, arguments })
+        Ok(ControlStatement::Execute { name, arguments })
     }
 }

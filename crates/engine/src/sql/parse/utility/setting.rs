@@ -2,9 +2,10 @@
 
 use crate::error::{EngineError, Result};
 use crate::sql::parse::lex::Kind;
-use crate::sql::parse::utility::Utility;
+use crate::sql::parse::utility::AsRead;
 use crate::sql::parse::utility::reader::Reader;
 use crate::sql::parse::utility::transaction::serializable;
+use crate::sql::plan::ControlStatement;
 
 impl Reader<'_> {
     pub(super) fn setting_name(&mut self) -> Result<String> {
@@ -27,9 +28,9 @@ impl Reader<'_> {
         Ok(name.to_lowercase())
     }
 
-    pub(super) fn set(&mut self) -> Result<Utility> {
+    pub(super) fn set(&mut self) -> Result<ControlStatement<AsRead>> {
         if self.eat("session characteristics as transaction") {
-            return Ok(Utility::SetTransaction {
+            return Ok(ControlStatement::SetTransaction {
                 modes: self.transaction_modes(false)?,
                 session: true,
             });
@@ -38,7 +39,7 @@ impl Reader<'_> {
             if self.peek_word() == "snapshot" {
                 return Err(EngineError::not_supported("SET TRANSACTION SNAPSHOT"));
             }
-            return Ok(Utility::SetTransaction {
+            return Ok(ControlStatement::SetTransaction {
                 modes: self.transaction_modes(false)?,
                 session: false,
             });
@@ -52,7 +53,7 @@ impl Reader<'_> {
             if !(self.eat("deferred") || self.eat("immediate")) {
                 return Err(self.syntax_error());
             }
-            return Ok(Utility::SetConstraints(names));
+            return Ok(ControlStatement::SetConstraints(names));
         }
         let local = self.eat("local");
         let _ = local || !self.begins("session authorization") && self.eat("session");
@@ -69,7 +70,7 @@ impl Reader<'_> {
             return Err(self.syntax_error());
         }
         if self.eat("default") {
-            return Ok(Utility::Set {
+            return Ok(ControlStatement::Set {
                 name,
                 value: None,
                 local,
@@ -108,7 +109,7 @@ impl Reader<'_> {
                 break;
             }
         }
-        Ok(Utility::Set {
+        Ok(ControlStatement::Set {
             name,
             value: Some(values.join(", ")),
             local,
@@ -116,13 +117,13 @@ impl Reader<'_> {
     }
 
     /// `SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE`, after its INTERVAL.
-    pub(super) fn zone_by_interval(&mut self, local: bool) -> Result<Utility> {
+    pub(super) fn zone_by_interval(&mut self, local: bool) -> Result<ControlStatement<AsRead>> {
         let Some(Kind::Text(offset)) = self.peek().cloned() else {
             return Err(self.syntax_error());
         };
         self.at += 1;
         let _ = self.eat("hour to minute") || self.eat("hour");
-        Ok(Utility::Set {
+        Ok(ControlStatement::Set {
             name: "timezone".to_owned(),
             value: Some(offset),
             local,

@@ -13,7 +13,7 @@ use crate::workload::tpcc::connection::{Connection, int4};
 use crate::workload::tpcc::random::{self, LAST_NAME_C_RUN};
 
 /// Of a hundred, how many ask for a name.
-const BY_NAME: u32 = 60;
+pub(crate) const BY_NAME: u32 = 60;
 
 /// The way a customer is chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]

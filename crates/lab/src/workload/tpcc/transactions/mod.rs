@@ -21,6 +21,9 @@ use super::deck::Kind;
 use super::home::Home;
 use super::{DISTRICTS, Population};
 
+pub(crate) use customer::BY_NAME;
+pub(crate) use stock_level::RECENT_ORDERS;
+
 /// The input of one transaction.
 #[derive(Debug)]
 pub(super) enum Input {

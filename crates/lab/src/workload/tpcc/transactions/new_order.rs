@@ -17,7 +17,7 @@ use crate::workload::tpcc::backend::Statement;
 use crate::workload::tpcc::connection::{Connection, cents, int4, money, text};
 use crate::workload::tpcc::consistency::Acknowledged;
 use crate::workload::tpcc::home::Home;
-use crate::workload::tpcc::{DISTRICTS, Population, random};
+use crate::workload::tpcc::{DISTRICTS, ORDER_LINES, Population, random};
 
 #[derive(Debug)]
 pub(in crate::workload::tpcc) struct Statements {
@@ -85,7 +85,7 @@ pub(in crate::workload::tpcc) struct NewOrder {
 
 impl NewOrder {
     pub(super) fn draw(random: &mut SmallRng, population: Population, home: Home) -> NewOrder {
-        let count = random.random_range(5..=15);
+        let count = random.random_range(ORDER_LINES);
         let mut lines: Vec<Line> = (0..count)
             .map(|_| Line {
                 item: random::item(random, population.items),

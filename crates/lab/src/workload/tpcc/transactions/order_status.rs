@@ -5,11 +5,11 @@ use rand::rngs::SmallRng;
 
 use super::customer::{self, Choice};
 use super::district;
-use crate::workload::tpcc::Population;
 use crate::workload::tpcc::backend::Statement;
 use crate::workload::tpcc::connection::{Connection, int4};
 use crate::workload::tpcc::consistency::Acknowledged;
 use crate::workload::tpcc::home::Home;
+use crate::workload::tpcc::{ORDER_LINES, Population};
 
 #[derive(Debug)]
 pub(in crate::workload::tpcc) struct Statements {
@@ -70,12 +70,14 @@ impl OrderStatus {
         let order = int4(connection.one(statements.last_order, &key, "orders")?, 0)?;
         let [warehouse, district, _] = key;
         let lines = connection.run(statements.lines, &[warehouse, district, Value::Int4(order)])?;
-        if !(5..=15).contains(&lines.len()) {
+        if !ORDER_LINES.contains(&(lines.len() as i32)) {
             return Err(EngineError::internal(format!(
-                "order {order} of warehouse {}, district {} has {} lines, but must have 5 to 15",
+                "order {order} of warehouse {}, district {} has {} lines, but must have {} to {}",
                 self.warehouse,
                 self.district,
-                lines.len()
+                lines.len(),
+                ORDER_LINES.start(),
+                ORDER_LINES.end(),
             )));
         }
         connection.end()?;

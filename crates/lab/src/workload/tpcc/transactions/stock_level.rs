@@ -15,7 +15,7 @@ use crate::workload::tpcc::consistency::Acknowledged;
 use crate::workload::tpcc::home::Home;
 
 /// Orders that are looked at.
-const ORDERS: i32 = 20;
+pub(crate) const RECENT_ORDERS: i32 = 20;
 
 #[derive(Debug)]
 pub(in crate::workload::tpcc) struct Statements {
@@ -65,7 +65,7 @@ impl StockLevel {
         let lines = [
             warehouse.clone(),
             district,
-            Value::Int4(next - ORDERS),
+            Value::Int4(next - RECENT_ORDERS),
             Value::Int4(next),
         ];
         let rows = connection.run(statements.items, &lines)?;
