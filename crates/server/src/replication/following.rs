@@ -99,10 +99,9 @@ struct Timelines(Arc<Storage>);
 /// Why a history or a log is not followed.
 fn not_followed(error: StorageError) -> NotFollowed {
     match error {
-        StorageError::NotReplayedYet { .. } | StorageError::DiskFull { .. } => {
-            NotFollowed::NotYet(error.to_string())
-        }
-        _ => NotFollowed::Never(error.to_string()),
+        StorageError::NotReplayedYet { .. } => NotFollowed::NotYet(error.to_string()),
+        error if error.wants_room() => NotFollowed::NotYet(error.to_string()),
+        error => NotFollowed::Never(error.to_string()),
     }
 }
 

@@ -195,7 +195,7 @@ impl ReceiverError {
             | ReceiverError::ReplayFailed { .. }
             | ReceiverError::LogRemoved { .. } => true,
             // Space may be made.
-            ReceiverError::Storage(error) => !matches!(error, StorageError::DiskFull { .. }),
+            ReceiverError::Storage(error) => !error.wants_room(),
             _ => false,
         }
     }
