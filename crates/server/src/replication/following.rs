@@ -68,6 +68,10 @@ impl LogSink for LogReceiver {
     fn resume(&mut self) {
         LogReceiver::resume(self);
     }
+
+    fn set_streaming(&mut self, streams: bool) {
+        LogReceiver::set_streaming(self, streams);
+    }
 }
 
 /// What the primary is told about a standby.

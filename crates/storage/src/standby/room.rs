@@ -49,7 +49,7 @@ impl Standby {
                 tracing::error!(%error, "replay waits for room on the disk");
                 *self.progress.wants_room() = Some(error);
             }
-            self.progress.wait(RETRY_EVERY, WaitEvent::RecoveryApply, is_over);
+            self.progress.wait(RETRY_EVERY, WaitEvent::RecoveryRoom, is_over);
         }
     }
 
