@@ -44,11 +44,29 @@ TIMESTAMPS = [
 ]
 
 
+# What a clock showed: offsets that have changed, hours that were left out or came twice, years that no table reaches.
+SHOWN = [
+    "2010-12-31 12:00:00", "2011-03-27 01:59:59", "2011-03-27 02:00:00", "2011-03-27 02:59:59", "2011-03-27 03:00:00",
+    "2014-10-26 00:59:59", "2014-10-26 01:00:00", "2014-10-26 01:30:00", "2014-10-26 02:00:00", "2014-10-26 02:00:01",
+    "2016-03-13 02:30:00", "2016-11-06 01:30:00", "2023-03-26 02:30:00", "2023-10-29 02:30:00", "1991-01-20 12:00:00",
+    "1985-07-01 12:00:00", "2020-01-15 12:00:00", "2020-07-15 12:00:00", "9999-07-15 12:00:00", "20023-07-15 12:00:00",
+]
+PLACES = [
+    "Europe/Moscow", "europe/berlin", "America/New_York", "America/Caracas", "Asia/Kolkata", "Australia/Lord_Howe", "Etc/GMT+3",
+    "PST8PDT", "EST5EDT", "Cuba", "Nowhere/Land", "Europe/Moscow DST",
+]
+
+
 class Datetime(BesidePostgres):
     def test_every_form_is_read_as_postgresql_reads_it(self):
         self.assert_same(
             [f"select '{text}'::{kind}" for kind in ("date", "timestamp", "timestamptz") for text in DATES + TIMESTAMPS]
         )
+
+    def test_places_and_abbreviations_have_the_offsets_of_their_time(self):
+        names = [name for name, in self.theirs.execute("select abbrev from pg_timezone_abbrevs order by abbrev")]
+        self.assertGreater(len(names), 180)
+        self.assert_same([f"select '{shown} {zone}'::timestamptz" for zone in PLACES + names for shown in SHOWN])
 
     def test_days_that_move(self):
         self.assert_same([

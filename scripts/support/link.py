@@ -1,16 +1,27 @@
-"""A link between a standby and its primary that fails as networks do."""
+"""A link between a standby and its primary that fails as networks do, and as networks should not.
 
+The checksum of TCP misses one damaged segment in 65,536, and none of those that a broken card, a proxy or a tunnel changes
+behind it. So beside connections that end or stall there are bytes that change, get lost, come twice or out of order. Only
+what the primary sends is damaged: docs/replication.md ("Damage") says that reports of the standby are not protected.
+"""
+
+import collections
 import random
 import select
 import socket
 import threading
 import time
 
+# A piece that is to arrive behind the next one does not wait for that longer.
+HELD_SECONDS_MAX = 0.2
+
 
 class Link:
     """Listens on a port of its own and passes bytes on to `target`; `disturb` makes the next ones go wrong."""
 
-    KINDS = ["cut", "truncate", "delay", "stall"]
+    BREAKS = ["cut", "truncate", "delay", "stall"]
+    DAMAGES = ["flip", "drop", "repeat", "reorder"]
+    KINDS = BREAKS + DAMAGES
 
     def __init__(self, target, seed):
         self.target = target
@@ -22,11 +33,15 @@ class Link:
         self.truncate_after = None
         self.slow_until = 0.0
         self.stalled_until = 0.0
+        self.due = collections.deque()
+        # How often each damage was done.
+        self.done = collections.Counter()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def disturb(self, kind):
         """`cut`: all connections end now. `truncate`: they end in the middle of what is sent next. `delay`: for a second
-        each piece takes 20 ms. `stall`: for half a second nothing passes."""
+        each piece takes 20 ms. `stall`: for half a second nothing passes. Of the next piece, `flip` changes a bit, `drop`
+        leaves some bytes out, `repeat` sends some twice, `reorder` sends it behind the one that follows it."""
         now = time.monotonic()
         if kind == "cut":
             self._close_all()
@@ -36,6 +51,14 @@ class Link:
             self.slow_until = now + 1
         elif kind == "stall":
             self.stalled_until = now + 0.5
+        elif kind in self.DAMAGES:
+            self.due.append(kind)
+        else:
+            raise ValueError(kind)
+
+    def heal(self):
+        """Damage that is due and was not done is not done."""
+        self.due.clear()
 
     def close(self):
         self.listener.close()
@@ -67,11 +90,33 @@ class Link:
                 self.pairs.add(pair)
             threading.Thread(target=self._carry, args=(pair,), daemon=True).start()
 
+    def _damaged(self, piece):
+        """The pieces to send instead of one of the server's, and one to hold back."""
+        if not self.due:
+            return [piece], None
+        kind = self.due.popleft()
+        self.done[kind] += 1
+        start = self.random.randrange(len(piece))
+        end = self.random.randrange(start, len(piece)) + 1
+        if kind == "flip":
+            piece = bytearray(piece)
+            piece[start] ^= 1 << self.random.randrange(8)
+            return [bytes(piece)], None
+        if kind == "drop":
+            return [piece[:start] + piece[end:]], None
+        if kind == "repeat":
+            return [piece[:end], piece[start:]], None
+        return [], piece
+
     def _carry(self, pair):
         client, server = pair
+        held, held_until = None, 0.0
         try:
             while True:
-                readable, _, _ = select.select(pair, [], [], 0.2)
+                readable, _, _ = select.select(pair, [], [], HELD_SECONDS_MAX / 4 if held else 0.2)
+                if held and time.monotonic() > held_until:
+                    client.sendall(held)
+                    held = None
                 for end in readable:
                     piece = end.recv(32_768)
                     if not piece:
@@ -80,13 +125,23 @@ class Link:
                         time.sleep(0.01)
                     if time.monotonic() < self.slow_until:
                         time.sleep(0.02)
-                    if end is server and self.truncate_after is not None:
+                    if end is client:
+                        server.sendall(piece)
+                        continue
+                    if self.truncate_after is not None:
                         left, self.truncate_after = self.truncate_after, self.truncate_after - len(piece)
                         if self.truncate_after <= 0:
                             self.truncate_after = None
                             client.sendall(piece[:left])
                             return
-                    (server if end is client else client).sendall(piece)
+                    pieces, later = self._damaged(piece)
+                    for sent in pieces:
+                        client.sendall(sent)
+                    if pieces and held:
+                        client.sendall(held)
+                        held = None
+                    if later:
+                        held, held_until = (held or b"") + later, time.monotonic() + HELD_SECONDS_MAX
         except OSError:
             pass
         finally:

@@ -1,13 +1,20 @@
-//! A server's reactions to signals: docs/settings.md has the table.
+//! A server's reactions to signals: docs/operating/running.md has the table.
+//!
+//! By default most signals end a process, and none of them says so. So each one that can be handled is: a server ends by no
+//! signal that means nothing to it, and by none without a line in its log.
 
+use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use clearway_engine::{Engine, ReloadHook};
 use clearway_server::StopSignal;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
+use signal_hook::consts::{
+    SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ,
+};
 use signal_hook::iterator::Signals;
+use signal_hook::low_level::signal_name;
 
 use crate::error::{CommandError, Result};
 use crate::options::ConfigOptions;
@@ -22,6 +29,20 @@ pub(crate) fn survive_file_size_limit() -> Result<()> {
     signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))
         .map(drop)
         .map_err(CommandError::io("installing a signal handler"))
+}
+
+/// SIGSTKFLT and SIGPWR, which only Linux has.
+const OF_LINUX: [i32; 2] = [16, 30];
+
+/// The real-time signals but those that C libraries keep for themselves, which a program cannot handle.
+const REAL_TIME: std::ops::RangeInclusive<i32> = 35..=64;
+
+/// Signals that mean nothing to a server, and that end a process by default.
+fn meaningless() -> impl Iterator<Item = i32> {
+    [SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO]
+        .into_iter()
+        .chain(OF_LINUX)
+        .chain(REAL_TIME)
 }
 
 /// The hook by which SIGHUP reads the configuration again, once there is a server to take it.
@@ -71,18 +92,31 @@ fn reload(options: &ConfigOptions, engine: &Engine) -> bool {
     true
 }
 
-/// A stop signal that is given when SIGTERM or SIGINT arrives. SIGQUIT ends the process at once, SIGHUP reads the
-/// configuration again, SIGUSR1 and SIGUSR2 do nothing.
+/// A stop signal that is given when SIGTERM or SIGINT arrives, or the limit of CPU time is reached. SIGQUIT ends the process
+/// at once, SIGHUP reads the configuration again, a signal that means nothing to a server does nothing, and one that the
+/// process cannot outlive is told of.
 pub(crate) fn handle_signals(on_hang_up: OnHangUp) -> Result<StopSignal> {
+    clearway_machine::tell_of_fatal_signals().map_err(CommandError::io("installing signal handlers"))?;
     let stop = StopSignal::new().map_err(CommandError::io("creating the stop signal"))?;
-    let mut signals = Signals::new([SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2])
-        .map_err(CommandError::io("installing signal handlers"))?;
+    let handled = [SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGXCPU].into_iter();
+    let mut signals =
+        Signals::new(handled.chain(meaningless())).map_err(CommandError::io("installing signal handlers"))?;
     let given = stop.clone();
     thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || {
+            let mut told_of = HashSet::new();
             for signal in signals.forever() {
                 match signal {
+                    // It comes every second from now on, to the hard limit, at which the kernel ends the process.
+                    SIGXCPU => {
+                        if !given.is_stopped() {
+                            given.stop();
+                            notice(format_args!(
+                                "the limit of CPU time (ulimit -t) is reached: shutting down"
+                            ));
+                        }
+                    }
                     SIGTERM | SIGINT if !given.is_stopped() => {
                         given.stop();
                         notice(format_args!(
@@ -102,10 +136,20 @@ pub(crate) fn handle_signals(on_hang_up: OnHangUp) -> Result<StopSignal> {
                         // It has been read a moment ago.
                         None => notice(format_args!("SIGHUP: the server is starting, nothing to reload")),
                     },
-                    _ => {}
+                    meaningless => {
+                        // A timer would fill the log.
+                        if told_of.insert(meaningless) {
+                            notice(format_args!("{} means nothing to a server", name_of(meaningless)));
+                        }
+                    }
                 }
             }
         })
         .map_err(CommandError::io("starting the signal thread"))?;
     Ok(stop)
+}
+
+/// A signal's name, or its number if it has none.
+fn name_of(signal: i32) -> String {
+    signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned)
 }

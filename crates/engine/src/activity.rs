@@ -140,8 +140,12 @@ pub struct BackgroundActivity {
 }
 
 impl BackgroundActivity {
-    pub(crate) fn of(thread: BackgroundThread, first_process_id: u32) -> BackgroundActivity {
-        let event = wait_event(thread.worker);
+    pub(crate) fn of(
+        thread: BackgroundThread,
+        event: WaitEvent,
+        first_process_id: u32,
+    ) -> BackgroundActivity {
+        let event = if_it_waits(event);
         BackgroundActivity {
             process_id: first_process_id + thread.number,
             kind: thread.kind,
@@ -154,7 +158,11 @@ impl BackgroundActivity {
 
 /// The event that `worker` waits for, if it waits.
 fn wait_event(worker: WorkerId) -> Option<WaitEvent> {
-    Some(Native::workers().slot(worker).wait_event()).filter(|event| event.class() != WaitClass::None)
+    if_it_waits(Native::workers().slot(worker).wait_event())
+}
+
+fn if_it_waits(event: WaitEvent) -> Option<WaitEvent> {
+    Some(event).filter(|event| event.class() != WaitClass::None)
 }
 
 /// The part of one session that others see.

@@ -39,6 +39,8 @@ mod worker;
 #[cfg(feature = "std")]
 mod current_cpu;
 #[cfg(feature = "std")]
+mod last_words;
+#[cfg(feature = "std")]
 mod native;
 #[cfg(feature = "std")]
 mod places;
@@ -76,6 +78,8 @@ pub use worker::{
     WorkerSlot, Workers,
 };
 
+#[cfg(feature = "std")]
+pub use last_words::tell_of_fatal_signals;
 #[cfg(feature = "std")]
 pub use native::Native;
 #[cfg(feature = "std")]

@@ -167,6 +167,12 @@ wait_events! {
     CheckpointerMain = (Activity, "CheckpointerMain"),
     /// A standby's replay, waiting for log to be received.
     RecoveryWalStream = (Activity, "RecoveryWalStream"),
+    /// A standby's replay, waiting for log while no server sends any: it is not there, or its log cannot be followed.
+    RecoveryRetry = (Timeout, "RecoveryRetrieveRetryInterval"),
+    /// A standby's replay, waiting for room on the disk.
+    RecoveryRoom = (Io, "RecoveryRoom"),
+    /// A standby's replay, which has failed and does nothing any more.
+    RecoveryFailed = (Activity, "RecoveryFailed"),
     /// For a standby's replay to get somewhere.
     RecoveryApply = (Ipc, "RecoveryApply"),
     /// A worker of a standby's replay waits for those that share a change over several pages with it.

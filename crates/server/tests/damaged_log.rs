@@ -169,6 +169,36 @@ fn copy(conninfo: &str, data: &Path) -> Client {
     client
 }
 
+/// Waits until the standby shows its receiver and its replay so.
+fn shows_threads(pair: &Pair, wanted: &str) {
+    let mut reader = pair.standby.client();
+    let threads = "select backend_type, wait_event_type, wait_event from pg_stat_activity \
+                   where backend_type in ('startup', 'walreceiver') order by 1";
+    wait_for(wanted, || {
+        let shown = reader.rows(threads);
+        let columns = |row: &Vec<Option<String>>| row.iter().flatten().cloned().collect::<Vec<_>>().join("|");
+        let shown: Vec<String> = shown.iter().map(columns).collect();
+        shown.join(", ") == wanted
+    });
+}
+
+/// The primary ends. The standby shows that its replay waits, and that no server sends log.
+#[test]
+fn a_standby_without_a_primary_says_so() {
+    let mut pair = Pair::new();
+    pair.primary
+        .client()
+        .rows("insert into notes values (1, 'replayed')");
+    shows_threads(
+        &pair,
+        "startup|Activity|RecoveryWalStream, walreceiver|Activity|WalReceiverMain",
+    );
+    pair.primary.stop();
+    shows_threads(&pair, "startup|Timeout|RecoveryRetrieveRetryInterval");
+    pair.following.stop();
+    pair.standby.stop();
+}
+
 /// The link changes a byte again and again. No commit is answered before the standby has its record as it was logged; each
 /// one is in the end, and the standby shows it. A place that fails several times is reported as often.
 #[test]
@@ -227,6 +257,10 @@ fn a_standby_that_cannot_replay_acknowledges_nothing() {
     let mut pair = Pair::new();
     let mut client = pair.primary.client();
     client.rows("insert into notes values (1, 'replayed')");
+    shows_threads(
+        &pair,
+        "startup|Activity|RecoveryWalStream, walreceiver|Activity|WalReceiverMain",
+    );
     let storage = Arc::clone(pair.primary.engine.storage());
     let standby = Arc::clone(pair.standby.engine.storage().standby().unwrap());
     let bad = storage.wal.reserved();
@@ -243,6 +277,7 @@ fn a_standby_that_cannot_replay_acknowledges_nothing() {
         reader.value("select status from pg_stat_wal_receiver") == "replay failed"
     });
     assert!(pair.was_told("replay has failed, so no more log is received or acknowledged"));
+    shows_threads(&pair, "startup|Activity|RecoveryFailed");
     assert_eq!(reader.value("select count(*) from notes"), "1", "it reads");
     let mut other = local(&pair.primary);
     wait_for("the primary to be without a standby", || {

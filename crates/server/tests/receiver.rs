@@ -24,7 +24,8 @@ use clearway_server::replication::receiver::{
 use clearway_storage::directory_state::directory_state;
 use clearway_storage::log_digest::LogDigest;
 use clearway_storage::timeline::History;
-use clearway_storage::{Lsn, Storage, StorageOptions};
+use clearway_storage::wal::record::RecordKind;
+use clearway_storage::{Lsn, Storage, StorageError, StorageOptions};
 use sha2::{Digest, Sha256};
 use support::seeded::Random;
 use support::{TestServer, message, wait_for};
@@ -48,6 +49,8 @@ struct Memory {
     system_identifier: AtomicU64,
     timeline: AtomicU32,
     refuses: AtomicBool,
+    /// The sink has no room.
+    is_full: AtomicBool,
     /// Number of calls that said that a part of a record may have been given up.
     resumes: AtomicU32,
     histories: Mutex<Vec<(u32, Vec<u8>)>>,
@@ -63,6 +66,7 @@ impl Memory {
             system_identifier: AtomicU64::new(server.engine.storage().system_identifier()),
             timeline: AtomicU32::new(1),
             refuses: AtomicBool::new(false),
+            is_full: AtomicBool::new(false),
             resumes: AtomicU32::new(0),
             histories: Mutex::default(),
             events: Mutex::default(),
@@ -121,6 +125,10 @@ impl LogSink for Sink {
 
     fn write(&mut self, position: Lsn, bytes: &[u8]) -> clearway_storage::Result<()> {
         assert_eq!(position, self.position());
+        if self.0.is_full.load(Ordering::Relaxed) {
+            let (action, file) = ("write", "pg_wal".into());
+            return Err(StorageError::DiskFull { action, file });
+        }
         self.0.received.lock().unwrap().log.extend(bytes);
         Ok(())
     }
@@ -406,7 +414,32 @@ fn a_link_that_is_cut_loses_nothing() {
     assert!(memory.received.lock().unwrap().syncs > 0);
 }
 
-/// A server that is away is not reported at each attempt.
+/// The standby has no room for log. Each attempt begins a stream that brings none: that is told once, and so is why.
+#[test]
+fn a_stream_that_brings_nothing_is_told_once() {
+    let server = TestServer::start();
+    let memory = Memory::of(&server, SEGMENT);
+    memory.is_full.store(true, Ordering::Relaxed);
+    let link = Link::to(server.address);
+    link.passes.store(-1, Ordering::Relaxed);
+    let mut receiver = memory.receiver(link.address, |_| {});
+    wait_for("some attempts", || link.connections.load(Ordering::Relaxed) >= 5);
+    let told = |what: &str| {
+        memory
+            .events()
+            .iter()
+            .filter(|event| event.contains(what))
+            .count()
+    };
+    assert_eq!(told("no space left"), 1, "{:?}", memory.events());
+    // Before the error, and after it.
+    assert_eq!(told("receiving log from"), 2, "{:?}", memory.events());
+    memory.is_full.store(false, Ordering::Relaxed);
+    wait_for("the log", || memory.durable() >= flushed(&server));
+    receiver.stop();
+}
+
+/// A server that is away is not told about at each attempt.
 #[test]
 fn an_error_is_told_once() {
     let server = TestServer::start();
@@ -488,6 +521,37 @@ fn what_cannot_be_followed_is_refused() {
     let error = status.get().error.unwrap();
     assert!(
         error.contains("timeline 1") && error.contains("timeline 2"),
+        "{error}"
+    );
+}
+
+/// A standby is away for so long that its server has removed what it needs next, and all that the two could compare.
+#[test]
+fn a_standby_that_was_away_for_too_long_is_told_so() {
+    let server = TestServer::start();
+    server.client().rows("create table notes (id int primary key)");
+    let memory = Memory::of(&server, SEGMENT);
+    let mut receiver = memory.receiver(server.address, |_| {});
+    wait_for("the log", || memory.durable() >= flushed(&server));
+    receiver.stop();
+    let storage = server.engine.storage();
+    let from = storage.wal.reserved().0;
+    while storage.wal.reserved().0 < from + 2 * SEGMENT {
+        storage.make_log_room().unwrap();
+        let end = storage
+            .wal
+            .insert_any(RecordKind::Nothing, clearway_txn::Xid::INVALID, &[0; 1 << 19]);
+        storage.wal.flush(end);
+    }
+    server.client().rows("checkpoint");
+    let receiver = memory.receiver(server.address, |_| {});
+    let status = Arc::clone(receiver.status());
+    wait_for("the refusal", || status.get().phase == ReceiverPhase::Refused);
+    let error = status.get().error.unwrap();
+    let position = Lsn(memory.durable());
+    assert!(
+        error.contains(&format!("no longer has the log from {position} on"))
+            && error.contains("new base backup"),
         "{error}"
     );
 }

@@ -1,12 +1,14 @@
 //! The background threads of a database, for those who look what the server does.
 //!
 //! A thread enters itself at its beginning, with its kind and its worker slot, and leaves when it ends. What it waits for
-//! is read from the worker slot, as that of a session is.
+//! is read from the worker slot, as that of a session is. The thread that replays stands for its workers, too, which have
+//! no rows: if one of them waits for room on the disk, so does replay.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use clearway_machine::{Machine, Native, WorkerId};
+use clearway_machine::{Machine, Native, WaitEvent, WorkerId};
 
+use crate::storage::Storage;
 use crate::wall_clock;
 
 /// The task of a background thread.
@@ -21,6 +23,8 @@ pub enum BackgroundKind {
     Vacuum,
     /// Replays the log of a standby.
     Replay,
+    /// Receives the log of a standby.
+    Receiver,
 }
 
 impl BackgroundKind {
@@ -31,6 +35,7 @@ impl BackgroundKind {
             BackgroundKind::LogWriter => "walwriter",
             BackgroundKind::Vacuum => "autovacuum launcher",
             BackgroundKind::Replay => "startup",
+            BackgroundKind::Receiver => "walreceiver",
         }
     }
 }
@@ -98,5 +103,19 @@ impl Drop for InBackground {
     fn drop(&mut self) {
         let mut entered = self.threads.lock();
         entered.threads.retain(|thread| thread.number != self.number);
+    }
+}
+
+impl Storage {
+    /// Event that a background thread of this storage waits for; [`WaitEvent::Running`] if it does not wait.
+    pub fn background_wait(&self, thread: &BackgroundThread) -> WaitEvent {
+        let waits_for_room = || {
+            self.standby()
+                .is_some_and(|standby| standby.waits_for_room().is_some())
+        };
+        match thread.kind {
+            BackgroundKind::Replay if waits_for_room() => WaitEvent::RecoveryRoom,
+            _ => Native::workers().slot(thread.worker).wait_event(),
+        }
     }
 }

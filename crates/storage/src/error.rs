@@ -27,6 +27,14 @@ pub enum StorageError {
         /// On which file.
         file: PathBuf,
     },
+    /// The process may not make the file as long as that (`ulimit -f`); nothing was changed.
+    #[error("file too large: could not {action} {}; raise the limit of a file's size (ulimit -f)", file.display())]
+    FileTooLarge {
+        /// The step that was tried.
+        action: &'static str,
+        /// On which file.
+        file: PathBuf,
+    },
     /// A page is not what was last written there: its checksum does not fit its content and place, or there is nothing.
     #[error("page {block} of {} is corrupt at offset {offset}: {problem}", file.display())]
     CorruptPage {
@@ -418,23 +426,24 @@ pub enum StorageError {
 pub type Result<T> = std::result::Result<T, StorageError>;
 
 impl StorageError {
-    /// An error of the operating system, with a full disk told apart.
+    /// An error of the operating system, with a want of room told apart.
     pub(crate) fn io(action: &'static str, file: &Path, source: io::Error) -> Self {
-        if matches!(
-            source.kind(),
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
-        ) {
-            StorageError::DiskFull {
-                action,
-                file: file.to_owned(),
+        let file = file.to_owned();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                StorageError::DiskFull { action, file }
             }
-        } else {
-            StorageError::Io {
-                action,
-                file: file.to_owned(),
-                source,
-            }
+            io::ErrorKind::FileTooLarge => StorageError::FileTooLarge { action, file },
+            _ => StorageError::Io { action, file, source },
         }
+    }
+
+    /// True if there was no room for what was to be written, and someone can make some while the server runs.
+    pub fn wants_room(&self) -> bool {
+        matches!(
+            self,
+            StorageError::DiskFull { .. } | StorageError::FileTooLarge { .. }
+        )
     }
 
     /// The SQLSTATE a client gets.
@@ -442,6 +451,7 @@ impl StorageError {
         match self {
             StorageError::Io { .. } => "58030",
             StorageError::DiskFull { .. } => "53100",
+            StorageError::FileTooLarge { .. } => "53400",
             StorageError::CorruptPage { .. }
             | StorageError::CorruptFile { .. }
             | StorageError::DamagedRecord { .. }

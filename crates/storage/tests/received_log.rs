@@ -17,7 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clearway_machine::Switch;
+use clearway_machine::{Switch, WaitEvent};
+use clearway_storage::background::BackgroundKind;
 use clearway_storage::disk::{Disk, Faults, FaultyDisk, NativeDisk, Operation};
 use clearway_storage::standby::{LogReceiver, ReplayVariant};
 use clearway_storage::wal::record::RecordKind;
@@ -345,6 +346,15 @@ impl Faults for Full {
     }
 }
 
+/// Event that is shown for the thread that replays.
+fn replay_waits_for(storage: &Storage) -> WaitEvent {
+    let threads = storage.background.all();
+    let replay = threads
+        .iter()
+        .find(|thread| thread.kind == BackgroundKind::Replay);
+    storage.background_wait(replay.expect("the thread that replays is shown"))
+}
+
 /// The disk is full while tables grow. Replay waits, sessions read, log is received; no promotion leaves log out. With room
 /// it goes on.
 #[test]
@@ -382,6 +392,7 @@ fn replay_waits_for_room_on_the_disk() {
         primary.send(&mut receiver, later);
         assert_eq!((following.received(), following.failure()), (later, None));
         assert!(following.replayed() < end);
+        assert_eq!(replay_waits_for(&storage), WaitEvent::RecoveryRoom);
         let page = storage
             .pin(clearway_storage::PageId {
                 rel: primary.rel,

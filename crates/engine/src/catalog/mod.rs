@@ -28,6 +28,7 @@
 //!    shows it an empty table after TRUNCATE, and leaves the index out.)
 
 pub(crate) mod sequence;
+mod shared_map;
 pub(crate) mod stored;
 mod table_use;
 pub(crate) mod virtual_tables;
@@ -41,6 +42,7 @@ use clearway_storage::heap::Tid;
 use clearway_txn::Xid;
 
 use crate::catalog::sequence::Sequence;
+use crate::catalog::shared_map::SharedMap;
 use crate::sql::catalog::CatalogView;
 use crate::sql::{TableDef, TableKind};
 pub(crate) use table_use::TableUse;
@@ -95,16 +97,19 @@ impl TableEntry {
 #[derive(Debug, Clone)]
 pub(crate) struct CatalogState {
     version: u64,
-    by_name: HashMap<String, Arc<TableEntry>>,
-    by_oid: HashMap<u32, Arc<TableEntry>>,
+    by_name: SharedMap<String, Arc<TableEntry>>,
+    by_oid: SharedMap<u32, Arc<TableEntry>>,
+    /// The tables of the indexes, by the indexes' names.
+    by_index: SharedMap<String, u32>,
 }
 
 impl CatalogState {
     fn empty() -> CatalogState {
         CatalogState {
             version: 1,
-            by_name: HashMap::new(),
-            by_oid: HashMap::new(),
+            by_name: SharedMap::new(),
+            by_oid: SharedMap::new(),
+            by_index: SharedMap::new(),
         }
     }
 
@@ -127,14 +132,17 @@ impl CatalogState {
 
     /// True if a table or an index has this name: they share one space of names.
     pub(crate) fn is_taken(&self, name: &str) -> bool {
-        self.by_name.contains_key(name) || self.lookup_index(name).is_some()
+        self.by_name.contains_key(name) || self.by_index.contains_key(name)
     }
 
     /// Adds or replaces a table.
     pub(crate) fn put(&mut self, entry: TableEntry) {
         let entry = Arc::new(entry);
         if let Some(old) = self.by_oid.insert(entry.def.oid, Arc::clone(&entry)) {
-            self.by_name.remove(&old.def.name);
+            self.forget_names(&old.def);
+        }
+        for index in &entry.def.indexes {
+            self.by_index.insert(index.name.clone(), entry.def.oid);
         }
         self.by_name.insert(entry.def.name.clone(), entry);
     }
@@ -142,7 +150,14 @@ impl CatalogState {
     /// Takes a table out.
     pub(crate) fn remove(&mut self, oid: u32) {
         if let Some(old) = self.by_oid.remove(&oid) {
-            self.by_name.remove(&old.def.name);
+            self.forget_names(&old.def);
+        }
+    }
+
+    fn forget_names(&mut self, table: &TableDef) {
+        self.by_name.remove(&table.name);
+        for index in &table.indexes {
+            self.by_index.remove(&index.name);
         }
     }
 }
@@ -162,10 +177,8 @@ impl CatalogView for CatalogState {
     }
 
     fn lookup_index(&self, name: &str) -> Option<Arc<TableDef>> {
-        self.by_oid
-            .values()
-            .find(|entry| entry.def.indexes.iter().any(|index| index.name == name))
-            .map(|entry| Arc::clone(&entry.def))
+        let table = self.by_oid.get(self.by_index.get(name)?)?;
+        Some(Arc::clone(&table.def))
     }
 }
 
@@ -255,7 +268,7 @@ impl Catalog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sql::ColumnDef;
+    use crate::sql::{ColumnDef, IndexDef};
     use crate::value::DataType;
 
     fn entry(oid: u32, name: &str) -> TableEntry {
@@ -291,5 +304,37 @@ mod tests {
         assert!(!state.is_taken("old") && state.is_taken("new"));
         state.remove(16_384);
         assert!(!state.is_taken("new"));
+    }
+
+    #[test]
+    fn an_index_is_found_by_its_name_as_long_as_its_table_has_it() {
+        let with_index = |name: &str| {
+            let mut entry = entry(16_384, "notes");
+            let mut table = (*entry.def).clone();
+            table.indexes.push(Arc::new(IndexDef {
+                oid: 16_385,
+                name: name.to_owned(),
+                rel: 1,
+                unique: true,
+                primary: true,
+                constraint: true,
+                columns: vec![0],
+                types: vec![DataType::Int4],
+            }));
+            entry.def = Arc::new(table);
+            entry
+        };
+        let mut state = CatalogState::empty();
+        state.put(with_index("notes_pkey"));
+        let copy = state.clone();
+        state.put(with_index("notes_key"));
+        assert!(!state.is_taken("notes_pkey") && state.is_taken("notes_key"));
+        assert_eq!(state.lookup_index("notes_key").unwrap().oid, 16_384);
+        state.put(entry(16_384, "notes"));
+        assert!(!state.is_taken("notes_key"));
+        assert!(copy.is_taken("notes_pkey"), "the copy has what it had");
+        state.put(with_index("notes_key"));
+        state.remove(16_384);
+        assert!(!state.is_taken("notes_key"));
     }
 }

@@ -341,7 +341,10 @@ impl Engine {
 
     /// The activity of the server's own threads, in the order in which they began. Their numbers are none of a session.
     pub fn background_activity(&self) -> Vec<BackgroundActivity> {
-        let shown = |thread: BackgroundThread| BackgroundActivity::of(thread, SESSION_NUMBERS + 1);
+        let shown = |thread: BackgroundThread| {
+            let event = self.storage.background_wait(&thread);
+            BackgroundActivity::of(thread, event, SESSION_NUMBERS + 1)
+        };
         self.storage.background.all().into_iter().map(shown).collect()
     }
 

@@ -59,11 +59,12 @@ pub(crate) fn prepare_directory(data: &Path) -> Result<Arc<Path>> {
     Ok(directory.into())
 }
 
-/// An I/O error on a temporary file: 53100 when the disk is full, 58030 otherwise.
+/// An I/O error on a temporary file: 53100 when the disk is full, 53400 at the limit of a file's size, 58030 otherwise.
 #[cold]
 fn file_error(what: &str, path: &Path, error: &std::io::Error) -> EngineError {
     let sqlstate = match error.kind() {
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => "53100",
+        std::io::ErrorKind::FileTooLarge => "53400",
         _ => "58030",
     };
     EngineError::new(

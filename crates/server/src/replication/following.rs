@@ -69,6 +69,10 @@ impl LogSink for LogReceiver {
     fn resume(&mut self) {
         LogReceiver::resume(self);
     }
+
+    fn set_streaming(&mut self, streams: bool) {
+        LogReceiver::set_streaming(self, streams);
+    }
 }
 
 /// The view of a standby that its primary gets.
@@ -100,10 +104,9 @@ struct Timelines(Arc<Storage>);
 /// The reason why a history or a log is not followed.
 fn not_followed(error: StorageError) -> NotFollowed {
     match error {
-        StorageError::NotReplayedYet { .. } | StorageError::DiskFull { .. } => {
-            NotFollowed::NotYet(error.to_string())
-        }
-        _ => NotFollowed::Never(error.to_string()),
+        StorageError::NotReplayedYet { .. } => NotFollowed::NotYet(error.to_string()),
+        error if error.wants_room() => NotFollowed::NotYet(error.to_string()),
+        error => NotFollowed::Never(error.to_string()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The thread that replays.
 
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
@@ -77,21 +78,23 @@ fn replay_stretch(
     Ok(position)
 }
 
-/// Tells those who wait for replay if its thread panics.
-struct FailOnPanic<'a>(&'a Standby);
-
-impl Drop for FailOnPanic<'_> {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.0
-                .fail(&self.0.failed("the thread that replays has panicked"));
-        }
+/// The thread that replays: to the end of replay and, if that has failed, on to the end of the standby, so that whoever looks
+/// what the server does finds a replay that has failed rather than none.
+fn replay_thread(storage: Weak<Storage>, standby: Arc<Standby>) {
+    let replays = AssertUnwindSafe(|| replay_loop(storage.clone(), Arc::clone(&standby)));
+    // Nothing that was being changed is used again: after a failure nothing is replayed, and the standby is not promoted.
+    if panic::catch_unwind(replays).is_err() {
+        standby.fail(&standby.failed("the thread that replays has panicked"));
+    }
+    let tracker = &standby.progress;
+    let is_over = || tracker.is_stopping() || tracker.is_ending() || storage.strong_count() == 0;
+    while tracker.has_failed() && !is_over() {
+        tracker.wait_failed(LOOK, is_over);
     }
 }
 
 /// Replays as log is received, until it is stopped; or ended, which is when all that was received is replayed.
 fn replay_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
-    let _fail_on_panic = FailOnPanic(&standby);
     let tracker = &standby.progress;
     let mut threads = match standby.options.replay {
         ReplayVariant::Serial => None,
@@ -107,7 +110,11 @@ fn replay_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
         let has_received = || tracker.get().received != tracker.looked_at() || tracker.whole() != position;
         let has_more = || tracker.is_stopping() || tracker.is_ending() || has_received();
         let was_up_to_date = !has_received();
-        let woken = tracker.wait(LOOK, WaitEvent::RecoveryWalStream, has_more);
+        let event = match tracker.is_fed() {
+            true => WaitEvent::RecoveryWalStream,
+            false => WaitEvent::RecoveryRetry,
+        };
+        let woken = tracker.wait(LOOK, event, has_more);
         let Some(storage) = storage.upgrade() else { return };
         if tracker.is_stopping() {
             return;
@@ -176,7 +183,7 @@ impl Storage {
                 })
                 .map_err(|error| StorageError::io("start a thread for", self.dir(), error))
         };
-        let replay = start("replay", BackgroundKind::Replay, replay_loop)?;
+        let replay = start("replay", BackgroundKind::Replay, replay_thread)?;
         *super::lock(&standby.replay_thread) = Some(replay);
         self.keep_thread(start(
             "restartpoints",

@@ -39,6 +39,8 @@ pub(super) struct Tracker {
     /// Replay is to end when it has come to the end of what was received.
     ending: AtomicBool,
     has_failed: AtomicBool,
+    /// A server sends log.
+    is_fed: AtomicBool,
     waiters: AtomicU32,
     /// The step that replay could not do for want of room on the disk, while it waits for that.
     wants_room: Mutex<Option<StorageError>>,
@@ -57,6 +59,7 @@ impl Tracker {
             stopping: AtomicBool::new(false),
             ending: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
+            is_fed: AtomicBool::new(false),
             waiters: AtomicU32::new(0),
             wants_room: Mutex::default(),
             changed: Condvar::new(),
@@ -145,12 +148,36 @@ impl Tracker {
         self.has_failed.load(Acquire)
     }
 
+    pub(super) fn set_fed(&self, is_fed: bool) {
+        // Relaxed: chooses the name of a wait, and nothing is read that it would publish.
+        self.is_fed.store(is_fed, Relaxed);
+    }
+
+    pub(super) fn is_fed(&self) -> bool {
+        self.is_fed.load(Relaxed)
+    }
+
     pub(super) fn wants_room(&self) -> MutexGuard<'_, Option<StorageError>> {
         lock(&self.wants_room)
     }
 
-    /// Waits until `is_over` or, at the latest, for `timeout`; whether it is.
+    /// Waits until `is_over` or, at the latest, for `timeout` or until replay has failed; whether it is over.
     pub(super) fn wait(&self, timeout: Duration, event: WaitEvent, is_over: impl Fn() -> bool) -> bool {
+        self.wait_unless(timeout, event, is_over, || self.has_failed())
+    }
+
+    /// Waits, after replay has failed, until `is_over` or, at the latest, for `timeout`.
+    pub(super) fn wait_failed(&self, timeout: Duration, is_over: impl Fn() -> bool) {
+        self.wait_unless(timeout, WaitEvent::RecoveryFailed, is_over, || false);
+    }
+
+    fn wait_unless(
+        &self,
+        timeout: Duration,
+        event: WaitEvent,
+        is_over: impl Fn() -> bool,
+        gives_up: impl Fn() -> bool,
+    ) -> bool {
         if is_over() {
             return true;
         }
@@ -164,7 +191,7 @@ impl Tracker {
                 break true;
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() || self.has_failed() {
+            if left.is_zero() || gives_up() {
                 break false;
             }
             let waited = self.changed.wait_timeout(failure, left);

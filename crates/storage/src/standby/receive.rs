@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Standby;
+use crate::background::{BackgroundKind, InBackground};
 use crate::data_directory;
 use crate::disk::SyncPurpose;
 use crate::error::{Result, StorageError};
@@ -35,6 +36,8 @@ pub struct LogReceiver {
     standby: Arc<Standby>,
     written: Lsn,
     check: RecordCheck,
+    /// While a server sends log.
+    streams: Option<InBackground>,
 }
 
 /// The part of received log that was found to be whole records.
@@ -119,6 +122,7 @@ impl Storage {
                 whole: standby.progress.whole(),
                 part: Vec::new(),
             },
+            streams: None,
             standby,
         };
         receiver.read_part()?;
@@ -202,6 +206,12 @@ impl LogReceiver {
         }
     }
 
+    /// A server has begun to send log to the calling thread, or sends no more: for those who look what the standby does.
+    pub fn set_streaming(&mut self, streams: bool) {
+        self.standby.progress.set_fed(streams);
+        self.streams = streams.then(|| self.storage.background.enter(BackgroundKind::Receiver));
+    }
+
     /// Gives up a record of which only the beginning was received, so that it is received again from its start; whether
     /// there was any.
     pub fn give_up_part(&mut self) -> bool {
@@ -250,6 +260,7 @@ impl LogReceiver {
 
 impl Drop for LogReceiver {
     fn drop(&mut self) {
+        self.set_streaming(false);
         self.standby.receiver_is_taken.store(false, Ordering::Release);
     }
 }

@@ -1,9 +1,9 @@
 //! Waiting for room on the disk.
 //!
-//! Replay adds pages to relations, makes files, and writes pages that have to leave the buffer pool. A disk that is
-//! full is made free by someone, as a rule; to end replay for that would cost a new copy of the primary. So a step that
-//! finds no room is tried again until there is some. Sessions read meanwhile, log is received as long as that finds
-//! room, and the primary learns how far replay is.
+//! Replay adds pages to relations, makes files, and writes pages that have to leave the buffer pool. A disk that is full is
+//! made free by someone, as a rule, and a limit of a file's size is raised; to end replay for that would cost a new copy of the primary. So what finds no room is
+//! tried again until there is some. Sessions read meanwhile, log is received as long as that finds room, and the primary is
+//! told how far replay is.
 //!
 //! A step that is tried again must have changed nothing when it fails, or do the same again: a page is made before its change
 //! is begun, pages are pinned before one of them is changed, and a status is set to what it is.
@@ -16,7 +16,7 @@ use std::time::Duration;
 use clearway_machine::WaitEvent;
 
 use super::Standby;
-use crate::error::{Result, StorageError};
+use crate::error::Result;
 
 /// Time between two attempts.
 const RETRY_EVERY: Duration = Duration::from_millis(500);
@@ -27,14 +27,17 @@ impl Standby {
         let mut waits = false;
         loop {
             let outcome = step();
-            let Err(error @ StorageError::DiskFull { .. }) = outcome else {
-                if waits {
-                    *self.progress.wants_room() = None;
-                    if outcome.is_ok() {
-                        tracing::info!("there is room on the disk again; replay goes on");
+            let error = match outcome {
+                Err(error) if error.wants_room() => error,
+                outcome => {
+                    if waits {
+                        *self.progress.wants_room() = None;
+                        if outcome.is_ok() {
+                            tracing::info!("there is room on the disk again; replay goes on");
+                        }
                     }
+                    return outcome;
                 }
-                return outcome;
             };
             let progress = &self.progress;
             let is_over = || progress.is_stopping() || progress.is_ending() || progress.has_failed();
@@ -46,7 +49,7 @@ impl Standby {
                 tracing::error!(%error, "replay waits for room on the disk");
                 *self.progress.wants_room() = Some(error);
             }
-            self.progress.wait(RETRY_EVERY, WaitEvent::RecoveryApply, is_over);
+            self.progress.wait(RETRY_EVERY, WaitEvent::RecoveryRoom, is_over);
         }
     }
 

@@ -23,7 +23,7 @@
 //! A general parser of dates from a library does not fit: the order of fields, the years before Christ and beyond 9999,
 //! Julian days and what is refused are PostgreSQL's.
 
-use super::zone;
+use super::zone::{self, Zone};
 use super::{MICROS_PER_DAY, MICROS_PER_SECOND, UNIX_TO_OURS_DAYS, days_from_civil, days_in_month};
 
 /// The meaning of a text.
@@ -297,7 +297,7 @@ struct Fields {
     /// A day that needs no year, month and day: `today`, a Julian day
     whole_day: Option<i64>,
     time: Option<Time>,
-    offset: Option<i64>,
+    zone: Option<Zone>,
     half: Option<Half>,
     era: Option<Era>,
     weekday: bool,
@@ -536,13 +536,16 @@ impl Fields {
     fn zone(&mut self, text: &str) -> Result<()> {
         let read = zone::offset(text).ok_or(Fault::Syntax)?;
         let offset = read.map_err(|()| Fault::Zone)?;
-        put(&mut self.offset, offset)
+        put(&mut self.zone, Zone::Fixed(offset))
     }
 
-    /// After a date: a time with an offset behind it, all digits (`040506-08`), or a zone as POSIX writes it (`UTC+3`),
-    /// where plus is west of Greenwich.
+    /// After a date: a time with an offset behind it, all digits (`040506-08`), a place (`Europe/Berlin`), or a zone as POSIX
+    /// writes it (`UTC+3`), where plus is west of Greenwich.
     fn time_with_zone(&mut self, text: &str) -> Result<()> {
         if !text.starts_with(|c: char| c.is_ascii_digit()) {
+            if let Some(place) = Zone::place(text) {
+                return put(&mut self.zone, place);
+            }
             let letters = run(text, |c| c.is_ascii_alphabetic());
             let rest = &text[letters..];
             let signed = if rest.starts_with(['+', '-']) {
@@ -551,7 +554,7 @@ impl Fields {
                 format!("+{rest}")
             };
             return match zone::offset(&signed) {
-                Some(Ok(offset)) if letters >= 3 => put(&mut self.offset, -offset),
+                Some(Ok(offset)) if letters >= 3 => put(&mut self.zone, Zone::Fixed(-offset)),
                 _ => Err(Fault::UnknownZone(text.to_owned())),
             };
         }
@@ -598,12 +601,16 @@ impl Fields {
                         micros: 0,
                     },
                 )?;
-                put(&mut self.offset, 0)
+                put(&mut self.zone, Zone::Fixed(0))
             }
-            "dst" if self.offset.is_some() => {
-                self.offset = self.offset.map(|offset| offset + 3600);
-                Ok(())
-            }
+            "dst" => match &mut self.zone {
+                Some(Zone::Fixed(offset)) => {
+                    *offset += 3600;
+                    Ok(())
+                }
+                // A place knows by itself.
+                Some(Zone::Place { .. }) | None => Err(Fault::Syntax),
+            },
             _ if is_weekday(word) => {
                 if std::mem::replace(&mut self.weekday, true) {
                     Err(Fault::Syntax)
@@ -611,8 +618,8 @@ impl Fields {
                     Ok(())
                 }
             }
-            _ => match zone::abbreviation(word) {
-                Some(offset) => put(&mut self.offset, offset),
+            _ => match Zone::abbreviation(word).or_else(|| Zone::place(word)) {
+                Some(zone) => put(&mut self.zone, zone),
                 None => Err(Fault::Syntax),
             },
         }
@@ -653,7 +660,7 @@ impl Fields {
         Ok(Parsed::Civil {
             days: day,
             micros,
-            offset_seconds: self.offset,
+            offset_seconds: self.zone.map(|zone| zone.offset(day, micros)),
         })
     }
 

@@ -1,46 +1,213 @@
-//! Time zones in the text of a timestamp: numeric offsets, and the abbreviations that PostgreSQL knows by default.
+//! Time zones in the text of a timestamp: numeric offsets, names of places, and the abbreviations that PostgreSQL knows by
+//! default.
 //!
-//! The session's zone is UTC and cannot be changed, so names of places (`Europe/Berlin`), which need a
-//! database of rules, are not known here.
+//! An abbreviation has one offset (`PST`), or means what it meant at a place then: `MSK` is three hours before Greenwich, and
+//! was four from 2011 to 2014. The offset of a place depends on the date and time that it stands beside, so it is found when
+//! all of the text is read ([`Zone::offset`]):
+//!
+//! 1. Where the clock was put forward, a time that it left out is counted by the offset before; where it was put back, a time
+//!    that it showed twice by the offset after.
+//! 2. An abbreviation of a place has the offset of the last transition at or before that moment that brought it, or else of
+//!    the next one that does. If none does, as with those that the time zone database has given up (`NOVT`), it means the
+//!    place.
+//!
+//! The session's zone is UTC and cannot be changed. The rules of places are the time zone database's, which the program
+//! brings along (`jiff`), so that an answer does not depend on the machine.
+//!
+//! Origin: PostgreSQL's `DetermineTimeZoneOffset`, `DetermineTimeZoneAbbrevOffset` and its set `Default` of abbreviations.
 
-/// Seconds east of Greenwich of an abbreviation in lower case.
-pub(super) fn abbreviation(name: &str) -> Option<i64> {
-    let quarter_hours = match name {
-        "z" | "zulu" | "utc" | "uct" | "ut" | "gmt" | "wet" => 0,
-        "bst" | "cet" | "met" | "mez" | "west" | "wetdst" => 4,
-        "cest" | "cetdst" | "eet" | "ist" | "mest" | "mesz" | "metdst" | "sast" => 8,
-        "eest" | "eetdst" | "idt" | "msk" => 12,
-        "irt" => 14,
-        "aft" => 18,
-        "msd" => 16,
-        "pkt" | "uzt" => 20,
-        "npt" => 23,
-        "almt" | "bdt" | "pkst" => 24,
-        "ict" | "wib" | "novt" => 28,
-        "awst" | "hkt" | "pht" | "sgt" | "wita" | "myt" => 32,
-        "jst" | "kst" | "wit" => 36,
-        "acst" => 38,
-        "aest" | "vlat" | "chst" => 40,
-        "acdt" => 42,
-        "aedt" => 44,
-        "nzst" => 48,
-        "nzdt" => 52,
-        "azot" => -4,
-        "fnt" => -8,
-        "ndt" => -10,
-        "adt" | "brt" | "art" | "uyt" | "clst" => -12,
-        "nst" | "nft" => -14,
-        "ast" | "edt" | "bot" | "clt" => -16,
-        "est" | "cdt" | "pet" | "cot" => -20,
-        "cst" | "mdt" => -24,
-        "mst" | "pdt" => -28,
-        "pst" | "akdt" => -32,
-        "akst" => -36,
-        "hst" => -40,
-        "sst" => -44,
-        _ => return None,
+use jiff::Timestamp;
+use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
+
+use super::{MICROS_PER_DAY, MICROS_PER_SECOND, UNIX_TO_OURS_DAYS};
+
+const SECONDS_PER_DAY: i64 = MICROS_PER_DAY / MICROS_PER_SECOND;
+/// Seconds in 400 years, after which the calendar and all rules repeat.
+const CYCLE: i64 = 146_097 * SECONDS_PER_DAY;
+/// 2038-01-01: no abbreviation is brought for the first time later.
+const NEW_UNTIL: i64 = 2_145_916_800;
+
+/// The clock that a time was read off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Zone {
+    /// A clock that many seconds east of Greenwich.
+    Fixed(i64),
+    /// The clocks of a place, perhaps under one of the names of its offsets.
+    Place {
+        zone: TimeZone,
+        abbreviation: Option<String>,
+    },
+}
+
+impl Zone {
+    /// A place of the time zone database, in letters of either case.
+    pub(super) fn place(name: &str) -> Option<Zone> {
+        let zone = jiff::tz::db().get(name).ok()?;
+        Some(Zone::Place {
+            zone,
+            abbreviation: None,
+        })
+    }
+
+    /// An abbreviation, in lower case.
+    pub(super) fn abbreviation(name: &str) -> Option<Zone> {
+        if let Some(quarter_hours) = fixed(name) {
+            return Some(Zone::Fixed(quarter_hours * 900));
+        }
+        let zone = jiff::tz::db().get(place_of(name)?).ok()?;
+        Some(Zone::Place {
+            zone,
+            abbreviation: Some(name.to_owned()),
+        })
+    }
+
+    /// Seconds east of Greenwich on a clock that shows this day, counted from 2000-01-01, and this time.
+    pub(super) fn offset(&self, days: i64, micros: i64) -> i64 {
+        match self {
+            Zone::Fixed(seconds) => *seconds,
+            Zone::Place { zone, abbreviation } => {
+                let shown =
+                    (days + UNIX_TO_OURS_DAYS) * SECONDS_PER_DAY + micros.div_euclid(MICROS_PER_SECOND);
+                let shown = within_range(shown);
+                let of_place = offset_at(zone, shown);
+                let meant = |name: &String| meaning(zone, name, shown - of_place);
+                abbreviation.as_ref().and_then(meant).unwrap_or(of_place)
+            }
+        }
+    }
+}
+
+/// The same moment of another cycle, whose year `jiff` has, with a cycle to spare on both sides.
+fn within_range(seconds: i64) -> i64 {
+    let (first, last) = (
+        Timestamp::MIN.as_second() + CYCLE,
+        Timestamp::MAX.as_second() - CYCLE,
+    );
+    match seconds {
+        seconds if seconds > last => last - CYCLE + (seconds - last).rem_euclid(CYCLE),
+        seconds if seconds < first => first + (seconds - first).rem_euclid(CYCLE),
+        seconds => seconds,
+    }
+}
+
+/// The offset of a place whose clock shows `shown`, as seconds since 1970 on that clock (step 1).
+fn offset_at(zone: &TimeZone, shown: i64) -> i64 {
+    let Ok(shown) = Timestamp::from_second(shown) else {
+        return 0;
     };
-    Some(quarter_hours * 900)
+    let offset = match zone
+        .to_ambiguous_timestamp(Offset::UTC.to_datetime(shown))
+        .offset()
+    {
+        AmbiguousOffset::Unambiguous { offset } => offset,
+        AmbiguousOffset::Gap { before, .. } => before,
+        AmbiguousOffset::Fold { after, .. } => after,
+    };
+    i64::from(offset.seconds())
+}
+
+/// The offset that an abbreviation means at a place and a moment, in seconds since 1970 (step 2).
+fn meaning(zone: &TimeZone, abbreviation: &str, at: i64) -> Option<i64> {
+    let at = Timestamp::from_second(at).ok()?;
+    let just_after = Timestamp::from_second(at.as_second() + 1).ok()?;
+    let brings = |name: &str| name.eq_ignore_ascii_case(abbreviation);
+    let before = zone
+        .preceding(just_after)
+        .find(|transition| brings(transition.abbreviation()))
+        .map(|transition| transition.offset());
+    let after = || {
+        zone.following(at)
+            .take_while(|transition| transition.timestamp().as_second() < NEW_UNTIL)
+            .find(|transition| brings(transition.abbreviation()))
+            .map(|transition| transition.offset())
+    };
+    before.or_else(after).map(|offset| i64::from(offset.seconds()))
+}
+
+/// Quarters of an hour east of Greenwich of an abbreviation that has one offset.
+fn fixed(name: &str) -> Option<i64> {
+    Some(match name {
+        "hst" | "taht" => -40,
+        "mart" => -38,
+        "akst" | "gamt" => -36,
+        "akdt" | "pst" => -32,
+        "mst" | "pdt" => -28,
+        "cst" | "galt" | "mdt" => -24,
+        "act" | "cdt" | "cot" | "est" | "pet" => -20,
+        "amt" | "ast" | "bot" | "edt" => -16,
+        "nft" | "nst" => -14,
+        "adt" | "bra" | "brt" | "clst" | "gft" | "pmst" | "pyst" | "uyt" | "wgt" => -12,
+        "ndt" => -10,
+        "brst" | "fnt" | "pmdt" | "uyst" | "wgst" => -8,
+        "azot" | "egt" | "fnst" => -4,
+        "azost" | "egst" | "gmt" | "uct" | "ut" | "utc" | "wet" | "z" | "zulu" => 0,
+        "bst" | "cet" | "met" | "mez" | "wat" | "wetdst" => 4,
+        "bdst" | "cest" | "cetdst" | "eet" | "ist" | "mest" | "mesz" | "metdst" | "sast" => 8,
+        "eat" | "eest" | "eetdst" | "fet" | "idt" => 12,
+        "irt" => 14,
+        "msd" | "mut" | "ret" | "sct" => 16,
+        "aft" => 18,
+        "must" | "mvt" | "pkt" | "tft" | "tjt" | "uzt" => 20,
+        "npt" => 23,
+        "almt" | "bdt" | "btt" | "kgst" | "pkst" | "uzst" | "xjt" | "yekst" => 24,
+        "mmt" => 26,
+        "almst" | "cxt" | "ict" | "wast" => 28,
+        "awst" | "bnt" | "bort" | "cct" | "hkt" | "myt" | "pht" | "wadt" => 32,
+        "acwst" => 35,
+        "awsst" | "jayt" | "jst" | "kst" | "pwt" | "ulast" | "wdt" => 36,
+        "acst" | "cast" => 38,
+        "aest" | "chut" | "ddut" | "kdt" | "ligt" | "mpt" | "pgt" | "trut" | "yapt" => 40,
+        "acdt" | "acsst" | "cadt" | "lhst" | "sadt" => 42,
+        "aedt" | "aesst" | "pont" | "vut" => 44,
+        "fjt" | "gilt" | "mht" | "nzst" | "nzt" | "tvt" | "wakt" | "wft" => 48,
+        "chast" => 51,
+        "fjst" | "nzdt" | "tot" => 52,
+        "chadt" => 55,
+        _ => return None,
+    })
+}
+
+/// The place whose offsets an abbreviation names.
+fn place_of(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "arst" | "art" => "America/Argentina/Buenos_Aires",
+        "pyt" => "America/Asuncion",
+        "vet" => "America/Caracas",
+        "gyt" => "America/Guyana",
+        "clt" => "America/Santiago",
+        "davt" => "Antarctica/Davis",
+        "mawt" => "Antarctica/Mawson",
+        "anast" | "anat" => "Asia/Anadyr",
+        "tmt" => "Asia/Ashgabat",
+        "azst" | "azt" => "Asia/Baku",
+        "kgt" => "Asia/Bishkek",
+        "lkt" => "Asia/Colombo",
+        "irkst" | "irkt" => "Asia/Irkutsk",
+        "petst" | "pett" => "Asia/Kamchatka",
+        "krast" | "krat" => "Asia/Krasnoyarsk",
+        "magst" | "magt" => "Asia/Magadan",
+        "novst" | "novt" => "Asia/Novosibirsk",
+        "omsst" | "omst" => "Asia/Omsk",
+        "sgt" => "Asia/Singapore",
+        "gest" | "get" => "Asia/Tbilisi",
+        "ulat" => "Asia/Ulaanbaatar",
+        "vlast" | "vlat" => "Asia/Vladivostok",
+        "yakst" | "yakt" => "Asia/Yakutsk",
+        "yekt" => "Asia/Yekaterinburg",
+        "amst" => "Asia/Yerevan",
+        "fkst" | "fkt" => "Atlantic/Stanley",
+        "lhdt" => "Australia/Lord_Howe",
+        "msk" => "Europe/Moscow",
+        "volt" => "Europe/Volgograd",
+        "iot" => "Indian/Chagos",
+        "easst" | "east" => "Pacific/Easter",
+        "tkt" => "Pacific/Fakaofo",
+        "lint" => "Pacific/Kiritimati",
+        "kost" => "Pacific/Kosrae",
+        "nut" => "Pacific/Niue",
+        "ckt" => "Pacific/Rarotonga",
+        _ => return None,
+    })
 }
 
 /// Seconds east of Greenwich of `+hh`, `-hhmm`, `+hh:mm`, `+hh:mm:ss`; `Err` when it is read but too far from zero.
@@ -71,4 +238,57 @@ pub(super) fn offset(text: &str) -> Option<Result<i64, ()>> {
         return Some(Err(()));
     }
     Some(Ok(sign * (hours * 3600 + minutes * 60 + seconds)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::datetime::days_from_civil;
+
+    /// Seconds east of Greenwich, as hours.
+    fn hours(zone: &str, date: (i64, u32, u32), hour: i64) -> f64 {
+        let zone = Zone::abbreviation(zone).or_else(|| Zone::place(zone)).unwrap();
+        let micros = hour * 3_600 * MICROS_PER_SECOND;
+        zone.offset(days_from_civil(date.0, date.1, date.2), micros) as f64 / 3_600.0
+    }
+
+    #[test]
+    fn every_abbreviation_of_a_place_has_its_place() {
+        let table = include_str!("zone.rs");
+        let names = table.split('"').filter(|name| place_of(name).is_some());
+        assert!(names.clone().count() > 40);
+        for name in names {
+            assert!(Zone::abbreviation(name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_abbreviation_means_what_it_meant_then() {
+        assert_eq!(hours("msk", (2010, 1, 1), 12), 3.0);
+        assert_eq!(hours("msk", (2012, 1, 1), 12), 4.0);
+        assert_eq!(hours("msk", (2016, 1, 1), 12), 3.0);
+        // The database has given it up: the place's own offset, six hours until 2016.
+        assert_eq!(hours("novt", (2015, 1, 1), 12), 6.0);
+        assert_eq!(hours("novt", (2017, 1, 1), 12), 7.0);
+        assert_eq!(hours("est", (2020, 7, 1), 12), -5.0);
+    }
+
+    #[test]
+    fn times_that_a_clock_left_out_or_showed_twice() {
+        let berlin = "europe/berlin";
+        assert_eq!(hours(berlin, (2023, 3, 26), 1), 1.0);
+        assert_eq!(hours(berlin, (2023, 3, 26), 2), 1.0, "left out: as before");
+        assert_eq!(hours(berlin, (2023, 3, 26), 3), 2.0);
+        assert_eq!(hours(berlin, (2023, 10, 29), 2), 1.0, "shown twice: as after");
+    }
+
+    #[test]
+    fn years_far_away_repeat_those_of_today() {
+        for year in [9_998, 20_023, 294_000] {
+            assert_eq!(hours("America/New_York", (year, 7, 1), 12), -4.0, "{year}");
+            assert_eq!(hours("America/New_York", (year, 1, 1), 12), -5.0, "{year}");
+        }
+        assert!(hours("America/New_York", (-4_712, 7, 1), 12) < -4.9);
+        assert!(Zone::place("Nowhere/Land").is_none());
+    }
 }

@@ -74,7 +74,18 @@ pub(super) fn not_followed(address: &str, problem: NotFollowed) -> ReceiverError
 /// The third question, of the log up to `end`.
 fn compare(client: &mut Client, own: &dyn OwnLog, end: Lsn) -> Result<()> {
     let ours = own.digest(Lsn(end.0.saturating_sub(COMPARED_BYTES)), end)?;
-    let Some((ours, theirs)) = both(client, own, ours)? else {
+    if ours.start >= ours.end {
+        return Ok(());
+    }
+    let theirs = log_digest(client, ours.start, ours.end)?;
+    if theirs.start > ours.end {
+        return Err(ReceiverError::LogBeginsLater {
+            address: client.address().to_owned(),
+            position: ours.end,
+            begins: theirs.start,
+        });
+    }
+    let Some((ours, theirs)) = of_same_positions(client, own, ours, theirs)? else {
         return Ok(());
     };
     if ours.digits == theirs.digits {
@@ -85,7 +96,8 @@ fn compare(client: &mut Client, own: &dyn OwnLog, end: Lsn) -> Result<()> {
     while differs - same > 1 {
         let middle = same + (differs - same) / 2;
         let ours = own.digest(start, Lsn(middle))?;
-        match both(client, own, ours)? {
+        let theirs = log_digest(client, start, Lsn(middle))?;
+        match of_same_positions(client, own, ours, theirs)? {
             // The oldest log was removed meanwhile.
             Some((ours, _)) if ours.start != start => break,
             Some((ours, theirs)) if ours.digits == theirs.digits => same = middle,
@@ -113,16 +125,17 @@ fn compare(client: &mut Client, own: &dyn OwnLog, end: Lsn) -> Result<()> {
 }
 
 /// Our digest and the server's of the same positions, which are those of `ours` that the server has; `None` if it has none.
-fn both(client: &mut Client, own: &dyn OwnLog, ours: LogDigest) -> Result<Option<(LogDigest, LogDigest)>> {
-    if ours.start >= ours.end {
-        return Ok(None);
-    }
-    let theirs = log_digest(client, ours.start, ours.end)?;
-    if theirs.start < ours.start || theirs.end > ours.end {
-        return Err(client.broken("its answer to LOG_DIGEST is about other positions"));
-    }
+fn of_same_positions(
+    client: &Client,
+    own: &dyn OwnLog,
+    ours: LogDigest,
+    theirs: LogDigest,
+) -> Result<Option<(LogDigest, LogDigest)>> {
     if theirs.start >= theirs.end {
         return Ok(None);
+    }
+    if theirs.start < ours.start || theirs.end > ours.end {
+        return Err(client.broken("its answer to LOG_DIGEST is about other positions"));
     }
     if (theirs.start, theirs.end) == (ours.start, ours.end) {
         return Ok(Some((ours, theirs)));

@@ -147,6 +147,20 @@ pub enum ReceiverError {
         /// The server's error message.
         report: Box<Report>,
     },
+    /// The server's log begins behind the end of the directory's.
+    #[error(
+        "the server at {address} no longer has the log from {position} on, which this standby needs next: its log begins at \
+         {begins}; make a new base backup: \"clearway standby\" with the name of an empty directory, with --slot and \
+         --create-slot so that the log is kept"
+    )]
+    LogBeginsLater {
+        /// The server.
+        address: String,
+        /// End of the directory's log.
+        position: Lsn,
+        /// Beginning of the server's.
+        begins: Lsn,
+    },
     /// The bytes that were sent are no log.
     #[error(
         "the server at {address} sends no whole log record at {position}: it was changed on its way, or on the server's \
@@ -193,9 +207,10 @@ impl ReceiverError {
             | ReceiverError::OtherSystem { .. }
             | ReceiverError::Diverged { .. }
             | ReceiverError::ReplayFailed { .. }
-            | ReceiverError::LogRemoved { .. } => true,
+            | ReceiverError::LogRemoved { .. }
+            | ReceiverError::LogBeginsLater { .. } => true,
             // Space may be made.
-            ReceiverError::Storage(error) => !matches!(error, StorageError::DiskFull { .. }),
+            ReceiverError::Storage(error) => !error.wants_room(),
             _ => false,
         }
     }
@@ -207,6 +222,7 @@ impl ReceiverError {
             ReceiverError::NotClearway { .. }
                 | ReceiverError::OtherSystem { .. }
                 | ReceiverError::LogRemoved { .. }
+                | ReceiverError::LogBeginsLater { .. }
         )
     }
 

@@ -64,6 +64,10 @@ pub trait LogSink: Send {
     /// The log is going to be received on another timeline, for which a part of a record at its end may have been given up:
     /// the next byte goes where that leaves it.
     fn resume(&mut self) {}
+    /// A server has begun to send log to the calling thread, or sends no more.
+    fn set_streaming(&mut self, streams: bool) {
+        let _ = streams;
+    }
 }
 
 /// The reason why a server's timeline is not followed.

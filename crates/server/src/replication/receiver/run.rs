@@ -143,6 +143,7 @@ impl Receiver {
             damaged: (Lsn(0), 0),
             doubted: None,
             told: None,
+            told_of_stream: false,
         };
         let thread = std::thread::Builder::new()
             .name("clearway receiver".to_owned())
@@ -190,6 +191,8 @@ struct Run {
     doubted: Option<String>,
     /// The kind of the last error, if it was reported and no log has been received since (R1).
     told: Option<(std::mem::Discriminant<ReceiverError>, String)>,
+    /// After that error it was told that a stream has begun: once is enough while none brings any log.
+    told_of_stream: bool,
 }
 
 impl Run {
@@ -231,6 +234,7 @@ impl Run {
                         debug!("{error}");
                     } else {
                         self.told = Some(error.kind());
+                        self.told_of_stream = false;
                         warn!("{error}");
                         (self.parts.observer)(&ReceiverEvent::Interrupted(error));
                     }
@@ -343,7 +347,9 @@ impl Run {
     fn stream(&mut self, client: &mut Client, timeline: u32) -> Result<StreamEnd> {
         let address = client.address().to_owned();
         let (keeps_log, observer) = (&mut self.parts.keeps_log, &self.parts.observer);
-        let recovers = self.told.is_some() || self.status.lock().receive_start == Lsn(0);
+        let is_first = self.status.lock().receive_start == Lsn(0);
+        let recovers = is_first || (self.told.is_some() && !self.told_of_stream);
+        self.told_of_stream |= recovers;
         let stream = Stream {
             client,
             sink: &mut *self.parts.sink,

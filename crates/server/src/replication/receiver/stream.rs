@@ -122,7 +122,10 @@ impl Stream<'_> {
             state.error = None;
         }
         begun(start);
-        self.receive()
+        self.sink.set_streaming(true);
+        let outcome = self.receive();
+        self.sink.set_streaming(false);
+        outcome
     }
 
     fn receive(&mut self) -> Result<StreamEnd> {
