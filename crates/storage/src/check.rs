@@ -121,7 +121,7 @@ impl Storage {
                 progress(PROGRESS_PAGES.min(blocks - block))?;
             }
             let page = self.pin(PageId { rel, block })?.into_shared();
-            crate::heap::check::check_page(self, block, page.bytes(), findings)?;
+            crate::heap::check::check_page(self, &page, findings)?;
         }
         Ok(())
     }

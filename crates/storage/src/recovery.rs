@@ -356,7 +356,7 @@ pub(crate) fn apply_part(
         storage.pool.pin(page)?
     };
     let mut exclusive = pinned.exclusive();
-    if part.replaces() || page::lsn(exclusive.bytes()) < end {
+    if part.replaces() || page::lsn(exclusive.header()) < end {
         let bytes = exclusive.bytes_mut();
         part.apply(bytes);
         page::set_lsn(bytes, end);

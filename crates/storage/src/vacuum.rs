@@ -62,16 +62,16 @@ pub fn vacuum(
             .pin_in(PageId { rel, block }, Some(&mut ring))?
             .into_exclusive();
         let pruned = prune(storage, &mut page, horizon)?;
-        let bytes = &page.bytes()[..];
+        let front = page.hinted().front();
         stats.pages += 1;
         stats.removed_versions += pruned.removed as u64;
         stats.live_rows += live_rows(storage, &page)?;
         dead.extend(
-            lines(bytes)
+            lines(front)
                 .filter(|(_, line)| *line == Line::Dead)
                 .map(|(slot, _)| Tid { block, slot }),
         );
-        storage.fsm.record(rel, block, free_space(bytes));
+        storage.fsm.record(rel, block, free_space(front));
         drop(page);
         if dead.len() >= BATCH {
             stats.removed_rows += remove(storage, rel, indexes, &mut dead, &mut ring)?;
@@ -82,10 +82,10 @@ pub fn vacuum(
 }
 
 fn live_rows(storage: &Storage, page: &PageExclusive<'_>) -> Result<u64> {
-    let bytes = &page.bytes()[..];
+    let hinted = page.hinted();
     let mut count = 0;
-    for slot in 1..=slot_count(bytes) {
-        if let Some(tuple) = Tuple::at(bytes, slot) {
+    for slot in 1..=slot_count(page.header()) {
+        if let Some(tuple) = Tuple::at(hinted, slot) {
             count += u64::from(is_live(storage, &tuple)?);
         }
     }
@@ -119,12 +119,12 @@ fn remove(
             )?
             .into_exclusive();
         for tid in tids {
-            debug_assert_eq!(line(page.bytes(), tid.slot), Line::Dead, "R3");
+            debug_assert_eq!(line(page.hinted().front(), tid.slot), Line::Dead, "R3");
         }
         let unused = tids.iter().map(|tid| (tid.slot, Line::Unused));
         compact(&mut change, &mut page, unused);
         change.finish()?;
-        storage.fsm.record(rel, tids[0].block, free_space(page.bytes()));
+        storage.fsm.record(rel, tids[0].block, free_space(page.header()));
     }
     Ok(dead.drain(..).count() as u64)
 }

@@ -24,7 +24,7 @@ use clearway_storage::{
 };
 use loom::sync::Arc;
 use loom::thread;
-use pages::{HINTS, MemoryPages, number_on, put_number};
+use pages::{HINT_ITEM, MemoryPages, number_on, put_number};
 
 struct Pool(
     BufferPool<Loom, std::sync::Arc<MemoryPages<Loom>>>,
@@ -61,7 +61,7 @@ fn look(pool: &Pool, block: u32) -> Option<u64> {
     let pinned = pool.pin(pool.1.page(block)).ok()?;
     assert_eq!(pinned.page_id(), pool.1.page(block), "the frame has another page");
     let page = pinned.shared();
-    Some(number_on(page.bytes()).0)
+    Some(number_on(&page.copy()).0)
 }
 
 fn change(pool: &Pool, block: u32, number: u64) -> bool {
@@ -126,7 +126,7 @@ fn loom_a_page_is_read_into_one_frame() {
         let add = |pool: &Pool| {
             let pinned = pool.pin(pool.1.page(0)).expect("a frame for each worker");
             let mut page = pinned.exclusive();
-            let number = number_on(page.bytes()).0;
+            let number = number_on(&page.copy()).0;
             page.change_and_log(|bytes| put_number(bytes, number + 1), || pool.1.log());
         };
         let other = {
@@ -248,7 +248,7 @@ fn loom_a_hint_is_written_after_its_commit() {
                 let pinned = pool.0.pin(pool.1.pages.page(0)).unwrap();
                 let page = pinned.shared();
                 let bit = pool.1.commit();
-                page.set_hint_u16(HINTS, bit);
+                page.set_hints_at(HINT_ITEM, bit);
             })
         };
         pool.0.write_all().unwrap();

@@ -80,7 +80,7 @@ impl Pool {
     fn change_in(&self, ring: &mut FrameRing, block: u32) {
         let pinned = self.pool.pin_in(self.device.page(block), ring).unwrap();
         let mut page = pinned.exclusive();
-        let number = number_on(page.bytes()).0;
+        let number = number_on(&page.copy()).0;
         page.change_and_log(|bytes| put_number(bytes, number + 1), || self.device.log());
     }
 }

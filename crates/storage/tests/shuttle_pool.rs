@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use clearway_machine::Shuttle;
 use clearway_storage::{BufferPool, BufferPoolOptions, PageLatchVariant, PinnedPage, RacyPage, StorageError};
-use pages::{HINTS, MemoryPages, number_on, put_number, racy_numbers};
+use pages::{HINT_ITEM, MemoryPages, number_on, put_number, racy_numbers};
 use shuttle::sync::Arc;
 use shuttle::thread;
 
@@ -61,7 +61,7 @@ impl Pool {
             pinned => pinned.unwrap(),
         };
         let mut page = pinned.exclusive();
-        let number = number_on(page.bytes()).0;
+        let number = number_on(&page.copy()).0;
         page.change_and_log(|bytes| put_number(bytes, number + 1), || self.device.log());
         self.counted[block as usize].fetch_add(1, Relaxed);
     }
@@ -70,7 +70,7 @@ impl Pool {
     fn commit_and_hint(&self, block: u32) {
         let bit = self.device.commit();
         if let Ok(pinned) = self.pool.pin(self.device.page(block)) {
-            pinned.shared().set_hint_u16(HINTS, bit);
+            pinned.shared().set_hints_at(HINT_ITEM, bit);
         }
     }
 
@@ -106,7 +106,7 @@ impl Pool {
             self.device.page(block),
             "the frame has another page"
         );
-        let number = number_on(pinned.shared().bytes()).0;
+        let number = number_on(&pinned.shared().copy()).0;
         assert!(
             number >= at_least,
             "page {block} goes back from {at_least} to {number}"
@@ -266,7 +266,7 @@ fn shuttle_rings_share_frames_with_the_clock() {
                 pool.device.page(block),
                 "the frame has another page"
             );
-            let number = number_on(pinned.shared().bytes()).0;
+            let number = number_on(&pinned.shared().copy()).0;
             if block == 0 {
                 assert!(number >= seen, "page 0 goes back from {seen} to {number}");
                 seen = number;
@@ -303,7 +303,7 @@ fn shuttle_a_relation_goes_while_it_is_written() {
         );
         let both = [0, 1].map(|block| pool.pool.pin(pool.device.page(block)).unwrap());
         for (pinned, block) in both.iter().zip(0..) {
-            let number = number_on(pinned.shared().bytes()).0;
+            let number = number_on(&pinned.shared().copy()).0;
             assert_eq!(number, pool.device.on_file(block).0, "read from its file");
         }
     });

@@ -52,11 +52,11 @@ fn no_count_is_lost_under_any_variant() {
                             assert_eq!(pinned.page_id(), device.page(block), "{options:?}");
                             if random >> 62 & 1 == 0 {
                                 let before = counted[block as usize].load(Relaxed);
-                                let number = number_on(pinned.shared().bytes()).0;
+                                let number = number_on(&pinned.shared().copy()).0;
                                 assert!(number >= before, "{options:?}: page {block} lost a count");
                             } else {
                                 let mut page = pinned.exclusive();
-                                let number = number_on(page.bytes()).0;
+                                let number = number_on(&page.copy()).0;
                                 page.change_and_log(|bytes| put_number(bytes, number + 1), || device.log());
                                 counted[block as usize].fetch_add(1, Relaxed);
                             }

@@ -105,9 +105,9 @@ impl<S: TreeStorage, E: From<StorageError>> Checker<'_, '_, S, E> {
             }
             Err(error) => return Err(error.into()),
         };
-        let problem = node::layout_problem(page.bytes());
-        match problem {
-            None => Ok(Some(Box::new(*page.bytes()))),
+        let bytes = page.copy();
+        match node::layout_problem(&bytes) {
+            None => Ok(Some(bytes)),
             Some(problem) => {
                 self.findings.page(block, problem);
                 Ok(None)
@@ -287,7 +287,7 @@ impl<S: TreeStorage, E: From<StorageError>> Checker<'_, '_, S, E> {
                 continue;
             }
             let page = self.storage.pin(self.tree.page(block))?.into_shared();
-            match page::kind(page.bytes()) {
+            match page::kind(page.header()) {
                 PageKind::NEW => self.shape.new += 1,
                 _ => self
                     .findings

@@ -32,8 +32,8 @@ impl BTree {
         }
     }
 
-    fn check(&self, block: u32, bytes: &[u8]) -> Result<()> {
-        if page::kind(bytes) == PageKind::BTREE_NODE {
+    fn check(&self, block: u32, header: &[u8]) -> Result<()> {
+        if page::kind(header) == PageKind::BTREE_NODE {
             return Ok(());
         }
         Err(self.inconsistent(block, "not a page of a B+tree"))
@@ -45,7 +45,7 @@ impl BTree {
         block: u32,
     ) -> Result<PageShared<'s, S::Machine>> {
         let page = storage.pin(self.page(block))?.into_shared();
-        self.check(block, page.bytes())?;
+        self.check(block, page.header())?;
         Ok(page)
     }
 
@@ -55,13 +55,13 @@ impl BTree {
         block: u32,
     ) -> Result<PageUpdate<'s, S::Machine>> {
         let page = storage.pin(self.page(block))?.into_update();
-        self.check(block, page.bytes())?;
+        self.check(block, page.header())?;
         Ok(page)
     }
 
     pub(crate) fn root<S: TreeStorage>(&self, storage: &S) -> Result<u32> {
         let meta = storage.pin(self.page(0))?.into_shared();
-        if page::kind(meta.bytes()) != PageKind::BTREE_META {
+        if page::kind(meta.header()) != PageKind::BTREE_META {
             return Err(self.inconsistent(0, "not the first page of a B+tree"));
         }
         Ok(get_u32(meta.bytes(), META_ROOT))

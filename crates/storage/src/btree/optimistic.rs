@@ -264,15 +264,17 @@ mod tests {
     use rand::{RngExt, SeedableRng};
 
     use super::*;
+    use crate::buffer::PageBytes;
 
     /// Whatever the bytes are, a look at them ends, in a descent and on a leaf.
     #[test]
     fn nonsense_is_no_node() {
         let mut random = StdRng::seed_from_u64(7);
-        let mut bytes = Box::new([0_u8; PAGE_SIZE]);
+        let mut page = Box::new(PageBytes([0; PAGE_SIZE].into()));
         let mut tids = Vec::new();
         let (mut steps, mut looks) = (0, 0);
         for round in 0..20_000 {
+            let bytes = page.0.get_mut();
             for at in (PAGE_HEADER..PAGE_SIZE).step_by(8).take(60).chain([RIGHT]) {
                 bytes[at..at + 8].copy_from_slice(&random.random::<u64>().to_le_bytes());
             }
@@ -291,7 +293,7 @@ mod tests {
                 key: &key[..random.random_range(0..=4)],
                 tid: Tid::default(),
             };
-            let page = RacyPage::latched(&bytes);
+            let page = RacyPage::own(&mut page);
             steps += usize::from(step(page, bound, round % 2).is_some());
             looks += usize::from(tids_on_leaf(page, bound, &mut tids).is_some());
             tids.clear();

@@ -193,11 +193,12 @@ impl<M: Machine> Frame<M> {
         unsafe { (*self.bytes).0.get() }
     }
 
-    /// The bytes, to read them.
+    /// The bytes, to read them under the content latch.
     #[inline]
-    pub(crate) fn bytes_to_read(&self) -> *const [u8; PAGE_SIZE] {
+    pub(crate) fn page_bytes_to_read(&self) -> &PageBytes {
         self.watched.with(|_| ());
-        self.bytes()
+        // SAFETY: the pool's memory lives as long as its frames; the reference is to an `UnsafeCell`.
+        unsafe { &*self.bytes }
     }
 
     /// The bytes, to write them, under the exclusive latch or as the owner (V3).

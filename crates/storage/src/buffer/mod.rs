@@ -35,7 +35,7 @@
 //!   client or a commit.
 //! - B3: log before data. A page is written only after the log is durable up to its LSN, and up to the newest commit
 //!   that was seen before it was durable: a hint on the page may tell of that commit, which a crash may take back.
-//! - B4: hints are set under the shared latch and are not logged. A hint never makes a page dirty, so it is lost with a
+//! - B4: hints are set under the shared latch, in words that are atomics ([`page_view`]), and are not logged. A hint never makes a page dirty, so it is lost with a
 //!   clean page, which is harmless; and a page is never written for a hint alone, which could tear it without an image
 //!   in the log.
 //! - B5: reading a page in, and writing one out, happen under the frame's I/O latch. A worker that finds a page not yet
@@ -50,12 +50,15 @@ mod page_latch;
 mod page_memory;
 mod page_read;
 mod page_version;
+pub(crate) mod page_view;
 mod pin;
 mod pool;
 mod racy;
 mod ring;
 
 pub use clock::BufferClockVariant;
+#[cfg(test)]
+pub(crate) use frame::PageBytes;
 pub use map::BufferMapVariant;
 pub use page_device::{PageDevice, PagesOnDisk};
 pub use page_guard::{PageExclusive, PageShared, PageUpdate, PinnedPage};

@@ -2,14 +2,14 @@
 
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicU16, Ordering};
 
 use clearway_machine::{Machine, Native};
 
 use crate::buffer::frame::Frame;
+use crate::buffer::page_view::{HintedHeader, HintedPage, ITEM_HEADER, PageView};
 use crate::buffer::pin::{CHANGED, CHANGING};
 use crate::buffer::racy::RacyPage;
-use crate::page::{self, Lsn, PAGE_SIZE, PageId};
+use crate::page::{self, Lsn, PAGE_HEADER, PAGE_SIZE, PageId};
 
 /// Number of attempts to read a page without a latch before it is latched.
 const OPTIMISTIC_ATTEMPTS: u32 = 3;
@@ -172,52 +172,75 @@ impl<M: Machine> Drop for PinnedPage<'_, M> {
     }
 }
 
-/// Sets bits of a 16-bit word of the page without making it dirty (B4).
-fn set_hint<M: Machine>(frame: &Frame<M>, offset: usize, bits: u16) {
-    assert!(
-        offset.is_multiple_of(2) && offset < PAGE_SIZE,
-        "a hint at offset {offset}"
-    );
-    // SAFETY: the offset is on the page and aligned; other holders of the shared latch reach this word only
-    // through this function or by reading it, for which any mix of old and new bits is right.
-    let word = unsafe { AtomicU16::from_ptr(frame.bytes().cast::<u8>().add(offset).cast()) };
-    frame.note_hint();
-    // Release: a reader that goes by the hint, and has a fence behind that, knows what the one that set it knew.
-    word.fetch_or(bits.to_le(), Ordering::Release);
+macro_rules! read_latched {
+    ($($guard:ident),*) => {$(
+        impl<M: Machine> $guard<'_, M> {
+            /// The page's place.
+            pub fn page_id(&self) -> PageId {
+                self.frame.page()
+            }
+
+            #[inline]
+            pub(in crate::buffer) fn view(&self) -> PageView<'_> {
+                // SAFETY: the guard holds the latch. Other holders set hints, and change nothing else; the guard's owner
+                // changes the page through `&mut` (H1).
+                unsafe { PageView::new(self.frame.page_bytes_to_read()) }
+            }
+
+            /// The page's header: what the functions of [`page`] are asked about.
+            #[inline]
+            pub fn header(&self) -> &[u8; PAGE_HEADER] {
+                self.view().header()
+            }
+
+            /// All bytes of a page whose kind has no hints: of any but a heap's.
+            ///
+            /// # Panics
+            /// The page is one of a heap.
+            #[inline]
+            #[track_caller]
+            pub fn bytes(&self) -> &[u8; PAGE_SIZE] {
+                self.view().bytes()
+            }
+
+            /// A copy of all bytes, whatever the page's kind.
+            pub fn copy(&self) -> Box<[u8; PAGE_SIZE]> {
+                self.view().copy()
+            }
+        }
+    )*};
 }
+read_latched!(PageShared, PageUpdate, PageExclusive);
 
-impl<M: Machine> PageShared<'_, M> {
-    /// The page's id.
-    pub fn page_id(&self) -> PageId {
-        self.frame.page()
-    }
+macro_rules! set_hints {
+    ($($guard:ident),*) => {$(
+        impl<M: Machine> $guard<'_, M> {
+            /// The page as one with items that have hints.
+            #[inline]
+            pub(crate) fn hinted(&self) -> HintedPage<'_> {
+                self.view().hinted()
+            }
 
-    /// The page.
-    #[inline]
-    pub fn bytes(&self) -> &[u8; PAGE_SIZE] {
-        // SAFETY: the shared latch is held, so nothing but hints changes.
-        unsafe { &*self.frame.bytes_to_read() }
-    }
+            /// Sets hints of an item of this page. Never makes the page dirty: a hint may be lost (B4).
+            #[inline]
+            pub(crate) fn set_hints(&self, header: &HintedHeader, bits: u16) {
+                self.frame.note_hint();
+                header.set_hints(bits);
+            }
 
-    /// Sets bits of the 16-bit word at `offset`. Never makes the page dirty: a hint may be lost.
-    pub fn set_hint_u16(&self, offset: usize, bits: u16) {
-        set_hint(self.frame, offset, bits);
-    }
+            /// Sets hints of the item that begins at `offset`: for checkers, which have no heap.
+            #[doc(hidden)]
+            pub fn set_hints_at(&self, offset: usize, bits: u16) {
+                let item = self.hinted().item(offset, ITEM_HEADER);
+                let (header, _) = item.expect("a heap page, and an item behind its line pointers");
+                self.set_hints(header, bits);
+            }
+        }
+    )*};
 }
+set_hints!(PageShared, PageExclusive);
 
 impl<'a, M: Machine> PageUpdate<'a, M> {
-    /// The page's id.
-    pub fn page_id(&self) -> PageId {
-        self.frame.page()
-    }
-
-    /// The page.
-    #[inline]
-    pub fn bytes(&self) -> &[u8; PAGE_SIZE] {
-        // SAFETY: the latch is held in update mode, so nothing but hints changes.
-        unsafe { &*self.frame.bytes_to_read() }
-    }
-
     /// Waits until the present readers have left; the page can then be changed.
     pub fn upgrade(self) -> PageExclusive<'a, M> {
         let frame = ManuallyDrop::new(self).frame;
@@ -232,23 +255,7 @@ impl<'a, M: Machine> PageUpdate<'a, M> {
 }
 
 impl<M: Machine> PageExclusive<'_, M> {
-    /// The page's id.
-    pub fn page_id(&self) -> PageId {
-        self.frame.page()
-    }
-
-    /// The page. It is changed through an [`AtomicChange`](crate::AtomicChange).
-    #[inline]
-    pub fn bytes(&self) -> &[u8; PAGE_SIZE] {
-        // SAFETY: the exclusive latch is held.
-        unsafe { &*self.frame.bytes_to_read() }
-    }
-
-    /// Sets bits of the 16-bit word at `offset`. Never makes the page dirty: a hint may be lost.
-    pub fn set_hint_u16(&self, offset: usize, bits: u16) {
-        set_hint(self.frame, offset, bits);
-    }
-
+    /// The page, to change it: outside of this crate through an [`AtomicChange`](crate::AtomicChange).
     #[inline]
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8; PAGE_SIZE] {
         // SAFETY: the exclusive latch is held, and `&mut self` makes this the only reference.

@@ -14,6 +14,7 @@ use super::map::{BufferMap, BufferMapVariant, Insertion, PinnedFrame};
 use super::page_latch::PageLatchVariant;
 use super::page_memory::PageMemory;
 use super::page_read::{PageReadVariant, Pages};
+use super::page_view::PageView;
 use super::pin::{CHANGED, DIRTY, REDIRTIED, VALID};
 use super::ring::FrameRing;
 use super::{PageDevice, PagesOnDisk, PinnedPage, RacyPage};
@@ -410,8 +411,8 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         let copy = frame.state.has(DIRTY).then(|| {
             // Everything up to here is in the copy.
             frame.state.clear(REDIRTIED);
-            // SAFETY: the shared latch is held: nothing but hints changes, and any mix of old and new hints is right.
-            let copy = Box::new(unsafe { *frame.bytes_to_read() });
+            // SAFETY: the shared latch is held, so nothing but hints changes (H1). Any mix of old and new ones is right.
+            let copy = unsafe { PageView::new(frame.page_bytes_to_read()) }.copy();
             frame.note_hints_read();
             // Acquire: pairs with the Release of a hint bit. A hint that is in the copy was set after its commit had been
             // noted, and the worker that has set it may hold the latch still, which then orders nothing.

@@ -10,10 +10,15 @@
 //! the value; Rust has no sanctioned form of this other than making every byte an atomic, which would make
 //! the writers' copies slower. This is the form that crossbeam's `AtomicCell` uses for the same purpose. It
 //! is confined to this file.
+//!
+//! Hint words change beside any reader, and are loaded as the atomics that they are (H2 of `page_view`). So a read of a
+//! latched page ([`RacyPage::latched`]) races with nothing.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::buffer::page_view::{HEADER_WORDS, HINT_WORD, HintedHeader, PageView};
 use crate::page::PAGE_SIZE;
 
 /// The bytes of a page that the reader need not have latched: two looks at a value may differ.
@@ -56,11 +61,20 @@ impl<'a> RacyPage<'a> {
         }
     }
 
-    /// A page that does not change.
+    /// A page that does not change, except for its hints.
     #[inline]
-    pub(crate) fn latched(bytes: &'a [u8; PAGE_SIZE]) -> Self {
+    pub(super) fn latched(page: PageView<'a>) -> Self {
         Self {
-            bytes: bytes.as_ptr(),
+            bytes: page.start(),
+            frame: PhantomData,
+        }
+    }
+
+    /// A page of one's own.
+    #[cfg(test)]
+    pub(crate) fn own(bytes: &'a mut crate::buffer::frame::PageBytes) -> Self {
+        Self {
+            bytes: bytes.0.get().cast(),
             frame: PhantomData,
         }
     }
@@ -86,35 +100,49 @@ impl<'a> RacyPage<'a> {
         Some(unsafe { self.bytes.add(offset).read_volatile() })
     }
 
-    /// The `SIZE` bytes at `offset`, a multiple of 8 of them; `None` if they are not on the page.
+    /// The word at `offset`, which may be a hint word; `None` if no word of the page begins there.
     #[inline]
-    pub(crate) fn array_at<const SIZE: usize>(self, offset: usize) -> Option<[u8; SIZE]> {
-        const { assert!(SIZE.is_multiple_of(WORD)) };
-        let mut array = [0; SIZE];
-        for (number, word) in array.as_chunks_mut::<WORD>().0.iter_mut().enumerate() {
-            *word = self.u64_at(offset + number * WORD)?.to_le_bytes();
+    fn word_at(self, offset: usize) -> Option<u64> {
+        if offset > PAGE_SIZE - WORD || !offset.is_multiple_of(WORD) {
+            return None;
         }
-        Some(array)
+        // SAFETY: the word is on the page, whose memory lives for `'a`, and aligned as that is. For the race with other
+        // writers than those of hints see the top of this file.
+        let word = unsafe { AtomicU64::from_ptr(self.bytes.add(offset).cast::<u64>().cast_mut()) };
+        Some(u64::from_le(word.load(Ordering::Relaxed)))
     }
 
-    /// Copies `length` bytes from `offset` on over what is in `copy`, in whole words; `None` if these are not on the
-    /// page.
+    /// The hint word of the item at `offset`; `None` if no item can be there.
+    #[inline]
+    pub(crate) fn hint_word_of(self, offset: usize) -> Option<u64> {
+        self.word_at(offset + HINT_WORD)
+    }
+
+    /// The header of the item at `offset`; `None` if no item can be there.
+    #[inline]
+    pub(crate) fn header_of(self, offset: usize) -> Option<HintedHeader> {
+        let mut words = [0; HEADER_WORDS];
+        for (number, word) in words.iter_mut().enumerate() {
+            *word = self.word_at(offset + number * WORD)?;
+        }
+        Some(HintedHeader::of(words))
+    }
+
+    /// Copies `length` bytes of the item at `offset` over what is in `copy`, in whole words; `None` if no item can be
+    /// there.
     #[inline]
     pub(crate) fn copy(self, offset: usize, length: usize, copy: &mut RacyCopy) -> Option<()> {
         copy.length = 0;
         let words = length.div_ceil(WORD);
-        if offset > PAGE_SIZE || words > (PAGE_SIZE - offset) / WORD {
+        if offset > PAGE_SIZE || !offset.is_multiple_of(WORD) || words > (PAGE_SIZE - offset) / WORD {
             return None;
         }
-        for (number, word) in copy.words[..words].iter_mut().enumerate() {
-            // SAFETY: as in the reads above: all the words are on the page.
-            let read = unsafe {
-                self.bytes
-                    .add(offset + number * WORD)
-                    .cast::<Unaligned<u64>>()
-                    .read_volatile()
+        for (number, target) in copy.words[..words].iter_mut().enumerate() {
+            // SAFETY: as in `word_at`: all the words are on the page.
+            let word = unsafe {
+                AtomicU64::from_ptr(self.bytes.add(offset + number * WORD).cast::<u64>().cast_mut())
             };
-            word.write(read.0);
+            target.write(word.load(Ordering::Relaxed));
         }
         copy.length = length;
         Some(())

@@ -9,18 +9,23 @@
 
 use clearway_txn::{Status, Xid};
 
+use crate::buffer::PageShared;
+use crate::buffer::page_view::HintedPage;
 use crate::error::{Result, StorageError};
 use crate::findings::Findings;
-use crate::heap::layout::{HEAP_ONLY, LINE_POINTER, LOCK_ONLY, Line, TUPLE_HEADER, Tuple, line, slot_count};
+use crate::heap::layout::{
+    self, HEAP_ONLY, LINE_POINTER, LOCK_ONLY, Line, TUPLE_HEADER, Tuple, line, lines, slot_count,
+};
 use crate::heap::scan::{chain, chain_start};
 use crate::heap::visibility::next_in_chain;
 use crate::heap::{Heap, Tid};
 use crate::page::{self, PAGE_HEADER, PAGE_SIZE, PageId, PageKind};
 use crate::storage::Storage;
 
-/// Checks the page `bytes` with number `block`.
-pub(crate) fn check_page(storage: &Storage, block: u32, bytes: &[u8], findings: &mut Findings) -> Result<()> {
-    match page::kind(bytes) {
+/// Checks a page.
+pub(crate) fn check_page(storage: &Storage, page: &PageShared<'_>, findings: &mut Findings) -> Result<()> {
+    let block = page.page_id().block;
+    match page::kind(page.header()) {
         PageKind::NEW => return Ok(()),
         PageKind::HEAP => {}
         PageKind(kind) => {
@@ -28,18 +33,20 @@ pub(crate) fn check_page(storage: &Storage, block: u32, bytes: &[u8], findings: 
             return Ok(());
         }
     }
-    if let Some(problem) = layout_problem(bytes) {
+    let page = page.hinted();
+    if let Some(problem) = layout_problem(page) {
         // The tuples cannot be checked, because the line pointers are damaged.
         findings.page(block, problem);
         return Ok(());
     }
-    check_tuples(storage, block, bytes, findings);
-    check_chains(storage, block, bytes, findings)
+    check_tuples(storage, block, page, findings);
+    check_chains(storage, block, page, findings)
 }
 
 /// Step 1.
-fn layout_problem(bytes: &[u8]) -> Option<String> {
-    let (lower, upper) = (page::lower(bytes), page::upper(bytes));
+fn layout_problem(page: HintedPage<'_>) -> Option<String> {
+    let front = page.front();
+    let (lower, upper) = (page::lower(front), page::upper(front));
     let sound = (PAGE_HEADER..=upper).contains(&lower)
         && upper <= PAGE_SIZE
         && (lower - PAGE_HEADER).is_multiple_of(LINE_POINTER);
@@ -47,8 +54,8 @@ fn layout_problem(bytes: &[u8]) -> Option<String> {
         return Some(format!("the free space from {lower} to {upper} cannot be"));
     }
     let mut tuples = Vec::new();
-    for slot in 1..=slot_count(bytes) {
-        match line(bytes, slot) {
+    for (slot, line) in lines(front) {
+        match line {
             Line::Normal { offset, length } => {
                 let end = offset + length;
                 if offset < upper || !offset.is_multiple_of(8) || length < TUPLE_HEADER || end > PAGE_SIZE {
@@ -59,8 +66,12 @@ fn layout_problem(bytes: &[u8]) -> Option<String> {
                 tuples.push((offset, end, slot));
             }
             Line::Redirect(target) => {
-                let led_to = Tuple::at(bytes, target);
-                if !led_to.is_some_and(|tuple| tuple.has(HEAP_ONLY)) {
+                let led_to = match layout::line(front, target) {
+                    // `Tuple::at` takes it for granted that a line pointer leads to a place for a tuple.
+                    Line::Normal { offset, length } => page.item(offset, length),
+                    _ => None,
+                };
+                if !led_to.is_some_and(|(header, row)| Tuple::copied(header, row).has(HEAP_ONLY)) {
                     return Some(format!(
                         "line pointer {slot} redirects to {target}, where no heap-only version is"
                     ));
@@ -78,10 +89,10 @@ fn layout_problem(bytes: &[u8]) -> Option<String> {
 }
 
 /// Step 2.
-fn check_tuples(storage: &Storage, block: u32, bytes: &[u8], findings: &mut Findings) {
+fn check_tuples(storage: &Storage, block: u32, page: HintedPage<'_>, findings: &mut Findings) {
     let given_out = |xid: Xid| xid < storage.proc_array.next_xid();
-    for slot in 1..=slot_count(bytes) {
-        let Some(tuple) = Tuple::at(bytes, slot) else {
+    for slot in 1..=slot_count(page.front()) {
+        let Some(tuple) = Tuple::at(page, slot) else {
             continue;
         };
         for xid in [Xid(tuple.xmin()), Xid(tuple.xmax())] {
@@ -104,15 +115,15 @@ fn check_tuples(storage: &Storage, block: u32, bytes: &[u8], findings: &mut Find
 }
 
 /// Steps 3 and 4.
-fn check_chains(storage: &Storage, block: u32, bytes: &[u8], findings: &mut Findings) -> Result<()> {
-    let count = slot_count(bytes);
+fn check_chains(storage: &Storage, block: u32, page: HintedPage<'_>, findings: &mut Findings) -> Result<()> {
+    let count = slot_count(page.front());
     let mut visited = vec![false; usize::from(count) + 1];
     for root in 1..=count {
-        let Some(start) = chain_start(bytes, root) else {
+        let Some(start) = chain_start(page, root) else {
             continue;
         };
         let mut last = None;
-        for (slot, tuple) in chain(bytes, start) {
+        for (slot, tuple) in chain(page, start) {
             let seen = &mut visited[usize::from(slot)];
             if *seen {
                 findings.page(
@@ -142,7 +153,7 @@ fn check_chains(storage: &Storage, block: u32, bytes: &[u8], findings: &mut Find
         }
     }
     for slot in 1..=count {
-        if let Some(tuple) = Tuple::at(bytes, slot)
+        if let Some(tuple) = Tuple::at(page, slot)
             && tuple.has(HEAP_ONLY)
             && !visited[usize::from(slot)]
             && storage.status(Xid(tuple.xmin()))? == Status::Committed
@@ -168,13 +179,13 @@ impl Heap {
             Err(StorageError::NoSuchPage { .. }) => return Ok(Some("the table has no such page")),
             Err(error) => return Err(error),
         };
-        let bytes = &page.bytes()[..];
-        if root.slot == 0 || root.slot > slot_count(bytes) {
+        let page = page.hinted();
+        if root.slot == 0 || root.slot > slot_count(page.front()) {
             return Ok(Some("the page has no such line pointer"));
         }
-        Ok(match line(bytes, root.slot) {
+        Ok(match line(page.front(), root.slot) {
             Line::Unused => Some("the line pointer is unused"),
-            Line::Normal { .. } if chain_start(bytes, root.slot).is_none() => {
+            Line::Normal { .. } if chain_start(page, root.slot).is_none() => {
                 Some("a version is there that no index may lead to")
             }
             Line::Normal { .. } | Line::Redirect(_) | Line::Dead => None,
@@ -247,7 +258,7 @@ mod tests {
     /// Writes `bytes` at an offset of the page, or of the tuple at a slot of it.
     fn damage(storage: &Storage, rel: RelId, slot: Option<u16>, offset: usize, bytes: &[u8]) {
         let mut page = storage.pin(PageId { rel, block: 0 }).unwrap().into_exclusive();
-        let start = slot.map_or(0, |slot| Tuple::at(page.bytes(), slot).unwrap().offset);
+        let start = slot.map_or(0, |slot| Tuple::at(page.hinted(), slot).unwrap().offset);
         let mut change = storage.begin_change(Xid::INVALID).unwrap();
         change.write(&mut page, start + offset, bytes);
         change.finish().unwrap();
@@ -405,10 +416,10 @@ mod tests {
             let horizon = storage.proc_array.horizon();
             vacuum(&storage, rel, &[], horizon, &|| false).unwrap();
             assert_eq!(check(&storage, rel), Vec::<String>::new());
-            let bytes = storage.pin(PageId { rel, block: 0 }).unwrap().into_shared();
-            assert_eq!(slot_count(bytes.bytes()), 6);
+            let page = storage.pin(PageId { rel, block: 0 }).unwrap().into_shared();
+            assert_eq!(slot_count(page.header()), 6);
             for slot in [0, 7] {
-                assert_eq!(line(bytes.bytes(), slot), Line::Unused);
+                assert_eq!(line(page.hinted().front(), slot), Line::Unused);
             }
         }
         storage.stop_threads();

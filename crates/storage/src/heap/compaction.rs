@@ -40,7 +40,7 @@ pub(crate) fn compact<L: ChangeLog>(
     replaced: impl IntoIterator<Item = (u16, Line)>,
 ) {
     let mut bytes = ByteBuffer::take();
-    bytes.extend_from_slice(line_words(page.bytes()).as_flattened());
+    bytes.extend_from_slice(line_words(page.hinted().front()).as_flattened());
     let words = bytes.as_chunks_mut().0;
     for (slot, line) in replaced {
         words[usize::from(slot) - 1] = line.encode();
@@ -60,7 +60,7 @@ pub(crate) fn compact<L: ChangeLog>(
     } else {
         0
     };
-    if flags != page::flags(page.bytes()) {
+    if flags != page::flags(page.header()) {
         change.write_u16(page, PAGE_FLAGS, flags);
     }
 }
@@ -164,7 +164,7 @@ fn write_words<L: ChangeLog>(
     page: &mut PageExclusive<'_>,
     words: &[Word],
 ) {
-    let mut differing = line_words(page.bytes())
+    let mut differing = line_words(page.hinted().front())
         .iter()
         .zip(words)
         .enumerate()
@@ -240,20 +240,20 @@ mod tests {
         for replaced in rounds {
             let mut change = AtomicChange::new(&log, Xid::INVALID);
             for (&length, byte) in fill.by_ref() {
-                if !fits(page.bytes(), length) {
+                if !fits(page.header(), length) {
                     break;
                 }
                 place(&mut change, &mut page, &vec![byte; length]);
             }
             change.finish().unwrap();
-            let count = usize::from(slot_count(page.bytes()));
+            let count = usize::from(slot_count(page.header()));
             let replaced = replaced.iter().filter(|_| count > 0).map(|&(index, kind)| {
                 let line = [Line::Unused, Line::Dead, Line::Redirect(1)][usize::from(kind)];
                 ((index % count) as u16 + 1, line)
             });
             let replaced: Vec<(u16, Line)> = replaced.collect();
-            let before = *page.bytes();
-            let mut wanted = led_to(&before);
+            let before = page.copy();
+            let mut wanted = led_to(&before[..]);
             for &(slot, line) in &replaced {
                 wanted[usize::from(slot) - 1] = (line, Vec::new());
             }
@@ -265,23 +265,23 @@ mod tests {
             compact(&mut change, &mut page, replaced.iter().copied());
             change.finish().unwrap();
 
-            let after = *page.bytes();
-            assert_eq!(led_to(&after), wanted);
+            let after = page.copy();
+            assert_eq!(led_to(&after[..]), wanted);
             let sizes = wanted
                 .iter()
                 .map(|(_, bytes)| bytes.len().next_multiple_of(ALIGNMENT));
-            assert_eq!(page::upper(&after), PAGE_SIZE - sizes.sum::<usize>());
+            assert_eq!(page::upper(&after[..]), PAGE_SIZE - sizes.sum::<usize>());
             let has_unused = wanted.iter().any(|(line, _)| *line == Line::Unused);
-            assert_eq!(page::flags(&after) & HAS_UNUSED != 0, has_unused);
+            assert_eq!(page::flags(&after[..]) & HAS_UNUSED != 0, has_unused);
             // Replay of the record makes the same page of the one before.
             let mut replayed = before;
             let record = log.0.take();
             let (_, part) = change::next_part(&mut &record[..]).unwrap();
-            part.apply(&mut replayed);
-            page::set_lsn(&mut replayed, Lsn(1));
+            part.apply(&mut replayed[..]);
+            page::set_lsn(&mut replayed[..], Lsn(1));
             assert!(replayed == after, "replay makes another page");
             // At most one move for each hole.
-            let most = 60 + page::lower(&after) + 7 * replaced.len();
+            let most = 60 + page::lower(&after[..]) + 7 * replaced.len();
             assert!(record.len() <= most, "{} bytes, {replaced:?}", record.len());
         }
     }

@@ -24,17 +24,17 @@ pub(crate) fn check_size(row: usize) -> Result<()> {
     Ok(())
 }
 
-/// True if a row fits on the page, with a line pointer of its own.
-pub(crate) fn fits(bytes: &[u8], row: usize) -> bool {
-    free_space(bytes) >= tuple_size(row) + LINE_POINTER
+/// True if a row fits on the page with this header, with a line pointer of its own.
+pub(crate) fn fits(header: &[u8], row: usize) -> bool {
+    free_space(header) >= tuple_size(row) + LINE_POINTER
 }
 
 /// The first line pointer that is Unused.
-pub(crate) fn free_line_pointer(bytes: &[u8]) -> Option<u16> {
-    if page::flags(bytes) & HAS_UNUSED == 0 {
+pub(crate) fn free_line_pointer(front: &[u8]) -> Option<u16> {
+    if page::flags(front) & HAS_UNUSED == 0 {
         return None;
     }
-    lines(bytes)
+    lines(front)
         .find(|(_, line)| *line == Line::Unused)
         .map(|(slot, _)| slot)
 }
@@ -46,13 +46,13 @@ pub(crate) fn place<L: ChangeLog>(
     tuple: &[u8],
 ) -> u16 {
     let size = tuple.len().next_multiple_of(8);
-    let bytes = &page.bytes()[..];
-    let (count, lower) = (slot_count(bytes), page::lower(bytes));
-    let (slot, lower) = match free_line_pointer(bytes) {
+    let front = page.hinted().front();
+    let (count, lower) = (slot_count(front), page::lower(front));
+    let (slot, lower) = match free_line_pointer(front) {
         Some(slot) => (slot, lower),
         None => (count + 1, lower + LINE_POINTER),
     };
-    let upper = page::upper(bytes) - size;
+    let upper = page::upper(front) - size;
     debug_assert!(lower <= upper, "a tuple is placed where it does not fit");
     change.write(page, upper, tuple);
     change.write(
@@ -105,20 +105,20 @@ impl Heap {
             let mut change = ctx.storage.begin_change(xid)?;
             let page = PageId { rel: self.rel, block };
             let mut page = ctx.storage.pin_in(page, ring.as_deref_mut())?.into_exclusive();
-            if page::is_new(page.bytes()) {
+            if page::is_new(page.header()) {
                 change.init_page(&mut page, PageKind::HEAP, 0);
             }
             let before = rows.len();
             while let Some((row, rest)) = rows
                 .split_first()
-                .filter(|(row, _)| fits(page.bytes(), row.len()))
+                .filter(|(row, _)| fits(page.header(), row.len()))
             {
                 encode_tuple(xid.0, ctx.command, 0, row, &mut tuple);
                 let slot = place(&mut change, &mut page, &tuple);
                 placed(Tid { block, slot });
                 rows = rest;
             }
-            let free = free_space(page.bytes());
+            let free = free_space(page.header());
             change.finish()?;
             drop(page);
             if rows.len() == before || !rows.is_empty() {

@@ -9,14 +9,18 @@
 //! 0      8      16     20     24           28          30         32
 //! | xmin | xmax | cmin | cmax | next block | next slot | infomask | row …
 //! ```
+//!
+//! The last word of the header, from 24 on, is the hint word (`buffer::page_view`): readers set bits of the infomask
+//! there while others read the page.
 
+use crate::buffer::page_view::{HINT_SHIFT, HINT_WORD, HintedHeader, HintedPage, ITEM_HEADER};
 use crate::heap::Tid;
-use crate::page::{self, PAGE_HEADER, get_u16, get_u32, get_u64};
+use crate::page::{self, PAGE_HEADER, get_u64};
 
 /// Bytes a line pointer.
 pub(crate) const LINE_POINTER: usize = 4;
 /// Bytes of the tuple header.
-pub(crate) const TUPLE_HEADER: usize = 32;
+pub(crate) const TUPLE_HEADER: usize = ITEM_HEADER;
 
 pub(crate) const XMIN: usize = 0;
 pub(crate) const XMAX: usize = 8;
@@ -24,6 +28,8 @@ pub(crate) const CMIN: usize = 16;
 pub(crate) const CMAX: usize = 20;
 pub(crate) const NEXT: usize = 24;
 pub(crate) const INFOMASK: usize = 30;
+
+const _: () = assert!(NEXT == HINT_WORD && INFOMASK == HINT_WORD + HINT_SHIFT as usize / 8);
 
 /// The inserter committed (a hint).
 pub(crate) const XMIN_COMMITTED: u16 = 1;
@@ -103,6 +109,18 @@ pub(crate) fn slots_below(lower: usize) -> u16 {
     ((lower.max(PAGE_HEADER) - PAGE_HEADER) / LINE_POINTER) as u16
 }
 
+/// The infomask in a hint word.
+#[inline]
+pub(crate) fn infomask_in(hint_word: u64) -> u16 {
+    (hint_word >> HINT_SHIFT) as u16
+}
+
+/// The slot of the next version, or 0, in a hint word.
+#[inline]
+pub(crate) fn next_slot_in(hint_word: u64) -> u16 {
+    (hint_word >> 32) as u16
+}
+
 /// Line pointer `slot`; Unused if there is none.
 #[inline]
 pub(crate) fn line(bytes: &[u8], slot: u16) -> Line {
@@ -138,17 +156,17 @@ pub(crate) fn free_space(bytes: &[u8]) -> usize {
 /// A tuple on a page.
 #[derive(Clone, Copy)]
 pub(crate) struct Tuple<'p> {
-    page: &'p [u8],
+    pub(crate) header: &'p HintedHeader,
+    row: &'p [u8],
     /// Its offset on the page.
     pub(crate) offset: usize,
-    length: usize,
 }
 
 impl<'p> Tuple<'p> {
     /// The tuple at `slot`, if the line pointer is Normal.
     #[inline]
-    pub(crate) fn at(page: &'p [u8], slot: u16) -> Option<Tuple<'p>> {
-        match line(page, slot) {
+    pub(crate) fn at(page: HintedPage<'p>, slot: u16) -> Option<Tuple<'p>> {
+        match line(page.front(), slot) {
             Line::Normal { offset, length } => Some(Tuple::new(page, offset, length)),
             _ => None,
         }
@@ -156,62 +174,61 @@ impl<'p> Tuple<'p> {
 
     /// The tuple that a Normal line pointer of the page leads to.
     #[inline]
-    pub(crate) fn new(page: &'p [u8], offset: usize, length: usize) -> Tuple<'p> {
-        Tuple { page, offset, length }
+    pub(crate) fn new(page: HintedPage<'p>, offset: usize, length: usize) -> Tuple<'p> {
+        match page.item(offset, length) {
+            Some((header, row)) => Tuple { header, row, offset },
+            None => no_tuple(offset, length),
+        }
     }
 
-    /// A tuple that was copied from its page, or the header of one.
+    /// A tuple whose header was copied from its page, and its row, if that is asked for.
     #[inline]
-    pub(crate) fn copied(bytes: &'p [u8]) -> Tuple<'p> {
-        debug_assert!(
-            bytes.len() >= TUPLE_HEADER,
-            "a copied tuple of {} bytes",
-            bytes.len()
-        );
+    pub(crate) fn copied(header: &'p HintedHeader, row: &'p [u8]) -> Tuple<'p> {
         Tuple {
-            page: bytes,
+            header,
+            row,
             offset: 0,
-            length: bytes.len(),
         }
     }
 
     /// Bytes that it takes on the page.
     pub(crate) fn size(&self) -> usize {
-        self.length.next_multiple_of(8)
+        tuple_size(self.row.len())
     }
 
     #[inline]
     pub(crate) fn xmin(&self) -> u64 {
-        get_u64(self.page, self.offset + XMIN)
+        self.header.word::<{ XMIN / 8 }>()
     }
 
     #[inline]
     pub(crate) fn xmax(&self) -> u64 {
-        get_u64(self.page, self.offset + XMAX)
+        self.header.word::<{ XMAX / 8 }>()
     }
 
     #[inline]
     pub(crate) fn cmin(&self) -> u32 {
-        get_u32(self.page, self.offset + CMIN)
+        self.header.word::<{ CMIN / 8 }>() as u32
     }
 
     #[inline]
     pub(crate) fn cmax(&self) -> u32 {
-        get_u32(self.page, self.offset + CMAX)
+        (self.header.word::<{ CMAX / 8 }>() >> 32) as u32
     }
 
     /// The version that replaced this one; `None` for a deleted or current one.
     pub(crate) fn next(&self) -> Option<Tid> {
-        let slot = get_u16(self.page, self.offset + NEXT + 4);
-        (slot != 0).then(|| Tid {
-            block: get_u32(self.page, self.offset + NEXT),
+        let word = self.header.hint_word();
+        let slot = next_slot_in(word);
+        (slot != 0).then_some(Tid {
+            block: word as u32,
             slot,
         })
     }
 
     #[inline]
     pub(crate) fn infomask(&self) -> u16 {
-        get_u16(self.page, self.offset + INFOMASK)
+        infomask_in(self.header.hint_word())
     }
 
     #[inline]
@@ -222,8 +239,30 @@ impl<'p> Tuple<'p> {
     /// The row.
     #[inline]
     pub(crate) fn row(&self) -> &'p [u8] {
-        &self.page[self.offset + TUPLE_HEADER..self.offset + self.length]
+        self.row
     }
+}
+
+/// The header at the beginning of a tuple that was copied whole.
+#[inline]
+pub(crate) fn header_of_copy(tuple: &[u8]) -> HintedHeader {
+    HintedHeader::of([XMIN, XMAX, CMIN, NEXT].map(|word| get_u64(tuple, word)))
+}
+
+#[cold]
+fn no_tuple(offset: usize, length: usize) -> ! {
+    panic!("a line pointer leads to {length} bytes at offset {offset}, where no row version can be")
+}
+
+/// True if no other tuple of the page reaches the header at `offset` (H3 of `page_view`).
+pub(crate) fn stands_alone(page: HintedPage<'_>, offset: usize) -> bool {
+    lines(page.front()).all(|(_, line)| match line {
+        Line::Normal {
+            offset: other,
+            length,
+        } => other == offset || other >= offset + TUPLE_HEADER || other + length <= offset,
+        Line::Unused | Line::Redirect(_) | Line::Dead => true,
+    })
 }
 
 /// The bytes of a new tuple.

@@ -41,7 +41,7 @@ impl Heap {
                 block: tid.block,
             })?
             .into_exclusive();
-        let Some(tuple) = Tuple::at(page.bytes(), tid.slot) else {
+        let Some(tuple) = Tuple::at(page.hinted(), tid.slot) else {
             return Ok(LockOutcome::Deleted);
         };
         let locked_already = tuple.has(LOCK_ONLY) && ctx.xid == Some(Xid(tuple.xmax()));

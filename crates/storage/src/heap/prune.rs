@@ -88,7 +88,7 @@ impl Findings {
 
 /// Removes what no snapshot can see. The page is latched exclusively.
 pub(crate) fn prune(storage: &Storage, page: &mut PageExclusive<'_>, horizon: Xid) -> Result<Pruned> {
-    if page::is_new(page.bytes()) {
+    if page::is_new(page.header()) {
         return Ok(Pruned::default());
     }
     let found = look(storage, page, horizon)?;
@@ -107,13 +107,13 @@ pub(crate) fn prune(storage: &Storage, page: &mut PageExclusive<'_>, horizon: Xi
 }
 
 fn look(storage: &Storage, page: &PageExclusive<'_>, horizon: Xid) -> Result<Findings> {
-    let bytes = &page.bytes()[..];
+    let hinted = page.hinted();
     let mut found = Findings::default();
     let (mut heap_only, mut visited) = (Slots::default(), Slots::default());
-    for (root, line) in lines(bytes) {
+    for (root, line) in lines(hinted.front()) {
         let (start, first) = match line {
-            Line::Redirect(slot) => (slot, Tuple::at(bytes, slot)),
-            Line::Normal { offset, length } => (root, Some(Tuple::new(bytes, offset, length))),
+            Line::Redirect(slot) => (slot, Tuple::at(hinted, slot)),
+            Line::Normal { offset, length } => (root, Some(Tuple::new(hinted, offset, length))),
             Line::Unused | Line::Dead => continue,
         };
         if let Some(first) = first {
@@ -128,7 +128,7 @@ fn look(storage: &Storage, page: &PageExclusive<'_>, horizon: Xid) -> Result<Fin
             }
         }
         let (mut first_live, mut removes_front) = (None, false);
-        for (slot, tuple) in chain(bytes, start) {
+        for (slot, tuple) in chain(hinted, start) {
             visited.insert(slot);
             if first_live.is_none() && found.is_removable(storage, page, &tuple, horizon)? {
                 found.remove(slot);
@@ -149,7 +149,7 @@ fn look(storage: &Storage, page: &PageExclusive<'_>, horizon: Xid) -> Result<Fin
     }
     // Versions that no chain leads to any more: successors whose updater rolled back.
     for slot in heap_only.without(&visited) {
-        if let Some(tuple) = Tuple::at(bytes, slot)
+        if let Some(tuple) = Tuple::at(hinted, slot)
             && found.is_removable(storage, page, &tuple, horizon)?
         {
             found.remove(slot);

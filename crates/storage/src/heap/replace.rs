@@ -109,11 +109,11 @@ impl Room {
         row: usize,
         horizon: Xid,
     ) -> Result<Option<Room>> {
-        let bytes = &page.bytes()[..];
-        let Ended::One(dead) = Ended::of(page::flags(bytes)) else {
+        let (hinted, front) = (page.hinted(), page.hinted().front());
+        let Ended::One(dead) = Ended::of(page::flags(front)) else {
             return Ok(None);
         };
-        let mut versions = chain(bytes, dead);
+        let mut versions = chain(hinted, dead);
         let (Some((_, tuple)), Some((second, _))) = (versions.next(), versions.next()) else {
             return Ok(None);
         };
@@ -124,9 +124,9 @@ impl Room {
         let root = if is_root {
             Some(dead)
         } else {
-            redirect_to(bytes, dead)
+            redirect_to(front, dead)
         };
-        let slot = if is_root { free_slot(bytes) } else { Some(dead) };
+        let slot = if is_root { free_slot(front) } else { Some(dead) };
         let (Some(root), Some(slot)) = (root, slot) else {
             return Ok(None);
         };
@@ -155,7 +155,7 @@ impl Room {
         storage
             .newest_cleanup
             .log_before_removal(&storage.wal, self.deleter);
-        let count = slot_count(page.bytes());
+        let count = slot_count(page.header());
         change.write(
             page,
             line_offset(self.root),
@@ -175,15 +175,15 @@ impl Room {
 }
 
 /// The line pointer that redirects to `slot`.
-fn redirect_to(bytes: &[u8], slot: u16) -> Option<u16> {
+fn redirect_to(front: &[u8], slot: u16) -> Option<u16> {
     let wanted = Line::Redirect(slot).encode();
-    let index = line_words(bytes).iter().position(|word| *word == wanted)?;
+    let index = line_words(front).iter().position(|word| *word == wanted)?;
     Some(index as u16 + 1)
 }
 
 /// A line pointer for a version whose place is known.
-fn free_slot(bytes: &[u8]) -> Option<u16> {
-    free_line_pointer(bytes).or_else(|| (free_space(bytes) >= LINE_POINTER).then(|| slot_count(bytes) + 1))
+fn free_slot(front: &[u8]) -> Option<u16> {
+    free_line_pointer(front).or_else(|| (free_space(front) >= LINE_POINTER).then(|| slot_count(front) + 1))
 }
 
 /// Notes that an update in a HOT chain has ended the version at `slot`. `in_place`: it has taken the place of the version
@@ -194,7 +194,7 @@ pub(crate) fn note_ended(
     slot: u16,
     in_place: bool,
 ) {
-    let flags = page::flags(page.bytes());
+    let flags = page::flags(page.header());
     let ended = match Ended::of(flags) {
         Ended::One(_) if !in_place => Ended::Several,
         Ended::Several => Ended::Several,

@@ -3,6 +3,7 @@
 use clearway_txn::Xid;
 
 use crate::buffer::FrameRing;
+use crate::buffer::page_view::HintedPage;
 use crate::error::Result;
 use crate::heap::layout::{HEAP_ONLY, Line, Tuple, line, slot_count};
 use crate::heap::visibility::{self, Liveness, WriterConflict, liveness, next_in_chain, writer_conflict};
@@ -28,23 +29,21 @@ pub enum VersionOutcome<R> {
 }
 
 /// The slot of the first version in the HOT chain of `root`; `None` if the root leads nowhere.
-pub(crate) fn chain_start(bytes: &[u8], root: u16) -> Option<u16> {
-    match line(bytes, root) {
+pub(crate) fn chain_start(page: HintedPage<'_>, root: u16) -> Option<u16> {
+    match line(page.front(), root) {
         Line::Redirect(slot) => Some(slot),
         // R1: a heap-only tuple here means that the slot has been used again.
-        Line::Normal { .. } => Tuple::at(bytes, root)
-            .filter(|tuple| !tuple.has(HEAP_ONLY))
-            .map(|_| root),
+        Line::Normal { offset, length } => (!Tuple::new(page, offset, length).has(HEAP_ONLY)).then_some(root),
         Line::Unused | Line::Dead => None,
     }
 }
 
 /// The versions of a HOT chain, oldest first.
-pub(crate) fn chain(bytes: &[u8], start: u16) -> impl Iterator<Item = (u16, Tuple<'_>)> {
+pub(crate) fn chain(page: HintedPage<'_>, start: u16) -> impl Iterator<Item = (u16, Tuple<'_>)> {
     let mut next = Some((start, None::<u64>));
     std::iter::from_fn(move || {
         let (slot, expected) = next?;
-        let tuple = Tuple::at(bytes, slot)?;
+        let tuple = Tuple::at(page, slot)?;
         // R2.
         if expected.is_some_and(|xmax| xmax != tuple.xmin()) {
             return None;
@@ -86,11 +85,11 @@ impl Heap {
                 block: root.block,
             })?
             .into_shared();
-        let bytes = &page.bytes()[..];
-        let Some(start) = chain_start(bytes, root.slot) else {
+        let hinted = page.hinted();
+        let Some(start) = chain_start(hinted, root.slot) else {
             return Ok(None);
         };
-        for (slot, tuple) in chain(bytes, start) {
+        for (slot, tuple) in chain(hinted, start) {
             if visibility::visible(ctx, &page, &tuple)? {
                 return Ok(Some(read(
                     Tid {
@@ -119,7 +118,7 @@ impl Heap {
                 block: tid.block,
             })?
             .into_shared();
-        let Some(tuple) = Tuple::at(page.bytes(), tid.slot) else {
+        let Some(tuple) = Tuple::at(page.hinted(), tid.slot) else {
             return Ok(VersionOutcome::Deleted);
         };
         Ok(match writer_conflict(ctx, &page, &tuple)? {
@@ -140,10 +139,11 @@ impl Heap {
                 block: root.block,
             })?
             .into_shared();
-        let Some(start) = chain_start(page.bytes(), root.slot) else {
+        let hinted = page.hinted();
+        let Some(start) = chain_start(hinted, root.slot) else {
             return Ok(Liveness::Dead);
         };
-        for (_, tuple) in chain(page.bytes(), start) {
+        for (_, tuple) in chain(hinted, start) {
             match liveness(ctx, &tuple)? {
                 Liveness::Dead => {}
                 found => return Ok(found),
@@ -218,7 +218,7 @@ impl HeapScan {
                     )?
                     .into_shared();
                 // What the snapshot sees is not removed (R4), so the version is still there.
-                match Tuple::at(page.bytes(), slot) {
+                match Tuple::at(page.hinted(), slot) {
                     Some(tuple) => return Ok(Some(read(slot, root, block, tuple.row()))),
                     None => continue,
                 }
@@ -245,15 +245,15 @@ impl HeapScan {
         self.block += 1;
         self.at = 0;
         self.rows.clear();
-        let bytes = &page.bytes()[..];
-        if page::is_new(bytes) {
+        if page::is_new(page.header()) {
             return Ok(());
         }
-        for root in 1..=slot_count(bytes) {
-            let Some(start) = chain_start(bytes, root) else {
+        let hinted = page.hinted();
+        for root in 1..=slot_count(page.header()) {
+            let Some(start) = chain_start(hinted, root) else {
                 continue;
             };
-            for (slot, tuple) in chain(bytes, start) {
+            for (slot, tuple) in chain(hinted, start) {
                 if visibility::visible(ctx, &page, &tuple)? {
                     self.rows.push((slot, root));
                     break;

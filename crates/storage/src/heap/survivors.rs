@@ -41,13 +41,14 @@ impl Heap {
                 block: root.block,
             })?
             .into_shared();
-        let Some(start) = chain_start(page.bytes(), root.slot) else {
+        let hinted = page.hinted();
+        let Some(start) = chain_start(hinted, root.slot) else {
             return Ok(false);
         };
         let is_own = |xid: Xid| ctx.xid == Some(xid);
         let is_durable = |xid: Xid| ctx.storage.position_if_early(xid).is_none();
         let mut oldest_is_known = false;
-        for (slot, tuple) in chain(page.bytes(), start) {
+        for (slot, tuple) in chain(hinted, start) {
             let (xmin, xmax) = (Xid(tuple.xmin()), Xid(tuple.xmax()));
             let is_target = slot == target.slot;
             if is_own(xmin) || (is_own(xmax) && !is_target) {

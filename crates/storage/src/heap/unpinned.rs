@@ -19,11 +19,12 @@
 //!
 //! [`BufferPool::read`]: crate::BufferPool::read
 
+use crate::buffer::page_view::HintedHeader;
 use crate::buffer::{RacyCopy, RacyPage};
 use crate::error::Result;
 use crate::heap::layout::{
-    HEAP_ONLY, HOT_UPDATED, INFOMASK, LOCK_ONLY, Line, NEXT, TUPLE_HEADER, Tuple, XMAX, XMAX_ABORTED,
-    XMAX_COMMITTED, XMIN, XMIN_COMMITTED, line_offset, slots_below,
+    HEAP_ONLY, HOT_UPDATED, LOCK_ONLY, Line, TUPLE_HEADER, Tuple, XMAX, XMAX_ABORTED, XMAX_COMMITTED, XMIN,
+    XMIN_COMMITTED, header_of_copy, infomask_in, line_offset, next_slot_in, slots_below,
 };
 use crate::heap::visibility::{Hints, visible};
 use crate::heap::{Heap, Tid, TxnContext};
@@ -35,7 +36,7 @@ const OLDER_MAX: usize = 4;
 /// A settled chain: the copies that step 1 makes.
 struct SettledChain {
     /// Headers of versions that were replaced or deleted, oldest first.
-    older: [[u8; TUPLE_HEADER]; OLDER_MAX],
+    older: [HintedHeader; OLDER_MAX],
     older_count: usize,
     /// The slot of the newest version, whose copy is in `newest`; `None`: the last of the older ones was deleted, or
     /// there is no chain.
@@ -47,13 +48,13 @@ struct SettledChain {
 struct Settled;
 
 impl Hints for Settled {
-    fn set_hint(&self, _offset: usize, _bits: u16) {}
+    fn set_hint(&self, _tuple: &Tuple<'_>, _bits: u16) {}
 }
 
 impl SettledChain {
     fn new() -> Self {
         Self {
-            older: [[0; TUPLE_HEADER]; OLDER_MAX],
+            older: [const { HintedHeader::of([0; 4]) }; OLDER_MAX],
             older_count: 0,
             newest_slot: None,
             newest: RacyCopy::new(),
@@ -84,7 +85,8 @@ impl SettledChain {
             };
             let xmin = page.u64_at(offset + XMIN)?;
             let xmax = page.u64_at(offset + XMAX)?;
-            let infomask = page.u16_at(offset + INFOMASK)?;
+            let hint_word = page.hint_word_of(offset)?;
+            let infomask = infomask_in(hint_word);
             // R1, R2: the slot has been used again.
             let reused = match expected {
                 None => !redirected && infomask & HEAP_ONLY != 0,
@@ -103,9 +105,9 @@ impl SettledChain {
             if infomask & XMAX_COMMITTED == 0 {
                 return None;
             }
-            *self.older.get_mut(self.older_count)? = page.array_at(offset)?;
+            *self.older.get_mut(self.older_count)? = page.header_of(offset)?;
             self.older_count += 1;
-            let next = page.u16_at(offset + NEXT + 4)?;
+            let next = next_slot_in(hint_word);
             if infomask & HOT_UPDATED == 0 || next == 0 {
                 return Some(());
             }
@@ -133,14 +135,16 @@ impl Heap {
             return Ok(None);
         }
         for header in &chain.older[..chain.older_count] {
-            if visible(ctx, &Settled, &Tuple::copied(header))? {
+            if visible(ctx, &Settled, &Tuple::copied(header, &[]))? {
                 return Ok(None);
             }
         }
         let Some(slot) = chain.newest_slot else {
             return Ok(Some(None));
         };
-        let tuple = Tuple::copied(chain.newest.bytes());
+        let newest = chain.newest.bytes();
+        let header = header_of_copy(newest);
+        let tuple = Tuple::copied(&header, &newest[TUPLE_HEADER..]);
         if !visible(ctx, &Settled, &tuple)? {
             return Ok(Some(None));
         }
@@ -163,7 +167,9 @@ mod tests {
 
     use super::*;
     use crate::PageReadVariant;
+    use crate::buffer::PageBytes;
     use crate::heap::UpdateOutcome;
+    use crate::heap::layout::INFOMASK;
     use crate::page::PAGE_SIZE;
     use crate::storage::{Storage, StorageOptions};
 
@@ -313,10 +319,11 @@ mod tests {
     #[test]
     fn nonsense_is_no_chain() {
         let mut random = StdRng::seed_from_u64(7);
-        let mut bytes = Box::new([0; PAGE_SIZE]);
+        let mut page = Box::new(PageBytes([0; PAGE_SIZE].into()));
         let mut chain = SettledChain::new();
         let (mut found, mut refused) = (0, 0);
         for _ in 0..20_000 {
+            let bytes = page.0.get_mut();
             for at in (0..PAGE_SIZE).step_by(8).take(40) {
                 bytes[at..at + 8].copy_from_slice(&random.random::<u64>().to_le_bytes());
             }
@@ -329,7 +336,7 @@ mod tests {
                     bytes[offset + INFOMASK] = random.random::<u8>() | XMIN_COMMITTED as u8;
                 }
             }
-            match chain.copy(RacyPage::latched(&bytes), random.random_range(0..30)) {
+            match chain.copy(RacyPage::own(&mut page), random.random_range(0..30)) {
                 Some(()) => found += chain.newest_slot.map_or(0, |_| chain.newest.bytes().len()),
                 None => refused += 1,
             }

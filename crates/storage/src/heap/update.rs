@@ -67,7 +67,7 @@ pub(crate) fn mark(
     next: Option<Tid>,
     xmax_bits: u16,
 ) {
-    let Some(tuple) = Tuple::at(page.bytes(), slot) else {
+    let Some(tuple) = Tuple::at(page.hinted(), slot) else {
         unreachable!("the tuple was found without a conflicting writer under this latch");
     };
     let (offset, infomask) = (tuple.offset, tuple.infomask() & !XMAX_BITS | xmax_bits);
@@ -84,7 +84,7 @@ pub(crate) fn mark(
 }
 
 fn writer_conflict_at(ctx: &TxnContext<'_>, page: &PageExclusive<'_>, slot: u16) -> Result<WriterConflict> {
-    match Tuple::at(page.bytes(), slot) {
+    match Tuple::at(page.hinted(), slot) {
         Some(tuple) => writer_conflict(ctx, page, &tuple),
         None => Ok(WriterConflict::Deleted),
     }
@@ -130,7 +130,7 @@ impl Heap {
             }
             let replaces = ctx.storage.options.page_room == PageRoomVariant::Replace;
             let mut room = None;
-            if !fits(page.bytes(), row.len()) {
+            if !fits(page.header(), row.len()) {
                 // Pruning is a change of its own, and the page stays latched, so what conflicts with the caller does
                 // not change.
                 let horizon = ctx.storage.proc_array.horizon();
@@ -142,7 +142,7 @@ impl Heap {
                 }
             }
             let mut tuple = ByteBuffer::take();
-            if room.is_some() || fits(page.bytes(), row.len()) {
+            if room.is_some() || fits(page.header(), row.len()) {
                 let heap_only = if hot_allowed { HEAP_ONLY } else { 0 };
                 encode_tuple(ctx.writing_xid().0, ctx.command, heap_only, row, &mut tuple);
                 let slot = match room {
@@ -169,15 +169,15 @@ impl Heap {
                 other = Some(self.other_page(ctx, tid.block, row.len())?);
                 continue;
             };
-            if !page::is_new(target.bytes()) && !fits(target.bytes(), row.len()) {
-                let (block, free) = (target.page_id().block, free_space(target.bytes()));
+            if !page::is_new(target.header()) && !fits(target.header(), row.len()) {
+                let (block, free) = (target.page_id().block, free_space(target.header()));
                 drop(new_page);
                 drop(page);
                 ctx.storage.fsm.is_full(self.rel, ctx.proc, block, free);
                 other = Some(self.other_page(ctx, tid.block, row.len())?);
                 continue;
             }
-            if page::is_new(target.bytes()) {
+            if page::is_new(target.header()) {
                 change.init_page(target, PageKind::HEAP, 0);
             }
             encode_tuple(ctx.writing_xid().0, ctx.command, 0, row, &mut tuple);

@@ -8,7 +8,7 @@ use clearway_txn::{TransactionState, Xid};
 use crate::buffer::{PageExclusive, PageShared};
 use crate::error::Result;
 use crate::heap::layout::{
-    HOT_UPDATED, INFOMASK, LOCK_ONLY, Tuple, XMAX_ABORTED, XMAX_COMMITTED, XMIN_ABORTED, XMIN_COMMITTED,
+    HOT_UPDATED, LOCK_ONLY, Tuple, XMAX_ABORTED, XMAX_COMMITTED, XMIN_ABORTED, XMIN_COMMITTED, stands_alone,
 };
 use crate::heap::{Tid, TxnContext};
 use crate::status_pages::storage_error;
@@ -16,18 +16,21 @@ use crate::storage::Storage;
 
 /// A latched page on which hints can be set.
 pub(crate) trait Hints {
-    fn set_hint(&self, offset: usize, bits: u16);
+    /// Sets hints of a tuple of the page.
+    fn set_hint(&self, tuple: &Tuple<'_>, bits: u16);
 }
 
 impl Hints for PageShared<'_> {
-    fn set_hint(&self, offset: usize, bits: u16) {
-        self.set_hint_u16(offset, bits);
+    fn set_hint(&self, tuple: &Tuple<'_>, bits: u16) {
+        debug_assert!(stands_alone(self.hinted(), tuple.offset), "H3");
+        self.set_hints(tuple.header, bits);
     }
 }
 
 impl Hints for PageExclusive<'_> {
-    fn set_hint(&self, offset: usize, bits: u16) {
-        self.set_hint_u16(offset, bits);
+    fn set_hint(&self, tuple: &Tuple<'_>, bits: u16) {
+        debug_assert!(stands_alone(self.hinted(), tuple.offset), "H3");
+        self.set_hints(tuple.header, bits);
     }
 }
 
@@ -84,7 +87,7 @@ fn inserted(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_>) -> Resul
         TransactionState::Committed => XMIN_COMMITTED,
         TransactionState::Aborted => XMIN_ABORTED,
     };
-    page.set_hint(tuple.offset + INFOMASK, hint);
+    page.set_hint(tuple, hint);
     if hint == XMIN_COMMITTED {
         note_seen(ctx, xmin);
     }
@@ -112,7 +115,7 @@ fn deleted(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_>) -> Result
         TransactionState::Committed => XMAX_COMMITTED,
         TransactionState::Aborted => XMAX_ABORTED,
     };
-    page.set_hint(tuple.offset + INFOMASK, hint);
+    page.set_hint(tuple, hint);
     if hint == XMAX_COMMITTED {
         note_seen(ctx, xmax);
     }
@@ -164,7 +167,7 @@ pub(crate) fn writer_conflict(
             match state_now(ctx.storage, xmin)? {
                 TransactionState::Running => return Ok(WriterConflict::Running(xmin)),
                 TransactionState::Aborted => return Ok(WriterConflict::Deleted),
-                TransactionState::Committed => page.set_hint(tuple.offset + INFOMASK, XMIN_COMMITTED),
+                TransactionState::Committed => page.set_hint(tuple, XMIN_COMMITTED),
             }
         }
         note_found(ctx, xmin);
@@ -188,12 +191,12 @@ pub(crate) fn writer_conflict(
     match state {
         TransactionState::Running => Ok(WriterConflict::Running(xmax)),
         TransactionState::Aborted => {
-            page.set_hint(tuple.offset + INFOMASK, XMAX_ABORTED);
+            page.set_hint(tuple, XMAX_ABORTED);
             Ok(WriterConflict::None)
         }
         TransactionState::Committed if lock_only => Ok(WriterConflict::None),
         TransactionState::Committed => {
-            page.set_hint(tuple.offset + INFOMASK, XMAX_COMMITTED);
+            page.set_hint(tuple, XMAX_COMMITTED);
             note_found(ctx, xmax);
             Ok(tuple
                 .next()
@@ -260,7 +263,7 @@ pub(crate) fn rolled_back(
     }
     let is_aborted = final_state(storage, xmin)? == TransactionState::Aborted;
     let hint = if is_aborted { XMIN_ABORTED } else { XMIN_COMMITTED };
-    page.set_hint(tuple.offset + INFOMASK, hint);
+    page.set_hint(tuple, hint);
     Ok(is_aborted)
 }
 

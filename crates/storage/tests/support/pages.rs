@@ -10,8 +10,12 @@ use clearway_storage::{Lsn, PAGE_SIZE, PageDevice, PageId, RacyPage, RelId, Resu
 /// The offsets of the number that the tests keep on each page, twice.
 pub const NUMBERS: [usize; 2] = [64, PAGE_SIZE - 8];
 
-/// The offset of the tests' hints: a bit for each asynchronous commit.
-pub const HINTS: usize = 128;
+/// The item whose hints the tests set: a bit for each asynchronous commit.
+pub const HINT_ITEM: usize = 104;
+/// Offset of its hints.
+const HINTS: usize = HINT_ITEM + 30;
+/// A header of a page whose items have hints, and no line pointers.
+const HEADER: [(usize, u16); 4] = [(12, page::PageKind::HEAP.0), (16, 24), (18, 8_192), (20, 8_192)];
 
 /// The number on a page, and its log position.
 pub fn number_on(bytes: &[u8; PAGE_SIZE]) -> (u64, Lsn) {
@@ -119,6 +123,9 @@ impl<M: Machine> PageDevice for MemoryPages<M> {
         let (number, lsn) = self.on_file(page.block);
         bytes.fill(0);
         bytes[..8].copy_from_slice(&lsn.0.to_le_bytes());
+        for (at, word) in HEADER {
+            bytes[at..at + 2].copy_from_slice(&word.to_le_bytes());
+        }
         put_number(bytes, number);
         self.step.load(Relaxed);
         Ok(())

@@ -183,7 +183,7 @@ fn contents(storage: &Storage) -> Vec<(RelId, Vec<u8>)> {
         let blocks = storage.block_count(rel).unwrap();
         let pages = (0..blocks).flat_map(|block| {
             let page = storage.pin(clearway_storage::PageId { rel, block }).unwrap();
-            let mut bytes = page.shared().bytes().to_vec();
+            let mut bytes = page.shared().copy().to_vec();
             // The checksum, which is that of the last time that the page was written out.
             bytes[8..12].fill(0);
             bytes

@@ -25,5 +25,5 @@ pub(super) fn read<M: Machine, R>(
         return Ok(Some(result));
     }
     let latched = pinned.into_shared();
-    Ok(read(RacyPage::latched(latched.bytes())))
+    Ok(read(RacyPage::latched(latched.view())))
 }

@@ -36,7 +36,7 @@ pub(super) fn change_pages<M: Machine, D: PageDevice>(
         .map(|(page, part)| (page.into_exclusive(), *part))
         .collect();
     for (page, part) in &mut latched {
-        if part.replaces() || page::lsn(page.bytes()) < end {
+        if part.replaces() || page::lsn(page.header()) < end {
             let bytes = page.bytes_mut();
             part.apply(bytes);
             page::set_lsn(bytes, end);
