@@ -38,10 +38,10 @@ pub fn fatal(message: core::fmt::Arguments<'_>) -> ! {
 /// or give wrong answers, and unwinding would run destructors that rely on it too.
 #[macro_export]
 macro_rules! invariant {
-    ($rule:tt $(of $($module:ident)::+)?, $holds:expr, $($message:tt)+) => {
+    ($rule:tt $(of $module:ident $(:: $inner:ident)*)?, $holds:expr, $($message:tt)+) => {
         if !$holds {
             $crate::broken_invariant(
-                concat!(stringify!($rule) $(, " of ", stringify!($($module)::+))?),
+                concat!(stringify!($rule) $(, " of ", stringify!($module) $(, "::", stringify!($inner))*)?),
                 module_path!(),
                 line!(),
                 format_args!($($message)+),

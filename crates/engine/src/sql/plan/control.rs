@@ -6,7 +6,7 @@
 //! | stage | a table of VACUUM | a type of PREPARE | arguments of EXECUTE |
 //! | --- | --- | --- | --- |
 //! | `AsRead`, of the parser | its name | its text | syntax trees |
-//! | [`Bound`] | its definition | the type | expressions with their types |
+//! | [`Resolved`] | its definition | the type | expressions with their types |
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -29,9 +29,9 @@ pub trait Stage: Debug + Clone {
 
 /// Every name is looked up.
 #[derive(Debug, Clone, Copy)]
-pub enum Bound {}
+pub enum Resolved {}
 
-impl Stage for Bound {
+impl Stage for Resolved {
     type Table = Arc<TableDef>;
     /// `None` where it is left open.
     type ParameterType = Option<DataType>;
@@ -44,7 +44,7 @@ impl Stage for Bound {
 /// A statement about the transaction, the session, or maintenance. It takes no relation lock before it runs and begins
 /// no transaction.
 #[derive(Debug, Clone)]
-pub enum ControlStatement<S: Stage = Bound> {
+pub enum ControlStatement<S: Stage = Resolved> {
     /// Nothing but blanks and comments.
     Empty,
     /// BEGIN, START TRANSACTION

@@ -30,7 +30,7 @@ use crate::value::DataType;
 
 pub use crate::sql::access::{AccessPath, KeyRange, RangeBound};
 pub use crate::sql::aggregate::{AggregateCall, AggregateFunction};
-pub use control::{Bound, ControlStatement, IsolationLevel, Stage, TransactionModes};
+pub use control::{ControlStatement, IsolationLevel, Resolved, Stage, TransactionModes};
 pub use copy::{CopyDirection, CopyFormat, CopyOptions, CopyPlan};
 pub use definition::{CreateIndex, CreateTable, DefinitionStatement, IndexSpec};
 pub use rows::{CannedRows, DeletePlan, InsertPlan, InsertSource, Returning, RowsStatement, UpdatePlan};
