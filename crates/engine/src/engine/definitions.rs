@@ -1,8 +1,9 @@
 //! Reading the definitions from their heap.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use clearway_storage::heap::{Heap, Tid, TxnContext};
+use clearway_storage::heap::{Heap, HeapScan, Tid, TxnContext};
 use clearway_txn::Xid;
 
 use super::Engine;
@@ -20,20 +21,38 @@ pub(super) struct DefinitionRow {
     pub(super) bytes: Vec<u8>,
 }
 
-/// The rows that the snapshot of `context` sees.
+/// All rows that the snapshot of `context` sees.
 pub(super) fn definition_rows(context: &TxnContext<'_>) -> Result<Vec<DefinitionRow>> {
-    let mut scan = Heap::new(CATALOG_REL).scan(context).map_err(storage_error)?;
     let mut rows = Vec::new();
-    while let Some(row) = scan
-        .next(context, |tid, bytes| DefinitionRow {
-            tid,
-            bytes: bytes.to_vec(),
-        })
-        .map_err(storage_error)?
-    {
-        rows.push(row);
+    let scan = Heap::new(CATALOG_REL).scan(context).map_err(storage_error)?;
+    collect(context, scan, &mut rows)?;
+    Ok(rows)
+}
+
+/// Those of them that lie on these pages.
+pub(super) fn definition_rows_on(
+    context: &TxnContext<'_>,
+    pages: &BTreeSet<u32>,
+) -> Result<Vec<DefinitionRow>> {
+    let mut rows = Vec::new();
+    for page in pages {
+        let scan = Heap::new(CATALOG_REL)
+            .scan_page(context, *page)
+            .map_err(storage_error)?;
+        collect(context, scan, &mut rows)?;
     }
     Ok(rows)
+}
+
+fn collect(context: &TxnContext<'_>, mut scan: HeapScan, rows: &mut Vec<DefinitionRow>) -> Result<()> {
+    let read = |tid, bytes: &[u8]| DefinitionRow {
+        tid,
+        bytes: bytes.to_vec(),
+    };
+    while let Some(row) = scan.next(context, read).map_err(storage_error)? {
+        rows.push(row);
+    }
+    Ok(())
 }
 
 /// The entry of a definition that lies at `tid`.

@@ -43,6 +43,13 @@ impl Engine {
         Ok(())
     }
 
+    /// Removes the file of a relation that no definition names.
+    pub(super) fn remove_file(&self, rel: RelId) -> Result<()> {
+        tracing::info!(rel = rel.0, "removing a relation that no definition names");
+        self.catalog.forget_sequence(rel.0);
+        self.storage.drop_rel(rel).map_err(storage_error)
+    }
+
     /// Removes the files that belong to no definition. The caller knows that no transaction runs that has made one of
     /// them, and that no statement uses one.
     pub(super) fn remove_files_without_definition(&self, state: &CatalogState) -> Result<()> {
@@ -55,9 +62,7 @@ impl Engine {
                 continue;
             }
             if self.storage.was_handed_out(rel) {
-                tracing::info!(rel = rel.0, "removing a relation that no definition names");
-                self.catalog.forget_sequence(rel.0);
-                self.storage.drop_rel(rel).map_err(storage_error)?;
+                self.remove_file(rel)?;
             } else {
                 tracing::warn!(
                     rel = rel.0,

@@ -81,6 +81,75 @@ fn many_changes_arrive_in_one_commit() {
     }
 }
 
+/// The same tables, indexes and files on both.
+#[track_caller]
+fn assert_same_definitions(pair: &Pair) {
+    pair.catch_up();
+    let defined = "select tablename, indexname, indexdef from pg_indexes order by 2";
+    assert_eq!(
+        query(&mut pair.reader(), defined),
+        query(&mut pair.writer(), defined)
+    );
+    let rels = |engine: &clearway_engine::Engine| engine.storage().list_rels().unwrap();
+    assert_eq!(rels(pair.standby()), rels(&pair.primary));
+}
+
+/// Tables are made, changed, dropped, and rolled back, over many pages of definitions, of which a commit looks only at those
+/// that it has changed. The standby is away now and then, once while a transaction has changed definitions and not ended: no
+/// record tells the new start of that change.
+#[test]
+fn each_commit_finds_all_that_it_has_changed() {
+    let mut pair = Pair::new(SETUP);
+    let made = |number: usize| format!("create table m{number} (id serial primary key, note text)");
+    for number in 0..90_usize {
+        let before = number.saturating_sub(1);
+        match number % 6 {
+            1 => pair.write(&format!("create index m_note{number} on m{before} (note)")),
+            2 => pair.write(&format!(
+                "truncate m0 restart identity; drop table if exists m{before}"
+            )),
+            3 => pair.write(&format!(
+                "begin; {}; drop table m0; rollback",
+                made(1_000 + number)
+            )),
+            4 => pair.write("vacuum"),
+            5 => pair.write("alter table m0 set (fillfactor = 70)"),
+            _ => {}
+        }
+        pair.write(&made(number));
+        if number % 9 == 0 {
+            assert_same_definitions(&pair);
+        }
+        if number % 30 == 20 {
+            pair.close_standby(number % 60 == 20);
+            pair.open_standby();
+        }
+    }
+    assert_same_definitions(&pair);
+
+    let mut alice = pair.writer();
+    run(
+        &mut alice,
+        "begin; create table slow (id int primary key); drop table m5",
+    );
+    pair.write("checkpoint");
+    pair.catch_up();
+    run(&mut pair.reader(), "checkpoint");
+    pair.close_standby(false);
+    pair.open_standby();
+    // Bob's commit comes first, and is no change of definitions.
+    pair.write("update t set x = 1 where id = 1");
+    run(&mut alice, "commit");
+    assert_same_definitions(&pair);
+    assert_eq!(query(&mut pair.reader(), "select count(*) from slow"), "0");
+    assert_eq!(
+        error(&mut pair.reader(), "select * from m5").sqlstate().as_str(),
+        "42P01"
+    );
+    pair.write("drop table slow");
+    assert_same_definitions(&pair);
+}
+
 /// A reader in the middle of a table: the table is dropped when it is done, and its file is there until then. Other
 /// sessions that come meanwhile wait behind replay.
 #[test]

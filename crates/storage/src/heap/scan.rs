@@ -152,6 +152,18 @@ impl Heap {
         Ok(Liveness::Dead)
     }
 
+    /// A scan over the rows on one page that are visible to `ctx`; none if there is no such page.
+    pub fn scan_page(&self, ctx: &TxnContext<'_>, block: u32) -> Result<HeapScan> {
+        Ok(HeapScan {
+            heap: *self,
+            ring: None,
+            block,
+            blocks: ctx.storage.block_count(self.rel)?.min(block.saturating_add(1)),
+            rows: Vec::new(),
+            at: 0,
+        })
+    }
+
     /// A scan over all rows visible to `ctx`.
     pub fn scan(&self, ctx: &TxnContext<'_>) -> Result<HeapScan> {
         let blocks = ctx.storage.block_count(self.rel)?;

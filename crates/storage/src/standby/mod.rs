@@ -80,6 +80,7 @@ mod take_back;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
@@ -90,7 +91,7 @@ use clearway_txn::{
 };
 
 use crate::error::{Result, StorageError};
-use crate::page::Lsn;
+use crate::page::{Lsn, RelId};
 use crate::status_journal::StatusJournal;
 use crate::status_pages::StatusPages;
 #[cfg(doc)]
@@ -143,15 +144,26 @@ pub enum Conflict {
     Lock,
 }
 
+/// Changes of the definitions that the log has told of since they were published last.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChangedDefinitions {
+    /// There may be others, from before the log that was replayed here: each definition is to be looked at, and each file.
+    pub is_incomplete: bool,
+    /// Pages of [`RelId::CATALOG`] that were changed.
+    pub pages: BTreeSet<u32>,
+    /// Relations that were made.
+    pub made: BTreeSet<RelId>,
+}
+
 /// The effects of replay on whatever is above the storage.
 pub trait ReplayObserver: Send + Sync {
-    /// `xid` has changed definitions, rows of [`RelId::CATALOG`](crate::RelId::CATALOG), and has committed. `snapshot`
-    /// sees it; those of sessions do not yet. Publishes the definitions. Runs on the thread that replays, which may wait
-    /// in it for readers of the tables ([`Standby::wait_for_sessions`]).
-    fn publish_definitions(&self, xid: Xid, snapshot: &Snapshot) -> Result<()>;
+    /// `xid` has changed definitions, rows of [`RelId::CATALOG`], and has committed. `snapshot`
+    /// sees it; those of sessions do not yet. Publishes the definitions, which differ from those of before by `changed`.
+    /// Runs on the thread that replays, which may wait in it for readers of the tables ([`Standby::wait_for_sessions`]).
+    fn publish_definitions(&self, xid: Xid, snapshot: &Snapshot, changed: &ChangedDefinitions) -> Result<()>;
 
     /// Sessions see `xid` from now on, whose definitions were published: what its commit does last.
-    fn definitions_are_seen(&self, xid: Xid) -> Result<()>;
+    fn definitions_are_seen(&self, xid: Xid, changed: &ChangedDefinitions) -> Result<()>;
 
     /// The session of `proc` is in the way: ends its statement, or its transaction if none runs. Called again until
     /// the session is out of the way.

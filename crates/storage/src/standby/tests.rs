@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use clearway_txn::{ProcId, Snapshot, Xid};
 
 use super::replay::ReplayState;
-use super::{Conflict, LogReceiver, ReplayObserver, Standby, StandbyOptions, TakeBack, lock};
+use super::{
+    ChangedDefinitions, Conflict, LogReceiver, ReplayObserver, Standby, StandbyOptions, TakeBack, lock,
+};
 use crate::error::Result;
 use crate::page::Lsn;
 use crate::storage::{Storage, StorageOptions};
@@ -23,11 +25,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 struct NoSessions;
 
 impl ReplayObserver for NoSessions {
-    fn publish_definitions(&self, _: Xid, _: &Snapshot) -> Result<()> {
+    fn publish_definitions(&self, _: Xid, _: &Snapshot, _: &ChangedDefinitions) -> Result<()> {
         Ok(())
     }
 
-    fn definitions_are_seen(&self, _: Xid) -> Result<()> {
+    fn definitions_are_seen(&self, _: Xid, _: &ChangedDefinitions) -> Result<()> {
         Ok(())
     }
 

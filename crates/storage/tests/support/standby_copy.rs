@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clearway_storage::backup::{self, Backup};
 use clearway_storage::retention::Follower;
-use clearway_storage::standby::{Conflict, LogReceiver, ReplayObserver};
+use clearway_storage::standby::{ChangedDefinitions, Conflict, LogReceiver, ReplayObserver};
 use clearway_storage::wal::SEGMENT_SIZE;
 use clearway_storage::{Lsn, PageKind, RelId, Result, Storage};
 use clearway_txn::{ProcId, Snapshot, Xid};
@@ -147,12 +147,12 @@ pub struct Observer {
 }
 
 impl ReplayObserver for Observer {
-    fn publish_definitions(&self, xid: Xid, snapshot: &Snapshot) -> Result<()> {
+    fn publish_definitions(&self, xid: Xid, snapshot: &Snapshot, _: &ChangedDefinitions) -> Result<()> {
         self.defined.lock().unwrap().push((xid, snapshot.clone()));
         Ok(())
     }
 
-    fn definitions_are_seen(&self, _: Xid) -> Result<()> {
+    fn definitions_are_seen(&self, _: Xid, _: &ChangedDefinitions) -> Result<()> {
         Ok(())
     }
 

@@ -23,8 +23,14 @@
 //! - D4: a table whose new definition can be read under older snapshots (fewer indexes, another fillfactor) keeps the
 //!   transaction that changed it before.
 //!
+//! # What is looked at
+//! The log tells which pages of the definitions' heap have changed since the last commit that was published, and which
+//! relations were made. What lies on other pages is as it was, so a table that is made costs the same however many there
+//! are. All of it is looked at once after the start, and at the commit of a transaction that may have changed definitions
+//! before the log that was replayed here.
+//!
 //! # Which files go
-//! All that no definition names. On the primary a transaction that changes definitions holds the catalog's lock from before
+//! All that no definition names any more, or names yet. On the primary a transaction that changes definitions holds the catalog's lock from before
 //! it makes a relation until after its end was logged (rule 1 of `catalog`). So at the replay of its commit no other
 //! transaction has relations of its own, and what has no name belongs to tables that are gone, to transactions that were
 //! rolled back, or to the time before a crash.
@@ -41,14 +47,14 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Instant;
 
 use clearway_storage::heap::{Tid, TxnContext};
-use clearway_storage::standby::{Conflict, ReplayObserver};
-use clearway_storage::{Standby, StorageError};
+use clearway_storage::standby::{ChangedDefinitions, Conflict, ReplayObserver};
+use clearway_storage::{RelId, Standby, StorageError};
 use clearway_txn::{LockMode, LockTag, ProcId, Snapshot, Xid};
 
 use crate::catalog::stored::{self, Definition};
-use crate::catalog::{CatalogState, TableEntry};
+use crate::catalog::{CATALOG_REL, CatalogState, TableEntry};
 use crate::engine::Engine;
-use crate::engine::definitions::{DefinitionRow, definition_rows, table_entry};
+use crate::engine::definitions::{DefinitionRow, definition_rows, definition_rows_on, table_entry};
 use crate::error::{EngineError, Result};
 
 type StorageResult<T> = std::result::Result<T, StorageError>;
@@ -65,7 +71,11 @@ pub(super) struct DefinitionFollower {
 #[derive(Debug)]
 struct Published {
     rows: HashMap<u32, DefinitionRow>,
-    by_place: HashMap<Tid, u32>,
+    by_place: BTreeMap<Tid, u32>,
+    /// Relations that the last change has left without a name.
+    nameless: BTreeSet<u32>,
+    /// A file could not be removed: the next change looks for all that are to go.
+    has_left_file: bool,
     /// The table whose lock replay waits for.
     awaited: Option<u32>,
 }
@@ -76,8 +86,39 @@ impl Published {
         Published {
             by_place: rows.iter().map(|(oid, row)| (row.tid, *oid)).collect(),
             rows,
+            nameless: BTreeSet::new(),
+            has_left_file: false,
             awaited: None,
         }
+    }
+
+    /// The tables whose definitions lie on these pages, or on any.
+    fn on(&self, pages: Option<&BTreeSet<u32>>) -> Vec<u32> {
+        let Some(pages) = pages else {
+            return self.rows.keys().copied().collect();
+        };
+        let on_page = |&block: &u32| {
+            let (first, last) = (
+                Tid { block, slot: 0 },
+                Tid {
+                    block,
+                    slot: u16::MAX,
+                },
+            );
+            self.by_place.range(first..=last).map(|(_, oid)| *oid)
+        };
+        pages.iter().flat_map(on_page).collect()
+    }
+
+    /// Takes over what was looked at, which is published.
+    fn take(&mut self, looked_at: HashMap<u32, DefinitionRow>, removed: &BTreeSet<u32>) {
+        let moved = looked_at.keys().chain(removed);
+        for old in moved.filter_map(|oid| self.rows.remove(oid)) {
+            self.by_place.remove(&old.tid);
+        }
+        self.by_place
+            .extend(looked_at.iter().map(|(oid, row)| (row.tid, *oid)));
+        self.rows.extend(looked_at);
     }
 
     /// The table of a row that is in its place as it was.
@@ -90,7 +131,7 @@ impl Published {
 /// The difference of the definitions to the published ones.
 #[derive(Debug, Default)]
 struct Change {
-    /// As they are now.
+    /// Those that were looked at, as they are now.
     rows: HashMap<u32, DefinitionRow>,
     /// New definitions, and changed ones.
     defined: BTreeMap<u32, Definition>,
@@ -100,7 +141,12 @@ struct Change {
 }
 
 impl Change {
-    fn between(published: &Published, now: Vec<DefinitionRow>) -> Result<Change> {
+    /// The difference that `now` makes, the rows on these pages, or on all.
+    fn between(
+        published: &Published,
+        now: Vec<DefinitionRow>,
+        pages: Option<&BTreeSet<u32>>,
+    ) -> Result<Change> {
         let mut change = Change::default();
         for row in now {
             let oid = match published.unchanged(&row) {
@@ -119,8 +165,9 @@ impl Change {
             };
             change.rows.insert(oid, row);
         }
-        let gone = |oid: &&u32| !change.rows.contains_key(*oid);
-        change.removed = published.rows.keys().filter(gone).copied().collect();
+        let mut before = published.on(pages);
+        before.retain(|oid| !change.rows.contains_key(oid));
+        change.removed = before.into_iter().collect();
         Ok(change)
     }
 
@@ -135,15 +182,29 @@ impl Change {
         changed.chain(self.removed.iter().copied()).collect()
     }
 
+    /// Relations that no definition names after this change, of those that were named before or `made`.
+    fn nameless(&self, before: &CatalogState, made: &BTreeSet<RelId>) -> BTreeSet<u32> {
+        let changed = self.removed.iter().chain(self.defined.keys());
+        let old = changed.filter_map(|oid| before.table(*oid));
+        let mut nameless: BTreeSet<u32> = old
+            .flat_map(|entry| entry.relations().collect::<Vec<_>>())
+            .collect();
+        nameless.extend(made.iter().map(|rel| rel.0).filter(|rel| *rel > CATALOG_REL));
+        for rel in self.defined.values().flat_map(relations_of) {
+            nameless.remove(&rel);
+        }
+        nameless
+    }
+
     /// The state with the change made by `xid`.
-    fn apply(self, engine: &Engine, xid: Xid) -> (CatalogState, HashMap<u32, DefinitionRow>) {
+    fn apply(&mut self, engine: &Engine, xid: Xid) -> CatalogState {
         let before = engine.catalog.state();
         let mut state = engine.catalog.changed_copy(&before);
         // First, so that names are free.
         for oid in self.removed.iter().chain(self.defined.keys()) {
             state.remove(*oid);
         }
-        for (oid, definition) in self.defined {
+        for (oid, definition) in std::mem::take(&mut self.defined) {
             let tid = self.rows[&oid].tid;
             let (changed_by, runtime) = match before.table(oid) {
                 None => (xid, Arc::default()),
@@ -163,7 +224,7 @@ impl Change {
             };
             state.put(table_entry(&engine.catalog, definition, tid, changed_by, runtime));
         }
-        for (oid, tid) in self.moved {
+        for (oid, tid) in std::mem::take(&mut self.moved) {
             if let Some(entry) = before.table(oid) {
                 state.put(TableEntry {
                     tid,
@@ -171,7 +232,7 @@ impl Change {
                 });
             }
         }
-        (state, self.rows)
+        state
     }
 }
 
@@ -235,6 +296,7 @@ impl DefinitionFollower {
         standby: &Standby,
         xid: Xid,
         snapshot: &Snapshot,
+        changed: &ChangedDefinitions,
     ) -> StorageResult<()> {
         let context = TxnContext {
             storage: &engine.storage,
@@ -245,15 +307,24 @@ impl DefinitionFollower {
             snapshot,
             seen: None,
         };
-        let change = definition_rows(&context)
-            .and_then(|rows| Change::between(&self.published(), rows))
+        let pages = (!changed.is_incomplete).then_some(&changed.pages);
+        let rows = pages.map_or_else(
+            || definition_rows(&context),
+            |pages| definition_rows_on(&context, pages),
+        );
+        let mut change = rows
+            .and_then(|rows| Change::between(&self.published(), rows, pages))
             .map_err(|error| not_followed(xid, &error))?;
-        for oid in change.locked(&engine.catalog.state()) {
+        let before = engine.catalog.state();
+        for oid in change.locked(&before) {
             self.lock(engine, standby, oid)?;
         }
-        let (state, rows) = change.apply(engine, xid);
+        let nameless = change.nameless(&before, &changed.made);
+        let state = change.apply(engine, xid);
         engine.catalog.publish(Arc::new(state));
-        *self.published() = Published::new(rows);
+        let mut published = self.published();
+        published.take(change.rows, &change.removed);
+        published.nameless = nameless;
         Ok(())
     }
 
@@ -306,7 +377,12 @@ fn not_followed(xid: Xid, error: &EngineError) -> StorageError {
 }
 
 impl ReplayObserver for DefinitionFollower {
-    fn publish_definitions(&self, xid: Xid, snapshot: &Snapshot) -> StorageResult<()> {
+    fn publish_definitions(
+        &self,
+        xid: Xid,
+        snapshot: &Snapshot,
+        changed: &ChangedDefinitions,
+    ) -> StorageResult<()> {
         // Without an engine there are no sessions.
         let Some(engine) = self.engine.upgrade() else {
             return Ok(());
@@ -314,15 +390,27 @@ impl ReplayObserver for DefinitionFollower {
         let Some(standby) = engine.storage.standby() else {
             return Ok(());
         };
-        self.publish(&engine, standby, xid, snapshot)
+        self.publish(&engine, standby, xid, snapshot, changed)
     }
 
-    fn definitions_are_seen(&self, _xid: Xid) -> StorageResult<()> {
+    fn definitions_are_seen(&self, _xid: Xid, changed: &ChangedDefinitions) -> StorageResult<()> {
         let Some(engine) = self.engine.upgrade() else {
             return Ok(());
         };
         engine.storage.locks.release_all(self.proc);
-        if let Err(error) = engine.remove_files_without_definition(&engine.catalog.state()) {
+        let (nameless, has_left_file) = {
+            let mut published = self.published();
+            (std::mem::take(&mut published.nameless), published.has_left_file)
+        };
+        let removed = if changed.is_incomplete || has_left_file {
+            engine.remove_files_without_definition(&engine.catalog.state())
+        } else {
+            nameless
+                .into_iter()
+                .try_for_each(|rel| engine.remove_file(RelId(rel)))
+        };
+        self.published().has_left_file = removed.is_err();
+        if let Err(error) = removed {
             // It stays behind, and is removed with the next ones.
             tracing::warn!(%error, "the file of a dropped relation could not be removed");
         }

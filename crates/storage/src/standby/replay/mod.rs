@@ -3,7 +3,7 @@
 //! | record | replay |
 //! | --- | --- |
 //! | any with an xid | all xids up to that one have begun, since they are handed out in sequence |
-//! | `Change` | its pages, all latched (S5). A transaction that changes definitions is remembered |
+//! | `Change` | its pages, all latched (S5). A transaction that changes definitions is remembered, and which pages of them |
 //! | `Commit`, `Abort` | commit log; definitions, if it has changed any; then the xid has ended (S4) |
 //! | `Running` | the first one makes the known xids complete; a later one ends what a crash of the primary cut off |
 //! | `Cleanup` | waits for sessions that may see what is going to be removed (S6) |
@@ -34,6 +34,7 @@ use std::sync::{Arc, MutexGuard};
 
 use clearway_machine::{Native, switch};
 use clearway_txn::{KnownXidsState, ReplayedXids, RunningXids, Snapshot, Status, Xid};
+use smallvec::SmallVec;
 
 pub use self::change_pages::replay_change;
 use self::change_pages::{change_pages, make_page};
@@ -42,7 +43,7 @@ pub use self::stretch::{ReplayedPages, Stretch};
 pub(super) use self::threads::ReplayThreads;
 pub use self::workers::{Worker, Workers};
 use super::restartpoint::ReplayedCheckpoint;
-use super::{Standby, lock};
+use super::{ChangedDefinitions, Standby, lock};
 use crate::change;
 use crate::cleanup;
 use crate::commit::end_record;
@@ -75,6 +76,9 @@ switch! {
 pub(super) struct ReplayState {
     /// Transactions that have changed definitions, or may have, and have not ended.
     definers: BTreeSet<Xid>,
+    /// Those of them that may have changed definitions before the log that was replayed here.
+    suspected: BTreeSet<Xid>,
+    changed: ChangedDefinitions,
     /// The newest xid met.
     newest: Xid,
 }
@@ -97,6 +101,10 @@ impl ReplayState {
     pub(super) fn after(newest: Xid) -> Self {
         Self {
             newest,
+            changed: ChangedDefinitions {
+                is_incomplete: true,
+                ..ChangedDefinitions::default()
+            },
             ..Self::default()
         }
     }
@@ -157,6 +165,7 @@ impl<'a> Replayer<'a> {
     pub(super) fn end_all(&mut self) {
         self.known.remove_preceding(Xid(u64::MAX), &[]);
         self.state.definers.clear();
+        self.state.suspected.clear();
     }
 
     /// The directory's log is replayed. Those that run may have changed definitions before the redo position, of which no
@@ -168,6 +177,7 @@ impl<'a> Replayer<'a> {
             .snapshot_below(self.known.next(), &mut running)
             .map_err(|error| self.standby.failed(error))?;
         self.state.definers.extend(running.xids());
+        self.state.suspected.extend(running.xids());
         Ok(())
     }
 
@@ -197,6 +207,7 @@ impl<'a> Replayer<'a> {
             RecordKind::CreateRel => {
                 self.recover(record, start, end)?;
                 let rel = get_u32(record.payload, 0);
+                self.state.changed.made.insert(RelId(rel));
                 self.storage.next_rel.fetch_max(rel + 1, Ordering::AcqRel);
             }
             RecordKind::StatusPage | RecordKind::Nothing => self.recover(record, start, end)?,
@@ -268,9 +279,12 @@ impl<'a> Replayer<'a> {
         while !rest.is_empty() {
             parts.push(change::next_part(&mut rest).ok_or_else(|| self.malformed(record, start))?);
         }
-        if record.xid.is_valid() && parts.iter().any(|(page, _)| page.rel == RelId::CATALOG) {
+        let of_definitions = parts.iter().filter(|(page, _)| page.rel == RelId::CATALOG);
+        let pages: SmallVec<[u32; 2]> = of_definitions.map(|(page, _)| page.block).collect();
+        if record.xid.is_valid() && !pages.is_empty() {
             self.state.definers.insert(record.xid);
         }
+        self.state.changed.pages.extend(pages);
         if !self.with_sessions {
             return parts
                 .iter()
@@ -332,18 +346,22 @@ impl<'a> Replayer<'a> {
         })?;
         self.standby.progress.committed_at(time_us);
         let has_defined = self.state.definers.remove(&xid) && status == Status::Committed;
+        let is_suspected = self.state.suspected.remove(&xid);
         let observer = self.standby.observer.get().filter(|_| has_defined);
+        let mut changed = ChangedDefinitions::default();
         if let Some(observer) = observer {
+            changed = std::mem::take(&mut self.state.changed);
+            changed.is_incomplete |= is_suspected;
             let mut snapshot = Snapshot::default();
             snapshot
                 .take_known(&self.standby.known)
                 .map_err(|error| self.standby.failed(error))?;
             snapshot.count_as_ended(xid);
-            observer.publish_definitions(xid, &snapshot)?;
+            observer.publish_definitions(xid, &snapshot, &changed)?;
         }
         self.known.remove(xid);
         if let Some(observer) = observer {
-            observer.definitions_are_seen(xid)?;
+            observer.definitions_are_seen(xid, &changed)?;
         }
         Ok(())
     }
