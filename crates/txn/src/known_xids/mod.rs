@@ -395,8 +395,9 @@ impl<M: Machine> KnownXids<M> {
     /// What replay does, for one worker at a time; `None` if another one has it (K4).
     pub fn replay(&self) -> Option<ReplayedXids<'_, M>> {
         // Acquire: pairs with the Release in `drop`.
-        let taken = self.replay.is_taken.swap(1, Acquire);
-        (taken == 0).then_some(ReplayedXids(self))
+        let taken = self.replay.is_taken.compare_exchange(0, 1, Acquire, Relaxed);
+        // Made only if it is the caller's: dropped, it gives back what it was made for.
+        taken.is_ok().then(|| ReplayedXids(self))
     }
 
     /// How much is known.
