@@ -414,15 +414,11 @@ each_latch! {
 }
 
 /// A writer waits for a plain latch, and its reader turns it biased before it leaves and comes back by a slot.
-///
-/// Mutation seen to fail here: a writer that had to wait takes the word that it first found for the one that granted it,
-/// so it does not look at the slots (causality violation).
-#[test]
-fn loom_bias_comes_while_a_writer_waits() {
+fn bias_comes_while_a_writer_waits(latch: fn() -> AdaptiveLatch<2, Loom>) {
     explore(
         2,
         3,
-        adaptive,
+        latch,
         |number, shared| {
             if number == 0 {
                 shared.write_once();
@@ -435,6 +431,23 @@ fn loom_bias_comes_while_a_writer_waits() {
         },
         |_| (),
     );
+}
+
+/// Mutation seen to fail here: a writer that had to wait takes the word that it first found for the one that granted it,
+/// so it does not look at the slots (causality violation).
+#[test]
+fn loom_bias_comes_while_a_writer_waits() {
+    bias_comes_while_a_writer_waits(adaptive);
+}
+
+/// As above, and the reader hands the latch over.
+///
+/// Mutation seen to fail here: the writer takes the word from before its sleep for the one that granted it.
+#[test]
+fn loom_bias_comes_while_a_writer_is_handed_the_latch() {
+    bias_comes_while_a_writer_waits(|| {
+        adaptive_with(&CLASS, BiasPolicy::Adaptive, LwLockFairnessVariant::HandOver)
+    });
 }
 
 /// Readers that find a writer at a biased latch poll, and come in by a slot afterwards, or queue.

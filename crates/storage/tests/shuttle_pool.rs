@@ -16,6 +16,7 @@
 mod pages;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use clearway_machine::Shuttle;
 use clearway_storage::{BufferPool, BufferPoolOptions, PageLatchVariant, PinnedPage, RacyPage, StorageError};
@@ -276,6 +277,57 @@ fn shuttle_rings_share_frames_with_the_clock() {
             thread.join().unwrap();
         }
         pool.check_files();
+    });
+}
+
+/// Fewer frames than workers, and each worker has one pin at a time: one that finds all frames pinned waits, and gets one.
+/// None is given up, and no count is lost.
+///
+/// Mutation that it is for (`mutations/buffer.toml`): an error after the first sweep.
+#[test]
+fn shuttle_a_worker_waits_until_a_frame_is_unpinned() {
+    check(PageLatchVariant::LwLock, 1_000, |options| {
+        let pool = Pool::new(2, options);
+        pool.pool.set_pin_wait_max(Duration::from_secs(10_000));
+        let workers = (0..4_u32).map(|worker| {
+            let pool = Arc::clone(&pool);
+            thread::spawn(move || {
+                for number in 0..3 {
+                    let block = (worker + number * 2) % PAGES;
+                    pool.count_up_on(block, Ok(pool.pool.pin(pool.device.page(block)).unwrap()));
+                }
+            })
+        });
+        for worker in workers.collect::<Vec<_>>() {
+            worker.join().unwrap();
+        }
+        assert_eq!(pool.pool.pin_waits().1, 0);
+        pool.check_files();
+    });
+}
+
+/// Two workers have a frame each, which is all there are, and want another: a deadlock of pins. The wait of one ends with
+/// an error, which is counted, and what it gives back ends the wait of the other, unless that was too long as well.
+///
+/// Mutation that it is for (`mutations/buffer.toml`): a wait without an end.
+#[test]
+fn shuttle_a_deadlock_of_pins_ends() {
+    check(PageLatchVariant::LwLock, 300, |options| {
+        let pool = Pool::new(2, options);
+        pool.pool.set_pin_wait_max(Duration::from_millis(1));
+        let workers = (0..2_u32).map(|worker| {
+            let pool = Arc::clone(&pool);
+            thread::spawn(move || {
+                let page = |block| pool.pool.pin(pool.device.page(block));
+                let Ok(_first) = page(worker) else { return 1 };
+                u64::from(page(2 + worker).is_err())
+            })
+        });
+        let workers: Vec<_> = workers.collect();
+        let refused: u64 = workers.into_iter().map(|worker| worker.join().unwrap()).sum();
+        assert_eq!(pool.pool.pin_waits().1, refused);
+        // All pins have been given back.
+        let _both = [4, 5].map(|block| pool.pool.pin(pool.device.page(block)).unwrap());
     });
 }
 

@@ -35,7 +35,8 @@
 //! | 4 | Carol waits for Alice: **a cycle**, although Bob's first transaction has ended | | waits for Alice |
 //!
 //! So each transaction wait of a path found is read once more: it must be the same wait, and the transaction must still run.
-//! All first reads come before all second reads. A wait that was the same in both was under way from the one to the
+//! This second read alone decides: the first one takes a wait as it finds it, for an edge to the session that ran the
+//! transaction when the wait began. All first reads come before all second reads. A wait that was the same in both was under way from the one to the
 //! other, so all of them were under way in between. "The same" is decided by a number that each wait of a session
 //! raises: a session that gives up and waits for the same transaction again may have run in between.
 //!
@@ -256,7 +257,8 @@ impl<'a, M: Machine> Search<'a, M> {
             .get(&tag)
     }
 
-    /// The target of `waiter`'s wait. The session that runs a transaction waited for becomes one of `blockers`.
+    /// The wait of `waiter`, if there is one. The session that runs a transaction waited for, or ran it, becomes one of
+    /// `blockers`.
     fn wanted_by(&self, waiter: ProcId, blockers: &mut Vec<ProcId>) -> Option<Wanted> {
         if self.gone_on.contains(&waiter) {
             return None;
@@ -268,11 +270,9 @@ impl<'a, M: Machine> Search<'a, M> {
         let number = wait.transaction_waits.load(Acquire);
         // Acquire, here and in `still_waits`: pairs with the Release in `wait_for_transaction`.
         let xid = Xid(self.locks.waited_for_xids[waiter.0 as usize].load(Acquire));
-        let runner = ProcId(wait.waited_for_proc.load(Relaxed));
-        // The runner's number may be that of a later wait: then that session does not run this transaction.
-        let runs = xid.is_valid() && self.locks.proc_array.xid_of(runner) == Some(xid);
-        runs.then(|| {
-            blockers.push(runner);
+        xid.is_valid().then(|| {
+            // The runner's number may be that of a later wait: then the second read finds that it does not run this one.
+            blockers.push(ProcId(wait.waited_for_proc.load(Relaxed)));
             Wanted::Transaction(xid, number)
         })
     }

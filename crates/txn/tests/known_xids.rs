@@ -38,6 +38,20 @@ fn step((kind, one, two, others): &Drawn, model: &Model) -> Step {
     }
 }
 
+/// K4: as long as one worker has what replay does, no other gets it, however often it asks.
+#[test]
+fn replay_is_one_workers_at_a_time() {
+    for options in KnownXidsOptions::each_variant(1, 4) {
+        let known = KnownXids::<Native>::new(options);
+        let replay = known.replay().unwrap();
+        for _ in 0..3 {
+            assert!(known.replay().is_none());
+        }
+        drop(replay);
+        assert!(known.replay().is_some());
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -167,3 +167,43 @@ fn loom_what_was_lost_ends_at_once() {
 fn loom_two_readers_and_an_end() {
     explore_each(1, 2, &[100, 101, 102], &[Step::Remove(101)], &[Step::Remove(102)]);
 }
+
+/// Replay is handed over: one worker ends a transaction and gives the known xids back, another takes them if they are free
+/// by then. That one finds all that the first has done, and they never have them both.
+///
+/// Caught mutations (`mutations/known_xids.toml`): given back, or taken, Relaxed; taken by two, since an attempt in vain gives
+/// back what the first one has.
+#[test]
+fn loom_replay_is_handed_over() {
+    for options in KnownXidsOptions::each_variant(1, CAPACITY) {
+        eprintln!("under {options:?}");
+        explore(2, move || {
+            let known = Arc::new(begun::<Loom>(options, &[100, 101], 102));
+            let mut replay = known.replay().unwrap();
+            let second = {
+                let known = Arc::clone(&known);
+                thread::spawn(move || {
+                    // A second attempt finds no more than the first one, or the first worker is done.
+                    let Some(mut replay) = known.replay().or_else(|| known.replay()) else {
+                        return false;
+                    };
+                    assert_eq!(replay.next(), Xid(103), "the first worker is not done");
+                    replay.add(Xid(103), Xid(103)).unwrap();
+                    replay.remove(Xid(102));
+                    true
+                })
+            };
+            replay.add(Xid(102), Xid(102)).unwrap();
+            replay.remove(Xid(101));
+            drop(replay);
+            let was_second = second.join().unwrap();
+            let replay = known.replay().unwrap();
+            let (next, found) = match was_second {
+                true => (Xid(104), (Xid(103), vec![Xid(100)])),
+                false => (Xid(103), (Xid(102), vec![Xid(100)])),
+            };
+            assert_eq!((replay.next(), replay.running()), (next, 2));
+            assert_eq!(taken(&known), found);
+        });
+    }
+}

@@ -1,4 +1,4 @@
-//! Locks and transaction waits under loom: every schedule of two sessions within a bound of preemptions, under weak
+//! Locks and transaction waits under loom: every schedule of two or three sessions within a bound of preemptions, under weak
 //! memory. A session left asleep is reported by loom as a deadlock. Each test names a mutation it was seen to catch.
 //!
 //! `cargo test -p clearway-txn --features loom --test loom_lock_table --release`
@@ -16,7 +16,7 @@ use clearway_txn::{
 };
 use loom::sync::Arc;
 use loom::thread;
-use support::{ALICE, BOB, array, explore};
+use support::{ALICE, BOB, CAROL, array, explore};
 
 /// Explores `case` with each variant of `relation_locks` and of `proc_clear`; a failure shows the variants printed last.
 fn explore_each(
@@ -62,6 +62,84 @@ fn loom_a_transaction_wait_is_woken() {
         };
         locks.end_transaction(ALICE, a);
         waiting.join().unwrap();
+    });
+}
+
+/// Three sessions, with one choice of the switches: more would take too long.
+fn explore_three(
+    preemptions: usize,
+    case: impl Fn(std::sync::Arc<ProcArray<Loom>>, Arc<LockManager<Loom>>) + Send + Sync + 'static,
+) {
+    explore(preemptions, move || {
+        let array = std::sync::Arc::new(array::<Loom>(LwLockVariant::SingleCas, 3));
+        let locks = LockManager::new(
+            std::sync::Arc::clone(&array),
+            LwLockVariant::SingleCas,
+            RelationLocksVariant::Table,
+            Duration::MAX,
+        );
+        case(array, Arc::new(locks));
+    });
+}
+
+/// Carol waits for Bob's transaction, and he for Alice's. When she ends hers, both go on, one after the other; and Bob, who
+/// looks for a deadlock at once since Carol waits for him, finds none.
+///
+/// Mutation that it is for: the end of a transaction wakes no waiter.
+#[test]
+fn loom_a_chain_of_three_is_woken() {
+    explore_three(1, |array, locks| {
+        let (a, b) = (array.assign_xid(ALICE), array.assign_xid(BOB));
+        locks.set_deadlock_timeout(BOB, Duration::ZERO);
+        let waits_then_ends = |me: ProcId, other: Xid, mine: Option<Xid>| {
+            let locks = Arc::clone(&locks);
+            thread::spawn(move || {
+                assert_eq!(locks.wait_for_transaction(me, other, LockWait::FOREVER), Ok(()));
+                assert!(!locks.proc_array().is_running(other));
+                if let Some(mine) = mine {
+                    locks.end_transaction(me, mine);
+                }
+            })
+        };
+        let bob = waits_then_ends(BOB, a, Some(b));
+        let carol = waits_then_ends(CAROL, b, None);
+        locks.end_transaction(ALICE, a);
+        bob.join().unwrap();
+        carol.join().unwrap();
+    });
+}
+
+/// The example of R2. Alice waits for Bob's first transaction, which ends; his second waits for Carol's, and Carol, which
+/// looks for a deadlock, waits for Alice's. These waits are never all under way at once, so Carol is no victim.
+///
+/// Caught mutations (`mutations/transaction_wait.toml`): no second read of a path; one that takes the runner's second
+/// transaction for its first.
+#[test]
+fn loom_a_session_in_no_cycle_is_no_victim() {
+    explore_three(1, |array, locks| {
+        let [a, b, c] = [ALICE, BOB, CAROL].map(|proc| array.assign_xid(proc));
+        locks.set_deadlock_timeout(CAROL, Duration::ZERO);
+        let alice = {
+            let locks = Arc::clone(&locks);
+            thread::spawn(move || {
+                assert_eq!(locks.wait_for_transaction(ALICE, b, LockWait::FOREVER), Ok(()));
+                locks.end_transaction(ALICE, a);
+            })
+        };
+        let bob = {
+            let (locks, array) = (Arc::clone(&locks), std::sync::Arc::clone(&array));
+            thread::spawn(move || {
+                locks.end_transaction(BOB, b);
+                let second = array.assign_xid(BOB);
+                assert_eq!(locks.wait_for_transaction(BOB, c, LockWait::FOREVER), Ok(()));
+                locks.end_transaction(BOB, second);
+            })
+        };
+        let waited = locks.wait_for_transaction(CAROL, a, LockWait::FOREVER);
+        assert_eq!(waited, Ok(()), "a victim without a cycle");
+        locks.end_transaction(CAROL, c);
+        alice.join().unwrap();
+        bob.join().unwrap();
     });
 }
 

@@ -204,6 +204,34 @@ fn loom_the_horizon_never_passes_a_second_snapshot() {
     });
 }
 
+/// Bob keeps a snapshot, and takes a second one while Alice's transaction ends: the horizon passes neither as long as he
+/// has the older.
+///
+/// Caught mutation (`mutations/snapshot.toml`): a session's later snapshot raises the xmin that it holds.
+#[test]
+fn loom_the_horizon_never_passes_a_snapshot_that_is_kept() {
+    explore_each_array(2, |options| {
+        let array = Arc::new(array::<Loom>(options, 2));
+        let a = array.assign_xid(ALICE);
+        let kept = snapshot(&array, BOB);
+        let bob = {
+            let array = Arc::clone(&array);
+            thread::spawn(move || snapshot(&array, BOB))
+        };
+        let vacuum = {
+            let array = Arc::clone(&array);
+            thread::spawn(move || array.horizon())
+        };
+        array.end(ALICE, Some(a));
+        let (second, horizon) = (bob.join().unwrap(), vacuum.join().unwrap());
+        assert!(!kept.sees_committed(a, &log()).unwrap());
+        assert!(horizon <= a, "horizon {horizon} passed {kept:?} and {second:?}");
+        assert!(array.horizon() <= a, "a later horizon passed {kept:?}");
+        array.clear_xmin(BOB);
+        assert_eq!(array.horizon(), a.next());
+    });
+}
+
 /// Alice's transaction ends and then Bob's, while Carol, who has taken a snapshot earlier, takes another: S2, and
 /// Bob's status is set for a snapshot that has his transaction finished.
 ///

@@ -43,7 +43,8 @@ impl LockManager<Native> {
 /// Bob's first transaction has ended, and Alice, whose wait for it is still noted, has not woken yet. Bob's second
 /// waits for Alice.
 ///
-/// Mutation that it is for: a wait that counts if the runner runs any transaction (a deadlock of Alice and Bob).
+/// Caught mutations (`mutations/transaction_wait.toml`): a wait that counts if the runner runs any transaction, or whatever
+/// it runs (a deadlock of Alice and Bob).
 #[test]
 fn a_wait_for_a_transaction_that_has_ended_is_no_part_of_a_cycle() {
     let locks = manager(2, RelationLocksVariant::Table);

@@ -376,8 +376,9 @@ impl<M: Machine> KnownXids<M> {
     /// The operations of replay, for one worker at a time; `None` if another one has them (K4).
     pub fn replay(&self) -> Option<ReplayedXids<'_, M>> {
         // Acquire: pairs with the Release in `drop`.
-        let taken = self.replay.is_taken.swap(1, Acquire);
-        (taken == 0).then_some(ReplayedXids(self))
+        let taken = self.replay.is_taken.compare_exchange(0, 1, Acquire, Relaxed);
+        // Made only if it is the caller's: dropped, it gives back what it was made for.
+        taken.is_ok().then(|| ReplayedXids(self))
     }
 
     /// The completeness of the known xids.

@@ -24,7 +24,8 @@
 //! statement, and gives its pins back. The others sweep again within 16 ms and go on. Those that wait for the latches of
 //! a worker in here wait [`PIN_WAIT_MAX`] longer than they would without this wait, at most.
 //!
-//! Under a checker, which has no clock, there is no wait: one sweep decides.
+//! Under a checker, whose clock goes by its calls, a pool waits only if a test has said how long: otherwise one sweep
+//! decides.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -77,11 +78,11 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         let refused = || StorageError::NoFreeBuffer {
             frames: self.frame_count(),
         };
-        if M::EXPLORED {
-            return Err(refused());
-        }
-        let longest = wait.longest_ms.get().copied();
-        let longest = longest.map_or(PIN_WAIT_MAX, Duration::from_millis);
+        let longest = match wait.longest_ms.get() {
+            Some(&longest) => Duration::from_millis(longest),
+            None if M::EXPLORED => return Err(refused()),
+            None => PIN_WAIT_MAX,
+        };
         let _event = WaitScope::<M>::enter(WaitEvent::BufferAllPinned);
         let started = M::now();
         let nap = Semaphore::<M>::new();
