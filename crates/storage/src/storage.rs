@@ -903,7 +903,7 @@ impl Storage {
     /// Stops the background threads. Dropping the last reference then closes the directory at once, and as a
     /// crash would leave it, unless [`shutdown`](Self::shutdown) was called.
     pub fn stop_threads(&self) {
-        self.checkpointer.stop();
+        self.checkpointer.stop(&self.wal);
         if let Some(standby) = &self.standby {
             standby.stop();
         }

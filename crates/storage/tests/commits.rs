@@ -3,8 +3,6 @@
 
 #[path = "support/chosen.rs"]
 mod chosen;
-#[path = "support/held_log.rs"]
-mod held_log;
 
 use std::io;
 use std::path::Path;
@@ -14,12 +12,11 @@ use std::thread::{self, sleep};
 use std::time::Duration;
 
 use clearway_machine::{Switch, Watchdog};
-use clearway_storage::disk::{Disk, Faults, FaultyDisk, NativeDisk, Operation};
+use clearway_storage::disk::{Disk, Faults, FaultyDisk, HeldLog, NativeDisk, Operation};
 use clearway_storage::heap::{Heap, Tid, TxnContext};
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::{CommitWait, LockReleaseVariant, Publish, Storage, StorageError, StorageOptions};
 use clearway_txn::{ProcId, Snapshot, Status, Xid};
-use held_log::HeldLog;
 
 const NEVER: Duration = Duration::from_secs(100_000);
 

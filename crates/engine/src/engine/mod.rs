@@ -314,10 +314,11 @@ impl Engine {
         true
     }
 
-    /// Makes a session that waits, for a lock or for standbys, look whether it is to stop.
+    /// Makes a session that waits, for a lock, for the log or for standbys, look whether it is to stop.
     fn interrupt(&self, session: &OpenSession) {
         self.storage.locks.wake(session.proc);
         if let Some(worker) = session.slot.worker() {
+        self.storage.wal.interrupt_waits();
             self.storage.sync_replication.interrupt(worker);
         }
     }

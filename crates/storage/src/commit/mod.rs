@@ -243,14 +243,15 @@ impl<M: Machine> Commits<M> {
         self.newest_async.get()
     }
 
-    /// What the log writer does each time it wakes up: makes the commits durable that do not wait for the disk.
+    /// One turn of the log writer: makes the commits durable that do not wait for the disk, and what sessions have asked
+    /// for that are not to wait in the kernel.
     pub fn flush_in_background<D: LogDevice>(&self, log: &Wal<M, D>) {
         let reserved = log.reserved();
         let upto = if reserved.0 - log.flushed().0 > UNWRITTEN_MAX {
             // A large transaction: its records are written out early, so that it does not find the log's buffer full.
             reserved
         } else {
-            self.newest_async()
+            self.newest_async().max(log.wanted())
         };
         log.flush(upto);
     }
