@@ -1,6 +1,6 @@
 //! The order in which commits leave the array: that of their records in the log.
 //!
-//! Protects: rule O1 of a commit (`storage/src/commit`): *a snapshot that regards a commit as finished regards each
+//! Protects: rule O1 of a commit, under the switch `commit_order = log` (`storage/src/commit`): *a snapshot that regards a commit as finished regards each
 //! commit as finished whose record lies before that one's*. There the example stands, and why databases need the rule.
 //!
 //! # Words
