@@ -3,73 +3,48 @@
 
 mod common;
 
-use std::io;
-use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex};
+use std::cell::RefCell;
 
 use clearway_engine::{Config, Engine};
-use clearway_storage::disk::{Faults, FaultyDisk, NativeDisk, Operation, SyncPurpose};
+use clearway_machine::Switch;
+use clearway_storage::disk::HeldLog;
+use clearway_storage::wal::LogFlushVariant;
 use common::{Fixture, config, query};
-
-/// True if syncs of the log are held.
-#[derive(Debug, Default)]
-struct Syncs {
-    are_held: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Syncs {
-    fn hold(&self, held: bool) {
-        *self.are_held.lock().unwrap() = held;
-        self.changed.notify_all();
-    }
-}
-
-impl Faults for Syncs {
-    fn before(&self, operation: Operation, _path: &Path) -> io::Result<()> {
-        if matches!(operation, Operation::Sync(SyncPurpose::LogFlush)) {
-            let held = self.are_held.lock().unwrap();
-            drop(self.changed.wait_while(held, |held| *held).unwrap());
-        }
-        Ok(())
-    }
-}
-
-/// Lets the syncs go when a story has failed, so that the engine can end.
-struct LetGo(Arc<Syncs>);
-
-impl Drop for LetGo {
-    fn drop(&mut self) {
-        self.0.hold(false);
-    }
-}
 
 /// Plays a story with the table `accounts`, whose rows 1 to 3 are durable. The disk obeys `hold` and `let go`.
 #[track_caller]
 fn play(story: &str) {
-    let syncs = Arc::<Syncs>::default();
+    play_under(&[], story);
+}
+
+/// As [`play`], with these mechanisms.
+#[track_caller]
+fn play_under(chosen: &[&str], story: &str) {
     let directory = tempfile::tempdir().unwrap();
     let mut config = Config {
         fsync: true,
         autovacuum: false,
         ..config()
     };
-    config.mechanisms.set("lock_release=early").unwrap();
-    let disk = FaultyDisk::new(Arc::new(NativeDisk), Arc::<Syncs>::clone(&syncs));
-    let engine = Engine::open_on(Arc::new(disk), directory.path().join("data"), config).unwrap();
+    for assignment in ["lock_release=early"].iter().chain(chosen) {
+        config.mechanisms.set(assignment).unwrap();
+    }
+    let (disk, log) = HeldLog::disk();
+    let engine = Engine::open_on(disk, directory.path().join("data"), config).unwrap();
     let fixture = Fixture { engine, directory };
     query(
         &mut fixture.session(),
         "create table accounts (id int primary key, balance int, note text);
          insert into accounts values (1, 10, 'a'), (2, 20, 'b'), (3, 0, 'c')",
     );
-    let let_go = LetGo(Arc::clone(&syncs));
+    // Also when a story has failed, so that the engine can end.
+    let held = RefCell::new(None);
     fixture.play_with_disk(story, |order| match order {
-        "hold" => syncs.hold(true),
-        "let go" => syncs.hold(false),
+        "hold" => *held.borrow_mut() = Some(log.hold()),
+        "let go" => *held.borrow_mut() = None,
         _ => panic!("the disk does not {order}"),
     });
-    drop(let_go);
+    drop(held);
     let report = fixture.engine.check().unwrap();
     assert_eq!(report.problems, Vec::<String>::new());
 }
@@ -107,6 +82,67 @@ fn a_setting_lowered_later_does_not_let_an_answer_leave() {
          carol => 11
          dave  => 11, off",
     );
+}
+
+/// The disk does not answer. A session whose answer depends on another's commit leaves when it is told to, goes on, and is
+/// shown nothing of that commit before it is durable.
+#[test]
+fn a_reader_that_waits_for_the_disk_can_be_stopped() {
+    for flush in LogFlushVariant::ALL {
+        play_under(
+            &[&format!("log_flush={}", flush.name())],
+            "disk: hold
+             alice: update accounts set balance = 11 where id = 1                => waits for the log
+             bob:   set statement_timeout = '100ms'                              => SET
+             bob:   select balance from accounts where id = 1                    => ERROR 57014
+             bob:   select balance from accounts where id = 2                    => 20
+             bob:   select balance from accounts where id = 1                    => ERROR 57014
+             bob:   begin                                                        => BEGIN
+             bob:   update accounts set note = 'x' where id = 2                  => UPDATE 1
+             bob:   select balance from accounts where id = 1                    => ERROR 57014
+             bob:   select 1                                                     => ERROR 25P02
+             bob:   rollback                                                     => ROLLBACK
+             carol: select balance from accounts where id = 1                    => waits for the log
+             erin:  begin; update accounts set balance = 21 where id = 2         => BEGIN; UPDATE 1
+             erin:  select sum(balance) from accounts                            => waits for the log
+             cancel: carol
+             carol => ERROR 57014
+             carol: select note from accounts where id = 2                       => b
+             carol: select balance from accounts where id = 1                    => waits for the log
+             disk: let go
+             alice => UPDATE 1
+             carol => 11
+             erin  => 32
+             erin:  commit                                                       => COMMIT
+             bob:   select sum(balance) from accounts                            => 32",
+        );
+    }
+}
+
+/// No other session flushes what these answers depend on: a commit that did not wait for the disk, and the reservation
+/// behind a serial number. The log writer does, and does not wait for its own time.
+#[test]
+fn a_reader_that_no_commit_flushes_for_wakes_the_log_writer() {
+    for flush in LogFlushVariant::ALL {
+        let mut config = Config {
+            fsync: true,
+            autovacuum: false,
+            wal_writer_delay: "1h".parse().unwrap(),
+            ..config()
+        };
+        config.mechanisms.log_flush = *flush;
+        config.mechanisms.set("lock_release=early").unwrap();
+        let setup = "create table accounts (id serial primary key, balance int);
+                     insert into accounts (balance) values (10)";
+        let fixture = Fixture::with_config(setup, config);
+        fixture.play(
+            "alice: set synchronous_commit = off                                    => SET
+             alice: update accounts set balance = 11 where id = 1                   => UPDATE 1
+             bob:   select balance from accounts where id = 1                       => 11
+             bob:   begin; insert into accounts (balance) values (20) returning id  => 2
+             bob:   rollback                                                        => ROLLBACK",
+        );
+    }
 }
 
 #[test]

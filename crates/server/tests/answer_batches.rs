@@ -20,13 +20,11 @@
 
 mod support;
 
-use std::io;
+use std::cell::RefCell;
 use std::ops::RangeInclusive;
-use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex};
 
 use clearway_engine::{Config, Engine};
-use clearway_storage::disk::{Faults, FaultyDisk, NativeDisk, Operation, SyncPurpose};
+use clearway_storage::disk::HeldLog;
 use clearway_storage::sync_replication::ReplicationLevel;
 use support::seeded::Random;
 use support::{Raw, TestServer, message, query, wait_for};
@@ -406,61 +404,27 @@ fn a_batch_waits_for_the_standby_as_the_model_says_after_flush() {
     standby_holds_back("after-flush");
 }
 
-/// True if syncs of the log are held.
-#[derive(Debug, Default)]
-struct Syncs {
-    are_held: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Syncs {
-    fn hold(&self, held: bool) {
-        *self.are_held.lock().unwrap() = held;
-        self.changed.notify_all();
-    }
-}
-
-impl Faults for Syncs {
-    fn before(&self, operation: Operation, _path: &Path) -> io::Result<()> {
-        if matches!(operation, Operation::Sync(SyncPurpose::LogFlush)) {
-            let held = self.are_held.lock().unwrap();
-            drop(self.changed.wait_while(held, |held| *held).unwrap());
-        }
-        Ok(())
-    }
-}
-
-/// Lets the syncs go when the test has failed, so that the server can end.
-struct LetGo(Arc<Syncs>);
-
-impl Drop for LetGo {
-    fn drop(&mut self) {
-        self.0.hold(false);
-    }
-}
-
 #[test]
 fn a_batch_waits_for_the_disk_as_the_model_says() {
-    let syncs = Arc::<Syncs>::default();
     let directory = tempfile::tempdir().unwrap();
     let mut config = Config::from_toml("autovacuum = false").unwrap();
     config.mechanisms.set("lock_release=early").unwrap();
-    let disk = FaultyDisk::new(Arc::new(NativeDisk), Arc::<Syncs>::clone(&syncs));
-    let engine = Engine::open_on(Arc::new(disk), directory.path().join("data"), config).unwrap();
+    let (disk, log) = HeldLog::disk();
+    let engine = Engine::open_on(disk, directory.path().join("data"), config).unwrap();
     let server = TestServer::over(engine, directory, 20);
     let mut writer = tables(&server);
     writer.rows("set synchronous_commit = off");
-    let _let_go = LetGo(Arc::clone(&syncs));
+    let held = RefCell::new(None);
     play(
         &server,
         1..=1,
         || {
-            syncs.hold(true);
+            *held.borrow_mut() = Some(log.hold());
             writer.rows("update hot set v = v + 1");
         },
         || reader_waits(&server, &["WALWrite", "WALSync", "WALFlushGroup"]),
         |_| {
-            syncs.hold(false);
+            *held.borrow_mut() = None;
             let wal = &server.engine.storage().wal;
             wal.flush(wal.reserved());
         },

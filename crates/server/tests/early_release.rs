@@ -3,48 +3,15 @@
 
 mod support;
 
-use std::io::{self, ErrorKind, Read};
-use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex};
+use std::io::{ErrorKind, Read};
+use std::sync::Arc;
 
 use clearway_engine::{Config, Engine};
-use clearway_storage::disk::{Faults, FaultyDisk, NativeDisk, Operation, SyncPurpose};
-use support::{Raw, TestServer, query, wait_for};
+use clearway_storage::disk::HeldLog;
+use support::{Raw, Reply, TestServer, kinds, query, wait_for};
 
-/// True if syncs of the log are held.
-#[derive(Debug, Default)]
-struct Syncs {
-    are_held: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Syncs {
-    fn hold(&self, held: bool) {
-        *self.are_held.lock().unwrap() = held;
-        self.changed.notify_all();
-    }
-}
-
-impl Faults for Syncs {
-    fn before(&self, operation: Operation, _path: &Path) -> io::Result<()> {
-        if matches!(operation, Operation::Sync(SyncPurpose::LogFlush)) {
-            let held = self.are_held.lock().unwrap();
-            drop(self.changed.wait_while(held, |held| *held).unwrap());
-        }
-        Ok(())
-    }
-}
-
-/// Lets the syncs go when the test has failed, so that the server can end.
-struct LetGo(Arc<Syncs>);
-
-impl Drop for LetGo {
-    fn drop(&mut self) {
-        self.0.hold(false);
-    }
-}
-
-fn server(syncs: &Arc<Syncs>) -> TestServer {
+/// A server, and what holds its log.
+fn server() -> (TestServer, Arc<HeldLog>) {
     let directory = tempfile::tempdir().unwrap();
     let mut config = Config::from_toml("autovacuum = false").unwrap();
     if let Ok(assignments) = std::env::var("CLEARWAY_MECHANISMS") {
@@ -53,9 +20,9 @@ fn server(syncs: &Arc<Syncs>) -> TestServer {
         }
     }
     config.mechanisms.set("lock_release=early").unwrap();
-    let disk = FaultyDisk::new(Arc::new(NativeDisk), Arc::<Syncs>::clone(syncs));
-    let engine = Engine::open_on(Arc::new(disk), directory.path().join("data"), config).unwrap();
-    TestServer::over(engine, directory, 10)
+    let (disk, log) = HeldLog::disk();
+    let engine = Engine::open_on(disk, directory.path().join("data"), config).unwrap();
+    (TestServer::over(engine, directory, 10), log)
 }
 
 /// Waits until `count` sessions wait for the log.
@@ -79,13 +46,11 @@ fn assert_silence(client: &mut Raw) {
 
 #[test]
 fn an_answer_leaves_when_what_it_tells_of_is_durable() {
-    let syncs = Arc::<Syncs>::default();
-    let server = server(&syncs);
+    let (server, log) = server();
     let [mut alice, mut bob, mut carol] = [server.client(), server.client(), server.client()];
     alice.rows("create table accounts (id int primary key, balance int)");
     alice.rows("insert into accounts values (1, 10), (2, 20)");
-    let let_go = LetGo(Arc::clone(&syncs));
-    syncs.hold(true);
+    let let_go = log.hold();
     alice.send(&query("update accounts set balance = 11 where id = 1"));
     until_waiting(&server, 1);
     carol.rows("begin");
@@ -107,13 +72,11 @@ fn an_answer_leaves_when_what_it_tells_of_is_durable() {
 /// An answer longer than the server's buffer leaves in parts, each of which waits for what it tells of.
 #[test]
 fn the_first_part_of_a_long_answer_waits() {
-    let syncs = Arc::<Syncs>::default();
-    let server = server(&syncs);
+    let (server, log) = server();
     let [mut alice, mut bob] = [server.client(), server.client()];
     alice.rows("create table words (id int primary key, word text)");
     alice.rows("insert into words select i, repeat('w', 100) from generate_series(1, 5000) i");
-    let let_go = LetGo(Arc::clone(&syncs));
-    syncs.hold(true);
+    let let_go = log.hold();
     alice.send(&query("update words set word = 'first' where id = 1"));
     until_waiting(&server, 1);
     bob.send(&query("select word from words where id <= 5000"));
@@ -127,4 +90,74 @@ fn the_first_part_of_a_long_answer_waits() {
         .count();
     assert_eq!(rows, 5_000);
     alice.until_ready();
+}
+
+/// The server's own disk does not answer. What has been told to stop is told so, its answer is dropped, and the session goes
+/// on; what it is shown later is as durable as before.
+#[test]
+fn a_session_that_waits_for_the_disk_can_be_stopped() {
+    let (server, log) = server();
+    let mut alice = server.client();
+    let mut bob = server.connect();
+    let greeting = bob.start(&[("user", "bob")]);
+    alice.rows("create table accounts (id int primary key, balance int)");
+    alice.rows("insert into accounts values (1, 10), (2, 20)");
+    bob.rows("set statement_timeout = '200ms'");
+    let let_go = log.hold();
+    alice.send(&query("update accounts set balance = 11 where id = 1"));
+    until_waiting(&server, 1);
+    let stopped = |replies: Vec<Reply>| {
+        assert_eq!(
+            kinds(&replies).trim_end_matches('Z'),
+            "E",
+            "nothing of the answer"
+        );
+        assert_eq!(replies[0].sqlstate(), "57014");
+        (replies[0].field(b'M').unwrap(), replies[0].field(b'D').unwrap())
+    };
+    let timed_out = stopped(bob.query("select balance from accounts where id = 1"));
+    assert_eq!(timed_out.0, "canceling statement due to statement timeout");
+    assert!(
+        timed_out.1.contains("might not be durable yet"),
+        "{}",
+        timed_out.1
+    );
+    assert_eq!(bob.value("select balance from accounts where id = 2"), "20");
+    bob.rows("set statement_timeout = 0");
+    // The first statement's answer is in the same buffer, and goes too.
+    let batch = "select balance from accounts where id = 2; select balance from accounts where id = 1";
+    bob.send(&query(batch));
+    until_waiting(&server, 2);
+    assert_silence(&mut bob);
+    server.cancel(&greeting);
+    let canceled = stopped(bob.until_ready());
+    assert_eq!(canceled.0, "canceling statement due to user request");
+    assert_eq!(bob.value("select 1"), "1");
+    bob.send(&query("select balance from accounts where id = 1"));
+    until_waiting(&server, 2);
+    assert_silence(&mut bob);
+    drop(let_go);
+    let row = bob.until_ready().into_iter().find(|reply| reply.kind == b'D');
+    assert_eq!(row.unwrap().values(), [Some("11".to_owned())]);
+    assert_eq!(alice.until_ready()[0].tag(), "UPDATE 1");
+}
+
+/// The server stops while the disk does not answer: a session that waits for another's commit is told so, and nothing else.
+#[test]
+fn a_server_that_stops_ends_the_wait_for_the_disk() {
+    let (server, log) = server();
+    let [mut alice, mut bob] = [server.client(), server.client()];
+    alice.rows("create table accounts (id int primary key, balance int)");
+    alice.rows("insert into accounts values (1, 10)");
+    let let_go = log.hold();
+    alice.send(&query("update accounts set balance = 11 where id = 1"));
+    until_waiting(&server, 1);
+    bob.send(&query("select balance from accounts where id = 1"));
+    until_waiting(&server, 2);
+    server.request_stop();
+    let told = bob.until_closed();
+    assert_eq!(kinds(&told), "E");
+    assert_eq!(told[0].sqlstate(), "57P01");
+    drop(let_go);
+    assert_eq!(alice.until_closed()[0].tag(), "UPDATE 1", "it was committed");
 }

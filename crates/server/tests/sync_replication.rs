@@ -38,14 +38,7 @@ fn client(server: &TestServer, synchronous_commit: &str) -> Raw {
     client
 }
 
-/// Cancels what the session of these start-up replies runs.
-fn cancel(server: &TestServer, greeting: &[Reply]) {
-    let key = &greeting.iter().find(|reply| reply.kind == b'K').unwrap().body;
-    let number = |at: usize| u32::from_be_bytes(key[at..at + 4].try_into().unwrap());
-    assert!(server.engine.cancel(number(0), number(4)));
-}
-
-/// A follower that stays where it is until the test lets it go on.
+/// A follower that stays where it is until it is told to go on.
 struct Standby {
     raw: Raw,
     /// The end of the log that it has received.
@@ -239,7 +232,7 @@ fn a_cancel_ends_the_wait_with_a_warning() {
             alice.send(&query(&sql));
         }
         until_waiting(&server, 1);
-        cancel(&server, &greeting);
+        server.cancel(&greeting);
         let replies = alice.until_ready();
         let expected = if extended { "12CNZ" } else { "NCZ" };
         assert_eq!(kinds(&replies), expected);
@@ -260,7 +253,7 @@ fn a_cancel_ends_the_wait_with_a_warning() {
     alice.rows("set client_min_messages = error");
     alice.send(&query("insert into notes values (12, 'new')"));
     until_waiting(&server, 1);
-    cancel(&server, &greeting);
+    server.cancel(&greeting);
     assert_eq!(kinds(&alice.until_ready()), "CZ");
     // Another session has not been warned, and is shown none of it: what it canceled is its answer.
     let mut bob = server.connect();
@@ -268,7 +261,7 @@ fn a_cancel_ends_the_wait_with_a_warning() {
     for (begin, status) in [("", b'I'), ("begin; ", b'E')] {
         bob.send(&query(&format!("{begin}select what from notes where id = 11")));
         until_waiting(&server, 1);
-        cancel(&server, &greeting);
+        server.cancel(&greeting);
         let replies = bob.until_ready();
         assert_eq!(kinds(&replies), "EZ", "an error in the place of the answer");
         assert_eq!(replies[0].sqlstate(), "57014");
@@ -409,7 +402,7 @@ fn no_reader_is_shown_what_no_standby_has() {
             alice.send(&query("update notes set what = 'new' where id = 1"));
             if writer == "on" {
                 until_waiting(&server, 1);
-                cancel(&server, &greeting);
+                server.cancel(&greeting);
             }
             alice.until_ready();
             let mut readers = ["on", "remote_write", "remote_apply"].map(|level| client(&server, level));

@@ -32,8 +32,8 @@ use crate::page::Lsn;
 use crate::running;
 use crate::status_pages::storage_error;
 use crate::storage::Storage;
-use crate::wal::LogDevice;
 use crate::wal::record::RecordKind;
+use crate::wal::{LogDevice, Wal};
 
 /// Interval at which the checkpointer looks how far the log has grown.
 const SIZE_POLL: Duration = Duration::from_millis(100);
@@ -86,14 +86,20 @@ impl Checkpointer {
     }
 
     /// Makes the threads end.
-    pub(crate) fn stop(&self) {
+    pub(crate) fn stop(&self, log: &Wal) {
         *lock(&self.stopping) = true;
         self.changed.notify_all();
+        log.wake_log_writer();
     }
 
-    /// Sleeps; `true` if it is time to end.
-    fn sleep(&self, duration: Duration, event: WaitEvent) -> bool {
-        let _wait = WaitScope::<Native>::enter(event);
+    /// True if it is time to end.
+    fn is_stopping(&self) -> bool {
+        *lock(&self.stopping)
+    }
+
+    /// The checkpointer sleeps; `true` if it is time to end.
+    fn sleep(&self, duration: Duration) -> bool {
+        let _wait = WaitScope::<Native>::enter(WaitEvent::CheckpointerMain);
         let stopping = lock(&self.stopping);
         let waited = self
             .changed
@@ -105,7 +111,7 @@ impl Checkpointer {
 fn checkpoint_loop(storage: Weak<Storage>, checkpointer: Arc<Checkpointer>) {
     let mut last = Instant::now();
     // No strong reference while asleep: an engine that is dropped must not live on for that long.
-    while !checkpointer.sleep(SIZE_POLL, WaitEvent::CheckpointerMain) {
+    while !checkpointer.sleep(SIZE_POLL) {
         let Some(storage) = storage.upgrade() else { return };
         let grown = storage.wal.reserved().0 - storage.wal.redo().0;
         let due = last.elapsed() >= storage.options.checkpoint_timeout;
@@ -117,7 +123,7 @@ fn checkpoint_loop(storage: Weak<Storage>, checkpointer: Arc<Checkpointer>) {
             if let Err(error) = storage.run_checkpoint(false) {
                 tracing::error!(%error, "checkpoint failed; the log is kept, and it will be tried again");
                 drop(storage);
-                if checkpointer.sleep(RETRY_DELAY, WaitEvent::CheckpointerMain) {
+                if checkpointer.sleep(RETRY_DELAY) {
                     return;
                 }
             }
@@ -133,10 +139,24 @@ fn log_writer_loop(storage: Weak<Storage>, checkpointer: Arc<Checkpointer>) {
     let Some((delay, running_interval)) = storage.upgrade().map(options) else {
         return;
     };
+    // Not the storage, as below. The log is closed with the storage, which waits for this thread's end.
+    let Some(wal) = storage.upgrade().map(|storage| Arc::clone(&storage.wal)) else {
+        return;
+    };
+    let log_writer = wal.begin_log_writer();
     let mut running_logged = Instant::now();
     let (mut flushed, mut moved, mut proven) = (Lsn(0), Instant::now(), Lsn(0));
-    while !checkpointer.sleep(delay, WaitEvent::WalWriterMain) {
+    loop {
+        {
+            let _wait = WaitScope::<Native>::enter(WaitEvent::WalWriterMain);
+            log_writer.sleep(Some(delay), || checkpointer.is_stopping());
+        }
+        if checkpointer.is_stopping() {
+            return;
+        }
         let Some(storage) = storage.upgrade() else { return };
+        // First: sessions may wait for it.
+        storage.commits.flush_in_background(&storage.wal);
         let now = storage.wal.flushed();
         if now != flushed {
             (flushed, moved) = (now, Instant::now());
@@ -153,7 +173,6 @@ fn log_writer_loop(storage: Weak<Storage>, checkpointer: Arc<Checkpointer>) {
                 storage.wal.flush(end);
             }
         }
-        storage.commits.flush_in_background(&storage.wal);
         // The log writer makes segments ahead of time, so that sessions seldom have to. On a full disk, the
         // next session that changes something gets the error.
         let _ = storage.wal.make_room_ahead();

@@ -93,8 +93,8 @@ pub use buffer::{
 };
 pub use change::{AtomicChange, ChangeLog};
 pub use commit::{
-    AnswerLevel, BeforeVisible, CommitCounters, CommitOptions, CommitPath, CommitWait, Commits,
-    LockReleaseVariant, NotCommitted, Publish, RecentCommits, SeenCommits,
+    AnswerLevel, BeforeVisible, CommitCounters, CommitOptions, CommitOrderVariant, CommitPath, CommitWait,
+    Commits, LockReleaseVariant, NotCommitted, Publish, RecentCommits, SeenCommits,
 };
 pub use error::{Result, StorageError};
 pub use findings::{Finding, Findings, Progress};

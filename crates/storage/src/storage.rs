@@ -21,7 +21,8 @@ use crate::change::AtomicChange;
 use crate::checkpoint::Checkpointer;
 use crate::cleanup::NewestCleanup;
 use crate::commit::{
-    BeforeVisible, CommitOptions, CommitPath, CommitWait, Commits, LockReleaseVariant, NotCommitted,
+    BeforeVisible, CommitOptions, CommitOrderVariant, CommitPath, CommitWait, Commits, LockReleaseVariant,
+    NotCommitted,
 };
 use crate::control_file::{Control, ControlFile, State};
 use crate::copy_manifest;
@@ -85,6 +86,8 @@ pub struct StorageOptions {
     pub commit_log: CommitLogVariant,
     /// The time at which a commit is seen by others and its locks are free.
     pub lock_release: LockReleaseVariant,
+    /// The order in which commits are seen.
+    pub commit_order: CommitOrderVariant,
     /// The place of relation locks.
     pub relation_locks: RelationLocksVariant,
     /// True if writes are made durable. Without it a power failure loses data; a kill -9 does not.
@@ -130,6 +133,7 @@ impl Default for StorageOptions {
             proc_clear: ProcClearVariant::default(),
             commit_log: CommitLogVariant::default(),
             lock_release: LockReleaseVariant::default(),
+            commit_order: CommitOrderVariant::default(),
             relation_locks: RelationLocksVariant::default(),
             fsync: true,
             deadlock_timeout: Duration::from_secs(1),
@@ -414,7 +418,7 @@ impl Storage {
         let wal = Wal::new(device, log, scanned.end, scanned.redo);
         let wal = Arc::new(wal);
         let commits = Arc::new(Commits::with_replication(
-            CommitOptions::new(options.sessions_max, options.lock_release),
+            CommitOptions::new(options.sessions_max, options.lock_release, options.commit_order),
             Arc::clone(&sync_replication),
         ));
         let pool = BufferPool::new(
@@ -904,7 +908,7 @@ impl Storage {
     /// Stops the background threads. Dropping the last reference then closes the directory at once, and as a
     /// crash would leave it, unless [`shutdown`](Self::shutdown) was called.
     pub fn stop_threads(&self) {
-        self.checkpointer.stop();
+        self.checkpointer.stop(&self.wal);
         if let Some(standby) = &self.standby {
             standby.stop();
         }

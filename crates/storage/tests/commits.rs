@@ -3,8 +3,6 @@
 
 #[path = "support/chosen.rs"]
 mod chosen;
-#[path = "support/held_log.rs"]
-mod held_log;
 
 use std::io;
 use std::path::Path;
@@ -14,12 +12,11 @@ use std::thread::{self, sleep};
 use std::time::Duration;
 
 use clearway_machine::{Switch, Watchdog};
-use clearway_storage::disk::{Disk, Faults, FaultyDisk, NativeDisk, Operation};
+use clearway_storage::disk::{Disk, Faults, FaultyDisk, HeldLog, NativeDisk, Operation};
 use clearway_storage::heap::{Heap, Tid, TxnContext};
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::{CommitWait, LockReleaseVariant, Publish, Storage, StorageError, StorageOptions};
 use clearway_txn::{ProcId, Snapshot, Status, Xid};
-use held_log::HeldLog;
 
 const NEVER: Duration = Duration::from_secs(100_000);
 
@@ -138,58 +135,6 @@ fn a_commit_is_seen_when_its_lock_release_says() {
         });
         assert!(is_seen(&storage, heap, tid));
         storage.stop_threads();
-    }
-}
-
-/// Alice's record is in front of Bob's. She waits for the disk before her commit is seen, and he does not: his is not seen
-/// before hers, since on a standby it would not be.
-#[test]
-fn a_commit_is_not_seen_before_one_whose_record_is_in_front() {
-    let _watchdog = Watchdog::over_test();
-    use CommitWait::{BeforeAcknowledged, BeforeSeen, Nothing};
-    use LockReleaseVariant::{AfterFlush, Early};
-    for (lock_release, alices, bobs) in [
-        (AfterFlush, BeforeAcknowledged, Nothing),
-        (AfterFlush, BeforeSeen, Nothing),
-        (Early, BeforeSeen, BeforeAcknowledged),
-        (Early, BeforeSeen, Nothing),
-    ] {
-        for publishes in [false, true] {
-            let dir = tempfile::tempdir().unwrap();
-            let (disk, log) = HeldLog::disk();
-            let storage = open(disk, dir.path(), true, lock_release);
-            let heap = Heap::new(storage.create_rel().unwrap().0);
-            let [alice, bob] = [(); 2].map(|()| {
-                let session = begin(&storage);
-                (session, insert(&storage, session, heap))
-            });
-            let commit = |((proc, xid), _): ((ProcId, Xid), Tid), wait| {
-                if publishes {
-                    let publish = Publish::new(|| ());
-                    storage.commit_and_publish(proc, xid, wait, publish).unwrap();
-                } else {
-                    storage.commit_and_publish(proc, xid, wait, ()).unwrap();
-                }
-            };
-            thread::scope(|scope| {
-                let let_go = log.hold();
-                scope.spawn(|| commit(alice, alices));
-                log.wait_for_a_sync();
-                let before = storage.wal.reserved();
-                scope.spawn(|| commit(bob, bobs));
-                while storage.wal.reserved() == before {
-                    sleep(Duration::from_millis(1));
-                }
-                for _ in 0..20 {
-                    let bob_is_seen = is_seen(&storage, heap, bob.1);
-                    assert!(!bob_is_seen, "{lock_release:?}, {alices:?}, {bobs:?}");
-                    sleep(Duration::from_millis(2));
-                }
-                drop(let_go);
-            });
-            assert!(is_seen(&storage, heap, alice.1) && is_seen(&storage, heap, bob.1));
-            storage.stop_threads();
-        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! The order in which commits leave the array: that of their records in the log.
 //!
-//! Protects: rule O1 of a commit (`storage/src/commit`): *a snapshot that regards a commit as finished regards each
-//! commit as finished whose record lies before that one's*. The example is there, and the reason why databases need the
-//! rule.
+//! Protects: rule O1 of a commit, under the switch `commit_order = log` (`storage/src/commit`): *a snapshot that regards a
+//! commit as finished regards each commit as finished whose record lies before that one's*. The example is there, and the
+//! reason why databases need the rule.
 //!
 //! # Words
 //! | word | meaning | written |

@@ -103,6 +103,7 @@ fn storage_options(config: &Config) -> StorageOptions {
         proc_clear: config.mechanisms.proc_clear,
         commit_log: config.mechanisms.commit_log,
         lock_release: config.mechanisms.lock_release,
+        commit_order: config.mechanisms.commit_order,
         relation_locks: config.mechanisms.relation_locks,
         wal_writer_delay: config.wal_writer_delay.duration(),
         running_interval: StorageOptions::default().running_interval,
@@ -314,9 +315,10 @@ impl Engine {
         true
     }
 
-    /// Makes a session that waits, for a lock or for standbys, look whether it is to stop.
+    /// Makes a session that waits, for a lock, for the log or for standbys, look whether it is to stop.
     fn interrupt(&self, session: &OpenSession) {
         self.storage.locks.wake(session.proc);
+        self.storage.wal.interrupt_waits();
         if let Some(worker) = session.slot.worker() {
             self.storage.sync_replication.interrupt(worker);
         }

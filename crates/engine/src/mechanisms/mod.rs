@@ -23,8 +23,8 @@ use clearway_machine::{Switch, SwitchDescription, TimeSliceVariant};
 use clearway_storage::standby::ReplayVariant;
 use clearway_storage::wal::{LogFlushVariant, LogInsertVariant, LogReserveVariant, LogWakeVariant};
 use clearway_storage::{
-    BufferClockVariant, BufferMapVariant, BufferPoolOptions, LockReleaseVariant, PageLatchVariant,
-    PageReadVariant, PageRoomVariant,
+    BufferClockVariant, BufferMapVariant, BufferPoolOptions, CommitOrderVariant, LockReleaseVariant,
+    PageLatchVariant, PageReadVariant, PageRoomVariant,
 };
 use clearway_txn::{
     CommitLogOptions, CommitLogVariant, KnownXidsCompactionVariant, KnownXidsVariant, ProcArrayLatchVariant,
@@ -94,6 +94,7 @@ mechanisms! {
     log_flush: LogFlushVariant,
     log_wake: LogWakeVariant,
     lock_release: LockReleaseVariant,
+    commit_order: CommitOrderVariant,
     relation_locks: RelationLocksVariant,
     time_slice: TimeSliceVariant,
 }

@@ -32,11 +32,16 @@
 //!
 //! The commits of a batch by then stay, as they do if the connection is lost before the answer.
 //!
+//! That holds for both waits, for this server's disk and for standbys. While the disk does not answer, the log writer is in
+//! the kernel for the session (`wal/flush_requests.rs` of the storage). A session's own commit flushes by itself, and is
+//! not to be stopped: its record is in the log.
+//!
 //! # What is shown of the session meanwhile
 //! It is `active` until the gate is passed: the gate tells its activity slot, just before the caller sends.
 
 use std::sync::Arc;
 
+use clearway_storage::wal::LogWait;
 use clearway_storage::{AnswerLevel, SeenCommits, Storage};
 
 use super::Transaction;
@@ -189,17 +194,23 @@ impl Transaction {
 
 #[inline]
 fn wait_before_answer(storage: &Storage, seen: &SeenCommits, interrupts: &Interrupts) -> Result<()> {
-    seen.wait_before_answer(&storage.wal);
-    let wait = seen.wait_replicated(
-        &storage.sync_replication,
-        || interrupts.pending(),
-        || interrupts.time_left(),
-    );
+    let (stop, time_left) = (|| interrupts.pending(), || interrupts.time_left());
+    if seen.wait_durable(&storage.wal, stop, time_left) == LogWait::Stopped {
+        return Err(stopped_before_durable(interrupts));
+    }
+    let wait = seen.wait_replicated(&storage.sync_replication, stop, time_left);
     match outcome(wait, interrupts) {
         StandbyWait::Replicated => Ok(()),
         StandbyWait::Canceled => Err(WaitedFor::Answer.stopped(interrupts.error())),
         StandbyWait::Terminated => Err(WaitedFor::Answer.terminated()),
     }
+}
+
+/// For a client whose answer did not become durable before it was told to stop.
+#[cold]
+fn stopped_before_durable(interrupts: &Interrupts) -> EngineError {
+    let error = interrupts.error();
+    error.with_detail("The answer depends on transactions that have committed, but might not be durable yet.")
 }
 
 /// Keeps answers of a session back until what they depend on is durable and replicated: for a caller that gathers them,

@@ -9,7 +9,8 @@
 //! bob                                                 => UPDATE 1
 //! ```
 //!
-//! `waits` is for a lock; `waits for the log`, for the log to be durable.
+//! `waits` is for a lock; `waits for the log`, for the log to be durable; `waits for its turn`, for commits in front of its
+//! own to be seen. `cancel: bob` sends a cancel request for what Bob's session runs.
 //!
 //! Rows are shown as `a|b` and joined by `, `; errors as `ERROR` and their SQLSTATE; nothing is shown for no
 //! rows. Every session has a thread of its own, so a statement that waits keeps only its own session busy.
@@ -99,9 +100,10 @@ impl Fixture {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            match line.strip_prefix("disk:") {
-                Some(order) => disk(order.trim()),
-                None => stage.line(number + 1, line),
+            match line.split_once(':') {
+                Some(("disk", order)) => disk(order.trim()),
+                Some(("cancel", name)) => stage.cancel(name.trim()),
+                _ => stage.line(number + 1, line),
             }
         }
         stage.close();
@@ -150,6 +152,7 @@ struct Actor {
     orders: Sender<String>,
     results: Receiver<String>,
     process_id: u32,
+    secret: u32,
     busy: bool,
 }
 
@@ -172,7 +175,7 @@ impl Stage {
             let (orders, inbox) = channel::<String>();
             let (outbox, results) = channel();
             let mut session = engine.session(SessionInfo::default()).unwrap();
-            let process_id = session.cancel_key().0;
+            let (process_id, secret) = session.cancel_key();
             std::thread::spawn(move || {
                 for sql in inbox {
                     if outbox.send(run(&mut session, &sql)).is_err() {
@@ -184,9 +187,16 @@ impl Stage {
                 orders,
                 results,
                 process_id,
+                secret,
                 busy: false,
             }
         })
+    }
+
+    fn cancel(&mut self, name: &str) {
+        let actor = self.actor(name);
+        let (process_id, secret) = (actor.process_id, actor.secret);
+        assert!(self.engine.cancel(process_id, secret), "no session of {name}");
     }
 
     #[track_caller]
@@ -205,6 +215,9 @@ impl Stage {
         }
         match expected {
             "waits" => return self.expect_waiting(number, name, |wait| wait.0 == "Lock"),
+            "waits for its turn" => {
+                return self.expect_waiting(number, name, |wait| wait.1 == "CommitOrder");
+            }
             "waits for the log" => {
                 return self.expect_waiting(number, name, |wait| {
                     ["WALWrite", "WALSync", "WALFlushGroup"].contains(&wait.1)

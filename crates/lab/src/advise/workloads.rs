@@ -62,7 +62,7 @@ pub(super) const WORKLOADS: [Workload; 8] = [
 ];
 
 /// Each switch with the workloads whose shared memory it decides about, the most telling one first.
-const PARTS: [(&str, &[&str]); 19] = [
+const PARTS: [(&str, &[&str]); 20] = [
     ("lwlock", &["tpcb-like", "mixed"]),
     ("lwlock_shared", &["mixed", "tpcb-like"]),
     ("lwlock_fairness", &["mixed", "tpcb-like"]),
@@ -85,6 +85,7 @@ const PARTS: [(&str, &[&str]); 19] = [
     ("log_flush", &["simple-update", "tpcb-like", "mixed"]),
     ("log_wake", &["simple-update", "tpcb-like"]),
     ("lock_release", &["tpcb-like", "mixed"]),
+    ("commit_order", &["simple-update", "tpcb-like"]),
 ];
 
 /// Names of the workloads that the switch has a part in, the most telling first; empty for one that is not simulated.

@@ -174,11 +174,11 @@ impl Database {
                 variant.mechanisms.relation_locks,
                 Duration::MAX,
             ),
-            // Under `after-flush` a commit leaves as in the programs whose published figures are simulated: by itself.
-            commits: Commits::new(CommitOptions {
-                in_order: variant.mechanisms.lock_release == LockReleaseVariant::Early,
-                ..CommitOptions::new(clients as u32, variant.mechanisms.lock_release)
-            }),
+            commits: Commits::new(CommitOptions::new(
+                clients as u32,
+                variant.mechanisms.lock_release,
+                variant.mechanisms.commit_order,
+            )),
             writers: RefCell::default(),
             synchronous: experiment.synchronous_commit,
             procs,

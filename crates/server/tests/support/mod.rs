@@ -97,6 +97,13 @@ impl TestServer {
         }
     }
 
+    /// Cancels what the session of these start-up replies runs.
+    pub fn cancel(&self, greeting: &[Reply]) {
+        let key = &greeting.iter().find(|reply| reply.kind == b'K').unwrap().body;
+        let number = |at: usize| u32::from_be_bytes(key[at..at + 4].try_into().unwrap());
+        assert!(self.engine.cancel(number(0), number(4)));
+    }
+
     /// A raw connection, nothing sent yet.
     pub fn connect(&self) -> Raw {
         Raw::connect(self.address)

@@ -35,6 +35,7 @@
 //! 3 Bob waits until Alice has left.
 //!
 //! # One order of commits
+//! What `commit_order = log` promises ([`order`]):
 //! - O1: *commits become visible in the order of their records in the log*. A snapshot that regards a commit as finished
 //!   regards each commit as finished whose record lies before. So each snapshot, on the primary and on each standby, is
 //!   that of a position in the log, and any two of them are of one history.
@@ -115,6 +116,8 @@
 //!
 //! # Where variants belong
 //! - Leaving in groups (`proc_clear`) and entering statuses in groups (`commit_log`) are inside steps 8 and 5.
+//! - [`order`]: `log` is the order of commits above. `unordered` has no O1: a commit draws no number in 3 and waits for no
+//!   other in 7 and 8.
 //! - [`lock_release`]: `after-flush` is the order above, with 4 behind 6; `early` does 4 last, with its note in the old place. The
 //!   commit is then visible as one that does not wait for the disk is, and a session that was shown it waits before it
 //!   answers. 3 stays before 8, so that a commit that builds on this one has its record behind. The table's row on 4
@@ -126,6 +129,7 @@ mod counters;
 pub mod end_record;
 pub mod lock_release;
 mod newest_commit;
+pub mod order;
 mod recent;
 mod seen;
 mod unordered;
@@ -141,6 +145,7 @@ pub use self::before_visible::{BeforeVisible, Publish};
 pub use self::counters::CommitCounters;
 pub use self::lock_release::{CommitWait, LockReleaseVariant};
 use self::newest_commit::NewestCommit;
+pub use self::order::CommitOrderVariant;
 pub use self::recent::RecentCommits;
 pub use self::seen::{AnswerLevel, SeenCommits};
 use crate::page::Lsn;
@@ -164,19 +169,18 @@ pub struct CommitOptions {
     pub lock_release: LockReleaseVariant,
     /// Slots of the recent commits, a power of two; `early` has them, and `after-flush` for a log that is replicated.
     pub recent_slots: usize,
-    /// True if commits are seen in the order of their records (O1), as they always are in an engine. False is what
-    /// databases ship: the simulated programs of their time, under `after-flush`.
-    pub in_order: bool,
+    /// The switch `commit_order`.
+    pub order: CommitOrderVariant,
 }
 
 impl CommitOptions {
     /// For this many sessions.
-    pub fn new(sessions: u32, lock_release: LockReleaseVariant) -> Self {
+    pub fn new(sessions: u32, lock_release: LockReleaseVariant, order: CommitOrderVariant) -> Self {
         Self {
             sessions,
             lock_release,
             recent_slots: (sessions as usize * RECENT_SLOTS_A_SESSION).next_power_of_two(),
-            in_order: true,
+            order,
         }
     }
 }
@@ -204,7 +208,7 @@ impl<M: Machine> Commits<M> {
             newest_async: NewestCommit::new(),
             newest_early: NewestCommit::new(),
             are_early: is_early,
-            in_order: options.in_order,
+            in_order: options.order == CommitOrderVariant::Log,
             recent: is_early.then(|| RecentCommits::new(options.recent_slots)),
             replication: None,
         }
@@ -243,14 +247,15 @@ impl<M: Machine> Commits<M> {
         self.newest_async.get()
     }
 
-    /// The log writer's work at each wake-up: makes the commits durable that do not wait for the disk.
+    /// One turn of the log writer: makes the commits durable that do not wait for the disk, and what sessions have asked
+    /// for that are not to wait in the kernel.
     pub fn flush_in_background<D: LogDevice>(&self, log: &Wal<M, D>) {
         let reserved = log.reserved();
         let upto = if reserved.0 - log.flushed().0 > UNWRITTEN_MAX {
             // A large transaction: its records are written out early, so that it does not find the log's buffer full.
             reserved
         } else {
-            self.newest_async()
+            self.newest_async().max(log.wanted())
         };
         log.flush(upto);
     }
@@ -404,10 +409,10 @@ impl<M: Machine, D: LogDevice, S: StatusDevice> CommitPath<'_, M, D, S> {
     ) -> Result<Lsn, NotCommitted> {
         self.refuse_early(xid)?;
         let synchronous = wait != CommitWait::Nothing;
-        Ok(if self.commits.are_early() && wait != CommitWait::BeforeSeen {
+        Ok(if !self.commits.in_order {
+            self.commit_unordered(proc, xid, wait, before)
+        } else if self.commits.are_early() && wait != CommitWait::BeforeSeen {
             self.commit_early(proc, xid, synchronous, before)
-        } else if !self.commits.in_order {
-            self.commit_unordered(proc, xid, synchronous, before)
         } else {
             self.commit_after_flush(proc, xid, synchronous, before)
         })

@@ -60,7 +60,7 @@ use clearway_machine::Machine;
 
 use crate::page::Lsn;
 use crate::sync_replication::{ReplicationLevel, ReplicationWait, SyncReplication};
-use crate::wal::{LogDevice, Wal};
+use crate::wal::{LogDevice, LogWait, Wal};
 
 /// Number of levels at which something can be owed: all but [`AnswerLevel::Nothing`].
 const LEVELS: usize = 4;
@@ -224,6 +224,22 @@ impl SeenCommits {
         if self.owed_at.load(Relaxed) != 0 {
             log.flush(self.durable_position());
         }
+    }
+
+    /// As [`wait_before_answer`](Self::wait_before_answer), for a session that can be told to stop: as
+    /// [`Wal::wait_flushed`].
+    #[inline]
+    pub fn wait_durable<M: Machine, D: LogDevice>(
+        &self,
+        log: &Wal<M, D>,
+        stop: impl Fn() -> bool,
+        time_left: impl Fn() -> Option<Duration>,
+    ) -> LogWait {
+        self.owe_answer();
+        if self.owed_at.load(Relaxed) == 0 {
+            return LogWait::Durable;
+        }
+        log.wait_flushed(self.durable_position(), stop, time_left)
     }
 
     /// Up to where the log has to be durable.

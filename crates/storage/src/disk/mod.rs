@@ -9,6 +9,7 @@
 //! | `native` | the operating system's files |
 //! | `read_only` | the same, with every change kept in memory |
 //! | `faulty` | errors on demand, for tests |
+//! | `held` | syncs of the log that can be held, for tests |
 //! | `open_files` | a limit on the data files that are open, on any of them |
 //!
 //! # What a disk promises
@@ -21,6 +22,7 @@
 //!   sync that fails therefore ends the process (`sync_failed`).
 
 mod faulty;
+mod held;
 mod native;
 pub(crate) mod open_files;
 mod read_only;
@@ -33,6 +35,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use faulty::{Faults, FaultyDisk, Operation};
+pub use held::{HeldLog, LetGo};
 pub use native::{GROUP_DIRECTORY_MODE, NativeDisk, NativeDiskWithModes, OWNER_DIRECTORY_MODE};
 pub use read_only::ReadOnlyDisk;
 

@@ -1,5 +1,6 @@
 //! The log as its users see it: insert records, make them durable, move the redo position.
 
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use clearway_latch::LwLockOptions;
@@ -9,6 +10,7 @@ use clearway_txn::Xid;
 use super::device::PreparedTimeline;
 use super::flush::wake::LogWakeVariant;
 use super::flush::{FlushOptions, Flushed, Flusher, LogFlushVariant};
+use super::flush_requests::{AwaitedLog, LogWait, NoLogWriter, StopWhen};
 use super::insert::{InsertedRecord, Insertion, InsertionOptions, LogInsertVariant, RedoMoved};
 use super::output::LogOutput;
 use super::record::{self, RecordKind};
@@ -278,6 +280,63 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
         self.flusher.flush(&log, upto.0);
     }
 
+    /// As [`flush`](Self::flush), for a worker that can be told to stop: the log writer flushes for it, and it returns when
+    /// everything before `upto` is durable, or when `stop` says so. `stop` is asked again after the time that `time_left`
+    /// gives, which is asked before each sleep, and after each [`interrupt_waits`](Self::interrupt_waits). Without a log
+    /// writer the worker flushes by itself.
+    #[inline]
+    pub fn wait_flushed(
+        &self,
+        upto: Lsn,
+        stop: impl Fn() -> bool,
+        time_left: impl Fn() -> Option<Duration>,
+    ) -> LogWait {
+        if self.flushed() >= upto {
+            return LogWait::Durable;
+        }
+        let until = StopWhen {
+            stop: &stop,
+            time_left: &time_left,
+        };
+        self.wait_flushed_slow(upto, &until)
+    }
+
+    #[cold]
+    fn wait_flushed_slow(&self, upto: Lsn, until: &StopWhen<'_>) -> LogWait {
+        match self.output.requests.wait(self, upto.0, until) {
+            Ok(wait) => wait,
+            Err(NoLogWriter) => {
+                self.flush(upto);
+                LogWait::Durable
+            }
+        }
+    }
+
+    /// Makes all workers in [`wait_flushed`](Self::wait_flushed) ask whether they are to stop. What they are to find was
+    /// written before.
+    pub fn interrupt_waits(&self) {
+        self.output.requests.call();
+    }
+
+    /// The calling thread is the log writer from now on, until what this returns is dropped. There is one at a time.
+    #[must_use = "the log writer ends when it is dropped"]
+    pub fn begin_log_writer(&self) -> LogWriter<'_, M, D> {
+        self.output.requests.writer_begins();
+        LogWriter { log: self }
+    }
+
+    /// Up to where workers in [`wait_flushed`](Self::wait_flushed) have asked for a flush.
+    pub fn wanted(&self) -> Lsn {
+        Lsn(self.output.requests.wanted())
+    }
+
+    /// Wakes the log writer, if it sleeps. What it is to find was written before.
+    pub fn wake_log_writer(&self) {
+        // Pairs with the fence in `writer_sleeps`.
+        M::fence(SeqCst);
+        self.output.requests.wake_writer();
+    }
+
     /// Goes on at `end`, a multiple of 8: what lies before has got to the device in another way, and is durable. For a
     /// standby, whose log is received; one worker calls this, and none inserts.
     pub fn continue_at(&self, end: Lsn) {
@@ -294,6 +353,41 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
     /// still be on their way into the ring.
     pub fn move_redo(&self) -> Lsn {
         Lsn(self.insertion.move_redo(&self.reservation))
+    }
+}
+
+impl<M: Machine, D: LogDevice> AwaitedLog for Wal<M, D> {
+    fn durable(&self) -> u64 {
+        self.output.durable()
+    }
+
+    fn polls(&self) -> u64 {
+        self.flusher.polls()
+    }
+
+    fn is_under_way(&self) -> bool {
+        self.flusher.is_under_way()
+    }
+}
+
+/// The log writer: flushes for workers that are not to wait in the kernel.
+#[derive(Debug)]
+pub struct LogWriter<'a, M: Machine = Native, D: LogDevice = SegmentFiles> {
+    log: &'a Wal<M, D>,
+}
+
+impl<M: Machine, D: LogDevice> LogWriter<'_, M, D> {
+    /// Sleeps, at most for `limit`. Does not sleep, or wakes, if a worker asks for a flush, or if `stop` says so after
+    /// [`Wal::wake_log_writer`].
+    pub fn sleep(&self, limit: Option<Duration>, stop: impl Fn() -> bool) {
+        let durable = || self.log.output.durable();
+        self.log.output.requests.writer_sleeps(limit, durable, stop);
+    }
+}
+
+impl<M: Machine, D: LogDevice> Drop for LogWriter<'_, M, D> {
+    fn drop(&mut self) {
+        self.log.output.requests.writer_ends();
     }
 }
 

@@ -13,6 +13,7 @@
 //! | [`insert`] | switch `log_insert`: how a record gets into the ring, and how the flusher learns that it is whole |
 //! | [`flush`] | switch `log_flush`: how inserted records become durable |
 //! | [`flush::wake`] | switch `log_wake`: which worker wakes a group of commits that is durable |
+//! | `flush_requests` | flushes that a session leaves to the log writer, so that it can be told to stop |
 //! | `log` | the log as its users see it |
 //! | `ring` | the buffer between the two |
 //! | `reserved_bound` | how far the log is reserved at most, for sessions that ask for room on the disk |
@@ -28,11 +29,12 @@
 //! half a change.
 //!
 //! Each of the switches has its rules in its module: R1, R2 and R4 in [`insert`], R3 and R5 in [`flush`], W1 to W3 in
-//! [`flush::wake`].
+//! [`flush::wake`], F1 to F5 in `flush_requests`.
 //! `docs/mechanisms/log.md` shows them at work.
 
 mod device;
 pub mod flush;
+mod flush_requests;
 pub mod insert;
 mod log;
 mod output;
@@ -47,8 +49,9 @@ pub mod segment_name;
 pub use device::{LogDevice, SegmentFiles};
 pub use flush::LogFlushVariant;
 pub use flush::wake::LogWakeVariant;
+pub use flush_requests::LogWait;
 pub use insert::{LogInsertVariant, RedoMoved};
-pub use log::{LogOptions, RecordOrder, Wal};
+pub use log::{LogOptions, LogWriter, RecordOrder, Wal};
 pub use reserve::LogReserveVariant;
 pub use segment_name::SEGMENT_SIZE;
 

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use clearway_machine::{AtomicWord, Machine, Padded};
 
+use super::flush_requests::FlushRequests;
 use super::reserved_bound::ReservedBound;
 use super::ring::Ring;
 use super::{LogDevice, SEGMENT_SIZE};
@@ -21,6 +22,8 @@ pub(super) struct LogOutput<M: Machine, D: LogDevice> {
     pub(super) reserved_bound: ReservedBound<M>,
     /// Syncs so far.
     syncs: Padded<M::U64>,
+    /// Those that wait for `durable` to move.
+    pub(super) requests: FlushRequests<M>,
 }
 
 // What is written with each sync shares no line with what each insertion reads.
@@ -52,6 +55,7 @@ impl<M: Machine, D: LogDevice> LogOutput<M, D> {
             room_on_disk: M::U64::new(0),
             reserved_bound: ReservedBound::new(end),
             syncs: Padded(M::U64::new(0)),
+            requests: FlushRequests::new(),
         }
     }
 
@@ -127,6 +131,7 @@ impl<M: Machine, D: LogDevice> LogOutput<M, D> {
                     Err(found) => durable = found,
                 }
             }
+            self.requests.log_is_durable();
         }
     }
 
@@ -136,6 +141,7 @@ impl<M: Machine, D: LogDevice> LogOutput<M, D> {
         // Release: as in `write` and `sync`.
         self.written.store(end, Release);
         self.durable.store(end, Release);
+        self.requests.log_is_durable();
     }
 
     /// True if the disk is sure to have room for `more` bytes of log behind what is reserved. `false` means only that

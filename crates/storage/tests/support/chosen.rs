@@ -29,6 +29,7 @@ pub fn options() -> StorageOptions {
             || choose(&mut options.log_flush, name, variant)
             || choose(&mut options.log_wake, name, variant)
             || choose(&mut options.lock_release, name, variant)
+            || choose(&mut options.commit_order, name, variant)
             || choose(&mut options.relation_locks, name, variant)
             || choose(&mut time_slice, name, variant);
         assert!(known, "CLEARWAY_MECHANISMS: storage has no switch {name}");

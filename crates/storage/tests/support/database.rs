@@ -10,7 +10,7 @@ use clearway_latch::LwLockVariant;
 use clearway_machine::{Machine, Switch};
 use clearway_storage::wal::{LogFlushVariant, LogInsertVariant, LogOptions, Wal};
 use clearway_storage::{
-    AnswerLevel, CommitOptions, CommitPath, Commits, LockReleaseVariant, Lsn, SeenCommits,
+    AnswerLevel, CommitOptions, CommitOrderVariant, CommitPath, Commits, LockReleaseVariant, Lsn, SeenCommits,
 };
 use clearway_txn::{
     CommitLog, CommitLogOptions, LockManager, NoPages, ProcArray, ProcArrayOptions, ProcClearVariant, ProcId,
@@ -36,6 +36,7 @@ pub struct Variants {
     pub log: LogOptions,
     pub relation_locks: RelationLocksVariant,
     pub lock_release: LockReleaseVariant,
+    pub commit_order: CommitOrderVariant,
 }
 
 impl Variants {
@@ -53,6 +54,7 @@ impl Variants {
             log,
             relation_locks: RelationLocksVariant::default(),
             lock_release: LockReleaseVariant::default(),
+            commit_order: CommitOrderVariant::default(),
         };
         let mut each: Vec<_> = ProcArrayOptions::each_variant()
             .map(|array| Self { array, ..default })
@@ -80,6 +82,13 @@ impl Variants {
             ..default
         });
         each.extend(releases.filter(|variants| variants.lock_release != default.lock_release));
+        // Commits that leave by themselves take other steps under each release.
+        let unordered = LockReleaseVariant::ALL.iter().map(|&lock_release| Self {
+            lock_release,
+            commit_order: CommitOrderVariant::Unordered,
+            ..default
+        });
+        each.extend(unordered);
         each
     }
 
@@ -166,7 +175,7 @@ impl<M: Machine> Database<M> {
             // All xids share one slot.
             commits: Commits::new(CommitOptions {
                 recent_slots: 1,
-                ..CommitOptions::new(sessions, variants.lock_release)
+                ..CommitOptions::new(sessions, variants.lock_release, variants.commit_order)
             }),
         }
     }

@@ -161,6 +161,11 @@ impl<M: Machine, P: Pace<M>> Flusher<M, P> {
         Open::from_word(self.open.load(Relaxed)).last != NONE
     }
 
+    /// True if a worker has the device.
+    pub(super) fn has_device(&self) -> bool {
+        self.write_latch.is_held()
+    }
+
     /// Makes everything before `upto`, which is complete, durable without a place on the list, and what the open group
     /// waits for. `false`: another worker has the write latch.
     /// After a flush `flushed` is called under the write latch with the time at which it began, nanoseconds, and whether

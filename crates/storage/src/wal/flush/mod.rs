@@ -18,6 +18,9 @@
 //!   In particular it does so before it joins a list of workers that one of them works for.
 //! - A failed write or sync ends the process: the state of the device is unknown.
 //!
+//! A worker in `flush` cannot be told to stop. A session that is to be leaves its flush to the log writer
+//! (`wal/flush_requests.rs`).
+//!
 //! | variant | who writes and syncs | the others |
 //! | --- | --- | --- |
 //! | `single` | the holder of the write latch, for all complete | sleep at the latch; all are woken and look again |
@@ -105,6 +108,16 @@ trait Flush<M: Machine> {
 
     /// Makes everything before `upto` durable.
     fn flush<D: LogDevice>(&self, log: &Flushed<'_, M, D>, upto: u64);
+
+    /// Number of looks of a worker that leaves its flush to others, before it sleeps: as many as of one that flushes.
+    fn polls(&self) -> u64 {
+        0
+    }
+
+    /// True if a worker flushes, is on its way to, or is to wait a little before it does: a hint, for one that polls.
+    fn is_under_way(&self) -> bool {
+        false
+    }
 }
 
 variants! {
@@ -166,5 +179,15 @@ impl<M: Machine> Flusher<M> {
         if log.output.durable() < upto {
             dispatch!(self, flusher => flusher.flush(log, upto))
         }
+    }
+
+    /// Number of looks of a worker that leaves its flush to others, before it sleeps.
+    pub(super) fn polls(&self) -> u64 {
+        dispatch!(self, flusher => Flush::<M>::polls(flusher))
+    }
+
+    /// True if a worker flushes or is about to: a hint, for one that polls.
+    pub(super) fn is_under_way(&self) -> bool {
+        dispatch!(self, flusher => Flush::<M>::is_under_way(flusher))
     }
 }

@@ -129,6 +129,14 @@ impl<M: Machine> Flush<M> for Flusher<M> {
         }
         debug_assert!(log.output.durable() >= upto);
     }
+
+    fn polls(&self) -> u64 {
+        self.group.pace().polls_max()
+    }
+
+    fn is_under_way(&self) -> bool {
+        self.group.is_led() || self.group.has_device() || self.group.pace().too_early()
+    }
 }
 
 impl<M: Machine> Flusher<M> {

@@ -1,12 +1,10 @@
-//! A disk whose syncs of the log can be held: none returns before the log is released.
-
-#![allow(dead_code, reason = "each suite uses its part")]
+//! A disk whose syncs of the log can be held, for tests that look at what happens before a commit is durable.
 
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use clearway_storage::disk::{Faults, FaultyDisk, NativeDisk, Operation, SyncPurpose};
+use crate::disk::{Faults, FaultyDisk, NativeDisk, Operation, SyncPurpose};
 
 /// True if syncs of the log are held, and the number of those that wait.
 #[derive(Debug, Default)]
@@ -15,7 +13,18 @@ struct Syncs {
     waiting: u32,
 }
 
-/// The syncs of the log.
+/// The syncs of the log: while they are held, none returns.
+///
+/// ```
+/// use clearway_storage::disk::HeldLog;
+///
+/// let (disk, log) = HeldLog::disk();
+/// // … a storage on `disk`
+/// let let_go = log.hold();
+/// // … a commit of another thread; then `log.wait_for_a_sync()`, and it is not durable
+/// drop(let_go);
+/// # let _ = disk;
+/// ```
 #[derive(Debug, Default)]
 pub struct HeldLog {
     syncs: Mutex<Syncs>,
@@ -40,15 +49,15 @@ impl HeldLog {
     }
 
     /// Holds the log until the result is dropped, also when a test fails.
-    pub fn hold(&self) -> LetGo<'_> {
+    pub fn hold(self: &Arc<Self>) -> LetGo {
         self.set(true);
-        LetGo(self)
+        LetGo(Arc::clone(self))
     }
 
     /// Returns when a sync waits for the log's release.
     pub fn wait_for_a_sync(&self) {
         let waiting = self.changed.wait_while(self.lock(), |syncs| syncs.waiting == 0);
-        drop(waiting.unwrap());
+        drop(waiting.unwrap_or_else(|poisoned| poisoned.into_inner()));
     }
 }
 
@@ -58,8 +67,8 @@ impl Faults for HeldLog {
             let mut syncs = self.lock();
             syncs.waiting += 1;
             self.changed.notify_all();
-            syncs = self.changed.wait_while(syncs, |syncs| syncs.are_held).unwrap();
-            syncs.waiting -= 1;
+            let held = self.changed.wait_while(syncs, |syncs| syncs.are_held);
+            held.unwrap_or_else(|poisoned| poisoned.into_inner()).waiting -= 1;
         }
         Ok(())
     }
@@ -67,9 +76,10 @@ impl Faults for HeldLog {
 
 /// Lets the log go when it is dropped.
 #[derive(Debug)]
-pub struct LetGo<'a>(&'a HeldLog);
+#[must_use = "the log is let go when it is dropped"]
+pub struct LetGo(Arc<HeldLog>);
 
-impl Drop for LetGo<'_> {
+impl Drop for LetGo {
     fn drop(&mut self) {
         self.0.set(false);
     }
